@@ -1,0 +1,22 @@
+"""The language: IL text in, ``Program`` out, or an ``ILError`` that says what to mend."""
+
+from cypresskit.il.errors import Fault, ILError
+from cypresskit.il.opcodes import OPCODES, Opcode, opcode_table
+from cypresskit.il.parser import assemble
+from cypresskit.il.program import Dest, Instruction, Macro, Program, Register, Source, Texture
+
+__all__ = [
+    "OPCODES",
+    "Dest",
+    "Fault",
+    "ILError",
+    "Instruction",
+    "Macro",
+    "Opcode",
+    "Program",
+    "Register",
+    "Source",
+    "Texture",
+    "assemble",
+    "opcode_table",
+]

@@ -1,0 +1,54 @@
+"""What is wrong with a kernel's text, said so that a student can mend it.
+
+One ``ILError`` carries every fault of a file (``faults``), each with its line, column, the line itself, and a sentence
+on what was expected. ``str(error)`` shows them in the manner of a compiler: place, text, caret, advice.
+"""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+SHOWN = 20  # faults printed before the rest are only counted
+WIDTH = 160  # characters of a source line that are printed
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: ``line`` and ``column`` count from 1; ``text`` is the source line."""
+
+    line: int
+    column: int
+    message: str
+    text: str
+
+    def show(self, name: str) -> str:
+        """The fault as ``name:line:column: message``, then the line with a caret below the place."""
+        start = max(0, self.column - 1 - WIDTH // 2)
+        shown = self.text[start : start + WIDTH]
+        visible = "".join(c if c.isprintable() else " " for c in shown)
+        caret = " " * (self.column - 1 - start) + "^"
+        return f"{name}:{self.line}:{self.column}: {self.message}\n    {visible}\n    {caret}"
+
+
+class ILError(ValueError):
+    """A kernel that can't be assembled: ``name`` of the file and all its ``faults``, in the order of their lines.
+
+    ``line`` and ``column`` are those of the first fault.
+    """
+
+    def __init__(self, name: str, faults: list[Fault]):
+        self.name = name
+        self.faults = tuple(sorted(faults, key=lambda fault: (fault.line, fault.column)))
+        self.line, self.column = self.faults[0].line, self.faults[0].column
+        shown = [fault.show(name) for fault in self.faults[:SHOWN]]
+        if len(self.faults) > SHOWN:
+            shown.append(f"... and {len(self.faults) - SHOWN} more")
+        super().__init__("\n".join(shown))
+
+    def __reduce__(self):  # so that an error crosses from one process to another
+        return ILError, (self.name, list(self.faults))
+
+
+def nearest(word: str, known) -> str:
+    """`` Did you mean `x`?`` for the known name nearest to ``word``, or nothing."""
+    match = get_close_matches(word.lower()[:64], list(known), n=1, cutoff=0.6)
+    return f" Did you mean `{match[0]}`?" if match else ""

@@ -1,0 +1,103 @@
+"""Macro expansion, by the rules of the IL specification (chapter 7, "Call a Macro").
+
+A call becomes: a move of each actual input into a fresh register, the body, a move of each formal output into its
+actual destination. Every register and literal of the body gets a fresh number, so macros can't disturb their caller.
+"""
+
+from dataclasses import replace
+
+from cypresskit.il.errors import Fault, ILError
+from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
+
+MAX_INSTRUCTIONS = 100_000  # after expansion
+MAX_DEPTH = 32  # macros called inside macros
+
+
+def expand(instructions, macros, name: str, lines) -> tuple[Instruction, ...]:
+    """``instructions`` with every ``mcall`` replaced. Raises ``ILError`` for an unknown macro, a wrong count of
+    arguments, recursion, or more than ``MAX_INSTRUCTIONS``."""
+    if not macros and not any(i.opcode == "mcall" for i in instructions):
+        return tuple(instructions)
+    return _Expander({m.number: m for m in macros}, instructions, name, lines).run(instructions)
+
+
+class _Expander:
+    def __init__(self, macros: dict[int, Macro], instructions, name: str, lines):
+        self.macros, self.name, self.lines = macros, name, lines
+        self.fresh = {kind: 1 + _highest(kind, [instructions, *(m.body for m in macros.values())]) for kind in "rl"}
+        self.out: list[Instruction] = []
+
+    def run(self, instructions) -> tuple[Instruction, ...]:
+        self._block(instructions, ())
+        return tuple(self.out)
+
+    def _fail(self, call: Instruction, message: str):
+        text = self.lines[call.line - 1] if 0 < call.line <= len(self.lines) else ""
+        raise ILError(self.name, [Fault(call.line, len(text) - len(text.lstrip()) + 1, message, text)])
+
+    def _block(self, instructions, inside: tuple[int, ...]) -> None:
+        for i in instructions:
+            if i.opcode == "mcall":
+                self._call(i, inside)
+            else:
+                self.out.append(i)
+            if len(self.out) > MAX_INSTRUCTIONS:
+                self._fail(i, f"macros expand to more than {MAX_INSTRUCTIONS:,} instructions")
+
+    def _call(self, call: Instruction, inside: tuple[int, ...]) -> None:
+        number = call.control("k")
+        macro = self.macros.get(number)
+        if macro is None:
+            known = ", ".join(map(str, sorted(self.macros))) or "none"
+            self._fail(call, f"there is no macro {number} (macros here: {known})")
+        if number in inside:
+            self._fail(call, f"macro {number} calls itself")
+        if len(inside) >= MAX_DEPTH:
+            self._fail(call, f"macros nest deeper than {MAX_DEPTH}")
+        if (len(call.outputs), len(call.sources)) != (macro.outputs, macro.inputs):
+            self._fail(
+                call,
+                f"macro {number} takes {macro.outputs} outputs and {macro.inputs} inputs, "
+                f"found {len(call.outputs)} and {len(call.sources)}",
+            )
+        names: dict[tuple[str, int], Register] = {}
+        for n, source in enumerate(call.sources):
+            self.out.append(Instruction("mov", Dest(self._rename(Register("in", n), names)), (source,), line=call.line))
+        self._block([self._renamed(i, names) for i in macro.body], (*inside, number))
+        for n, dest in enumerate(call.outputs):
+            formal = Source(self._rename(Register("out", n), names))
+            self.out.append(Instruction("mov", dest, (formal,), line=call.line))
+
+    def _rename(self, register: Register, names: dict[tuple[str, int], Register]) -> Register:
+        if register.address is not None:
+            return replace(register, address=self._source(register.address, names))
+        if register.kind not in ("r", "l", "in", "out"):
+            return register
+        key = (register.kind, register.index)
+        if key not in names:
+            kind = "l" if register.kind == "l" else "r"
+            names[key] = Register(kind, self.fresh[kind])
+            self.fresh[kind] += 1
+        return names[key]
+
+    def _source(self, source: Source, names) -> Source:
+        return replace(source, register=self._rename(source.register, names))
+
+    def _renamed(self, i: Instruction, names) -> Instruction:
+        dests = [replace(d, register=self._rename(d.register, names)) for d in ((i.dest,) if i.dest else ()) + i.outputs]
+        return replace(
+            i,
+            dest=dests.pop(0) if i.dest else None,
+            outputs=tuple(dests),
+            sources=tuple(self._source(s, names) for s in i.sources),
+        )
+
+
+def _highest(kind: str, blocks) -> int:
+    highest = -1
+    for block in blocks:
+        for i in block:
+            registers = [d.register for d in (i.dest, *i.outputs) if d] + [s.register for s in i.sources]
+            registers += [r.address.register for r in registers if r.address]
+            highest = max([highest, *(r.index for r in registers if r.kind == kind)])
+    return highest

@@ -1,0 +1,299 @@
+"""A kernel as data: what the assembler makes of IL text, and what every other part of the package reads.
+
+A ``Program`` is a tuple of ``Instruction``; an instruction has an opcode, at most one ``Dest`` and some ``Source``
+operands, each a ``Register`` with the letters that pick its components. Line numbers are kept for reports but do
+not take part in comparisons, so a program printed and assembled again equals the first.
+
+Macro calls stay in ``Program.instructions``; ``Program.body`` is the same program with every call expanded and
+declarations taken out: that is what is compiled and run.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from cypresskit.il.opcodes import OPCODES, Opcode
+
+LETTERS = "xyzw"
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register's name: ``r12`` is ("r", 12), ``cb0[3]`` is ("cb", 0, 3), ``vTidInGrp`` is ("vTidInGrp", 0).
+
+    A global element ``g[r1.x+2]`` is ("g", 0, 2) with ``address`` the source ``r1.xxxx``; ``g[5]`` has no address.
+    """
+
+    kind: str
+    index: int = 0
+    element: int = 0
+    address: "Source | None" = None
+
+    def __str__(self) -> str:
+        if self.kind == "cb":
+            return f"cb{self.index}[{self.element}]"
+        if self.kind == "g":
+            if self.address is None:
+                return f"g[{self.element}]"
+            return f"g[{self.address}{f'{self.element:+d}' if self.element else ''}]"
+        if self.kind in ("r", "l", "o", "in", "out"):
+            return f"{self.kind}{self.index}"
+        return self.kind
+
+
+@dataclass(frozen=True)
+class Source:
+    """An operand that is read: four letters of ``xyzw01`` say which component each position takes.
+
+    Modifiers apply per position in the order invert (1 - x), bias (x - 0.5), x2, sign, abs, negate
+    (IL specification 2.2.7). ``negate`` holds the positions, as letters, that are negated.
+    """
+
+    register: Register
+    swizzle: str = "xyzw"
+    negate: str = ""
+    abs: bool = False
+    invert: bool = False
+    bias: bool = False
+    x2: bool = False
+    sign: bool = False
+
+    @property
+    def modified(self) -> bool:
+        """Whether any modifier other than the swizzle is set."""
+        return bool(self.negate) or self.abs or self.invert or self.bias or self.x2 or self.sign
+
+    def __str__(self) -> str:
+        swizzle = self.swizzle
+        if len(set(swizzle)) == 1:
+            swizzle = swizzle[0]
+        text = str(self.register) + ("" if swizzle == LETTERS else f".{swizzle}")
+        for name in ("invert", "bias", "x2", "sign", "abs"):
+            if getattr(self, name):
+                text += f"_{name}"
+        return text + (f"_neg({self.negate})" if self.negate else "")
+
+
+@dataclass(frozen=True)
+class Dest:
+    """An operand that is written: ``mask`` has four characters, each its own letter (written), ``_`` (kept), ``0`` or
+    ``1`` (set to that float)."""
+
+    register: Register
+    mask: str = "xyzw"
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """The components that take a computed value, as numbers 0 to 3."""
+        return tuple(c for c in range(4) if self.mask[c] in LETTERS)
+
+    def __str__(self) -> str:
+        return str(self.register) + ("" if self.mask == LETTERS else f".{self.mask}")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One IL instruction.
+
+    ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in the name's brackets, as sorted pairs:
+    ("resource", 0), ("relop", "ge"), ("aoffimmi", (1, 0, 0)), ("id", 0), ("k", 7) ... ``shift`` is the result scale
+    (``_x2`` gives 2.0, ``_d4`` 0.25) and ``saturate`` clamps the result to 0..1. Declarations keep their numbers in
+    ``numbers`` (32-bit patterns for literals). A macro call has ``outputs``.
+    """
+
+    opcode: str
+    dest: Dest | None = None
+    sources: tuple[Source, ...] = ()
+    controls: tuple[tuple[str, object], ...] = ()
+    shift: float = 1.0
+    saturate: bool = False
+    numbers: tuple[int, ...] = ()
+    outputs: tuple[Dest, ...] = ()
+    line: int = field(default=0, compare=False)
+
+    @property
+    def op(self) -> Opcode:
+        """The opcode's row of the table."""
+        return OPCODES[self.opcode]
+
+    def control(self, name: str, default=None):
+        """The value in brackets after ``_name``, or ``default``."""
+        return dict(self.controls).get(name, default)
+
+    def __str__(self) -> str:
+        if self.op.kind == "declaration":
+            return self._declaration()
+        text = self.opcode
+        for name, value in sorted(self.controls, key=lambda pair: pair[0] == "aoffimmi"):
+            shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            text += f"({shown})" if name == "k" else f"_{name}" if value is True else f"_{name}({shown})"
+        if self.opcode == "mcall":
+            outputs, inputs = (", ".join(map(str, group)) for group in (self.outputs, self.sources))
+            return f"{text} ({outputs}), ({inputs})"
+        if self.shift != 1.0:
+            text += f"_x{int(self.shift)}" if self.shift > 1 else f"_d{int(1 / self.shift)}"
+        text += "_sat" if self.saturate else ""
+        operands = ([self.dest] if self.dest else []) + list(self.sources)
+        return f"{text} {', '.join(map(str, operands))}".rstrip()
+
+    def _declaration(self) -> str:
+        control = dict(self.controls)
+        if self.opcode == "dcl_literal":
+            return f"dcl_literal {self.dest}, " + ", ".join(f"0x{number:08x}" for number in self.numbers)
+        if self.opcode == "dcl_resource":
+            kind = ",".join([str(control["type"])] + (["unnorm"] if control["unnorm"] else []))
+            formats = "".join(f"_fmt{axis}({control['format']})" for axis in LETTERS)
+            return f"dcl_resource_id({control['id']})_type({kind}){formats}"
+        if self.opcode == "dcl_input_position_interp":
+            return f"dcl_input_position_interp({control['interp']}) {self.dest}"
+        if self.opcode == "dcl_cb":
+            return f"dcl_cb cb{self.numbers[0]}[{self.numbers[1]}]"
+        numbers = ", ".join(map(str, self.numbers))
+        if self.opcode in ("dcl_lds", "dcl_struct_lds"):
+            return f"{self.opcode}_id({control['id']}) {numbers}"
+        return f"{self.opcode} {self.dest or ''}{numbers}".rstrip()
+
+
+@dataclass(frozen=True)
+class Macro:
+    """``mdef(number)_out(outputs)_in(inputs)`` and its body."""
+
+    number: int
+    outputs: int
+    inputs: int
+    body: tuple[Instruction, ...]
+    line: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        head = f"mdef({self.number})_out({self.outputs})_in({self.inputs})"
+        return "\n".join([head, *_indented(self.body, 1), "mend"])
+
+
+@dataclass(frozen=True)
+class Texture:
+    """A declared input: ``dcl_resource_id(id)``; unnormalised coordinates count texels, others run from 0 to 1."""
+
+    id: int
+    dimensions: int
+    unnormalised: bool
+
+
+@dataclass(frozen=True)
+class Program:
+    """An assembled kernel.
+
+    ``mode`` is "pixel" (``il_ps_2_0``) or "compute" (``il_cs_2_0``). ``lines`` holds the source text for reports.
+    """
+
+    mode: str
+    instructions: tuple[Instruction, ...]
+    macros: tuple[Macro, ...] = ()
+    name: str = field(default="kernel.il", compare=False)
+    lines: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        head = "il_ps_2_0" if self.mode == "pixel" else "il_cs_2_0"
+        return "\n".join([head, *map(str, self.macros), *_indented(self.instructions, 0), "end", ""])
+
+    def where(self, line: int) -> str:
+        """``name:line: text`` of a source line, for a report."""
+        text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+        return f"{self.name}:{line}: {text}"
+
+    @cached_property
+    def declarations(self) -> tuple[Instruction, ...]:
+        """Every declaration, those inside expanded macros included."""
+        return tuple(i for i in self._expanded if i.op.kind == "declaration")
+
+    @cached_property
+    def body(self) -> tuple[Instruction, ...]:
+        """What runs: macros expanded, declarations and ``end`` removed."""
+        return tuple(i for i in self._expanded if i.op.kind not in ("declaration", "end"))
+
+    @cached_property
+    def _expanded(self) -> tuple[Instruction, ...]:
+        from cypresskit.il.macros import expand
+
+        return expand(self.instructions, self.macros, self.name, self.lines)
+
+    @cached_property
+    def matching(self) -> dict[int, int]:
+        """For control flow in ``body``: index of a loop's or if's opener to its end, of ``else`` to ``endif``, of an end
+        to its opener; an if with an else leads to the else. ``break`` and ``continue`` lead to their loop's opener."""
+        pairs: dict[int, int] = {}
+        stack: list[int] = []
+        for at, instruction in enumerate(self.body):
+            role = instruction.op.flow
+            if role in ("loop", "if"):
+                stack.append(at)
+            elif role == "else":
+                pairs[stack[-1]] = at
+                stack[-1] = at
+            elif role in ("endloop", "endif"):
+                opener = stack.pop()
+                pairs[opener], pairs[at] = at, opener
+            elif role in ("break", "continue"):
+                pairs[at] = next(i for i in reversed(stack) if self.body[i].op.flow == "loop")
+        return pairs
+
+    @cached_property
+    def literals(self) -> dict[int, tuple[int, int, int, int]]:
+        """``l`` registers: number to four 32-bit patterns."""
+        return {i.dest.register.index: i.numbers for i in self.declarations if i.opcode == "dcl_literal"}  # type: ignore
+
+    @cached_property
+    def textures(self) -> dict[int, Texture]:
+        """Declared input textures by resource number."""
+        rows = [dict(i.controls) for i in self.declarations if i.opcode == "dcl_resource"]
+        return {r["id"]: Texture(r["id"], 1 if r["type"] == "1d" else 2, r["unnorm"]) for r in rows}
+
+    @cached_property
+    def constants(self) -> dict[int, int]:
+        """Declared constant buffers: number to count of four-component elements."""
+        return {i.numbers[0]: i.numbers[1] for i in self.declarations if i.opcode == "dcl_cb"}
+
+    @cached_property
+    def group(self) -> tuple[int, int, int]:
+        """Work-items in a workgroup along x, y, z (compute mode); (64, 1, 1) where nothing is declared."""
+        sizes = [i.numbers for i in self.declarations if i.opcode == "dcl_num_thread_per_group"]
+        x, y, z = (*(sizes[-1] if sizes else (64,)), 1, 1)[:3]
+        return x, y, z
+
+    @cached_property
+    def lds(self) -> dict[int, tuple[int, int]]:
+        """LDS blocks: id to (stride, bytes); stride 0 means addressed by bytes alone."""
+        blocks = {}
+        for i in self.declarations:
+            if i.opcode == "dcl_lds":
+                blocks[i.control("id")] = (0, i.numbers[0])
+            elif i.opcode == "dcl_struct_lds":
+                blocks[i.control("id")] = (i.numbers[0], i.numbers[0] * i.numbers[1])
+        return blocks
+
+    @cached_property
+    def registers(self) -> tuple[int, ...]:
+        """The numbers of all ``r`` registers that ``body`` names, in order."""
+        found: set[int] = set()
+        for i in self.body:
+            operands = [d.register for d in (i.dest,) if d] + [s.register for s in i.sources]
+            for register in operands:
+                if register.address is not None:
+                    operands.append(register.address.register)
+                if register.kind == "r":
+                    found.add(register.index)
+        return tuple(sorted(found))
+
+
+def _indented(instructions, depth: int) -> list[str]:
+    lines = []
+    for i in instructions:
+        if i.op.flow in ("endloop", "endif", "else"):
+            depth -= 1
+        lines.append("    " * depth + str(i))
+        if i.op.flow in ("loop", "if", "else"):
+            depth += 1
+    return lines
+
+
+def renamed(source: Source, register: Register) -> Source:
+    """The same operand read from another register."""
+    return replace(source, register=register)
