@@ -1,0 +1,64 @@
+# The project's commands. `make` alone lists them.
+#
+#   PYTHON   the Python that makes the environment (3.11 or later)
+#   VENV     where the environment lives
+#   ARGS     passed on: make lab ARGS=--no-browser     make test ARGS="-k gemm"
+
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+
+bin     := $(VENV)/bin
+install := $(bin)/python -m pip install --quiet --constraint constraints.txt
+
+.PHONY: help lab test core lint format bench clean distclean
+
+help:  ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+lab: $(VENV)/installed  ## open the workbook in JupyterLab
+	@$(bin)/cypresskit lab $(ARGS)
+
+test: $(VENV)/installed-tests  ## run every test: the package, the notebooks, the browser, the linters
+	$(bin)/python -m pytest $(ARGS)
+
+core: $(VENV)/installed-tests  ## run the quick tests alone: no browser, no notebooks, on all cores
+	$(bin)/python -m pytest -n auto -m "not browser and not notebook and not slow" $(ARGS)
+
+lint: $(VENV)/installed-tests  ## check style and types
+	$(bin)/ruff check cypresskit tests
+	$(bin)/ruff format --check cypresskit tests
+	$(bin)/mypy
+
+format: $(VENV)/installed-tests  ## put the code in the project's style
+	$(bin)/ruff check --fix cypresskit tests
+	$(bin)/ruff format cypresskit tests
+
+bench: $(VENV)/installed  ## measure the functional speed against numpy
+	@$(bin)/cypresskit bench $(ARGS)
+
+clean:  ## remove caches and build products
+	rm -rf build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find cypresskit tests notebooks -name __pycache__ -prune -exec rm -rf {} +
+	find notebooks -name .ipynb_checkpoints -prune -exec rm -rf {} +
+
+distclean: clean  ## ... and the environments
+	rm -rf .venv .venv-*
+
+$(bin)/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("cypresskit needs Python 3.11 or later, and\
+	 $(PYTHON) is " + sys.version.split()[0] + ": try make PYTHON=python3.13 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps are what makes the second time start at once; an edit of either file installs again.
+# setuptools comes from the constraints too, so the build needs no environment of its own.
+$(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
+	@echo "Installing cypresskit and JupyterLab into $(VENV): once, a minute or two."
+	@$(install) setuptools wheel
+	@$(install) --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/installed-tests: $(VENV)/installed
+	@echo "Installing the test tools into $(VENV): once."
+	@$(install) --no-build-isolation --editable '.[test,grading]'
+	@touch $@

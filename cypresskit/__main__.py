@@ -1,0 +1,7 @@
+"""`python -m cypresskit` is the `cypresskit` command."""
+
+import sys
+
+from cypresskit.cli import main
+
+sys.exit(main())
