@@ -1,0 +1,234 @@
+"""Every number about a board, each with its unit and where it comes from.
+
+A ``Board`` is what a data sheet prints; a ``Device`` adds what the compiler and the timing model need. Numbers that no
+document gives are calibrations: their field says what they were calibrated on, ``calibrations(device)`` lists them, and
+one set serves every kernel and every size. What-if boards come from ``dataclasses.replace(HD5870, l1_bytes=16384)``.
+
+Sources: "Table 1" is the table in Nakasato's GEMM paper on Cypress; "APP" AMD's APP OpenCL programming guide rev 1.3f;
+"ISA" AMD's Evergreen instruction set rev 1.1a. Left out: anything about power, and boards of other architectures except
+as rows for comparison.
+"""
+
+from dataclasses import dataclass, field, fields
+
+
+def _n(unit: str, source: str, default, calibrated: str = ""):
+    return field(default=default, metadata={"unit": unit, "source": source, "calibrated": calibrated})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """A board (or one chip of it) as its data sheet has it; the defaults are those of a Cypress chip."""
+
+    name: str
+    simd_engines: int = _n("per chip", "Table 1, APP table D.4", 20)
+    thread_processors: int = _n("per SIMD engine", "Table 1", 16)
+    lanes: int = _n("single-precision multiply-adds per thread processor and clock", "Table 1", 5)
+    double_fmas: float = _n("double multiply-adds per thread processor and clock", "ISA 4, Table 1's peak", 1.0)
+    clock_ghz: float = _n("GHz", "Table 1", 0.85)
+    memory_gb_s: float = _n("GB/s, peak", "Table 1, APP table D.4", 153.6)
+    memory_channels: int = _n("32-bit GDDR5 channels", "APP table D.4", 8)
+    memory_bytes: int = _n("bytes", "Table 1", 1 << 30)
+    chips: int = _n("chips on the board; every other number is of one chip", "APP table D.4", 1)
+    register_bytes: int = _n("bytes per SIMD engine", "Table 1", 256 << 10)
+    lds_bytes: int = _n("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
+    l1_bytes: int = _n("bytes of texture cache per SIMD engine; 0 for none", "Table 1, APP table D.4", 8 << 10)
+    l2_bytes: int = _n("bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10)
+
+    def __post_init__(self):
+        for name in ("simd_engines", "thread_processors", "lanes", "memory_channels", "chips"):
+            _check(self, name, _whole(getattr(self, name)), "has to be a whole number of at least 1")
+        for name in ("clock_ghz", "memory_gb_s", "memory_bytes"):
+            _check(self, name, getattr(self, name) > 0, "has to be above 0")
+        for name in ("lds_bytes", "l1_bytes", "l2_bytes", "double_fmas"):
+            _check(self, name, getattr(self, name) >= 0, "has to be 0 or more")
+
+    @property
+    def single_gflops(self) -> float:
+        """Peak in single precision, Gflop/s: two flops per lane and clock."""
+        return 2 * self.simd_engines * self.thread_processors * self.lanes * self.clock_ghz
+
+    @property
+    def double_gflops(self) -> float:
+        """Peak in double precision, Gflop/s: one FMA (or two adds) per thread processor and clock on Cypress."""
+        return 2 * self.simd_engines * self.thread_processors * self.double_fmas * self.clock_ghz
+
+    def peak_gflops(self, precision: str) -> float:
+        """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870: half additions of 21 double
+        instructions, half multiplications of 8; Nakasato, appendix A)."""
+        peaks = {"single": self.single_gflops, "double": self.double_gflops}
+        peaks["double-double"] = self.double_gflops / ((21 + 8) / 2)
+        if precision not in peaks:
+            raise ValueError(f"precision {precision!r} is not one of {', '.join(peaks)}")
+        return peaks[precision]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device(Board):
+    """A chip that can be compiled for and timed."""
+
+    # threads
+    wavefront: int = _n("work-items", "Table 1: 16 thread processors x 4 clocks", 64)
+    max_wavefronts: int = _n("per SIMD engine", "APP 4.11.2.1", 32)
+    max_wavefronts_chip: int = _n("per chip", "APP table D.4", 496)
+    max_workgroups: int = _n("workgroups per SIMD engine", "APP 4.11.2.3", 8)
+    register_pool: int = _n(
+        "registers shared by the wavefronts of an engine", "Nakasato, equation 2; AMD's own table has 248", 256
+    )
+    gpr_limit: int = _n("registers per work-item", "ISA 2.4", 128)
+    clause_temporaries: int = _n("registers T0-T3, alive within a clause", "ISA 2.4", 4)
+    # instruction stream
+    alu_clause_slots: int = _n("64-bit slots per ALU clause, literal pairs counted", "ISA 4", 128)
+    tex_clause_fetches: int = _n("fetches per TEX clause", "ISA 2.4", 16)
+    bundle_clocks: int = _n("clocks per VLIW bundle of a wavefront", "APP 4.11.1", 4)
+    result_clocks: int = _n("clocks until a bundle's result can be read", "APP 4.11.1", 8)
+    # texture unit and caches
+    line_bytes: int = _n(
+        "bytes per cache line, L1 and L2", "none", 64, "the published rates: 62 % and 94 % (Ashraf), NN against TN"
+    )
+    quads_per_clock: int = _n("quad lines served per clock by a texture unit", "APP 4.9: 64 B per clock", 1)
+    l1_ways: int = _n("ways", "none", 8, "assumed; the published rates don't depend on it above 4")
+    l2_ways: int = _n("ways", "none", 16, "assumed; the published rates hardly depend on it")
+    l2_slices: int = _n("slices", "APP 4.9", 8)
+    l2_slice_bytes_clock: float = _n("bytes per clock and slice", "APP 4.9", 64.0)
+    l1_clocks: int = _n("clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred")
+    l2_clocks: int = _n("clocks from fetch to data, L2 hit", "none", 160, "assumed: between L1 and DRAM")
+    dram_clocks: int = _n("clocks from fetch to data, DRAM", "APP 4.11.1: 300 to 600", 300, "lower end, unloaded")
+    switch_clocks: int = _n("clocks from the end of a clause to the next one's start", "none", 0, "assumed")
+    # DRAM
+    channel_bytes: int = _n("bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256)
+    memory_banks: int = _n("banks per channel (address bits 14:11)", "APP 4.6.2", 16)
+    dram_row_bytes: int = _n("bytes of a bank's open row", "none", 2048, "usual for GDDR5 chips of 1 Gbit")
+    dram_row_clocks: int = _n("clocks a bank needs to change its row", "none", 34, "40 ns, usual for GDDR5")
+    dram_efficiency: float = _n("share of the peak that back-to-back bursts reach", "APP table 4.7", 0.84)
+    # LDS
+    lds_banks: int = _n("banks of 4 bytes", "APP 4.7, table D.4", 32)
+    lds_items_clock: int = _n("work-items that may ask in one clock, two words each", "APP 4.7", 16)
+    lds_clocks: int = _n("clocks from an LDS read to its data", "none", 32, "assumed: a few bundles")
+    # launch
+    launch_us: float = _n("microseconds from launch to first wavefront", "none", 10.0, "assumed; APP bounds it by 225")
+
+    def __post_init__(self):
+        super().__post_init__()
+        counts = "wavefront max_wavefronts max_wavefronts_chip max_workgroups register_pool gpr_limit alu_clause_slots"
+        counts += " tex_clause_fetches bundle_clocks result_clocks quads_per_clock l1_ways l2_ways l2_slices"
+        counts += " memory_banks lds_banks lds_items_clock"
+        for name in counts.split():
+            _check(self, name, _whole(getattr(self, name)), "has to be a whole number of at least 1")
+        for name in ("line_bytes", "channel_bytes", "dram_row_bytes", "memory_channels", "memory_banks", "lds_banks"):
+            _check(self, name, getattr(self, name).bit_count() == 1, "has to be a power of two")
+        _check(self, "line_bytes", self.line_bytes >= 16, "has to hold at least one texel of 16 bytes")
+        _check(self, "channel_bytes", self.channel_bytes >= self.line_bytes, "has to hold at least one cache line")
+        _check(self, "dram_row_bytes", self.dram_row_bytes >= self.channel_bytes, "has to be at least channel_bytes")
+        _check(self, "quads_per_clock", self.quads_per_clock <= 16, "can't be more than a wavefront's 16 quads")
+        for level in ("l1", "l2"):
+            size, ways = getattr(self, f"{level}_bytes"), getattr(self, f"{level}_ways")
+            sets, rest = divmod(size, ways * self.line_bytes)
+            what = f"does not divide into sets of {ways} ways x {self.line_bytes} bytes, a power of two of them"
+            _check(self, f"{level}_bytes", size == 0 or (rest == 0 and sets.bit_count() == 1), what)
+        for name in ("l1_clocks", "l2_clocks", "dram_clocks", "switch_clocks", "dram_row_clocks", "lds_clocks"):
+            _check(self, name, getattr(self, name) >= 0, "has to be 0 or more")
+        _check(self, "launch_us", self.launch_us >= 0, "has to be 0 or more")
+        _check(self, "dram_efficiency", 0 < self.dram_efficiency <= 1, "has to lie in 0 to 1")
+        _check(self, "l2_slice_bytes_clock", self.l2_slice_bytes_clock > 0, "has to be above 0")
+        ordered = self.l1_clocks <= self.l2_clocks <= self.dram_clocks
+        _check(self, "l2_clocks", ordered, f"has to lie between l1_clocks {self.l1_clocks} and dram_clocks")
+        _check(self, "result_clocks", self.result_clocks >= self.bundle_clocks, "can't be below bundle_clocks")
+
+    @property
+    def texture_gb_s(self) -> float:
+        """All texture units together, GB/s: one 64-byte line per quad and clock (1088 on the HD 5870)."""
+        return self.simd_engines * self.quads_per_clock * self.line_bytes * self.clock_ghz
+
+    @property
+    def dram_bytes_clock(self) -> float:
+        """Peak bytes per core clock of one memory channel."""
+        return self.memory_gb_s / self.clock_ghz / self.memory_channels
+
+    def active_wavefronts(self, registers: int, lds_bytes: int = 0, group_wavefronts: int = 1) -> int:
+        """Wavefronts that share a SIMD engine: floor(pool / registers) (Nakasato, equation 2), and no more than the LDS,
+        the engine and the chip allow.
+
+        ``registers`` per work-item, ``lds_bytes`` and ``group_wavefronts`` per workgroup (only whole workgroups fit).
+        """
+        if not 0 <= registers <= self.gpr_limit:
+            raise ValueError(f"{registers} registers: a work-item of the {self.name} has 0 to {self.gpr_limit}")
+        if lds_bytes > self.lds_bytes:
+            raise ValueError(f"{lds_bytes} bytes of LDS: a SIMD engine of the {self.name} has {self.lds_bytes}")
+        limit = min(self.max_wavefronts, -(-self.max_wavefronts_chip // self.simd_engines))
+        limit = min(limit, self.register_pool // max(registers, 1))
+        if lds_bytes:
+            limit = min(limit, self.lds_bytes // lds_bytes * group_wavefronts)
+        if group_wavefronts > 1:
+            limit = min(limit // group_wavefronts, self.max_workgroups) * group_wavefronts
+        if not limit:
+            raise ValueError(
+                f"a workgroup of {group_wavefronts} wavefronts with {registers} registers each does not fit a SIMD engine"
+                f" of the {self.name} ({self.register_pool} registers); try smaller workgroups or fewer registers"
+            )
+        return limit
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A number that no document gives: a field of ``Device`` and what its value was calibrated on."""
+
+    name: str
+    value: float
+    unit: str
+    on: str
+
+
+def calibrations(device: Device) -> tuple[Calibration, ...]:
+    """The device's calibrated numbers, in the order of its fields."""
+    rows = [(f.name, getattr(device, f.name), f.metadata) for f in fields(device) if f.metadata.get("calibrated")]
+    return tuple(Calibration(name, value, meta["unit"], meta["calibrated"]) for name, value, meta in rows)
+
+
+def device_table(board: Board) -> str:
+    """Every number of a board as Markdown: value, unit, source."""
+    lines = [f"| {board.name} | value | unit | source |", "|---|---|---|---|"]
+    for f in fields(board)[1:]:
+        meta = f.metadata
+        source = f"calibrated: {meta['calibrated']}" if meta["calibrated"] else meta["source"]
+        lines.append(f"| {f.name} | {getattr(board, f.name)} | {meta['unit']} | {source} |")
+    return "\n".join(lines)
+
+
+def _whole(value) -> bool:
+    return isinstance(value, int) and value >= 1
+
+
+def _check(board: Board, name: str, good: bool, what: str) -> None:
+    if not good:
+        raise ValueError(f"{board.name}: {name} = {getattr(board, name)!r} {what}")
+
+
+HD5870 = Device(name="HD 5870")
+HD5970 = Device(name="HD 5970, one chip", clock_ghz=0.725, memory_gb_s=128.0, chips=2)
+HD5850 = Device(name="HD 5850", simd_engines=18, clock_ghz=0.725, memory_gb_s=128.0)
+C2050 = Board(
+    name="Tesla C2050",
+    simd_engines=14,
+    thread_processors=32,
+    lanes=1,
+    double_fmas=0.5,
+    clock_ghz=1.15,
+    memory_gb_s=144.0,
+    memory_channels=6,
+    memory_bytes=3 << 30,
+    register_bytes=128 << 10,
+    lds_bytes=64 << 10,
+    l1_bytes=12 << 10,
+    l2_bytes=768 << 10,
+)
+
+DEVICES = {"hd5870": HD5870, "hd5970": HD5970, "hd5850": HD5850}
+
+
+def device(name: str) -> Device:
+    """A device by name in any spelling ("HD 5870", "hd5870")."""
+    key = name.lower().replace(" ", "").replace("radeon", "").replace("_", "")
+    if key not in DEVICES:
+        raise ValueError(f"device {name!r} is not one of {', '.join(DEVICES)}")
+    return DEVICES[key]

@@ -1,0 +1,74 @@
+"""The boards' numbers against the papers' tables, and the errors of impossible boards."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from cypresskit import devices
+from cypresskit.devices import C2050, HD5850, HD5870, HD5970, calibrations, device_table
+
+
+@pytest.mark.parametrize(
+    "board, single, double", [(HD5870, 2720, 544), (HD5970, 2320, 464), (HD5850, 2088, 417.6), (C2050, 1030, 515)]
+)
+def test_peaks_are_those_of_the_tables(board, single, double):
+    assert board.single_gflops == pytest.approx(single, abs=1)
+    assert board.double_gflops == pytest.approx(double, abs=1)
+
+
+def test_double_double_peak_is_the_appendix():
+    assert HD5870.peak_gflops("double-double") == pytest.approx(37.5, abs=0.05)
+    with pytest.raises(ValueError, match="'half' is not one of single, double, double-double"):
+        HD5870.peak_gflops("half")
+
+
+def test_texture_bandwidth_is_the_papers():
+    assert HD5870.texture_gb_s == pytest.approx(1088)
+
+
+@pytest.mark.parametrize("registers, threads", [(25, 40), (37, 24)])
+def test_active_threads_are_equation_2(registers, threads):
+    assert HD5870.active_wavefronts(registers) * 4 == threads
+
+
+def test_amds_own_pool_gives_one_wavefront_less():
+    assert replace(HD5870, register_pool=248).active_wavefronts(25) == 9
+
+
+def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
+    assert HD5870.active_wavefronts(2) == 25  # 496 on 20 engines
+    assert HD5870.active_wavefronts(8, lds_bytes=8192) == 4
+    assert HD5870.active_wavefronts(25, lds_bytes=4096, group_wavefronts=4) == 8
+    with pytest.raises(ValueError, match="does not fit a SIMD engine"):
+        HD5870.active_wavefronts(128, group_wavefronts=4)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"l1_ways": 0}, "l1_ways = 0 has to be a whole number of at least 1"),
+        ({"line_bytes": 48}, "line_bytes = 48 has to be a power of two"),
+        ({"l1_bytes": 5000}, "l1_bytes = 5000 does not divide into sets of 8 ways x 64 bytes"),
+        ({"clock_ghz": 0}, "clock_ghz = 0 has to be above 0"),
+        ({"dram_clocks": 100}, "l2_clocks = 160 has to lie between"),
+        ({"simd_engines": 2.5}, "simd_engines = 2.5 has to be a whole number"),
+        ({"memory_channels": 6}, "memory_channels = 6 has to be a power of two"),
+    ],
+)
+def test_impossible_boards_are_refused_by_name_value_and_rule(change, message):
+    with pytest.raises(ValueError, match=f"HD 5870: {message}"):
+        replace(HD5870, **change)
+
+
+def test_every_number_has_unit_and_source_or_calibration():
+    for f in fields(HD5870)[1:]:
+        assert f.metadata["unit"], f.name
+        assert (f.metadata["source"] != "none") or f.metadata["calibrated"], f.name
+    assert {c.name for c in calibrations(HD5870)} > {"l1_clocks", "launch_us", "line_bytes"}
+    assert "| clock_ghz | 0.725 | GHz | Table 1 |" in device_table(HD5850)
+
+
+def test_devices_are_found_in_any_spelling():
+    assert devices.device("Radeon HD 5850") is HD5850
+    with pytest.raises(ValueError, match="not one of hd5870"):
+        devices.device("hd4870")
