@@ -1,0 +1,283 @@
+"""The `cypresskit` command: what the package does, from a shell.
+
+Each subcommand is one function that imports what it needs when it runs, so that `--help` answers at once. A mistake in
+what was typed, in a file or in a kernel is told in a line or a few on standard error, without a traceback; the exit
+status is then 1, or 2 where the command line itself made no sense. What it leaves out: everything with a picture, which
+is in the notebooks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class CommandError(Exception):
+    """Something the user can mend: its text is all that is shown."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command in `argv` (default: the shell's) and return its exit status."""
+    args = _parser().parse_args(argv)
+    try:
+        args.action(args)
+    except CommandError as error:
+        print(f"cypresskit {args.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    import cypresskit
+
+    parser = argparse.ArgumentParser(
+        prog="cypresskit",
+        description="Simulate AMD's Cypress GPU (Radeon HD 5870) and learn fast matrix multiplication on it.",
+        epilog="Start with `cypresskit lab`. `cypresskit COMMAND --help` tells more about one command.",
+    )
+    parser.add_argument("--version", action="version", version=f"cypresskit {cypresskit.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(name: str, action: Callable[[argparse.Namespace], None], summary: str, more: str, example: str = ""):
+        sub = commands.add_parser(
+            name,
+            help=summary,
+            description=textwrap.fill(f"{summary[0].upper()}{summary[1:]}. {more}", 78),
+            epilog=f"example:\n  {example}" if example else None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(action=action)
+        return sub
+
+    sub = command("lab", _lab, "open the workbook in JupyterLab", LAB_HELP, "cypresskit lab --no-browser --port 9000")
+    sub.add_argument("options", nargs=argparse.REMAINDER, help="passed on to JupyterLab")
+
+    sub = command("run", _run, "run an IL program on numpy arrays", RUN_HELP, RUN_EXAMPLE)
+    sub.add_argument("file", metavar="FILE.il", help="the program's text")
+    sub.add_argument("--domain", required=True, metavar="WxH", help="pixel mode: WIDTHxHEIGHT; compute mode: a number")
+    for option, what in (
+        ("--input", "texture I: an array (height, width) or (height, width, components)"),
+        ("--constant", "constant buffer cbI: an array of rows of four"),
+        ("--output", "where output stream oI is written; a file that exists keeps its shape and type, a new one "
+         "is float32 (height, width, 4)"),
+    ):  # fmt: skip
+        sub.add_argument(option, action="append", default=[], metavar="I=FILE.npy", help=f"{what}; may be repeated")
+    sub.add_argument(
+        "--global",
+        dest="memory",
+        metavar="N=FILE.npy",
+        help="where global memory is written, N elements of 16 bytes that start at zero; N may be a .npy file that "
+        "holds what they start as",
+    )
+    sub.add_argument("--engine", choices=("fast", "explain"), default="fast", help="default: fast")
+
+    sub = command("bench", _bench, "measure the simulator's speed on SGEMM against numpy's", BENCH_HELP)
+    sub.add_argument("--json", action="store_true", help="print one JSON object in place of the table")
+    return parser
+
+
+# -- lab ---------------------------------------------------------------------------------------------------------------
+
+LAB_HELP = (
+    "It looks for the lessons in notebooks/ beside the package (a source checkout), then in the current directory."
+)
+
+
+def _lab(args: argparse.Namespace) -> None:
+    lessons = find_lessons()
+    try:
+        from jupyterlab.labapp import LabApp
+    except ImportError:
+        raise CommandError("JupyterLab isn't installed here: try `pip install jupyterlab`.") from None
+    options = [f"--ServerApp.root_dir={lessons[0].parent}", f"--LabApp.default_url=/lab/tree/{lessons[0].name}"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        options.append("--allow-root")  # usual in a container, where Jupyter would otherwise refuse to start
+    LabApp.launch_instance([*options, *args.options])
+
+
+def find_lessons() -> list[Path]:
+    """The lesson notebooks in their order, at least one; CommandError says where they were looked for."""
+    places = [Path(__file__).resolve().parent.parent / "notebooks", Path.cwd() / "notebooks", Path.cwd()]
+    for place in places:
+        if lessons := sorted(place.glob("[0-9][0-9]_*.ipynb")):
+            return lessons
+    raise CommandError(
+        "the lessons aren't here. They are no part of the installed package but lie in notebooks/ of its repository;\n"
+        "clone that and run `make lab` in it, or run `cypresskit lab` where notebooks/ is. Looked in:\n"
+        + "\n".join(f"  {place}" for place in places)
+    )
+
+
+# -- run ---------------------------------------------------------------------------------------------------------------
+
+RUN_HELP = "Arrays are read from .npy files, and results written to them when the kernel has ended."
+RUN_EXAMPLE = "cypresskit run scale.il --domain 64x64 --input 0=a.npy --output 0=c.npy"
+
+
+def _run(args: argparse.Namespace) -> None:
+    import numpy as np
+
+    import cypresskit as ck
+
+    path = Path(args.file)
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"can't read {path}: {error}") from None
+    domain = _domain(args.domain)
+    outputs = {}
+    targets = _numbered("--output", args.output)
+    for number, target in targets.items():
+        if target.exists():
+            outputs[number] = _load(target)
+        elif len(domain) == 2:
+            outputs[number] = np.zeros((domain[1], domain[0], 4), np.float32)
+        else:
+            raise CommandError(f"--output {number}={target}: a kernel with a 1-D domain writes to --global, not to o0")
+    memory, memory_target = None, None
+    if args.memory:
+        start, equals, name = args.memory.partition("=")
+        if not equals or not name:
+            raise CommandError(f"--global {args.memory}: expected N=FILE.npy, such as 4096=g.npy")
+        memory = np.zeros((int(start), 4), np.float32) if start.isdigit() else _load(Path(start))
+        memory_target = Path(name)
+    try:
+        result = ck.launch(
+            ck.assemble(text, str(path)),
+            domain if len(domain) > 1 else domain[0],
+            inputs={i: _load(file) for i, file in _numbered("--input", args.input).items()},
+            constants={i: _load(file) for i, file in _numbered("--constant", args.constant).items()},
+            outputs=outputs,
+            global_memory=memory,
+            engine=args.engine,
+        )
+    except (ck.ILError, ValueError, TypeError, RuntimeError) as error:
+        raise CommandError(str(error)) from None
+    for number, array in outputs.items():
+        _save(targets[number], array)
+    if memory is not None and memory_target is not None:
+        _save(memory_target, memory)
+    print(result)
+
+
+def _domain(text: str) -> tuple[int, ...]:
+    sizes = text.lower().split("x")
+    if len(sizes) > 3 or not all(size.isdigit() and int(size) for size in sizes):
+        raise CommandError(f"--domain {text}: expected WIDTHxHEIGHT, such as 64x32, or a number of work-items")
+    return tuple(int(size) for size in sizes)
+
+
+def _numbered(option: str, pairs: Sequence[str]) -> dict[int, Path]:
+    """`["0=a.npy", "1=b.npy"]` as `{0: Path("a.npy"), 1: Path("b.npy")}`."""
+    files: dict[int, Path] = {}
+    for pair in pairs:
+        number, equals, name = pair.partition("=")
+        if not equals or not number.isdigit() or not name:
+            raise CommandError(f"{option} {pair}: expected NUMBER=FILE.npy, such as 0=a.npy")
+        if int(number) in files:
+            raise CommandError(f"{option} {pair}: number {number} was given before, as {files[int(number)]}")
+        files[int(number)] = Path(name)
+    return files
+
+
+def _load(path: Path) -> np.ndarray:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"can't read {path} as a .npy array: {error}") from None
+
+
+def _save(path: Path, array: np.ndarray) -> None:
+    import numpy as np
+
+    try:
+        with path.open("wb") as file:  # np.save would add .npy to another name
+            np.save(file, array)
+    except OSError as error:
+        raise CommandError(f"can't write {path}: {error}") from None
+
+
+# -- bench -------------------------------------------------------------------------------------------------------------
+
+BENCH_HELP = (
+    "This is how fast the simulator computes, not how fast the simulated chip would be: C = A^T B in single "
+    "precision, through the fast engine and through numpy on the same arrays, both on one thread, in turn; the median "
+    "of several runs."
+)
+ONE_THREAD = {f"{library}_THREADS": "1" for library in ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "VECLIB_MAXIMUM")}
+
+
+def _bench(args: argparse.Namespace) -> None:
+    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
+        # numpy's BLAS reads these once, when numpy is first imported, which has happened by now.
+        import subprocess
+
+        again = [sys.executable, "-m", "cypresskit", "bench", *(["--json"] if args.json else [])]
+        status = subprocess.run(again, env=os.environ | ONE_THREAD).returncode
+        if status:
+            raise SystemExit(status)
+        return
+    rows = [_bench_size(n) for n in (256, 512, 1024)]
+    if args.json:
+        import json
+
+        print(json.dumps({"kernel": "sgemm_tn", "threads": 1, "sizes": rows}))
+        return
+    print("SGEMM C = A^T B on one thread of this computer, Gflop/s (the simulator's own speed)\n")
+    print("    N   fast engine    numpy    ratio   first call")
+    for row in rows:
+        print(
+            f"{row['n']:5}   {row['cypresskit_gflops']:11.1f}   {row['numpy_gflops']:6.1f}   {row['ratio']:6.2f}"
+            f"   {row['first_call_s']:8.3f} s"
+        )
+
+
+def _bench_size(n: int) -> dict[str, float]:
+    from statistics import median
+    from time import perf_counter
+
+    import numpy as np
+
+    import cypresskit as ck
+
+    random = np.random.default_rng(n)
+    a, b = (random.random((n, n), np.float32) - np.float32(0.5) for _ in "ab")
+
+    def simulated() -> np.ndarray:
+        return ck.gemm(a, b, trans_a=True)
+
+    def reference() -> np.ndarray:
+        return a.T @ b
+
+    def seconds(multiply: Callable[[], np.ndarray]) -> float:
+        start = perf_counter()
+        multiply()
+        return perf_counter() - start
+
+    first = seconds(simulated)
+    error = float(np.max(np.abs(simulated() - reference())))
+    bound = float(n * 2.0**-24 * np.max(np.abs(a).T @ np.abs(b))) * 2  # both sums of n terms, each within n ulp/2
+    if not error <= bound:
+        raise CommandError(f"N = {n}: the result is off by {error:.3g}, and rounding explains only {bound:.3g}")
+    runs = [(seconds(simulated), seconds(reference)) for _ in range(max(5, 2048 // n))]
+    ours, theirs = (2e-9 * n**3 / median(times) for times in zip(*runs))
+    return {
+        "n": n,
+        "cypresskit_gflops": round(ours, 2),
+        "numpy_gflops": round(theirs, 2),
+        "ratio": round(ours / theirs, 3),
+        "first_call_s": round(first, 4),
+        "max_error": error,
+    }
