@@ -26,7 +26,12 @@ class CommandError(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (default: the shell's) and return its exit status."""
-    args = _parser().parse_args(argv)
+    parser = _parser()
+    args, others = parser.parse_known_args(argv)
+    if args.command == "lab":
+        args.options = others
+    elif others:
+        parser.error(f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command} --help`")
     try:
         args.action(args)
     except CommandError as error:
@@ -59,8 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(action=action)
         return sub
 
-    sub = command("lab", _lab, "open the workbook in JupyterLab", LAB_HELP, "cypresskit lab --no-browser --port 9000")
-    sub.add_argument("options", nargs=argparse.REMAINDER, help="passed on to JupyterLab")
+    command("lab", _lab, "open the workbook in JupyterLab", LAB_HELP, "cypresskit lab --no-browser --port 9000")
 
     sub = command("run", _run, "run an IL program on numpy arrays", RUN_HELP, RUN_EXAMPLE)
     sub.add_argument("file", metavar="FILE.il", help="the program's text")
@@ -89,7 +93,8 @@ def _parser() -> argparse.ArgumentParser:
 # -- lab ---------------------------------------------------------------------------------------------------------------
 
 LAB_HELP = (
-    "It looks for the lessons in notebooks/ beside the package (a source checkout), then in the current directory."
+    "It looks for the lessons in notebooks/ beside the package (a source checkout), then in the current directory. "
+    "Other options go to JupyterLab."
 )
 
 
@@ -130,20 +135,25 @@ def _run(args: argparse.Namespace) -> None:
     import cypresskit as ck
 
     path = Path(args.file)
+    domain = _domain(args.domain)
     try:
-        text = path.read_text()
+        program = ck.assemble(path.read_text(), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"can't read {path}: {error}") from None
-    domain = _domain(args.domain)
-    outputs = {}
+    except ck.ILError as error:
+        raise CommandError(str(error)) from None
     targets = _numbered("--output", args.output)
+    outputs = {}
     for number, target in targets.items():
         if target.exists():
             outputs[number] = _load(target)
-        elif len(domain) == 2:
+        elif program.mode == "pixel" and len(domain) == 2:
             outputs[number] = np.zeros((domain[1], domain[0], 4), np.float32)
         else:
-            raise CommandError(f"--output {number}={target}: a kernel with a 1-D domain writes to --global, not to o0")
+            raise CommandError(
+                f"--output {number}={target}: only a pixel kernel over WIDTHxHEIGHT has output streams; this one is a "
+                f"{program.mode} kernel over {args.domain}, and its results go to --global"
+            )
     memory, memory_target = None, None
     if args.memory:
         start, equals, name = args.memory.partition("=")
@@ -153,7 +163,7 @@ def _run(args: argparse.Namespace) -> None:
         memory_target = Path(name)
     try:
         result = ck.launch(
-            ck.assemble(text, str(path)),
+            program,
             domain if len(domain) > 1 else domain[0],
             inputs={i: _load(file) for i, file in _numbered("--input", args.input).items()},
             constants={i: _load(file) for i, file in _numbered("--constant", args.constant).items()},
@@ -161,13 +171,15 @@ def _run(args: argparse.Namespace) -> None:
             global_memory=memory,
             engine=args.engine,
         )
-    except (ck.ILError, ValueError, TypeError, RuntimeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         raise CommandError(str(error)) from None
     for number, array in outputs.items():
         _save(targets[number], array)
     if memory is not None and memory_target is not None:
         _save(memory_target, memory)
-    print(result)
+    for name, count in vars(result).items():
+        if count and isinstance(count, int):
+            print(f"{count:16,}  {name.replace('_', ' ')}")
 
 
 def _domain(text: str) -> tuple[int, ...]:

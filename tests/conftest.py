@@ -1,0 +1,171 @@
+"""Fixtures for all tests: Chromium, a JupyterLab that runs for the whole session, and a page that it is shown in.
+
+A browser test asks for `lab` and `page`::
+
+    def test_lesson_runs(lab, page):
+        lab.open(page, "01_register_block.ipynb")
+        lab.run_all(page)
+
+Cells are run by JupyterLab's own commands, since typed Shift+Enter loses key presses. JupyterLab serves a copy of
+notebooks/, so nothing a test does there changes the work tree.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+# No deadline: a first example compiles its kernel. In CI the same examples every time, so that red means a change.
+hypothesis.settings.register_profile("here", deadline=None, derandomize=IN_CI)
+hypothesis.settings.load_profile("here")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The path of Chromium. Without it a test is skipped, saying so; in CI it fails."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        reason = "Chromium is missing, and this test looks at a page in it: `apt-get install chromium`"
+        (pytest.fail if IN_CI else pytest.skip)(reason)
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser(chromium):
+    """One Chromium for the session, which can reach this computer only."""
+    from playwright.sync_api import sync_playwright
+
+    quiet = ["no-first-run", "disable-background-networking", "disable-component-update", "disable-sync"]
+    offline = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    arguments = [f"--{name}" for name in ("no-sandbox", "disable-gpu", *quiet, offline)]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A new page of 1400 x 1000; the test fails if it asked another computer for anything."""
+    outside = []
+
+    def note(request):
+        if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")):
+            outside.append(request.url)
+
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.on("request", note)
+    yield page
+    page.close()
+    assert not outside, f"the page asked the network for {outside}"
+
+
+class Lab:
+    """A running JupyterLab: `url` with no slash at its end, `root` the directory it serves."""
+
+    def __init__(self, url: str, root: Path):
+        self.url = url
+        self.root = root
+
+    def open(self, page, notebook: str, timeout: float = 60) -> None:
+        """Show `notebook` (a path below `root`) alone and wait until its kernel is idle."""
+        page.goto(f"{self.url}/lab/workspaces/auto-{time.monotonic_ns()}/tree/{notebook}")
+        page.wait_for_function(
+            """name => {
+                const panel = window.jupyterapp?.shell?.currentWidget;
+                return panel?.context?.path === name && panel.context.isReady
+                    && panel.sessionContext.session?.kernel?.status === "idle";
+            }""",
+            arg=notebook,
+            timeout=1000 * timeout,
+        )
+
+    def run_all(self, page, timeout: float = 120) -> None:
+        """Run every cell of the notebook shown and wait for the last; an error in a cell fails the test."""
+        page.set_default_timeout(1000 * timeout)
+        page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        page.wait_for_function(
+            """() => {
+                const cells = window.jupyterapp.shell.currentWidget.context.model.cells;
+                return [...cells].every(cell => cell.type !== "code" || cell.executionState !== "running"
+                                                && (cell.executionCount || !cell.sharedModel.source.trim()));
+            }""",
+            timeout=1000 * timeout,
+        )
+        errors = [out for cell in self.outputs(page) for out in cell if out["output_type"] == "error"]
+        assert not errors, "\n".join(f"{out['ename']}: {out['evalue']}" for out in errors)
+
+    def outputs(self, page) -> list[list[dict]]:
+        """What each code cell of the notebook shown has put out, as a notebook file would hold it."""
+        return page.evaluate(
+            """() => [...window.jupyterapp.shell.currentWidget.context.model.cells]
+                .filter(cell => cell.type === "code").map(cell => cell.outputs.toJSON())"""
+        )
+
+
+@pytest.fixture(scope="session")
+def lab(chromium, tmp_path_factory):
+    """JupyterLab on a copy of notebooks/, on a free port, without a token, with settings of its own."""
+    home = tmp_path_factory.mktemp("lab")
+    root = home / "notebooks"
+    shutil.copytree(ROOT / "notebooks", root, ignore=shutil.ignore_patterns(".*"))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    options = {
+        "ServerApp.ip": "127.0.0.1",
+        "ServerApp.port": port,
+        "ServerApp.port_retries": 0,
+        "ServerApp.open_browser": False,
+        "ServerApp.root_dir": root,
+        "ServerApp.allow_root": True,
+        "IdentityProvider.token": "",
+        "LabApp.expose_app_in_browser": True,
+        "LabApp.news_url": None,
+        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+        "LabApp.workspaces_dir": home / "workspaces",
+        "LabApp.user_settings_dir": home / "settings",
+    }
+    directories = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    command = [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
+    with (home / "log").open("wb") as log:
+        server = subprocess.Popen(command, env=os.environ | directories, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        wait_for(f"{url}/api/status", server, home / "log")
+        yield Lab(url, root)
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float = 60) -> None:
+    """Return when `url` answers; fail, showing the log, when the server has died or the time is up."""
+    end = time.monotonic() + timeout
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            time.sleep(0.1)
+    pytest.fail(f"{url} did not answer. The server's log ends:\n{log.read_text()[-3000:]}")

@@ -1,0 +1,260 @@
+"""The project as a whole: its files agree, it starts as the README says, imports fast, and is clean."""
+
+import re
+import statistics
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+import cypresskit
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYTHONS = ("3.11", "3.13")
+
+
+def names(requirements) -> set[str]:
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
+
+
+def constraints(python: str) -> dict[str, str]:
+    """Name to version, as constraints.txt gives them for that Python."""
+    found: dict[str, str] = {}
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"python_version": python}):
+            name = canonicalize_name(requirement.name)
+            assert name not in found, f"{name} has two versions on Python {python}"
+            found[name] = str(requirement.specifier).removeprefix("==")
+    return found
+
+
+def conda(path: str) -> tuple[str, list[str]]:
+    """The Python version and the pip lines of a conda environment file."""
+    environment = yaml.safe_load((ROOT / path).read_text())
+    assert environment["channels"] == ["conda-forge"]
+    python, pip, packages = environment["dependencies"]
+    assert pip == "pip" and set(packages) == {"pip"}
+    return python.removeprefix("python="), packages["pip"]
+
+
+def run(*command, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, **options)
+
+
+def tracked() -> list[Path]:
+    """The text files of the project."""
+    listing = run("git", "ls-files", "-z")
+    if listing.returncode:
+        pytest.skip("not a git checkout: which files belong to the project isn't known")
+    files = [ROOT / name for name in listing.stdout.split("\0") if name]
+    return [file for file in files if file.is_file() and b"\0" not in file.read_bytes()[:4096]]
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+
+def test_constraints_are_exact_versions_by_name():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            assert re.fullmatch(r'[\w.-]+==[\w.]+(; python_version (<|>=) "3\.\d+")?', line), line
+            if ";" in line:
+                Marker(line.partition(";")[2])
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_constraints_pin_every_dependency(python):
+    pinned = constraints(python)
+    extras = PROJECT["optional-dependencies"].values()
+    wanted = names(PROJECT["dependencies"]).union(*map(names, extras))
+    assert wanted <= pinned.keys()
+
+
+def test_what_runs_here_is_what_the_constraints_say():
+    from importlib.metadata import version
+
+    pinned = constraints(f"{sys.version_info.major}.{sys.version_info.minor}")
+    different = {n: (version(n), pinned[n]) for n in names(PROJECT["dependencies"]) if version(n) != pinned[n]}
+    assert not different, "installed and pinned versions differ"
+
+
+def test_conda_environment_installs_the_checkout_with_the_constraints():
+    python, pip = conda("environment.yml")
+    assert python in PYTHONS
+    assert pip == ["-c constraints.txt", "-e ."]
+
+
+def test_binder_environment_is_the_runtime_dependencies_at_their_pinned_versions():
+    python, pip = conda("binder/environment.yml")
+    assert python in PYTHONS
+    assert python == conda("environment.yml")[0]
+    pinned = constraints(python)
+    # Binder's own environment has JupyterLab.
+    wanted = {name: pinned[name] for name in names(PROJECT["dependencies"]) - {"jupyterlab"}}
+    assert {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in map(Requirement, pip)} == wanted
+
+
+def test_python_versions_agree():
+    accepted = SpecifierSet(PROJECT["requires-python"])
+    classified = {c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)}
+    assert set(PYTHONS) <= classified
+    assert all(python in accepted for python in classified)
+    assert "3.10" not in accepted
+
+
+def test_version_is_the_same_everywhere():
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == cypresskit.__version__
+    assert f"## {cypresskit.__version__} " in (ROOT / "CHANGELOG.md").read_text()
+
+
+# -- Binder ------------------------------------------------------------------------------------------------------------
+
+
+def test_binder_image_installs_and_starts_the_package():
+    plan = run(sys.executable, "-m", "repo2docker", "--no-build", "--debug", ".", timeout=60)
+    assert plan.returncode == 0, plan.stderr
+    dockerfile = plan.stdout + plan.stderr
+    assert '--file \\"binder/environment.yml\\"' in dockerfile or '--file "binder/environment.yml"' in dockerfile
+    assert "./binder/postBuild" in dockerfile
+    assert re.search(r"ENV R2D_ENTRYPOINT.*binder/start", dockerfile)
+    assert "Python 3.10" not in dockerfile
+
+
+def test_binder_scripts():
+    for name in ("postBuild", "start"):
+        script = ROOT / "binder" / name
+        assert script.stat().st_mode & 0o111, f"binder/{name} isn't executable"
+        assert run("bash", "-n", str(script)).returncode == 0
+        assert "export NUMBA_CPU_NAME=generic\n" in script.read_text()
+    assert "pip install --no-deps --no-cache-dir ." in (ROOT / "binder/postBuild").read_text()
+    assert (ROOT / "binder/start").read_text().endswith('\nexec "$@"\n')
+
+
+# -- README and make ---------------------------------------------------------------------------------------------------
+
+
+def test_readme_has_the_two_commands():
+    commands = re.search(r"```sh\n(.+)\n(.+)\n```", (ROOT / "README.md").read_text()).groups()
+    assert re.fullmatch(r"git clone \S+/cypresskit && cd cypresskit", commands[0])
+    assert commands[1] == "make lab"
+
+
+def test_public_address_is_in_one_marked_place():
+    marked = re.search(r"<!-- PUBLIC ADDRESS.*?<!-- END OF PUBLIC ADDRESS -->", (ROOT / "README.md").read_text(), re.S)[
+        0
+    ]
+    address = re.search(r"git clone \S+//(\S+)", marked)[1]
+    owner = address.split("/")[1]
+    assert f"/gh/{owner}/cypresskit/" in marked, "the badge and the clone command name different repositories"
+    for file in tracked():
+        elsewhere = file.read_text(errors="replace").replace(marked, "")
+        assert f"{owner}/cypresskit" not in elsewhere, f"{file} names the repository's address too"
+
+
+def test_readme_links_lead_somewhere():
+    readme = (ROOT / "README.md").read_text()
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", readme):
+        assert (ROOT / target).exists(), f"README.md points to {target}"
+
+
+def test_binder_badge_opens_a_lesson():
+    readme = (ROOT / "README.md").read_text()
+    (lesson,) = re.findall(r"urlpath=lab/tree/(\S+\.ipynb)", readme)
+    assert (ROOT / lesson).exists()
+
+
+@pytest.mark.parametrize("target", ["lab", "test", "core", "lint", "format", "bench", "clean"])
+def test_make_knows(target):
+    plan = run("make", "--dry-run", target)
+    assert plan.returncode == 0, plan.stderr
+    assert target in run("make", "help").stdout.split()
+
+
+def test_make_needs_nothing_when_all_is_installed(tmp_path):
+    """A second `make lab` goes straight to JupyterLab; an edit of the constraints installs again."""
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    for name in ("bin/python", "installed", "installed-tests"):
+        (venv / name).touch()
+    assert run("make", "-n", f"VENV={venv}", "lab").stdout.splitlines() == [f"{venv}/bin/cypresskit lab "]
+    assert "pip install" not in run("make", "-n", f"VENV={venv}", "test").stdout
+    assert "pip install" in run("make", "-n", f"VENV={venv}", "-W", "constraints.txt", "lab").stdout
+
+
+def test_ci_runs_make_test():
+    script = ROOT / ".ci/run"
+    assert script.stat().st_mode & 0o111
+    assert run("bash", "-n", str(script)).returncode == 0
+    assert script.read_text().rstrip().endswith("\nmake test")
+
+
+# -- the package -------------------------------------------------------------------------------------------------------
+
+
+def test_import_is_fast_and_free_of_pictures():
+    seconds = []
+    for _ in range(7):
+        start = time.perf_counter()
+        shown = run(sys.executable, "-c", "import cypresskit, sys; print(*sys.modules)")
+        seconds.append(time.perf_counter() - start)
+        assert shown.returncode == 0, shown.stderr
+        loaded = {name.partition(".")[0] for name in shown.stdout.split()}
+        assert not loaded & {"bokeh", "ipywidgets", "jupyter_bokeh", "IPython"}
+    assert statistics.median(seconds) < 0.5, "starting Python and importing cypresskit took half a second"
+
+
+def test_package_data_is_packaged():
+    """A wheel has the kernels, the tables and py.typed: every such file of the package matches a pattern."""
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
+    assert (ROOT / "cypresskit/py.typed").exists()
+    for file in (ROOT / "cypresskit").rglob("*"):
+        if file.is_file() and file.suffix not in (".py", ".pyc", ".nbi", ".nbc"):
+            assert any(file.match(pattern) for pattern in data), f"{file} is in no wheel"
+
+
+def test_only_draw_and_teach_import_bokeh_or_ipywidgets():
+    for file in (ROOT / "cypresskit").rglob("*.py"):
+        if file.relative_to(ROOT / "cypresskit").parts[0] not in ("draw", "teach"):
+            found = re.search(r"^\s*(?:from|import)\s+(bokeh|ipywidgets|jupyter_bokeh)\b", file.read_text(), re.M)
+            assert not found, f"{file} imports {found[1]}"
+
+
+# -- the text ----------------------------------------------------------------------------------------------------------
+
+
+def test_no_file_names_a_package_registry():
+    registries = ["".join(parts) for parts in (("py", "pi.org"), ("python", "hosted.org"), ("anaconda", ".org"),
+                                               ("npm", "js."), ("un", "pkg.com"), ("js", "delivr."))]  # fmt: skip
+    for file in tracked():
+        text = file.read_text(errors="replace")
+        for registry in registries:
+            assert registry not in text, f"{file} names {registry}"
+
+
+def test_files_end_in_one_newline_and_have_no_trailing_blanks():
+    for file in tracked():
+        if file.suffix in (".py", ".md", ".toml", ".yml", ".txt", ".il", ".cff"):
+            text = file.read_text()
+            assert not text or text.endswith("\n") and not text.endswith("\n\n"), file
+            assert not re.search(r"[ \t]$", text, re.M), file
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [("ruff", "check", "cypresskit", "tests"), ("ruff", "format", "--check", "cypresskit", "tests"), ("mypy",)],
+    ids=["ruff check", "ruff format", "mypy"],
+)
+def test_clean(tool):
+    result = run(sys.executable, "-m", *tool)
+    assert result.returncode == 0, result.stdout + result.stderr
