@@ -142,6 +142,8 @@ def _run(args: argparse.Namespace) -> None:
         raise CommandError(f"can't read {path}: {error}") from None
     except ck.ILError as error:
         raise CommandError(str(error)) from None
+    inputs = {i: _load(file) for i, file in _numbered("--input", args.input).items()}
+    constants = {i: _load(file) for i, file in _numbered("--constant", args.constant).items()}
     targets = _numbered("--output", args.output)
     outputs = {}
     for number, target in targets.items():
@@ -165,8 +167,8 @@ def _run(args: argparse.Namespace) -> None:
         result = ck.launch(
             program,
             domain if len(domain) > 1 else domain[0],
-            inputs={i: _load(file) for i, file in _numbered("--input", args.input).items()},
-            constants={i: _load(file) for i, file in _numbered("--constant", args.constant).items()},
+            inputs=inputs,
+            constants=constants,
             outputs=outputs,
             global_memory=memory,
             engine=args.engine,

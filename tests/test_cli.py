@@ -149,7 +149,7 @@ def test_lab_opens_the_first_lesson(tmp_path):
             command, cwd=tmp_path, env=os.environ | {"JUPYTER_RUNTIME_DIR": str(tmp_path)}, stdout=file, stderr=file
         )
     try:
-        while not (started := re.search(r"(http://127\.0\.0\.1:\d+)(/lab\S*)", log.read_text())):
+        while not (started := re.search(r"(http://127\.0\.0\.1:\d+)(/lab\S*)\n", log.read_text())):
             assert server.poll() is None, log.read_text()
         first = min((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")).name
         assert started[2] == f"/lab/tree/{first}"

@@ -246,7 +246,7 @@ def test_files_end_in_one_newline_and_have_no_trailing_blanks():
     for file in tracked():
         if file.suffix in (".py", ".md", ".toml", ".yml", ".txt", ".il", ".cff"):
             text = file.read_text()
-            assert not text or text.endswith("\n") and not text.endswith("\n\n"), file
+            assert not text or (text.endswith("\n") and not text.endswith("\n\n")), file
             assert not re.search(r"[ \t]$", text, re.M), file
 
 

@@ -1,0 +1,107 @@
+"""The lessons run from top to bottom, and every output is what the file holds.
+
+nbval runs each notebook in a kernel of its own and compares the outputs with the saved ones. That proves something only
+while most cells have outputs and few are exempt, and while a wrong number is noticed: both are tested here too.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))
+EXEMPT = {"nbval-ignore-output", "nbval-skip", "raises-exception"}
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def nbval(path: Path) -> subprocess.CompletedProcess:
+    """Run the notebook at `path` in its directory and compare its outputs."""
+    sanitize = ["--nbval-sanitize-with", str(ROOT / "tests/nbval_sanitize.cfg")]
+    options = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60", *sanitize, "-c", "/dev/null"]
+    quiet = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "--color=no", f"--rootdir={path.parent}"]
+    command = [sys.executable, "-m", "pytest", *options, *quiet, path.name]
+    return subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=300)
+
+
+def code_cells(notebook) -> list:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def exempt(cell) -> bool:
+    return bool(EXEMPT & set(cell.metadata.get("tags", ())) or "# NBVAL_" in cell.source or "#NBVAL_" in cell.source)
+
+
+def test_there_are_lessons():
+    assert NOTEBOOKS
+
+
+@pytest.mark.notebook
+@each_notebook
+def test_runs_and_prints_what_it_holds(path):
+    result = nbval(path)
+    assert result.returncode == 0, result.stdout[-6000:]
+
+
+@each_notebook
+def test_most_cells_are_compared(path):
+    cells = code_cells(nbformat.read(path, as_version=4))
+    compared = [cell for cell in cells if cell.outputs and not exempt(cell)]
+    ignored = [cell.source for cell in cells if exempt(cell)]
+    assert len(ignored) <= 1, f"one cell, the players' loader, may be exempt from comparison; these are:\n{ignored}"
+    assert len(compared) >= 0.7 * len(cells), f"{len(compared)} of {len(cells)} cells have outputs to compare"
+
+
+@pytest.mark.notebook
+def test_an_altered_number_is_noticed(tmp_path):
+    """Change one digit of each saved text that has one: nbval must fail exactly the cells that were changed."""
+    notebook = nbformat.read(NOTEBOOKS[0], as_version=4)
+    changed = 0
+    for cell in code_cells(notebook):
+        texts = [out for out in cell.outputs if out.output_type == "stream" and re.search(r"\d", out.text)]
+        if texts and not exempt(cell):
+            texts[0].text = re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), texts[0].text, count=1)
+            changed += 1
+    assert changed, "the first lesson prints no number"
+    altered = tmp_path / NOTEBOOKS[0].name
+    nbformat.write(notebook, altered)
+    result = nbval(altered)
+    assert result.returncode == 1, result.stdout[-6000:]
+    assert re.search(rf"^{changed} failed", result.stdout, re.M), result.stdout[-6000:]
+
+
+@each_notebook
+def test_file_is_small_and_clean(path):
+    text = path.read_text()
+    assert len(text.encode()) < 200_000, "over 200 kB: has the loader cell's output been cleared?"
+    assert (
+        text.endswith("}\n")
+        and json.dumps(json.loads(text), indent=1, ensure_ascii=False, sort_keys=True) + "\n" == text
+    ), "not written as JupyterLab writes it (one blank per level, keys sorted): diffs would be noise"
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    numbers = [cell.execution_count for cell in code_cells(notebook) if cell.source.strip()]
+    assert numbers == list(range(1, len(numbers) + 1)), "not saved after one run from top to bottom"
+    assert not [out for cell in code_cells(notebook) for out in cell.outputs if out.output_type == "error"]
+
+
+@each_notebook
+def test_names_no_machine_and_needs_no_network(path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        assert not re.search(r"^\s*[!%]\s*(pip|conda)\b|urlopen|requests\.|https?://cdn", cell.source, re.M)
+        assert not re.search(r"/home/\w|/root/|[A-Z]:\\Users", json.dumps(cell)), "a path of one computer"
+        assert not re.search(r'<(script|link|img)[^>]*(src|href)=\\?"https?:', json.dumps(cell.get("outputs", ""))), (
+            "an output loads something from the network"
+        )
+
+
+@each_notebook
+def test_opens_and_runs_in_jupyterlab(path, lab, page):
+    lab.open(page, str(path.relative_to(ROOT / "notebooks")))
+    lab.run_all(page)
+    assert any(lab.outputs(page))
