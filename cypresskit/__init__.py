@@ -1,7 +1,21 @@
 """cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon HD 5870."""
 
+from cypresskit.devices import HD5850, HD5870, HD5970, Device
 from cypresskit.il import ILError, Program, assemble
+from cypresskit.machine import KernelError, Observer, Run, launch
 
 __version__ = "0.1.0"
 
-__all__ = ["ILError", "Program", "assemble"]
+__all__ = [
+    "HD5850",
+    "HD5870",
+    "HD5970",
+    "Device",
+    "ILError",
+    "KernelError",
+    "Observer",
+    "Program",
+    "Run",
+    "assemble",
+    "launch",
+]

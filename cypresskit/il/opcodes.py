@@ -39,11 +39,18 @@ class Opcode:
         """The sources' type letters."""
         return self.types[1:]
 
+    def float_modifiers(self, n: int) -> bool:
+        """Whether source ``n`` is modified as a float (abs, bias, ...); integers know only two's complement negation."""
+        return self.sources[n] == "f" or (self.name, n) in BITS_AS_FLOAT
+
     @property
     def double(self) -> bool:
         """Whether any operand is a double."""
         return "d" in self.types
 
+
+#: Sources that carry bits of any kind and are modified as floats.
+BITS_AS_FLOAT = {("mov", 0), ("cmov_logical", 1), ("cmov_logical", 2), ("lds_store", 1), ("lds_store_vec", 2)}
 
 OPCODES: dict[str, Opcode] = {}
 

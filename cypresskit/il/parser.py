@@ -451,10 +451,24 @@ def _operands(op: Opcode, controls: dict, line: Line) -> tuple[Dest | None, tupl
             if op.name == "lds_load_vec" and not line.text[line.at :].strip():
                 break  # raw LDS needs no offset
             line.expect(",", f"after source {n} (`{op.name} {shape}`)")
+        line.skip()
+        start = line.at
         sources.append(_source(line))
+        _check_modifiers(op, n, sources[n], line, start)
     if op.name == "lds_load_vec" and len(sources) == 1:
         sources.append(Source(sources[0].register, "0000"))
     return dest, tuple(sources)
+
+
+def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) -> None:
+    """Integers can be negated only, doubles negated and made absolute (IL specification, table 2.10)."""
+    double = op.sources[n] == "d"
+    if op.float_modifiers(n) or not source.modified:
+        return
+    for name in ("invert", "bias", "x2", "sign", "abs"):
+        if getattr(source, name) and not (double and name == "abs"):
+            kind = "a double" if double else "an integer"
+            line.fail(f"`_{name}` can't be used here: source {n + 1} of `{op.name}` is {kind}", at)
 
 
 def _end(line: Line) -> None:

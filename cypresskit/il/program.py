@@ -58,6 +58,11 @@ class Source:
     sign: bool = False
 
     @property
+    def negates_double(self) -> bool:
+        """Whether a double read through this operand is negated: by either of its two words."""
+        return "x" in self.negate or "y" in self.negate
+
+    @property
     def modified(self) -> bool:
         """Whether any modifier other than the swizzle is set."""
         return bool(self.negate) or self.abs or self.invert or self.bias or self.x2 or self.sign

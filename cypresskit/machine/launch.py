@@ -1,0 +1,399 @@
+"""A launch: a program, its domain and its arrays, checked once, then given to an engine.
+
+``launch`` is the one way to run IL. It turns every numpy array into 32-bit words, asks an engine to run the program
+on copies, and copies results back only when the whole run went well: after an error the caller's arrays are as they
+were. What an engine reports (how many work-items executed each instruction) becomes the counts of a ``Run``.
+
+Pixel mode: the domain is (width, height); a wavefront is an 8 x 8 tile, a quad 2 x 2. Compute mode: the domain counts
+work-items along x (and y, z), multiples of the declared workgroup; a quad is four, a wavefront 64 consecutive items.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cypresskit.devices import HD5870, Device
+from cypresskit.il import Program, Register
+from cypresskit.machine.observer import Observer
+
+MAX_ITEMS = 1 << 28  # work-items of one launch: more would not end within a day here
+MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
+DTYPES = ("float32", "float64", "int32", "uint32")
+
+
+class KernelError(RuntimeError):
+    """A kernel did what it must not: stored outside its memory, or never ended. ``line`` is the kernel's line,
+    ``work_item`` its place in the domain, as (x, y) or a flat number, or None."""
+
+    def __init__(self, message: str, line: int = 0, work_item=None):
+        super().__init__(message)
+        self.line, self.work_item = line, work_item
+
+    def __reduce__(self):
+        return KernelError, (self.args[0], self.line, self.work_item)
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """A texture or output: ``words`` is uint32 of shape (height, width, words per texel), the latter 1, 2 or 4;
+    ``single`` tells float32 data, whose missing components read 0, 0, 1.0."""
+
+    words: np.ndarray
+    single: bool
+
+    @property
+    def height(self) -> int:
+        return self.words.shape[0]
+
+    @property
+    def width(self) -> int:
+        return self.words.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """A checked launch. All arrays are C-contiguous uint32; ``outputs`` and ``global_memory`` are working copies.
+
+    ``constants[n]`` has shape (elements, 4), ``global_memory`` (elements, 4) or None.
+    """
+
+    program: Program
+    domain: tuple[int, int, int]
+    textures: dict[int, Surface]
+    constants: dict[int, np.ndarray]
+    outputs: dict[int, Surface]
+    global_memory: np.ndarray | None
+    device: Device = HD5870
+    max_instructions: int = MAX_INSTRUCTIONS
+
+    @property
+    def items(self) -> int:
+        """Work-items in all."""
+        return math.prod(self.domain)
+
+    @property
+    def groups(self) -> tuple[int, int, int]:
+        """Workgroups along x, y, z (compute mode)."""
+        x, y, z = (d // g for d, g in zip(self.domain, self.program.group, strict=True))
+        return x, y, z
+
+    @property
+    def wavefronts(self) -> int:
+        """Wavefronts dispatched: 8 x 8 tiles, or 64 consecutive work-items of a group."""
+        if self.program.mode == "pixel":
+            return -(-self.domain[0] // 8) * -(-self.domain[1] // 8)
+        return math.prod(self.groups) * -(-math.prod(self.program.group) // 64)
+
+    def place(self, item: int):
+        """Where work-item number ``item`` is: (x, y) in a pixel domain, its flat id in a compute domain."""
+        return (item % self.domain[0], item // self.domain[0]) if self.program.mode == "pixel" else item
+
+    def item_name(self, item: int) -> str:
+        """``work-item (3, 5)``, or ``work-item 70 (number 6 of group 1)``."""
+        if self.program.mode == "pixel":
+            return f"work-item {self.place(item)}"
+        group, within = divmod(item, math.prod(self.program.group))
+        return f"work-item {item} (number {within} of group {group})"
+
+    @cached_property
+    def ids(self) -> dict[str, np.ndarray]:
+        """Input registers: name to uint32 bits of shape (4, items)."""
+        return _pixel_ids(self) if self.program.mode == "pixel" else _compute_ids(self)
+
+    def store_error(self, at: int, item: int, what: str) -> KernelError:
+        """The error for a store of ``body[at]`` outside its memory."""
+        line = self.program.body[at].line
+        return KernelError(
+            f"{self.program.where(line)}\n    {self.item_name(item)} stores {what}. No array was changed. "
+            "Check the address arithmetic, or the size of the domain.",
+            line,
+            self.place(item),
+        )
+
+    def endless_error(self, at: int) -> KernelError:
+        """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``."""
+        line = self.program.body[at].line
+        return KernelError(
+            f"{self.program.where(line)}\n    this loop has not ended after {self.max_instructions:,} instructions of a "
+            "work-item. Does its break condition ever become true? (max_instructions raises the limit.)",
+            line,
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run did. Counts are over work-items that were active.
+
+    ``instructions`` IL instructions; ``arithmetic`` results computed (a mad on four components counts 4); ``flops``
+    single or double floating-point operations (a mad is 2); ``fetches`` and ``fetch_bytes`` texture reads;
+    ``out_of_range`` fetches and loads outside their array, which gave 0; ``lds_reads``, ``lds_writes`` 32-bit words;
+    ``global_reads``, ``global_writes`` 128-bit elements; ``output_writes`` stores to o registers; ``fences`` passed.
+    """
+
+    engine: str
+    work_items: int
+    wavefronts: int
+    instructions: int = 0
+    arithmetic: int = 0
+    flops: int = 0
+    fetches: int = 0
+    fetch_bytes: int = 0
+    out_of_range: int = 0
+    lds_reads: int = 0
+    lds_writes: int = 0
+    global_reads: int = 0
+    global_writes: int = 0
+    output_writes: int = 0
+    fences: int = 0
+    executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False, compare=False)
+
+
+FLOPS = {"mad": 2, "fma": 2, "dmad": 2, "dp4": 7}
+NO_FLOPS = ("flr", "frc", "min", "max", "d2f", "f2d", "itof", "utof")
+
+
+def tally(launch: Launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
+    """The counts of a run from ``executed``: how many work-items executed each instruction of ``Program.body``."""
+    counts = dict.fromkeys(Run.__dataclass_fields__, 0)
+    for i, times in zip(launch.program.body, executed.tolist(), strict=True):
+        op = i.op
+        counts["instructions"] += times
+        if op.kind == "alu":
+            results = 1 if op.vector else len(i.dest.written) if i.dest else 1
+            counts["arithmetic"] += times * results
+            if op.result in "fd" and op.name not in NO_FLOPS:
+                counts["flops"] += times * results * FLOPS.get(op.name, 1)
+        elif op.kind == "fetch":
+            counts["fetches"] += times
+            counts["fetch_bytes"] += times * 4 * launch.textures[i.control("resource")].words.shape[2]
+        elif op.kind == "lds":
+            words = len(i.dest.written) if i.dest and op.name.endswith("vec") else 1
+            counts["lds_writes" if "store" in op.name else "lds_reads"] += times * words
+        elif op.kind == "fence":
+            counts["fences"] += times
+        if i.dest and i.dest.register.kind == "g":
+            counts["global_writes"] += times
+        if i.dest and i.dest.register.kind == "o":
+            counts["output_writes"] += times
+        counts["global_reads"] += times * sum(s.register.kind == "g" for s in i.sources)
+    named = {name: counts[name] for name in counts if name not in ("engine", "work_items", "wavefronts", "executed")}
+    named["out_of_range"] = out_of_range
+    return Run(engine, launch.items, launch.wavefronts, executed=executed, **named)
+
+
+def launch(
+    program: Program,
+    domain,
+    *,
+    inputs: Mapping[int, np.ndarray] | None = None,
+    constants: Mapping[int, np.ndarray] | None = None,
+    outputs: Mapping[int, np.ndarray] | None = None,
+    global_memory: np.ndarray | None = None,
+    device: Device = HD5870,
+    engine: str = "fast",
+    observers: Iterable[Observer] = (),
+    max_instructions: int = MAX_INSTRUCTIONS,
+    threads: int = 1,
+) -> Run:
+    """Run ``program`` over ``domain`` on the simulated ``device``.
+
+    Parameters
+    ----------
+    program: an assembled kernel.
+    domain: (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode.
+    inputs: resource number to texture: shape (height, width) or (height, width, components), dtype float32, float64,
+        int32 or uint32, at most 128 bits a texel. A 1-D resource takes (width,) or (width, components).
+    constants: buffer number to an array whose bytes are its elements of four 32-bit words. Plain Python floats
+        become float32.
+    outputs: stream number to an array (height, width[, components]) of the domain's size, written by ``oN``.
+    global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
+    engine: "fast" (compiled) or "explain" (steps with every register known); observers always get the latter.
+    max_instructions: a work-item that executes more is taken for endless.
+    threads: host threads of the fast engine.
+
+    Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't fit the program,
+    ``KernelError`` for a store out of range or an endless loop (all arrays are then as they were). A fetch out of range
+    gives 0 and is counted.
+    """
+    checked = prepare(
+        program,
+        domain,
+        inputs=inputs,
+        constants=constants,
+        outputs=outputs,
+        global_memory=global_memory,
+        device=device,
+        max_instructions=max_instructions,
+    )
+    observers = tuple(observers)
+    if engine not in ("fast", "explain"):
+        raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
+    if engine == "fast" and not observers:
+        from cypresskit.machine.fast import run as run_fast
+
+        result = run_fast(checked, threads=threads)
+    else:
+        from cypresskit.machine.explain import run as run_explaining
+
+        result = run_explaining(checked, observers)
+    for n, surface in checked.outputs.items():
+        _write_back((outputs or {})[n], surface.words)
+    if checked.global_memory is not None:
+        _write_back(global_memory, checked.global_memory)
+    return result
+
+
+def prepare(
+    program: Program,
+    domain,
+    *,
+    inputs=None,
+    constants=None,
+    outputs=None,
+    global_memory=None,
+    device: Device = HD5870,
+    max_instructions: int = MAX_INSTRUCTIONS,
+) -> Launch:
+    """Check the arguments of ``launch`` against the program and pack them; see there."""
+    if not isinstance(program, Program):
+        raise TypeError(f"launch takes a Program, not {type(program).__name__}: assemble the IL text first")
+    if int(max_instructions) < 1:
+        raise ValueError(f"max_instructions must be at least 1, not {max_instructions}")
+    shape = _domain(program, domain)
+    inputs, constants, outputs = dict(inputs or {}), dict(constants or {}), dict(outputs or {})
+    _needed(program, inputs, constants, outputs, global_memory)
+    textures = {n: _texture(a, program, n) for n, a in inputs.items()}
+    streams = {n: _output(a, n, shape) for n, a in outputs.items()}
+    buffers = {n: _constants(a, n, program.constants.get(n, 0)) for n, a in constants.items()}
+    memory = None if global_memory is None else _global(global_memory)
+    return Launch(program, shape, textures, buffers, streams, memory, device, int(max_instructions))
+
+
+def _domain(program: Program, domain) -> tuple[int, int, int]:
+    sizes = (domain,) if isinstance(domain, (int, np.integer)) else tuple(domain)
+    wanted = 2 if program.mode == "pixel" else 3
+    if not 0 < len(sizes) <= wanted or not all(isinstance(s, (int, np.integer)) and s >= 0 for s in sizes):
+        shape = "(width, height)" if program.mode == "pixel" else "a number of work-items or up to three of them"
+        raise ValueError(f"the domain of a {program.mode} kernel is {shape}, whole and not negative; found {domain!r}")
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
+    if x * y * z > MAX_ITEMS:
+        raise ValueError(f"the domain {domain!r} has {x * y * z:,} work-items: at most {MAX_ITEMS:,} are run")
+    if program.mode == "compute" and any(d % g for d, g in zip((x, y, z), program.group, strict=True)):
+        raise ValueError(f"the domain {domain!r} is no multiple of the kernel's workgroup {program.group}")
+    return x, y, z
+
+
+def _needed(program: Program, inputs, constants, outputs, global_memory) -> None:
+    """Everything the program uses must be given."""
+    for i in program.body:
+        registers = [s.register for s in i.sources] + ([i.dest.register] if i.dest else [])
+        for register in registers:
+            _check_given(register, i, program, constants, outputs, global_memory)
+        if i.op.kind == "fetch" and i.control("resource") not in inputs:
+            n = i.control("resource")
+            raise ValueError(f"{program.where(i.line)}\n    fetches from resource {n}: pass inputs={{{n}: array}}")
+
+
+def _check_given(register: Register, i, program: Program, constants, outputs, global_memory) -> None:
+    n = register.index
+    if register.kind == "cb" and n not in constants:
+        raise ValueError(f"{program.where(i.line)}\n    reads {register}: pass constants={{{n}: array}}")
+    if register.kind == "o" and n not in outputs:
+        raise ValueError(f"{program.where(i.line)}\n    writes o{n}: pass outputs={{{n}: array}}")
+    if register.kind == "g" and global_memory is None:
+        raise ValueError(f"{program.where(i.line)}\n    uses global memory: pass global_memory=array")
+
+
+def _words(array, name: str, ndim: tuple[int, ...]) -> np.ndarray:
+    """``array`` as uint32 words with a last axis of words per element."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
+    if array.dtype.name not in DTYPES:
+        raise TypeError(f"{name} has dtype {array.dtype}: the device takes {', '.join(DTYPES)}")
+    if array.ndim not in ndim:
+        raise ValueError(f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions")
+    array = np.ascontiguousarray(array)
+    if array.ndim == ndim[0]:
+        array = array[..., np.newaxis]
+    return array.view(np.uint32)
+
+
+def _surface(array, name: str, ndim: tuple[int, int]) -> Surface:
+    words = _words(array, name, ndim)
+    if words.shape[-1] not in (1, 2, 4):
+        raise ValueError(f"{name} has {32 * words.shape[-1]} bits a texel: 32, 64 or 128 are possible")
+    words = words if words.ndim == 3 else words[np.newaxis]
+    return Surface(words, array.dtype == np.float32)
+
+
+def _texture(array, program: Program, n: int) -> Surface:
+    declared = program.textures.get(n)
+    return _surface(array, f"inputs[{n}]", (1, 2) if declared and declared.dimensions == 1 else (2, 3))
+
+
+def _output(array, n: int, domain: tuple[int, int, int]) -> Surface:
+    surface = _surface(array, f"outputs[{n}]", (2, 3))
+    if (surface.width, surface.height) != domain[:2]:
+        raise ValueError(f"outputs[{n}] is {surface.height} x {surface.width}, the domain {domain[1]} x {domain[0]} (rows x columns)")
+    if not array.flags.writeable:
+        raise ValueError(f"outputs[{n}] is read-only")
+    return Surface(surface.words.copy(), surface.single)
+
+
+def _constants(array, n: int, declared: int) -> np.ndarray:
+    if not isinstance(array, np.ndarray):
+        array = np.asarray(array)
+        array = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
+    words = _words(array.reshape(-1), f"constants[{n}]", (1,)).reshape(-1)
+    words = np.concatenate([words, np.zeros(-len(words) % 4, np.uint32)]).reshape(-1, 4)
+    if len(words) < declared:
+        raise ValueError(f"constants[{n}] holds {len(words)} elements of four words; the kernel declares cb{n}[{declared}]")
+    return words
+
+
+def _global(array) -> np.ndarray:
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"global_memory must be a numpy array, not {type(array).__name__}")
+    if not array.flags.writeable:
+        raise ValueError("global_memory is read-only")
+    words = _words(array.reshape(-1), "global_memory", (1,)).reshape(-1)
+    if len(words) % 4:
+        raise ValueError(f"global_memory has {4 * len(words)} bytes: a multiple of 16 is needed, since g[] has 128-bit elements")
+    return words.reshape(-1, 4).copy()
+
+
+def _write_back(array: np.ndarray, words: np.ndarray) -> None:
+    array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
+
+
+def _pixel_ids(launch: Launch) -> dict[str, np.ndarray]:
+    width, height, _ = launch.domain
+    place = np.zeros((4, height, width), np.float32)
+    place[0] = np.arange(width, dtype=np.float32) + np.float32(0.5)
+    place[1] = np.arange(height, dtype=np.float32)[:, np.newaxis] + np.float32(0.5)
+    place[3] = 1.0
+    return {"vWinCoord0": place.reshape(4, -1).view(np.uint32)}
+
+
+def _compute_ids(launch: Launch) -> dict[str, np.ndarray]:
+    size, groups = launch.program.group, launch.groups
+    flat = np.arange(launch.items, dtype=np.uint32)
+    group_flat, within_flat = flat // np.uint32(math.prod(size)), flat % np.uint32(math.prod(size))
+
+    def unflatten(index, shape):
+        rows = [index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])]
+        return np.stack([*rows, np.zeros_like(index)]).astype(np.uint32)
+
+    group, within = unflatten(group_flat, groups), unflatten(within_flat, size)
+    sizes = np.array([*size, 0], np.uint32)[:, np.newaxis]
+    return {
+        "vThreadGrpId": group,
+        "vTidInGrp": within,
+        "vAbsTid": group * sizes + within,
+        "vAbsTidFlat": np.stack([flat] * 4),
+        "vThreadGrpIdFlat": np.stack([group_flat] * 4),
+        "vTidInGrpFlat": np.stack([within_flat] * 4),
+    }

@@ -1,0 +1,95 @@
+"""What a run tells the world: a few small events, and the class that listens to them.
+
+The machine never prints or draws. The explaining engine calls an observer's methods as a program runs; recorders,
+checkers and counters are observers. Arrays in an event cover all work-items of the launch, in the order of
+``Launch.place``; they are views that the next instruction may change, so an observer copies what it keeps.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cypresskit.il import Instruction, Register
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """An instruction is about to run: its index ``at`` in ``Program.body``, and which work-items are ``active``
+    (bool, one per work-item)."""
+
+    at: int
+    instruction: Instruction
+    active: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Wrote:
+    """Register ``register`` was written in ``components`` (numbers 0 to 3) by the active work-items; ``values`` has its
+    32-bit patterns after that, uint32 of shape (items, 4)."""
+
+    at: int
+    register: Register
+    components: tuple[int, ...]
+    values: np.ndarray
+    active: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Fetch:
+    """Texels were read: ``x``, ``y`` whole coordinates (int64), ``inside`` whether they lie in the texture, ``values``
+    what came back, uint32 (items, 4)."""
+
+    at: int
+    resource: int
+    x: np.ndarray
+    y: np.ndarray
+    inside: np.ndarray
+    values: np.ndarray
+    active: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Global memory or LDS was read or written: ``space`` is "global" or "lds", ``element`` (int64) counts 128-bit
+    elements or bytes, ``words`` how many 32-bit words each work-item moved, ``inside`` whether the place exists."""
+
+    at: int
+    space: str
+    store: bool
+    element: np.ndarray
+    words: int
+    inside: np.ndarray
+    active: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Barrier:
+    """A fence was passed by the active work-items."""
+
+    at: int
+    active: np.ndarray
+
+
+class Observer:
+    """Listens to a run; a subclass overrides what it wants to hear."""
+
+    def start(self, launch) -> None:
+        """The run begins; ``launch`` is the checked ``Launch``."""
+
+    def step(self, event: Step) -> None:
+        """An instruction is about to run."""
+
+    def wrote(self, event: Wrote) -> None:
+        """A register was written."""
+
+    def fetch(self, event: Fetch) -> None:
+        """Texels were read."""
+
+    def memory(self, event: Memory) -> None:
+        """Global memory or LDS was read or is about to be written."""
+
+    def barrier(self, event: Barrier) -> None:
+        """A fence was passed."""
+
+    def finish(self, run) -> None:
+        """The run has ended; ``run`` is its ``Run``."""

@@ -1,0 +1,142 @@
+"""A recorded run of one work-item: what it executed, fetched, stored, and every register value after every step.
+
+``Recorder`` is an observer; after the run its ``recording`` holds the trace as writes only, from which the registers at
+any step follow. A ``Recording`` is saved as a zip of json and npz and reloads to an equal one; pictures are drawn from
+it. Left out: LDS traffic, and what the other work-items did.
+"""
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from cypresskit.il import Program, assemble
+from cypresskit.machine.observer import Fetch, Memory, Observer, Step, Wrote
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The trace of work-item number ``item`` at ``place`` of ``domain``.
+
+    ``at`` (steps,) is the index in ``program.body`` of each executed instruction. ``writes`` (n, 4) holds step, register
+    number (``r`` registers), component and 32-bit pattern; ``fetches`` (n, 5) step, resource, texel x, texel y, whether
+    inside; ``stores`` (n, 2) step and 128-bit element of global memory. All int64. ``textures`` maps a resource to its
+    height, width and 32-bit words per texel.
+    """
+
+    program: Program
+    domain: tuple[int, int, int]
+    item: int
+    place: tuple[int, ...]
+    textures: dict[int, tuple[int, int, int]]
+    at: np.ndarray
+    writes: np.ndarray
+    fetches: np.ndarray
+    stores: np.ndarray
+
+    def __len__(self) -> int:
+        """Steps: instructions that the work-item executed."""
+        return len(self.at)
+
+    def __repr__(self) -> str:
+        return (
+            f"Recording of {self.program.name}, work-item {self.place}: {len(self)} steps, "
+            f"{len(self.fetches)} fetches, {len(self.stores)} stores"
+        )
+
+    def line(self, step: int) -> int:
+        """The kernel's line that ran at ``step``, counted from 1."""
+        return self.program.body[self.at[step]].line
+
+    def registers(self, step: int) -> dict[int, np.ndarray]:
+        """Every written register's four 32-bit patterns after ``step``, uint32; the others are still 0."""
+        values: dict[int, np.ndarray] = {}
+        for _, register, component, bits in self.writes[: np.searchsorted(self.writes[:, 0], step, "right")]:
+            values.setdefault(int(register), np.zeros(4, np.uint32))[component] = bits
+        return values
+
+    def save(self, path: str | Path) -> Path:
+        """Write the trace as one file; ``Recording.load`` reads it."""
+        head = {"name": self.program.name, "text": "\n".join(self.program.lines), "domain": self.domain}
+        head |= {"item": self.item, "place": self.place, "textures": list(self.textures.items())}
+        arrays = io.BytesIO()
+        np.savez_compressed(arrays, at=self.at, writes=self.writes, fetches=self.fetches, stores=self.stores)
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("run.json", json.dumps(head, indent=1))
+            file.writestr("run.npz", arrays.getvalue())
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Recording":
+        """Read what ``save`` wrote."""
+        with zipfile.ZipFile(path) as file:
+            head = json.loads(file.read("run.json"))
+            arrays = np.load(io.BytesIO(file.read("run.npz")))
+        program = assemble(head["text"], head["name"])
+        x, y, z = head["domain"]
+        textures = {n: tuple(shape) for n, shape in head["textures"]}
+        return cls(program, (x, y, z), head["item"], tuple(head["place"]), textures, **arrays)
+
+    def same(self, other: "Recording") -> bool:
+        """Whether two recordings hold the same trace of the same program."""
+        mine, theirs = ([getattr(r, f.name) for f in fields(r)] for r in (self, other))
+        return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in zip(mine, theirs))
+
+
+class Recorder(Observer):
+    """Records one work-item of a launch: ``item`` is its place (x, y) in a pixel domain, or its number."""
+
+    def __init__(self, item: int | tuple[int, int] = 0) -> None:
+        self._wanted = item
+
+    def start(self, launch) -> None:
+        width, height, _ = launch.domain
+        if isinstance(self._wanted, tuple):
+            x, y = self._wanted
+            self._item, there = x + y * width, 0 <= x < width and 0 <= y < height
+        else:
+            self._item, there = self._wanted, 0 <= self._wanted < launch.items
+        if not there:
+            raise ValueError(f"there is no work-item {self._wanted} to record in a domain of {width} x {height}")
+        self._launch = launch
+        self._at: list[int] = []
+        self._rows: dict[str, list[tuple[int, ...]]] = {"writes": [], "fetches": [], "stores": []}
+
+    def step(self, event: Step) -> None:
+        if event.active[self._item]:
+            self._at.append(event.at)
+
+    def wrote(self, event: Wrote) -> None:
+        if event.active[self._item] and event.register.kind == "r":
+            step, bits = len(self._at) - 1, event.values[self._item]
+            rows = ((step, event.register.index, c, int(bits[c])) for c in event.components)
+            self._rows["writes"].extend(rows)
+
+    def fetch(self, event: Fetch) -> None:
+        if event.active[self._item]:
+            x, y, inside = (int(a[self._item]) for a in (event.x, event.y, event.inside))
+            self._rows["fetches"].append((len(self._at) - 1, event.resource, x, y, inside))
+
+    def memory(self, event: Memory) -> None:
+        if event.active[self._item] and event.store and event.space == "global":
+            self._rows["stores"].append((len(self._at) - 1, int(event.element[self._item])))
+
+    @property
+    def recording(self) -> Recording:
+        """The trace; there once the run has ended."""
+        launch, widths = self._launch, {"writes": 4, "fetches": 5, "stores": 2}
+        arrays = {n: np.array(rows, np.int64).reshape(-1, widths[n]) for n, rows in self._rows.items()}
+        place = launch.place(self._item)
+        textures = {n: t.words.shape for n, t in launch.textures.items()}
+        return Recording(
+            launch.program,
+            launch.domain,
+            self._item,
+            place if isinstance(place, tuple) else (place,),
+            textures,
+            np.array(self._at, np.int64),
+            **arrays,
+        )
