@@ -1,7 +1,10 @@
 """cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon HD 5870."""
 
+from cypresskit.blas import gemm
 from cypresskit.devices import HD5850, HD5870, HD5970, Device
 from cypresskit.il import ILError, Program, assemble
+from cypresskit.kernels import KERNELS as kernels
+from cypresskit.kernels import Kernel
 from cypresskit.machine import KernelError, Observer, Run, launch
 
 __version__ = "0.1.0"
@@ -12,10 +15,13 @@ __all__ = [
     "HD5970",
     "Device",
     "ILError",
+    "Kernel",
     "KernelError",
     "Observer",
     "Program",
     "Run",
     "assemble",
+    "gemm",
+    "kernels",
     "launch",
 ]

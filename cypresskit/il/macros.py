@@ -5,6 +5,7 @@ actual destination. Every register and literal of the body gets a fresh number, 
 """
 
 from dataclasses import replace
+from typing import NoReturn
 
 from cypresskit.il.errors import Fault, ILError
 from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
@@ -31,7 +32,7 @@ class _Expander:
         self._block(instructions, ())
         return tuple(self.out)
 
-    def _fail(self, call: Instruction, message: str):
+    def _fail(self, call: Instruction, message: str) -> NoReturn:
         text = self.lines[call.line - 1] if 0 < call.line <= len(self.lines) else ""
         raise ILError(self.name, [Fault(call.line, len(text) - len(text.lstrip()) + 1, message, text)])
 
@@ -84,7 +85,9 @@ class _Expander:
         return replace(source, register=self._rename(source.register, names))
 
     def _renamed(self, i: Instruction, names) -> Instruction:
-        dests = [replace(d, register=self._rename(d.register, names)) for d in ((i.dest,) if i.dest else ()) + i.outputs]
+        dests = [
+            replace(d, register=self._rename(d.register, names)) for d in ((i.dest,) if i.dest else ()) + i.outputs
+        ]
         return replace(
             i,
             dest=dests.pop(0) if i.dest else None,

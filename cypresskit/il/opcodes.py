@@ -40,7 +40,7 @@ class Opcode:
         return self.types[1:]
 
     def float_modifiers(self, n: int) -> bool:
-        """Whether source ``n`` is modified as a float (abs, bias, ...); integers know only two's complement negation."""
+        """Whether source ``n`` is modified as a float (abs, bias, ...); integers can only be negated."""
         return self.sources[n] == "f" or (self.name, n) in BITS_AS_FLOAT
 
     @property
@@ -61,7 +61,10 @@ def _add(kind: str, slots: str, rows: str, vector: bool = False) -> None:
         OPCODES[name] = Opcode(name, kind, types.replace(".", ""), slots, meaning, vector=vector)
 
 
-_add("alu", "xyzwt", """
+_add(
+    "alu",
+    "xyzwt",
+    """
     mov     bb    d = a
     add     fff   d = a + b
     sub     fff   d = a - b
@@ -96,11 +99,19 @@ _add("alu", "xyzwt", """
     ult     buu   d = a < b ? all ones : 0, unsigned
     uge     buu   d = a >= b ? all ones : 0, unsigned
     cmov_logical bbbb d = any bit of a set ? b : c
-""")
-_add("alu", "xyzw", """
+""",
+)
+_add(
+    "alu",
+    "xyzw",
+    """
     fma     ffff  d = a * b + c, rounded once
-""")
-_add("alu", "t", """
+""",
+)
+_add(
+    "alu",
+    "t",
+    """
     imul    iii   d = low 32 bits of a * b
     umul    uuu   d = low 32 bits of a * b
     ftoi    if    d = a rounded towards zero, clamped to int32; NaN gives 0
@@ -109,19 +120,32 @@ _add("alu", "t", """
     utof    fu    d = a as float, rounded to nearest
     rcp     ff    d = 1 / a, correctly rounded here (the chip: 1 ulp)
     sqrt    ff    d = square root of a, correctly rounded here (the chip: 1 ulp)
-""")
-_add("alu", "-", """
+""",
+)
+_add(
+    "alu",
+    "-",
+    """
     imad    iiii  d = low 32 bits of a * b, plus c
     umad    uuuu  d = low 32 bits of a * b, plus c
     udiv    uuu   d = a / b rounded down; all ones where b is 0
     umod    uuu   d = a mod b; all ones where b is 0
     div     fff   d = a / b, correctly rounded here (the chip: by reciprocal)
-""")
-_add("alu", "-", """
+""",
+)
+_add(
+    "alu",
+    "-",
+    """
     dp4     fff   d = a.x b.x + a.y b.y + a.z b.z + a.w b.w in every component, each step rounded, from the left
     ddiv    ddd   d = a / b, correctly rounded here (the chip: by iteration)
-""", vector=True)
-_add("alu", "pair", """
+""",
+    vector=True,
+)
+_add(
+    "alu",
+    "pair",
+    """
     dadd    ddd   d = a + b
     d2f     fd    d = a as float in every component
     f2d     df    d = a.x as double
@@ -129,21 +153,38 @@ _add("alu", "pair", """
     dge     bdd   d = a >= b ? all ones : 0 in every component
     deq     bdd   d = a == b ? all ones : 0 in every component
     dne     bdd   d = a != b ? all ones : 0 in every component
-""", vector=True)
-_add("alu", "quad", """
+""",
+    vector=True,
+)
+_add(
+    "alu",
+    "quad",
+    """
     dmul    ddd   d = a * b
     dmad    dddd  d = a * b + c, rounded once (FMA_64)
-""", vector=True)
-_add("fetch", "-", """
+""",
+    vector=True,
+)
+_add(
+    "fetch",
+    "-",
+    """
     sample  bf    d = texel of a resource at float coordinates a.xy, nearest neighbour; outside it 0
     load    bi    d = texel of a resource at integer coordinates a.xy; outside it 0
-""", vector=True)
-_add("lds", "xyzw", """
+""",
+    vector=True,
+)
+_add(
+    "lds",
+    "xyzw",
+    """
     lds_load      bb    d = the LDS word at byte a.x (struct: a.x * stride + a.y), in every component
     lds_load_vec  bbb   d = up to four LDS words from byte a.x (struct: a.x * stride + b.x)
     lds_store     -bb   LDS word at byte a.x (struct: a.x * stride + a.y) = b.x
     lds_store_vec bbbb  LDS words from byte a.x (struct: a.x * stride + b.x) = c, as many as the mask of mem says
-""", vector=True)
+""",
+    vector=True,
+)
 
 _FLOW = """
     whileloop          -    loop     runs its body until a break

@@ -222,8 +222,8 @@ class Program:
 
     @cached_property
     def matching(self) -> dict[int, int]:
-        """For control flow in ``body``: index of a loop's or if's opener to its end, of ``else`` to ``endif``, of an end
-        to its opener; an if with an else leads to the else. ``break`` and ``continue`` lead to their loop's opener."""
+        """For control flow in ``body``: index of a loop's or if's opener to its end, of ``else`` to
+        ``endif``, of an end to its opener; an if with an else leads to the else. ``break`` and ``continue`` lead to their loop's opener."""
         pairs: dict[int, int] = {}
         stack: list[int] = []
         for at, instruction in enumerate(self.body):
@@ -248,7 +248,7 @@ class Program:
     @cached_property
     def textures(self) -> dict[int, Texture]:
         """Declared input textures by resource number."""
-        rows = [dict(i.controls) for i in self.declarations if i.opcode == "dcl_resource"]
+        rows: list[dict] = [dict(i.controls) for i in self.declarations if i.opcode == "dcl_resource"]
         return {r["id"]: Texture(r["id"], 1 if r["type"] == "1d" else 2, r["unnorm"]) for r in rows}
 
     @cached_property

@@ -233,13 +233,17 @@ class _Machine:
         """Rows for the written components of ``dest``, or one row for all of them."""
         op, positions = i.op, dest.written
         if op.double:
-            sources = [self._double(i, n) if kind == "d" else self._operand(i, n, (0,)) for n, kind in enumerate(op.sources)]
+            sources = [
+                self._double(i, n) if kind == "d" else self._operand(i, n, (0,)) for n, kind in enumerate(op.sources)
+            ]
             result = MEANING[op.name](*sources)
             if op.result == "d":
                 low, high = split(result)
                 return np.concatenate([high if p % 2 else low for p in positions])
         elif op.name == "dp4":
-            result = MEANING["dp4"](*(np.broadcast_to(self._operand(i, n, (0, 1, 2, 3)), (4, self.items)) for n in (0, 1)))
+            result = MEANING["dp4"](
+                *(np.broadcast_to(self._operand(i, n, (0, 1, 2, 3)), (4, self.items)) for n in (0, 1))
+            )
         else:
             result = MEANING[op.name](*(self._operand(i, n, positions or (0,)) for n in range(len(op.sources))))
         return scaled(result, i.shift, i.saturate) if i.shift != 1.0 or i.saturate else result
@@ -383,7 +387,7 @@ def divergent_barrier(launch: Launch, at: int, group: int, present: int) -> Kern
     line = launch.program.body[at].line
     size = int(np.prod(launch.program.group))
     return KernelError(
-        f"{launch.program.where(line)}\n    only {present} of the {size} work-items of group {group} reach this barrier: "
+        f"{launch.program.where(line)}\n    only {present} of {size} work-items of group {group} reach this barrier: "
         "the others would be waited for without end. Take it out of the if or loop that splits the group.",
         line,
     )

@@ -117,8 +117,8 @@ class Launch:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``."""
         line = self.program.body[at].line
         return KernelError(
-            f"{self.program.where(line)}\n    this loop has not ended after {self.max_instructions:,} instructions of a "
-            "work-item. Does its break condition ever become true? (max_instructions raises the limit.)",
+            f"{self.program.where(line)}\n    this loop has not ended after {self.max_instructions:,} instructions of "
+            "a work-item. Does its break condition ever become true? (max_instructions raises the limit.)",
             line,
         )
 
@@ -241,7 +241,7 @@ def launch(
         result = run_explaining(checked, observers)
     for n, surface in checked.outputs.items():
         _write_back((outputs or {})[n], surface.words)
-    if checked.global_memory is not None:
+    if checked.global_memory is not None and global_memory is not None:
         _write_back(global_memory, checked.global_memory)
     return result
 
@@ -337,7 +337,9 @@ def _texture(array, program: Program, n: int) -> Surface:
 def _output(array, n: int, domain: tuple[int, int, int]) -> Surface:
     surface = _surface(array, f"outputs[{n}]", (2, 3))
     if (surface.width, surface.height) != domain[:2]:
-        raise ValueError(f"outputs[{n}] is {surface.height} x {surface.width}, the domain {domain[1]} x {domain[0]} (rows x columns)")
+        raise ValueError(
+            f"outputs[{n}] is {surface.height} x {surface.width}, the domain {domain[1]} x {domain[0]} (rows x columns)"
+        )
     if not array.flags.writeable:
         raise ValueError(f"outputs[{n}] is read-only")
     return Surface(surface.words.copy(), surface.single)
@@ -347,10 +349,13 @@ def _constants(array, n: int, declared: int) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         array = np.asarray(array)
         array = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
-    words = _words(array.reshape(-1), f"constants[{n}]", (1,)).reshape(-1)
-    words = np.concatenate([words, np.zeros(-len(words) % 4, np.uint32)]).reshape(-1, 4)
+    given = _words(array.reshape(-1), f"constants[{n}]", (1,)).reshape(-1)
+    words = np.zeros((-(-len(given) // 4), 4), np.uint32)
+    words.reshape(-1)[: len(given)] = given
     if len(words) < declared:
-        raise ValueError(f"constants[{n}] holds {len(words)} elements of four words; the kernel declares cb{n}[{declared}]")
+        raise ValueError(
+            f"constants[{n}] holds {len(words)} elements of four words; the kernel declares cb{n}[{declared}]"
+        )
     return words
 
 
@@ -361,7 +366,9 @@ def _global(array) -> np.ndarray:
         raise ValueError("global_memory is read-only")
     words = _words(array.reshape(-1), "global_memory", (1,)).reshape(-1)
     if len(words) % 4:
-        raise ValueError(f"global_memory has {4 * len(words)} bytes: a multiple of 16 is needed, since g[] has 128-bit elements")
+        raise ValueError(
+            f"global_memory has {4 * len(words)} bytes: a multiple of 16 is needed, since g[] has 128-bit elements"
+        )
     return words.reshape(-1, 4).copy()
 
 

@@ -23,7 +23,7 @@ TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 when the ex
 
 
 @cache
-def _fused() -> dict[np.dtype, Callable]:
+def _fused() -> dict:
     """Compiled loops r[i] = fma(a[i], b[i], c[i]) for float32 and float64."""
     import llvmlite.binding as llvm
 
@@ -60,11 +60,11 @@ done:
     )
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
     signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_int64)
-    functions = {
+    functions: dict = {
         np.dtype(kind): signature(engine.get_function_address(f"fma_{t}"))
         for kind, t in ((np.float32, "float"), (np.float64, "double"))
     }
-    functions["engine"] = engine  # type: ignore[index]  # keeps the code alive
+    functions["engine"] = engine  # keeps the code alive
     return functions
 
 
@@ -177,6 +177,10 @@ def _umod(a, b):
     return np.where(b == 0, TRUE, a % np.maximum(b, np.uint32(1)))
 
 
+def _choose(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
+    return np.where(condition != 0, yes, no)
+
+
 def _d2f(a):
     value = a.view(np.float64)
     return _single_of(value.astype(np.float32), lambda: value)
@@ -230,7 +234,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "ine": lambda a, b: _select(a != b),
     "ult": lambda a, b: _select(a < b),
     "uge": lambda a, b: _select(a >= b),
-    "cmov_logical": lambda a, b, c: np.where(a != 0, b, c),
+    "cmov_logical": _choose,
     "ftoi": _to_integer(-(2.0**31), 2.0**31 - 1, np.int32),
     "ftou": _to_integer(0.0, 2.0**32 - 1, np.uint32),
     "itof": lambda a: a.view(np.int32).astype(np.float32).view(np.uint32),

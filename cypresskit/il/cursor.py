@@ -1,0 +1,94 @@
+"""A cursor over one line of IL text: what the readers of statements, operands and declarations share."""
+
+import re
+from typing import NoReturn
+
+_COMMENT = re.compile(r";|//")
+_INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+COLOURS = str.maketrans("rgba", "xyzw")
+
+
+class FaultAt(Exception):
+    """A fault at a column of the line being read."""
+
+    def __init__(self, column: int, message: str):
+        super().__init__(message)
+        self.column, self.message = column, message
+
+
+class Line:
+    """A cursor over one source line without its comment."""
+
+    def __init__(self, text: str, number: int):
+        comment = _COMMENT.search(text)
+        self.text = text[: comment.start()].rstrip() if comment else text.rstrip()
+        self.number = number
+        self.at = 0
+        self.skip()
+
+    def skip(self) -> None:
+        """Pass over blanks."""
+        while self.at < len(self.text) and self.text[self.at] in " \t\r\f\v\ufeff":
+            self.at += 1
+
+    def take(self, pattern: re.Pattern) -> re.Match | None:
+        """The match of ``pattern`` at the cursor, which moves behind it."""
+        match = pattern.match(self.text, self.at)
+        if match:
+            self.at = match.end()
+        return match
+
+    def eat(self, character: str) -> bool:
+        """Whether ``character`` comes next; if so the cursor moves behind it."""
+        self.skip()
+        found = self.text.startswith(character, self.at)
+        self.at += len(character) if found else 0
+        return found
+
+    def expect(self, character: str, why: str) -> None:
+        """``eat``, or a fault that says what the character is for."""
+        if not self.eat(character):
+            self.fail(f"expected `{character}` {why}, found {self.rest()}")
+
+    def rest(self) -> str:
+        """What stands at the cursor, for a message."""
+        self.skip()
+        word = self.text[self.at : self.at + 24].split(" ")[0]
+        return f"`{word}`" if word else "the end of the line"
+
+    def fail(self, message: str, at: int | None = None) -> NoReturn:
+        """Raise the fault, at column index ``at`` or at the cursor."""
+        raise FaultAt((self.at if at is None else at) + 1, message)
+
+    def integer(self, what: str) -> int:
+        """A whole number of 32 bits; ``what`` names it in a fault."""
+        self.skip()
+        start = self.at
+        match = self.take(_INTEGER)
+        if not match:
+            self.fail(f"expected {what} (a whole number), found {self.rest()}", start)
+        return whole(match.group(), self, start)
+
+
+def whole(text: str, line: Line, at: int) -> int:
+    """The value of decimal or hexadecimal ``text``, which must fit in 32 bits."""
+    if len(text) > 10:
+        line.fail(f"the number `{text[:16]}...` does not fit in 32 bits", at)
+    value = int(text, 0) if text[:2].lower() == "0x" else int(text)
+    if value > 0xFFFFFFFF:
+        line.fail(f"the number `{text}` does not fit in 32 bits", at)
+    return value
+
+
+def count(text: str, line: Line, at: int) -> int:
+    """The whole number inside an opcode's brackets."""
+    if not _INTEGER.fullmatch(text):
+        line.fail(f"expected a whole number in brackets, found `{text}`", at)
+    return whole(text, line, at)
+
+
+def end_of_line(line: Line) -> None:
+    """Nothing may follow."""
+    line.skip()
+    if line.at < len(line.text):
+        line.fail(f"expected the end of the line, found {line.rest()}")

@@ -1,0 +1,133 @@
+"""Declarations: literals, textures, constant buffers, workgroup and LDS sizes."""
+
+import re
+import struct
+
+from cypresskit.il.cursor import Line, count, end_of_line, whole
+from cypresskit.il.errors import nearest
+from cypresskit.il.opcodes import OPCODES, Opcode
+from cypresskit.il.operands import mask_letters, read_register
+from cypresskit.il.program import LETTERS, Dest, Instruction
+
+_NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?[fF]?)")
+
+
+def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruction:
+    """The declaration ``op``; ``rest`` follows its name, ``segments`` are its bracketed controls."""
+    named = [(rest, segments[0][1])] + [(name.strip("_"), value) for name, value in segments[1:]]
+    control = {name: value for name, value in named if name}
+    dest: Dest | None = None
+    numbers: tuple[int, ...] = ()
+    controls: dict[str, object] = {}
+    if op.name == "dcl_literal":
+        dest = Dest(read_register(line))
+        if dest.register.kind != "l":
+            line.fail("`dcl_literal` declares an l register, as in `dcl_literal l0, 0, 1.0, 0x3f000000, 2`", at)
+        numbers = _literal_numbers(line)
+    elif op.name == "dcl_resource":
+        controls = _resource(control, line, at)
+    elif op.name == "dcl_cb":
+        match = line.take(re.compile(r"\s*cb(\d+)\s*\[\s*(\d+)\s*\]", re.IGNORECASE))
+        if not match:
+            line.fail("expected a constant buffer and its size, as in `dcl_cb cb0[4]`")
+        number, size = int(match.group(1)[:9]), int(match.group(2)[:9])
+        if size > 4096 or number > 15:
+            line.fail("the constant buffers are cb0 to cb15, with at most 4096 elements each", at)
+        numbers = (number, size)
+    elif op.name == "dcl_input_position_interp":
+        controls = {"interp": segments[0][1]}
+        dest = _input(line)
+    elif op.name in ("dcl_output_generic", "dcl_output_usage"):
+        dest = Dest(read_register(line))
+        if dest.register.kind != "o":
+            line.fail("an output stream is one of o0 to o7", at)
+        _mask_of(line)
+        op = OPCODES["dcl_output_generic"]
+    else:
+        if op.name in ("dcl_lds", "dcl_struct_lds"):
+            controls = {"id": count(control.get("id", ""), line, at)}
+        found = [line.integer("a size")]
+        while line.eat(","):
+            found.append(line.integer("a size"))
+        numbers = tuple(found)
+        _check_sizes(op, numbers, line, at)
+    end_of_line(line)
+    return Instruction(op.name, dest, (), tuple(sorted(controls.items())), numbers=numbers, line=line.number)
+
+
+def _input(line: Line) -> Dest:
+    register = read_register(line)
+    if register.kind != "vWinCoord0":
+        line.fail("the one input of a pixel kernel is vWinCoord0")
+    return Dest(register, _mask_of(line))
+
+
+def _mask_of(line: Line) -> str:
+    if not line.eat("."):
+        return LETTERS
+    at = line.at
+    match = line.take(re.compile(r"[xyzwXYZW01_]+"))
+    return mask_letters(match.group().lower() if match else "", line, at)
+
+
+def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> None:
+    if op.name == "dcl_num_thread_per_group":
+        total = 1
+        for n in numbers:
+            total *= n
+        if len(numbers) > 3 or not 0 < total <= 1024:
+            line.fail(f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {numbers}", at)
+        return
+    if len(numbers) != (1 if op.name == "dcl_lds" else 2):
+        line.fail("expected `dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`", at)
+    if op.name == "dcl_struct_lds" and (numbers[0] % 4 or not numbers[0]):
+        line.fail(f"the stride of an LDS record is a multiple of 4 bytes, found {numbers[0]}", at)
+    size = numbers[0] * (numbers[1] if len(numbers) > 1 else 1)
+    if size > 32768:
+        line.fail(f"{size} bytes of LDS asked for: a workgroup has 32768 at most", at)
+
+
+def _resource(control: dict, line: Line, at: int) -> dict:
+    kinds = [part.strip().lower() for part in control.get("type", "").split(",")]
+    if kinds[0] not in ("1d", "2d") or kinds[1:] not in ([], ["unnorm"]):
+        line.fail(
+            f"expected `_type(2d,unnorm)`, `_type(2d)` or the same with 1d, found `({control.get('type', '')})`", at
+        )
+    formats = {control.get(f"fmt{axis}", "unknown").lower() for axis in LETTERS}
+    unknown = set(control) - {"id", "type", *(f"fmt{axis}" for axis in LETTERS)}
+    if unknown:
+        line.fail(f"`dcl_resource` has no control `_{min(unknown)}`", at)
+    for kind in formats - {"float", "unknown", "sint", "uint", "unorm", "snorm"}:
+        line.fail(f"a format is float, unknown, sint or uint, found `{kind}`.{nearest(kind, ['float', 'unknown'])}", at)
+    kind = formats.pop() if len(formats) == 1 else "unknown"
+    return {
+        "id": count(control.get("id", ""), line, at),
+        "type": kinds[0],
+        "unnorm": "unnorm" in kinds,
+        "format": kind,
+    }
+
+
+def _literal_numbers(line: Line) -> tuple[int, ...]:
+    numbers = []
+    for n in range(4):
+        line.expect(",", "before each of the four numbers of a literal")
+        line.skip()
+        start = line.at
+        match = line.take(_NUMBER)
+        if not match:
+            line.fail(f"number {n + 1} of a literal: expected hexadecimal, float or integer text, found {line.rest()}")
+        numbers.append(_bits(match.group(), line, start))
+    return tuple(numbers)
+
+
+def _bits(text: str, line: Line, at: int) -> int:
+    """The 32-bit pattern of a number: text with a point or an exponent is a float, other text an integer."""
+    bare = text.lstrip("+-")
+    if bare[:2].lower() == "0x" or bare.isdigit():
+        value = whole(bare, line, at)
+        return -value & 0xFFFFFFFF if text.startswith("-") else value
+    try:
+        return struct.unpack("<I", struct.pack("<f", float(text.rstrip("fF"))))[0]
+    except OverflowError:
+        return line.fail(f"`{text[:32]}` does not fit in a single-precision float", at)

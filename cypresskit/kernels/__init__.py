@@ -1,0 +1,5 @@
+"""The kernels, as IL that a student can read, and the catalogue that knows how to launch them."""
+
+from cypresskit.kernels.catalogue import KERNELS, Kernel
+
+__all__ = ["KERNELS", "Kernel"]
