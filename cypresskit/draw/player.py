@@ -1,0 +1,226 @@
+"""The player: a picture over many frames that plays in the browser without Python.
+
+A ``Player`` holds a Bokeh layout whose data sources show one frame, and *tracks*: how a column of a source changes from
+frame to frame, kept as changes only, so that a thousand frames of a hundred cells weigh some kilobytes. The script in
+``player.js`` spreads them out once in the browser and then plays, steps and scrubs; it also answers keys, follows light
+and dark, honours "reduced motion" and speaks to screen readers. A player is shown in a notebook by being a cell's value
+or by ``show()``, saved as a page that needs no network by ``save("x.html")``, and has a text form, ``str(player)``, with
+the numbers that the picture shows. Call ``load()`` once in a notebook before the first player.
+
+Left out: frames computed on demand. What needs a new simulation is built anew, in Python.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from bokeh.core.json_encoder import serialize_json
+from bokeh.core.templates import get_env
+from bokeh.document import Document
+from bokeh.embed import file_html
+from bokeh.embed.util import standalone_docs_json_and_render_items
+from bokeh.models import Button, Column, ColumnDataSource, CustomJS, Div, LayoutDOM, Row, Select, Slider
+from bokeh.resources import INLINE, Resources
+
+from cypresskit.draw import theme
+
+SPEEDS = ["1", "2", "5", "10", "20", "60"]
+WINDOW = 13  # lines of the kernel shown round the current one
+
+
+def short(value: float) -> str:
+    """A number in about five characters, as the player writes it into a cell."""
+    size = abs(value)
+    if not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "inf" if value > 0 else "-inf"
+    if float(value).is_integer() and size < 1e5:
+        return str(int(value))
+    if size >= 1e5 or size < 1e-3:
+        digits, exponent = f"{value:.0e}".split("e")
+        return f"{digits}e{int(exponent)}"
+    places = 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0
+    text = str(Decimal(float(value)).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP))
+    return text.replace("0.", ".", 1) if size < 1 else text
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32, float64, int32, uint8 or
+    uint16. With ``text`` a second column of that name gets the numbers as text; with a ``prefix`` ("k = ") the
+    numbers are indices, written after it, and a negative one is left blank."""
+
+    source: ColumnDataSource
+    column: str
+    frames: np.ndarray
+    text: str = ""
+    prefix: str = ""
+
+    def changes(self) -> ColumnDataSource:
+        """The changes in order of frames; puts the first frame into the source."""
+        bits = np.ascontiguousarray(self.frames).view(f"u{self.frames.dtype.itemsize}")
+        at, cell = np.nonzero(bits[1:] != bits[:-1])
+        self.source.data[self.column] = self.frames[0].copy()
+        if self.text:
+            self.source.data[self.text] = [""] * self.frames.shape[1]
+        value = self.frames[1:][at, cell]
+        return ColumnDataSource({"frame": (at + 1).astype(np.int32), "cell": cell.astype(np.uint16), "value": value})
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """The text of a kernel beside a picture: ``lines`` and, for each frame, the current one (counted from 1)."""
+
+    lines: Sequence[str]
+    current: np.ndarray
+
+
+class Player:
+    """A picture that plays; see the module. ``title`` names it, ``picture`` stands above the controls and ``side`` beside
+    them (or below, where there is no room), ``figures`` are those in either, ``captions`` has HTML for each frame,
+    ``marks`` are the frames that PageUp and PageDown jump to, ``text`` is the text form."""
+
+    def __init__(
+        self,
+        title: str,
+        picture: LayoutDOM,
+        side: Sequence[LayoutDOM],
+        captions: Sequence[str],
+        tracks: Sequence[Track],
+        *,
+        figures: Sequence[LayoutDOM],
+        text: str,
+        inks: theme.Inks,
+        listing: tuple[Div, Listing] | None = None,
+        marks: Sequence[int] = (),
+        start: int = 0,
+    ) -> None:
+        if not captions or any(len(track.frames) != len(captions) for track in tracks):
+            raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
+        self.title, self.captions, self.tracks = title, list(captions), list(tracks)
+        self._text = text
+        count = len(self.captions)
+        widget = {"stylesheets": [theme.WIDGET_CSS], "height": 32}
+        self.play = Button(label="Play", width=68, **widget)
+        self.back = Button(label="\N{LEFTWARDS ARROW} Back", width=68, **widget)
+        self.forward = Button(label="Next \N{RIGHTWARDS ARROW}", width=68, **widget)
+        rates = [(speed, f"{speed} a second") for speed in SPEEDS]
+        self.speed = Select(options=rates, value="10", width=116, html_attributes={"aria-label": "Speed"}, **widget)
+        self.slider = Slider(
+            start=0, end=max(count - 1, 1), step=1, value=start, show_value=False, tooltips=False, height=22,
+            sizing_mode="stretch_width", stylesheets=[theme.WIDGET_CSS], margin=(8, 14, 4, 14),
+        )  # fmt: skip
+        words = {"stylesheets": [theme.TEXT_CSS], "sizing_mode": "stretch_width"}
+        self.caption = Div(text="", min_height=42, **words)
+        self.live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
+        buttons = Row(self.back, self.play, self.forward, self.speed, styles={"flex-wrap": "wrap", "gap": "6px 0"})
+        keys = "Keys: space plays, arrows step, PageUp, PageDown, Home and End jump."
+        hint = Div(text=f'<span class="soft">{keys} Click the picture first.</span>', **words)
+        # Side by side as long as both find room, else one below the other.
+        parts = [Column(picture, self.caption, self.slider, buttons, hint, sizing_mode="stretch_width")]
+        parts += [Column(*side, sizing_mode="stretch_width")] if side else []
+        for part, grow in zip(parts, (5, 4)):
+            part.styles = {"flex": f"{grow} 1 {grow * 72}px", "min-width": "0"}
+        self.root = Row(
+            *parts, self.live,
+            sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS], styles={"flex-wrap": "wrap", "gap": "4px 20px"},
+            html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}"},
+        )  # fmt: skip
+        self._script = CustomJS(
+            code=files("cypresskit.draw").joinpath("player.js").read_text(encoding="utf-8"),
+            args={
+                "root": self.root, "play": self.play, "back": self.back, "forward": self.forward, "slider": self.slider,
+                "speed": self.speed, "caption": self.caption, "live": self.live, "figures": list(figures),
+                "count": count, "start": start, "captions": self.captions, "marks": [int(mark) for mark in marks],
+                "tracks": [
+                    {"source": t.source, "column": t.column, "changes": t.changes(), "text": t.text, "prefix": t.prefix}
+                    for t in self.tracks
+                ],
+                "listing": listing and {
+                    "div": listing[0], "lines": [escape(line) for line in listing[1].lines],
+                    "line": listing[1].current.tolist(), "window": min(WINDOW, len(listing[1].lines)),
+                },
+                "inks": [list(ink) for ink in inks.pairs],
+            },
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _document(self) -> Document:
+        document = Document(title=self.title)
+        document.add_root(self.root)
+        document.js_on_event("document_ready", self._script)
+        return document
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        document = self._document()
+        try:
+            return {"text/plain": repr(self), "text/html": embed(self.root, repr(self))}
+        finally:
+            document.clear()
+
+    def show(self) -> None:
+        """Show the player in a notebook; elsewhere, print its text form."""
+        from IPython.display import display
+
+        display(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a page with everything in it: it plays from disk, without network."""
+        document = self._document()
+        try:
+            page = file_html(document, INLINE, self.title, template=get_env().from_string(theme.PAGE))
+        finally:
+            document.clear()
+        path = Path(path)
+        path.write_text(page, encoding="utf-8")
+        return path
+
+
+def inline_resources() -> Resources:
+    """Bokeh's scripts as text: the two bundles that the players need."""
+    return Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
+
+
+# The script finds its place by where it stands, so nothing here depends on a random name. Notebooks put outputs and
+# scripts on the page in their own order: it waits for load()'s script.
+EMBED = """<!-- player --><div class="cypresskit-player"><pre>{text}</pre></div>
+<script>(() => {{
+  const place = document.currentScript.previousElementSibling
+  const docs = {docs}
+  const [id] = Object.keys(docs)
+  const items = [{{docid: id, roots: {{{root}: place}}, root_ids: [{root}]}}]
+  let tries = 0
+  const start = () => {{
+    if (window.Bokeh && window.Bokeh.Widgets) {{
+      place.textContent = ""
+      window.Bokeh.embed.embed_items(docs, items)
+    }} else if (tries++ < 300) setTimeout(start, 100)
+    else place.insertAdjacentText("afterbegin", "To see the picture, run the notebook's first cells.")
+  }}
+  start()
+}})()</script><!-- /player -->"""
+
+
+def embed(root: LayoutDOM, text: str) -> str:
+    """HTML that shows a layout (and its document's scripts) on a page where ``load()`` was called; ``text`` stands
+    there until then."""
+    docs, _ = standalone_docs_json_and_render_items([root])
+    script = serialize_json({"document": next(iter(docs.values()))}).replace("</", "<\\/")
+    return EMBED.format(text=escape(text), docs=script, root=json.dumps(root.id))
+
+
+def load() -> None:
+    """Put Bokeh's scripts on a notebook's page (1.7 MB): once, in a cell of its own."""
+    from IPython.display import HTML, display
+
+    scripts = "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
+    display(HTML(f'{scripts}<span class="cypresskit-loaded"></span>'))

@@ -1,0 +1,137 @@
+"""One look for every picture: colours that follow the page, fonts, and figures without decoration.
+
+Colours are CSS variables named ``--ck-...`` on a picture's outermost element. In JupyterLab they take their values from
+the ``--jp-...`` variables of the current theme; elsewhere they follow the reader's light or dark setting. HTML uses
+them directly. A canvas can't, so a glyph that needs one is listed as an *ink*: the player looks the colour up in the
+browser and hands it over, again whenever the theme changes. Cell tints are translucent and serve both.
+
+Hues are Okabe and Ito's, which people with the common kinds of colour blindness tell apart; a picture must still say
+everything by shape or text as well. Left out: a larger size for projectors.
+"""
+
+from bokeh.models import GlyphRenderer, LayoutDOM
+from bokeh.plotting import figure
+
+# name: (light, dark); the first four come from JupyterLab where it is there.
+TOKENS = {
+    "ink": ("#1b1b1f", "#ececf1"),
+    "soft": ("#5c5c66", "#b0b0bc"),
+    "line": ("#b4b4be", "#5c5c68"),
+    "surface": ("#f2f2f5", "#2a2a31"),
+    "read": ("#0064a8", "#6cc0f5"),
+    "wrote": ("#b8460b", "#ff9d5c"),
+    "shade": ("rgba(120,120,135,0.22)", "rgba(170,170,185,0.25)"),
+}
+LAB = {
+    "ink": "--jp-content-font-color1",
+    "soft": "--jp-content-font-color2",
+    "line": "--jp-border-color1",
+    "surface": "--jp-layout-color2",
+}
+
+
+def _variables(which: int) -> str:
+    values = {name: pair[which] for name, pair in TOKENS.items()}
+    return "".join(
+        f"--ck-{name}:{f'var({LAB[name]},{value})' if name in LAB else value};" for name, value in values.items()
+    )
+
+
+# Tints of a number, from the most negative through none to the most positive.
+TINTS = [f"rgba(213,94,0,{alpha})" for alpha in (0.42, 0.34, 0.26, 0.18, 0.1)]
+TINTS += ["rgba(128,128,128,0.06)"]
+TINTS += [f"rgba(0,130,200,{alpha})" for alpha in (0.1, 0.18, 0.26, 0.34, 0.42)]
+
+# Bokeh gives each of its elements its own variables, so a widget has to be told one by one.
+ROOT_CSS = f"""
+:host {{ {_variables(0)} color: var(--ck-ink); outline-offset: 2px; max-width: 1100px; color-scheme: light; }}
+:host([data-dark]) {{ {_variables(1)} color-scheme: dark; }}
+:host(:focus-visible) {{ outline: 2px solid var(--ck-read); }}
+"""
+PLOT_CSS = """
+:host { --background-color: transparent; --bk-axis-label-text-color: var(--ck-ink);
+  --bk-major-label-text-color: var(--ck-ink); --bk-axis-line-color: var(--ck-line);
+  --bk-major-tick-line-color: var(--ck-line); --bk-minor-tick-line-color: transparent;
+  --bk-grid-line-color: var(--ck-line); --bk-title-text-color: var(--ck-ink); }
+"""
+WIDGET_CSS = """
+:host { --color: var(--ck-ink); --background-color: var(--ck-surface); --border-color: var(--ck-line);
+  --default: var(--ck-surface); --default-border: var(--ck-line); --default-hover: var(--ck-shade);
+  --default-hover-border: var(--ck-ink); --default-active: var(--ck-shade); --default-active-border: var(--ck-ink);
+  --input-focus-border-color: var(--ck-read); --outline: 2px solid var(--ck-read); color: var(--ck-ink); }
+select.bk-input { appearance: auto; background-image: none; padding: 0 4px; color: var(--ck-ink); }
+option { color: var(--ck-ink); background: var(--ck-surface); }
+.bk-btn:focus-visible, .bk-input:focus-visible, .noUi-handle:focus-visible { outline: 2px solid var(--ck-read);
+  outline-offset: 1px; }
+.noUi-target { background: var(--ck-shade); border-color: var(--ck-line); box-shadow: none; }
+.noUi-connect { background: var(--ck-read) !important; }
+.noUi-handle { background: var(--ck-surface); border-color: var(--ck-ink); box-shadow: none; }
+"""
+TEXT_CSS = """
+:host { color: var(--ck-ink); font-size: 13px; line-height: 1.4; }
+code, .code { font-family: var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); font-size: 12px; }
+.code { overflow-x: auto; }
+.code > div { box-sizing: border-box; width: max-content; min-width: 100%; white-space: pre; padding: 1px 4px; border-left: 3px solid transparent; }
+.code .now { background: var(--ck-shade); border-left-color: var(--ck-wrote); font-weight: 600; }
+.n { display: inline-block; width: 4.6ch; margin-right: 1ch; text-align: right; color: var(--ck-soft); }
+.now .n { color: var(--ck-ink); }
+.key { display: inline-block; box-sizing: border-box; width: 18px; height: 14px;
+  margin: 0 4px -2px 0; }
+.key.read { border: 2px dashed var(--ck-read); }
+.key.wrote { border: 3px solid var(--ck-wrote); }
+.key.shade { background: var(--ck-shade); border: 1px solid var(--ck-line); }
+.soft { color: var(--ck-soft); }
+"""
+# Read out, not seen.
+HIDDEN_CSS = ":host { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }"
+
+PAGE = """
+{% extends "file.html.jinja" %}
+{% block postamble %}
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>:root { color-scheme: light dark; } body { padding: 12px; background: #fff; color: #1b1b1f; font: 15px sans-serif; }
+h1 { font-size: 20px; margin: 0 0 8px; }
+@media (prefers-color-scheme: dark) { body { background: #17171b; color: #ececf1; } }</style>
+{% endblock %}
+{% block inner_body %}<main><h1>{{ title }}</h1>{{ super() }}</main>{% endblock %}
+"""
+
+
+def plot(label: str, x_range: tuple[float, float], y_range: tuple[float, float], **options) -> figure:
+    """A bare, transparent figure: units of x and y equally long, y downwards if its range is.
+
+    ``label`` is what a screen reader calls it.
+    """
+    shape = abs((x_range[1] - x_range[0]) / (y_range[1] - y_range[0]))
+    fig = figure(
+        x_range=x_range,
+        y_range=y_range,
+        toolbar_location=None,
+        tools="",
+        background_fill_color=None,
+        border_fill_color=None,
+        outline_line_color=None,
+        min_border=0,
+        aspect_ratio=shape,
+        sizing_mode="scale_width",
+        html_attributes={"role": "img", "aria-label": label},
+        stylesheets=[PLOT_CSS],
+        **options,
+    )
+    fig.axis.visible = False
+    fig.grid.visible = False
+    return fig
+
+
+class Inks:
+    """Which glyph properties take which colour token; filled while a picture is built."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[LayoutDOM | GlyphRenderer, str, str]] = []
+
+    def __call__(self, renderer: GlyphRenderer, **tokens: str) -> GlyphRenderer:
+        """Remember colours, as in ``ink(fig.text(...), text_color="ink")``, and start with the light ones."""
+        for prop, token in tokens.items():
+            setattr(renderer.glyph, prop, TOKENS[token][0])
+            self.pairs.append((renderer.glyph, prop, token))
+        return renderer
