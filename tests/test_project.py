@@ -1,5 +1,6 @@
 """The project as a whole: its files agree, it starts as the README says, imports fast, and is clean."""
 
+import os
 import re
 import statistics
 import subprocess
@@ -50,7 +51,10 @@ def conda(path: str) -> tuple[str, list[str]]:
 
 
 def run(*command, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, **options)
+    # These tests run under make themselves: what it tells its children must not reach the make that is tested.
+    of_make = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "ARGS", "PYTHON", "VENV")
+    env = {name: value for name, value in os.environ.items() if name not in of_make}
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, **options)
 
 
 def tracked() -> list[Path]:
