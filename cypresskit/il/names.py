@@ -3,6 +3,8 @@
 from cypresskit.il.operands import INPUTS
 from cypresskit.il.program import Instruction, Program
 
+MAX_CONSTANTS = 4096  # elements of a constant buffer (Evergreen instruction set, 4.6)
+
 
 def name_faults(i: Instruction, program: Program):
     """Pairs of the word at fault and what is wrong with it."""
@@ -12,10 +14,10 @@ def name_faults(i: Instruction, program: Program):
         kind, index = register.kind, register.index
         if kind == "l" and index not in program.literals:
             yield f"l{index}", f"l{index} is not declared: add `dcl_literal l{index}, ...`"
-        elif kind == "cb" and register.element >= program.constants.get(index, 0):
-            size = program.constants.get(index)
-            has = f"cb{index} has {size} elements" if size else f"cb{index} is not declared"
-            yield f"cb{index}", f"{register}: {has}; declare `dcl_cb cb{index}[{register.element + 1}]`"
+        elif kind == "cb" and not any(d.opcode == "dcl_cb" and d.numbers[0] == index for d in program.declarations):
+            yield f"cb{index}", f"cb{index} is not declared: add `dcl_cb cb{index}[{register.element + 1}]`"
+        elif kind == "cb" and register.element >= MAX_CONSTANTS:
+            yield f"cb{index}", f"{register}: a constant buffer has at most {MAX_CONSTANTS} elements"
         elif kind == "vWinCoord0" and program.mode == "compute":
             yield (
                 kind,

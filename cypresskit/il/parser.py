@@ -89,11 +89,10 @@ class _Assembler:
             self._fault(macro.line, "`mdef` without `mend`")
         elif not ended and not self.faults:
             self._fault(len(self.lines), "the kernel has no `end`")
-        before = len(self.faults)
         for block in (instructions, *(m.body for m in macros)):
             self._check_blocks(block)
         program = Program(mode or "compute", tuple(instructions), tuple(macros), self.name, self.lines)
-        if len(self.faults) == before and not self._lost_names():
+        if not self._lost_names():
             self._check_names(program)
         if self.faults:
             raise ILError(self.name, self.faults)

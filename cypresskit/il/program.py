@@ -222,8 +222,9 @@ class Program:
 
     @cached_property
     def matching(self) -> dict[int, int]:
-        """For control flow in ``body``: index of a loop's or if's opener to its end, of ``else`` to
-        ``endif``, of an end to its opener; an if with an else leads to the else. ``break`` and ``continue`` lead to their loop's opener."""
+        """For control flow in ``body``: index of a loop's or if's opener to its end, of ``else`` to ``endif``, of an
+        end to its opener; an if with an else leads to the else; ``break`` and ``continue`` lead to their loop's opener.
+        """
         pairs: dict[int, int] = {}
         stack: list[int] = []
         for at, instruction in enumerate(self.body):
@@ -253,8 +254,14 @@ class Program:
 
     @cached_property
     def constants(self) -> dict[int, int]:
-        """Declared constant buffers: number to count of four-component elements."""
-        return {i.numbers[0]: i.numbers[1] for i in self.declarations if i.opcode == "dcl_cb"}
+        """Declared constant buffers: number to count of four-component elements. Production kernels read past what
+        they declare, so this is the larger of the declared size and the highest element read."""
+        sizes = {i.numbers[0]: i.numbers[1] for i in self.declarations if i.opcode == "dcl_cb"}
+        for i in self.body:
+            for register in (source.register for source in i.sources):
+                if register.kind == "cb":
+                    sizes[register.index] = max(sizes.get(register.index, 0), register.element + 1)
+        return sizes
 
     @cached_property
     def group(self) -> tuple[int, int, int]:

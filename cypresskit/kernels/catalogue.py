@@ -22,10 +22,10 @@ PRECISIONS: dict[str, np.dtype] = {"single": np.dtype(np.float32), "double": np.
 class Kernel:
     """A GEMM kernel: C = alpha op(A) op(B) + beta C.
 
-    ``trans_a``: A is read as stored k x m (op is the transpose), otherwise m x k; likewise ``trans_b``: n x k, otherwise
-    k x n. ``block``: rows and columns of C per work-item. ``k_step``: what k must be a multiple of, the steps of k in one
-    turn of the loop. ``group_tile``: rows and columns of C per workgroup, 0 in pixel mode. ``teaches``: why a student
-    reads it.
+    ``trans_a``: A is read as stored k x m (op is the transpose), otherwise m x k; likewise ``trans_b``: n x k,
+    otherwise k x n. ``block``: rows and columns of C per work-item. ``k_step``: what k must be a multiple of, the
+    steps of k in one turn of the loop. ``group_tile``: rows and columns of C per workgroup, 0 in pixel mode.
+    ``teaches``: why a student reads it.
     """
 
     name: str

@@ -1,0 +1,291 @@
+"""The IL front end: everything that production kernels use is read, everything else is refused with a reason."""
+
+import pytest
+
+import cypresskit as ck
+from cypresskit.il import OPCODES, Register, opcode_table
+
+RESOURCE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+
+
+def pixel(*lines: str) -> str:
+    return "\n".join(["il_ps_2_0", *lines, "end"])
+
+
+def compute(*lines: str) -> str:
+    return "\n".join(["il_cs_2_0", *lines, "end"])
+
+
+def only(line: str, *declarations: str):
+    """The one instruction that ``line`` assembles to."""
+    return ck.assemble(pixel(*declarations, line)).body[0]
+
+
+EVERYTHING = """
+IL_PS_2_0
+DCL_INPUT_POSITION_INTERP(linear_noperspective) vWinCoord0.xy__ ; a comment
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float) // another
+dcl_resource_id(1)_type(2d)_fmtx(unknown)_fmty(unknown)_fmtz(unknown)_fmtw(unknown)
+dcl_resource_id(2)_type(1d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_cb cb0[4]
+dcl_literal l1, 0x3f800000, 1.0, -0.5, 2
+dcl_literal l2,-1,1e-3,.5,0XFFFFFFFF
+dcl_output_generic o0
+dcl_output_usage(generic) o7
+mdef(7)_out(2)_in(2)
+\tdcl_literal l1, 3.0, 3.0, 3.0, 3.0
+    mad r0, in0, in1, l1
+    mov out0, r0
+    mov out1.xy, in1.zw
+mend
+mov r700.xy__, vWinCoord0.xy00
+mul r0.xyz0,vWinCoord0.xyyx,cb0[3].zwxz
+add r1.xyzw, r0.xyzw, l1.0011
+sub r0.x, r0.y, r0.1
+mov r1.__zw, r0.zzzx
+mov r0.___w, r11.w
+mov r2.x, r3.r
+mad_sat r2.y, r3_neg(xw), r4.x_abs, r5.yzw_bias
+mul_x2 r2, r3_x2, r4_invert
+mul_d4_sat r2, r3_sign, r4_bx2
+whileloop
+    ge r13.z, r0.w, l1.x
+    break_logicalnz r13.z
+    break_logicalz r13.z
+    breakc_relop(ge) r0.x, r0.y
+    breakc_relop(lt) r0.x, r0.y
+    continue
+    continue_logicalnz r0.x
+    if_logicalnz r0.x
+        sample_resource(0)_sampler(0) r1, r0.xy00
+        sample_resource(1)_sampler(1)_aoffimmi(1,0,0) r1, r0.yw
+        load_resource(2) r1, r0
+    else
+        if_logicalz r0.y
+            break
+        endif
+    endif
+endloop
+dmad r12.zw, r13.xy, r21.zw, r3.zw
+dadd r12.xy, r13, r14
+dmul r12.xy, r13.zw, cb0[1].zw
+ddiv r12.xy, r13.xy_neg(x), r14.xy
+dlt r1.x, r12.xy, r13.xy
+f2d r1.xy, r0.x
+d2f r1.x, r0.zw
+dp4 r1, r2, r3
+udiv r1.x, r2.x, r3.x
+umod r14.xy, r13.xy, l2.ww
+imad r0, r1.yyyy, cb0[2].yyyy, r1.xxxx
+cmov_logical r1, r2, r3, r4
+ftoi r1.xy, r0.xy
+inegate r1, r1
+mcall(7) (r3, r4), (r5, r6.x)
+mov g[r1.x], r3
+mov g[r1.x+1], r3
+mov r3, g[r1.y-2]
+fence_memory
+mov o0, r3
+mov o7.x___, r4
+endmain
+end
+"""
+
+
+def test_everything_that_production_kernels_use_is_read_and_printed_back():
+    program = ck.assemble(EVERYTHING.strip(), "all.il")
+    again = ck.assemble(str(program))
+    assert again == program
+    assert again.body == program.body
+    assert str(again) == str(program)
+
+
+def test_compute_mode_inputs_and_lds_are_read_and_printed_back():
+    names = "vaTid vaTid0 vAbsTid vAbsTidFlat vTid vTidInGrp vTidInGrpFlat vThreadGrpId vThreadGrpIdFlat".split()
+    program = ck.assemble(
+        compute(
+            "dcl_num_thread_per_group 16, 4",
+            "dcl_lds_id(0) 1024",
+            "dcl_struct_lds_id(1) 16, 512",
+            *(f"mov r{n}, {name}" for n, name in enumerate(names)),
+            "lds_store_id(0) r0.x, r1.x",
+            "lds_store_vec_id(1) mem.xyz_, r0.x, r1.y, r2",
+            "fence_threads_lds",
+            "fence_lds",
+            "lds_load_id(0) r3.x, r0.x",
+            "lds_load_vec_id(1) r2.x_zw, r0.x, r1.y",
+            "lds_load_vec_id(0) r2, r0.x",
+        )
+    )
+    assert ck.assemble(str(program)) == program
+    assert program.group == (16, 4, 1)
+    assert program.lds == {0: (0, 1024), 1: (16, 8192)}
+    assert program.body[0].sources[0].register == Register("vAbsTidFlat")
+    assert program.body[4].sources[0].register == Register("vTidInGrpFlat")
+
+
+@pytest.mark.parametrize(
+    ("text", "swizzle"),
+    [
+        ("r0.x", "xxxx"),
+        ("r0.zw", "zwzw"),
+        ("r0.xyz", "xyzz"),
+        ("r0.xy00", "xy00"),
+        ("r0.1", "1111"),
+        ("r0.bgra", "zyxw"),
+    ],
+)
+def test_short_swizzles_are_filled_by_repeating_them(text, swizzle):
+    assert only(f"mov r1, {text}").sources[0].swizzle == swizzle
+
+
+@pytest.mark.parametrize(
+    ("text", "mask"),
+    [
+        ("r1.x___", "x___"),
+        ("r1.__zw", "__zw"),
+        ("r1.y_1", "_y_1"),
+        ("r1.01z", "01z_"),
+        ("r1.xyz0", "xyz0"),
+        ("r1.w", "___w"),
+    ],
+)
+def test_masks_are_read_from_the_left_letters_jumping_to_their_place(text, mask):
+    assert only(f"mov {text}, r0").dest.mask == mask
+
+
+def test_literals_are_integers_floats_or_patterns_by_how_they_are_written():
+    program = ck.assemble(pixel("dcl_literal l0, 1, 1.0, -1, 0x7fc00000", "mov r0, l0"))
+    assert program.literals[0] == (1, 0x3F800000, 0xFFFFFFFF, 0x7FC00000)
+
+
+def test_macro_expansion_moves_arguments_and_renames_registers_and_literals():
+    program = ck.assemble(
+        pixel(
+            "dcl_literal l0, 1.0, 1.0, 1.0, 1.0",
+            "mdef(3)_out(1)_in(1)",
+            "dcl_literal l0, 2.0, 2.0, 2.0, 2.0",
+            "mul r0, in0, l0",
+            "mov out0, r0",
+            "mend",
+            "mov r0, l0",
+            "mcall(3) (r1.xy), (r0.zw)",
+            "mcall(3) (r2), (r1)",
+        )
+    )
+    first = [str(i) for i in program.body[1:5]]
+    assert first == ["mov r3, r0.zwzw", "mul r4, r3, l1", "mov r5, r4", "mov r1.xy__, r5"]
+    assert str(program.body[6]).startswith("mul r7, r6, l2"), "a second call has registers and literals of its own"
+    assert program.literals[2] == (0x40000000,) * 4
+
+
+def test_control_flow_pairs():
+    program = ck.assemble(pixel("whileloop", "if_logicalnz r0.x", "break", "else", "mov r0, r1", "endif", "endloop"))
+    assert program.matching == {0: 6, 6: 0, 1: 3, 3: 5, 5: 3, 2: 0}
+
+
+def test_a_kernel_may_read_past_the_declared_constants_as_production_kernels_do():
+    assert ck.assemble(pixel("dcl_cb cb0[4]", "mov r0, cb0[5]")).constants == {0: 6}
+
+
+def fault(text: str) -> ck.ILError:
+    with pytest.raises(ck.ILError) as caught:
+        ck.assemble(text, "mine.il")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("maad r0, r1, r2, r3", "Did you mean `mad`?"),
+        ("mov r0", "expected `,` after the destination"),
+        ("mov r0, r1, r2", "expected the end of the line, found `,`"),
+        ("mov r0.yx, r1", "letters must stand in the order xyzw"),
+        ("mov r0, r1.q", "a swizzle has one to four of the letters"),
+        ("mov r0, r1_neq(x)", "Did you mean `neg`?"),
+        ("iadd r0, r1_abs, r2", "source 1 of `iadd` is an integer"),
+        ("dadd r0.xy, r1_bias, r2", "source 1 of `dadd` is a double"),
+        ("dadd r0.x, r1, r2", "its mask must hold xy or zw"),
+        ("mov l0, r1", "can't be written"),
+        ("mov r0, o1", "can't be read"),
+        ("mov r0, r70000", "register numbers end at 65535"),
+        ("mov o8, r0", "the output streams are o0 to o7"),
+        ("mov r0, vWinCord0", "Did you mean `vWinCoord0`?"),
+        ("mov g[r1], r0", "an address is one component of a register"),
+        ("ge_sat r0, r1, r2", "gives no single-precision float"),
+        ("breakc_relop(gee) r0, r1", "Did you mean `ge`?"),
+        ("sample_resource(0)_samplr(0) r0, r1", "Did you mean `sampler`?"),
+        ("sample_sampler(0) r0, r1", "`sample` needs `_resource(...)`"),
+        ("dcl_literal l0, 1.0, 2.0, 3.0", "before each of the four numbers"),
+        ("dcl_literal l0, 1.0, 2.0, 3.0, 1e99", "does not fit in a single-precision float"),
+        ("dcl_lds_size_per_thread 4", "belongs to an earlier chip"),
+        ("dcl_lds_id(0) 65536", "a workgroup has 32768 at most"),
+        ("fence", "needs a name for what it waits for"),
+        ("break", "`break` outside a loop"),
+        ("endif", "`endif` without an if"),
+        ("whileloop", "never closed by `endloop`"),
+        ("mov r0, l5", "l5 is not declared: add `dcl_literal l5"),
+        ("mov r0, cb1[0]", "cb1 is not declared"),
+        ("sample_resource(3)_sampler(0) r0, r1", "resource 3 is not declared"),
+        ("mov r0, vaTid", "exists in compute kernels"),
+        ("lds_load_id(0) r0, r1", "a pixel kernel has no LDS"),
+        ("fence_threads", "a pixel kernel has no workgroup"),
+        ("mcall(1) (r0), (r1)", "there is no macro 1"),
+        ("mend", "`mend` without `mdef`"),
+        ("mov r0, in0", "exists inside a macro only"),
+        ("mov r0, \u00e9", "expected a register"),
+    ],
+)
+def test_a_faulty_line_is_reported_with_place_and_advice(line, expected):
+    error = fault(pixel("mov r9, r9", line))
+    assert expected in str(error)
+    assert (error.faults[0].line, error.name) == (3, "mine.il")
+    assert f"mine.il:3:{error.column}: " in str(error)
+    assert str(error).splitlines()[2].index("^") == 4 + error.column - 1, "the caret stands below the column"
+
+
+def test_the_caret_points_at_the_word_at_fault():
+    assert fault(pixel("    mad r0, r1, r2 r3")).column == 20
+    assert fault(pixel("mov r0, r1.xyq")).column == 12
+    assert fault(pixel("mov r0, l5")).column == 9
+
+
+def test_all_faults_of_a_file_are_reported_at_once():
+    error = fault(pixel("maad r0, r1", "mov r0", "mov r0, l3", "break"))
+    assert [f.line for f in error.faults] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "an empty kernel"),
+        ("; nothing\n", "an empty kernel"),
+        ("mov r0, r1\nend", "expected `il_ps_2_0`"),
+        ("il_ps_2_0\nmov r0, r1", "the kernel has no `end`"),
+        ("il_ps_2_0\nend\nmov r0, r1", "nothing may follow `end`"),
+        ("il_ps_2_0\nmdef(1)_out(0)_in(0)\nend", "`mdef` without `mend`"),
+        ("\x00\x01\x7f\xff" * 50, "expected `il_ps_2_0`"),
+    ],
+)
+def test_what_is_no_kernel_is_refused(text, expected):
+    assert expected in str(fault(text))
+
+
+def test_recursive_and_exploding_macros_are_refused():
+    loop = pixel("mdef(1)_out(0)_in(0)", "mcall(1) (), ()", "mend", "mcall(1) (), ()")
+    assert "macro 1 calls itself" in str(fault(loop))
+    lines = ["mdef(0)_out(0)_in(0)", "mov r0, r1", "mend"]
+    for n in range(1, 20):
+        lines += [f"mdef({n})_out(0)_in(0)", *[f"mcall({n - 1}) (), ()"] * 4, "mend"]
+    assert "more than 100,000 instructions" in str(fault(pixel(*lines, "mcall(19) (), ()")))
+
+
+def test_text_must_be_text_and_of_a_kernels_size():
+    with pytest.raises(TypeError, match="takes IL text as a str, not bytes"):
+        ck.assemble(b"il_ps_2_0")
+    assert "characters are no kernel" in str(fault("x" * 10_000_000))
+
+
+def test_the_opcode_table_documents_every_opcode():
+    table = opcode_table()
+    assert all(f"`{name}`" in table and opcode.meaning in table for name, opcode in OPCODES.items())
