@@ -173,14 +173,14 @@ def _run(args: argparse.Namespace) -> None:
             global_memory=memory,
             engine=args.engine,
         )
-    except (ValueError, TypeError, RuntimeError) as error:
+    except (ValueError, TypeError, ck.KernelError) as error:
         raise CommandError(str(error)) from None
     for number, array in outputs.items():
         _save(targets[number], array)
     if memory is not None and memory_target is not None:
         _save(memory_target, memory)
     for name, count in vars(result).items():
-        if count and isinstance(count, int):
+        if isinstance(count, int) and count:
             print(f"{count:16,}  {name.replace('_', ' ')}")
 
 
