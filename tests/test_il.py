@@ -277,7 +277,7 @@ def test_recursive_and_exploding_macros_are_refused():
     lines = ["mdef(0)_out(0)_in(0)", "mov r0, r1", "mend"]
     for n in range(1, 20):
         lines += [f"mdef({n})_out(0)_in(0)", *[f"mcall({n - 1}) (), ()"] * 4, "mend"]
-    assert "more than 100,000 instructions" in str(fault(pixel(*lines, "mcall(19) (), ()")))
+    assert "more than 20,000 instructions" in str(fault(pixel(*lines, "mcall(19) (), ()")))
 
 
 def test_text_must_be_text_and_of_a_kernels_size():

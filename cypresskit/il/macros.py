@@ -10,7 +10,7 @@ from typing import NoReturn
 from cypresskit.il.errors import Fault, ILError
 from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
 
-MAX_INSTRUCTIONS = 100_000  # after expansion
+MAX_INSTRUCTIONS = 20_000  # after expansion
 MAX_DEPTH = 32  # macros called inside macros
 
 

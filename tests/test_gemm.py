@@ -1,0 +1,129 @@
+"""gemm has the meaning that BLAS gives it, on data where a wrong index shows."""
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+
+EPS = {np.float32: 2.0**-24, np.float64: 2.0**-53}
+FLAGS = [(False, False), (True, False), (False, True), (True, True)]
+
+
+def matrices(rng, m, n, k, trans_a, trans_b, dtype=np.float32):
+    a = rng.standard_normal((k, m) if trans_a else (m, k)).astype(dtype)
+    b = rng.standard_normal((n, k) if trans_b else (k, n)).astype(dtype)
+    return a, b, rng.standard_normal((m, n)).astype(dtype)
+
+
+def check(got, a, b, c, alpha, beta, trans_a, trans_b):
+    """Every element within the error bound of a sum of k products, each rounded, then scaled and added to beta c."""
+    dtype = got.dtype.type
+    wide = [x.astype(np.longdouble) for x in (a.T if trans_a else a, b.T if trans_b else b, c)]
+    alpha, beta = dtype(alpha), dtype(beta)
+    want = alpha * (wide[0] @ wide[1]) + beta * wide[2]
+    size = abs(alpha) * (abs(wide[0]) @ abs(wide[1])) + abs(beta) * abs(wide[2])
+    k = wide[0].shape[1]
+    assert got.shape == want.shape
+    assert (abs(got - want) <= (k + 3) * EPS[dtype] * size + np.finfo(dtype).tiny).all()
+
+
+def test_a_thousand_random_shapes_in_all_four_transposes():
+    rng = np.random.default_rng(2009)
+    for n_th in range(1000):
+        m, n, k = rng.integers(1, 201, 3)
+        trans_a, trans_b = FLAGS[n_th % 4]
+        alpha, beta = rng.choice([1.0, -0.5, 3.0], 2) * rng.choice([1, 1, 0], 2)
+        a, b, c = matrices(rng, m, n, k, trans_a, trans_b)
+        got = ck.gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
+        check(got, a, b, c, alpha, beta, trans_a, trans_b)
+
+
+@pytest.mark.parametrize("name", list(ck.kernels))
+@pytest.mark.parametrize("flags", FLAGS)
+def test_every_kernel_of_the_catalogue_in_all_four_transposes(name, flags):
+    rng = np.random.default_rng(7)
+    dtype = ck.kernels[name].dtype.type
+    a, b, c = matrices(rng, 37, 70, 23, *flags, dtype=dtype)
+    got = ck.gemm(a, b, c, alpha=-1.5, beta=0.5, trans_a=flags[0], trans_b=flags[1], kernel=name)
+    check(got, a, b, c, -1.5, 0.5, *flags)
+
+
+@pytest.mark.parametrize("name", list(ck.kernels))
+def test_both_engines_give_the_same_bits(name):
+    rng = np.random.default_rng(8)
+    a, b, c = matrices(rng, 65, 33, 29, False, False, dtype=ck.kernels[name].dtype.type)
+    a[3, 5], b[7, 2] = np.inf, np.nan
+    fast, slow = (ck.gemm(a, b, c, alpha=1.25, beta=-2.0, kernel=name, engine=engine) for engine in ("fast", "explain"))
+    assert fast.tobytes() == slow.tobytes()
+
+
+def test_any_strides_are_read_and_nothing_is_written():
+    rng = np.random.default_rng(3)
+    base = rng.standard_normal((90, 90)).astype(np.float32)
+    a, b, c = base[80:20:-2, 1:41:3], base[5:75:5, ::4], np.asfortranarray(base[:30, :23])
+    before = base.copy(), c.copy()
+    for view in (a, b, c):
+        view.flags.writeable = False
+    got = ck.gemm(a, b, c, beta=1.0)
+    check(got, a, b, c, 1.0, 1.0, False, False)
+    assert np.array_equal(base, before[0])
+    assert np.array_equal(c, before[1])
+
+
+def test_beta_zero_never_reads_c_and_alpha_zero_never_reads_a_or_b():
+    one, nan = np.ones((9, 9), np.float32), np.full((9, 9), np.nan, np.float32)
+    assert (ck.gemm(one, one, nan, beta=0.0) == 9).all()
+    assert (ck.gemm(nan, nan, one, alpha=0.0, beta=2.0) == 2).all()
+    assert (ck.gemm(nan, nan, alpha=0.0) == 0).all()
+
+
+def test_nan_and_infinity_stay_in_their_rows_and_columns():
+    a, b = np.ones((20, 11), np.float32), np.ones((11, 30), np.float32)
+    a[4, 2], b[3, 7] = np.nan, np.inf
+    got = ck.gemm(a, b)
+    want = a @ b
+    assert np.array_equal(np.isnan(got), np.isnan(want))
+    assert np.array_equal(got[:, 8:], want[:, 8:], equal_nan=True)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 3), (5, 0, 3), (0, 0, 0), (4, 5, 0)])
+def test_empty_matrices_as_blas_has_them(m, n, k):
+    a, b, c = np.ones((m, k), np.float32), np.ones((k, n), np.float32), np.full((m, n), 3, np.float32)
+    got = ck.gemm(a, b, c, alpha=np.nan, beta=2.0) if k == 0 else ck.gemm(a, b, c, beta=2.0)
+    assert got.shape == (m, n)
+    assert (got == 6).all()
+
+
+GOOD = np.ones((4, 4), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([[1.0]], GOOD), TypeError, "a must be a numpy array, not list"),
+        ((GOOD, GOOD.astype(int)), TypeError, "b has dtype int64: gemm takes float32 or float64"),
+        ((GOOD, GOOD.astype(float)), TypeError, "b is float64 but a is float32"),
+        ((GOOD, GOOD, GOOD.astype(float)), TypeError, "c is float64 but a is float32"),
+        ((GOOD[0], GOOD), ValueError, "a matrix has two dimensions"),
+        ((GOOD, GOOD[:3]), ValueError, r"the inner sizes, 4 and 3, must be equal"),
+        ((GOOD, GOOD, GOOD[:3]), ValueError, r"c has shape \(3, 4\), the product has \(4, 4\)"),
+    ],
+)
+def test_matrices_that_do_not_fit_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        ck.gemm(*arguments)
+
+
+def test_scalars_and_kernel_names_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="there is no c to multiply"):
+        ck.gemm(GOOD, GOOD, beta=1.0)
+    with pytest.raises(TypeError, match="alpha must be a real number, not complex"):
+        ck.gemm(GOOD, GOOD, alpha=1j)
+    with pytest.raises(KeyError, match="no kernel 'sgem'; the catalogue has sgemm_tn"):
+        ck.gemm(GOOD, GOOD, kernel="sgem")
+
+
+def test_the_catalogue_says_what_is_in_it():
+    assert "sgemm_tn" in repr(ck.kernels)
+    assert ck.kernels["sgemm_tn"].padded(9, 17, 3) == (16, 24, 4)
+    assert ck.kernels["sgemm_tn"].domain(16, 24) == (3, 2)

@@ -1,0 +1,485 @@
+"""Launching IL: one suite, run on both engines."""
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+
+ENGINES = pytest.mark.parametrize("engine", ["explain", "fast"])
+ONE = 0x3F800000
+TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+
+
+def pixel(*lines: str) -> ck.Program:
+    return ck.assemble("\n".join(["il_ps_2_0", *lines, "end"]), "test.il")
+
+
+def compute(*lines: str) -> ck.Program:
+    return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
+
+
+def output(program: ck.Program, domain, engine: str, dtype=np.float32, **arguments) -> np.ndarray:
+    """What o0 holds after the run, shape (height, width, 4)."""
+    out = np.full((domain[1], domain[0], 4), 77, dtype)
+    ck.launch(program, domain, outputs={0: out}, engine=engine, **arguments)
+    return out
+
+
+def stored(program: ck.Program, items: int, engine: str, dtype=np.uint32, **arguments) -> np.ndarray:
+    """What g[0..items) holds after a compute run, shape (items, 4)."""
+    memory = np.zeros((items, 4), dtype)
+    ck.launch(program, items, global_memory=memory, engine=engine, **arguments)
+    return memory
+
+
+@ENGINES
+def test_pixel_places_have_their_centres_at_a_half(engine):
+    got = output(pixel("mov o0, vWinCoord0"), (5, 3), engine)
+    y, x = np.mgrid[:3, :5]
+    assert np.array_equal(got[..., 0], x + 0.5)
+    assert np.array_equal(got[..., 1], y + 0.5)
+    assert np.array_equal(got[..., 2:], np.broadcast_to([0.0, 1.0], (3, 5, 2)))
+
+
+@ENGINES
+@pytest.mark.parametrize("domain", [(1, 1), (2, 2), (7, 9), (16, 8), (33, 1), (1, 17)])
+def test_odd_domains_run_every_work_item_once(engine, domain):
+    program = pixel("dcl_cb cb0[1]", "add r0.x, vWinCoord0.x, vWinCoord0.y", "mov o0, r0.x")
+    out = np.zeros((domain[1], domain[0], 4), np.float32)
+    run = ck.launch(program, domain, outputs={0: out}, engine=engine)
+    y, x = np.mgrid[: domain[1], : domain[0]]
+    assert np.array_equal(out[..., 2], (x + y + 1).astype(np.float32))
+    assert (run.work_items, run.output_writes) == (domain[0] * domain[1],) * 2
+
+
+@ENGINES
+def test_compute_ids(engine):
+    names = ["vAbsTid", "vTidInGrp", "vThreadGrpId"]
+    for name in names:
+        program = compute("dcl_num_thread_per_group 8, 4, 2", f"mov r0, {name}", "mov g[vAbsTidFlat.x], r0")
+        memory = np.zeros((16 * 8 * 4, 4), np.uint32)
+        ck.launch(program, (16, 8, 4), global_memory=memory, engine=engine)
+        flat = np.arange(512)
+        group, within = flat // 64, flat % 64
+        tid = np.stack([within % 8, within // 8 % 4, within // 32], 1)
+        gid = np.stack([group % 2, group // 2 % 2, group // 4], 1)
+        want = {"vAbsTid": gid * [8, 4, 2] + tid, "vTidInGrp": tid, "vThreadGrpId": gid}[name]
+        assert np.array_equal(memory[:, :3], want)
+
+
+@ENGINES
+def test_flat_compute_ids_fill_every_component(engine):
+    program = compute(
+        "mov r0.x, vThreadGrpIdFlat.y", "mov r0.y, vTidInGrpFlat.w", "mov r0.zw, vaTid.z", "mov g[vaTid.x], r0"
+    )
+    got = stored(program, 128, engine)
+    flat = np.arange(128)
+    assert np.array_equal(got, np.stack([flat // 64, flat % 64, flat, flat], 1))
+
+
+@ENGINES
+@pytest.mark.parametrize("components", [1, 2, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint32])
+def test_textures_of_every_size_fill_what_they_lack_with_0_0_1(engine, components, dtype):
+    if np.dtype(dtype).itemsize * components > 16:
+        pytest.skip("more than 128 bits a texel")
+    rng = np.random.default_rng(1)
+    texture = rng.integers(1, 99, (3, 5, components)).astype(dtype)
+    program = pixel(TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0) r0, vWinCoord0.xy", "mov o0, r0")
+    got = output(program, (5, 3), engine, np.uint32, inputs={0: texture})
+    words = texture.view(np.uint32).reshape(3, 5, -1)
+    want = np.zeros((3, 5, 4), np.uint32)
+    want[..., : words.shape[2]] = words
+    if dtype == np.float32 and components < 4:
+        want[..., 3] = ONE
+    assert np.array_equal(got, want)
+
+
+@ENGINES
+def test_fetches_outside_give_zero_and_are_counted(engine):
+    texture = np.arange(1, 9, dtype=np.float32).reshape(2, 4)
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        "dcl_literal l0, 1.0, -1.0, 0, 0",
+        "add r0.xy, vWinCoord0.xy, l0.y",
+        "sample_resource(0)_sampler(0)_aoffimmi(0,0,0) r1, r0.xy",
+        "mov o0, r1",
+    )
+    out = np.zeros((4, 6, 4), np.float32)
+    run = ck.launch(program, (6, 4), inputs={0: texture}, outputs={0: out}, engine=engine)
+    want = np.zeros((4, 6), np.float32)
+    want[1:3, 1:5] = texture
+    assert np.array_equal(out[..., 0], want)
+    assert (run.fetches, run.out_of_range) == (24, 16)
+    assert run.fetch_bytes == 24 * 4
+
+
+@ENGINES
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, -0.25])
+def test_wild_coordinates_are_outside(engine, value):
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"), "dcl_cb cb0[1]", "sample_resource(0)_sampler(0) r1, cb0[0].xy", "mov o0, r1"
+    )
+    out = np.ones((1, 1, 4), np.float32)
+    place = np.array([value, 0.5, 0, 0], np.float32)
+    run = ck.launch(
+        program,
+        (1, 1),
+        inputs={0: np.ones((4, 4, 4), np.float32)},
+        constants={0: place},
+        outputs={0: out},
+        engine=engine,
+    )
+    assert not out.any()
+    assert run.out_of_range == 1
+
+
+@ENGINES
+def test_normalised_one_dimensional_and_offset_fetches(engine):
+    row = np.arange(8, dtype=np.float32)
+    grid = np.arange(32, dtype=np.float32).reshape(4, 8)
+    program = pixel(
+        TEXTURE.format(0, "1d,unnorm"),
+        TEXTURE.format(1, "2d"),
+        "dcl_cb cb0[1]",
+        "sample_resource(0)_sampler(0)_aoffimmi(2,5,0) r0, vWinCoord0.x",
+        "mul r1.xy, vWinCoord0.xy, cb0[0].xy",
+        "sample_resource(1)_sampler(1) r1, r1.xy",
+        "ftoi r2, vWinCoord0",
+        "load_resource(1)_aoffimmi(-1,1,0) r2, r2",
+        "mov r3.x, r0.x",
+        "mov r3.y, r1.x",
+        "mov r3.zw, r2.x",
+        "mov o0, r3",
+    )
+    scale = np.array([1 / 8, 1 / 4, 0, 0], np.float32)
+    got = output(program, (8, 4), engine, inputs={0: row, 1: grid}, constants={0: scale})
+    assert np.array_equal(got[..., 0], np.broadcast_to(np.append(row[2:], [0, 0]), (4, 8)))
+    assert np.array_equal(got[..., 1], grid)
+    shifted = np.zeros_like(grid)
+    shifted[:3, 1:] = grid[1:, :7]
+    assert np.array_equal(got[..., 2], shifted)
+
+
+@ENGINES
+def test_masks_write_constants_and_keep_the_rest(engine):
+    program = pixel("dcl_literal l0, 2.0, 3.0, 4.0, 5.0", "mov r0, l0", "mul r0.x_01, l0.y, l0.z", "mov o0.x_zw, r0")
+    assert output(program, (1, 1), engine)[0, 0].tolist() == [12.0, 77.0, 0.0, 1.0]
+
+
+@ENGINES
+def test_doubles_live_in_pairs_and_dmad_rounds_once(engine):
+    x = 1 + 2.0**-30
+    constants = np.array([[x, -1.0], [3.0, 0.0]])
+    program = pixel(
+        "dcl_cb cb0[2]",
+        "dmad r0.zw, cb0[0].xy, cb0[0].xy, cb0[0].zw",
+        "dmul r0.xy, cb0[1].xy_neg(x), cb0[0].zw",
+        "mov o0, r0",
+    )
+    got = output(program, (1, 1), engine, np.uint32, constants={0: constants}).view(np.float64)[0, 0]
+    assert got.tolist() == [3.0, 2.0**-29 + 2.0**-60]
+
+
+LOOPS = [
+    "dcl_literal l0, 1, 3, 100, 2",
+    "ftoi r0.xy, vWinCoord0.xy",
+    "mov r1, r1.0",
+    "whileloop",
+    "  iadd r1.x, r1.x, l0.x",
+    "  ilt r2.x, r0.x, r1.x",
+    "  break_logicalnz r2.x",
+    "  umod r2.y, r1.x, l0.y",
+    "  continue_logicalz r2.y",
+    "  iadd r1.y, r1.y, r1.x",
+    "  ieq r2.z, r1.x, r0.y",
+    "  if_logicalnz r2.z",
+    "    iadd r1.z, r1.z, l0.z",
+    "    whileloop",
+    "      iadd r1.w, r1.w, l0.x",
+    "      uge r2.w, r1.w, r1.x",
+    "      break_logicalnz r2.w",
+    "    endloop",
+    "  else",
+    "    ixor r1.z, r1.z, r1.x",
+    "  endif",
+    "endloop",
+    "mov o0, r1",
+]
+
+
+def loops(x: int, y: int) -> list[int]:
+    """The same as LOOPS in Python."""
+    a = [0, 0, 0, 0]
+    while True:
+        a[0] += 1
+        if x < a[0]:
+            return a
+        if a[0] % 3 == 0:
+            continue
+        a[1] += a[0]
+        if a[0] == y:
+            a[2] += 100
+            while True:
+                a[3] += 1
+                if a[3] >= a[0]:
+                    break
+        else:
+            a[2] ^= a[0]
+
+
+@ENGINES
+def test_divergent_loops_breaks_and_continues(engine):
+    got = output(pixel(*LOOPS), (13, 6), engine, np.int32)
+    want = [[loops(x, y) for x in range(13)] for y in range(6)]
+    assert got.tolist() == want
+
+
+@ENGINES
+def test_instructions_are_counted_for_active_work_items_only(engine):
+    program = pixel(
+        "dcl_literal l0, 2.0, 0, 0, 0",
+        "lt r0.x, vWinCoord0.x, l0.x",
+        "if_logicalnz r0.x",
+        "mad r1, r1, r1, r1",
+        "else",
+        "add r1.xy, r1, r1",
+        "endif",
+        "mov o0, r1",
+    )
+    run = ck.launch(program, (6, 4), outputs={0: np.zeros((4, 6, 4), np.float32)}, engine=engine)
+    assert run.flops == 8 * 8 + 16 * 2
+    assert run.arithmetic == 24 * 1 + 8 * 4 + 16 * 2 + 24 * 4
+    assert run.executed.tolist() == [24, 24, 8, 0, 16, 0, 24]
+
+
+TRANSPOSE = [
+    "dcl_num_thread_per_group 64",
+    "dcl_lds_id(0) 256",
+    "dcl_literal l0, 4, 8, 3, 7",
+    "umul r0.x, vTidInGrpFlat.x, l0.x",
+    "imul r1.x, vaTid.x, vaTid.x",
+    "lds_store_id(0) r0.x, r1.x",
+    "fence_threads_lds",
+    "iand r2.x, vTidInGrpFlat.x, l0.w",
+    "ushr r2.y, vTidInGrpFlat.x, l0.z",
+    "imad r2.x, r2.x, l0.y, r2.y",
+    "umul r2.x, r2.x, l0.x",
+    "lds_load_id(0) r3, r2.x",
+    "mov g[vaTid.x], r3",
+]
+
+
+@ENGINES
+def test_an_8_by_8_transpose_through_lds(engine):
+    got = stored(compute(*TRANSPOSE), 192, engine)
+    want = (np.arange(192, dtype=np.uint32) ** 2).reshape(3, 8, 8).swapaxes(1, 2).reshape(-1)
+    assert np.array_equal(got, np.stack([want] * 4, 1))
+
+
+@ENGINES
+def test_barriers_inside_a_uniform_loop(engine):
+    program = compute(
+        "dcl_num_thread_per_group 64",
+        "dcl_struct_lds_id(0) 16, 64",
+        "dcl_literal l0, 1, 63, 5, 0",
+        "mov r0, vTidInGrpFlat",
+        "mov r5, r5.0",
+        "whileloop",
+        "  uge r4.x, r5.x, l0.z",
+        "  break_logicalnz r4.x",
+        "  lds_store_vec_id(0) mem, vTidInGrpFlat.x, l0.w, r0",
+        "  fence_threads_lds",
+        "  iadd r1.x, vTidInGrpFlat.x, l0.x",
+        "  iand r1.x, r1.x, l0.y",
+        "  lds_load_vec_id(0) r2, r1.x, l0.w",
+        "  iadd r0, r0, r2",
+        "  fence_threads_lds",
+        "  iadd r5.x, r5.x, l0.x",
+        "endloop",
+        "mov g[vaTid.x], r0",
+    )
+    values = np.arange(64)
+    for _ in range(5):
+        values = values + np.roll(values, -1)
+    got = stored(program, 128, engine)
+    assert np.array_equal(got[:, 3], np.tile(values, 2).astype(np.uint32))
+
+
+@ENGINES
+def test_a_barrier_that_part_of_a_group_misses_is_an_error(engine):
+    program = compute(
+        "dcl_literal l0, 3, 0, 0, 0", "ult r0.x, vaTid.x, l0.x", "if_logicalnz r0.x", "fence_threads", "endif"
+    )
+    with pytest.raises(ck.KernelError, match="only 3 of 64 work-items of group 0 reach this barrier") as caught:
+        ck.launch(program, 64, engine=engine)
+    assert caught.value.line == 5
+
+
+@ENGINES
+def test_a_store_outside_names_line_and_work_item_and_changes_nothing(engine):
+    program = pixel(
+        "dcl_literal l0, 3, 0, 0, 0", "ftoi r0, vWinCoord0", "imad r0.x, r0.y, l0.x, r0.x", "mov g[r0.x], r0"
+    )
+    memory = np.full((11, 4), 9, np.int32)
+    out = np.full((4, 3, 4), 9, np.int32)
+    with pytest.raises(ck.KernelError) as caught:
+        ck.launch(program, (3, 4), global_memory=memory, outputs={0: out}, engine=engine)
+    assert caught.value.line == 5
+    assert caught.value.work_item == (2, 3)
+    for part in ("test.il:5: mov g[r0.x], r0", "work-item (2, 3)", "g[11]", "which has 11 elements"):
+        assert part in str(caught.value)
+    assert (memory == 9).all()
+
+
+@ENGINES
+def test_lds_stores_outside_are_errors_and_loads_give_zero(engine):
+    load = compute("dcl_lds_id(0) 64", "dcl_literal l0, 64, -4, 0, 0", "lds_load_id(0) r0, l0.x", "lds_load_id(0) r1, l0.y",
+                   "ior r0, r0, r1", "mov g[vaTid.x], r0")  # fmt: skip
+    memory = np.ones((64, 4), np.uint32)
+    run = ck.launch(load, 64, global_memory=memory, engine=engine)
+    assert not memory.any()
+    assert run.out_of_range == 128
+    store = compute(
+        "dcl_lds_id(0) 64", "dcl_literal l0, 4, 0, 0, 0", "umul r0.x, vaTid.x, l0.x", "lds_store_id(0) r0.x, r0.x"
+    )
+    with pytest.raises(
+        ck.KernelError, match=r"work-item 16 \(number 16 of group 0\) stores to byte 64 of LDS 0"
+    ) as caught:
+        ck.launch(store, 64, engine=engine)
+    assert caught.value.work_item == 16
+
+
+@ENGINES
+def test_global_reads_outside_give_zero_and_are_counted(engine):
+    program = compute(
+        "dcl_literal l0, -2, 0, 0, 0", "iadd r0.x, vaTid.x, l0.x", "mov r1, g[r0.x]", "mov g[vaTid.x+64], r1"
+    )
+    memory = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
+    before = memory.copy()
+    run = ck.launch(program, 64, global_memory=memory, engine=engine)
+    assert not memory[64:66].any()
+    assert np.array_equal(memory[66:], before[:62])
+    assert (run.global_reads, run.global_writes, run.out_of_range) == (64, 64, 2)
+
+
+@ENGINES
+def test_an_endless_loop_stops_and_is_named(engine):
+    program = pixel("dcl_literal l0, 1, 0, 0, 0", "whileloop", "iadd r0.x, r0.x, l0.x", "endloop", "mov o0, r0")
+    out = np.full((2, 2, 4), 5, np.int32)
+    with pytest.raises(ck.KernelError, match="this loop has not ended after 10,000 instructions") as caught:
+        ck.launch(program, (2, 2), outputs={0: out}, engine=engine, max_instructions=10_000)
+    assert caught.value.line == 3
+    assert (out == 5).all()
+
+
+def test_observers_hear_what_happens_in_order():
+    class Listener(ck.Observer):
+        def __init__(self):
+            self.heard = []
+
+        def start(self, launch):
+            self.heard.append(f"start {launch.items}")
+
+        def step(self, event):
+            self.heard.append(f"step {event.at} {int(event.active.sum())}")
+
+        def fetch(self, event):
+            self.heard.append(f"fetch {event.resource} {event.x.tolist()} {event.inside.tolist()}")
+
+        def wrote(self, event):
+            self.heard.append(f"wrote {event.register} {event.components}")
+
+        def memory(self, event):
+            self.heard.append(f"{event.space} {'store' if event.store else 'load'} {event.element.tolist()}")
+
+        def finish(self, run):
+            self.heard.append(f"finish {run.engine}")
+
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        "sample_resource(0)_sampler(0) r0, vWinCoord0.xy",
+        "ftoi r1.x_0_, r0",
+        "mov g[r1.z], r0",
+    )
+    listener = Listener()
+    texture = np.array([[5.0]], np.float32)
+    run = ck.launch(
+        program, (2, 1), inputs={0: texture}, global_memory=np.zeros((1, 4), np.float32), observers=[listener]
+    )
+    assert run.engine == "explain"
+    assert listener.heard == [
+        "start 2",
+        "step 0 2",
+        "fetch 0 [0, -1] [True, False]",
+        "wrote r0 (0, 1, 2, 3)",
+        "step 1 2",
+        "wrote r1 (0, 2)",
+        "step 2 2",
+        "global store [0, 0]",
+        "finish explain",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"domain": (0.5, 2)}, ValueError, "the domain of a pixel kernel is"),
+        ({"domain": (1 << 20, 1 << 20)}, ValueError, "work-items: at most"),
+        ({"inputs": {}}, ValueError, "fetches from resource 0: pass inputs"),
+        ({"inputs": {0: [[1.0]]}}, TypeError, "must be a numpy array, not list"),
+        ({"inputs": {0: np.zeros((2, 2), np.float16)}}, TypeError, "dtype float16"),
+        ({"inputs": {0: np.zeros((2, 2, 3), np.float32)}}, ValueError, "96 bits a texel"),
+        ({"inputs": {0: np.zeros((2, 2, 4))}}, ValueError, "256 bits a texel"),
+        ({"inputs": {0: np.zeros(4, np.float32)}}, ValueError, "has shape"),
+        ({"constants": {}}, ValueError, "reads cb0"),
+        ({"constants": {0: np.zeros(4, np.float32)}}, ValueError, "holds 1 elements of four words"),
+        ({"outputs": {}}, ValueError, "writes o0: pass outputs"),
+        ({"outputs": {0: np.zeros((2, 3, 4), np.float32)}}, ValueError, "rows x columns"),
+        ({"global_memory": None}, ValueError, "uses global memory"),
+        ({"global_memory": np.zeros(3, np.float32)}, ValueError, "a multiple of 16 is needed"),
+        ({"engine": "quick"}, ValueError, '"fast" or "explain"'),
+        ({"max_instructions": 0}, ValueError, "at least 1"),
+    ],
+)
+def test_arguments_that_do_not_fit_the_program_are_refused(change, error, message):
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        "dcl_cb cb0[2]",
+        "sample_resource(0)_sampler(0) r0, cb0[1]",
+        "mov o0, r0",
+        "mov g[0], r0",
+    )
+    arguments = {
+        "domain": (2, 2),
+        "inputs": {0: np.zeros((2, 2), np.float32)},
+        "constants": {0: np.zeros(8, np.float32)},
+        "outputs": {0: np.zeros((2, 2, 4), np.float32)},
+        "global_memory": np.zeros((1, 4), np.float32),
+    }
+    ck.launch(program, **arguments, engine="explain")
+    with pytest.raises(error, match=message.replace("(", r"\(")):
+        ck.launch(program, **(arguments | change))
+
+
+def test_compute_domains_are_whole_workgroups():
+    with pytest.raises(ValueError, match="no multiple of the kernel's workgroup"):
+        ck.launch(compute("mov r0, vaTid"), 65, engine="explain")
+
+
+@ENGINES
+def test_strided_arrays_are_read_and_written_in_place(engine):
+    texture = np.arange(24, dtype=np.float32).reshape(4, 6)[::-1, ::2]
+    memory = np.zeros((4, 8), np.float32)[:, ::2]
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0) r0, vWinCoord0.xy", "ftoi r1, vWinCoord0",
+        "mov g[r1.y], r0",
+    )  # fmt: skip
+    ck.launch(program, (1, 4), inputs={0: texture}, global_memory=memory, engine=engine)
+    assert np.array_equal(memory[:, 0], texture[:, 0])
+
+
+@ENGINES
+def test_an_empty_domain_does_nothing(engine):
+    run = ck.launch(pixel("mov g[0], vWinCoord0"), (0, 4), global_memory=np.zeros(4, np.float32), engine=engine)
+    assert (run.instructions, run.wavefronts) == (0, 0)
