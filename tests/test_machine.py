@@ -334,8 +334,8 @@ def test_a_store_outside_names_line_and_work_item_and_changes_nothing(engine):
 
 @ENGINES
 def test_lds_stores_outside_are_errors_and_loads_give_zero(engine):
-    load = compute("dcl_lds_id(0) 64", "dcl_literal l0, 64, -4, 0, 0", "lds_load_id(0) r0, l0.x", "lds_load_id(0) r1, l0.y",
-                   "ior r0, r0, r1", "mov g[vaTid.x], r0")  # fmt: skip
+    loads = ["lds_load_id(0) r0, l0.x", "lds_load_id(0) r1, l0.y", "ior r0, r0, r1", "mov g[vaTid.x], r0"]
+    load = compute("dcl_lds_id(0) 64", "dcl_literal l0, 64, -4, 0, 0", *loads)
     memory = np.ones((64, 4), np.uint32)
     run = ck.launch(load, 64, global_memory=memory, engine=engine)
     assert not memory.any()

@@ -93,10 +93,10 @@ def _kernel(kernel: str | Kernel | None, dtype: np.dtype, trans_a: bool) -> Kern
     if isinstance(kernel, str):
         kernel = KERNELS[kernel]
     if kernel is None:
-        fitting = [k for k in KERNELS.values() if k.dtype == dtype]
+        fitting = [k for k in KERNELS.values() if k.dtype == dtype and k.precision != "double-double"]
         if not fitting:
             raise TypeError(f"no kernel of the catalogue computes in {dtype}")
         return next((k for k in fitting if k.trans_a == trans_a), fitting[0])
-    if kernel.dtype != dtype:
-        raise TypeError(f"the kernel {kernel.name} computes in {kernel.dtype}, the matrices are {dtype}")
+    if kernel.dtype != dtype or kernel.precision == "double-double":
+        raise TypeError(f"the kernel {kernel.name} computes in {kernel.precision} precision, the matrices are {dtype}")
     return kernel

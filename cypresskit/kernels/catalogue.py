@@ -15,7 +15,11 @@ import numpy as np
 from cypresskit.il import Program, assemble
 from cypresskit.kernels.convention import constants, padded, texels
 
-PRECISIONS: dict[str, np.dtype] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
+PRECISIONS: dict[str, np.dtype] = {
+    "single": np.dtype(np.float32),
+    "double": np.dtype(np.float64),
+    "double-double": np.dtype(np.float64),  # in pairs: the last axis of a matrix holds (high, low)
+}
 
 
 @dataclass(frozen=True)
@@ -72,16 +76,17 @@ class Kernel:
 
     def arguments(self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha, beta) -> dict:
         """Arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a`` else (m, k), B is (n, k) if
-        ``trans_b`` else (k, n), C is (m, n) or None where beta is 0.
+        ``trans_b`` else (k, n), C is (m, n) or None where beta is 0. Double-double matrices have a third axis (high,
+        low), and alpha and beta may be such pairs.
 
         Returns a dict with ``domain``, ``inputs``, ``constants`` and a fresh ``global_memory`` of shape (padded m,
         padded n), whose corner [:m, :n] is the result.
         """
-        m, k = a.shape[::-1] if self.trans_a else a.shape
+        m, k = a.shape[1::-1] if self.trans_a else a.shape[:2]
         n = b.shape[0] if self.trans_b else b.shape[1]
         big_m, big_n, big_k = self.padded(m, n, k)
-        memory = np.zeros((big_m, big_n), self.dtype)
-        if c is not None and beta != 0:
+        memory = np.zeros((big_m, big_n, *a.shape[2:]), self.dtype)
+        if c is not None and np.any(beta):
             memory[:m, :n] = c
         shapes = [
             (big_k, big_m) if self.trans_a else (big_m, big_k),
@@ -91,7 +96,7 @@ class Kernel:
         return {
             "domain": self.domain(big_m, big_n),
             "inputs": {number: texels(matrix) for number, matrix in enumerate(matrices)},
-            "constants": {0: constants(self.dtype, alpha, beta, big_k, big_n)},
+            "constants": {0: constants(alpha, beta, big_k, big_n, memory.nbytes // big_m // 16)},
             "global_memory": memory,
         }
 
@@ -116,16 +121,21 @@ class Catalogue(Mapping[str, Kernel]):
 
     def __repr__(self) -> str:
         rows = (
-            f"{k.name:16} {k.precision:8} {k.mode:8} {k.block[0]} x {k.block[1]}  {k.teaches}" for k in self.values()
+            f"{k.name:16} {k.precision:13} {k.mode:8} {k.block[0]} x {k.block[1]}  {k.teaches}" for k in self.values()
         )
         return "\n".join(rows)
 
 
 KERNELS = Catalogue(
     [
-        Kernel(
-            "sgemm_tn", "single", "pixel", (8, 8), 2, "the 8 x 8 register block fed by the texture cache", trans_a=True
-        ),
+        Kernel("sgemm_tn", "single", "pixel", (8, 8), 2, "the 8 x 8 register block fed by the texture cache", True),
         Kernel("sgemm_nn", "single", "pixel", (8, 8), 4, "the same block where A's columns lie across texels"),
+        Kernel("sgemm_tn_37", "single", "pixel", (8, 8), 2, "the same work in more registers: fewer wavefronts", True),
+        Kernel("dgemm_tn", "double", "pixel", (4, 4), 4, "doubles take two or four slots of a bundle", True),
+        Kernel("dgemm_nn", "double", "pixel", (4, 4), 4, "a quad's two rows of A lie in two cache lines"),
+        Kernel("ddgemm_tn_fma", "double-double", "pixel", (2, 2), 1, "twice the digits from pairs of doubles", True),
+        Kernel("ddgemm_tn_nofma", "double-double", "pixel", (2, 2), 1, "what the fused multiply-add saves", True),
+        Kernel("sgemm_64x64", "single", "compute", (8, 8), 4, "a workgroup per 64 x 64 block", group_tile=64),
+        Kernel("sgemm_64x64_lds", "single", "compute", (8, 8), 4, "A transposed through LDS", group_tile=64),
     ]
 )

@@ -14,27 +14,33 @@ import numpy as np
 
 def padded(matrix: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
     """``matrix`` in the upper left corner of zeros of ``shape``; the array itself where nothing is to be added."""
-    if matrix.shape == shape and matrix.flags.c_contiguous and matrix.dtype == dtype:
+    if matrix.shape[:2] == shape and matrix.flags.c_contiguous and matrix.dtype == dtype:
         return matrix
-    result = np.zeros(shape, dtype)
+    result = np.zeros((*shape, *matrix.shape[2:]), dtype)
     result[: matrix.shape[0], : matrix.shape[1]] = matrix
     return result
 
 
 def texels(matrix: np.ndarray) -> np.ndarray:
-    """A row-major matrix (rows, columns) as 128-bit texels (rows, columns / n, n), n = 4 singles or 2 doubles."""
+    """A row-major matrix as 128-bit texels: (rows, columns / 4, 4) singles, (rows, columns / 2, 2) doubles; a
+    double-double matrix (rows, columns, 2) is that already."""
     count = 16 // matrix.itemsize
-    return matrix.reshape(matrix.shape[0], matrix.shape[1] // count, count)
+    return matrix if matrix.ndim == 3 else matrix.reshape(matrix.shape[0], matrix.shape[1] // count, count)
 
 
-def constants(dtype: np.dtype, alpha: float, beta: float, k: int, columns: int) -> np.ndarray:
-    """cb0, uint32 of shape (5, 4), for padded ``k`` and padded ``columns`` of C."""
+def constants(alpha, beta, k: int, columns: int, stride: int) -> np.ndarray:
+    """cb0, uint32 of shape (5, 4), for padded ``k`` and ``columns`` of C and its row ``stride`` in 128-bit elements.
+
+    alpha and beta are numbers or (high, low) pairs.
+    """
+    scalars = np.zeros((2, 2))
+    for row, value in enumerate((alpha, beta)):
+        scalars[row, : np.size(value)] = value
     words = np.zeros((5, 4), np.uint32)
-    words[0, :3] = np.array([alpha, beta, k]).astype(np.float32).view(np.uint32)
-    words[0, 3] = columns * dtype.itemsize // 16
-    words[1] = np.array([alpha, beta], np.float64).view(np.uint32)
-    words[2] = np.array([alpha, 0.0], np.float64).view(np.uint32)
-    words[3] = np.array([beta, 0.0], np.float64).view(np.uint32)
-    words[4, 0] = 0xFFFFFFFF if beta != 0 else 0
+    words[0, :3] = np.array([*scalars[:, 0], k]).astype(np.float32).view(np.uint32)
+    words[0, 3] = stride
+    words[1] = np.ascontiguousarray(scalars[:, 0]).view(np.uint32)
+    words[2:4] = scalars.view(np.uint32)
+    words[4, 0] = 0xFFFFFFFF if scalars[1].any() else 0
     words[4, 1] = columns // 64
     return words
