@@ -411,7 +411,7 @@ def test_observers_hear_what_happens_in_order():
     assert listener.heard == [
         "start 2",
         "step 0 2",
-        "fetch 0 [0, -1] [True, False]",
+        "fetch 0 [0, 1] [True, False]",
         "wrote r0 (0, 1, 2, 3)",
         "step 1 2",
         "wrote r1 (0, 2)",

@@ -16,7 +16,7 @@ import numpy as np
 from cypresskit.il import Dest, Instruction, Source
 from cypresskit.machine.launch import KernelError, Launch, Run, tally
 from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
-from cypresskit.machine.observer import Barrier, Fetch, Memory, Observer, Step, Wrote
+from cypresskit.machine.observer import NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
 
 MAX_BYTES = 4 << 30  # of registers, for a whole domain
 ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)
@@ -55,6 +55,7 @@ class _If:
 class _Machine:
     def __init__(self, launch: Launch, observers: tuple[Observer, ...]):
         self.launch, self.observers, self.program = launch, observers, launch.program
+        self.hear = {name: listeners(observers, name) for name in ("step", "wrote", "fetch", "memory", "barrier")}
         self.body = self.program.body
         self.items = launch.items
         self.active = np.ones(self.items, bool)
@@ -103,8 +104,8 @@ class _Machine:
             loops = [block.at for block in self.blocks if isinstance(block, _Loop)]
             if loops:
                 raise self.launch.endless_error(loops[-1])
-        for observer in self.observers:
-            observer.step(Step(at, i, self.active))
+        for step in self.hear["step"]:
+            step(Step(at, i, self.active, self.registers))
 
     # Control flow
 
@@ -270,8 +271,8 @@ class _Machine:
                     target[c] = value
                 else:
                     np.copyto(target[c], value, where=self.active)
-            for observer in self.observers:
-                observer.wrote(Wrote(at, register, tuple(sorted(values)), target.T, self.active))
+            for wrote in self.hear["wrote"]:
+                wrote(Wrote(at, register, tuple(sorted(values)), target.T, self.active))
 
     def _fetch(self, at: int, i: Instruction) -> None:
         resource = int(i.control("resource"))
@@ -289,15 +290,15 @@ class _Machine:
         inside = np.ones(self.items, bool)
         for axis, whole in enumerate(place):
             inside &= (whole >= 0) & (whole < sizes[axis])  # false for NaN
-        x, y = (np.where(inside, p, -1).astype(np.int64) for p in (*place, np.zeros(self.items))[:2])
+        x, y = (_integers(p) for p in (*place, np.zeros(self.items))[:2])
         texels = np.zeros((self.items, 4), np.uint32)
         words = surface.words.shape[2]
         texels[inside, :words] = surface.words[y[inside], x[inside]]
         if surface.single and words < 4:
             texels[inside, 3] = ONE
         self._count_outside(inside)
-        for observer in self.observers:
-            observer.fetch(Fetch(at, resource, x, y, inside, texels, self.active))
+        for fetch in self.hear["fetch"]:
+            fetch(Fetch(at, resource, x, y, inside, texels, self.active))
         assert i.dest is not None
         self._write(at, i.dest, texels.T[list(i.dest.written)])
 
@@ -312,14 +313,14 @@ class _Machine:
             element += self._rows(register.address, register.address.swizzle[0])[0].view(np.int32)
         return element, (element >= 0) & (element < len(self.launch.global_memory))
 
-    def _tell_memory(self, at: int, space: str, store: bool, element, words: int, inside) -> None:
-        for observer in self.observers:
-            observer.memory(Memory(at, space, store, element, words, inside, self.active))
+    def _tell_memory(self, at: int, space: str, store: bool, element, words, inside, block: int = 0) -> None:
+        for memory in self.hear["memory"]:
+            memory(Memory(at, space, store, element, words, inside, self.active, block))
 
     def _read_global(self, register) -> np.ndarray:
         element, inside = self._element(register)
         self._count_outside(inside)
-        self._tell_memory(self.at, "global", False, element, 4, inside)
+        self._tell_memory(self.at, "global", False, element, (0, 1, 2, 3), inside)
         assert self.launch.global_memory is not None
         found = np.zeros((self.items, 4), np.uint32)
         found[inside] = self.launch.global_memory[element[inside]]
@@ -327,7 +328,7 @@ class _Machine:
 
     def _write_global(self, at: int, dest: Dest, values: dict[int, np.ndarray]) -> None:
         element, inside = self._element(dest.register)
-        self._tell_memory(at, "global", True, element, len(values), inside)
+        self._tell_memory(at, "global", True, element, tuple(sorted(values)), inside)
         memory = self.launch.global_memory
         assert memory is not None
         outside = np.flatnonzero(self.active & ~inside)
@@ -346,13 +347,14 @@ class _Machine:
         if stride:
             offset = self._operand(i, 1, (0,)) if vector else self._operand(i, 0, (1,))
             address = address * stride + offset[0]
-        address = np.broadcast_to(address & ~np.int64(3), self.items)  # the two low bits don't count
+        asked = np.broadcast_to(address, self.items)
+        address = asked & ~np.int64(3)  # the two low bits don't count
         components = i.dest.written if vector and i.dest else (0,)
         found = []
         inside_all = np.ones(self.items, bool)
         for c in components:
             inside_all &= (address + 4 * c >= 0) & (address + 4 * c < size)
-        self._tell_memory(at, "lds", store, address, len(components), inside_all)
+        self._tell_memory(at, "lds", store, asked, components, inside_all, block)
         outside = np.flatnonzero(self.active & ~inside_all)
         if store and len(outside):
             place = int(address[outside[0]])
@@ -378,8 +380,15 @@ class _Machine:
             split_groups = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
             if len(split_groups):
                 raise divergent_barrier(self.launch, at, int(split_groups[0]), int(here[split_groups[0]].sum()))
-        for observer in self.observers:
-            observer.barrier(Barrier(at, self.active))
+        for barrier in self.hear["barrier"]:
+            barrier(Barrier(at, self.active))
+
+
+def _integers(place: np.ndarray) -> np.ndarray:
+    """Coordinates as int64; those that no int64 holds become the nearest of +-2^62, NaN the lowest int64."""
+    if np.abs(place).max() < 2.0**31:  # false for NaN
+        return place.astype(np.int64)
+    return np.where(np.isnan(place), NOWHERE, np.clip(place, -(2.0**62), 2.0**62).astype(np.int64))
 
 
 def divergent_barrier(launch: Launch, at: int, group: int, present: int) -> KernelError:

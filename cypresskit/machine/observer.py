@@ -5,21 +5,25 @@ checkers and counters are observers. Arrays in an event cover all work-items of 
 ``Launch.place``; they are views that the next instruction may change, so an observer copies what it keeps.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from cypresskit.il import Instruction, Register
 
+NOWHERE = np.iinfo(np.int64).min  # the whole coordinate that a NaN becomes
+
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """An instruction is about to run: its index ``at`` in ``Program.body``, and which work-items are ``active``
-    (bool, one per work-item)."""
+    """An instruction is about to run: its index ``at`` in ``Program.body``, which work-items are ``active`` (bool, one
+    per work-item), and the r ``registers`` before it: number to 32-bit patterns, uint32 of shape (4, items)."""
 
     at: int
     instruction: Instruction
     active: np.ndarray
+    registers: Mapping[int, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +40,8 @@ class Wrote:
 
 @dataclass(frozen=True, eq=False)
 class Fetch:
-    """Texels were read: ``x``, ``y`` whole coordinates (int64), ``inside`` whether they lie in the texture, ``values``
-    what came back, uint32 (items, 4)."""
+    """Texels were read: ``x``, ``y`` whole coordinates (int64; ``NOWHERE`` for NaN), ``inside`` whether they lie in the
+    texture, ``values`` what came back, uint32 (items, 4)."""
 
     at: int
     resource: int
@@ -50,16 +54,18 @@ class Fetch:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Global memory or LDS was read or written: ``space`` is "global" or "lds", ``element`` (int64) counts 128-bit
-    elements or bytes, ``words`` how many 32-bit words each work-item moved, ``inside`` whether the place exists."""
+    """Global memory or LDS was read or is about to be written: ``space`` is "global" or "lds" (then ``block`` is its
+    id), ``element`` (int64) counts 128-bit elements or bytes (as asked for: the two low bits are dropped later),
+    ``words`` which 32-bit words from there on each work-item moves, ``inside`` whether all of them exist."""
 
     at: int
     space: str
     store: bool
     element: np.ndarray
-    words: int
+    words: tuple[int, ...]
     inside: np.ndarray
     active: np.ndarray
+    block: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,3 +99,8 @@ class Observer:
 
     def finish(self, run) -> None:
         """The run has ended; ``run`` is its ``Run``."""
+
+
+def listeners(observers: Iterable[Observer], event: str) -> list[Callable]:
+    """The methods named ``event`` of those observers that override it: an event that nobody hears isn't made."""
+    return [getattr(o, event) for o in observers if getattr(type(o), event) is not getattr(Observer, event)]
