@@ -6,6 +6,7 @@ from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
 from cypresskit.kernels import Kernel
 from cypresskit.machine import KernelError, Observer, Run, launch
+from cypresskit.machine.record import Recorder, Recording
 
 __version__ = "0.1.0"
 
@@ -19,9 +20,20 @@ __all__ = [
     "KernelError",
     "Observer",
     "Program",
+    "Recorder",
+    "Recording",
     "Run",
     "assemble",
     "gemm",
     "kernels",
     "launch",
 ]
+
+
+def __getattr__(name: str):
+    """``ck.draw`` and ``ck.teach`` are imported when first used: drawing needs bokeh, which takes its time."""
+    if name in ("draw", "teach"):
+        from importlib import import_module
+
+        return import_module(f"cypresskit.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

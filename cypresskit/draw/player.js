@@ -71,7 +71,7 @@ function show(k, quiet) {
   slider.value = k
   caption.text = captions[k]
   if (listing) listing.div.text = list(listing.line[k])
-  const words = captions[k].replace(/<[^>]*>/g, "").replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&")
+  const words = captions[k].replace(/<[^>]*>/g, " ").replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&")
   for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words}`)
   if (!quiet) live.text = words
   handle()

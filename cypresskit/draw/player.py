@@ -108,14 +108,14 @@ class Player:
         self.play = Button(label="Play", width=68, **widget)
         self.back = Button(label="\N{LEFTWARDS ARROW} Back", width=68, **widget)
         self.forward = Button(label="Next \N{RIGHTWARDS ARROW}", width=68, **widget)
-        rates = [(speed, f"{speed} a second") for speed in SPEEDS]
+        rates = [(speed, f"{speed} per s") for speed in SPEEDS]
         self.speed = Select(options=rates, value="10", width=116, html_attributes={"aria-label": "Speed"}, **widget)
         self.slider = Slider(
             start=0, end=max(count - 1, 1), step=1, value=start, show_value=False, tooltips=False, height=22,
             sizing_mode="stretch_width", stylesheets=[theme.WIDGET_CSS], margin=(8, 14, 4, 14),
         )  # fmt: skip
         words = {"stylesheets": [theme.TEXT_CSS], "sizing_mode": "stretch_width"}
-        self.caption = Div(text="", min_height=42, **words)
+        self.caption = Div(text="", min_height=62, **words)
         self.live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
         buttons = Row(self.back, self.play, self.forward, self.speed, styles={"flex-wrap": "wrap", "gap": "6px 0"})
         keys = "Keys: space plays, arrows step, PageUp, PageDown, Home and End jump."
@@ -141,7 +141,7 @@ class Player:
                     for t in self.tracks
                 ],
                 "listing": listing and {
-                    "div": listing[0], "lines": [escape(line) for line in listing[1].lines],
+                    "div": listing[0], "lines": [escape(line.replace("    ", "  ")) for line in listing[1].lines],
                     "line": listing[1].current.tolist(), "window": min(WINDOW, len(listing[1].lines)),
                 },
                 "inks": [list(ink) for ink in inks.pairs],

@@ -218,7 +218,7 @@ class _Frames:
         recording, block = self.recording, self.block
         i, line = recording.program.body[recording.at[step]], recording.line(step)
         text = recording.program.lines[line - 1].split(";")[0].strip()
-        head = f"Step {step + 1} of {len(recording)}, line {line}: <code>{escape(text)}</code><br>"
+        head = f"Step {step + 1} of {len(recording)}, line {line}: <code>{escape(text)}</code>"
         updates = self.updates.get(step)
         if updates:
             value = [short(float(self.values[0][step, elements[u.total]])) for u in updates]

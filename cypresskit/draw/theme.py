@@ -59,7 +59,7 @@ WIDGET_CSS = """
   --default: var(--ck-surface); --default-border: var(--ck-line); --default-hover: var(--ck-shade);
   --default-hover-border: var(--ck-ink); --default-active: var(--ck-shade); --default-active-border: var(--ck-ink);
   --input-focus-border-color: var(--ck-read); --outline: 2px solid var(--ck-read); color: var(--ck-ink); }
-select.bk-input { appearance: auto; background-image: none; padding: 0 4px; color: var(--ck-ink); }
+select.bk-input { appearance: auto !important; background-image: none !important; padding: 0 4px; color: var(--ck-ink); }
 option { color: var(--ck-ink); background: var(--ck-surface); }
 .bk-btn:focus-visible, .bk-input:focus-visible, .noUi-handle:focus-visible { outline: 2px solid var(--ck-read);
   outline-offset: 1px; }
@@ -69,11 +69,12 @@ option { color: var(--ck-ink); background: var(--ck-surface); }
 """
 TEXT_CSS = """
 :host { color: var(--ck-ink); font-size: 13px; line-height: 1.4; }
-code, .code { font-family: var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); font-size: 12px; }
-.code { overflow-x: auto; }
-.code > div { box-sizing: border-box; width: max-content; min-width: 100%; white-space: pre; padding: 1px 4px; border-left: 3px solid transparent; }
+code, .code { font: 11.5px/18px var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); }
+.bk-clearfix { display: block; width: 100%; }
+code, .code > div { display: block; overflow: hidden; text-overflow: ellipsis; white-space: pre; }
+.code > div { padding: 0 4px; border-left: 3px solid transparent; }
 .code .now { background: var(--ck-shade); border-left-color: var(--ck-wrote); font-weight: 600; }
-.n { display: inline-block; width: 4.6ch; margin-right: 1ch; text-align: right; color: var(--ck-soft); }
+.n { display: inline-block; width: 5ch; margin-right: 1ch; text-align: right; color: var(--ck-soft); }
 .now .n { color: var(--ck-ink); }
 .key { display: inline-block; box-sizing: border-box; width: 18px; height: 14px;
   margin: 0 4px -2px 0; }

@@ -1,0 +1,21 @@
+"""What a check says: whether an answer is right, what was found, and where to look."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``right``, one sentence of ``finding``, and a ``hint`` if the answer is not right yet."""
+
+    right: bool
+    finding: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        head = "Right." if self.right else "Not yet."
+        return f"{head} {self.finding}" + (f"\nWhere to look: {self.hint}" if self.hint else "")
+
+
+def said(error: Exception) -> str:
+    """An exception in one line or more, as a student should see it."""
+    return f"{type(error).__name__}: {error}"
