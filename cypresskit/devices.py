@@ -146,7 +146,7 @@ class Device(Board):
         return self.memory_gb_s / self.clock_ghz / self.memory_channels
 
     def active_wavefronts(self, registers: int, lds_bytes: int = 0, group_wavefronts: int = 1) -> int:
-        """Wavefronts that share a SIMD engine: floor(pool / registers) (Nakasato, equation 2), and no more than the LDS,
+        """Wavefronts that share a SIMD engine: floor(pool / registers) (Nakasato, equation 2), and no more than LDS,
         the engine and the chip allow.
 
         ``registers`` per work-item, ``lds_bytes`` and ``group_wavefronts`` per workgroup (only whole workgroups fit).
@@ -163,7 +163,7 @@ class Device(Board):
             limit = min(limit // group_wavefronts, self.max_workgroups) * group_wavefronts
         if not limit:
             raise ValueError(
-                f"a workgroup of {group_wavefronts} wavefronts with {registers} registers each does not fit a SIMD engine"
+                f"a workgroup of {group_wavefronts} wavefronts with {registers} registers each does not fit an engine"
                 f" of the {self.name} ({self.register_pool} registers); try smaller workgroups or fewer registers"
             )
         return limit
@@ -232,3 +232,42 @@ def device(name: str) -> Device:
     if key not in DEVICES:
         raise ValueError(f"device {name!r} is not one of {', '.join(DEVICES)}")
     return DEVICES[key]
+
+
+# -- the host ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A host computer and its bus. The defaults are the platform of Li et al. ("Li"): two Xeon X5650 and a board of two
+    chips that share one x16 slot. "Nakasato" is his GEMM paper on Cypress or its Japanese forerunner ("Nakasato, ja")."""
+
+    name: str
+    memory_gb_s: float = _n("GB/s, host memory, reads and writes together", "Li, platform", 31.2)
+    cpu_gflops: float = _n("Gflop/s in double precision, peak of all cores", "Li, platform", 128.0)
+    cores: int = _n("cores; each chip takes one away from the multiplication", "X5650: 2 x 6", 12)
+    cpu_efficiency: float = _n("share of its cores' peak that the CPU's GEMM reaches", "none", 0.95, "assumed")
+    cpu_bytes_flop: float = _n("bytes of host memory per flop of the CPU's GEMM", "none", 0.05, "assumed")
+    pcie_gb_s: float = _n("GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0)
+    dma_gb_s: float = _n("GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0)
+    naive_gb_s: float = _n("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
+
+    def __post_init__(self):
+        for f in fields(self)[1:]:
+            value = getattr(self, f.name)
+            if not 0 < value < float("inf"):
+                raise ValueError(f"{self.name}: {f.name} = {value!r} has to be above 0 and finite")
+        if not self.naive_gb_s < self.dma_gb_s <= self.pcie_gb_s:
+            raise ValueError(
+                f"{self.name}: naive_gb_s {self.naive_gb_s} has to be below dma_gb_s {self.dma_gb_s}, which can't be"
+                f" above pcie_gb_s {self.pcie_gb_s}"
+            )
+
+    @property
+    def copy_gb_s(self) -> float:
+        """GB/s at which one thread copies between the program's memory and the bus's. A naive copy is such a copy and
+        then a DMA: 1 / naive = 1 / copy + 1 / dma (6 GB/s on the default host)."""
+        return 1 / (1 / self.naive_gb_s - 1 / self.dma_gb_s)
+
+
+XEON = Host(name="2 x Xeon X5650")
