@@ -1,0 +1,60 @@
+"""Set-associative caches with least-recently-used replacement that know which of their lines are still on the way.
+
+A line is entered when its miss is sent, together with the clock at which its data will be there: a second request for
+it finds it and waits, and nothing is fetched twice. The set is the line number folded by exclusive or, so that power of
+two strides spread over the sets (how the chip hashes is not documented). ``Cache`` is the same for a reader or a
+test that wants to see hits and misses one by one. Left out: a limit on the misses under way.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, inline="always")
+def fold(number, bits):
+    """The number's bits in groups of ``bits``, all combined by exclusive or (up to eight groups)."""
+    number ^= number >> (4 * bits)
+    number ^= number >> (2 * bits)
+    number ^= number >> bits
+    return number & ((1 << bits) - 1)
+
+
+@njit(cache=True, inline="always")
+def find(tags, used, place, ways, line, tick):
+    """The way of the set that starts at ``place`` and holds ``line``, or -1 - (the way to replace). Marks it as used."""
+    for way in range(place, place + ways):
+        if tags[way] == line:
+            used[way] = tick
+            return way
+    oldest = place
+    for way in range(place + 1, place + ways):
+        if used[way] < used[oldest]:
+            oldest = way
+    return -1 - oldest
+
+
+class Cache:
+    """A cache of ``size`` bytes, ``ways`` ways and ``line`` bytes a line; data of a miss comes ``latency`` clocks later."""
+
+    def __init__(self, size: int, ways: int, line: int, latency: int = 0):
+        sets, rest = divmod(size, max(ways, 1) * max(line, 1))
+        if ways < 1 or rest or sets.bit_count() != 1 or line.bit_count() != 1:
+            raise ValueError(f"{size} bytes in {ways} ways of {line}-byte lines is no power of two of sets")
+        self.bits, self.ways, self.line, self.latency = sets.bit_length() - 1, ways, line.bit_length() - 1, latency
+        self.tags, self.used = np.full(sets * ways, -1, np.int64), np.zeros(sets * ways, np.int64)
+        self.ready, self.tick = np.zeros(sets * ways), 0
+
+    def access(self, address: int, clock: float = 0.0) -> str:
+        """Read a byte: "h" hit, "m" miss, "w" a line that is on its way."""
+        self.tick += 1
+        line = address >> self.line
+        way = find(self.tags, self.used, fold(line, self.bits) * self.ways, self.ways, line, self.tick)
+        if way < 0:
+            way = -1 - way
+            self.tags[way], self.used[way], self.ready[way] = line, self.tick, clock + self.latency
+            return "m"
+        return "w" if self.ready[way] > clock else "h"
+
+    def trace(self, addresses) -> str:
+        """One letter per address, a clock apart."""
+        return "".join(self.access(address, clock) for clock, address in enumerate(addresses))

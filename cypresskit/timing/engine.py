@@ -1,0 +1,319 @@
+"""The chip as an event simulation: SIMD engines that share L2 and DRAM, one wavefront event after another in time order.
+
+- A SIMD engine has slots for as many wavefronts as registers and LDS allow; workgroups are dispatched in order, round
+  robin at first, then wherever one has ended.
+- The ALU works on two clauses at a time, in turn: a bundle takes ``bundle_clocks`` (4), and a wavefront's next one can
+  begin after ``result_clocks`` (8). Clauses are taken in the order in which they are ready.
+- The texture unit works on one TEX clause at a time and takes a quad line per clock. Data come back in order; the
+  wavefront goes on when its last datum is there. A line in L1 comes after ``l1_clocks``; others go to L2, one line per
+  slice and 64 bytes per clock, and on to a DRAM channel if L2 doesn't have them either.
+- Global memory goes past L1; a store is taken off at a quad a clock and keeps its DRAM channel, nobody waits for it.
+- An ALU clause with LDS operations lasts at least as long as the LDS needs for them; it serves clauses in turn.
+
+Left out: instruction caches, a limit on misses under way, and what happens within a clause on the ALU.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from cypresskit.devices import Device
+from cypresskit.timing.cache import find, fold
+from cypresskit.timing.dram import GLOBAL, geometry, line_clocks, place, transfer
+from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Packed
+
+NEVER = 1e300
+COUNTS = ("alu", "tex", "lds", "quad_lines", "l1_asked", "l1_missed", "l2_missed", "slice", "dram", "written")
+EVENTS = 4096  # of the timeline that is kept
+PACE = 1024  # times of progress that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What happened, in core clocks. ``start``, ``end``, ``engine`` per wavefront; ``counts`` by name: busy clocks of
+    all ALUs, texture units and LDS ("alu", "tex", "lds"), of all L2 slices ("slice") and DRAM channels ("dram"), lines
+    asked and missed, lines written. ``end_clock`` is when the last store has left. ``timeline`` rows are (slot,
+    wavefront, kind of clause, start, end) of engine 0, the first few thousand clauses."""
+
+    end_clock: float
+    start: np.ndarray
+    end: np.ndarray
+    engine: np.ndarray
+    counts: dict[str, float]
+    timeline: np.ndarray
+    progress: np.ndarray
+    pace: int
+
+
+def run(work: Packed, device: Device, slots: int) -> Outcome:
+    """Run ``work`` on ``device`` with room for ``slots`` wavefronts on each SIMD engine."""
+    sets = [device.l1_bytes // device.line_bytes // device.l1_ways, device.l2_bytes // device.line_bytes]
+    sets[1] //= device.l2_ways
+    numbers = np.array(
+        [
+            device.simd_engines,
+            slots,
+            work.group,
+            device.bundle_clocks,
+            device.result_clocks,
+            device.switch_clocks,
+            sets[0],
+            device.l1_ways,
+            sets[1],
+            device.l2_ways,
+            device.l2_slices,
+            device.memory_channels,
+            device.memory_banks,
+            *geometry(device),
+        ],
+        np.int64,
+    )
+    clocks = np.array(
+        [
+            device.l1_clocks,
+            device.l2_clocks,
+            device.dram_clocks,
+            device.line_bytes / device.l2_slice_bytes_clock,
+            line_clocks(device),
+            device.dram_row_clocks,
+        ],
+        np.float64,
+    )
+    arrays = (work.clauses, work.references, work.segments, work.paths, work.path, work.member, work.streams)
+    total = int(work.clauses_of_path[work.path].sum())
+    end, start, stop, engine, counts, timeline, progress, pace = _run(
+        numbers, clocks, *arrays, work.cost, work.ptr, work.line, work.offset, total
+    )
+    return Outcome(end, start, stop, engine, dict(zip(COUNTS, counts.tolist())), timeline, progress, pace)
+
+
+@njit(cache=True)
+def _run(numbers, clocks, clauses, references, segments, paths, path, member, streams, cost, ptr, lines, offsets, clause_total):
+    engines, slots, group, bundle_clocks, result_clocks, switch = numbers[0:6]
+    l1_sets, l1_ways, l2_sets, l2_ways, slices, channels, banks = numbers[6:13]
+    line_bits, burst_bits, channel_bits, bank_bits, row_bits = numbers[13:18]
+    l1_clocks, l2_clocks, dram_clocks, slice_clocks, dram_line, row_clocks = clocks
+    l1_bits, l2_bits = 0, 0
+    while 1 << l1_bits < l1_sets:
+        l1_bits += 1
+    while 1 << l2_bits < l2_sets:
+        l2_bits += 1
+    l1_size = l1_sets * l1_ways
+    l1_tag = np.full(max(engines * l1_size, 1), -1, np.int64)
+    l1_used, l1_ready = np.zeros(l1_tag.shape, np.int64), np.zeros(l1_tag.shape)
+    l2_tag = np.full(max(l2_sets * l2_ways, 1), -1, np.int64)
+    l2_used, l2_ready = np.zeros(l2_tag.shape, np.int64), np.zeros(l2_tag.shape)
+    slice_free, channel_free = np.zeros(slices), np.zeros(channels)
+    bank_free, bank_row = np.zeros((channels, banks)), np.full((channels, banks), -1, np.int64)
+    tick = 0
+
+    alus = result_clocks // bundle_clocks  # wavefronts that take turns
+    alu_free, lds_free, data_free = np.zeros((engines, alus)), np.zeros(engines), np.zeros(engines)
+    owner = np.full(engines, -1, np.int64)  # slot whose clause is in the texture unit
+    queue, queued = np.zeros((engines, slots), np.int64), np.zeros(engines, np.int64)
+    total = len(path)
+    started, ended, on = np.zeros(total), np.zeros(total), np.zeros(total, np.int64)
+    wave = np.full((engines, slots), -1, np.int64)
+    ready = np.full((engines, slots), NEVER)
+    segment, turn = np.zeros((engines, slots), np.int64), np.zeros((engines, slots), np.int64)
+    clause = np.zeros((engines, slots), np.int64)
+    fetch = np.full((engines, slots), -1, np.int64)  # next one of the clause, -1 outside a clause
+    back = np.zeros((engines, slots))  # when the clause's data are there
+    arrived = np.zeros((engines, slots), np.int64)
+    next_clock, next_slot = np.full(engines, NEVER), np.zeros(engines, np.int64)
+    counts = np.zeros(10)
+    timeline, events = np.zeros((EVENTS, 5)), 0
+    began = np.zeros((engines, slots))
+    progress, over, pace = np.zeros(PACE + 1), 0, max(clause_total // PACE, 1)
+
+    upcoming = 0
+    for first in range(0, slots - group + 1, group):
+        for e in range(engines):
+            if upcoming + group <= total:
+                for s in range(first, first + group):
+                    wave[e, s], ready[e, s], segment[e, s], on[upcoming] = upcoming, 0.0, paths[path[upcoming]], e
+                    clause[e, s] = segments[segment[e, s], 0]
+                    upcoming += 1
+    for e in range(engines):
+        next_slot[e] = np.argmin(ready[e])
+        next_clock[e] = ready[e, next_slot[e]]
+
+    while True:
+        e = 0
+        for other in range(1, engines):
+            if next_clock[other] < next_clock[e]:
+                e = other
+        now = next_clock[e]
+        if now >= NEVER:
+            break
+        s = next_slot[e]
+        w = wave[e, s]
+        c = clause[e, s]
+        kind, done = clauses[c, 0], -1.0  # done: when the clause is over, once that is known
+        if kind == ALU:
+            a = 0
+            for other in range(1, alus):
+                if alu_free[e, other] < alu_free[e, a]:
+                    a = other
+            begin = max(now, alu_free[e, a])
+            done = begin + clauses[c, 1] * result_clocks
+            counts[0] += clauses[c, 1] * bundle_clocks
+            for r in range(clauses[c, 2], clauses[c, 3]):
+                r = references[r]
+                clocks_lds = cost[streams[r, 0] + member[w] * streams[r, 1] + turn[e, s] % streams[r, 1]]
+                lds_free[e] = max(begin, lds_free[e]) + clocks_lds
+                counts[2] += clocks_lds
+                done = max(done, lds_free[e])
+            alu_free[e, a] = done
+            began[e, s] = begin
+        elif kind == BARRIER:
+            arrived[e, s], ready[e, s], waiting = 1, NEVER, 0
+            first = s // group * group
+            for other in range(first, first + group):
+                waiting += wave[e, other] >= 0 and arrived[e, other] == 0
+            began[e, s] = now
+            if waiting == 0:
+                for other in range(first, first + group):
+                    if arrived[e, other] == 1:
+                        arrived[e, other] = 2  # goes on
+                        ready[e, other] = now
+        elif fetch[e, s] < 0 and owner[e] >= 0 and owner[e] != s:
+            queue[e, queued[e]] = s
+            queued[e] += 1
+            ready[e, s] = NEVER
+        else:
+            owner[e] = s
+            if fetch[e, s] < 0:
+                fetch[e, s], back[e, s], began[e, s] = clauses[c, 2], now, now
+            first = fetch[e, s]
+            while fetch[e, s] < clauses[c, 3]:
+                r = references[fetch[e, s]]
+                phases = streams[r, 1]
+                entry, shift = streams[r, 0] + member[w] * phases, turn[e, s]
+                if phases > 1:
+                    entry += shift % phases
+                    shift //= phases
+                shift *= streams[r, 2]
+                if fetch[e, s] > first and ptr[entry] < ptr[entry + 1]:
+                    break  # its turn comes at its own time; one that asks for nothing new goes with the one before
+                clocks_tex = cost[entry]
+                uncached = streams[r, 3] != 0 or l1_sets == 0
+                data = max(data_free[e] + clocks_tex, now + clocks_tex + l1_clocks)
+                for p in range(ptr[entry], ptr[entry + 1]):
+                    line, clock = lines[p] + shift, now + offsets[p]
+                    tick += 1
+                    if kind == WRITE:
+                        channel, bank, dram_row = place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits)
+                        transfer(clock, dram_line, channel, bank, dram_row, channel_free, bank_free, bank_row, row_clocks)
+                        counts[8] += dram_line
+                        counts[9] += 1
+                        continue
+                    way = 0
+                    if not uncached:
+                        way = find(l1_tag, l1_used, e * l1_size + fold(line, l1_bits) * l1_ways, l1_ways, line, tick)
+                        counts[4] += 1
+                        if way >= 0:
+                            data = max(data, l1_ready[way] + clocks_tex - offsets[p])
+                            continue
+                        way = -1 - way
+                        counts[5] += 1
+                    channel, bank, dram_row = place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits)
+                    slice_ = channel % slices
+                    clock = max(clock, slice_free[slice_])
+                    slice_free[slice_] = clock + slice_clocks
+                    counts[7] += slice_clocks
+                    way2 = -1
+                    if l2_sets > 0:
+                        way2 = find(l2_tag, l2_used, fold(line, l2_bits) * l2_ways, l2_ways, line, tick)
+                    if way2 >= 0:
+                        come = max(clock + l2_clocks, l2_ready[way2])
+                    else:
+                        come = dram_clocks + transfer(
+                            clock, dram_line, channel, bank, dram_row, channel_free, bank_free, bank_row, row_clocks
+                        )
+                        counts[6] += 1
+                        counts[8] += dram_line
+                        if l2_sets > 0:
+                            way2 = -1 - way2
+                            l2_tag[way2], l2_used[way2], l2_ready[way2] = line, tick, come
+                    if not uncached:
+                        l1_tag[way], l1_used[way], l1_ready[way] = line, tick, come
+                    data = max(data, come + clocks_tex - offsets[p])
+                counts[1] += clocks_tex
+                counts[3] += clocks_tex
+                if kind == TEX:
+                    data_free[e] = data
+                    back[e, s] = data
+                fetch[e, s] += 1
+                now += clocks_tex
+            ready[e, s] = now
+            if fetch[e, s] >= clauses[c, 3]:
+                freed = now
+                owner[e] = -1
+                done = back[e, s] if kind == TEX else freed
+                fetch[e, s] = -1
+                if queued[e] > 0:
+                    owner[e] = queue[e, 0]
+                    ready[e, owner[e]] = freed
+                    queued[e] -= 1
+                    for q in range(queued[e]):
+                        queue[e, q] = queue[e, q + 1]
+        if kind == BARRIER:
+            first = s // group * group
+            for other in range(first, first + group):
+                if arrived[e, other] == 2:
+                    arrived[e, other] = 0
+                    _advance(e, other, wave, segment, turn, clause, segments, paths, path)
+                    if clause[e, other] < 0:
+                        ended[wave[e, other]] = now
+                        wave[e, other], ready[e, other] = -1, NEVER
+        elif done >= 0:
+            over += 1
+            if over % pace == 0 and over // pace <= PACE:
+                progress[over // pace] = now
+            if e == 0 and events < EVENTS:
+                timeline[events, :3] = np.array([s, w, kind])
+                timeline[events, 3], timeline[events, 4] = began[e, s], done
+                events += 1
+            ready[e, s] = done + switch
+            _advance(e, s, wave, segment, turn, clause, segments, paths, path)
+            if clause[e, s] < 0:
+                ended[w], wave[e, s], ready[e, s] = done, -1, NEVER
+        first = s // group * group
+        empty = True
+        for other in range(first, first + group):
+            empty = empty and wave[e, other] < 0
+        if empty and upcoming + group <= total:
+            for other in range(first, first + group):
+                wave[e, other], ready[e, other], segment[e, other] = upcoming, now, paths[path[upcoming]]
+                turn[e, other], clause[e, other] = 0, segments[segment[e, other], 0]
+                started[upcoming], on[upcoming] = max(now, done), e
+                ready[e, other] = started[upcoming]
+                upcoming += 1
+        b = 0
+        for other in range(1, slots):
+            if ready[e, other] < ready[e, b]:
+                b = other
+        next_slot[e], next_clock[e] = b, ready[e, b]
+    end = 0.0
+    for w in range(total):
+        end = max(end, ended[w])
+    for channel in range(channels):
+        end = max(end, channel_free[channel])
+    return end, started, ended, on, counts, timeline[:events], progress, pace
+
+
+@njit(cache=True, inline="always")
+def _advance(e, s, wave, segment, turn, clause, segments, paths, path):
+    """Step slot ``s`` to its next clause; -1 after the last."""
+    clause[e, s] += 1
+    if clause[e, s] == segments[segment[e, s], 1]:
+        turn[e, s] += 1
+        if turn[e, s] == segments[segment[e, s], 2]:
+            turn[e, s] = 0
+            segment[e, s] += 1
+            if segment[e, s] == paths[path[wave[e, s]] + 1]:
+                clause[e, s] = -1
+                return
+        clause[e, s] = segments[segment[e, s], 0]

@@ -1,0 +1,206 @@
+"""What the timing engine runs: per wavefront a list of clauses, and for every fetch the cache lines it touches.
+
+A ``Path`` is a set of wavefronts that take the same way through a kernel: segments of clauses, each repeated so many
+times. A ``Stream`` has, for one fetch (or one LDS access list) and all wavefronts of its path, the lines that each
+wavefront touches and when: the texture unit takes the wavefront's 16 quads one after another and needs a clock for each
+different line of a quad. In a repeated segment the pattern comes back every ``phases`` turns, ``step`` lines further.
+
+``pack`` turns paths into flat arrays for the compiled engine. Left out: what the data are.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numba import njit
+
+ALU, TEX, WRITE, BARRIER = range(4)
+KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Lines of one fetch: entry ``w * phases + p`` belongs to the path's wavefront ``w`` in turns p, p + phases, ...
+
+    ``cost`` (wavefronts * phases) clocks of the unit; ``ptr`` its bounds in ``line`` (line numbers) and ``offset``
+    (clock at which the line is first asked for); ``uncached`` accesses go past L1.
+    """
+
+    cost: np.ndarray
+    ptr: np.ndarray
+    line: np.ndarray
+    offset: np.ndarray
+    phases: int = 1
+    step: int = 0
+    uncached: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Clause:
+    """ALU with its ``bundles`` and the ``streams`` (none or one) of its LDS clocks; TEX or WRITE with one stream per
+    fetch or store; BARRIER, where a workgroup's wavefronts wait for each other."""
+
+    kind: int
+    bundles: int = 0
+    streams: tuple[Stream, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """``wavefronts`` (numbers in dispatch order) that run ``segments``: pairs of clauses and how often they repeat."""
+
+    wavefronts: np.ndarray
+    segments: tuple[tuple[tuple[Clause, ...], int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Paths as flat arrays; see ``pack``."""
+
+    clauses: np.ndarray  # kind, bundles, first and last stream reference
+    references: np.ndarray  # stream numbers
+    segments: np.ndarray  # first, last clause, repeats
+    paths: np.ndarray  # first segment of each path, and the end
+    path: np.ndarray  # of each wavefront
+    member: np.ndarray  # its number within the path
+    streams: np.ndarray  # first entry, phases, step, uncached
+    cost: np.ndarray
+    ptr: np.ndarray
+    line: np.ndarray
+    offset: np.ndarray
+    group: int = field(default=1)
+
+    @property
+    def wavefronts(self) -> int:
+        return len(self.path)
+
+    @property
+    def clauses_of_path(self) -> np.ndarray:
+        """How many clauses a wavefront of each path runs, repeats counted."""
+        each = (self.segments[:, 1] - self.segments[:, 0]) * self.segments[:, 2]
+        return np.diff(np.concatenate(([0], np.cumsum(each)))[self.paths])
+
+
+def pack(paths: list[Path], group: int = 1) -> Packed:
+    """Paths that together have every wavefront from 0 up once; ``group`` wavefronts make a workgroup."""
+    clauses, references, segments, bounds = [], [], [], [0]
+    numbers: dict[int, int] = {}
+    streams: list[Stream] = []
+    known: dict[int, tuple[int, int]] = {}  # clause lists that several segments share
+    for path in paths:
+        for body, repeats in path.segments:
+            if id(body) not in known:
+                first = len(clauses)
+                for clause in body:
+                    start = len(references)
+                    for stream in clause.streams:
+                        if id(stream) not in numbers:
+                            numbers[id(stream)] = len(streams)
+                            streams.append(stream)
+                        references.append(numbers[id(stream)])
+                    clauses.append((clause.kind, clause.bundles, start, len(references)))
+                known[id(body)] = first, len(clauses)
+            if body and repeats:
+                segments.append((*known[id(body)], repeats))
+        bounds.append(len(segments))
+    total = sum(len(path.wavefronts) for path in paths)
+    of, member = np.full(total, -1, np.int32), np.zeros(total, np.int32)
+    for number, path in enumerate(paths):
+        of[path.wavefronts], member[path.wavefronts] = number, np.arange(len(path.wavefronts))
+    if (of < 0).any():
+        raise ValueError("the paths don't have every wavefront once")
+    entries = np.cumsum([0, *(len(s.cost) for s in streams)])
+    lines = np.cumsum([0, *(len(s.line) for s in streams)])
+    rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(entries, streams)]
+    return Packed(
+        np.array(clauses, np.int32).reshape(-1, 4),
+        np.array(references, np.int32),
+        np.array(segments, np.int64).reshape(-1, 3),
+        np.array(bounds, np.int64),
+        of,
+        member,
+        np.array(rows, np.int64).reshape(-1, 4),
+        _joined([s.cost for s in streams], np.int32),
+        np.append(_joined([s.ptr[:-1] + start for s, start in zip(streams, lines)], np.int64), lines[-1]),
+        _joined([s.line for s in streams], np.int64),
+        _joined([s.offset for s in streams], np.int32),
+        group,
+    )
+
+
+def _joined(arrays, dtype) -> np.ndarray:
+    return np.concatenate(arrays).astype(dtype, copy=False) if arrays else np.zeros(0, dtype)
+
+
+def stream(addresses: np.ndarray, active: np.ndarray | None = None, *, line_bytes: int = 64, **more) -> Stream:
+    """The stream of byte ``addresses``, int64 of shape (entries, 64) in quad order: work-items 4q to 4q+3 are a quad.
+
+    Keywords: ``quads_per_clock``; ``merge`` (default True) lists a line once per fetch, as an L1 would ask for it;
+    ``base`` is added to line numbers; ``phases``, ``step`` and ``uncached`` as in ``Stream``.
+    """
+    on = np.ones(addresses.shape, np.bool_) if active is None else active
+    quads, merge, base = more.pop("quads_per_clock", 1), more.pop("merge", True), more.pop("base", 0)
+    shift = line_bytes.bit_length() - 1
+    cost, count, line, offset = _lines(np.ascontiguousarray(addresses), on, shift, quads, merge)
+    ptr = np.concatenate(([0], np.cumsum(count)))
+    return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], **more)
+
+
+def fetch_clause(streams: list[Stream]) -> Clause:
+    """A TEX clause. A line that an earlier fetch of the clause has asked for is dropped from the later ones' lists: data
+    come back in order, so that it has arrived before theirs can."""
+    kept: list[Stream] = []
+    for this in streams:
+        for before in kept:
+            if not this.uncached and (before.phases, before.step, before.uncached) == (this.phases, this.step, False):
+                this = replace(this, **dict(zip(("ptr", "line", "offset"), _without(this, before))))
+        kept.append(this)
+    return Clause(TEX, 0, tuple(kept))
+
+
+def _without(this: Stream, before: Stream):
+    keep = _fresh(this.ptr, this.line, before.ptr, before.line)
+    return np.concatenate(([0], np.cumsum(keep)))[this.ptr], this.line[keep], this.offset[keep]
+
+
+@njit(cache=True)
+def _fresh(ptr, line, before_ptr, before_line):
+    keep = np.ones(len(line), np.bool_)
+    for e in range(len(ptr) - 1):
+        for p in range(ptr[e], ptr[e + 1]):
+            for q in range(before_ptr[e], before_ptr[e + 1]):
+                if before_line[q] == line[p]:
+                    keep[p] = False
+                    break
+    return keep
+
+
+@njit(cache=True)
+def _lines(addresses, active, shift, quads_per_clock, merge):
+    entries, items = addresses.shape
+    cost, count = np.zeros(entries, np.int32), np.zeros(entries, np.int64)
+    line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
+    n = 0
+    for e in range(entries):
+        first, clock = n, 0
+        for quad in range(0, items, 4):
+            for i in range(quad, min(quad + 4, items)):
+                if not active[e, i]:
+                    continue
+                this, seen = addresses[e, i] >> shift, False
+                for j in range(quad, i):
+                    if active[e, j] and addresses[e, j] >> shift == this:
+                        seen = True
+                        break
+                if seen:
+                    continue
+                if merge:
+                    for j in range(n - 1, first - 1, -1):
+                        if line[j] == this:
+                            seen = True
+                            break
+                if not seen:
+                    line[n], offset[n] = this, clock // quads_per_clock
+                    n += 1
+                clock += 1
+        cost[e], count[e] = (clock + quads_per_clock - 1) // quads_per_clock, n - first
+    return cost, count, line[:n], offset[:n]
