@@ -1,0 +1,116 @@
+"""Read ports: which operands a bundle can read at once.
+
+A bundle reads registers in three cycles; in each, every channel's memory gives one register's word. A slot's bank
+swizzle says in which cycle it takes each of its operands. Words already read in a cycle are shared by all slots. The t
+slot has four swizzles of its own and loses a cycle to each constant it reads (ISA 4.7).
+
+A ``Unit`` is one slot's operands, or several slots' that read the same words with the same swizzle. ``fit`` searches
+the swizzles, the newest units first in the free ports, then all anew.
+"""
+
+from typing import NamedTuple
+
+from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
+
+VECTOR = tuple(VECTOR_SWIZZLES.values())
+SCALAR = tuple(SCALAR_SWIZZLES.values())
+VECTOR_NAMES, SCALAR_NAMES = tuple(VECTOR_SWIZZLES), tuple(SCALAR_SWIZZLES)
+TRIES = 600  # steps of a search before it is given up
+
+
+class Unit(NamedTuple):
+    """``reads``: per operand (channel, word) or None where no port is needed; ``options``: cycles per operand for each
+    swizzle that is allowed, as (swizzle number, cycles)."""
+
+    reads: tuple
+    options: tuple
+
+
+ALL_VECTOR = tuple(enumerate(VECTOR))
+
+
+def unit(reads: list, scalar: bool, constants: int = 0, forwarded: tuple[int, ...] = ()) -> Unit:
+    """The unit of a slot: ``constants`` its constant operands, ``forwarded`` the places of PV and PS (t slot only)."""
+    if len(reads) > 1 and reads[0] is not None and reads[0] == reads[1] and not scalar:
+        reads = [reads[0], None, *reads[2:]]
+    if not scalar:
+        return Unit(tuple(reads), ALL_VECTOR)
+    held = [n for n, read in enumerate(reads) if read is not None] + list(forwarded)
+    options = tuple((k, cycles) for k, cycles in enumerate(SCALAR) if all(cycles[n] >= constants for n in held))
+    return Unit(tuple(reads), options)
+
+
+class Ports:
+    """The ports of the bundle being built: ``units`` placed so far and the ``swizzles`` chosen for them."""
+
+    def __init__(self) -> None:
+        self.units: list[Unit] = []
+        self.swizzles: list[int] = []
+        self.table: list = [None] * 12
+        self.banks: tuple[set, ...] = (set(), set(), set(), set())
+
+    def fit(self, new: list[Unit]) -> bool:
+        """Add units, if swizzles exist; else change nothing."""
+        added: list[tuple[int, object]] = []
+        for u in new:
+            if not u.options:
+                return self.forget(added)
+            for read in u.reads:
+                if read is not None and read[1] not in self.banks[read[0]]:
+                    self.banks[read[0]].add(read[1])
+                    added.append(read)
+                    if len(self.banks[read[0]]) > 3:
+                        return self.forget(added)
+        chosen: list[int] = [0] * len(new)
+        self.steps = 0
+        if _search(self, new, 0, self.table, chosen):
+            self.units += new
+            self.swizzles += chosen
+            return True
+        units = new + self.units
+        chosen = [0] * len(units)
+        table: list = [None] * 12
+        order = sorted(range(len(units)), key=lambda n: -sum(r is not None for r in units[n].reads))
+        arranged = [units[n] for n in order]
+        picked = [0] * len(units)
+        if _search(self, arranged, 0, table, picked):
+            for n, k in zip(order, picked, strict=True):
+                chosen[n] = k
+            self.units = self.units + new
+            self.swizzles = chosen[len(new) :] + chosen[: len(new)]
+            self.table = table
+            return True
+        return self.forget(added)
+
+    def forget(self, added: list) -> bool:
+        for channel, word in added:
+            self.banks[channel].discard(word)
+        return False
+
+
+def _search(ports: Ports, units: list[Unit], n: int, table: list, chosen: list[int]) -> bool:
+    if n == len(units):
+        return True
+    reads, options = units[n]
+    for k, cycles in options:
+        ports.steps += 1
+        if ports.steps > TRIES:
+            return False
+        taken = []
+        for cycle, read in zip(cycles, reads):
+            if read is None:
+                continue
+            cell = 4 * cycle + read[0]
+            held = table[cell]
+            if held is None:
+                table[cell] = read[1]
+                taken.append(cell)
+            elif held is not read[1]:
+                break
+        else:
+            if _search(ports, units, n + 1, table, chosen):
+                chosen[n] = k
+                return True
+        for cell in taken:
+            table[cell] = None
+    return False

@@ -1,0 +1,387 @@
+"""Fewer operations, the same bits: copies looked through, constants folded, repeats shared, dead code dropped.
+
+One pass goes over the program in order and rewrites each op with what is known of its operands; what a loop's end
+tells its beginning needs a second pass. Equal operations are shared within a block and the ifs it contains, but not
+across a loop's edge, where sharing would hold a register through the loop to save an instruction outside it.
+
+Nothing here may change a bit: no float is reassociated, and a texel offset takes over an addition to a coordinate only
+where that addition is exact.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from cypresskit.compiler.ir import Block, Function, Op, Src, Value
+from cypresskit.compiler.isa import OPS
+
+SIGN, ALL = 0x80000000, 0xFFFFFFFF
+COMMUTATIVE = {"ADD", "MUL_IEEE", "ADD_INT", "AND_INT", "OR_INT", "XOR_INT", "SETE_INT", "SETNE_INT", "MULLO_INT"}
+NEUTRAL = {("ADD_INT", 0), ("SUB_INT", 0), ("OR_INT", 0), ("XOR_INT", 0), ("AND_INT", ALL), ("LSHL_INT", 0)}
+NEUTRAL |= {("LSHR_INT", 0), ("ASHR_INT", 0)}
+PREDICATES = {  # a comparison that a test against 0 reads: the test that compares itself, and its opposite
+    "SETGT_DX10": ("PRED_SETGT", None),
+    "SETGE_DX10": ("PRED_SETGE", None),
+    "SETE_DX10": ("PRED_SETE", "PRED_SETNE"),
+    "SETNE_DX10": ("PRED_SETNE", "PRED_SETE"),
+    "SETE_INT": ("PRED_SETE_INT", "PRED_SETNE_INT"),
+    "SETNE_INT": ("PRED_SETNE_INT", "PRED_SETE_INT"),
+    "SETGT_INT": ("PRED_SETGT_INT", "PRED_SETGE_INT swapped"),
+    "SETGE_INT": ("PRED_SETGE_INT", "PRED_SETGT_INT swapped"),
+    "SETGT_UINT": ("PRED_SETGT_UINT", "PRED_SETGE_UINT swapped"),
+    "SETGE_UINT": ("PRED_SETGE_UINT", "PRED_SETGT_UINT swapped"),
+}
+OFFSETS = range(-8, 8)  # whole texels that a fetch instruction can add (ISA 10, TEX_WORD2)
+
+
+def simplify(function: Function) -> None:
+    """Rewrite ``function`` in place."""
+    pass_ = _Simplifier(function)
+    for _ in range(3):
+        _drop_trivial_phis(function)
+        if not pass_.run():
+            break
+    _drop_dead(function)
+    offset_fetches(function)
+    _pair_lds_reads(function)
+    _drop_dead(function)
+
+
+class _Simplifier:
+    def __init__(self, function: Function):
+        self.function = function
+        self.constants: dict[int, Value] = {}
+
+    def const(self, bits: int) -> Value:
+        return self.constants.setdefault(bits, Value("const", bits=bits))
+
+    def run(self) -> bool:
+        """One pass; whether anything changed."""
+        self.changed = False
+        scopes: list[dict] = [{}]
+        for item in self.function.items:
+            if isinstance(item, Block):
+                kept = []
+                for op in item.ops:
+                    if self.visit(op, scopes):
+                        kept.append(op)
+                item.ops = kept
+            elif item == "if":
+                scopes.append(dict(scopes[-1]))
+            elif item == "else":
+                scopes[-1] = dict(scopes[-2])
+            elif item == "endif":
+                scopes.pop()
+            elif item == "loop":
+                scopes.append({})
+            elif item == "endloop":
+                scopes.pop()
+                scopes[-1] = {}
+        return self.changed
+
+    def visit(self, op: Op, scopes: list[dict]) -> bool:
+        """Rewrite one op; False if it is to be dropped."""
+        op.srcs = [self.look_through(op, n, Src(s.value.resolve(), s.neg, s.abs)) for n, s in enumerate(op.srcs)]
+        if op.row is not None and op.row.meaning is not None:
+            if op.row.predicate:
+                self.test(op)
+                return True
+            self.algebra(op)
+            if op.name == "MOV" and self.is_copy(op):
+                return self.replace(op, op.srcs[0].value)
+            if all(s.value.kind == "const" for s in op.srcs) and not (op.name == "MOV" and _plain(op)):
+                self.fold(op)
+        if op.pure and not (op.name == "MOV" and op.srcs[0].value.kind == "const"):
+            key = self.key(op)
+            same = scopes[-1].get(key)
+            if same is not None:
+                for mine, other in zip(op.results, same.results, strict=True):
+                    mine.forward = other
+                self.changed = True
+                return False
+            scopes[-1][key] = op
+        return True
+
+    @staticmethod
+    def key(op: Op) -> tuple:
+        srcs = [(id(s.value), s.neg, s.abs) for s in op.srcs]
+        if op.name in COMMUTATIVE:
+            srcs.sort()
+        elif op.name in ("ADD_64", "MUL_64"):
+            srcs = [*sum(sorted([srcs[:2], srcs[2:]]), [])]
+        return op.name, tuple(srcs), op.omod, op.clamp, tuple(sorted(op.info.items()))
+
+    def replace(self, op: Op, value: Value) -> bool:
+        op.results[0].forward = value
+        self.changed = True
+        return False
+
+    @staticmethod
+    def is_copy(op: Op) -> bool:
+        return _plain(op) and op.srcs[0].value.kind not in ("const", "constant")
+
+    def look_through(self, op: Op, n: int, src: Src) -> Src:
+        """An operand read past the MOV that made it, where the reader can do what the MOV did."""
+        row = op.row
+        alu = row is not None and row.meaning is not None
+        floats = alu and (row.kind == "float" or row.kind == "double" and n % 2 == 1)
+        made = src.value.op
+        if made is not None and made.name == "MOV" and made.omod == 1.0 and not made.clamp and made.srcs:
+            inner = made.srcs[0]
+            inner = Src(inner.value.resolve(), inner.neg, inner.abs)
+            if inner.value.kind in ("const", "constant") and not (alu or op.name.startswith("LDS_")):
+                return src
+            if not inner.neg and not inner.abs:
+                src = Src(inner.value, src.neg, src.abs)
+            elif floats and not (row.reads == 3 and inner.abs):
+                src = Src(inner.value, src.neg, True) if src.abs else Src(inner.value, src.neg != inner.neg, inner.abs)
+        if src.value.kind == "const" and (src.neg or src.abs):
+            bits = src.value.bits & ~SIGN if src.abs else src.value.bits
+            src = Src(self.const(bits ^ SIGN if src.neg else bits))
+        return src
+
+    def fold(self, op: Op) -> None:
+        """Carry out an op whose operands are all constants: it becomes MOVs of constants."""
+        words = [np.array([s.value.bits], np.uint32) for s in op.srcs]
+        bits = evaluate(op, words)
+        if len(op.results) == 2:
+            return  # doubles of constants are rare: leave them to the chip
+        op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(self.const(int(bits[0][0])))], 1.0, False
+        self.changed = True
+
+    def algebra(self, op: Op) -> None:
+        if len(op.srcs) != 2 or op.omod != 1.0 or op.clamp:
+            return
+        (a, *_), (b, *_) = op.srcs
+        if op.name in COMMUTATIVE and a.kind == "const" and b.kind != "const" and op.row.kind == "int":
+            op.srcs.reverse()
+            a, b = b, a
+        if b.kind != "const":
+            return
+        if (op.name, b.bits) in NEUTRAL:
+            op.name, op.srcs = "MOV", op.srcs[:1]
+        elif op.name == "SUB_INT":
+            op.name, op.srcs = "ADD_INT", [op.srcs[0], Src(self.const(-b.bits & ALL))]
+        elif op.name == "ADD_INT" and a.op is not None and a.op.name == "ADD_INT":
+            inner = a.op.srcs[1].value.resolve()
+            if inner.kind == "const":
+                total = self.const(inner.bits + b.bits & ALL)
+                op.srcs = [Src(a.op.srcs[0].value.resolve()), Src(total)]
+
+    def test(self, op: Op) -> None:
+        """A test of a comparison's result compares itself."""
+        made, zero = op.srcs[0].value.op, op.srcs[1].value
+        if made is None or made.name not in PREDICATES or zero.kind != "const" or zero.bits:
+            return
+        if op.name not in ("PRED_SETNE_INT", "PRED_SETE_INT"):
+            return
+        name = PREDICATES[made.name][op.name == "PRED_SETE_INT"]
+        if name is None:
+            return
+        srcs = [Src(s.value.resolve(), s.neg, s.abs) for s in made.srcs]
+        if name.endswith(" swapped"):
+            name, srcs = name.split()[0], srcs[::-1]
+        op.name, op.srcs = name, srcs
+        self.changed = True
+
+
+def evaluate(op: Op, words: list[np.ndarray]) -> list[np.ndarray]:
+    """An arithmetic op's results on arrays of 32-bit operand words (modifiers already applied)."""
+    from cypresskit.machine.numerics import pair, scaled, split
+
+    row = op.row
+    with np.errstate(all="ignore"):
+        if row.kind == "double":
+            words = [pair(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
+        result = row.meaning(*words)
+        if row.double_result:
+            return list(split(result))
+        return [scaled(result, op.omod, op.clamp)] if op.omod != 1.0 or op.clamp else [result]
+
+
+def _plain(op: Op) -> bool:
+    return not (op.srcs[0].neg or op.srcs[0].abs or op.clamp) and op.omod == 1.0
+
+
+def _drop_trivial_phis(function: Function) -> None:
+    """A phi whose arguments are one value, or itself, is that value."""
+    changed = True
+    while changed:
+        changed = False
+        for block in function.blocks:
+            kept = []
+            for phi in block.phis:
+                phi.args = {b: v.resolve() for b, v in phi.args.items()}
+                others = set(phi.args.values()) - {phi}
+                if len(others) == 1:
+                    phi.forward = others.pop()
+                    changed = True
+                else:
+                    kept.append(phi)
+            block.phis = kept
+
+
+def _drop_dead(function: Function) -> None:
+    """Keep what an effect needs."""
+    blocks = list(function.blocks)
+    for block in blocks:
+        for phi in block.phis:
+            phi.args = {b: v.resolve() for b, v in phi.args.items()}
+        for op in block.ops:
+            op.srcs = [Src(s.value.resolve(), s.neg, s.abs) for s in op.srcs]
+    work = [op for block in blocks for op in block.ops if op.effect]
+    alive = set(map(id, work))
+    values: set[Value] = set()
+    stack = [s.value for op in work for s in op.srcs]
+    while stack:
+        value = stack.pop()
+        if value in values:
+            continue
+        values.add(value)
+        stack += value.args.values()
+        op = value.op
+        while op is not None and id(op) not in alive:
+            alive.add(id(op))
+            stack += [s.value for s in op.srcs]
+            op = op.info.get("read")  # a pop needs the LDS read that it empties
+    for block in blocks:
+        block.ops = [op for op in block.ops if id(op) in alive]
+        block.phis = [phi for phi in block.phis if phi in values]
+    function.inputs = [v for v in function.inputs if v in values]
+
+
+def users(function: Function) -> Counter:
+    """How often each value is read, phis included."""
+    count: Counter = Counter()
+    for block in function.blocks:
+        for phi in block.phis:
+            count.update(phi.args.values())
+        for op in block.ops:
+            count.update(s.value for s in op.srcs)
+    return count
+
+
+# Texel offsets
+
+
+def offset_fetches(function: Function) -> None:
+    """A fetch whose coordinate is another value plus a whole number adds it itself.
+
+    Float additions are folded only where they are exact: the coordinate is a multiple of 1/2 by construction. Where it is
+    too large for that to help (beyond 2^22), it lies outside every texture, with or without the offset.
+    """
+    fetches = [op for block in function.blocks for op in block.ops if op.name in ("SAMPLE", "LD")]
+    halves = _multiples_of_half(function) if any(op.name == "SAMPLE" for op in fetches) else set()
+    for op in fetches:
+        if op.name == "SAMPLE" and not op.info["unnormalised"]:
+            continue
+        for axis, src in enumerate(op.srcs):
+            value, moved = src.value, op.info["offset"][axis]
+            while True:
+                step = _added(value, op.name == "LD", halves)
+                if step is None or moved + step[1] not in OFFSETS:
+                    break
+                value, moved = step[0], moved + step[1]
+            if value is not src.value:
+                op.srcs[axis] = Src(value)
+                op.info["offset"] = tuple(moved if n == axis else o for n, o in enumerate(op.info["offset"]))
+
+
+def _added(value: Value, integer: bool, halves: set[Value]) -> tuple[Value, int] | None:
+    """``value`` as (another value, whole number added to it)."""
+    op = value.op
+    if op is None or op.name != ("ADD_INT" if integer else "ADD") or op.omod != 1.0 or op.clamp:
+        return None
+    for one, other in (op.srcs, op.srcs[::-1]):
+        if one.value.located and other.value.kind == "const" and not (one.neg or one.abs):
+            word = np.array([other.value.bits], np.uint32)
+            number = float(word.view(np.int32 if integer else np.float32)[0])
+            if number == int(number) if abs(number) < 16 else False:
+                if integer or one.value in halves:
+                    return one.value, int(number)
+    return None
+
+
+def _multiples_of_half(function: Function) -> set[Value]:
+    """Values that are multiples of 1/2 (or not finite) whatever the inputs: found by assuming it of all, then striking
+    out what does not follow."""
+    ops = [op for block in function.blocks for op in block.ops if op.name in _HALF_KEPT]
+    phis = [phi for block in function.blocks for phi in block.phis]
+    known = {op.results[0] for op in ops} | set(phis)
+    known |= {v for v in function.inputs if function.program.mode == "pixel"}  # type: ignore[attr-defined]
+
+    def half(value: Value) -> bool:
+        if value.kind == "const":
+            number = np.array([value.bits], np.uint32).view(np.float32)[0]
+            return bool(np.isfinite(number) and abs(number) < 2**22 and number * 2 == np.floor(number * 2))
+        return value in known
+
+    def whole(value: Value) -> bool:
+        return value.kind == "const" and half(value) and float(np.array([value.bits], np.uint32).view(np.float32)[0]) % 1 == 0
+
+    def follows(op: Op) -> bool:
+        values = [s.value for s in op.srcs]
+        if op.clamp or op.omod not in (1.0, 2.0, 4.0):
+            return False
+        if op.name in ("FLOOR", "INT_TO_FLT", "UINT_TO_FLT"):
+            return True
+        if op.name in ("MUL_IEEE", "MULADD_IEEE"):
+            product = any(whole(a) and half(b) for a, b in (values[:2], values[1::-1]))
+            return product and all(half(v) for v in values[2:])
+        return all(half(v) for v in values)
+
+    changed = True
+    while changed:
+        bad = {op.results[0] for op in ops if op.results[0] in known and not follows(op)}
+        bad |= {phi for phi in phis if phi in known and not all(half(v) for v in phi.args.values())}
+        known -= bad
+        changed = bool(bad)
+    return known
+
+
+_HALF_KEPT = ("ADD", "MUL_IEEE", "MULADD_IEEE", "FLOOR", "MOV", "INT_TO_FLT", "UINT_TO_FLT", "MIN_DX10", "MAX_DX10")
+
+
+# Local data share
+
+
+def _pair_lds_reads(function: Function) -> None:
+    """Two single reads of the LDS become one that reads two words: at a fixed distance, or at two addresses."""
+    for block in function.blocks:
+        waiting: Op | None = None
+        pops = {op.info["read"]: op for op in block.ops if op.name == "LDS_POP"}
+        ops: list[Op] = []
+        for op in block.ops:
+            ops.append(op)
+            touched = waiting is not None and any(s.value in pops[waiting].results for s in op.srcs)
+            if op.name in ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER") or touched:
+                waiting = None
+            if op.name != "LDS_READ_RET":
+                continue
+            if waiting is None or waiting.info["block"] != op.info["block"]:
+                waiting = op
+                continue
+            first, second = pops[waiting], pops[op]
+            base, other = _affine(waiting.srcs[0].value), _affine(op.srcs[0].value)
+            distance = other[1] - base[1]
+            if base[0] is other[0] and distance % 4 == 0 and 0 <= distance // 4 < 64:
+                op.name, op.srcs, op.info = "LDS_READ_REL_RET", waiting.srcs, op.info | {"offset": distance // 4}
+            else:
+                op.name, op.srcs = "LDS_READ2_RET", waiting.srcs + op.srcs
+            second.words, second.results = 2, first.results + second.results
+            for result in second.results:
+                result.op = second
+            ops.remove(waiting)
+            ops.remove(first)
+            waiting = None
+        block.ops = ops
+
+
+def _affine(value: Value) -> tuple[Value, int]:
+    """An address as (value, bytes added)."""
+    if value.op is not None and value.op.name == "ADD_INT" and value.op.srcs[1].value.kind == "const":
+        added = value.op.srcs[1].value.bits
+        return value.op.srcs[0].value, added - (added >> 31 << 32)
+    return value, 0
+
+
