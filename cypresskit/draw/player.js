@@ -1,10 +1,10 @@
 // The player's half that runs in the browser: the body of one CustomJS, run once when the document is ready.
 //
 // Arguments: root (the layout), play, back, forward, slider, speed (widgets), caption, live (Divs), figures, count,
-// start, captions (one text per frame), marks (frames to jump to), tracks, listing, inks. A track is a column of a
-// source over time: {source, column, changes, text, prefix}, where changes is a source with the columns frame, cell and
-// value; it is spread out once, from the column as it stands, into an array of frames x cells. Everything is wired here,
-// so no message to Python is ever needed.
+// start, captions (one text per frame), marks (frames to jump to), tracks, listing, inks, fitted. A track is a column of
+// a source over time: {source, column, changes, text, prefix}, where changes is a source with the columns frame, cell
+// and value; it is spread out once, from the column as it stands, into an array of frames x cells. Everything is wired
+// here, so no message to Python is ever needed.
 const view = cb_context.index.get_one(root)
 const el = view.el
 const child = (model) => cb_context.index.get_one(model)
@@ -80,13 +80,14 @@ function show(k, quiet) {
   el.dataset.shown = shown
 }
 
-// The slider has no name of its own for a screen reader, and says its bare number.
+// The slider has no name of its own for a screen reader, and keeps setting its bare number as what is read out.
+const grip = child(slider).el.shadowRoot.querySelector(".noUi-handle")
 function handle() {
-  const grip = child(slider).el.shadowRoot.querySelector(".noUi-handle")
-  if (!grip) return
-  grip.setAttribute("aria-label", "Step")
-  grip.setAttribute("aria-valuetext", `step ${frame + 1} of ${count}`)
+  const words = `step ${frame + 1} of ${count}`
+  if (grip.getAttribute("aria-valuetext") !== words) grip.setAttribute("aria-valuetext", words)
 }
+grip.setAttribute("aria-label", "Step")
+new MutationObserver(handle).observe(grip, {attributes: true, attributeFilter: ["aria-valuetext"]})
 
 function stop() {
   if (timer !== null) clearTimeout(timer)
@@ -152,6 +153,14 @@ function colour() {
   el.toggleAttribute("data-dark", lab === undefined ? wish.matches : lab === "false")
   const style = getComputedStyle(el)
   for (const [model, property, token] of inks) model[property] = {value: style.getPropertyValue(`--ck-${token}`).trim()}
+}
+for (const [figure, glyph] of fitted) {
+  const fit = () => {
+    const cell = figure.inner_width / Math.abs(figure.x_range.end - figure.x_range.start)
+    if (cell > 0) glyph.text_font_size = {value: `${Math.max(8, Math.min(13, 0.34 * cell)).toFixed(1)}px`}
+  }
+  figure.properties.inner_width.change.connect(fit)
+  fit()
 }
 wish.addEventListener("change", colour)
 still.addEventListener("change", stop)

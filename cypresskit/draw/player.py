@@ -4,8 +4,8 @@ A ``Player`` holds a Bokeh layout whose data sources show one frame, and *tracks
 frame to frame, kept as changes only, so that a thousand frames of a hundred cells weigh some kilobytes. The script in
 ``player.js`` spreads them out once in the browser and then plays, steps and scrubs; it also answers keys, follows light
 and dark, honours "reduced motion" and speaks to screen readers. A player is shown in a notebook by being a cell's value
-or by ``show()``, saved as a page that needs no network by ``save("x.html")``, and has a text form, ``str(player)``, with
-the numbers that the picture shows. Call ``load()`` once in a notebook before the first player.
+or by ``show()``, saved as a page that needs no network by ``save("x.html")``, and has a text form, ``str(player)``,
+with the numbers that the picture shows. Call ``load()`` once in a notebook before the first player.
 
 Left out: frames computed on demand. What needs a new simulation is built anew, in Python.
 """
@@ -50,8 +50,8 @@ def short(value: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32, float64, int32, uint8 or
-    uint16. With ``text`` a second column of that name gets the numbers as text; with a ``prefix`` ("k = ") the
+    """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32, float64, int32, uint8
+    or uint16. With ``text`` a second column of that name gets the numbers as text; with a ``prefix`` ("k = ") the
     numbers are indices, written after it, and a negative one is left blank."""
 
     source: ColumnDataSource
@@ -80,9 +80,9 @@ class Listing:
 
 
 class Player:
-    """A picture that plays; see the module. ``title`` names it, ``picture`` stands above the controls and ``side`` beside
-    them (or below, where there is no room), ``figures`` are those in either, ``captions`` has HTML for each frame,
-    ``marks`` are the frames that PageUp and PageDown jump to, ``text`` is the text form."""
+    """A picture that plays; see the module. ``title`` names it, ``picture`` stands above the controls and ``side``
+    beside them (or below, where there is no room), ``figures`` are those in either, ``captions`` has HTML for each
+    frame, ``marks`` are the frames that PageUp and PageDown jump to, ``text`` is the text form."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Player:
             sizing_mode="stretch_width", stylesheets=[theme.WIDGET_CSS], margin=(8, 14, 4, 14),
         )  # fmt: skip
         words = {"stylesheets": [theme.TEXT_CSS], "sizing_mode": "stretch_width"}
-        self.caption = Div(text="", min_height=62, **words)
+        self.caption = Div(text="", **words | {"stylesheets": [theme.TEXT_CSS, theme.CAPTION_CSS]})
         self.live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
         buttons = Row(self.back, self.play, self.forward, self.speed, styles={"flex-wrap": "wrap", "gap": "6px 0"})
         keys = "Keys: space plays, arrows step, PageUp, PageDown, Home and End jump."
@@ -144,7 +144,7 @@ class Player:
                     "div": listing[0], "lines": [escape(line.replace("    ", "  ")) for line in listing[1].lines],
                     "line": listing[1].current.tolist(), "window": min(WINDOW, len(listing[1].lines)),
                 },
-                "inks": [list(ink) for ink in inks.pairs],
+                "inks": [list(ink) for ink in inks.pairs], "fitted": [list(pair) for pair in inks.fitted],
             },
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ Hues are Okabe and Ito's, which people with the common kinds of colour blindness
 everything by shape or text as well. Left out: a larger size for projectors.
 """
 
-from bokeh.models import GlyphRenderer, LayoutDOM
+from bokeh.models import GlyphRenderer
 from bokeh.plotting import figure
 
 # name: (light, dark); the first four come from JupyterLab where it is there.
@@ -59,7 +59,8 @@ WIDGET_CSS = """
   --default: var(--ck-surface); --default-border: var(--ck-line); --default-hover: var(--ck-shade);
   --default-hover-border: var(--ck-ink); --default-active: var(--ck-shade); --default-active-border: var(--ck-ink);
   --input-focus-border-color: var(--ck-read); --outline: 2px solid var(--ck-read); color: var(--ck-ink); }
-select.bk-input { appearance: auto !important; background-image: none !important; padding: 0 4px; color: var(--ck-ink); }
+select.bk-input { appearance: auto !important; background-image: none !important; padding: 0 4px;
+  color: var(--ck-ink); }
 option { color: var(--ck-ink); background: var(--ck-surface); }
 .bk-btn:focus-visible, .bk-input:focus-visible, .noUi-handle:focus-visible { outline: 2px solid var(--ck-read);
   outline-offset: 1px; }
@@ -83,6 +84,8 @@ code, .code > div { display: block; overflow: hidden; text-overflow: ellipsis; w
 .key.shade { background: var(--ck-shade); border: 1px solid var(--ck-line); }
 .soft { color: var(--ck-soft); }
 """
+# Room for the longest caption, so that what stands below keeps its place.
+CAPTION_CSS = ":host { min-height: 60px; } @media (max-width: 500px) { :host { min-height: 78px; } }"
 # Read out, not seen.
 HIDDEN_CSS = ":host { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }"
 
@@ -90,7 +93,8 @@ PAGE = """
 {% extends "file.html.jinja" %}
 {% block postamble %}
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<style>:root { color-scheme: light dark; } body { padding: 12px; background: #fff; color: #1b1b1f; font: 15px sans-serif; }
+<style>:root { color-scheme: light dark; }
+body { padding: 12px; background: #fff; color: #1b1b1f; font: 15px sans-serif; }
 h1 { font-size: 20px; margin: 0 0 8px; }
 @media (prefers-color-scheme: dark) { body { background: #17171b; color: #ececf1; } }</style>
 {% endblock %}
@@ -125,10 +129,11 @@ def plot(label: str, x_range: tuple[float, float], y_range: tuple[float, float],
 
 
 class Inks:
-    """Which glyph properties take which colour token; filled while a picture is built."""
+    """Which glyph properties take which colour token, and which texts must fit a cell; filled as a picture is built."""
 
     def __init__(self) -> None:
-        self.pairs: list[tuple[LayoutDOM | GlyphRenderer, str, str]] = []
+        self.pairs: list[tuple[GlyphRenderer, str, str]] = []
+        self.fitted: list[tuple[figure, GlyphRenderer]] = []
 
     def __call__(self, renderer: GlyphRenderer, **tokens: str) -> GlyphRenderer:
         """Remember colours, as in ``ink(fig.text(...), text_color="ink")``, and start with the light ones."""
@@ -136,3 +141,7 @@ class Inks:
             setattr(renderer.glyph, prop, TOKENS[token][0])
             self.pairs.append((renderer.glyph, prop, token))
         return renderer
+
+    def fit(self, fig: figure, renderer: GlyphRenderer) -> None:
+        """Let the size of this text follow the figure's: five characters have to fit a cell of one unit."""
+        self.fitted.append((fig, renderer.glyph))

@@ -21,10 +21,10 @@ from cypresskit.machine.observer import Fetch, Memory, Observer, Step, Wrote
 class Recording:
     """The trace of work-item number ``item`` at ``place`` of ``domain``.
 
-    ``at`` (steps,) is the index in ``program.body`` of each executed instruction. ``writes`` (n, 4) holds step, register
-    number (``r`` registers), component and 32-bit pattern; ``fetches`` (n, 5) step, resource, texel x, texel y, whether
-    inside; ``stores`` (n, 2) step and 128-bit element of global memory. All int64. ``textures`` maps a resource to its
-    height, width and 32-bit words per texel.
+    ``at`` (steps,) is the index in ``program.body`` of each executed instruction. ``writes`` (n, 4) holds step,
+    register number (``r`` registers), component and 32-bit pattern; ``fetches`` (n, 5) step, resource, texel x and y,
+    whether inside; ``stores`` (n, 2) step and 128-bit element of global memory. All int64. ``textures`` maps a resource
+    to its height, width and 32-bit words per texel.
     """
 
     program: Program
@@ -60,7 +60,11 @@ class Recording:
 
     def save(self, path: str | Path) -> Path:
         """Write the trace as one file; ``Recording.load`` reads it."""
-        head = {"name": self.program.name, "text": "\n".join(self.program.lines), "domain": self.domain}
+        head: dict[str, object] = {
+            "name": self.program.name,
+            "text": "\n".join(self.program.lines),
+            "domain": self.domain,
+        }
         head |= {"item": self.item, "place": self.place, "textures": list(self.textures.items())}
         arrays = io.BytesIO()
         np.savez_compressed(arrays, at=self.at, writes=self.writes, fetches=self.fetches, stores=self.stores)

@@ -19,8 +19,8 @@ SIZES = (1, 2, 4, 8, 12, 16)
 def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run]:
     """C = transpose(a) b on the simulated device with ``size`` x ``size`` elements of C per work-item.
 
-    ``a`` (k, m) and ``b`` (k, n) float32, m and n multiples of ``size``, one of 1, 2, 4, 8, 12, 16. Returns C (m, n) and
-    the counts of the run.
+    ``a`` (k, m) and ``b`` (k, n) float32, m and n multiples of ``size``, one of 1, 2, 4, 8, 12, 16. Returns C (m, n)
+    and the counts of the run.
     """
     if size not in SIZES:
         raise ValueError(f"a block of {size} x {size}? The sizes here are {', '.join(map(str, SIZES))}")
@@ -106,7 +106,7 @@ def judge_rank1(update: Callable) -> Verdict:
             shape = f"c of shape {rows} x {columns}, a of {rows} and b of {columns} numbers"
             return Verdict(False, f"update stops with {said(error)}", f"it was called with {shape}.")
         if not (np.array_equal(a, mine) and np.array_equal(b, theirs)):
-            return Verdict(False, "update changes a or b.", "only c is to change; the next row of c needs a and b again.")
+            return Verdict(False, "update changes a or b.", "only c is to change: its next row needs a and b again.")
         want = start + np.outer(a, b)
         if np.array_equal(c, want):
             continue
@@ -119,14 +119,18 @@ def _rank1_fault(returned, c, start, a, b, want) -> tuple[str, str]:
     product = np.outer(a, b)
     if np.array_equal(c, start):
         if returned is not None and np.array_equal(np.asarray(returned), want):
-            return f"c itself did not change. {case}", "`c = c + ...` makes a new array; `c += ...` changes the old one."
-        return f"c did not change. {case}", "every c[i, j] has to grow by a[i] * b[j]."
+            return f"c itself did not change. {case}", "`c = c + ...` makes a new array; `c += ...` changes c."
+        return (
+            f"c did not change. {case}",
+            "each c[i, j] has to gain something from a and b: what, in an outer product?",
+        )
     if np.array_equal(c, product):
         return f"What was in c is lost. {case}", "a block is the sum over all k: add to it, don't set it."
     if product.shape == product.T.shape and np.array_equal(c, start + product.T):
         return f"Rows and columns are exchanged. {case}", "a belongs to the rows of c, b to its columns."
     wrong = [i for i in range(len(c)) if not np.array_equal(c[i], want[i])]
-    return f"Row {wrong[0]} of c is wrong. For {case}", f"c[{wrong[0]}, j] has to grow by a[{wrong[0]}] * b[j] for each j."
+    where = f"{len(c)} x {c.shape[1]} blocks: its elements have to gain a[{wrong[0]}] times each b[j]."
+    return f"Row {wrong[0]} of c is wrong. For {case}", where
 
 
 def _row(values: np.ndarray) -> str:
@@ -138,8 +142,10 @@ def check_four_by_four(text: str) -> None:
     print(judge_four_by_four(text))
 
 
-def judge_four_by_four(text: str) -> Verdict:
+def judge_four_by_four(text) -> Verdict:
     """The verdict on exercise 2: right results at three shapes, then no more than two fetches for each step of k."""
+    if not isinstance(text, str):
+        return Verdict(False, f"The kernel is a {type(text).__name__}, not text.", "pass the IL between quotes.")
     try:
         program = assemble(text, "four_by_four.il")
     except ILError as error:
@@ -186,7 +192,7 @@ def _four_fault(c: np.ndarray, want: np.ndarray, a: np.ndarray, b: np.ndarray) -
     got = c[i::4]
     register, letter = f"r{10 + i}", "xyzw"[i]
     if not got.any():
-        return finding, f"nothing was ever added to {register}: row {i} takes a[{i}], which is r2.{letter}, times r3."
+        return finding, f"nothing was ever added to {register}, which holds row {i}. How is row 0 done?"
     for other in range(4):
         if other != i and np.array_equal(got, want[other::4]):
             return finding, f"row {i} holds the products of a[{other}]: which letter of r2 is a[{i}]?"

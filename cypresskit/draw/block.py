@@ -1,0 +1,145 @@
+"""Which registers hold the block, A's column and B's row: found out from a recorded run.
+
+It follows where every register component came from: a fetch gives it a place in a matrix, a copy hands that on,
+anything else wipes it. A multiply-add that adds to its own destination and multiplies elements of two different
+matrices is part of a rank-1 update; what it adds to is an element of the block, its operands are cells of A's column
+and B's row. Of an operand's two indices the one that never changes for an element of the block is its row (from A) or
+column (from B) in C; the other is k. So it works for any block, single or double, any work-item, A stored either way.
+Left out: kernels whose operands pass through LDS, and double-double, where a sum is many instructions.
+"""
+
+from dataclasses import dataclass
+
+from cypresskit.machine.record import Recording
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An element of a matrix as it is stored: resource number, row, column."""
+
+    resource: int
+    row: int
+    column: int
+
+    def __getitem__(self, axis: int) -> int:
+        return (self.row, self.column)[axis]
+
+
+@dataclass(frozen=True)
+class Update:
+    """At ``step`` the element held in ``total`` grew by ``a`` times ``b``; each is a (register, component)."""
+
+    step: int
+    total: tuple[int, int]
+    a: tuple[int, int]
+    b: tuple[int, int]
+    from_a: Origin
+    from_b: Origin
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Which register components hold what. ``totals`` maps (row, column) of C to a (register, component); ``a`` maps
+    (row, phase) and ``b`` (phase, column), where phases count the steps of k that registers hold at a time. ``k_axis``
+    tells for A and B whether k is the stored row (0) or column (1). ``words`` is 1 for singles, 2 for doubles."""
+
+    totals: dict[tuple[int, int], tuple[int, int]]
+    a: dict[tuple[int, int], tuple[int, int]]
+    b: dict[tuple[int, int], tuple[int, int]]
+    k_axis: tuple[int, int]
+    words: int
+    updates: tuple[Update, ...]
+
+    @property
+    def rows(self) -> range:
+        return range(min(i for i, _ in self.totals), max(i for i, _ in self.totals) + 1)
+
+    @property
+    def columns(self) -> range:
+        return range(min(j for _, j in self.totals), max(j for _, j in self.totals) + 1)
+
+    @property
+    def phases(self) -> int:
+        return 1 + max(phase for _, phase in self.a)
+
+
+class Origins:
+    """Where each register component's value came from, followed step by step."""
+
+    def __init__(self, recording: Recording, words: int) -> None:
+        self.recording, self.words = recording, words
+        self.known: dict[tuple[int, int], Origin] = {}
+        self._fetched = {int(row[0]): row for row in recording.fetches}
+
+    def step(self, step: int) -> list[Update]:
+        """Follow one instruction; the updates that it makes to a block."""
+        i = self.recording.program.body[self.recording.at[step]]
+        if i.dest is None or i.dest.register.kind != "r":
+            return []
+        register, written = i.dest.register.index, i.dest.written
+        found, new = self._updates(step, i), {}
+        if step in self._fetched:
+            _, resource, x, y, inside = map(int, self._fetched[step])
+            width = self.recording.textures[resource][2]
+            for c in written if inside else ():
+                new[register, c] = Origin(resource, y, (x * width + c) // self.words)
+        elif i.opcode == "mov" and i.sources[0].register.kind == "r" and not i.sources[0].modified:
+            source = i.sources[0]
+            for c in written:
+                letter = source.swizzle[c]
+                if letter in "xyzw" and (origin := self.known.get((source.register.index, "xyzw".index(letter)))):
+                    new[register, c] = origin
+        for c in written:
+            self.known.pop((register, c), None)
+        self.known.update(new)
+        return found
+
+    def _updates(self, step: int, i) -> list[Update]:
+        if i.opcode not in ("mad", "fma", "dmad") or any(s.register.kind != "r" or s.modified for s in i.sources):
+            return []
+        double = i.op.double
+        if (self.words == 2) != double or i.sources[2].register != i.dest.register:
+            return []
+        found = []
+        for c in [c for c in i.dest.written if not double or c % 2 == 0]:
+            letters = [s.swizzle[0 if double else c] for s in i.sources]
+            a, b, total = ((s.register.index, "xyzw".find(n)) for s, n in zip(i.sources, letters))
+            first, second = self.known.get(a), self.known.get(b)
+            if total[1] != c or first is None or second is None or first.resource == second.resource:
+                continue
+            if first.resource > second.resource:
+                a, b, first, second = b, a, second, first
+            found.append(Update(step, total, a, b, first, second))
+        return found
+
+
+def find_block(recording: Recording) -> Block:
+    """The register block of a recorded run; ``ValueError`` if there is none to be found."""
+    words = 2 if any(i.opcode == "dmad" for i in recording.program.body) else 1
+    origins = Origins(recording, words)
+    updates = [u for step in range(len(recording)) for u in origins.step(step)]
+    k_axis = _k_axis(updates, "from_a"), _k_axis(updates, "from_b")
+    totals: dict[tuple[int, int], tuple[int, int]] = {}
+    operands: tuple[dict[int, list], dict[int, list]] = ({}, {})
+    for u in updates:
+        i, j = u.from_a[1 - k_axis[0]], u.from_b[1 - k_axis[1]]
+        totals[i, j] = u.total
+        for cells, index, cell in ((operands[0], i, u.a), (operands[1], j, u.b)):
+            if cell not in cells.setdefault(index, []):
+                cells[index].append(cell)
+    if not totals:
+        raise ValueError(
+            f"{recording!r} shows no register block: no multiply-add adds a product of elements fetched from two "
+            "matrices to its own destination. Kernels that go through LDS or compute in double-double can't be drawn."
+        )
+    a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
+    b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}
+    return Block(totals, a, b, k_axis, words, tuple(updates))
+
+
+def _k_axis(updates: list[Update], name: str) -> int:
+    """Which index of an operand varies while it adds to one and the same element."""
+    seen: dict[tuple[int, int], list[Origin]] = {}
+    for u in updates:
+        seen.setdefault(u.total, []).append(getattr(u, name))
+    return 0 if any(len({o.row for o in origins}) > 1 for origins in seen.values()) else 1

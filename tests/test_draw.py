@@ -1,0 +1,215 @@
+"""Pictures without a browser: what a player holds and weighs, how it reads as text, and where its data come from."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from bokeh.models import ColumnDataSource
+
+import cypresskit as ck
+from cypresskit.draw.block import find_block
+from cypresskit.draw.player import Track, short
+from cypresskit.draw.register_block import _Frames
+
+
+def record(name: str, item=(1, 1), blocks=(2, 3), turns: int = 3, integers: bool = False):
+    """A recorded run of a kernel of the catalogue; A and B as stored, and the recording."""
+    kernel = ck.kernels[name]
+    rng = np.random.default_rng(3)
+    (rows, columns), k = kernel.tile, kernel.k_step * turns
+    m, n = blocks[0] * rows, blocks[1] * columns
+    shapes = ((k, m) if kernel.trans_a else (m, k)), (k, n)
+    draw = (lambda s: rng.integers(-4, 5, s)) if integers else rng.standard_normal
+    a, b = (draw(shape).astype(kernel.dtype) for shape in shapes)
+    recorder = ck.Recorder(item)
+    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[recorder])
+    return kernel, a, b, recorder.recording
+
+
+@pytest.fixture(scope="module")
+def run():
+    return record("sgemm_tn")
+
+
+@pytest.fixture(scope="module")
+def player(run):
+    return ck.draw.register_block(run[3])
+
+
+# -- recordings
+
+
+def test_a_recording_has_the_registers_of_its_work_item_alone(run):
+    _, a, b, recording = run
+    block = find_block(recording)
+    registers = recording.registers(block.updates[-1].step)
+    values = {place: registers[r].view(np.float32)[c] for place, (r, c) in block.totals.items()}
+    exact = a.T.astype(np.float64) @ b
+    assert sorted(values) == [(i, j) for i in range(8, 16) for j in range(8, 16)]
+    for (i, j), value in values.items():
+        assert value == pytest.approx(exact[i, j], abs=1e-5)
+
+
+def test_a_recording_reloads_as_it_was(run, tmp_path):
+    recording = run[3]
+    again = ck.Recording.load(recording.save(tmp_path / "run.zip"))
+    assert again.same(recording)
+    assert repr(ck.draw.register_block(again)) == repr(ck.draw.register_block(recording))
+    assert not again.same(record("sgemm_tn", item=(0, 1))[3])
+
+
+def test_fetches_are_the_work_items_stripes(run):
+    fetches = run[3].fetches
+    for resource in (0, 1):
+        _, _, x, y, inside = fetches[fetches[:, 1] == resource].T
+        assert set(x) == {2, 3} and set(y) == set(range(6)) and inside.all()
+
+
+@pytest.mark.parametrize("item", [(3, 0), (0, 2), (-1, 0), 6, -1])
+def test_a_work_item_outside_the_domain_is_refused(item):
+    with pytest.raises(ValueError, match=r"no work-item .* in a domain of 3 x 2"):
+        record("sgemm_tn", item=item)
+
+
+# -- the block, found in the run
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "size", "phases", "k_axis"),
+    [
+        ("sgemm_tn", (2, 0), 8, 2, (0, 0)),
+        ("sgemm_nn", (1, 1), 8, 4, (1, 0)),
+        ("sgemm_tn_37", (0, 1), 8, 2, (0, 0)),
+        ("dgemm_tn", (2, 1), 4, 4, (0, 0)),
+        ("dgemm_nn", (0, 0), 4, 4, (1, 0)),
+        ("sgemm_64x64", 77, 8, 4, (1, 0)),
+    ],
+)
+def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
+    kernel, a, b, recording = record(name, item, blocks=(1, 2) if "64" in name else (2, 3))
+    block = find_block(recording)
+    x, y = item if isinstance(item, tuple) else (8 + 77 % 64 % 8, 77 % 64 // 8)
+    assert block.rows == range(size * y, size * y + size) and block.columns == range(size * x, size * x + size)
+    assert (block.k_axis, block.words) == (k_axis, 2 if kernel.precision == "double" else 1)
+    assert block.phases >= 2 and phases % block.phases == 0
+    exact = (a.T if kernel.trans_a else a).astype(np.float64) @ b
+    last = recording.registers(block.updates[-1].step)
+    for (i, j), (register, c) in block.totals.items():
+        value = last[register].view(kernel.dtype)[c // block.words]
+        assert value == pytest.approx(exact[i, j], abs=1e-4)
+
+
+def test_a_run_without_a_block_is_refused_with_a_reason():
+    with pytest.raises(ValueError, match="shows no register block"):
+        ck.draw.register_block(record("sgemm_64x64_lds", 3, (1, 1))[3])
+
+
+# -- the frames
+
+
+def test_every_frame_has_the_recorded_values(run):
+    recording = run[3]
+    block = find_block(recording)
+    frames = _Frames(recording, block)
+    groups = (block.totals, block.b, block.a)
+    for step in range(0, len(recording), 7):
+        registers = recording.registers(step)
+        for values, cells in zip(frames.values, groups):
+            want = [registers.get(r, np.zeros(4, np.uint32)).view(np.float32)[c] for r, c in cells.values()]
+            assert np.array_equal(values[step], np.array(want, np.float32))
+
+
+def test_captions_name_the_elements_that_an_instruction_works_on(run):
+    _, _, b, recording = run
+    captions = ck.draw.register_block(recording).captions
+    assert len(captions) == len(recording)
+    fetch = next(c for c in captions if "fetches B" in c)
+    assert "fetches B[0, 8:12] into r4: " + f"({', '.join(short(float(v)) for v in b[0, 8:12])})" in fetch
+    grows = [c for c in captions if "grows by" in c]
+    assert len(grows) == 6 * 16
+    assert "C[9, 8:12] grows by A[0, 9] times B[0, 8:12], to " in grows[2]
+    assert "leaves the loop" in "".join(captions) and captions[-1].endswith("of global memory")
+
+
+def test_k_is_shown_only_when_a_whole_column_is_there(run):
+    recording = run[3]
+    frames = _Frames(recording, find_block(recording))
+    step = {int(f[0]): f for f in recording.fetches}
+    first = sorted(step)[0]
+    assert frames.k[first].tolist() == [-1, -1, -1, -1]
+    assert frames.k[sorted(step)[7]].tolist() == [0, 1, 0, 1]
+
+
+# -- the player
+
+
+def test_the_text_form_has_the_numbers_of_the_picture():
+    _, a, b, recording = record("sgemm_tn", integers=True)
+    text = repr(ck.draw.register_block(recording))
+    lines = text.splitlines()
+    assert lines[0].startswith("Register block of sgemm_tn.il, work-item (1, 1): C[8:16, 8:16], 8 x 8 float32")
+    numbers = np.array([[int(v) for v in line.split()] for line in lines[-8:]])
+    assert np.array_equal(numbers, a.T[8:16] @ b[:, 8:16])
+    for k, line in enumerate(lines[1:7]):
+        column, row = re.search(r"column: (.*)  B's row: (.*)", line).groups()
+        assert column.split() == [str(int(v)) for v in a[k, 8:16]]
+        assert row.split() == [str(int(v)) for v in b[k, 8:16]]
+
+
+def test_the_text_form_is_the_same_each_time(run):
+    assert repr(ck.draw.register_block(run[3])) == repr(ck.draw.register_block(record("sgemm_tn")[3]))
+
+
+def test_tracks_hold_every_frame_as_changes():
+    frames = np.array([[0.0, 1.0], [0.0, 1.0], [-0.0, np.nan], [5.0, np.nan]], np.float32)
+    source = ColumnDataSource({"x": [0, 1]})
+    changes = Track(source, "v", frames).changes().data
+    now = [source.data["v"].copy()]
+    for frame in range(1, 4):
+        now.append(now[-1].copy())
+        for at, cell, value in zip(changes["frame"], changes["cell"], changes["value"]):
+            if at == frame:
+                now[-1][cell] = value
+    assert np.array_equal(np.array(now).view(np.uint32), frames.view(np.uint32))
+    assert len(changes["frame"]) == 3, "NaN that stays is no change"
+
+
+def test_a_frame_without_caption_is_refused(player):
+    with pytest.raises(ValueError, match="as many frames in each track as captions"):
+        type(player)(
+            "x", player.slider, [], player.captions[:-1], player.tracks, figures=[], text="", inks=ck.draw.theme.Inks()
+        )
+
+
+def test_a_notebook_output_is_light_and_falls_back_to_text(player):
+    bundle = player._repr_mimebundle_()
+    assert bundle["text/plain"] == repr(player)
+    assert len(bundle["text/html"]) < 150_000
+    assert repr(player).splitlines()[1].strip() in bundle["text/html"].replace("&#x27;", "'")
+    assert "http" not in re.sub(r"https?://(www\.w3\.org|[\w.]*bokeh)", "", bundle["text/html"])
+
+
+def test_a_player_can_be_shown_and_saved_again_and_again(player, tmp_path):
+    sizes = [len(player._repr_mimebundle_()["text/html"]) for _ in range(2)]
+    pages = [player.save(tmp_path / f"{n}.html").read_text() for n in range(2)]
+    assert abs(sizes[0] - sizes[1]) < 100
+    assert all("<title>Register block of sgemm_tn.il" in page and len(page) < 3_000_000 for page in pages)
+    assert not re.search(r'<(script|link)[^>]+(src|href)="', pages[0])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (-0.0, "0"), (-12, "-12"), (99999, "99999"), (123456, "1e5"), (0.5, ".500"), (-0.0625, "-.063")]
+    + [(2.5, "2.50"), (12.25, "12.3"), (-345.6, "-346"), (1e-7, "1e-7"), (np.inf, "inf"), (-np.inf, "-inf")]
+    + [(np.nan, "NaN")],
+)
+def test_short_numbers(value, text):
+    assert short(value) == text
+
+
+def test_importing_the_package_does_not_import_bokeh():
+    code = "import sys, cypresskit; print([m for m in ('bokeh', 'ipywidgets', 'IPython') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

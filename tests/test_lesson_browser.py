@@ -1,0 +1,281 @@
+"""The player in a real browser: as a page from disk without network, and in the first lesson in JupyterLab.
+
+What is on the screen is read back from the page's Bokeh document and compared with the recorded run.
+"""
+
+import statistics
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+
+LESSON = "01_register_block.ipynb"
+SOURCES = {"cells C": range(10, 26), "cells A": (2, 3, 6, 7), "cells B": (4, 5, 8, 9)}
+
+# What the page shows at step k (the slider is moved, as a reader does), and the player's outermost element.
+AT = """async k => {
+    const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
+    const slider = [...doc.all_models].find(m => m.type === "Slider")
+    if (k !== null) slider.value = k
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+    const source = name => doc.get_model_by_name(name).data
+    const rows = d => d.register.map((r, i) => [r, d.value[i], d.text[i], d.wrote[i]])
+    const player = [...document.querySelectorAll("[data-ready]")].at(-1)
+    const figure = Bokeh.index.get_one(doc.get_model_by_name("cells"))
+    return {step: slider.value, frame: +player.dataset.frame, shown: +player.dataset.shown,
+            cells: Object.fromEntries(["cells C", "cells A", "cells B"].map(n => [n, rows(source(n))])),
+            k: Array.from(source("k").k), label: figure.el.getAttribute("aria-label"),
+            caption: [...doc.all_models].filter(m => m.type === "Div").map(m => m.text).join(" ")}
+}"""
+READY = "() => document.querySelector('[data-ready]')"
+
+
+@pytest.fixture(scope="module")
+def recording():
+    kernel = ck.kernels["sgemm_tn"]
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal((6, size)).astype(np.float32) for size in (16, 24))
+    recorder = ck.Recorder((2, 1))
+    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[recorder])
+    return recorder.recording
+
+
+@pytest.fixture(scope="module")
+def player(recording):
+    return ck.draw.register_block(recording)
+
+
+@pytest.fixture(scope="module")
+def saved(player, tmp_path_factory):
+    return player.save(tmp_path_factory.mktemp("page") / "block.html")
+
+
+@pytest.fixture
+def shown(page, saved):
+    """The saved page, opened from disk."""
+    faults = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(saved.as_uri())
+    page.wait_for_function(READY)
+    yield page
+    assert not faults
+
+
+def assert_shows(page, recording, step: int) -> None:
+    """The picture at a step has the values that the recorded registers have after it."""
+    seen = page.evaluate(AT, step)
+    registers = recording.registers(step)
+    assert seen["step"] == seen["frame"] == step
+    names = {name for cells in seen["cells"].values() for name, *_ in cells}
+    assert len(names) == 64 + 16 + 16
+    for group, numbers in SOURCES.items():
+        for name, value, text, _ in seen["cells"][group]:
+            number, component = int(name[1:-2]), "xyzw".index(name[-1])
+            assert number in numbers
+            want = registers.get(number, np.zeros(4, np.uint32))[component : component + 1].view(np.float32)[0]
+            assert np.float32(value) == want, f"{name} at step {step}"
+            assert abs(float(text) - want) <= max(0.005 * abs(want), 0.0005), f"{name} reads {text}, holds {want}"
+    line = recording.line(step)
+    assert f"line {line}" in seen["label"] and f"line {line}" in seen["caption"]
+    assert f"&#9654; {line}</span>" in seen["caption"], "the line is marked in the listing"
+
+
+def press(page, *keys: str) -> dict:
+    for key in keys:
+        page.keyboard.press(key)
+    return page.evaluate(AT, None)
+
+
+def test_a_saved_page_shows_the_recorded_registers(shown, recording):
+    steps = [0, 17, 22, 29, 30, 45, 61, len(recording) // 2, len(recording) - 20, len(recording) - 1, 5]
+    for step in steps:
+        assert_shows(shown, recording, step)
+
+
+def test_what_an_instruction_writes_is_marked(shown, recording):
+    step = next(s for s in range(len(recording)) if "mad r14" in recording.program.lines[recording.line(s) - 1])
+    cells = shown.evaluate(AT, step)["cells"]["cells C"]
+    assert {name[:-2] for name, *_, wrote in cells if wrote} == {"r14"}
+
+
+def test_it_plays_twenty_frames_a_second_and_drops_none(shown):
+    shown.evaluate(AT, 0)
+    frames = shown.evaluate(
+        """async () => {
+            const doc = Bokeh.documents[0], all = type => [...doc.all_models].filter(m => m.type === type)
+            const player = document.querySelector("[data-ready]"), seen = []
+            new MutationObserver(() => seen.push([+player.dataset.frame, performance.now()]))
+                .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
+            all("Select")[0].value = "20"
+            player.focus()
+            player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
+            await new Promise(done => setTimeout(done, 3025))
+            player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
+            return seen
+        }"""
+    )
+    numbers, times = zip(*frames)
+    assert list(numbers[:60]) == list(range(1, len(numbers[:60]) + 1)), "a frame was left out"
+    assert len(numbers) >= 58, f"{len(numbers)} frames in three seconds"
+    assert statistics.median(np.diff(times)) == pytest.approx(50, abs=5)
+
+
+def test_a_slider_step_is_painted_within_50_ms(shown):
+    times = shown.evaluate(
+        """async () => {
+            const slider = [...Bokeh.documents[0].all_models].find(m => m.type === "Slider"), times = []
+            for (let i = 0; i < 15; i++) {
+                const from = performance.now()
+                slider.value = (i * 37) % 170
+                await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+                times.push(performance.now() - from)
+            }
+            return times
+        }"""
+    )
+    assert statistics.median(times) < 50
+
+
+def test_the_first_picture_is_painted_within_half_a_second(shown, player):
+    """The notebook's form of the player, put on a page whose scripts are loaded."""
+    times = [
+        shown.evaluate(
+            """async html => {
+                const place = document.createElement("div"), from = performance.now()
+                document.body.append(place)
+                place.innerHTML = html
+                for (const old of place.querySelectorAll("script")) {
+                    const script = document.createElement("script")
+                    script.textContent = old.textContent
+                    old.replaceWith(script)
+                }
+                while (!place.querySelector("[data-ready]")) await new Promise(done => setTimeout(done, 1))
+                await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+                const time = performance.now() - from
+                place.remove()
+                return time
+            }""",
+            player._repr_mimebundle_()["text/html"],
+        )
+        for _ in range(3)
+    ]
+    assert statistics.median(times) < 500
+
+
+def test_keys_step_jump_and_play(shown, player, recording):
+    shown.evaluate(AT, 40)
+    shown.locator("[data-ready]").focus()
+    assert press(shown, "ArrowRight", "ArrowRight")["frame"] == 42
+    assert press(shown, "ArrowLeft")["frame"] == 41
+    assert press(shown, "End")["frame"] == len(recording) - 1
+    assert press(shown, "Home")["frame"] == 0
+    first = press(shown, "PageDown")["frame"]
+    assert press(shown, "PageDown")["frame"] == first + 16
+    assert press(shown, "PageUp")["frame"] == first
+    shown.keyboard.press("Space")
+    shown.wait_for_function("k => +document.querySelector('[data-ready]').dataset.frame > k + 3", arg=first)
+    stopped = press(shown, "Space")["frame"]
+    shown.wait_for_timeout(300)
+    assert shown.evaluate(AT, None)["frame"] == stopped
+
+
+def test_the_sliders_own_keys_move_one_step(shown):
+    shown.evaluate(AT, 40)
+    shown.locator(".noUi-handle").focus()
+    assert press(shown, "ArrowRight")["frame"] == 41
+    handle = shown.locator(".noUi-handle")
+    assert handle.get_attribute("aria-label") == "Step"
+    assert handle.get_attribute("aria-valuetext").startswith("step 42 of ")
+
+
+def test_reduced_motion_turns_play_into_step(page, saved):
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(saved.as_uri())
+    page.wait_for_function(READY)
+    page.get_by_role("button", name="Step").click()
+    page.wait_for_timeout(400)
+    assert page.evaluate(AT, None)["frame"] == 1
+
+
+def test_a_screen_reader_hears_each_step_but_not_while_playing(shown):
+    shown.evaluate(AT, 12)
+    status = shown.locator("[role=status][aria-live=polite] .bk-clearfix")
+    heard = status.inner_text()
+    assert heard.startswith("Step 13 of") and "<" not in heard
+    shown.locator("[data-ready]").focus()
+    shown.keyboard.press("Space")
+    shown.wait_for_function("() => +document.querySelector('[data-ready]').dataset.frame > 15")
+    assert status.inner_text() == heard
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_light_and_dark(page, saved, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.goto(saved.as_uri())
+    page.wait_for_function(READY)
+    ink, back = page.evaluate(
+        """() => {
+            const doc = Bokeh.documents[0], text = [...doc.all_models].find(m => m.type === "Text")
+            const grey = colour => { const c = document.createElement("canvas").getContext("2d")
+                c.fillStyle = colour; c.fillRect(0, 0, 1, 1); return c.getImageData(0, 0, 1, 1).data[0] }
+            return [grey(text.text_color.value), grey(getComputedStyle(document.body).backgroundColor)]
+        }"""
+    )
+    assert (ink < 60 and back > 200) if scheme == "light" else (ink > 200 and back < 60)
+
+
+def test_it_fits_a_page_400_pixels_wide(page, saved):
+    page.set_viewport_size({"width": 400, "height": 1200})
+    page.goto(saved.as_uri())
+    page.wait_for_function(READY)
+    page.wait_for_timeout(200)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
+    wide = page.evaluate("() => Bokeh.index.get_one(Bokeh.documents[0].get_model_by_name('cells')).el.clientWidth")
+    assert wide >= 350, "the block should take the whole width"
+
+
+def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
+    lab.open(page, LESSON)
+    lab.run_all(page)
+    page.wait_for_function(READY)
+    page.locator("[data-ready]").scroll_into_view_if_needed()
+
+    # The lesson's own run, again.
+    kernel = ck.kernels["sgemm_tn"]
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-3, 4, (8, size)).astype(np.float32) for size in (16, 24))
+    recorder = ck.Recorder((1, 1))
+    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[recorder])
+    for step in (0, 25, 76, 103, 190, len(recorder.recording) - 1):
+        assert_shows(page, recorder.recording, step)
+
+    page.evaluate(AT, 30)
+    page.locator("[data-ready]").focus()
+    active = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
+    cell = page.evaluate(active)
+    assert press(page, "ArrowRight", "ArrowRight", "ArrowLeft")["frame"] == 31
+    page.keyboard.press("Space")
+    page.wait_for_function("() => +document.querySelector('[data-ready]').dataset.frame > 35")
+    page.keyboard.press("Space")
+    assert page.evaluate(active) == cell, "the keys were meant for the player"
+
+    # With the focus elsewhere the keys are JupyterLab's again.
+    frame = page.evaluate(AT, None)["frame"]
+    page.evaluate("() => { document.activeElement.blur(); window.jupyterapp.shell.currentWidget.content.activate() }")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(active) == cell + 1
+    assert page.evaluate(AT, None)["frame"] == frame
+
+
+def test_it_follows_jupyterlabs_theme(lab, page):
+    lab.open(page, LESSON)
+    lab.run_all(page)
+    page.wait_for_function(READY)
+    ink = """() => { const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
+                      return [...doc.all_models].find(m => m.type === "Text").text_color.value }"""
+    light = page.evaluate(ink)
+    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
+    page.wait_for_function("() => document.querySelector('[data-ready]').hasAttribute('data-dark')")
+    assert page.evaluate(ink) != light
+    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")
