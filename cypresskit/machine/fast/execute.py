@@ -1,0 +1,199 @@
+"""Runs a launch on compiled code: lays out its arrays, hands units to host threads, and makes a ``Run`` of the counts.
+
+Compiled code runs in worker threads, never in the caller's: so Ctrl-C reaches the caller at once, who then clears a
+flag that every loop of the kernel looks at.
+"""
+
+import ctypes
+import math
+import struct
+import threading
+
+import numpy as np
+
+from cypresskit.machine.fast.jit import Kernel, compiled
+from cypresskit.machine.fast.translate import BAND, DIVERGED, ENDLESS
+from cypresskit.machine.launch import Launch, Run, tally
+
+NONE = (1 << 64) - 1  # the key of "no store has failed"
+CHUNKS = 4  # units are handed out in so many pieces a thread, so that none waits long for the others
+
+
+def run(launch: Launch, threads: int = 1) -> Run:
+    """Run a checked launch with ``threads`` host threads; the results don't depend on their number.
+
+    Raises ``KernelError`` for a store out of range, an endless loop, or a barrier that only part of a group reaches.
+    """
+    if int(threads) < 1:
+        raise ValueError(f"threads must be at least 1, not {threads}")
+    if not launch.items:
+        return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
+    return _Execution(launch, compiled(launch.program)).run(int(threads))
+
+
+class _Execution:
+    def __init__(self, launch: Launch, kernel: Kernel):
+        self.launch, self.kernel, self.translation = launch, kernel, kernel.translation
+        self.stop = np.array([-1], np.int32)
+        self.kept: list[np.ndarray] = []  # arrays that compiled code reads
+        self.shared = self._context()
+
+    # Arrays
+
+    def _address(self, array: np.ndarray) -> int:
+        self.kept.append(array)
+        return array.ctypes.data
+
+    def _context(self) -> dict[str, int]:
+        """Every context value that is the same for all threads; floats as their bits."""
+        launch, lanes = self.launch, self.translation.lanes
+        width, height, _ = launch.domain
+        values = {
+            "width": width,
+            "height": height,
+            "tile_columns": -(-width // (lanes // 2)),
+            "tile_rows": -(-height // 2),
+            "limit": min(launch.max_instructions, 0xFFFFFFFE),
+            "stop": self._address(self.stop),
+            "zeros": self._address(np.zeros(16, np.uint32)),
+            "literals": self._address(np.array(self.translation.literals or (0,), np.uint32)),
+        }
+        if launch.program.mode == "compute":
+            values |= {f"groups{axis}": size for axis, size in zip("xyz", launch.groups, strict=True)}
+        for n, words in launch.constants.items():
+            values[f"cb{n}"] = self._address(words)
+        for n, surface in launch.textures.items():
+            if f"t{n}" in self.translation.slots:
+                values |= self._texture(n, surface)
+        for n, surface in launch.outputs.items():
+            values |= {f"o{n}": self._address(surface.words), f"o{n}_words": surface.words.shape[2]}
+        if launch.global_memory is not None:
+            values |= {"global": self._address(launch.global_memory), "global_size": len(launch.global_memory)}
+        return values
+
+    def _texture(self, n: int, surface) -> dict[str, int]:
+        """The texture in panels of four 128-bit texels; see ``access``. One row more keeps panels off the same sets of
+        the host's cache."""
+        height, width, words = surface.words.shape
+        panels, rows = -(-width // 4), height + 1
+        memory = np.empty(panels * rows * 16 + 16, np.uint32)
+        start = -memory.ctypes.data % 64 // 4
+        layout = memory[start : start + panels * rows * 16].reshape(panels, rows, 4, 4)
+        self.kept.append(memory)
+        if words == 4 and width % 4 == 0:
+            lines = layout.reshape(-1).view("V64").reshape(panels, rows)
+            lines[:, :height] = surface.words.reshape(-1).view("V64").reshape(height, panels).T
+        else:
+            layout[...] = 0
+            full = np.zeros((height, 4 * panels, 4), np.uint32)
+            full[:, :width, :words] = surface.words
+            if surface.single and words < 4:
+                full[..., 3] = 0x3F800000
+            layout[:, :height] = full.reshape(height, panels, 4, 4).transpose(1, 0, 2, 3)
+        return {
+            f"t{n}": layout.ctypes.data,
+            f"t{n}_pitch": rows * 64,
+            f"t{n}_width": _bits(width),
+            f"t{n}_height": _bits(height),
+        }
+
+    # Running
+
+    def run(self, threads: int) -> Run:
+        launch = self.launch
+        units = self._units()
+        before = launch.global_memory.copy() if self._may_fall_back() else None
+        workers = [_Worker(self) for _ in range(min(threads, units))]
+        share = -(-units // (len(workers) * (CHUNKS if len(workers) > 1 else 1)))
+        if launch.program.mode == "pixel" and len(workers) > 1:
+            band = self.shared["tile_columns"] * BAND
+            share = -(-share // band) * band
+        todo = iter([(first, min(first + share, units)) for first in range(0, units, share)])
+        lock = threading.Lock()
+        pool = [threading.Thread(target=worker.run, args=(todo, lock), daemon=True) for worker in workers]
+        try:
+            for thread in pool:
+                thread.start()
+            for thread in pool:
+                thread.join()
+        except BaseException:
+            self.stop[0] = 0
+            for thread in pool:
+                if thread.ident is not None:
+                    thread.join()
+            raise
+        self._raise(workers)
+        if any(worker.status == DIVERGED for worker in workers):
+            from cypresskit.machine.explain import run as explain
+
+            if before is not None and launch.global_memory is not None:
+                launch.global_memory[...] = before
+            return explain(launch)
+        counts = np.sum([worker.counts for worker in workers], axis=0)
+        executed = np.zeros(len(launch.program.body), np.int64)
+        for segment, times in zip(self.translation.segments, counts[1:], strict=False):
+            executed[list(segment)] += times
+        return tally(launch, "fast", executed, int(counts[0]))
+
+    def _units(self) -> int:
+        if self.launch.program.mode == "pixel":
+            return self.shared["tile_columns"] * self.shared["tile_rows"]
+        return math.prod(self.launch.groups)
+
+    def _may_fall_back(self) -> bool:
+        return self.translation.divides and self.launch.global_memory is not None
+
+    def _raise(self, workers: list["_Worker"]) -> None:
+        launch, body = self.launch, self.launch.program.body
+        failed = [worker for worker in workers if int(worker.error[0]) != NONE]
+        endless = [worker for worker in workers if worker.status == ENDLESS]
+        if failed:
+            key, at, element = min(tuple(map(int, worker.error[:3])) for worker in failed)
+            item = key & ((1 << 28) - 1)
+            element = element - (1 << 64) if element >> 63 else element
+            if body[at].op.kind == "lds":
+                block = int(body[at].control("id"))
+                what = f"to byte {element} of LDS {block}, which has {launch.program.lds[block][1]}"
+            else:
+                size = len(launch.global_memory) if launch.global_memory is not None else 0
+                what = f"to g[{element}], which has {size} elements"
+            raise launch.store_error(at, item, what)
+        if endless:
+            raise launch.endless_error(min(worker.place for worker in endless))
+
+
+def _bits(number: float) -> int:
+    return struct.unpack("<q", struct.pack("<d", float(number)))[0]
+
+
+class _Worker:
+    """One host thread: its own counters, LDS, spill memory and report of a failed store."""
+
+    def __init__(self, execution: _Execution):
+        launch, translation = execution.launch, execution.translation
+        self.execution = execution
+        self.counts = np.zeros(1 + len(translation.segments), np.int64)
+        self.error = np.array([NONE, 0, 0, 0], np.uint64)
+        self.lds = np.zeros(sum(size // 4 + 12 for _, size in launch.program.lds.values()) + 4, np.uint32)
+        quads = -(-math.prod(launch.program.group) // translation.lanes) if launch.program.mode == "compute" else 1
+        spill = np.zeros(translation.spill * quads + 64, np.uint8)
+        self.spill = spill[-spill.ctypes.data % 64 :]
+        own = {"error": self.error.ctypes.data, "lds": self.lds.ctypes.data}
+        context = np.zeros(len(translation.slots) + 1, np.int64)
+        for name, slot in translation.slots.items():
+            context[slot] = (execution.shared | own)[name]
+        self.context = context
+        self.status, self.place = 0, 0
+
+    def run(self, todo, lock: threading.Lock) -> None:
+        """Take pieces of the launch until none is left or this one ended badly."""
+        call = self.execution.kernel.call
+        while not self.status:
+            with lock:
+                piece = next(todo, None)
+            if piece is None:
+                return
+            pointers = [ctypes.c_void_p(a.ctypes.data) for a in (self.context, self.counts, self.spill)]
+            self.status = call(*pointers, *piece)
+        self.place = int(self.error[3])
+        self.execution.stop[0] = 0
