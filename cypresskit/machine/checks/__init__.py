@@ -1,0 +1,107 @@
+"""Checks: run a kernel with every check on, and get findings that say which line went wrong, where, and why.
+
+``check`` steps through the program in the explaining engine; each check is an observer in a module of its own. Nothing
+raises for what the kernel does: a store out of range, a barrier in divergent flow or an endless loop ends the run and
+becomes a finding.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cypresskit.devices import HD5870, Device
+from cypresskit.il import Program
+from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
+from cypresskit.machine.checks.barriers import BarrierCheck
+from cypresskit.machine.checks.cost import CostCheck
+from cypresskit.machine.checks.memory import MemoryCheck
+from cypresskit.machine.checks.needs import Needs
+from cypresskit.machine.checks.numbers import NumbersCheck
+from cypresskit.machine.checks.races import RaceCheck
+from cypresskit.machine.checks.report import Check, Finding, Findings, Places
+from cypresskit.machine.checks.uninitialised import UninitialisedCheck
+from cypresskit.machine.explain import run
+from cypresskit.machine.launch import KernelError, prepare
+
+__all__ = ["Finding", "Findings", "check"]
+
+MAX_INSTRUCTIONS = 200_000  # per work-item: enough for k = 4096, and an endless loop is told within seconds
+
+
+def check(
+    program: Program,
+    domain,
+    *,
+    inputs: Mapping[int, np.ndarray] | None = None,
+    constants: Mapping[int, np.ndarray] | None = None,
+    outputs: Mapping[int, np.ndarray] | None = None,
+    global_memory: np.ndarray | None = None,
+    device: Device = HD5870,
+    max_instructions: int = MAX_INSTRUCTIONS,
+    names: Mapping | None = None,
+    budgets: Mapping[str, float] | None = None,
+    expected: np.ndarray | None = None,
+    tolerance=None,
+    mistakes: Mistakes | None = None,
+) -> Findings:
+    """Run ``program`` with every check on; the arrays stay as they are. Arguments up to ``max_instructions`` are those
+    of ``launch``, and what doesn't fit the program raises ``ValueError`` or ``TypeError`` as there.
+
+    names: what to call the arrays in findings: resource number, "g" or "o0" .. "o7" to a name, as {0: "A", "g": "C"}.
+    budgets: the most an exercise allows of "fetches" (per work-item), "bundles" and "registers" (as compiled).
+    expected: what global memory, or else the first output, should hold afterwards: an array of the same shape and
+        type; ``tolerance``: the error allowed per element (a number or an array; by default 32 roundings of the
+        largest element); ``mistakes``: sentences that complete "comes out if ..." to functions that give what does.
+
+    Returns the findings, empty if there is nothing to report.
+    """
+    launch = prepare(
+        program,
+        domain,
+        inputs=inputs,
+        constants=constants,
+        outputs=outputs,
+        global_memory=global_memory,
+        device=device,
+        max_instructions=max_instructions,
+    )
+    dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
+    shape: tuple[int, ...] = ()
+    if global_memory is not None:
+        dtypes["g"], shape = global_memory.dtype, global_memory.shape
+    places = Places(launch, names or {}, dtypes, shape)
+    checks = _checks(places, program, budgets or {})
+    if expected is not None:
+        where = "g" if global_memory is not None else f"o{min(outputs or [0])}"
+        if tolerance is None:
+            tolerance = 32 * np.finfo(expected.dtype).eps * np.nanmax(np.abs(expected), initial=0)
+        checks.append(AnswerCheck(places, where, expected, tolerance, mistakes or {}))
+    try:
+        run(launch, tuple(checks))
+    except KernelError as error:
+        told = {
+            fault["line"] for c in checks for fault in c.found.values() if fault["kind"] in ("store outside", "barrier")
+        }
+        if error.line not in told:
+            at = next(n for n, i in enumerate(program.body) if i.line == error.line)
+            checks[0].report("endless loop", at, *_sentences(str(error)))
+    found = [finding for c in checks for finding in c.findings()]
+    return Findings(sorted(found, key=lambda finding: (finding.line, finding.column)))
+
+
+def _checks(places: Places, program: Program, budgets: Mapping[str, float]) -> list[Check]:
+    """Those that this program can fail."""
+    needs = Needs(program)
+    checks: list[Check] = [MemoryCheck(places), RaceCheck(places), NumbersCheck(places, needs)]
+    if needs.start or program.lds:
+        checks.append(UninitialisedCheck(places, needs))
+    if any(i.op.kind == "fence" for i in program.body):
+        checks.append(BarrierCheck(places))
+    return checks + ([CostCheck(places, budgets)] if budgets else [])
+
+
+def _sentences(message: str) -> tuple[str, str]:
+    """A ``KernelError``'s text as message and advice."""
+    text = message.splitlines()[-1].strip()
+    first, _, rest = text.partition(". ")
+    return first, rest

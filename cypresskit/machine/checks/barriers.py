@@ -1,0 +1,53 @@
+"""Barriers that not all work-items of a group reach, or reach equally often: the chip would wait without end."""
+
+import numpy as np
+
+from cypresskit.machine.checks.report import Check
+from cypresskit.machine.observer import Step
+
+
+class BarrierCheck(Check):
+    """Reports a fence with ``_threads`` in divergent flow, with a work-item that came and one that didn't."""
+
+    def step(self, event: Step) -> None:
+        if event.instruction.op.kind != "fence" or not event.instruction.control("threads"):
+            return
+        if event.active.all():
+            return
+        here = event.active.reshape(-1, int(np.prod(self.program.group)))
+        split = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
+        if not len(split):
+            return
+        group = int(split[0])
+        size = here.shape[1]
+        present, absent = (group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False))
+        opener = self._opener(event.at)
+        line = self.program.body[opener].line
+        loop = self.program.body[opener].op.flow == "loop"
+        cause = (
+            f"The work-items of a group take different numbers of turns through the loop of line {line}: make its "
+            "condition the same for all of them."
+            if loop
+            else f"The branch of line {line} splits the group: take the fence out of it."
+        )
+        self.report(
+            "barrier",
+            event.at,
+            f"{int(here[group].sum())} of {size} work-items of group {group} reach this barrier, such as "
+            f"{self.places.item(present)}; the others never come",
+            cause,
+            count=len(split),
+            item=present,
+            other=f"{self.places.item(absent)} does not reach it",
+            other_line=line,
+        )
+
+    def _opener(self, at: int) -> int:
+        """The innermost loop or if around ``at``."""
+        stack = []
+        for n, i in enumerate(self.program.body[:at]):
+            if i.op.flow in ("loop", "if"):
+                stack.append(n)
+            elif i.op.flow in ("endloop", "endif"):
+                stack.pop()
+        return stack[-1] if stack else at

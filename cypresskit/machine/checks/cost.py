@@ -1,0 +1,42 @@
+"""What an exercise may cost: fetches a work-item executes, VLIW bundles and registers of the compiled kernel."""
+
+from collections.abc import Mapping
+
+from cypresskit.machine.checks.report import Check, Places
+
+BUDGETS = {
+    "fetches": "fetches per work-item",
+    "bundles": "VLIW bundles",
+    "registers": "registers per work-item",
+}
+
+
+class CostCheck(Check):
+    """Reports what is over ``budgets``: a number for any of "fetches", "bundles", "registers"."""
+
+    def __init__(self, places: Places, budgets: Mapping[str, float]):
+        super().__init__(places)
+        for name in budgets:
+            if name not in BUDGETS:
+                raise ValueError(f"there is no budget {name!r}; choose of {', '.join(BUDGETS)}")
+        self.budgets = budgets
+
+    def finish(self, run) -> None:
+        spent: dict[str, float] = {"fetches": run.fetches / max(1, run.work_items)}
+        if {"bundles", "registers"} & set(self.budgets):
+            from cypresskit.compiler import compile
+
+            code = compile(self.program, self.launch.device)
+            spent |= {"bundles": code.bundles, "registers": code.registers}
+        advice = {
+            "fetches": "A larger block per work-item uses each fetched number more often; is one fetched twice?",
+            "bundles": "Look in the listing for bundles with empty slots and for work that the loop repeats.",
+            "registers": "Fewer values alive at once: fetch later, or take a smaller block.",
+        }
+        for name, budget in self.budgets.items():
+            if spent[name] > budget:
+                at = next(
+                    (n for n, i in enumerate(self.program.body) if name == "fetches" and i.op.kind == "fetch"), -1
+                )
+                message = f"{spent[name]:g} {BUDGETS[name]}; the exercise allows {budget:g}"
+                self.report("cost", at, message, advice[name], key=(name,), element=name)

@@ -1,0 +1,107 @@
+"""Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS; unaligned LDS bytes.
+
+A constant behind the end of its buffer is found without running; the launch sees to it that the array reaches so far.
+"""
+
+import numpy as np
+
+from cypresskit.machine.checks.report import Check
+from cypresskit.machine.observer import NOWHERE, Fetch, Memory
+
+
+class MemoryCheck(Check):
+    """Reports accesses out of range, negative or unaligned."""
+
+    def start(self, launch) -> None:
+        declared = {i.numbers[0]: i.numbers[1] for i in self.program.declarations if i.opcode == "dcl_cb"}
+        for at, i in enumerate(self.program.body):
+            for register in (s.register for s in i.sources if s.register.kind == "cb"):
+                if register.element >= declared.get(register.index, 0):
+                    size = declared.get(register.index, 0)
+                    message = f"{register} is read, but cb{register.index} is declared with {size} elements, from 0 on"
+                    advice = f"Declare `dcl_cb cb{register.index}[{register.element + 1}]`, or is the number wrong?"
+                    word, key = f"cb{register.index}[{register.element}", (str(register),)
+                    self.report("constant outside", at, message, advice, word=word, key=key, element=str(register))
+
+    def fetch(self, event: Fetch) -> None:
+        if event.inside.all():
+            return
+        bad = np.flatnonzero(event.active & ~event.inside)
+        if not len(bad):
+            return
+        item, n = int(bad[0]), event.resource
+        x, y = int(event.x[item]), int(event.y[item])
+        element = self.places.texel(n, x, y)
+        self.report(
+            "fetch outside",
+            event.at,
+            f"{self.places.item(item)} fetches {element}, but {self.places.extent(n)}; it gets 0",
+            self._fetch_advice(n, x, y, bool(event.x[bad].min() < 0 or event.y[bad].min() < 0)),
+            count=len(bad),
+            word=str(self.program.body[event.at].sources[0].register),
+            item=item,
+            element=element,
+        )
+
+    def _fetch_advice(self, n: int, x: int, y: int, negative: bool) -> str:
+        surface = self.launch.textures[n]
+        width, height = surface.width, surface.height
+        if NOWHERE in (x, y):
+            return "The coordinate is NaN: look where its register was computed (an uninitialised value, 0 / 0?)."
+        if not self.program.textures[n].unnormalised:
+            return "This texture is declared without `unnorm`: coordinates run from 0 to 1. Declare `_type(2d,unnorm)`."
+        if 0 <= y < width and 0 <= x < height and x != y:
+            return "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would turn them round."
+        if x < 0 or y < 0 or negative:
+            return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
+        if x >= width and y < height and x // 4 < width:
+            if x == width:
+                return "One texel too far: does the loop run once too often, or does the domain not divide the matrix?"
+            return "x counts texels, each of up to four numbers: was the number of the column not divided by 4?"
+        return "The loop's bound, the offset or the domain is larger than this matrix: compare them with its size."
+
+    def memory(self, event: Memory) -> None:
+        if event.space == "lds":
+            unaligned = event.active & (event.element & 3 != 0)
+            if unaligned.any():
+                self._unaligned(event, np.flatnonzero(unaligned))
+        if event.inside.all():
+            return
+        bad = np.flatnonzero(event.active & ~event.inside)
+        if not len(bad):
+            return
+        item, place = int(bad[0]), int(event.element[bad[0]])
+        verb, kind = ("stores to", "store outside") if event.store else ("loads", "load outside")
+        if event.space == "lds":
+            size = self.program.lds[event.block][1]
+            element = self.places.lds(event.block, place)
+            has = f"byte {place}, but LDS block {event.block} has {size} bytes"
+            advice = "LDS addresses count bytes (a number is 4, four are 16): check the shift, and the size declared."
+        else:
+            assert self.launch.global_memory is not None
+            element = self.places.element(place)
+            has = f"element {place}, but global memory has {len(self.launch.global_memory)} elements of 128 bits"
+            advice = "Check the row stride (in 128-bit elements, not numbers), and that the domain fits the array."
+        if place < 0:
+            advice = "The address is negative: look at what is subtracted, and whether a float was used unconverted."
+        register = self._address(event)
+        gets = "nothing is stored" if event.store else "it gets 0"
+        message = f"{self.places.item(item)} {verb} {element} ({has}); {gets}"
+        self.report(kind, event.at, message, advice, count=len(bad), word=register, item=item, element=element)
+
+    def _address(self, event: Memory) -> str:
+        i = self.program.body[event.at]
+        return str(i.sources[0].register) if event.space == "lds" else "g"
+
+    def _unaligned(self, event: Memory, bad: np.ndarray) -> None:
+        item, place = int(bad[0]), int(event.element[bad[0]])
+        self.report(
+            "unaligned",
+            event.at,
+            f"{self.places.item(item)} asks for byte {place} of LDS {event.block}; the chip drops the two low bits",
+            "An LDS address counts bytes and must be a multiple of 4: shift the word's number left by 2.",
+            count=len(bad),
+            word=self._address(event),
+            item=item,
+            element=self.places.lds(event.block, place),
+        )

@@ -1,0 +1,68 @@
+"""Which components of registers matter: backward from stores, branches and addresses to the start of a program.
+
+``add r0, r1, r2`` reads four components, but where only r0.x is looked at later, only the x of its operands matters.
+Checks of values keep to what matters, as a compiler would.
+"""
+
+from cypresskit.il import Program
+from cypresskit.machine.fast.flow import defines, letters, uses
+
+Key = tuple[int, int]  # register number, component
+
+
+class Needs:
+    """``reads[at]``: the register components that matter to instruction ``at`` of ``program.body``; ``writes[at]``: the
+    components of its result that matter later (all of them if it goes to memory); ``start``: what is read somewhere
+    without being set on every way there."""
+
+    def __init__(self, program: Program):
+        self.program, body = program, program.body
+        before: list[frozenset[Key]] = [frozenset()] * (len(body) + 1)
+        self.reads: list[frozenset[Key]] = [frozenset()] * len(body)
+        self.writes: list[tuple[int, ...]] = [()] * len(body)
+        following = [self._following(at) for at in range(len(body))]
+        changed = True
+        while changed:
+            changed = False
+            for at in reversed(range(len(body))):
+                after = frozenset().union(*(before[n] for n in following[at]))
+                now = self._step(at, after)
+                changed |= now != before[at]
+                before[at] = now
+        self.start = before[0]
+
+    def _following(self, at: int) -> tuple[int, ...]:
+        i, match = self.program.body[at], self.program.matching
+        role = i.op.flow
+        if role == "if":
+            return at + 1, match[at] + 1
+        if role == "else":
+            return (match[at],)
+        if role == "endloop":
+            return (match[at] + 1,)
+        if role in ("break", "continue"):
+            there = (match[match[at]] if role == "break" else match[at]) + 1
+            return (at + 1, there) if i.sources else (there,)
+        return (at + 1,)
+
+    def _step(self, at: int, after: frozenset[Key]) -> frozenset[Key]:
+        i = self.program.body[at]
+        written = defines(i)
+        kept = after
+        if written and i.dest:
+            number = i.dest.register.index
+            self.writes[at] = tuple(c for c in i.dest.written if (number, c) in after)
+            kept = after - {(number, c) for c in written}
+            if not self.writes[at]:
+                self.reads[at] = frozenset()
+                return kept
+        else:
+            self.writes[at] = i.dest.written if i.dest else ()
+        found: set[Key] = set()
+        for n, source, positions in uses(self.program, i):
+            if n >= 0 and i.op.kind == "alu" and not i.op.vector and i.dest:
+                positions = tuple(p for p in positions if p in self.writes[at])
+            if source.register.kind == "r":
+                found.update((source.register.index, c) for c in letters(source, positions))
+        self.reads[at] = frozenset(found)
+        return kept | self.reads[at]

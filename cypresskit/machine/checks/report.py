@@ -1,0 +1,166 @@
+"""What a check says: findings that name the kernel's line, the work-item and the element, one for each fault.
+
+``Check`` is the observer that all checks are built on. A fault has a key (what is wrong, at which instruction); the
+first work-item that hits it is described, the others are counted.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cypresskit.il import ILError
+from cypresskit.machine.launch import Launch
+from cypresskit.machine.observer import NOWHERE, Observer
+
+SHOWN = 20  # findings printed before the rest are only counted
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault. ``kind`` names its sort ("fetch outside", "race", ...); ``line`` and ``column`` (from 1) of the kernel
+    and the line's ``text``; ``message`` says what happened to ``work_item`` (its place in the domain, or None) with
+    ``element``, as ``A[3, 17]`` or ``lds[16]``; ``more`` counts further work-items or places; ``other`` is the other
+    side of a race and ``other_line`` its line; ``advice`` the likely mistake and its cure."""
+
+    kind: str
+    name: str
+    line: int
+    column: int
+    text: str
+    message: str
+    advice: str
+    work_item: tuple[int, int] | int | None = None
+    element: str = ""
+    more: int = 0
+    other: str = ""
+    other_line: int = 0
+
+    def __str__(self) -> str:
+        start = max(0, self.column - 81)
+        lines = [f"{self.name}:{self.line}:{self.column}: {self.kind}: {self.message}"]
+        if self.text:
+            shown = "".join(c if c.isprintable() else " " for c in self.text[start : start + 160])
+            lines += [f"    {shown}", f"    {' ' * (self.column - 1 - start)}^"]
+        if self.other:
+            lines.append(f"    the other side: {self.other}")
+        if self.more:
+            lines.append(f"    and {self.more:,} more like it")
+        return "\n".join([*lines, f"    {self.advice}"])
+
+
+class Findings(tuple[Finding, ...]):
+    """The findings of a check, in the order of their lines; empty (and false) if nothing was found."""
+
+    def __str__(self) -> str:
+        if not self:
+            return "Nothing found."
+        rest = len(self) - SHOWN
+        return "\n".join([*map(str, self[:SHOWN]), *([f"... and {rest} more findings"] if rest > 0 else [])])
+
+    __repr__ = __str__
+
+
+class Places:
+    """How places are called: work-items of ``launch``, and elements of its memories by the caller's ``names``.
+
+    ``names`` maps a resource number, "g" or "o0" .. "o7" to a name; ``shape`` and ``dtype`` of global memory are those
+    of the caller's array.
+    """
+
+    def __init__(self, launch: Launch, names: Mapping, dtypes: Mapping, shape: tuple[int, ...]):
+        self.launch, self.names, self.dtypes, self.shape = launch, names, dtypes, shape
+
+    def wavefront(self, item: int | np.ndarray):
+        """The number of the wavefront that a work-item belongs to."""
+        if self.launch.program.mode == "pixel":
+            width = self.launch.domain[0]
+            return item // width // 8 * -(-width // 8) + item % width // 8
+        size = int(np.prod(self.launch.program.group))
+        return item // size * -(-size // 64) + item % size // 64
+
+    def item(self, item: int) -> str:
+        """``work-item (3, 5), wavefront 0``."""
+        return f"{self.launch.item_name(item)}, wavefront {self.wavefront(item)}"
+
+    def texture(self, resource: int) -> str:
+        """The name of a texture."""
+        return str(self.names.get(resource, f"texture {resource}"))
+
+    def texel(self, resource: int, x: int, y: int) -> str:
+        """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several numbers."""
+        count = self._numbers(resource)
+        place = ["NaN" if c == NOWHERE else str(c) for c in (y, x * count if x != NOWHERE else x)]
+        if count > 1 and x != NOWHERE:
+            place[1] += f"..{x * count + count - 1}"
+        if self.launch.program.textures[resource].dimensions == 1:
+            del place[0]
+        return f"{self.texture(resource)}[{', '.join(place)}]"
+
+    def extent(self, resource: int) -> str:
+        """``A has 4 rows and 64 columns``."""
+        surface = self.launch.textures[resource]
+        return (
+            f"{self.texture(resource)} has {surface.height} rows and {surface.width * self._numbers(resource)} columns"
+        )
+
+    def _numbers(self, resource: int) -> int:
+        words = self.launch.textures[resource].words.shape[2]
+        return max(1, 4 * words // np.dtype(self.dtypes.get(resource, np.float32)).itemsize)
+
+    def element(self, element: int, word: int | None = None) -> str:
+        """A 128-bit element of global memory (or one ``word`` of it) as ``g[70]``, or ``C[3, 16..19]`` if named."""
+        if "g" not in self.names:
+            return f"g[{element}]" + ("" if word is None else f".{'xyzw'[word]}")
+        size = np.dtype(self.dtypes.get("g", np.float32)).itemsize
+        first, count = element * 16 // size, 16 // size
+        if word is not None:
+            first, count = first + 4 * word // size, 1
+        columns = self.shape[-1] if len(self.shape) > 1 else 0
+        row, column = divmod(first, columns) if columns else (0, first)
+        last = f"..{column + count - 1}" if count > 1 else ""
+        return f"{self.names['g']}[{f'{row}, ' if columns else ''}{column}{last}]"
+
+    def lds(self, block: int, byte: int) -> str:
+        """A 32-bit word of LDS as ``lds[16]``."""
+        return f"lds{block or ''}[{byte // 4}]"
+
+
+class Check(Observer):
+    """An observer that collects faults; see the module."""
+
+    def __init__(self, places: Places):
+        self.places, self.launch, self.program = places, places.launch, places.launch.program
+        self.found: dict[tuple, dict] = {}
+
+    def report(self, kind: str, at: int, message: str, advice: str, *, key=(), count: int = 1, word: str = "", **more):
+        """Note a fault at ``body[at]`` that ``count`` work-items hit; ``word`` is what the caret shows."""
+        line = self.program.body[at].line if at >= 0 else 0
+        name = (kind, line, *key)
+        if name in self.found:
+            self.found[name]["more"] += count
+            return
+        text = self.program.lines[line - 1] if 0 < line <= len(self.program.lines) else ""
+        item = more.pop("item", None)
+        place = None if item is None else self.launch.place(item)
+        self.found[name] = {"kind": kind, "name": self.program.name, "line": line, "column": column(text, word)}
+        self.found[name] |= {"text": text, "message": message, "advice": advice, "more": count - 1, "work_item": place}
+        self.found[name] |= more
+
+    def findings(self) -> Iterator[Finding]:
+        """What was found."""
+        return (Finding(**fault) for fault in self.found.values())
+
+
+def column(text: str, word: str) -> int:
+    """Where ``word`` stands in a line, from 1; the line's first word if it isn't there."""
+    code = re.split(r";|//", text, maxsplit=1)[0]
+    found = re.search(rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![0-9])", code, re.IGNORECASE) if word else None
+    return found.start() + 1 if found else len(text) - len(text.lstrip()) + 1
+
+
+def of_text(error: ILError) -> Findings:
+    """The faults of a text that can't be assembled, as findings."""
+    advice = "The kernel was not run."
+    return Findings(Finding("text", error.name, f.line, f.column, f.text, f.message, advice) for f in error.faults)
