@@ -101,6 +101,7 @@ class Device(Board):
     dram_row_bytes: int = _n("bytes of a bank's open row", "none", 2048, "usual for GDDR5 chips of 1 Gbit")
     dram_row_clocks: int = _n("clocks a bank needs to change its row", "none", 34, "40 ns, usual for GDDR5")
     dram_efficiency: float = _n("share of the peak that back-to-back bursts reach", "APP table 4.7", 0.84)
+    store_clocks: int = _n("clocks per store of a wavefront, two per quarter", "APP 4.6.4", 8)
     # LDS
     lds_banks: int = _n("banks of 4 bytes", "APP 4.7, table D.4", 32)
     lds_items_clock: int = _n("work-items that may ask in one clock, two words each", "APP 4.7", 16)
@@ -240,7 +241,7 @@ def device(name: str) -> Device:
 @dataclass(frozen=True, kw_only=True)
 class Host:
     """A host computer and its bus. The defaults are the platform of Li et al. ("Li"): two Xeon X5650 and a board of two
-    chips that share one x16 slot. "Nakasato" is his GEMM paper on Cypress or its Japanese forerunner ("Nakasato, ja")."""
+    chips that share one x16 slot. "Nakasato" is his GEMM paper on Cypress; "Nakasato, ja" an earlier one."""
 
     name: str
     memory_gb_s: float = _n("GB/s, host memory, reads and writes together", "Li, platform", 31.2)

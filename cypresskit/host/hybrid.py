@@ -1,0 +1,42 @@
+"""The CPU's share of a product that chips and CPU compute together.
+
+*Static*: the share that would end both at once if each ran at its peak. *Adaptive* (Yang et al., 2010): the first call
+takes the static share; each further one takes the share that the rates measured in the last one ask for. The rates
+depend on the share, because CPU and chips compete for the host's memory, so it takes a few calls to settle.
+"""
+
+from cypresskit.host.machine import CPU, Machine
+from cypresskit.host.pipeline import five_stage
+from cypresskit.host.timeline import Timeline
+
+
+def static_share(machine: Machine) -> float:
+    """The CPU's part of all peaks in double precision: 0.12 for two chips of an HD 5970 and two Xeon X5650."""
+    cpu = machine.host.cpu_gflops
+    return cpu / (cpu + machine.chips * machine.device.double_gflops)
+
+
+def measured_share(timeline: Timeline, share: float) -> float:
+    """The share at which CPU and chips, at the rates they had in ``timeline``, would have ended at once.
+
+    ``share`` is what the CPU had, more than 0 and less than 1."""
+    ends = {True: 0.0, False: 0.0}
+    for span in timeline.spans:
+        ends[span.task.lane == CPU] = max(ends[span.task.lane == CPU], span.end)
+    cpu, chips = share / ends[True], (1 - share) / ends[False]
+    return cpu / (cpu + chips)
+
+
+def adaptive(m: int, n: int, k: int, machine: Machine, calls: int = 4, **options) -> list[tuple[float, Timeline]]:
+    """The same five-stage product ``calls`` times: the CPU's share and the timeline of each call.
+
+    ``options`` are those of `five_stage`. Raises ``ValueError`` if ``calls`` is below 1.
+    """
+    if calls < 1:
+        raise ValueError(f"calls = {calls}: at least one is needed")
+    share, result = static_share(machine), []
+    for _ in range(calls):
+        timeline = five_stage(m, n, k, machine, cpu_share=share, **options)
+        result.append((share, timeline))
+        share = measured_share(timeline, share)
+    return result

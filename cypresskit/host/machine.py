@@ -1,0 +1,157 @@
+"""The computer around the chips, and how a plan of copies and kernels for it is written down.
+
+Resources: the host's memory, the bus each way (shared by all chips of the board), the CPU's cores, and for each chip
+the chip itself, its one DMA engine and a host thread that copies for it. A ``Plan`` collects tasks in program order and
+the buffers that they pass data through; what may overlap follows from those (`timeline`).
+
+Moving a strip of a matrix to a card takes two steps, as the driver requires: a host thread copies it from the program's
+memory into memory that the bus can read (*pinned* memory; here A is also transposed and padding added), then the DMA
+engine copies that to the card. Both places have two buffers, so that a strip can arrive while another is used.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.devices import HD5970, XEON, Device, Host
+from cypresskit.host.resources import Resource
+from cypresskit.host.timeline import Task, Timeline, run
+
+MEMORY, TO_CARD, TO_HOST, CPU = "host memory", "PCIe to card", "PCIe to host", "CPU"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """``chips`` of a board in a host; by default all that the board has."""
+
+    device: Device = HD5970
+    host: Host = XEON
+    chips: int = 0
+
+    def __post_init__(self):
+        if not self.chips:
+            object.__setattr__(self, "chips", self.device.chips)
+        if not 1 <= self.chips <= self.device.chips:
+            raise ValueError(f"chips = {self.chips}: {self.device.name} has 1 to {self.device.chips}")
+        if self.host.cores <= self.chips:
+            raise ValueError(f"{self.host.name} has {self.host.cores} cores: each of {self.chips} chips takes one")
+
+    def resources(self) -> dict[str, Resource]:
+        """Everything that tasks share, by name. Threads are whole: a chip's copying thread has a core to itself."""
+        host = self.host
+        cores = host.cpu_gflops * host.cpu_efficiency * (host.cores - self.chips) / host.cores
+        rows = [
+            Resource(MEMORY, host.memory_gb_s * 1e9, "bytes"),
+            Resource(TO_CARD, host.dma_gb_s * 1e9, "bytes"),
+            Resource(TO_HOST, host.dma_gb_s * 1e9, "bytes"),
+            Resource(CPU, cores * 1e9, "flops"),
+        ]
+        for chip in range(self.chips):
+            rows.append(Resource(f"chip {chip}", 1.0, "seconds"))
+            rows.append(Resource(f"DMA {chip}", host.dma_gb_s * 1e9, "bytes"))
+            rows.append(Resource(f"thread {chip}", host.copy_gb_s * 1e9, "bytes copied"))
+        return {row.name: row for row in rows}
+
+
+Fetch = Callable[[], np.ndarray]
+
+
+class Strip(NamedTuple):
+    """Some rows of A or columns of B on a card: the buffer's name and what it holds."""
+
+    buffer: str
+    content: str
+
+
+@dataclass
+class Plan:
+    """Tasks in program order. ``arrays`` holds what is in each buffer once the plan is executed on real data. A
+    ``serial`` plan does one task at a time, as a program does that waits for each."""
+
+    machine: Machine
+    serial: bool = False
+    tasks: list[Task] = field(default_factory=list)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    resident: dict[tuple[int, str], list[str]] = field(default_factory=dict)
+
+    def copy(self, chip: int, name: str, stage: str, size: float, passes: int, reads, writes, action) -> None:
+        """A host thread copies ``size`` bytes and moves ``passes`` times as many through the host's memory: 2 to read
+        and write, 3 where it also reads what it adds to."""
+        uses = {MEMORY: passes * size, f"thread {chip}": passes / 2 * size}
+        self.tasks.append(Task(name, stage, f"thread {chip}", uses, reads, writes, size, action=action))
+
+    def dma(self, chip: int, name: str, stage: str, size: float, way: str, reads, writes, action) -> None:
+        """The chip's DMA engine moves ``size`` bytes ``way`` TO_CARD or TO_HOST."""
+        uses = {MEMORY: size, way: size, f"DMA {chip}": size}
+        self.tasks.append(Task(name, stage, f"DMA {chip}", uses, reads, writes, size, action=action))
+
+    def load(self, chip: int, kind: str, content: str, size: float, keep: str, fetch: Fetch | None) -> Strip:
+        """Bring ``content``, a strip of matrix ``kind``, to the card unless it is there. Of the two buffers the one
+        that holds ``keep`` stays as it is. ``fetch`` gives the strip's array, or is None where only time counts."""
+        slots = self.resident.setdefault((chip, kind), ["", ""])
+        if content not in slots:
+            number = 1 - slots.index(keep) if keep in slots else 0
+            slots[number] = content
+            pinned, card = f"pinned {chip} {kind}{number}", f"card {chip} {kind}{number}"
+            self.send(chip, content, pinned, card, size, fetch)
+        return Strip(f"card {chip} {kind}{slots.index(content)}", content)
+
+    def send(self, chip: int, content: str, pinned: str, card: str, size: float, fetch: Fetch | None) -> None:
+        """Copy ``content`` into buffer ``pinned`` and from there by DMA into buffer ``card``."""
+
+        def stage() -> None:
+            if fetch:
+                self.arrays[pinned] = fetch()
+
+        source, here, there = {content: content}, {pinned: content}, {card: content}
+        move = self.move(pinned, card)
+        self.copy(chip, f"load1 {content}", "load1", size, 2, source, here, fetch and stage)
+        self.dma(chip, f"load2 {content}", "load2", size, TO_CARD, here, there, fetch and move)
+
+    def move(self, source: str, target: str) -> Callable[[], None]:
+        """An action that copies one buffer's array into another's."""
+
+        def action() -> None:
+            self.arrays[target] = self.arrays[source].copy()
+
+        return action
+
+    def run(self, flops: float) -> Timeline:
+        """The plan in time."""
+        tasks = [replace(task, lane="program") for task in self.tasks] if self.serial else self.tasks
+        return run(tasks, self.machine.resources(), flops)
+
+
+def check_sizes(**sizes: int) -> None:
+    """``ValueError`` unless every size is a whole number of at least 1."""
+    for name, size in sizes.items():
+        if not isinstance(size, int | np.integer) or size < 1:
+            raise ValueError(f"{name} = {size!r} has to be a whole number of at least 1")
+
+
+def check_card(device: Device, buffers: dict[str, float]) -> None:
+    """``ValueError`` unless buffers of these bytes fit the card together."""
+    total = sum(buffers.values())
+    if total > device.memory_bytes:
+        listed = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in buffers.items())
+        raise ValueError(
+            f"the buffers on the card take {total / 1e6:.0f} MB ({listed}), and {device.name} has"
+            f" {device.memory_bytes / 1e6:.0f} MB: try a smaller block"
+        )
+
+
+def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
+    """start..stop in as few ranges of at most ``block`` as can be, as equal as multiples of ``multiple`` allow."""
+    count = -(-(stop - start) // block)
+    size = min(block, -(-(stop - start) // max(count, 1) // multiple) * multiple) if count else block
+    return [range(low, min(low + size, stop)) for low in range(start, stop, size)]
+
+
+def corner_turn(rows: Sequence, columns: Sequence) -> Iterable[tuple[int, int]]:
+    """Positions (row, column) of all blocks so that from one to the next only one of the two changes: along a row,
+    down at its end, and back along the next ("bounce corner turn"). Each block loads one strip of A or B, not two."""
+    forth = range(len(columns))
+    for i in range(len(rows)):
+        yield from ((i, j) for j in (reversed(forth) if i % 2 else forth))

@@ -1,0 +1,67 @@
+"""What tasks share: resources with a rate, and how several tasks at once divide them.
+
+A task takes from several resources in a fixed proportion (a DMA of 1 GB takes 1 GB of the bus and 1 GB of host memory).
+Its *dominant share* is the largest part that it takes of any one of them. Shares are max-min fair: all dominant shares
+grow together; a task stops growing when it runs at its own top speed or one of its resources is full, and the others go
+on. On a single resource this is the textbook rule, equal parts except for those who want less; on several it is
+dominant resource fairness (Ghodsi et al., NSDI 2011). Contention is therefore computed, never declared.
+
+Left out: priorities, and what a resource loses by switching between tasks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Resource:
+    """``capacity``: how many ``unit`` a second it can give, above 0."""
+
+    name: str
+    capacity: float
+    unit: str
+
+    def __post_init__(self):
+        if not 0 < self.capacity < float("inf"):
+            raise ValueError(f"{self.name}: a capacity of {self.capacity:g} {self.unit}/s has to be above 0 and finite")
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one task asks for. ``parts``: (resource number, part of it) at a dominant share of 1; the largest part is 1.
+    ``most``: the dominant share at the task's own top speed, 1 where only the resources limit it."""
+
+    parts: tuple[tuple[int, float], ...]
+    most: float = 1.0
+
+
+def fair_shares(demands: Sequence[Demand]) -> list[float]:
+    """The dominant share of every demand when all run at once.
+
+    Progressive filling: no share can grow without one that is smaller or equal shrinking, and no resource gives more
+    than 1. Each round fills a resource or satisfies a task, so it ends after at most tasks + resources rounds.
+    """
+    shares = [0.0] * len(demands)
+    growing = set(range(len(demands)))
+    left: dict[int, float] = {number: 1.0 for demand in demands for number, _ in demand.parts}
+    level = 0.0
+    while growing:
+        pressure = dict.fromkeys(left, 0.0)
+        for task in growing:
+            for number, part in demands[task].parts:
+                pressure[number] += part
+        step = min(demands[task].most for task in growing) - level
+        step = min([step, *(left[number] / sum_ for number, sum_ in pressure.items() if sum_ > 0)])
+        level += step
+        for number, sum_ in pressure.items():
+            left[number] -= step * sum_
+        full = {number for number, sum_ in pressure.items() if sum_ > 0 and left[number] <= 1e-12}
+        done = {
+            task
+            for task in growing
+            if demands[task].most <= level * (1 + 1e-12) or any(number in full for number, _ in demands[task].parts)
+        }
+        for task in done:
+            shares[task] = level
+        growing -= done
+    return shares

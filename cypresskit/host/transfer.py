@@ -1,0 +1,67 @@
+"""The transfer model of Nakasato (section 4.4, equations 3 to 6): what moving the matrices costs a GEMM that keeps
+nothing on the card. Three n x n matrices go there and one comes back, then or before which the kernel runs:
+
+    T = 4 S n^2 / B + 2 n^3 / F          (S bytes a number, B byte/s of the bus, F flop/s of the kernel)
+
+``measured`` is the same as five tasks on the event model. Left out: overlap, which `blocked` and `pipeline` add.
+"""
+
+from cypresskit.host.resources import Resource
+from cypresskit.host.timeline import Task, Timeline, run
+
+BYTES = {"single": 4, "double": 8, "double-double": 16}
+
+
+def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> float:
+    """Equation 4: seconds for four n x n matrices at ``bandwidth`` byte/s; 32 n^2 / B in double precision."""
+    _positive(n=n, bandwidth=bandwidth)
+    return 4 * _bytes(precision) * n**2 / bandwidth
+
+
+def kernel_seconds(n: int, rate: float) -> float:
+    """Equation 5: 2 n^3 / F for a kernel at ``rate`` flop/s."""
+    _positive(n=n, rate=rate)
+    return 2 * n**3 / rate
+
+
+def effective_rate(n: int, bandwidth: float, rate: float, precision: str = "double") -> float:
+    """flop/s with transfers, 2 n^3 / T. It reaches half of ``rate`` at ``balance``."""
+    return 2 * n**3 / (transfer_seconds(n, bandwidth, precision) + kernel_seconds(n, rate))
+
+
+def balance(bandwidth: float, rate: float, precision: str = "double") -> float:
+    """The n at which transfers and kernel take equally long: 2 S F / B, so 16 F / B in double precision."""
+    _positive(bandwidth=bandwidth, rate=rate)
+    return 2 * _bytes(precision) * rate / bandwidth
+
+
+def measured(n: int, bandwidth: float, rate: float, precision: str = "double") -> Timeline:
+    """The same GEMM as tasks: send A, B and C, run the kernel, fetch C, each after the other."""
+    _positive(n=n, rate=rate)
+    size = _bytes(precision) * n**2
+    resources = {
+        "PCIe to card": Resource("PCIe to card", bandwidth, "bytes"),
+        "PCIe to host": Resource("PCIe to host", bandwidth, "bytes"),
+        "chip 0": Resource("chip 0", rate, "flops"),
+    }
+
+    def move(verb: str, name: str, way: str, reads: dict[str, str], writes: dict[str, str]) -> Task:
+        return Task(f"{verb} {name}", verb, "program", {way: size}, reads, writes, bytes=size)
+
+    tasks = [move("send", name, "PCIe to card", {name: name}, {f"card {name}": name}) for name in "ABC"]
+    reads = {f"card {name}": name for name in "ABC"}
+    tasks.append(Task("kernel", "mult", "program", {"chip 0": 2.0 * n**3}, reads, {"card C": "AB + C"}))
+    tasks.append(move("fetch", "C", "PCIe to host", {"card C": "AB + C"}, {"result": "AB + C"}))
+    return run(tasks, resources, 2.0 * n**3)
+
+
+def _bytes(precision: str) -> int:
+    if precision not in BYTES:
+        raise ValueError(f"precision {precision!r} is not one of {', '.join(BYTES)}")
+    return BYTES[precision]
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < float("inf"):
+            raise ValueError(f"{name} = {value!r} has to be above 0 and finite")

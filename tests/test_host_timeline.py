@@ -1,0 +1,155 @@
+"""Max-min fair shares, the event simulation and the timeline's checks, against hand-computed cases."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cypresskit.host.resources import Demand, Resource, fair_shares
+from cypresskit.host.timeline import Span, Task, Timeline, TimelineError, run
+
+BUS = {"bus": Resource("bus", 6.0, "bytes"), "memory": Resource("memory", 10.0, "bytes")}
+
+
+def test_equal_tasks_share_equally():
+    assert fair_shares([Demand(((0, 1.0),))] * 3) == pytest.approx([1 / 3] * 3)
+
+
+def test_a_modest_task_leaves_the_rest_to_others():
+    assert fair_shares([Demand(((0, 1.0),), 0.1), Demand(((0, 1.0),)), Demand(((0, 1.0),))]) == pytest.approx(
+        [0.1, 0.45, 0.45]
+    )
+
+
+def test_a_task_on_two_resources_is_held_by_the_fuller_one():
+    # 0 and 1 share resource 0; 2 has what 1 leaves of resource 1, of which 1 takes half as much
+    shares = fair_shares([Demand(((0, 1.0),)), Demand(((0, 1.0), (1, 0.5))), Demand(((1, 1.0),))])
+    assert shares == pytest.approx([0.5, 0.5, 0.75])
+
+
+demands = st.lists(
+    st.builds(
+        lambda parts, most: Demand(tuple((r, p / max(parts.values())) for r, p in parts.items()), most),
+        st.dictionaries(st.integers(0, 3), st.floats(0.05, 1), min_size=1),
+        st.floats(0.05, 1),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@given(demands)
+def test_shares_are_max_min_fair(demands):
+    """Nobody exceeds anything, and who isn't satisfied sits at a full resource where nobody has a larger share that
+    could be cut for it."""
+    shares = fair_shares(demands)
+    load = {r: sum(s * dict(d.parts).get(r, 0) for s, d in zip(shares, demands)) for r in range(4)}
+    assert all(total <= 1 + 1e-9 for total in load.values())
+    for share, demand in zip(shares, demands):
+        assert 0 < share <= demand.most * (1 + 1e-9)
+        if share < demand.most * (1 - 1e-9):
+            full = [r for r, _ in demand.parts if load[r] > 1 - 1e-9]
+            assert any(
+                all(s <= share * (1 + 1e-9) for s, d in zip(shares, demands) if r in dict(d.parts)) for r in full
+            )
+
+
+def test_two_transfers_slow_each_other_while_both_run():
+    # together at 3 bytes/s until the small one has gone at 2 s, then the other alone at 6: 12 - 6 = 6 bytes, 1 s
+    timeline = run([Task("a", "copy", "1", {"bus": 6.0}), Task("b", "copy", "2", {"bus": 12.0})], BUS)
+    assert [(s.task.name, s.end) for s in timeline.spans] == [("a", pytest.approx(2)), ("b", pytest.approx(3))]
+    assert timeline.busy == {"bus": pytest.approx(1), "memory": 0}
+    assert timeline.bound == "bus"
+
+
+def test_a_task_never_ends_before_its_least_time():
+    assert run([Task("a", "copy", "1", {"bus": 6.0}, seconds=4)], BUS).seconds == pytest.approx(4)
+    assert run([Task("a", "wait", "1", {}, seconds=4)], BUS).seconds == pytest.approx(4)
+
+
+def test_lanes_keep_program_order_and_data_are_waited_for():
+    tasks = [
+        Task("load 0", "load", "dma", {"bus": 6.0}, {}, {"x": "0"}),
+        Task("use 0", "use", "chip", {"memory": 20.0}, {"x": "0"}, {"y": "0"}),
+        Task("load 1", "load", "dma", {"bus": 6.0}, {}, {"x": "1"}),  # x is read until 3 s
+        Task("load 2", "load", "dma", {"bus": 6.0}, {}, {"z": "2"}),  # z is free, but the lane is not
+    ]
+    timeline = run(tasks, BUS)
+    assert [(s.task.name, round(s.start, 9), round(s.end, 9)) for s in timeline.spans] == [
+        ("load 0", 0, 1),
+        ("use 0", 1, 3),
+        ("load 1", 3, 4),
+        ("load 2", 4, 5),
+    ]
+    timeline.check()
+
+
+def _shifted(**starts: float) -> Timeline:
+    """A writer of x (0 to 1), a reader of it (1 to 3) and its next writer (3 to 4), with other starts."""
+    tasks = [
+        Task("write", "a", "1", {"bus": 6.0}, {}, {"x": "old"}),
+        Task("read", "a", "2", {"bus": 12.0}, {"x": "old"}),
+        Task("rewrite", "a", "3", {"bus": 6.0}, {}, {"x": "new"}),
+    ]
+    timeline = run(tasks, BUS)
+    timeline.check()
+    moved = [
+        Span(s.task, starts.get(s.task.name, s.start), starts.get(s.task.name, s.start) + s.end - s.start)
+        for s in timeline.spans
+    ]
+    return replace(timeline, spans=tuple(moved))
+
+
+@pytest.mark.parametrize(
+    ("starts", "message"),
+    [
+        ({"read": 0.5}, "read at 0.5 s reads old in x, which holds nothing"),
+        ({"rewrite": 2.5}, "rewrite at 2.5 s overwrites x while read uses it"),
+        ({"rewrite": 0.5, "read": 2}, "rewrite at 0.5 s overwrites x while write uses it"),
+        ({"rewrite": 1, "read": 2}, "read at 2 s reads old in x, which holds new"),
+    ],
+)
+def test_check_finds_reads_of_what_is_not_there_and_overwriting_in_use(starts, message):
+    with pytest.raises(TimelineError, match=message):
+        _shifted(**starts).check()
+
+
+def test_check_is_silent_at_the_very_moment():
+    _shifted(read=1.0, rewrite=3.0).check()
+
+
+def test_perfetto_has_a_row_per_lane_and_microseconds(tmp_path):
+    timeline = run([Task("a", "copy", "dma 0", {"bus": 6.0}, bytes=6), Task("b", "x", "chip", {"bus": 6.0})], BUS)
+    timeline.save(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    rows = {e["args"]["name"]: e["tid"] for e in events if e["name"] == "thread_name"}
+    [a] = [e for e in events if e["ph"] == "X" and e["name"] == "a"]
+    assert (a["tid"], a["cat"], a["ts"], a["args"]["bytes"]) == (rows["dma 0"], "copy", 0, 6)
+    assert a["dur"] == pytest.approx(2e6)
+
+
+@pytest.mark.parametrize(
+    ("uses", "message"),
+    [
+        ({"bux": 1}, "uses 'bux', which is not one of bus, memory"),
+        ({"bus": -1}, "takes -1 bytes of bus"),
+        ({"bus": float("nan")}, "takes nan bytes of bus"),
+        ({}, "takes no time"),
+        ({"bus": 0}, "takes no time"),
+    ],
+)
+def test_impossible_tasks_are_refused(uses, message):
+    with pytest.raises(ValueError, match=message):
+        run([Task("a", "copy", "1", uses)], BUS)
+
+
+@pytest.mark.parametrize("capacity", [0, -1, float("inf"), float("nan")])
+def test_a_resource_needs_a_rate(capacity):
+    with pytest.raises(ValueError, match="bus: a capacity of"):
+        Resource("bus", capacity, "bytes")
+
+
+def test_nothing_to_do_takes_no_time():
+    assert run([], BUS).seconds == 0

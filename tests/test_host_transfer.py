@@ -1,0 +1,42 @@
+"""The transfer model against the figures that its paper prints, and against the event model."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cypresskit.host.transfer import balance, effective_rate, measured, transfer_seconds
+
+B, F = 3e9, 450e9
+
+
+def test_balance_is_the_papers():
+    assert balance(B, F) == pytest.approx(2400)
+    assert effective_rate(2400, B, F) == pytest.approx(F / 2)
+
+
+def test_other_precisions_scale_with_their_bytes():
+    assert balance(B, F, "single") == pytest.approx(1200)
+    assert balance(B, F, "double-double") == pytest.approx(4800)
+    assert transfer_seconds(1000, 32e6) == pytest.approx(1)
+    with pytest.raises(ValueError, match="'half' is not one of single, double, double-double"):
+        balance(B, F, "half")
+
+
+def test_rates_with_transfers_are_the_papers():
+    assert effective_rate(2048, B, F) == pytest.approx(200e9, rel=0.05)
+    assert min(effective_rate(n, 10e9, F) for n in range(2048, 5121, 128)) >= 300e9
+
+
+@given(st.integers(1, 20000), st.floats(1e8, 2e10), st.floats(1e9, 3e12), st.sampled_from(["single", "double-double"]))
+def test_the_event_model_measures_the_same(n, bandwidth, rate, precision):
+    timeline = measured(n, bandwidth, rate, precision)
+    timeline.check()
+    assert timeline.gflops * 1e9 == pytest.approx(effective_rate(n, bandwidth, rate, precision))
+
+
+@pytest.mark.parametrize("numbers", [(0, B, F), (100, 0, F), (100, B, 0), (100, B, float("nan"))])
+def test_sizes_and_rates_have_to_be_above_0(numbers):
+    with pytest.raises(ValueError, match=r"has to be above 0|a capacity of"):
+        measured(*numbers)
+    with pytest.raises(ValueError, match="has to be above 0"):
+        effective_rate(*numbers)
