@@ -1,8 +1,9 @@
 """The catalogue: every kernel of the workbook, what it computes, and how it is launched.
 
 A kernel is a plain ``.il`` file beside this module plus a ``Kernel`` that says what its arrays look like. The launch
-convention is the same for all GEMM kernels and is written at the top of each file: resource 0 is A, resource 1 is B,
-``g[]`` is C, and five constant elements carry alpha, beta, k and the row stride of C.
+convention is written at the top of each file. Most kernels differ in nothing but their text: resource 0 is A, resource
+1 is B, ``g[]`` is C. Some read or write another way, which ``streams``, ``buffer``, ``texel``, ``parts`` and ``packed``
+tell. A matrix times a vector is a GEMM with one column here, so that one suite tests them all.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,10 +27,13 @@ PRECISIONS: dict[str, np.dtype] = {
 class Kernel:
     """A GEMM kernel: C = alpha op(A) op(B) + beta C.
 
-    ``trans_a``: A is read as stored k x m (op is the transpose), otherwise m x k; likewise ``trans_b``: n x k,
-    otherwise k x n. ``block``: rows and columns of C per work-item. ``k_step``: what k must be a multiple of, the
-    steps of k in one turn of the loop. ``group_tile``: rows and columns of C per workgroup, 0 in pixel mode.
-    ``teaches``: why a student reads it.
+    ``block``: rows and columns of C per work-item. ``k_step``: what k must be a multiple of. ``teaches``: why a student
+    reads it. ``trans_a``: A is read as stored k x m (op is the transpose), otherwise m x k; likewise ``trans_b``: n x
+    k, otherwise k x n. ``group``: rows and columns of C per workgroup of 64, in compute mode.
+
+    ``streams``: through how many output streams C leaves (then the old C comes in as resource 2), 0 for ``g[]``.
+    ``buffer``: A and B are read from ``g[]`` too, where they follow C. ``texel``: bytes of a texel. ``parts``:
+    work-items that share a block, each summing its part of k. ``packed``: computes a stack of products in one launch.
     """
 
     name: str
@@ -40,7 +44,12 @@ class Kernel:
     teaches: str
     trans_a: bool = False
     trans_b: bool = False
-    group_tile: int = 0
+    group: tuple[int, int] | None = None
+    streams: int = 0
+    buffer: bool = False
+    texel: int = 16
+    parts: int = 1
+    packed: bool = False
 
     @property
     def text(self) -> str:
@@ -60,7 +69,12 @@ class Kernel:
     @property
     def tile(self) -> tuple[int, int]:
         """What m and n are padded to: the work-item's block, or the workgroup's."""
-        return (self.group_tile, self.group_tile) if self.group_tile else self.block
+        return self.group or self.block
+
+    @property
+    def vector(self) -> bool:
+        """Whether it multiplies with a vector: n must be 1."""
+        return self.tile[1] == 1 and self.mode == "compute"
 
     def padded(self, m: int, n: int, k: int) -> tuple[int, int, int]:
         """m, n, k rounded up to what the kernel needs."""
@@ -68,37 +82,72 @@ class Kernel:
         m, n, k = (-(-size // step) * step for size, step in sizes)
         return m, n, k
 
-    def domain(self, m: int, n: int) -> tuple[int, ...]:
-        """The launch domain for padded m and n: (width, height), or a number of work-items."""
+    def domain(self, m: int, n: int, count: int = 1) -> tuple[int, ...]:
+        """The launch domain for ``count`` products of padded m and n: (width, height), or a number of work-items."""
         if self.mode == "pixel":
             return n // self.block[1], m // self.block[0]
-        return (m // self.block[0] * (n // self.block[1]),)
+        return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)
 
     def arguments(self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha, beta) -> dict:
         """Arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a`` else (m, k), B is (n, k) if
-        ``trans_b`` else (k, n), C is (m, n) or None where beta is 0. Double-double matrices have a third axis (high,
-        low), and alpha and beta may be such pairs.
+        ``trans_b`` else (k, n), C is (m, n) or None where beta is 0. Double-double matrices have a last axis (high,
+        low), and alpha and beta may be such pairs. A packed kernel takes a first axis of matrices too.
 
-        Returns a dict with ``domain``, ``inputs``, ``constants`` and a fresh ``global_memory`` of shape (padded m,
-        padded n), whose corner [:m, :n] is the result.
+        Returns a dict with ``domain``, ``inputs``, ``constants`` and fresh arrays for the results, which are read out
+        with ``result``. Raises ``ValueError`` if the kernel multiplies with vectors and B has more than one column.
         """
-        m, k = a.shape[1::-1] if self.trans_a else a.shape[:2]
-        n = b.shape[0] if self.trans_b else b.shape[1]
+        a, b = (x if self.packed and x.ndim == 3 else x[np.newaxis] for x in (a, b))
+        pair, count = a.shape[3:], len(a)
+        m, k = a.shape[2:0:-1] if self.trans_a else a.shape[1:3]
+        n = b.shape[1] if self.trans_b else b.shape[2]
+        if self.vector and n != 1:
+            raise ValueError(f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns here")
         big_m, big_n, big_k = self.padded(m, n, k)
-        memory = np.zeros((big_m, big_n, *a.shape[2:]), self.dtype)
-        if c is not None and np.any(beta):
-            memory[:m, :n] = c
         shapes = [
             (big_k, big_m) if self.trans_a else (big_m, big_k),
             (big_n, big_k) if self.trans_b else (big_k, big_n),
         ]
         matrices = [padded(matrix, shape, self.dtype) for matrix, shape in zip((a, b), shapes, strict=True)]
-        return {
-            "domain": self.domain(big_m, big_n),
-            "inputs": {number: texels(matrix) for number, matrix in enumerate(matrices)},
-            "constants": {0: constants(alpha, beta, big_k, big_n, memory.nbytes // big_m // 16)},
-            "global_memory": memory,
-        }
+        old = np.zeros((count, big_m, big_n, *pair), self.dtype)
+        if c is not None and np.any(beta):
+            old[:, :m, :n] = c
+        old = old.reshape(count * big_m, big_n, *pair)
+        blocks = big_m // self.tile[0], big_n // self.tile[1]
+        result = {"domain": self.domain(big_m, big_n, count)}
+        inputs, places = {n: texels(matrix, self.texel) for n, matrix in enumerate(matrices)}, []
+        if self.streams:
+            width, height = self.domain(big_m, big_n)
+            vector = self.texel // self.dtype.itemsize
+            result["outputs"] = {n: np.zeros((height, width, vector), self.dtype) for n in range(self.streams)}
+            inputs[2] = texels(old, self.texel)
+        elif self.buffer:
+            flat = [x.reshape(-1) for x in (old, *matrices)]
+            ends = np.cumsum([x.nbytes // 16 for x in flat])
+            places = [ends[0], ends[1], *(x[0].nbytes // 16 if len(x) else 0 for x in matrices)]
+            result["global_memory"] = np.concatenate(flat)
+        else:
+            result["global_memory"] = old
+        stride = big_n * self.dtype.itemsize * (2 if pair else 1) // 16
+        cb0 = constants(alpha, beta, big_k, stride, blocks, places)
+        return result | {"inputs": {} if self.buffer else inputs, "constants": {0: cb0}}
+
+    def result(self, arguments: dict, m: int, n: int) -> np.ndarray:
+        """C, (m, n[, 2]), out of ``arguments`` after the launch: stripes put together and padding cut off. Of a packed
+        kernel the matrices one after another, (count, m, n)."""
+        big_m, big_n, _ = self.padded(m, n, 0)
+        pair = (2,) if self.precision == "double-double" else ()
+        if self.streams:
+            rows, columns = self.block[0], self.streams // self.block[0]
+            streams = np.stack([arguments["outputs"][n] for n in range(self.streams)])
+            streams = streams.reshape(rows, columns, *streams.shape[1:])  # row, place in it, block y, block x, number
+            whole = streams.transpose(2, 0, 3, 1, 4).reshape(1, big_m, big_n, *pair)
+        else:
+            memory = arguments["global_memory"]
+            numbers = big_m * big_n * (2 if pair else 1)
+            count = 1 if self.buffer else memory.size // numbers if numbers else 0
+            whole = memory.reshape(-1)[: count * numbers].reshape(count, big_m, big_n, *pair)
+        whole = whole[:, :m, :n].copy()
+        return whole if self.packed else whole[0]
 
 
 class Catalogue(Mapping[str, Kernel]):
@@ -121,21 +170,109 @@ class Catalogue(Mapping[str, Kernel]):
 
     def __repr__(self) -> str:
         rows = (
-            f"{k.name:16} {k.precision:13} {k.mode:8} {k.block[0]} x {k.block[1]}  {k.teaches}" for k in self.values()
+            f"{k.name:22} {k.precision:13} {k.mode:8} {k.block[0]} x {k.block[1]}  {k.teaches}" for k in self.values()
         )
         return "\n".join(rows)
 
 
+def _family(prefix: str, precision: str, block: tuple[int, int], rows: str, suffix: str = "") -> Iterator[Kernel]:
+    """Pixel kernels of the four transposes: a row is the flags, the step of k and what it teaches."""
+    for row in rows.strip().splitlines():
+        flags, k_step, teaches = row.split(None, 2)
+        name = f"{prefix}_{flags}{suffix}"
+        yield Kernel(name, precision, "pixel", block, int(k_step), teaches, flags[0] == "t", flags[1] == "t")
+
+
+_DD_ROWS = """
+    tn 1 {}
+    nn 1 a texel is one number: transposes differ in coordinates only
+    nt 1 both matrices along k: a quad reads two rows of each
+    tt 1 the transpose of B alone
+"""
+_LDS = {"group": (64, 64)}
+
 KERNELS = Catalogue(
     [
-        Kernel("sgemm_tn", "single", "pixel", (8, 8), 2, "the 8 x 8 register block fed by the texture cache", True),
-        Kernel("sgemm_nn", "single", "pixel", (8, 8), 4, "the same block where A's columns lie across texels"),
+        *_family(
+            "sgemm",
+            "single",
+            (8, 8),
+            """
+            tn 2 the 8 x 8 register block fed by the texture cache
+            nn 4 the same block where A's columns lie across texels
+            nt 4 both matrices along k: numbers of B are gathered from eight texels
+            tt 4 A as TN has it, B as NT has it
+            """,
+        ),
         Kernel("sgemm_tn_37", "single", "pixel", (8, 8), 2, "the same work in more registers: fewer wavefronts", True),
-        Kernel("dgemm_tn", "double", "pixel", (4, 4), 4, "doubles take two or four slots of a bundle", True),
-        Kernel("dgemm_nn", "double", "pixel", (4, 4), 4, "a quad's two rows of A lie in two cache lines"),
-        Kernel("ddgemm_tn_fma", "double-double", "pixel", (2, 2), 1, "twice the digits from pairs of doubles", True),
-        Kernel("ddgemm_tn_nofma", "double-double", "pixel", (2, 2), 1, "what the fused multiply-add saves", True),
-        Kernel("sgemm_64x64", "single", "compute", (8, 8), 4, "a workgroup per 64 x 64 block", group_tile=64),
-        Kernel("sgemm_64x64_lds", "single", "compute", (8, 8), 4, "A transposed through LDS", group_tile=64),
+        *_family(
+            "dgemm",
+            "double",
+            (4, 4),
+            """
+            tn 4 doubles take two or four slots of a bundle
+            nn 4 a quad's two rows of A lie in two cache lines
+            nt 4 rows of A and rows of B: twice the lines of NN
+            tt 4 A by columns, B by rows
+            """,
+        ),
+        *_family("ddgemm", "double-double", (2, 2), _DD_ROWS.format("twice the digits from pairs of doubles"), "_fma"),
+        *_family("ddgemm", "double-double", (2, 2), _DD_ROWS.format("what the fused multiply-add saves"), "_nofma"),
+        Kernel("sgemm_naive", "single", "pixel", (1, 1), 1, "no block: two fetches for each mad", streams=1, texel=4),
+        Kernel("dgemm_naive", "double", "pixel", (1, 1), 1, "no block: 4.4 TB/s wanted", streams=1, texel=8),
+        Kernel("ddgemm_naive", "double-double", "pixel", (1, 1), 1, "no block, and hardly missed", streams=1),
+        Kernel("sgemm_tn_stream", "single", "pixel", (4, 8), 2, "eight output streams hold 4 x 8", True, streams=8),
+        Kernel("dgemm_tn_stream", "double", "pixel", (4, 4), 4, "C in stripes that the host joins", True, streams=8),
+        Kernel("dgemm_tn_stream_2x8", "double", "pixel", (2, 8), 2, "a wide block reads more", True, streams=8),
+        Kernel("sgemm_tn_compute", "single", "compute", (8, 8), 2, "quads in a row read two lines", True, **_LDS),
+        Kernel(
+            "dgemm_tn_compute", "double", "compute", (4, 4), 4, "pixel against compute shader", True, group=(32, 32)
+        ),
+        Kernel(
+            "ddgemm_tn_fma_compute",
+            "double-double",
+            "compute",
+            (2, 2),
+            1,
+            "where fetches don't bind, the mode doesn't matter",
+            True,
+            group=(16, 16),
+        ),
+        Kernel(
+            "dgemm_tn_buffer", "double", "pixel", (4, 4), 4, "global-buffer addressing: no cache", True, buffer=True
+        ),
+        Kernel("dgemm_nn_buffer", "double", "pixel", (4, 4), 4, "the same for A stored m x k", buffer=True),
+        Kernel("sgemm_64x64", "single", "compute", (8, 8), 4, "a workgroup per 64 x 64 block", **_LDS),
+        Kernel("sgemm_64x64_lds", "single", "compute", (8, 8), 4, "A transposed through LDS", **_LDS),
+        Kernel("sgemm_64x64_lds_rows", "single", "compute", (8, 8), 4, "a layout with two-way bank conflicts", **_LDS),
+        Kernel("sgemm_64x64_lds_padded", "single", "compute", (8, 8), 4, "eight bytes of padding cure them", **_LDS),
+        Kernel("sgemm_64x64_lds_worst", "single", "compute", (8, 8), 4, "64 work-items at one bank", **_LDS),
+        Kernel("sgemm_nn_reduce2", "single", "compute", (8, 8), 8, "two sums for each block", group=(64, 32), parts=2),
+        Kernel(
+            "sgemm_nn_reduce4", "single", "compute", (8, 8), 16, "16 masters and 48 slaves", group=(32, 32), parts=4
+        ),
+        Kernel("sgemm_packed", "single", "compute", (8, 8), 4, "one launch for many matrices", packed=True, **_LDS),
+        *(
+            Kernel(
+                f"sgemv_{flag}{f'_reduce{parts}' if parts > 1 else ''}",
+                "single",
+                "compute",
+                (4, 1),
+                4 * parts,
+                teaches,
+                flag == "t",
+                True,
+                group=(256 // parts, 1),
+                parts=parts,
+            )
+            for flag, parts, teaches in (
+                ("n", 1, "a matrix times a vector: memory decides"),
+                ("n", 2, "neighbours share a row, and its cache lines"),
+                ("n", 4, "a quad uses all of a cache line"),
+                ("t", 1, "columns: neighbours read neighbours"),
+                ("t", 2, "more work-items, if not better fetches"),
+                ("t", 4, "more work-items for a short y"),
+            )
+        ),
     ]
 )

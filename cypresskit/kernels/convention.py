@@ -1,46 +1,52 @@
 """How matrices become textures and constants: the launch convention that all GEMM kernels share.
 
-A row-major matrix of float32 becomes a texture of four numbers a texel, of float64 of two: 128 bits, the most that
-one fetch reads. cb0 is five elements of four words:
+A row-major matrix becomes a texture of 128-bit texels, the most that one fetch reads: four float32 numbers, two float64
+or one double-double. cb0 is six elements of four words; a kernel declares as many as it reads:
 
     cb0[0]  alpha, beta as float32; k as a float32 number; row stride of C in 128-bit elements, an integer
     cb0[1]  alpha, beta as float64
     cb0[2]  alpha as double-double (high, low)      cb0[3]  beta as double-double
-    cb0[4]  x: all ones if beta is not 0; y: number of 64-wide block columns of C (compute kernels); z, w unused
+    cb0[4]  x: all ones if beta is not 0; y: block columns of C, z: block rows of one matrix (compute kernels); w unused
+    cb0[5]  kernels that read A and B from g[]: first element of A, first of B, row stride of A, of B, integers
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
 
-def padded(matrix: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-    """``matrix`` in the upper left corner of zeros of ``shape``; the array itself where nothing is to be added."""
-    if matrix.shape[:2] == shape and matrix.flags.c_contiguous and matrix.dtype == dtype:
-        return matrix
-    result = np.zeros((*shape, *matrix.shape[2:]), dtype)
-    result[: matrix.shape[0], : matrix.shape[1]] = matrix
-    return result
+def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    """Matrices of ``stack`` (count, rows, columns[, 2]), each in the upper left corner of zeros of ``shape``, one below
+    the other; the array itself where nothing is to be added."""
+    below = (stack.shape[0] * shape[0], shape[1], *stack.shape[3:])
+    if stack.shape[1:3] == shape and stack.flags.c_contiguous and stack.dtype == dtype:
+        return stack.reshape(below)
+    result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), dtype)
+    result[:, : stack.shape[1], : stack.shape[2]] = stack
+    return result.reshape(below)
 
 
-def texels(matrix: np.ndarray) -> np.ndarray:
-    """A row-major matrix as 128-bit texels: (rows, columns / 4, 4) singles, (rows, columns / 2, 2) doubles; a
-    double-double matrix (rows, columns, 2) is that already."""
-    count = 16 // matrix.itemsize
+def texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
+    """A row-major matrix as texels of ``size`` bytes: (rows, columns / 4, 4) singles, (rows, columns / 2, 2) doubles in
+    the usual 16; a double-double matrix (rows, columns, 2) is that already."""
+    count = size // matrix.itemsize
     return matrix if matrix.ndim == 3 else matrix.reshape(matrix.shape[0], matrix.shape[1] // count, count)
 
 
-def constants(alpha, beta, k: int, columns: int, stride: int) -> np.ndarray:
-    """cb0, uint32 of shape (5, 4), for padded ``k`` and ``columns`` of C and its row ``stride`` in 128-bit elements.
+def constants(alpha, beta, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()) -> np.ndarray:
+    """cb0, uint32 of shape (6, 4), for padded ``k``, the row ``stride`` of C in 128-bit elements, the ``blocks`` (rows,
+    columns) that C has, and the ``places`` of cb0[5].
 
     alpha and beta are numbers or (high, low) pairs.
     """
     scalars = np.zeros((2, 2))
     for row, value in enumerate((alpha, beta)):
         scalars[row, : np.size(value)] = value
-    words = np.zeros((5, 4), np.uint32)
+    words = np.zeros((6, 4), np.uint32)
     words[0, :3] = np.array([*scalars[:, 0], k]).astype(np.float32).view(np.uint32)
     words[0, 3] = stride
     words[1] = np.ascontiguousarray(scalars[:, 0]).view(np.uint32)
     words[2:4] = scalars.view(np.uint32)
-    words[4, 0] = 0xFFFFFFFF if scalars[1].any() else 0
-    words[4, 1] = columns // 64
+    words[4, :3] = 0xFFFFFFFF if scalars[1].any() else 0, blocks[1], blocks[0]
+    words[5, : len(places)] = places
     return words
