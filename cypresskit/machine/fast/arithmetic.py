@@ -192,6 +192,21 @@ class Builder:
             value = self.choose(below, less, self.choose(above, one, value, "float", n), "float", n)
         return self.intrinsic("fabs", "float", n, value) if source.abs else value
 
+    def _whole(self, value: str, n: int, signed: bool) -> str:
+        """A float rounded towards zero and clamped to an integer's range; NaN gives 0."""
+        low, high = (-(2.0**31), 2.0**31) if signed else (0.0, 2.0**32)
+        fits, above = (
+            self.op(f"fcmp {relation} {of('float', n)} {value}, {self.constant(limit, n, 'float')}")
+            for relation, limit in (("oge", low), ("oge", high))
+        )
+        below = self.op(f"fcmp olt {of('float', n)} {value}, {self.constant(low, n, 'float')}")
+        safe = self.choose(fits, value, self.constant(0.0, n, "float"), "float", n)
+        safe = self.choose(above, self.constant(0.0, n, "float"), safe, "float", n)
+        result = self.op(f"{'fptosi' if signed else 'fptoui'} {of('float', n)} {safe} to {of('i32', n)}")
+        least, most = (-(2**31), 2**31 - 1) if signed else (0, -1)
+        result = self.choose(below, self.constant(least, n, "i32"), result, "i32", n)
+        return self.choose(above, self.constant(most, n, "i32"), result, "i32", n)
+
     def compute(self, name: str, n: int, *v: str) -> str:
         """The result of opcode ``name`` on operands of the types that its row of the table names; comparisons give
         i32. Not here: mov, dp4."""
@@ -222,9 +237,7 @@ class Builder:
             result = self._two("udiv" if name == "udiv" else "urem", "i32", n, v[0], divisor)
             return self.choose(none, self.constant(-1, n, "i32"), result, "i32", n)
         if name in ("ftoi", "ftou"):
-            whole = "fptosi" if name == "ftoi" else "fptoui"
-            suffix = f"v{n}i32.v{n}f32" if n else "i32.f32"
-            return self.call(f"llvm.{whole}.sat.{suffix}", of("i32", n), (of("float", n), v[0]))
+            return self._whole(v[0], n, name == "ftoi")
         raise NotImplementedError(name)
 
 

@@ -53,9 +53,21 @@ def optimised(text: str):
     return module, machine
 
 
-@lru_cache(maxsize=KEPT)
+_by_identity: dict[int, tuple[Program, Kernel]] = {}  # since hashing a whole program takes as long as a small launch
+
+
 def compiled(program: Program) -> Kernel:
-    """``program`` as machine code for this host."""
+    """``program`` as machine code for this host, from memory if an equal program has been compiled before."""
+    known = _by_identity.get(id(program))
+    if known is None:
+        if len(_by_identity) >= KEPT:
+            _by_identity.clear()
+        known = _by_identity[id(program)] = program, _compiled(program)
+    return known[1]
+
+
+@lru_cache(maxsize=KEPT)
+def _compiled(program: Program) -> Kernel:
     import llvmlite.binding as llvm
 
     soft = platform.machine().lower() not in ("x86_64", "amd64")
