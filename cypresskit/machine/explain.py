@@ -203,7 +203,8 @@ class _Machine:
     def _operand(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray:
         """Source ``n`` at the given positions, with its modifiers: one row a position, or one row for all."""
         source = i.sources[n]
-        rows = self._rows(source, "".join(source.swizzle[p] for p in positions))
+        letters = source.swizzle if len(positions) == 4 else "".join(source.swizzle[p] for p in positions)
+        rows = self._rows(source, letters)
         if not source.modified:
             return rows
         negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
@@ -291,11 +292,14 @@ class _Machine:
         for axis, whole in enumerate(place):
             inside &= (whole >= 0) & (whole < sizes[axis])  # false for NaN
         x, y = (_integers(p) for p in (*place, np.zeros(self.items))[:2])
-        texels = np.zeros((self.items, 4), np.uint32)
         words = surface.words.shape[2]
-        texels[inside, :words] = surface.words[y[inside], x[inside]]
-        if surface.single and words < 4:
-            texels[inside, 3] = ONE
+        if words == 4 and inside.all():
+            texels = surface.words[y, x]
+        else:
+            texels = np.zeros((self.items, 4), np.uint32)
+            texels[inside, :words] = surface.words[y[inside], x[inside]]
+            if surface.single and words < 4:
+                texels[inside, 3] = ONE
         self._count_outside(inside)
         for fetch in self.hear["fetch"]:
             fetch(Fetch(at, resource, x, y, inside, texels, self.active))

@@ -79,12 +79,18 @@ def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 def flushed(bits: np.ndarray) -> np.ndarray:
     """Single-precision bits with subnormals made zero, as float32."""
-    return np.where(bits & INFINITY, bits, bits & SIGN).view(np.float32)
+    exponent = bits & INFINITY
+    if exponent.all():  # the usual case: nothing to flush
+        return bits.view(np.float32)
+    return np.where(exponent, bits, bits & SIGN).view(np.float32)
 
 
 def single(result: np.ndarray) -> np.ndarray:
     """The bits of a float32 result: subnormals flushed, NaN canonical."""
-    bits = np.where(np.abs(result) < MIN_NORMAL, result.view(np.uint32) & SIGN, result.view(np.uint32))
+    size = np.abs(result)
+    if size.min(initial=np.inf) >= MIN_NORMAL:  # the usual case: nothing to flush, no NaN (which makes this false)
+        return result.view(np.uint32)
+    bits = np.where(size < MIN_NORMAL, result.view(np.uint32) & SIGN, result.view(np.uint32))
     return np.where(np.isnan(result), NAN, bits)
 
 
