@@ -252,6 +252,9 @@ class Host:
     pcie_gb_s: float = _n("GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0)
     dma_gb_s: float = _n("GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0)
     naive_gb_s: float = _n("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
+    remote_store_gb_s: float = _n(
+        "GB/s that a kernel's own stores of 16 bytes make of the bus", "PCIe 2.0: each in 24 bytes of packet", 3.2
+    )
 
     def __post_init__(self):
         for f in fields(self)[1:]:

@@ -89,7 +89,7 @@ def gemm_out_of_core(
     if beta != 0 and (c is None or c.shape != (m, n)):
         raise ValueError(f"beta is {beta:g}, so c has to be an array of shape {(m, n)}")
     chosen = KERNELS[kernel] if isinstance(kernel, str) else kernel or tn_kernel(a.dtype)
-    work = _Blocked(m, n, k, Machine(device, chips=1), chosen, block, depth, True, (a, b, c, alpha, beta))
+    work = _Blocked(m, n, k, Machine(device, use_chips=1), chosen, block, depth, True, (a, b, c, alpha, beta))
     timeline = work.plan()
     timeline.execute()
     return work.result, timeline

@@ -24,17 +24,22 @@ MEMORY, TO_CARD, TO_HOST, CPU = "host memory", "PCIe to card", "PCIe to host", "
 
 @dataclass(frozen=True)
 class Machine:
-    """``chips`` of a board in a host; by default all that the board has."""
+    """A board in a host. ``device`` is one chip of it; ``use_chips`` says how many work, by default all."""
 
     device: Device = HD5970
     host: Host = XEON
-    chips: int = 0
+    use_chips: int | None = None
+
+    @property
+    def chips(self) -> int:
+        """How many chips work."""
+        return self.device.chips if self.use_chips is None else self.use_chips
 
     def __post_init__(self):
-        if not self.chips:
-            object.__setattr__(self, "chips", self.device.chips)
         if not 1 <= self.chips <= self.device.chips:
-            raise ValueError(f"chips = {self.chips}: {self.device.name} has 1 to {self.device.chips}")
+            raise ValueError(
+                f"use_chips = {self.chips}: it has to be at least 1, and the board has {self.device.chips}"
+            )
         if self.host.cores <= self.chips:
             raise ValueError(f"{self.host.name} has {self.host.cores} cores: each of {self.chips} chips takes one")
 

@@ -1,0 +1,198 @@
+"""The pipelines: the same matrix as numpy whatever the order of events, and times against hand-computed ones."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cypresskit.devices import HD5970, XEON
+from cypresskit.host import hybrid, pipeline
+from cypresskit.host.machine import Machine, corner_turn, split
+from cypresskit.host.pipeline import Matrices, five_stage, four_stage
+
+PIPELINES = {"four": four_stage, "five": five_stage}
+
+
+def numpy_gemm(a, b, c=None, *, alpha=1.0, beta=0.0, trans_a=False, **_):
+    return alpha * (a.T if trans_a else a) @ b + (beta * c if beta else 0)
+
+
+@pytest.fixture
+def fixed_rate(monkeypatch):
+    """Kernels at 400 Gflop/s, so that times can be computed by hand."""
+    monkeypatch.setattr(pipeline, "kernel_rate", lambda *_: 400e9)
+
+
+def matrices(m, n, k, dtype=np.float64, **scalars) -> Matrices:
+    random = np.random.default_rng(m * n + k)
+    a, b, c = (random.integers(-8, 9, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+    return Matrices(a, b, c, **scalars)
+
+
+def expected(of: Matrices) -> np.ndarray:
+    return of.alpha * (of.a @ of.b) + (of.beta * of.c if of.beta else 0)
+
+
+rates = st.floats(0.01, 100)
+
+
+@given(
+    which=st.sampled_from(list(PIPELINES)),
+    sizes=st.tuples(st.integers(1, 60), st.integers(1, 60), st.integers(1, 30)),
+    block=st.integers(1, 24),
+    chips=st.integers(1, 2),
+    share=st.sampled_from([0.0, 0.3, 1.0]),
+    beta=st.sampled_from([0.0, 0.5]),
+    speeds=st.tuples(rates, rates, rates, rates),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=60)
+def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(which, sizes, block, chips, share, beta, speeds, seed):
+    memory, dma, cpu, chip = speeds
+    host = replace(XEON, memory_gb_s=memory, dma_gb_s=dma, pcie_gb_s=dma, naive_gb_s=dma / 2, cpu_gflops=cpu)
+    data = matrices(*sizes, alpha=2.0, beta=beta)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "kernel_rate", lambda *_: chip * 1e9)
+        patch.setattr(pipeline, "gemm", numpy_gemm)
+        options = {"block": block, "cpu_share": share, "matrices": data}
+        timeline = PIPELINES[which](*sizes, Machine(HD5970, host, chips), **options)
+        timeline.check()
+        timeline.execute(np.random.default_rng(seed).random(len(timeline.spans)))
+    assert np.array_equal(data.result, expected(data))
+
+
+@pytest.mark.parametrize("which", PIPELINES)
+@pytest.mark.parametrize("dtype, kernel", [(np.float64, "dgemm_tn"), (np.float32, "sgemm_tn")])
+def test_real_kernels_compute_the_blocks(fixed_rate, which, dtype, kernel):
+    data = matrices(150, 130, 40, dtype, alpha=-1.0, beta=2.0)
+    timeline = PIPELINES[which](150, 130, 40, Machine(), kernel=kernel, block=64, cpu_share=0.2, matrices=data)
+    timeline.execute()
+    assert np.array_equal(data.result, expected(data))  # small whole numbers: exact in both types
+
+
+def test_a_nan_in_c_goes_nowhere_if_beta_is_0(fixed_rate):
+    data = matrices(20, 20, 8, beta=0.0)
+    data.c[:] = np.nan
+    five_stage(20, 20, 8, Machine(), cpu_share=0.3, matrices=data).execute()
+    assert np.array_equal(data.result, data.a @ data.b)
+
+
+def test_corner_turn_changes_one_strip_at_a_time():
+    order = list(corner_turn("abc", "xyz"))
+    assert order == [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0), (2, 0), (2, 1), (2, 2)]
+
+
+@given(st.integers(0, 500), st.integers(1, 100), st.integers(1, 16))
+def test_split_covers_everything_once(length, block, multiple):
+    parts = split(3, 3 + length, block, multiple)
+    assert [i for part in parts for i in part] == list(range(3, 3 + length))
+    assert all(0 < len(part) <= block for part in parts)
+
+
+def test_five_stages_in_step(fixed_rate):
+    """One work unit by hand: strips of 2048 x 1024 doubles (16.8 MB), C in four pieces of 8.4 MB."""
+    timeline = five_stage(2048, 2048, 1024, Machine(use_chips=1))
+    spans = {span.task.name: (round(span.start * 1e3, 2), round(span.end * 1e3, 2)) for span in timeline.spans}
+    assert spans["load1 A[0]"] == (0, 2.8)  # 16.8 MB at 6 GB/s by one thread
+    assert spans["load2 A[0]"] == (2.8, 5.59)
+    assert spans["load1 B[0.0]"] == (2.8, 5.59)
+    assert spans["load2 B[0.0]"] == (5.59, 8.39)
+    assert spans["mult1 0.0.0.0"] == (8.39, 13.76)  # 2 x 512 x 2048 x 1024 flops at 400 Gflop/s
+    assert spans["mult1 0.0.0.1"] == (13.76, 19.13)
+    assert spans["store1 0.0.0.0"] == (13.76, 15.16)  # 8.4 MB at 6 GB/s, while the next piece is computed
+    assert spans["store2 0.0.0"] == (20.52, 24.72)  # both pieces: 16.8 MB, C read too: 1.5 x 2.8 ms
+    assert timeline.stages().keys() == {"load1", "load2", "mult1", "store1", "store2"}
+
+
+def test_four_stages_hold_chip_and_bus_at_once(fixed_rate):
+    slow = replace(XEON, remote_store_gb_s=0.5)
+    timeline = four_stage(2048, 2048, 1024, Machine(HD5970, slow, use_chips=1))
+    assert list(timeline.stages()) == ["load1", "load2", "mult", "store"]
+    first = next(span for span in timeline.spans if span.task.stage == "mult")
+    assert first.end - first.start == pytest.approx(2048 * 1024 * 8 / 0.5e9)  # C's bytes, not the 10.7 ms of flops
+
+
+def test_strips_are_loaded_once_per_corner_turn(fixed_rate):
+    timeline = five_stage(8192, 8192, 256, Machine(use_chips=1))
+    loads = [span.task.name for span in timeline.spans if span.task.stage == "load2"]
+    # 16 blocks need 32 strips: one block starts with two, the others change one, and at each of the three turns a
+    # strip of B is back that is still on the card
+    assert len(loads) == 2 + 15 - 3
+
+
+def test_two_chips_contend_for_the_bus(fixed_rate):
+    one = five_stage(16384, 16384, 1536, Machine(use_chips=1))
+    two = five_stage(16384, 16384, 1536, Machine(use_chips=2))
+    assert 1.6 < two.gflops / one.gflops < 1.95
+    wide = replace(XEON, pcie_gb_s=16, dma_gb_s=12, naive_gb_s=3)
+    assert five_stage(16384, 16384, 1536, Machine(HD5970, wide)).gflops > 1.05 * two.gflops
+
+
+def test_host_memory_matters_to_the_hybrid_more_than_to_the_chips(fixed_rate):
+    half = Machine(HD5970, replace(XEON, memory_gb_s=XEON.memory_gb_s / 2))
+
+    def loss(share: float) -> float:
+        options = {"cpu_share": share}
+        return (
+            1
+            - five_stage(16384, 16384, 2048, half, **options).gflops
+            / five_stage(16384, 16384, 2048, Machine(), **options).gflops
+        )
+
+    assert loss(hybrid.static_share(half)) > loss(0) + 0.02
+
+
+def test_published_sizes_take_no_time(fixed_rate):
+    from time import perf_counter
+
+    start = perf_counter()
+    timeline = five_stage(32768, 32768, 1536, Machine())
+    assert perf_counter() - start < 1
+    assert len(timeline.spans) > 3000
+
+
+def test_runs_are_deterministic(fixed_rate):
+    first, second = (five_stage(8192, 8192, 1536, Machine(), cpu_share=0.1).perfetto() for _ in range(2))
+    assert first == second
+
+
+def test_the_adaptive_share_makes_both_end_together(fixed_rate):
+    calls = hybrid.adaptive(16384, 16384, 2048, Machine(), calls=5)
+    share, timeline = calls[-1]
+    assert calls[0][0] == pytest.approx(128 / (128 + 928))
+    assert timeline.gflops >= calls[0][1].gflops
+    assert hybrid.measured_share(timeline, share) == pytest.approx(share, abs=0.003)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "message"),
+    [
+        ((0, 4, 4), {}, "m = 0 has to be a whole number of at least 1"),
+        ((4, 4.5, 4), {}, "n = 4.5 has to be"),
+        ((4096, 4096, 4096), {"block": 8192}, "the buffers on the card take .* MB .*: try a smaller block"),
+        ((4, 4, 4), {"block": 0}, "block = 0"),
+        ((4, 4, 4), {"cpu_share": 1.5}, "cpu_share = 1.5 has to lie in 0 to 1"),
+        ((4, 4, 4), {"kernel": "sgemm_nn"}, "sgemm_nn is not one"),
+        ((4, 4, 4), {"matrices": matrices(4, 5, 4)}, "don't have the shapes"),
+    ],
+)
+def test_bad_input_is_told_before_anything_runs(fixed_rate, sizes, options, message):
+    with pytest.raises(ValueError, match=message):
+        five_stage(*sizes, Machine(), **options)
+
+
+def test_machines_that_cannot_be():
+    with pytest.raises(ValueError, match="use_chips = 3: it has to be at least 1, and the board has 2"):
+        Machine(use_chips=3)
+    with pytest.raises(ValueError, match="use_chips = 0"):
+        Machine(use_chips=0)
+    with pytest.raises(ValueError, match="dma_gb_s = 0 has to be above 0"):
+        replace(XEON, dma_gb_s=0)
+    with pytest.raises(ValueError, match="naive_gb_s 7 has to be below"):
+        replace(XEON, naive_gb_s=7)
+    with pytest.raises(ValueError, match="has 2 cores: each of 2 chips takes one"):
+        Machine(host=replace(XEON, cores=2))
+    with pytest.raises(ValueError, match="at least one is needed"):
+        hybrid.adaptive(64, 64, 64, Machine(), calls=0)
