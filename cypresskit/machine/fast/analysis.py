@@ -274,6 +274,7 @@ class Analysis:
             root = webs.find(web)
             varying[root] = [a | b for a, b in zip(varying.get(root, [0] * self.steps), bits, strict=True)]
         self.varying = varying
+        self._variation()  # what joins a varying component varies, too
         for root, found in parts.items():
             components = tuple(sorted(found))
             uniform = not any(self.of_web(root))
@@ -354,7 +355,7 @@ class Analysis:
             if i.op.result == "d":
                 kinds.add("d" if self.cell_of[root].form.endswith("64") else "b")
             elif self.arithmetic(i):
-                kinds.add("f")
+                kinds.add("b" if self.cell_of[root].form.endswith("64") else "f")
             elif self.copies(i):
                 for n, source in enumerate(i.sources):
                     if n == 0 and i.opcode != "mov":
@@ -365,10 +366,10 @@ class Analysis:
                             kinds.add("b")
                     elif source.register.kind == "r" and not source.modified:
                         origin = webs.find(webs.used[at, n, "xyzw".index(source.swizzle[c])])
-                        if self.cell_of[origin].form.endswith("64") and not self.copies_pairs(at, n):
-                            kinds.add("b")
-                        else:
+                        if self._keeps_kind(at, n, c):
                             moves.append((origin, root))
+                        else:
+                            kinds.add("b")
                     else:
                         kinds.add("b")
             else:
@@ -378,6 +379,19 @@ class Analysis:
     def copies(i: Instruction) -> bool:
         """Whether ``i`` passes bits on unchanged."""
         return i.opcode in ("mov", "cmov_logical") and i.shift == 1.0 and not i.saturate
+
+    def _copied(self, at: int, n: int) -> set[tuple[int, int, int]]:
+        """(at, n, c) for the components c of a copy's result that come from a register."""
+        source = self.body[at].sources[n]
+        written = self.body[at].dest.written  # type: ignore[union-attr]
+        return {(at, n, c) for c in written if source.register.kind == "r" and source.swizzle[c] in "xyzw"}
+
+    def _keeps_kind(self, at: int, n: int, c: int) -> bool:
+        """Whether component ``c`` of a copy goes from single words to single words, or with its whole double."""
+        origin = self.cell(self.webs.used[at, n, "xyzw".index(self.body[at].sources[n].swizzle[c])])
+        target = self.cell(self.webs.defined[at, c])
+        doubles = origin.form.endswith("64"), target.form.endswith("64")
+        return doubles == (False, False) or doubles == (True, True) and self.copies_pairs(at, n)
 
     def copies_pairs(self, at: int, n: int) -> bool:
         """Whether source ``n`` of a copy moves whole doubles into cells of doubles."""
@@ -412,5 +426,6 @@ class Analysis:
         if i.opcode == "cmov_logical" and n == 0:
             return False
         if self.copies(i) and not i.sources[n].modified and i.dest and i.dest.register.kind == "r":
-            return "d" in kinds and not self.copies_pairs(at, n)  # else the copy's own cell answers for it
+            # where the copy is of the same kind, its own cell answers for it
+            return not all(self._keeps_kind(at, n, c) for c in defines(i) if (at, n, c) in self._copied(at, n))
         return not (i.opcode == "mov" and not self.copies(i)) or "d" in kinds

@@ -90,6 +90,7 @@ class MemoryAccess:
         self.add_count(-1, count)
 
     def _fetch(self, at: int) -> Access:
+        self.global_reads(at)
         b, i = self.b, self.body[at]
         resource = int(i.control("resource"))
         declared, source = self.program.textures[resource], i.sources[0]
@@ -167,6 +168,7 @@ class MemoryAccess:
 
     def _lds_address(self, at: int) -> tuple[str, int, int]:
         """Byte addresses (i64) in distinct lanes, how many, and the lane bits they depend on."""
+        self.global_reads(at)
         b, i = self.b, self.body[at]
         stride = self.program.lds[int(i.control("id"))][0]
         parts = [(0, 0)] + ([(1, 0) if i.opcode.endswith("vec") else (0, 1)] if stride else [])
@@ -429,6 +431,7 @@ class MemoryAccess:
         block, vector = int(i.control("id")), i.opcode.endswith("vec")
         size = self.program.lds[block][1]
         components = i.dest.written if vector and i.dest else (0,)
+        self.global_reads(at)
         values = {c: self._as(self.component(at, 2 if vector else 1, c), self.lanes) for c in components}
         address, count, bits = self._lds_address(at)
         base = b.op(f"getelementptr i8, ptr {self.slot('lds', 'ptr')}, i64 {self.lds_layout()[0][block]}")

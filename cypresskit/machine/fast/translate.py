@@ -566,6 +566,7 @@ class Translator(MemoryAccess):
     def _condition(self, at: int) -> Value:
         """i1 of a flow instruction: a scalar, or one per lane."""
         b, i = self.b, self.body[at]
+        self.global_reads(at)
         values = [self.component(at, n, 0) for n in range(len(i.sources))]
         n = max(v.n for v in values)
         if i.op.name in ("breakc", "ifc"):
@@ -919,7 +920,8 @@ class Translator(MemoryAccess):
         if i.dest.register.kind != "r":
             return True
         roots = {self.a.webs.find(self.a.webs.defined[at, c]) for c in i.dest.written}
-        return bool(roots & self.a.canonical_at_definition)
+        words_of_doubles = any(self.a.cell(root).form.endswith("64") for root in roots)
+        return words_of_doubles or bool(roots & self.a.canonical_at_definition)
 
     def _value(self, at: int, i: Instruction, operands: list[str], n: int) -> str:
         """The result (i32 bits) of a componentwise operation on i32 operands of n lanes."""
