@@ -14,7 +14,7 @@ from importlib.resources import files
 import numpy as np
 
 from cypresskit.il import Program, assemble
-from cypresskit.kernels.convention import constants, padded, texels
+from cypresskit.kernels.convention import Layout, constants, padded, texels
 
 PRECISIONS: dict[str, np.dtype] = {
     "single": np.dtype(np.float32),
@@ -88,6 +88,32 @@ class Kernel:
             return n // self.block[1], m // self.block[0]
         return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)
 
+    def layout(self, m: int, n: int, k: int, alpha=1.0, beta=0.0, count: int = 1) -> Layout:
+        """A launch without its arrays, for ``count`` products of m x n x k.
+
+        Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1.
+        """
+        if self.vector and n > 1:
+            raise ValueError(f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns here")
+        m, n, k = self.padded(m, n, k)
+        a = (k, m) if self.trans_a else (m, k)
+        b = (n, k) if self.trans_b else (k, n)
+        size = self.dtype.itemsize * (2 if self.precision == "double-double" else 1)  # bytes of a number
+        textures, outputs = {}, {}
+        places: tuple[int, ...] = ()
+        if self.buffer:
+            per = 16 // size
+            places = (m * n // per, (m * n + m * k) // per, a[1] // per, b[1] // per)
+        else:
+            stored = [a, b, (m, n)][: 3 if self.streams else 2]
+            textures = {
+                i: (columns * size // self.texel, count * rows, self.texel) for i, (rows, columns) in enumerate(stored)
+            }
+            outputs = dict.fromkeys(range(self.streams), self.texel)
+        blocks = m // self.tile[0], n // self.tile[1]
+        cb0 = constants(alpha, beta, k, n * size // 16, blocks, places)
+        return Layout((m, n, k), (a, b), self.domain(m, n, count), textures, {0: cb0}, outputs)
+
     def arguments(self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha, beta) -> dict:
         """Arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a`` else (m, k), B is (n, k) if
         ``trans_b`` else (k, n), C is (m, n) or None where beta is 0. Double-double matrices have a last axis (high,
@@ -100,36 +126,24 @@ class Kernel:
         pair, count = a.shape[3:], len(a)
         m, k = a.shape[2:0:-1] if self.trans_a else a.shape[1:3]
         n = b.shape[1] if self.trans_b else b.shape[2]
-        if self.vector and n != 1:
-            raise ValueError(f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns here")
-        big_m, big_n, big_k = self.padded(m, n, k)
-        shapes = [
-            (big_k, big_m) if self.trans_a else (big_m, big_k),
-            (big_n, big_k) if self.trans_b else (big_k, big_n),
-        ]
-        matrices = [padded(matrix, shape, self.dtype) for matrix, shape in zip((a, b), shapes, strict=True)]
-        old = np.zeros((count, big_m, big_n, *pair), self.dtype)
+        layout = self.layout(m, n, k, alpha, beta, count)
+        stored_a, stored_b = layout.stored
+        old = np.zeros((count, *layout.padded[:2], *pair), self.dtype)
         if c is not None and np.any(beta):
             old[:, :m, :n] = c
-        old = old.reshape(count * big_m, big_n, *pair)
-        blocks = big_m // self.tile[0], big_n // self.tile[1]
-        result = {"domain": self.domain(big_m, big_n, count)}
-        inputs, places = {n: texels(matrix, self.texel) for n, matrix in enumerate(matrices)}, []
+        old = old.reshape(-1, *old.shape[2:])
+        matrices = [padded(a, stored_a, self.dtype), padded(b, stored_b, self.dtype)]
+        result: dict = {"domain": layout.domain, "constants": layout.constants, "inputs": {}}
+        if self.buffer:
+            return result | {"global_memory": np.concatenate([x.reshape(-1) for x in (old, *matrices)])}
         if self.streams:
-            width, height = self.domain(big_m, big_n)
-            vector = self.texel // self.dtype.itemsize
-            result["outputs"] = {n: np.zeros((height, width, vector), self.dtype) for n in range(self.streams)}
-            inputs[2] = texels(old, self.texel)
-        elif self.buffer:
-            flat = [x.reshape(-1) for x in (old, *matrices)]
-            ends = np.cumsum([x.nbytes // 16 for x in flat])
-            places = [ends[0], ends[1], *(x[0].nbytes // 16 if len(x) else 0 for x in matrices)]
-            result["global_memory"] = np.concatenate(flat)
+            width, height = layout.domain
+            numbers = self.texel // self.dtype.itemsize
+            result["outputs"] = {i: np.zeros((height, width, numbers), self.dtype) for i in range(self.streams)}
+            matrices.append(old)
         else:
             result["global_memory"] = old
-        stride = big_n * self.dtype.itemsize * (2 if pair else 1) // 16
-        cb0 = constants(alpha, beta, big_k, stride, blocks, places)
-        return result | {"inputs": {} if self.buffer else inputs, "constants": {0: cb0}}
+        return result | {"inputs": {i: texels(matrix, self.texel) for i, matrix in enumerate(matrices)}}
 
     def result(self, arguments: dict, m: int, n: int) -> np.ndarray:
         """C, (m, n[, 2]), out of ``arguments`` after the launch: stripes put together and padding cut off. Of a packed
@@ -138,7 +152,7 @@ class Kernel:
         pair = (2,) if self.precision == "double-double" else ()
         if self.streams:
             rows, columns = self.block[0], self.streams // self.block[0]
-            streams = np.stack([arguments["outputs"][n] for n in range(self.streams)])
+            streams = np.stack([arguments["outputs"][i] for i in range(self.streams)])
             streams = streams.reshape(rows, columns, *streams.shape[1:])  # row, place in it, block y, block x, number
             whole = streams.transpose(2, 0, 3, 1, 4).reshape(1, big_m, big_n, *pair)
         else:
@@ -189,7 +203,7 @@ _DD_ROWS = """
     nt 1 both matrices along k: a quad reads two rows of each
     tt 1 the transpose of B alone
 """
-_LDS = {"group": (64, 64)}
+_BLOCK = (64, 64)
 
 KERNELS = Catalogue(
     [
@@ -224,7 +238,7 @@ KERNELS = Catalogue(
         Kernel("sgemm_tn_stream", "single", "pixel", (4, 8), 2, "eight output streams hold 4 x 8", True, streams=8),
         Kernel("dgemm_tn_stream", "double", "pixel", (4, 4), 4, "C in stripes that the host joins", True, streams=8),
         Kernel("dgemm_tn_stream_2x8", "double", "pixel", (2, 8), 2, "a wide block reads more", True, streams=8),
-        Kernel("sgemm_tn_compute", "single", "compute", (8, 8), 2, "quads in a row read two lines", True, **_LDS),
+        Kernel("sgemm_tn_compute", "single", "compute", (8, 8), 2, "quads in a row read two lines", True, group=_BLOCK),
         Kernel(
             "dgemm_tn_compute", "double", "compute", (4, 4), 4, "pixel against compute shader", True, group=(32, 32)
         ),
@@ -242,16 +256,22 @@ KERNELS = Catalogue(
             "dgemm_tn_buffer", "double", "pixel", (4, 4), 4, "global-buffer addressing: no cache", True, buffer=True
         ),
         Kernel("dgemm_nn_buffer", "double", "pixel", (4, 4), 4, "the same for A stored m x k", buffer=True),
-        Kernel("sgemm_64x64", "single", "compute", (8, 8), 4, "a workgroup per 64 x 64 block", **_LDS),
-        Kernel("sgemm_64x64_lds", "single", "compute", (8, 8), 4, "A transposed through LDS", **_LDS),
-        Kernel("sgemm_64x64_lds_rows", "single", "compute", (8, 8), 4, "a layout with two-way bank conflicts", **_LDS),
-        Kernel("sgemm_64x64_lds_padded", "single", "compute", (8, 8), 4, "eight bytes of padding cure them", **_LDS),
-        Kernel("sgemm_64x64_lds_worst", "single", "compute", (8, 8), 4, "64 work-items at one bank", **_LDS),
+        Kernel("sgemm_64x64", "single", "compute", (8, 8), 4, "a workgroup per 64 x 64 block", group=_BLOCK),
+        Kernel("sgemm_64x64_lds", "single", "compute", (8, 8), 4, "A transposed through LDS", group=_BLOCK),
+        Kernel(
+            "sgemm_64x64_lds_rows", "single", "compute", (8, 8), 4, "a layout with two-way bank conflicts", group=_BLOCK
+        ),
+        Kernel(
+            "sgemm_64x64_lds_padded", "single", "compute", (8, 8), 4, "eight bytes of padding cure them", group=_BLOCK
+        ),
+        Kernel("sgemm_64x64_lds_worst", "single", "compute", (8, 8), 4, "64 work-items at one bank", group=_BLOCK),
         Kernel("sgemm_nn_reduce2", "single", "compute", (8, 8), 8, "two sums for each block", group=(64, 32), parts=2),
         Kernel(
             "sgemm_nn_reduce4", "single", "compute", (8, 8), 16, "16 masters and 48 slaves", group=(32, 32), parts=4
         ),
-        Kernel("sgemm_packed", "single", "compute", (8, 8), 4, "one launch for many matrices", packed=True, **_LDS),
+        Kernel(
+            "sgemm_packed", "single", "compute", (8, 8), 4, "one launch for many matrices", packed=True, group=_BLOCK
+        ),
         *(
             Kernel(
                 f"sgemv_{flag}{f'_reduce{parts}' if parts > 1 else ''}",

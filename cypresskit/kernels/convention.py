@@ -11,8 +11,23 @@ or one double-double. cb0 is six elements of four words; a kernel declares as ma
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A launch without its arrays: ``padded`` (m, n, k), the shapes of A and B as ``stored``, the ``domain``, and by
+    number ``textures`` (width, height, bytes of a texel), ``constants`` (uint32, rows of four) and ``outputs`` (bytes
+    of a pixel)."""
+
+    padded: tuple[int, int, int]
+    stored: tuple[tuple[int, int], tuple[int, int]]
+    domain: tuple[int, ...]
+    textures: dict[int, tuple[int, int, int]]
+    constants: dict[int, np.ndarray]
+    outputs: dict[int, int]
 
 
 def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
