@@ -63,11 +63,13 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(which, sizes, bl
     assert np.array_equal(data.result, expected(data))
 
 
-@pytest.mark.parametrize("which", PIPELINES)
-@pytest.mark.parametrize("dtype, kernel", [(np.float64, "dgemm_tn"), (np.float32, "sgemm_tn")])
-def test_real_kernels_compute_the_blocks(fixed_rate, which, dtype, kernel):
+@pytest.mark.parametrize(
+    ("which", "dtype", "options"),
+    [("four", np.float64, {}), ("five", np.float64, {}), ("five", np.float32, {"kernel": "sgemm_tn"})],
+)
+def test_real_kernels_compute_the_blocks(fixed_rate, which, dtype, options):
     data = matrices(150, 130, 40, dtype, alpha=-1.0, beta=2.0)
-    timeline = PIPELINES[which](150, 130, 40, Machine(), kernel=kernel, block=64, cpu_share=0.2, matrices=data)
+    timeline = PIPELINES[which](150, 130, 40, Machine(), block=64, cpu_share=0.2, matrices=data, **options)
     timeline.execute()
     assert np.array_equal(data.result, expected(data))  # small whole numbers: exact in both types
 

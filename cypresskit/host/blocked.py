@@ -43,10 +43,20 @@ def largest_block(device: Device = HD5870, depth: int = DEPTH, itemsize: int = 8
     return block
 
 
-def choose_block(m: int, n: int, largest: int) -> int:
-    """The multiple of 128 up to ``largest`` with the least padding; of equal ones the largest."""
-    blocks = range(MULTIPLE, largest + 1, MULTIPLE)
-    return min(blocks, key=lambda block: (-(-m // block) * -(-n // block) * block * block, -block))
+def choose_block(m: int, n: int, k: int, machine: Machine, depth: int = DEPTH, itemsize: int = 8) -> int:
+    """The multiple of 128 that promises the shortest time for (m, k) by (k, n); of equal ones the largest.
+
+    A small block pads less but moves more, so the estimate is the larger of two times: all blocks' flops at the chip's
+    peak, and a strip and C both ways for each block by DMA.
+    """
+    peak = machine.device.peak_gflops("double" if itemsize == 8 else "single") * 1e9
+
+    def estimate(block: int) -> tuple[float, int]:
+        count = -(-m // block) * -(-n // block)
+        moved = itemsize * count * (block * k + 2 * block * block)
+        return max(2.0 * count * block * block * k / peak, moved / (machine.host.dma_gb_s * 1e9)), -block
+
+    return min(range(MULTIPLE, largest_block(machine.device, depth, itemsize) + 1, MULTIPLE), key=estimate)
 
 
 def blocked_time(
@@ -79,8 +89,8 @@ def gemm_out_of_core(
     """alpha a b + beta c in blocks through the card's memory, really computed, and the timeline of it.
 
     ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, at least 1 in every size. ``kernel``: a TN
-    kernel; by default the catalogue's for the type. ``block``: rows and columns of a block, 0 for the multiple of 128
-    that fits with the least padding; ``depth``: most of k in a strip. Raises ``ValueError`` for shapes that don't match
+    kernel; by default the catalogue's for the type. ``block``: rows and columns of a block, 0 for `choose_block`'s;
+    ``depth``: most of k in a strip. Raises ``ValueError`` for shapes that don't match
     and blocks that don't fit the card.
     """
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
@@ -111,7 +121,7 @@ class _Blocked:
     ):
         check_sizes(m=m, n=n, k=k, depth=depth)
         self.size = kernel.dtype.itemsize
-        self.block = block or choose_block(m, n, largest_block(machine.device, depth, self.size))
+        self.block = block or choose_block(m, n, k, machine, depth, self.size)
         check_sizes(block=self.block)
         check_card(machine.device, card_bytes(self.block, depth, self.size))
         if not kernel.trans_a or kernel.trans_b:
@@ -182,8 +192,8 @@ class _Blocked:
 
         def action() -> None:
             rows, columns = self._lines(i), self._lines(j)
-            where = self.tasks.arrays[pinned][: len(rows), : len(columns)]
-            self.result[rows.start : rows.stop, columns.start : columns.stop] = where
+            target = self.result[rows.start : rows.stop, columns.start : columns.stop]
+            target[:] = self.tasks.arrays[pinned][: target.shape[0], : target.shape[1]]
 
         size, move = float(self.size * self.block**2), self.tasks.move(card, pinned)
         here, there, done = {card: content}, {pinned: content}, {f"result[{i},{j}]": content}

@@ -53,9 +53,9 @@ class Matrices:
 
 
 def four_stage(m: int, n: int, k: int, machine: Machine, **options) -> Timeline:
-    """The four-stage pipeline on an (m, k) by (k, n) product; options and errors as for `five_stage`. Its kernel is
-    "dgemm_tn_global" by default, which reads and writes by global-buffer addressing."""
-    return _pipeline(_four_stage_unit, m, n, k, machine, **{"kernel": "dgemm_tn", **options})
+    """The four-stage pipeline on an (m, k) by (k, n) product; options and errors as for `five_stage`. Its kernel
+    addresses a global buffer by default ("dgemm_tn_buffer"): arbitrary places in any memory, and no texture cache."""
+    return _pipeline(_four_stage_unit, m, n, k, machine, **{"kernel": "dgemm_tn_buffer", **options})
 
 
 def five_stage(m: int, n: int, k: int, machine: Machine, **options) -> Timeline:

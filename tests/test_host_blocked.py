@@ -1,0 +1,124 @@
+"""Blocks larger than the card: real products, the block that fits, what overlap and padding bring."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cypresskit.devices import HD5870
+from cypresskit.host import blocked
+from cypresskit.host.blocked import blocked_time, card_bytes, choose_block, gemm_out_of_core, largest_block
+from cypresskit.host.machine import Machine
+
+ONE = Machine(HD5870)
+
+
+@pytest.fixture(autouse=True)
+def fixed_rate(monkeypatch):
+    """Kernels at 470 Gflop/s, so that times can be computed by hand."""
+    monkeypatch.setattr(blocked, "kernel_rate", lambda *_: 470e9)
+
+
+def whole_numbers(seed: int, *shape: int, dtype=np.float64) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-8, 9, shape).astype(dtype)
+
+
+@given(
+    sizes=st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)),
+    block=st.integers(5, 24),
+    depth=st.integers(5, 24),
+    beta=st.sampled_from([0.0, 0.5]),
+    speed=st.floats(1e-3, 1e5),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=40)
+def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(sizes, block, depth, beta, speed, seed):
+    m, n, k = sizes
+    a, b, c = whole_numbers(1, m, k), whole_numbers(2, k, n), whole_numbers(3, m, n)
+
+    def numpy_gemm(a, b, c=None, *, alpha, beta, **_):
+        return alpha * (a.T @ b) + (beta * c if beta else 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocked, "kernel_rate", lambda *_: speed * 1e9)
+        patch.setattr(blocked, "gemm", numpy_gemm)
+        result, timeline = gemm_out_of_core(a, b, c, alpha=2.0, beta=beta, block=block, depth=depth)
+        assert np.array_equal(result, 2 * (a @ b) + beta * c)
+        timeline.check()
+        result[:] = np.nan  # once more, with every task taking effect at another moment
+        timeline.execute(np.random.default_rng(seed).random(len(timeline.spans)))
+    assert np.array_equal(result, 2 * (a @ b) + beta * c)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_real_kernels_compute_the_blocks(dtype):
+    a, b, c = (
+        whole_numbers(i, 150, 150, dtype=dtype)[:m, :n] for i, (m, n) in enumerate([(150, 90), (90, 70), (150, 70)])
+    )
+    result, timeline = gemm_out_of_core(a, b, c, alpha=-1.0, beta=2.0, block=64, depth=40)
+    assert result.dtype == dtype
+    assert np.array_equal(result, 2 * c - a @ b)
+    assert {span.task.stage for span in timeline.spans} == {"load1", "load2", "mult", "store1", "store2"}
+
+
+def test_c_is_not_read_if_beta_is_0():
+    a, b = whole_numbers(1, 10, 6), whole_numbers(2, 6, 7)
+    result, _ = gemm_out_of_core(a, b, np.full((10, 7), np.nan), block=8)
+    assert np.array_equal(result, a @ b)
+
+
+def test_1792_is_the_largest_block_that_1_gb_allows():
+    assert largest_block(HD5870) == 1792
+    assert sum(card_bytes(1792).values()) <= HD5870.memory_bytes < sum(card_bytes(1920).values())
+    assert largest_block(replace(HD5870, memory_bytes=2 << 30)) > 1792
+
+
+@pytest.mark.parametrize(
+    ("n", "block"),
+    [(17920, 1792), (128, 128), (2000, 1024), (3585, 1280), (5000, 1280)],  # 3 x 1280 = 3840, not 3 x 1792 = 5376
+)
+def test_the_block_that_pads_little_and_still_hides_the_bus_is_chosen(n, block):
+    assert choose_block(n, n, n, ONE) == block
+
+
+def test_overlap_hides_the_bus():
+    n = 8 * 1792
+    together, apart = (blocked_time(n, n, n, ONE, overlap=overlap) for overlap in (True, False))
+    together.check()
+    assert together.bound == apart.bound == "chip 0"
+    assert together.busy["chip 0"] > 0.95
+    # one after the other: the kernels at 470, the strips of A and B (64 + 8 - 7 kept) and C both ways at 3 GB/s
+    strip, c = 1792 * n * 8, n * n * 8
+    loads = sum(span.task.bytes for span in apart.spans if span.task.stage == "load2")
+    assert loads == pytest.approx((1 + 64 - 7) * strip + c)
+    assert apart.seconds == pytest.approx(2 * n**3 / 470e9 + (loads + c) / 3e9)
+
+
+def test_padding_costs_what_it_adds():
+    aligned, ragged = blocked_time(3584, 3584, 3584, ONE), blocked_time(3585, 3585, 3584, ONE, block=1792)
+    assert ragged.gflops < 0.55 * aligned.gflops  # nine blocks in place of four
+    assert blocked_time(3585, 3585, 3584, ONE).gflops > 1.6 * ragged.gflops
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"block": 1920}, "take 1095 MB .*three blocks of C 88 MB.*, and HD 5870 has 1074 MB: try a smaller block"),
+        ({"block": -1}, "block = -1 has to be"),
+        ({"depth": 0}, "depth = 0 has to be"),
+        ({"beta": 1.0}, r"c has to be an array of shape \(4, 6\)"),
+        ({"kernel": "dgemm_nn"}, "dgemm_nn is not one"),
+    ],
+)
+def test_bad_input_is_told_before_anything_runs(options, message):
+    with pytest.raises(ValueError, match=message):
+        gemm_out_of_core(np.ones((4, 5)), np.ones((5, 6)), **options)
+
+
+def test_shapes_have_to_match():
+    with pytest.raises(ValueError, match=r"a has shape \(4, 5\) and b \(4, 6\)"):
+        gemm_out_of_core(np.ones((4, 5)), np.ones((4, 6)))
+    with pytest.raises(TypeError, match="no TN kernel of the catalogue computes in int64"):
+        gemm_out_of_core(np.ones((4, 5), int), np.ones((5, 6), int))
