@@ -5,6 +5,8 @@ takes the static share; each further one takes the share that the rates measured
 depend on the share, because CPU and chips compete for the host's memory, so it takes a few calls to settle.
 """
 
+from collections.abc import Callable
+
 from cypresskit.host.machine import CPU, Machine
 from cypresskit.host.pipeline import five_stage
 from cypresskit.host.timeline import Timeline
@@ -27,16 +29,25 @@ def measured_share(timeline: Timeline, share: float) -> float:
     return cpu / (cpu + chips)
 
 
-def adaptive(m: int, n: int, k: int, machine: Machine, calls: int = 4, **options) -> list[tuple[float, Timeline]]:
-    """The same five-stage product ``calls`` times: the CPU's share and the timeline of each call.
+def adaptive(
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    calls: int = 4,
+    pipeline: Callable[..., Timeline] = five_stage,
+    **options,
+) -> list[tuple[float, Timeline]]:
+    """The same product ``calls`` times: the CPU's share and the timeline of each call.
 
-    ``options`` are those of `five_stage`. Raises ``ValueError`` if ``calls`` is below 1.
+    ``pipeline`` is `five_stage` or `four_stage`, ``options`` are theirs. Raises ``ValueError`` if ``calls`` is below 1.
     """
     if calls < 1:
         raise ValueError(f"calls = {calls}: at least one is needed")
     share, result = static_share(machine), []
     for _ in range(calls):
-        timeline = five_stage(m, n, k, machine, cpu_share=share, **options)
+        timeline = pipeline(m, n, k, machine, cpu_share=share, **options)
         result.append((share, timeline))
         share = measured_share(timeline, share)
     return result

@@ -1,0 +1,50 @@
+"""What was published about hosts, held against the models: rows for the project's score.
+
+Li et al. print one figure for many sizes; it is taken as their best, over the largest matrices and every k that they
+measured. All rows come from one set of parameters, `devices.XEON` and the device's own.
+"""
+
+import json
+from importlib.resources import files
+
+from cypresskit.devices import HD5870, HD5970
+from cypresskit.host.blocked import largest_block
+from cypresskit.host.hybrid import adaptive
+from cypresskit.host.machine import Machine
+from cypresskit.host.pipeline import BLOCK, PARTS, PIECES, five_stage, four_stage
+from cypresskit.host.rates import kernel_rate
+from cypresskit.host.transfer import balance, effective_rate, measured
+
+
+def host_rows() -> list[dict]:
+    """Rows with ``id``, ``quantity`` (the names in published.json), ``published``, ``simulated`` and ``ratio``."""
+    published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["host"]
+    rows = []
+
+    def row(id: str, quantity: str, simulated: float, value: float | None = None) -> None:
+        value = published[id][quantity] if value is None else value
+        rows.append(
+            {"id": id, "quantity": quantity, "published": value, "simulated": simulated, "ratio": simulated / value}
+        )
+
+    model = published["dgemm_transfer_model"]
+    bus, kernel = model["pcie_gb_s"] * 1e9, model["kernel_gflops"] * 1e9
+    row("dgemm_transfer_model", "n_balance", balance(bus, kernel))
+    row("dgemm_transfer_model", "io_gflops_max", measured(2048, bus, kernel).gflops)
+    row("dgemm_transfer_model", "with_pcie_10_gb_s", effective_rate(2048, 10e9, kernel) / 1e9, 300)
+    row("blocked_mma", "block", largest_block(HD5870))
+
+    hybrid, machine = published["hybrid"], Machine(HD5970)
+    n, ks = max(hybrid["m_n"]), hybrid["k"]
+    chips = max(five_stage(n, n, k, machine).gflops for k in ks)
+    both = max(timeline.gflops for k in ks for _, timeline in adaptive(n, n, k, machine))
+    four = max(four_stage(n, n, k, machine).gflops for k in ks)
+    peak = HD5970.chips * HD5970.double_gflops
+    row("hybrid", "hybrid_gflops", both)
+    row("hybrid", "hybrid_pct", 100 * both / (peak + machine.host.cpu_gflops))
+    row("hybrid", "gpu_only_gflops", chips)
+    row("hybrid", "gpu_only_pct", 100 * chips / peak)
+    row("hybrid", "speedup_over_four_stage", chips / four)
+    fastest = max(kernel_rate("dgemm_tn", BLOCK // (PARTS * PIECES), BLOCK, k, HD5970) for k in ks)
+    row("hybrid", "kernel_pct_max", 100 * fastest / (1e9 * HD5970.double_gflops))
+    return rows
