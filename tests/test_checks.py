@@ -16,7 +16,9 @@ import pytest
 import cypresskit as ck
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.machine.checks.report import of_text
+from cypresskit.teach.answers import check_gemm
 
+TN = ck.kernels["sgemm_tn"].program
 ZOO = sorted((Path(__file__).parent / "zoo").glob("*.txt"))
 
 
@@ -95,3 +97,76 @@ def test_near_misses_stay_silent(path):
 
 def test_the_zoo_has_enough_kinds():
     assert len(ZOO) >= 24
+
+
+# Answers
+
+
+def changed(kernel: str, *changes: tuple[str, str]) -> ck.Program:
+    """A kernel of the catalogue with pieces of its text replaced."""
+    text = ck.kernels[kernel].text
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    return ck.assemble(text, "wrong.il")
+
+
+PLACE = "mad r0.xy, vWinCoord0.yx, l0.x, l0.y\n"
+ALPHAS = [(f"mul r{n}, r{n}, cb0[0].x\n", "") for n in range(10, 26)]
+SLIPS = [
+    ([("ge r1.x, r0.z", "add r1.y, r0.z, l0.x\nge r1.x, r1.y")], "the last round is missing", (0, 0)),
+    ([("mov r0.z, l0.z", "mov r0.z, l0.x")], "the first round is missing", (0, 0)),
+    (ALPHAS, "alpha is forgotten", (0, 0)),
+    ([("if_logicalnz cb0[4].x", "if_logicalz cb0[4].x")], "beta * C is forgotten", (0, 0)),
+    ([(PLACE, f"{PLACE}add r0.y, r0.y, l0.x\n"), ("ftoi r1.y, r0.y", "sub r0.y, r0.y, l0.x\nftoi r1.y, r0.y")],
+     "B is read a block too far right", (0, 0)),
+    ([("mul r10, r10, cb0[0].x\n", "")], "stored by `wrong.il:154: mov g[r1.x], r10`", (0, 0)),
+    ([(f"mov g[r1.x], r{n}\n", "") for n in range(10, 26, 2)] + [("mov g[r1.x+1]", "mov r40")], "No work-item", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "explanation", "item"), SLIPS)
+def test_wrong_answers_are_explained(changes, explanation, item):
+    a, b, c = matrices()
+    found = check_gemm(ck.kernels["sgemm_tn"], a, b, c, alpha=2, beta=3, program=changed("sgemm_tn", *changes))
+    finding = next(f for f in found if f.kind == "answer")
+    assert explanation in finding.advice, str(finding)
+    assert (finding.element, finding.work_item) == ("C[0, 0]", item)
+
+
+def test_a_taken_for_its_transpose_is_named():
+    a, b, _ = matrices()
+    found = check_gemm(ck.kernels["sgemm_tn"], a, b, program=ck.kernels["sgemm_nn"].program)
+    assert "A is taken for its transpose" in found[0].advice, str(found)
+    assert "A is taken for its transpose" in check_gemm(ck.kernels["sgemm_nn"], a, b, program=TN)[0].advice
+
+
+def test_the_first_wrong_element_names_its_work_item():
+    a, b, _ = matrices()
+    wrong = changed("sgemm_tn", ("mov g[r1.x+1], r15", "ge r2.x, vWinCoord0.x, l0.w_bias\nif_logicalz r2.x\n"
+                                 "mov g[r1.x+1], r15\nendif"))  # fmt: skip
+    (finding,) = check_gemm(ck.kernels["sgemm_tn"], a, b, program=wrong)
+    assert (finding.element, finding.work_item) == ("C[2, 28]", None)
+    assert "no work-item wrote it" in finding.message
+
+
+@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_nn", "dgemm_tn", "dgemm_nn", "sgemm_64x64", "sgemm_64x64_lds"])
+def test_the_catalogue_is_clean(kernel):
+    kernel = ck.kernels[kernel]
+    size = 128 if kernel.group else 32
+    a, b, c = (m.astype(kernel.dtype) for m in matrices(size))
+    assert not (found := check_gemm(kernel, a, b, c, alpha=-0.5, beta=2)), str(found)
+
+
+def test_every_fence_of_the_lds_kernel_is_needed():
+    kernel = ck.kernels["sgemm_64x64_lds"]
+    a, b, _ = matrices(64)
+    text = kernel.text
+    for fence in re.finditer("fence_threads_lds", text):
+        wrong = ck.assemble(text[: fence.start()] + text[fence.end() :], "wrong.il")
+        assert {f.kind for f in check_gemm(kernel, a, b, program=wrong)} == {"race"}
+
+
+def matrices(size: int = 32) -> list[np.ndarray]:
+    random = np.random.default_rng(5)
+    return [random.standard_normal((size, size)).astype(np.float32) for _ in "abc"]

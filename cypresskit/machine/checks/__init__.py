@@ -85,8 +85,7 @@ def check(
         if error.line not in told:
             at = next(n for n, i in enumerate(program.body) if i.line == error.line)
             checks[0].report("endless loop", at, *_sentences(str(error)))
-    found = [finding for c in checks for finding in c.findings()]
-    return Findings(sorted(found, key=lambda finding: (finding.line, finding.column)))
+    return Findings.of(finding for c in checks for finding in c.findings())
 
 
 def _checks(places: Places, program: Program, budgets: Mapping[str, float]) -> list[Check]:

@@ -28,7 +28,6 @@ class AnswerCheck(Check):
             raise ValueError(
                 f"expected has {expected.nbytes} bytes, {where} has {self.words.nbytes}: give it as the array"
             )
-        self.before = self._got()
         self.writer = np.full(self.words.nbytes // 16 if where == "g" else 0, -1, np.int64)
         self.at = self.writer.copy()
 
@@ -81,8 +80,18 @@ class AnswerCheck(Check):
             other = result()
             if other.shape == got.shape and self._same(got, other).all():
                 return f"Exactly this comes out if {sentence}."
-        if self._same(got[wrong], self.before[wrong]).all():
-            return "The wrong elements still hold what they held before: nothing was stored there."
+        if self.where == "g":
+            elements = np.unique(np.flatnonzero(wrong) * got.itemsize // 16)
+            stores = np.unique(self.at[elements])
+            if stores[-1] < 0:
+                return (
+                    "No work-item stored to any of the wrong elements: is the domain too small, or a store masked out?"
+                )
+            if len(stores) == 1 and len(np.unique(self.at)) > 1:
+                return (
+                    f"All wrong elements were stored by `{self.program.where(self.program.body[stores[0]].line)}`, "
+                    "and what other lines stored is right: follow this register back."
+                )
         rows = np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1))
         columns = np.flatnonzero(wrong.reshape(-1, wrong.shape[-1]).any(axis=0))
         spread = f"Wrong are rows {rows[0]} to {rows[-1]}, columns {columns[0]} to {columns[-1]}"

@@ -36,23 +36,25 @@ class MemoryCheck(Check):
             "fetch outside",
             event.at,
             f"{self.places.item(item)} fetches {element}, but {self.places.extent(n)}; it gets 0",
-            self._fetch_advice(n, x, y, bool(event.x[bad].min() < 0 or event.y[bad].min() < 0)),
+            self._fetch_advice(event, x, y),
             count=len(bad),
             word=str(self.program.body[event.at].sources[0].register),
             item=item,
             element=element,
         )
 
-    def _fetch_advice(self, n: int, x: int, y: int, negative: bool) -> str:
-        surface = self.launch.textures[n]
+    def _fetch_advice(self, event: Fetch, x: int, y: int) -> str:
+        surface = self.launch.textures[event.resource]
         width, height = surface.width, surface.height
+        across, down = event.x[event.active], event.y[event.active]
         if NOWHERE in (x, y):
             return "The coordinate is NaN: look where its register was computed (an uninitialised value, 0 / 0?)."
-        if not self.program.textures[n].unnormalised:
+        if not self.program.textures[event.resource].unnormalised:
             return "This texture is declared without `unnorm`: coordinates run from 0 to 1. Declare `_type(2d,unnorm)`."
-        if 0 <= y < width and 0 <= x < height and x != y:
+        swapped = down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height
+        if swapped and across.max() >= 1.5 * width:
             return "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would turn them round."
-        if x < 0 or y < 0 or negative:
+        if across.min() < 0 or down.min() < 0:
             return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
         if x >= width and y < height and x // 4 < width:
             if x == width:

@@ -5,8 +5,8 @@ first work-item that hits it is described, the others are counted.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,8 @@ class Finding:
     """One fault. ``kind`` names its sort ("fetch outside", "race", ...); ``line`` and ``column`` (from 1) of the kernel
     and the line's ``text``; ``message`` says what happened to ``work_item`` (its place in the domain, or None) with
     ``element``, as ``A[3, 17]`` or ``lds[16]``; ``more`` counts further work-items or places; ``other`` is the other
-    side of a race and ``other_line`` its line; ``advice`` the likely mistake and its cure."""
+    side of a race and ``other_line`` its line; ``advice`` the likely mistake and its cure; ``also`` has further lines
+    with the same fault."""
 
     kind: str
     name: str
@@ -36,6 +37,7 @@ class Finding:
     more: int = 0
     other: str = ""
     other_line: int = 0
+    also: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         start = max(0, self.column - 81)
@@ -47,6 +49,8 @@ class Finding:
             lines.append(f"    the other side: {self.other}")
         if self.more:
             lines.append(f"    and {self.more:,} more like it")
+        if self.also:
+            lines.append(f"    likewise in line{'s' * (len(self.also) > 1)} {', '.join(map(str, self.also))}")
         return "\n".join([*lines, f"    {self.advice}"])
 
 
@@ -60,6 +64,21 @@ class Findings(tuple[Finding, ...]):
         return "\n".join([*map(str, self[:SHOWN]), *([f"... and {rest} more findings"] if rest > 0 else [])])
 
     __repr__ = __str__
+
+    @classmethod
+    def of(cls, found: Iterable[Finding]) -> "Findings":
+        """Findings by line; one fault that several lines have is told once."""
+        first: dict[tuple, Finding] = {}
+        for finding in sorted(found, key=lambda finding: (finding.line, finding.column)):
+            who = finding.other.split(",")[0]
+            key = (finding.kind, finding.work_item, finding.advice, who, finding.kind == "number" and finding.line)
+            if key not in first:
+                first[key] = finding
+            elif finding.line != first[key].line:
+                first[key] = replace(first[key], also=(*first[key].also, finding.line))
+            else:
+                first[key, finding.element] = finding
+        return cls(first.values())
 
 
 class Places:

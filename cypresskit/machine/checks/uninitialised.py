@@ -126,10 +126,9 @@ class UninitialisedCheck(Check):
             return f"Line {body[partial[0]].line} sets r{number} without its {'xyzw'[component]}: widen the mask there?"
         if not full:
             return f"No line sets {name}. A wrong number, or a forgotten `mov {name}, l0.x` before?"
+        first = body[full[0]].line
+        if full == [at]:
+            return "Only this line sets it: give it a first value before the loop."
         if min(full) >= at:
-            return (
-                f"It is set in line {body[min(full)].line}, which comes later: give it a first value before the loop."
-            )
-        return (
-            f"Line {body[full[0]].line} sets it, but not every work-item comes through there: set it before the branch."
-        )
+            return f"Line {first} sets it, which comes later: give it a first value before the loop."
+        return f"Line {first} sets it, but not every work-item comes there: set it before the branch."
