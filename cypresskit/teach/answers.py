@@ -6,6 +6,7 @@ read their matrices from a buffer, and those in double-double.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -39,29 +40,41 @@ def check_gemm(
     rounding = float(np.finfo(kernel.dtype).eps)
     steps = left.shape[1] + 4
     size = abs(alpha) * (np.abs(left) @ np.abs(right)) + abs(beta) * np.abs(old)
-    dtype = kernel.dtype
-    slips = {
-        sentence: (lambda result=result: result().astype(dtype))
-        for sentence, result in mistakes(kernel, big_a, big_b, old, alpha, beta)
-    }
     return check(
         program or kernel.program,
         **arguments,
         names=NAMES,
         budgets=budgets,
-        expected=(alpha * (left @ right) + beta * old).astype(dtype),
+        expected=(alpha * (left @ right) + beta * old).astype(kernel.dtype),
         tolerance=rounding * steps * size,
-        mistakes=slips,
+        mistakes=dict(mistakes(kernel, big_a, big_b, old, alpha, beta)),
     )
 
 
-def mistakes(kernel: Kernel, a, b, old, alpha: float, beta: float) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
+def mistakes(
+    kernel: Kernel, a: np.ndarray, b: np.ndarray, old: np.ndarray, alpha: float, beta: float
+) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     """Common slips and what each gives: ``a`` and ``b`` as stored, ``old`` what C held before, all float64."""
     left, right = (a.T if kernel.trans_a else a), (b.T if kernel.trans_b else b)
-    m, k, n = *left.shape, right.shape[1]
+    (m, k), n = left.shape[:2], right.shape[1]
 
     def whole(product: np.ndarray) -> np.ndarray:
         return alpha * product + beta * old
+
+    def of_steps(steps: slice | np.ndarray) -> np.ndarray:
+        return whole(left[:, steps] @ right[steps])
+
+    def twice(steps: slice) -> np.ndarray:
+        return whole(left @ right + left[:, steps] @ right[steps])
+
+    def reads_a(by: int, axis: int) -> np.ndarray:
+        return whole(_shifted(left, by, axis) @ right)
+
+    def reads_b(by: int, axis: int) -> np.ndarray:
+        return whole(left @ _shifted(right, by, axis))
+
+    def stores(by: int, axis: int) -> np.ndarray:
+        return _stored(whole(left @ right), old, by, axis)
 
     yield "nothing is stored", lambda: old
     if alpha != 1:
@@ -84,32 +97,29 @@ def mistakes(kernel: Kernel, a, b, old, alpha: float, beta: float) -> Iterator[t
         yield "C is stored transposed", lambda: whole((left @ right).T)
     for count in sorted({1, kernel.k_step}):
         part = "round" if count == kernel.k_step else "step of k"
-        if 0 < count < k:
+        if count < k:
             first, last = slice(0, count), slice(k - count, k)
-            yield f"the last {part} is missing", lambda count=count: whole(left[:, :-count] @ right[:-count])
-            yield f"the first {part} is missing", lambda count=count: whole(left[:, count:] @ right[count:])
-            yield f"only the first {part} is done", lambda s=first: whole(left[:, s] @ right[s])
-            yield (
-                f"only the last {part} is kept: the block is cleared in the loop",
-                (lambda s=last: whole(left[:, s] @ right[s])),
-            )
-            yield f"the last {part} is done twice", lambda s=last: whole(left @ right + left[:, s] @ right[s])
-    for step in range(kernel.k_step if kernel.k_step > 1 else 0):
-        kept = np.arange(k) % kernel.k_step != step
-        yield f"step {step} of each round is missing", lambda kept=kept: whole(left[:, kept] @ right[kept])
-    shifts = [(f"{count} {what}", count) for what, count in (("row", 1), ("rows (a block)", kernel.block[0]))]
-    for text, count in shifts:
-        for way, by in (("down", count), ("up", -count)):
-            yield f"A is read {text} too far {way}", lambda by=by: whole(_shifted(left, by, 0) @ right)
-            yield f"C is stored {text} too far {way}", lambda by=by: _stored(whole(left @ right), old, by, 0)
+            yield f"the last {part} is missing", partial(of_steps, slice(0, k - count))
+            yield f"the first {part} is missing", partial(of_steps, slice(count, k))
+            yield f"only the first {part} is done", partial(of_steps, first)
+            yield f"only the last {part} is kept, the block being cleared in the loop", partial(of_steps, last)
+            yield f"the last {part} is done twice", partial(twice, last)
+    if kernel.k_step > 1:
+        for step in range(kernel.k_step):
+            yield f"step {step} of each round is missing", partial(of_steps, np.arange(k) % kernel.k_step != step)
+    rows, columns = kernel.block
+    for text, count in {"one row": 1, f"a block ({rows} rows)": rows}.items():
+        for way, by in {"down": count, "up": -count}.items():
+            yield f"A is read {text} too far {way}", partial(reads_a, by, 0)
+            yield f"C is stored {text} too far {way}", partial(stores, by, 0)
     texel = 16 // kernel.dtype.itemsize
-    for text, count in (("one column", 1), ("one texel", texel), ("a block", kernel.block[1])):
-        for way, by in (("right", count), ("left", -count)):
-            yield f"B is read {text} too far {way}", lambda by=by: whole(left @ _shifted(right, by, 1))
-            yield f"C is stored {text} too far {way}", lambda by=by: _stored(whole(left @ right), old, by, 1)
-    for way, by in (("late", 1), ("early", -1)):
-        yield f"A is read one step of k too {way}", lambda by=by: whole(_shifted(left, by, 1) @ right)
-        yield f"B is read one step of k too {way}", lambda by=by: whole(left @ _shifted(right, by, 0))
+    for text, count in {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}.items():
+        for way, by in {"right": count, "left": -count}.items():
+            yield f"B is read {text} too far {way}", partial(reads_b, by, 1)
+            yield f"C is stored {text} too far {way}", partial(stores, by, 1)
+    for way, by in {"late": 1, "early": -1}.items():
+        yield f"A is read one step of k too {way}", partial(reads_a, by, 1)
+        yield f"B is read one step of k too {way}", partial(reads_b, by, 0)
 
 
 def _shifted(matrix: np.ndarray, by: int, axis: int) -> np.ndarray:
