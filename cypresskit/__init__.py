@@ -1,6 +1,7 @@
 """cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon HD 5870."""
 
-from cypresskit.blas import gemm
+from cypresskit.blas import DD, CardMemoryError, choose, gemm, gemm_packed, gemv
+from cypresskit.blas import open_card as open
 from cypresskit.devices import HD5850, HD5870, HD5970, Device
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
@@ -11,9 +12,11 @@ from cypresskit.machine.record import Recorder, Recording
 __version__ = "0.1.0"
 
 __all__ = [
+    "DD",
     "HD5850",
     "HD5870",
     "HD5970",
+    "CardMemoryError",
     "Device",
     "ILError",
     "Kernel",
@@ -24,9 +27,13 @@ __all__ = [
     "Recording",
     "Run",
     "assemble",
+    "choose",
     "gemm",
+    "gemm_packed",
+    "gemv",
     "kernels",
     "launch",
+    "open",
 ]
 
 

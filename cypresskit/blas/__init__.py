@@ -1,5 +1,8 @@
 """BLAS on the simulated device: numpy arrays in, numpy arrays out."""
 
-from cypresskit.blas.gemm import gemm
+from cypresskit.blas.choice import Choice, choose
+from cypresskit.blas.dd import DD
+from cypresskit.blas.factory import Card, CardMemoryError, OnCard, open_card
+from cypresskit.blas.gemm import gemm, gemm_packed, gemv
 
-__all__ = ["gemm"]
+__all__ = ["DD", "Card", "CardMemoryError", "Choice", "OnCard", "choose", "gemm", "gemm_packed", "gemv", "open_card"]

@@ -1,46 +1,50 @@
 """``gemm``: C = alpha op(A) op(B) + beta C on the simulated device, with the meaning that BLAS gives it.
 
 The arrays are padded with zeros to whole blocks, the kernel runs over every block, and the padding is cut off again.
-beta = 0 never reads C, alpha = 0 (or k = 0) never reads A or B, so a NaN there goes nowhere. Where no kernel has the
-transposes asked for, the host transposes the matrix that doesn't fit.
+beta = 0 never reads C, alpha = 0 (or k = 0) never reads A or B, so a NaN there goes nowhere. Where the kernel wants a
+matrix the other way round, it is transposed first. ``gemv`` is a product with one column, ``gemm_packed`` several
+small products in one launch.
 """
 
 import numbers
 
 import numpy as np
 
+from cypresskit.blas.choice import choose
+from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import launch
 
-DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 
 
 def gemm(
-    a: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray | None = None,
+    a,
+    b,
+    c=None,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    alpha=1.0,
+    beta=0.0,
     trans_a: bool = False,
     trans_b: bool = False,
     kernel: str | Kernel | None = None,
     device: Device = HD5870,
     engine: str = "fast",
     observers=(),
-) -> np.ndarray:
-    """alpha op(a) op(b) + beta c as a new array of shape (m, n); op transposes where ``trans_a``, ``trans_b`` say so.
+):
+    """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``, ``trans_b`` say so.
 
     ``a``: (m, k), or (k, m) if ``trans_a``. ``b``: (k, n), or (n, k) if ``trans_b``. ``c``: (m, n), needed where beta
-    is not 0. All of one type, float32 or float64, of any strides; none is written to. ``kernel`` names a kernel of
-    ``ck.kernels``; by default one whose transposes fit is taken. ``engine`` and ``observers`` go to ``ck.launch``.
+    is not 0. All of one type: numpy arrays of float32 or float64, or double-doubles (``DD``); of any strides; none is
+    written to. ``alpha`` and ``beta`` are numbers, with double-doubles also single ``DD``. ``kernel`` names a kernel of
+    ``ck.kernels``; by default the one that ``ck.choose`` finds fastest. ``engine`` and ``observers`` go to
+    ``ck.launch``.
 
     Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit, ``KeyError`` for an unknown kernel.
     """
-    dtype = _dtype(a, b, c)
-    alpha, beta = _scalar("alpha", alpha), _scalar("beta", beta)
+    precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), 2)
+    alpha, beta = (_scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta)))
     m, k = a.shape[::-1] if trans_a else a.shape
     inner, n = b.shape[::-1] if trans_b else b.shape
     if k != inner:
@@ -49,54 +53,125 @@ def gemm(
         )
     if c is not None and c.shape != (m, n):
         raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
-    if c is None and beta != 0:
-        raise ValueError(f"beta is {beta:g}, but there is no c to multiply with it")
+    if c is None and beta[0] != 0:
+        raise ValueError(f"beta is {beta[0]:g}, but there is no c to multiply with it")
     if k > MAX_K:
         raise ValueError(f"k is {k:,}: the kernels count it in single precision, exact up to {MAX_K:,}")
-    chosen = _kernel(kernel, dtype, trans_a)
+    if alpha[0] == 0 or k == 0:
+        alpha, k = (0.0, 0.0), 0
+    if kernel is None:
+        chosen = choose(m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device).kernel
+    else:
+        chosen = _named(kernel, precision)
+    pair = (2,) if precision == "double-double" else ()
     if not m or not n:
-        return np.zeros((m, n), dtype)
-    if alpha == 0 or k == 0:
-        alpha, trans_a, trans_b = 0.0, False, False
-        a, b = np.zeros((m, 0), dtype), np.zeros((0, n), dtype)
-    a = a.T if trans_a != chosen.trans_a else a
-    b = b.T if trans_b != chosen.trans_b else b
-    arguments = chosen.arguments(a, b, c, alpha, beta)
+        return _matrix(np.zeros((m, n, *pair), chosen.dtype))
+    if k:
+        stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
+    else:
+        shapes = ((0, m) if chosen.trans_a else (m, 0)), ((n, 0) if chosen.trans_b else (0, n))
+        stored = np.zeros((*shapes[0], *pair), chosen.dtype), np.zeros((*shapes[1], *pair), chosen.dtype)
+    arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), alpha, beta)
     launch(chosen.program, **arguments, device=device, engine=engine, observers=observers)
-    return arguments["global_memory"][:m, :n].copy()
+    return _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair))
 
 
-def _dtype(a, b, c) -> np.dtype:
-    """The common type of the matrices, which must be matrices."""
-    matrices = {"a": a, "b": b} | ({} if c is None else {"c": c})
-    for name, matrix in matrices.items():
-        if not isinstance(matrix, np.ndarray):
-            raise TypeError(f"{name} must be a numpy array, not {type(matrix).__name__}")
-        if matrix.dtype not in DTYPES:
-            raise TypeError(f"{name} has dtype {matrix.dtype}: gemm takes float32 or float64")
-        if matrix.ndim != 2:
-            raise ValueError(f"{name} has shape {matrix.shape}: a matrix has two dimensions")
-        if matrix.dtype != a.dtype:
-            raise TypeError(f"{name} is {matrix.dtype} but a is {a.dtype}: all must be of one type")
-    return a.dtype
+def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, trans: bool = False, **more):
+    """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
+
+    ``a`` is a matrix, ``x`` and ``y`` vectors, of one type as in ``gemm``, to which the other keywords go. In single
+    precision the SGEMV kernels of the catalogue compete with the GEMM kernels; otherwise a GEMM kernel pads the vector.
+    """
+    _precision({"x": x} | ({} if y is None else {"y": y}), 1)
+    column = None if y is None else y.reshape(len(y), 1)
+    return gemm(a, x.reshape(len(x), 1), column, alpha=alpha, beta=beta, trans_a=trans, **more).reshape(-1)
 
 
-def _scalar(name: str, value) -> float:
+def gemm_packed(
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    device: Device = HD5870,
+    engine: str = "fast",
+) -> np.ndarray:
+    """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape (count, m, n).
+
+    ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0; otherwise as ``gemm``.
+    """
+    arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
+    if _precision(arrays, 3) != "single":
+        raise TypeError(f"packed matrices are float32, not {a.dtype}")
+    scalars = [_scalar(name, value, "single") for name, value in (("alpha", alpha), ("beta", beta))]
+    (count, m, k), n = a.shape, b.shape[2]
+    if b.shape[:2] != (count, k) or (c is not None and c.shape != (count, m, n)):
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"shapes are (count, m, k), (count, k, n) and (count, m, n); found {shapes}")
+    if c is None and scalars[1][0] != 0:
+        raise ValueError(f"beta is {beta:g}, but there is no c to multiply with it")
+    if count * k > MAX_K:
+        raise ValueError(f"{count} x k = {count * k:,}: the kernel counts rows exactly up to {MAX_K:,}")
+    if not count * m * n:
+        return np.zeros((count, m, n), np.float32)
+    if scalars[0][0] == 0 or k == 0:
+        scalars[0], a, b = (0.0, 0.0), np.zeros((count, m, 0), np.float32), np.zeros((count, 0, n), np.float32)
+    packed = KERNELS["sgemm_packed"]
+    arguments = packed.arguments(a, b, c, *scalars)
+    launch(packed.program, **arguments, device=device, engine=engine)
+    return packed.result(arguments, m, n)
+
+
+def _precision(arrays: dict, dimensions: int) -> str:
+    """The common precision of arrays, which must all have so many dimensions."""
+    first, kind = next((name, _kind(name, array)) for name, array in arrays.items())
+    for name, array in arrays.items():
+        if _kind(name, array) != kind:
+            raise TypeError(f"{name} is {_kind(name, array)} but {first} is {kind}: all must be of one type")
+        if array.ndim != dimensions:
+            what = {1: "vector has one dimension", 2: "matrix has two dimensions", 3: "stack has three dimensions"}
+            raise ValueError(f"{name} has shape {array.shape}: a {what[dimensions]}")
+    return {"float32": "single", "float64": "double"}.get(kind, "double-double")
+
+
+def _kind(name: str, array) -> str:
+    if isinstance(array, DD):
+        return "DD"
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be a numpy array or a DD, not {type(array).__name__}")
+    if array.dtype.name not in ("float32", "float64") or not array.dtype.isnative:
+        raise TypeError(f"{name} has dtype {array.dtype}: gemm takes float32 or float64, or a DD")
+    return array.dtype.name
+
+
+def _scalar(name: str, value, precision: str) -> tuple[float, float]:
+    """A scalar as a (high, low) pair."""
+    if isinstance(value, DD) and precision == "double-double" and not value.shape:
+        return float(value.hi), float(value.lo)
     if isinstance(value, numbers.Real) or (
         isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiu"
     ):
-        return float(value)
+        if precision == "double-double":
+            return _scalar(name, DD(value), precision)
+        return float(value), 0.0
     raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
 
 
-def _kernel(kernel: str | Kernel | None, dtype: np.dtype, trans_a: bool) -> Kernel:
-    if isinstance(kernel, str):
-        kernel = KERNELS[kernel]
-    if kernel is None:
-        fitting = [k for k in KERNELS.values() if k.dtype == dtype and k.precision != "double-double"]
-        if not fitting:
-            raise TypeError(f"no kernel of the catalogue computes in {dtype}")
-        return next((k for k in fitting if k.trans_a == trans_a), fitting[0])
-    if kernel.dtype != dtype or kernel.precision == "double-double":
-        raise TypeError(f"the kernel {kernel.name} computes in {kernel.precision} precision, the matrices are {dtype}")
+def _named(kernel: str | Kernel, precision: str) -> Kernel:
+    kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
+    if kernel.precision != precision:
+        raise TypeError(
+            f"the kernel {kernel.name} computes in {kernel.precision} precision, the matrices are {precision}"
+        )
     return kernel
+
+
+def _stored(matrix, transposed: bool) -> np.ndarray:
+    """The array of a matrix, or of its transpose."""
+    matrix = matrix.T if transposed else matrix
+    return matrix.pairs if isinstance(matrix, DD) else matrix
+
+
+def _matrix(result: np.ndarray):
+    return DD.wrap(result) if result.ndim == 3 else result

@@ -1,0 +1,300 @@
+"""Double-double arrays: each number the unevaluated sum of two float64, high and low, about 32 decimal digits.
+
+``DD`` holds an array of (high, low) pairs, the layout in which the kernels read them. High is the sum rounded to
+float64, so |low| is at most half a unit in its last place. Arithmetic is done on the host by the algorithms that the
+double-double kernels use (Knuth's two-sum; Dekker's product; Hida, Li and Bailey's sum, relative error 2^-105). Exact
+conversions lead to and from fractions; text has as many digits as are wanted. Left out: functions, integer division,
+and care for infinities: an overflow becomes NaN in the low part.
+"""
+
+import numbers
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+DIGITS = 32  # decimal digits that a double-double always holds
+
+
+def two_sum(a, b):
+    """s + e == a + b exactly, s the sum rounded to float64 (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def fast_two_sum(a, b):
+    """The same where \\|a\\| >= \\|b\\| (Dekker)."""
+    s = a + b
+    return s, b - (s - a)
+
+
+def two_product(a, b):
+    """p + e == a * b exactly, where nothing over- or underflows (Dekker, Veltkamp)."""
+    p = a * b
+    (ah, al), (bh, bl) = _halves(a), _halves(b)
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+def _halves(a):
+    t = a * 134217729.0  # 2^27 + 1
+    high = t - (t - a)
+    return high, a - high
+
+
+class DD:
+    """An array of double-doubles; ``pairs`` is float64 of its shape plus a last axis (high, low).
+
+    ``DD(values)`` takes what holds numbers exactly or as text: a DD, an array or nested lists of floats, integers of
+    any size, fractions, decimals, mpmath numbers, strings such as "0.1" or "1/3"; each is rounded once.
+    Pairs that exist already are given as ``DD.from_pairs(high, low)``.
+    """
+
+    pairs: np.ndarray
+    __array_ufunc__ = None  # so that numpy leaves `array + dd` to this class
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, values):
+        if isinstance(values, DD):
+            self.pairs = values.pairs.copy()
+            return
+        array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
+        self.pairs = np.zeros((*array.shape, 2))
+        if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+            self.pairs[..., 0] = array
+        else:
+            for at in np.ndindex(array.shape):
+                self.pairs[at] = _rounded(array[at])
+
+    @classmethod
+    def from_pairs(cls, high, low=0.0) -> "DD":
+        """high + low, element by element; they need not be normalised."""
+        return cls._of(two_sum(*np.broadcast_arrays(np.asarray(high, float), np.asarray(low, float))))
+
+    @classmethod
+    def _of(cls, parts) -> "DD":
+        result = cls.__new__(cls)
+        result.pairs = np.stack(parts, axis=-1)
+        return result
+
+    @classmethod
+    def wrap(cls, pairs: np.ndarray) -> "DD":
+        """The array (..., 2) of normalised pairs itself, not copied."""
+        result = cls.__new__(cls)
+        result.pairs = pairs
+        return result
+
+    # An array
+
+    @property
+    def hi(self) -> np.ndarray:
+        """High parts: the numbers rounded to float64."""
+        return self.pairs[..., 0]
+
+    @property
+    def lo(self) -> np.ndarray:
+        """Low parts."""
+        return self.pairs[..., 1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.pairs.shape[:-1]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def T(self) -> "DD":
+        """Axes reversed; a view."""
+        return DD.wrap(self.pairs.transpose(*range(self.ndim)[::-1], self.ndim))
+
+    def reshape(self, *shape: int) -> "DD":
+        return DD.wrap(self.pairs.reshape(*shape, 2))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a single double-double has no length")
+        return len(self.pairs)
+
+    def __getitem__(self, index) -> "DD":
+        index = index if isinstance(index, tuple) else (index,)
+        return DD.wrap(self.pairs[(*index, slice(None)) if Ellipsis in index else (*index, ..., slice(None))])
+
+    def __setitem__(self, index, value) -> None:
+        self[index].pairs[...] = _dd(value).pairs
+
+    # Arithmetic
+
+    def __neg__(self) -> "DD":
+        return DD.wrap(-self.pairs)
+
+    def __abs__(self) -> "DD":
+        return DD.wrap(np.where(self.hi[..., np.newaxis] < 0, -self.pairs, self.pairs))
+
+    def __add__(self, other) -> "DD":
+        other = _dd(other)
+        s, e = two_sum(self.hi, other.hi)
+        t, f = two_sum(self.lo, other.lo)
+        s, e = fast_two_sum(s, e + t)
+        return DD._of(fast_two_sum(s, e + f))
+
+    def __mul__(self, other) -> "DD":
+        other = _dd(other)
+        p, e = two_product(self.hi, other.hi)
+        return DD._of(fast_two_sum(p, e + (self.hi * other.lo + self.lo * other.hi)))
+
+    def __truediv__(self, other) -> "DD":
+        other = _dd(other)
+        quotient = DD.from_pairs(self.hi / other.hi)
+        for _ in "ab":  # each step adds the 53 bits that are missing
+            quotient = quotient + DD.from_pairs((self - quotient * other).hi / other.hi)
+        return quotient
+
+    def __sub__(self, other) -> "DD":
+        return self + -_dd(other)
+
+    def __rsub__(self, other) -> "DD":
+        return _dd(other) - self
+
+    def __rtruediv__(self, other) -> "DD":
+        return _dd(other) / self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def sum(self) -> "DD":
+        """The sum of all numbers, pairwise."""
+        flat = self.reshape(-1)
+        while len(flat) > 1:
+            half = len(flat) // 2
+            flat, rest = flat[:half] + flat[half : 2 * half], flat[2 * half :]
+            if len(rest):
+                flat[0] = flat[0] + rest[0]
+        return flat[0] if len(flat) else DD(0)
+
+    def __matmul__(self, other) -> "DD":
+        """The product of two matrices, on the simulated device; see ``ck.gemm``."""
+        from cypresskit.blas.gemm import gemm
+
+        return gemm(self, other)
+
+    # Comparison: bool arrays, or one bool for a single number
+
+    def _compared(self, other, relation: Callable):
+        other = _dd(other)
+        return relation(
+            np.where(self.hi == other.hi, self.lo, self.hi), np.where(self.hi == other.hi, other.lo, other.hi)
+        )
+
+    def __eq__(self, other):
+        return self._compared(other, np.equal)
+
+    def __ne__(self, other):
+        return self._compared(other, np.not_equal)
+
+    def __lt__(self, other):
+        return self._compared(other, np.less)
+
+    def __le__(self, other):
+        return self._compared(other, np.less_equal)
+
+    def __gt__(self, other):
+        return self._compared(other, np.greater)
+
+    def __ge__(self, other):
+        return self._compared(other, np.greater_equal)
+
+    # Out of double-double
+
+    def __float__(self) -> float:
+        return float(self.hi)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.array(self.hi, dtype)
+
+    def fractions(self) -> np.ndarray:
+        """The exact values, an object array of ``Fraction`` (one ``Fraction`` for a single number)."""
+        return self._each(lambda pair: Fraction(pair[0]) + Fraction(pair[1]))
+
+    def mpf(self) -> np.ndarray:
+        """The exact values as mpmath numbers: an ``mpf`` keeps all bits, whatever mpmath's precision is."""
+        import mpmath
+
+        def exact(pair):
+            with mpmath.workprec(2200):  # enough for any two float64
+                return mpmath.mpf(float(pair[0])) + mpmath.mpf(float(pair[1]))
+
+        return self._each(exact)
+
+    def text(self, digits: int = DIGITS) -> np.ndarray:
+        """Decimal text, rounded to ``digits`` digits, halves to even: an object array, or one string."""
+        return self._each(lambda pair: _decimal(pair, digits))
+
+    def _each(self, convert: Callable):
+        if not self.shape:
+            return convert(self.pairs)
+        result = np.empty(self.shape, object)
+        for at in np.ndindex(self.shape):
+            result[at] = convert(self.pairs[at])
+        return result
+
+    def __str__(self) -> str:
+        texts = self.text()
+        return str(texts) if not self.shape else np.array2string(texts, formatter={"all": str}, max_line_width=120)
+
+    def __repr__(self) -> str:
+        return f"DD({self})"
+
+
+def _dd(value) -> DD:
+    return value if isinstance(value, DD) else DD(value)
+
+
+def _rounded(value) -> tuple[float, float]:
+    """A number or text as (high, low), rounded once: low is what high leaves, rounded to float64."""
+    if isinstance(value, DD):
+        return value.pairs[0], value.pairs[1]
+    if isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble) and not np.isfinite(value):
+        return float(value), 0.0
+    exact = _exact(value)
+    try:
+        high = float(exact)
+        return high, float(exact - Fraction(high))
+    except OverflowError:
+        raise OverflowError(f"{str(value)[:40]} is too large for a double-double, which ends at 1.8e308") from None
+
+
+def _exact(value) -> Fraction:
+    if hasattr(value, "_mpf_"):
+        sign, mantissa, exponent, _ = value._mpf_
+        if not mantissa and exponent:
+            raise ValueError(f"{value} has no exact value")
+        mantissa = int(mantissa)
+        return Fraction(-mantissa if sign else mantissa) * Fraction(2) ** exponent
+    if isinstance(value, np.integer):
+        return Fraction(int(value))
+    if isinstance(value, np.floating):
+        return Fraction(*value.as_integer_ratio())
+    if isinstance(value, (str, numbers.Rational, float)) or hasattr(value, "as_integer_ratio"):
+        try:
+            return Fraction(value)
+        except (ValueError, TypeError, ZeroDivisionError):
+            pass
+    raise TypeError(f"{value!r} is no number that a double-double can be made of: try a float, '0.1', '1/3', Fraction")
+
+
+def _decimal(pair: np.ndarray, digits: int) -> str:
+    if not np.isfinite(pair).all():
+        return str(float(pair[0] + pair[1]))
+    exact = Fraction(pair[0]) + Fraction(pair[1])
+    if not exact:
+        return "-0." + "0" if np.signbit(pair[0]) else "0.0"
+    size = abs(exact)
+    exponent = len(str(size.numerator)) - len(str(size.denominator))
+    exponent -= size < Fraction(10) ** exponent
+    whole = round(size / Fraction(10) ** (exponent - digits + 1))
+    if whole >= 10**digits:
+        whole, exponent = whole // 10, exponent + 1
+    text = str(whole)
+    text = f"{text[0]}.{text[1:].rstrip('0') or '0'}"
+    return ("-" if exact < 0 else "") + text + (f"e{exponent:+03d}" if exponent else "")

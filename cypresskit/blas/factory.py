@@ -1,0 +1,202 @@
+"""The matrix factory: matrices that stay on the card from one operation to the next (after Ashraf's OPLib).
+
+    with ck.open(ck.HD5870) as gpu:
+        a, b = gpu.upload(x, "a"), gpu.upload(y, "b")
+        print(gpu.download(gpu.add(gpu.multiply(a, b), b)))
+
+The card's memory is finite and accounted. A matrix takes rows in multiples of 8 and columns in multiples of 64, filled
+with zeros, since sums run in steps of 4 or 8 numbers and compute kernels best write 64; it begins at a multiple of 256
+numbers, which a kernel's result must, to be a texture later. A texture has at most 16384 rows of 16384 texels. Padding
+is part of ``used`` and never of a result. Left out: where in memory a matrix lies, and the time that transfers take.
+"""
+
+from dataclasses import dataclass, field
+from importlib.resources import files
+
+import numpy as np
+
+from cypresskit.blas.choice import Choice, choose
+from cypresskit.blas.dd import DD
+from cypresskit.blas.gemm import _matrix, _precision, _scalar, _stored, gemm
+from cypresskit.devices import HD5870, Device
+from cypresskit.il import assemble
+from cypresskit.kernels.convention import constants, texels
+from cypresskit.machine import launch
+
+ROWS, COLUMNS, START = 8, 64, 256  # a matrix's sizes and its first element are multiples of these
+MAX_TEXTURE = 16384  # rows, and texels in a row
+ADD = {"single": "sadd", "double": "dadd", "double-double": "ddadd"}
+
+
+class CardMemoryError(MemoryError):
+    """The card has no room for a matrix; the text lists what holds its memory."""
+
+
+@dataclass(eq=False)
+class OnCard:
+    """A matrix on the card: its ``name``, ``shape``, ``precision``, and the ``bytes`` it takes, padding included.
+    ``choice`` tells how a product was computed."""
+
+    name: str
+    shape: tuple[int, int]
+    precision: str
+    bytes: int
+    choice: Choice | None = None
+    values: np.ndarray | DD | None = field(default=None, repr=False)  # None once it is freed
+
+
+class Card:
+    """A device with its memory; made by ``ck.open``. ``engine`` computes, see ``ck.launch``."""
+
+    def __init__(self, device: Device = HD5870, engine: str = "fast"):
+        self.device, self.engine = device, engine
+        self.matrices: list[OnCard] = []
+        self._made = 0
+
+    def __enter__(self) -> "Card":
+        return self
+
+    def __exit__(self, *_) -> None:
+        for matrix in list(self.matrices):
+            self.free(matrix)
+
+    @property
+    def used(self) -> int:
+        """Bytes of the card's memory that matrices hold, padding included."""
+        return sum(matrix.bytes for matrix in self.matrices)
+
+    def __str__(self) -> str:
+        rows = [f"{m.bytes:14,}  {m.name}, {m.shape[0]} x {m.shape[1]} {m.precision}" for m in self.matrices]
+        total = f"{self.used:14,}  bytes of {self.device.memory_bytes:,} on the {self.device.name}"
+        return "\n".join([*rows, total])
+
+    def upload(self, array: np.ndarray | DD, name: str = "") -> OnCard:
+        """Put a copy of a matrix on the card; float32, float64 or ``DD``."""
+        matrix = self._room(array.shape, _precision({"the matrix": array}, 2), name)
+        matrix.values = array.copy() if isinstance(array, np.ndarray) else DD(array)
+        return matrix
+
+    def download(self, matrix: OnCard) -> np.ndarray | DD:
+        """A copy of the matrix in the host's memory, without its padding."""
+        values = self._values(matrix)
+        return values.copy() if isinstance(values, np.ndarray) else DD(values)
+
+    def free(self, matrix: OnCard) -> None:
+        """Give the matrix's memory back."""
+        self._values(matrix)
+        matrix.values = None
+        self.matrices.remove(matrix)
+
+    def multiply(
+        self,
+        a: OnCard,
+        b: OnCard,
+        c: OnCard | None = None,
+        *,
+        alpha=1.0,
+        beta=0.0,
+        trans_a: bool = False,
+        trans_b: bool = False,
+        name: str = "",
+    ) -> OnCard:
+        """A new matrix, alpha op(a) op(b) + beta c, as ``ck.gemm`` has it. Where the kernel wants a matrix transposed,
+        its transpose takes room as long as the kernel runs."""
+        values = [None if x is None else self._values(x) for x in (a, b, c)]
+        m, k = a.shape[::-1] if trans_a else a.shape
+        n = b.shape[0] if trans_b else b.shape[1]
+        choice = choose(m, n, k, a.precision, trans_a=trans_a, trans_b=trans_b, device=self.device)
+        result = self._room((m, n), a.precision, name)
+        turned: list[OnCard] = []
+        try:
+            for which in choice.transposed:
+                of = {"a": a, "b": b}[which]
+                turned.append(
+                    self._room(of.shape[::-1], of.precision, f"transpose of {of.name} for {choice.kernel.name}")
+                )
+            result.values = gemm(
+                *values,
+                alpha=alpha,
+                beta=beta,
+                trans_a=trans_a,
+                trans_b=trans_b,
+                kernel=choice.kernel,
+                device=self.device,
+                engine=self.engine,
+            )
+        except BaseException:
+            self.matrices.remove(result)
+            raise
+        finally:
+            for matrix in turned:
+                self.matrices.remove(matrix)
+        result.choice = choice
+        return result
+
+    def add(self, a: OnCard, b: OnCard, *, alpha=1.0, beta=1.0, name: str = "") -> OnCard:
+        """A new matrix, alpha a + beta b."""
+        if (a.shape, a.precision) != (b.shape, b.precision):
+            both = " and ".join(f"{x.name} is {x.shape[0]} x {x.shape[1]} {x.precision}" for x in (a, b))
+            raise ValueError(f"{both}: only matrices alike can be added")
+        alpha, beta = (_scalar(name, value, a.precision) for name, value in (("alpha", alpha), ("beta", beta)))
+        inputs = {n: texels(_padded(_stored(self._values(x), False))) for n, x in enumerate((a, b))}
+        result = self._room(a.shape, a.precision, name)
+        out = np.zeros_like(inputs[0])
+        self._run(ADD[a.precision], out, inputs=inputs, constants={0: constants(alpha, beta, 0, 0, (0, 0))})
+        rows, columns = a.shape
+        whole = out.reshape(inputs[0].shape[0], -1, *out.shape[2:][: a.precision == "double-double"])
+        result.values = _matrix(whole[:rows, :columns].copy())
+        return result
+
+    def transpose(self, a: OnCard, *, name: str = "") -> OnCard:
+        """A new matrix, the transpose of a."""
+        stored = np.ascontiguousarray(_stored(self._values(a), False))
+        result = self._room(a.shape[::-1], a.precision, name)
+        numbers = stored.reshape(*a.shape, -1)
+        out = np.zeros((*a.shape[::-1], numbers.shape[2]), stored.dtype)
+        self._run("transpose", out, inputs={0: numbers})
+        result.values = _matrix(out if a.precision == "double-double" else out[..., 0])
+        return result
+
+    def _run(self, name: str, out: np.ndarray, **arguments) -> None:
+        text = files("cypresskit.kernels").joinpath(f"{name}.il").read_text()
+        domain = out.shape[1::-1]
+        if all(domain):
+            program = assemble(text, f"{name}.il")
+            launch(program, domain, outputs={0: out}, device=self.device, engine=self.engine, **arguments)
+
+    def _values(self, matrix: OnCard) -> np.ndarray | DD:
+        if not any(matrix is held for held in self.matrices) or matrix.values is None:
+            raise ValueError(f"{matrix.name} is not on this card (any more)")
+        return matrix.values
+
+    def _room(self, shape: tuple[int, ...], precision: str, name: str) -> OnCard:
+        """Account a new matrix, or say why it doesn't fit."""
+        size = {"single": 4, "double": 8, "double-double": 16}[precision]
+        rows, columns = (-(-side // step) * step for side, step in zip(shape, (ROWS, COLUMNS), strict=True))
+        if rows > MAX_TEXTURE or columns * size > MAX_TEXTURE * 16:
+            raise ValueError(
+                f"a matrix of {shape[0]} x {shape[1]} is too large for a texture: it has at most {MAX_TEXTURE} rows of "
+                f"{MAX_TEXTURE * 16 // size} {precision} numbers"
+            )
+        self._made += 1
+        needed = -(-rows * columns // START) * START * size
+        matrix = OnCard(name or f"matrix {self._made}", (shape[0], shape[1]), precision, needed)
+        if self.used + needed > self.device.memory_bytes:
+            raise CardMemoryError(
+                f"{matrix.name} ({shape[0]} x {shape[1]} {precision}) needs {needed:,} bytes; {self.device.name} has "
+                f"{self.device.memory_bytes - self.used:,} left. Free a matrix, or work in blocks. On the card:\n{self}"
+            )
+        self.matrices.append(matrix)
+        return matrix
+
+
+def _padded(matrix: np.ndarray) -> np.ndarray:
+    """Columns filled up with zeros to whole texels of any type."""
+    result = np.zeros((matrix.shape[0], -(-matrix.shape[1] // 4) * 4, *matrix.shape[2:]), matrix.dtype)
+    result[:, : matrix.shape[1]] = matrix
+    return result
+
+
+def open_card(device: Device = HD5870, *, engine: str = "fast") -> Card:
+    """A card with empty memory, to be used in a ``with`` statement, at whose end its memory is given back."""
+    return Card(device, engine)
