@@ -101,9 +101,9 @@ def test_five_stages_in_step(fixed_rate):
     assert spans["load2 A[0]"] == (2.8, 5.59)
     assert spans["load1 B[0.0]"] == (2.8, 5.59)
     assert spans["load2 B[0.0]"] == (5.59, 8.39)
-    assert spans["mult1 0.0.0.0"] == (8.39, 13.76)  # 2 x 512 x 2048 x 1024 flops at 400 Gflop/s
-    assert spans["mult1 0.0.0.1"] == (13.76, 19.13)
-    assert spans["store1 0.0.0.0"] == (13.76, 15.16)  # 8.4 MB at 6 GB/s, while the next piece is computed
+    assert spans["mult1 AB[0.0.0.0]"] == (8.39, 13.76)  # 2 x 512 x 2048 x 1024 flops at 400 Gflop/s
+    assert spans["mult1 AB[0.0.0.1]"] == (13.76, 19.13)
+    assert spans["store1 AB[0.0.0.0]"] == (13.76, 15.16)  # 8.4 MB at 6 GB/s, while the next piece is computed
     assert spans["store2 0.0.0"] == (20.52, 24.72)  # both pieces: 16.8 MB, C read too: 1.5 x 2.8 ms
     assert timeline.stages().keys() == {"load1", "load2", "mult1", "store1", "store2"}
 

@@ -13,7 +13,7 @@ times: one arrives, one is computed, one leaves. That is 8 (4 * 16384 b + 3 b^2)
 Left out: more than one chip, and blocks that aren't square.
 """
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from cypresskit.blas import gemm
 from cypresskit.devices import HD5870, Device
 from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, check_card, check_sizes, corner_turn
 from cypresskit.host.rates import kernel_rate
-from cypresskit.host.timeline import Task, Timeline
+from cypresskit.host.timeline import Timeline
 from cypresskit.kernels import KERNELS, Kernel
 
 MULTIPLE = 128  # blocks are multiples of this many rows and columns (Matsumoto et al.)
@@ -71,7 +71,7 @@ def blocked_time(
 ) -> Timeline:
     """The multiply-add of (m, k) by (k, n) on one chip, in time alone; ``block`` and errors as for `gemm_out_of_core`.
     Without ``overlap`` the program waits for every copy and every kernel."""
-    return _Blocked(m, n, k, machine, KERNELS[kernel], block, DEPTH, overlap).plan()
+    return _Blocked(m, n, k, machine, KERNELS[kernel], block, DEPTH, overlap).plan_all()
 
 
 def gemm_out_of_core(
@@ -100,7 +100,7 @@ def gemm_out_of_core(
         raise ValueError(f"beta is {beta:g}, so c has to be an array of shape {(m, n)}")
     chosen = KERNELS[kernel] if isinstance(kernel, str) else kernel or tn_kernel(a.dtype)
     work = _Blocked(m, n, k, Machine(device, use_chips=1), chosen, block, depth, True, (a, b, c, alpha, beta))
-    timeline = work.plan()
+    timeline = work.plan_all()
     timeline.execute()
     return work.result, timeline
 
@@ -120,21 +120,20 @@ class _Blocked:
         self, m, n, k, machine: Machine, kernel: Kernel, block: int, depth: int, overlap: bool, matrices: tuple = ()
     ):
         check_sizes(m=m, n=n, k=k, depth=depth)
-        self.size = kernel.dtype.itemsize
+        self.size, self.kernel, self.device = kernel.dtype.itemsize, kernel, machine.device
         self.block = block or choose_block(m, n, k, machine, depth, self.size)
         check_sizes(block=self.block)
         check_card(machine.device, card_bytes(self.block, depth, self.size))
         if not kernel.trans_a or kernel.trans_b:
             raise ValueError(f"the host transposes A for a TN kernel, and {kernel.name} is not one")
-        self.m, self.n, self.k, self.kernel, self.device = m, n, k, kernel, machine.device
-        self.real = bool(matrices)
+        self.m, self.n, self.k = m, n, k
         self.a, self.b, self.c, self.alpha, self.beta = matrices or (None, None, None, 1.0, 1.0)
-        self.result = np.zeros((m, n) if self.real else (0, 0), kernel.dtype)
-        self.tasks = Plan(machine, serial=not overlap)
+        self.result = np.zeros((m, n) if matrices else (0, 0), kernel.dtype)
+        self.plan = Plan(machine, real=bool(matrices), serial=not overlap)
         self.rate = kernel_rate(kernel.name, self.block, self.block, min(depth, k), machine.device)
         self.chunks = [range(low, min(low + depth, k)) for low in range(0, k, depth)]
 
-    def plan(self) -> Timeline:
+    def plan_all(self) -> Timeline:
         """All blocks, each with what the next one needs arriving meanwhile."""
         blocks = corner_turn(range(0, self.m, self.block), range(0, self.n, self.block))
         steps = [(unit, i, j, q) for unit, (i, j) in enumerate(blocks) for q in range(len(self.chunks))]
@@ -146,71 +145,56 @@ class _Blocked:
             self._multiply(step, a, b)
             if step[3] == len(self.chunks) - 1:
                 self._leave(step)
-        return self.tasks.run(2.0 * self.m * self.n * self.k)
+        return self.plan.run(2.0 * self.m * self.n * self.k)
 
     def _arrive(self, step: tuple[int, int, int, int], keep_a: str, keep_b: str) -> tuple[Strip, Strip]:
+        """The strips of a step and, at a block's first one, the block of C."""
         unit, i, j, q = step
         rows, columns, depth = self._lines(i), self._lines(j), self.chunks[q]
         size = float(self.size * self.block * len(depth))
-        take = self._take if self.real else lambda *_: None
-        a = self.tasks.load(0, "A", f"A[{i},{q}]", size, keep_a, take("a", rows, depth, True))
-        b = self.tasks.load(0, "B", f"B[{q},{j}]", size, keep_b, take("b", depth, columns, False))
+        a = self.plan.load(0, "A", f"A[{i},{q}]", size, keep_a, lambda: self._take(self.a, rows, depth).T.copy())
+        b = self.plan.load(0, "B", f"B[{q},{j}]", size, keep_b, lambda: self._take(self.b, depth, columns))
         if q == 0 and self.beta:
-            size, fetch = float(self.size * self.block**2), take("c", rows, columns, False)
-            self.tasks.send(0, f"C[{i},{j}]", f"pinned C{unit % 2}", f"card C{unit % 3}", size, fetch)
+            buffers = f"pinned C{unit % 2}", f"card C{unit % 3}"
+            self.plan.send(
+                0, f"C[{i},{j}]", self.size * self.block**2, buffers, lambda: self._take(self.c, rows, columns)
+            )
         return a, b
 
     def _multiply(self, step: tuple[int, int, int, int], a: Strip, b: Strip) -> None:
+        """One kernel call; a prime on C's name for each that has been."""
         unit, i, j, q = step
-        card, arrays, beta = f"card C{unit % 3}", self.tasks.arrays, 1.0 if q else self.beta
+        card, arrays, beta = f"card C{unit % 3}", self.plan.arrays, 1.0 if q else self.beta
 
         def action() -> None:
-            c = arrays[card] if beta else None
-            options = {"alpha": self.alpha, "beta": beta, "trans_a": True, "kernel": self.kernel, "device": self.device}
-            arrays[card] = gemm(arrays[a.buffer], arrays[b.buffer], c, **options)
+            multiply = partial(gemm, alpha=self.alpha, beta=beta, kernel=self.kernel, device=self.device)
+            arrays[card] = multiply(arrays[a.buffer], arrays[b.buffer], arrays[card] if beta else None, trans_a=True)
 
-        reads = dict([a, b])
+        reads, after = dict([a, b]), f"C[{i},{j}]" + "'" * (q + 1)
         if beta:
-            reads[card] = f"C[{i},{j}]" + "'" * q
-        seconds = 2.0 * self.block**2 * len(self.chunks[q]) / self.rate
-        self.tasks.tasks.append(
-            Task(
-                f"mult {unit}.{q}",
-                "mult",
-                "chip 0",
-                {"chip 0": seconds},
-                reads,
-                {card: f"C[{i},{j}]" + "'" * (q + 1)},
-                action=action if self.real else None,
-            )
-        )
+            reads[card] = after[:-1]
+        uses = {"chip 0": 2.0 * self.block**2 * len(self.chunks[q]) / self.rate}
+        self.plan.add("chip 0", "mult", after, uses, reads, {card: after}, action)
 
     def _leave(self, step: tuple[int, int, int, int]) -> None:
         """The finished block by DMA into pinned memory, and from there into the result, without the padding."""
         unit, i, j, q = step
-        card, pinned, content = f"card C{unit % 3}", f"pinned out{unit % 2}", f"C[{i},{j}]" + "'" * (q + 1)
+        pinned, content, size = f"pinned out{unit % 2}", f"C[{i},{j}]" + "'" * (q + 1), self.size * self.block**2
 
         def action() -> None:
             rows, columns = self._lines(i), self._lines(j)
             target = self.result[rows.start : rows.stop, columns.start : columns.stop]
-            target[:] = self.tasks.arrays[pinned][: target.shape[0], : target.shape[1]]
+            target[:] = self.plan.arrays[pinned][: target.shape[0], : target.shape[1]]
 
-        size, move = float(self.size * self.block**2), self.tasks.move(card, pinned)
-        here, there, done = {card: content}, {pinned: content}, {f"result[{i},{j}]": content}
-        self.tasks.dma(0, f"store1 {unit}", "store1", size, TO_HOST, here, there, move if self.real else None)
-        self.tasks.copy(0, f"store2 {unit}", "store2", size, 2, there, done, action if self.real else None)
+        self.plan.dma(0, "store1", content, size, TO_HOST, f"card C{unit % 3}", pinned)
+        self.plan.copy(0, "store2", content, size, 2, {pinned: content}, {f"result[{i},{j}]": content}, action)
 
     def _lines(self, block: int) -> range:
         return range(block * self.block, (block + 1) * self.block)
 
-    def _take(self, name: str, rows: range, columns: range, transpose: bool) -> Callable[[], np.ndarray]:
-        """A function that copies a part of ``self.<name>``, with zeros for what lies outside."""
-        shape = len(rows), len(columns)
-
-        def fetch() -> np.ndarray:
-            part = getattr(self, name)[rows.start : rows.stop, columns.start : columns.stop]
-            padded = np.zeros(shape, part.dtype)
-            padded[: part.shape[0], : part.shape[1]] = part
-            return padded.T.copy() if transpose else padded
-
-        return fetch
+    def _take(self, matrix: np.ndarray, rows: range, columns: range) -> np.ndarray:
+        """A part of a matrix, with zeros for what lies outside."""
+        part = matrix[rows.start : rows.stop, columns.start : columns.stop]
+        padded = np.zeros((len(rows), len(columns)), matrix.dtype)
+        padded[: part.shape[0], : part.shape[1]] = part
+        return padded

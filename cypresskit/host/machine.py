@@ -10,7 +10,7 @@ engine copies that to the card. Both places have two buffers, so that a strip ca
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -72,61 +72,59 @@ class Strip(NamedTuple):
 
 @dataclass
 class Plan:
-    """Tasks in program order. ``arrays`` holds what is in each buffer once the plan is executed on real data. A
+    """Tasks in program order. A ``real`` plan can be executed, and ``arrays`` then holds what is in each buffer. A
     ``serial`` plan does one task at a time, as a program does that waits for each."""
 
     machine: Machine
+    real: bool = False
     serial: bool = False
     tasks: list[Task] = field(default_factory=list)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     resident: dict[tuple[int, str], list[str]] = field(default_factory=dict)
 
-    def copy(self, chip: int, name: str, stage: str, size: float, passes: int, reads, writes, action) -> None:
+    def add(self, lane: str, stage: str, what: str, uses: dict, reads: dict, writes: dict, action, size=0.0) -> None:
+        """A task that moves ``size`` bytes; see `Task`. ``action`` is left out of a plan that isn't real."""
+        lane, action = "program" if self.serial else lane, action if self.real else None
+        self.tasks.append(Task(f"{stage} {what}", stage, lane, uses, reads, writes, size, action=action))
+
+    def copy(self, chip: int, stage: str, what: str, size: float, passes: int, reads, writes, action) -> None:
         """A host thread copies ``size`` bytes and moves ``passes`` times as many through the host's memory: 2 to read
         and write, 3 where it also reads what it adds to."""
         uses = {MEMORY: passes * size, f"thread {chip}": passes / 2 * size}
-        self.tasks.append(Task(name, stage, f"thread {chip}", uses, reads, writes, size, action=action))
+        self.add(f"thread {chip}", stage, what, uses, reads, writes, action, size)
 
-    def dma(self, chip: int, name: str, stage: str, size: float, way: str, reads, writes, action) -> None:
-        """The chip's DMA engine moves ``size`` bytes ``way`` TO_CARD or TO_HOST."""
-        uses = {MEMORY: size, way: size, f"DMA {chip}": size}
-        self.tasks.append(Task(name, stage, f"DMA {chip}", uses, reads, writes, size, action=action))
-
-    def load(self, chip: int, kind: str, content: str, size: float, keep: str, fetch: Fetch | None) -> Strip:
-        """Bring ``content``, a strip of matrix ``kind``, to the card unless it is there. Of the two buffers the one
-        that holds ``keep`` stays as it is. ``fetch`` gives the strip's array, or is None where only time counts."""
-        slots = self.resident.setdefault((chip, kind), ["", ""])
-        if content not in slots:
-            number = 1 - slots.index(keep) if keep in slots else 0
-            slots[number] = content
-            pinned, card = f"pinned {chip} {kind}{number}", f"card {chip} {kind}{number}"
-            self.send(chip, content, pinned, card, size, fetch)
-        return Strip(f"card {chip} {kind}{slots.index(content)}", content)
-
-    def send(self, chip: int, content: str, pinned: str, card: str, size: float, fetch: Fetch | None) -> None:
-        """Copy ``content`` into buffer ``pinned`` and from there by DMA into buffer ``card``."""
-
-        def stage() -> None:
-            if fetch:
-                self.arrays[pinned] = fetch()
-
-        source, here, there = {content: content}, {pinned: content}, {card: content}
-        move = self.move(pinned, card)
-        self.copy(chip, f"load1 {content}", "load1", size, 2, source, here, fetch and stage)
-        self.dma(chip, f"load2 {content}", "load2", size, TO_CARD, here, there, fetch and move)
-
-    def move(self, source: str, target: str) -> Callable[[], None]:
-        """An action that copies one buffer's array into another's."""
+    def dma(self, chip: int, stage: str, content: str, size: float, way: str, source: str, target: str) -> None:
+        """The chip's DMA engine moves ``content`` from buffer to buffer, ``way`` TO_CARD or TO_HOST."""
 
         def action() -> None:
             self.arrays[target] = self.arrays[source].copy()
 
-        return action
+        uses = {MEMORY: size, way: size, f"DMA {chip}": size}
+        self.add(f"DMA {chip}", stage, content, uses, {source: content}, {target: content}, action, size)
+
+    def send(self, chip: int, content: str, size: float, buffers: tuple[str, str], fetch: Fetch) -> None:
+        """Copy ``content``, whose array ``fetch`` gives, into the first of ``buffers`` and by DMA into the second."""
+        pinned, card = buffers
+
+        def action() -> None:
+            self.arrays[pinned] = fetch()
+
+        self.copy(chip, "load1", content, size, 2, {content: content}, {pinned: content}, action)
+        self.dma(chip, "load2", content, size, TO_CARD, pinned, card)
+
+    def load(self, chip: int, kind: str, content: str, size: float, keep: str, fetch: Fetch) -> Strip:
+        """Bring ``content``, a strip of matrix ``kind``, to the card unless it is there. Of the two buffers for it the
+        one that holds ``keep`` stays as it is."""
+        slots = self.resident.setdefault((chip, kind), ["", ""])
+        if content not in slots:
+            number = 1 - slots.index(keep) if keep in slots else 0
+            slots[number] = content
+            self.send(chip, content, size, (f"pinned {chip} {kind}{number}", f"card {chip} {kind}{number}"), fetch)
+        return Strip(f"card {chip} {kind}{slots.index(content)}", content)
 
     def run(self, flops: float) -> Timeline:
         """The plan in time."""
-        tasks = [replace(task, lane="program") for task in self.tasks] if self.serial else self.tasks
-        return run(tasks, self.machine.resources(), flops)
+        return run(self.tasks, self.machine.resources(), flops)
 
 
 def check_sizes(**sizes: int) -> None:
