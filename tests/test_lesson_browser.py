@@ -28,6 +28,19 @@ AT = """async k => {
             k: Array.from(source("k").k), label: figure.el.getAttribute("aria-label"),
             caption: [...doc.all_models].filter(m => m.type === "Div").map(m => m.text).join(" ")}
 }"""
+# Plays from the frame shown at 20 a second; the number and time of each frame after it.
+PLAY = """async () => {
+            const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
+            const player = [...document.querySelectorAll("[data-ready]")].at(-1), seen = []
+            const press = () => player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
+            new MutationObserver(() => seen.push([+player.dataset.frame, performance.now()]))
+                .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
+            ;[...doc.all_models].find(m => m.type === "Select").value = "20"
+            press()
+            await new Promise(done => setTimeout(done, 2025))
+            press()
+            return seen
+        }"""
 READY = "() => document.querySelector('[data-ready]')"
 
 
@@ -99,26 +112,20 @@ def test_what_an_instruction_writes_is_marked(shown, recording):
     assert {name[:-2] for name, *_, wrote in cells if wrote} == {"r14"}
 
 
-def test_it_plays_twenty_frames_a_second_and_drops_none(shown):
-    shown.evaluate(AT, 0)
-    frames = shown.evaluate(
-        """async () => {
-            const doc = Bokeh.documents[0], all = type => [...doc.all_models].filter(m => m.type === type)
-            const player = document.querySelector("[data-ready]"), seen = []
-            new MutationObserver(() => seen.push([+player.dataset.frame, performance.now()]))
-                .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
-            all("Select")[0].value = "20"
-            player.focus()
-            player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
-            await new Promise(done => setTimeout(done, 3025))
-            player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
-            return seen
-        }"""
-    )
-    numbers, times = zip(*frames)
-    assert list(numbers[:60]) == list(range(1, len(numbers[:60]) + 1)), "a frame was left out"
-    assert len(numbers) >= 58, f"{len(numbers)} frames in three seconds"
+def assert_plays_twenty_a_second(page) -> None:
+    """From the first frame on, for two seconds: every frame in turn, 50 ms apart. A busy computer gets three tries."""
+    for _ in range(3):
+        page.evaluate(AT, 0)
+        numbers, times = zip(*page.evaluate(PLAY))
+        assert list(numbers) == list(range(1, len(numbers) + 1)), "a frame was left out"
+        if len(numbers) >= 39:
+            break
+    assert len(numbers) >= 39, f"{len(numbers)} frames in two seconds"
     assert statistics.median(np.diff(times)) == pytest.approx(50, abs=5)
+
+
+def test_it_plays_twenty_frames_a_second_and_drops_none(shown):
+    assert_plays_twenty_a_second(shown)
 
 
 def test_a_slider_step_is_painted_within_50_ms(shown):
@@ -225,6 +232,16 @@ def test_text_stands_out_in_light_and_dark(page, saved, scheme):
     assert (ink < 60 and back > 200) if scheme == "light" else (ink > 200 and back < 60)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page, saved, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page.emulate_media(color_scheme=scheme)
+    page.goto(saved.as_uri())
+    page.wait_for_function(READY)
+    found = axe.run(page).response["violations"]
+    assert not [(v["id"], v["help"]) for v in found if v["impact"] in ("serious", "critical")]
+
+
 def test_it_fits_a_page_400_pixels_wide(page, saved):
     page.set_viewport_size({"width": 400, "height": 1200})
     page.goto(saved.as_uri())
@@ -260,12 +277,28 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     page.keyboard.press("Space")
     assert page.evaluate(active) == cell, "the keys were meant for the player"
 
+    assert_plays_twenty_a_second(page)
+
     # With the focus elsewhere the keys are JupyterLab's again.
     frame = page.evaluate(AT, None)["frame"]
     page.evaluate("() => { document.activeElement.blur(); window.jupyterapp.shell.currentWidget.content.activate() }")
     page.keyboard.press("ArrowDown")
     assert page.evaluate(active) == cell + 1
     assert page.evaluate(AT, None)["frame"] == frame
+
+
+def test_the_lessons_sliders_run_a_new_kernel(lab, page):
+    lab.open(page, LESSON)
+    lab.run_all(page)
+    handle = page.locator(".widget-slider .noUi-handle").first
+    handle.scroll_into_view_if_needed()
+    handle.focus()
+    answer = page.locator(".widget-html pre")
+    assert "block 1 x 1, n = 48" in answer.inner_text() and "counted 1.0000" in answer.inner_text()
+    for size, words in ((2, "0.5000"), (4, "0.2500"), (8, "0.1250")):
+        page.keyboard.press("ArrowRight")
+        page.get_by_text(f"block {size} x {size}, n = 48").nth(-1).wait_for(timeout=2000)
+        assert f"counted {words}, formula 1/b = {words}" in answer.inner_text()
 
 
 def test_it_follows_jupyterlabs_theme(lab, page):

@@ -50,6 +50,10 @@ function list(line) {
   return `<div class="code">${rows.join("")}</div>`
 }
 
+const signs = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
+const words = () => captions[frame].replace(/<[^>]*>/g, " ").replace(/&[lga][tm]p?;/g, (sign) => signs[sign])
+
+// A frame shown quietly is not read out: twenty a second would be noise.
 function show(k, quiet) {
   k = Math.max(0, Math.min(count - 1, k))
   if (k === frame) return
@@ -71,9 +75,8 @@ function show(k, quiet) {
   slider.value = k
   caption.text = captions[k]
   if (listing) listing.div.text = list(listing.line[k])
-  const words = captions[k].replace(/<[^>]*>/g, " ").replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&")
-  for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words}`)
-  if (!quiet) live.text = words
+  for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words()}`)
+  if (!quiet) live.text = words()
   handle()
   shown++
   el.dataset.frame = k
@@ -87,6 +90,7 @@ function handle() {
   if (grip.getAttribute("aria-valuetext") !== words) grip.setAttribute("aria-valuetext", words)
 }
 grip.setAttribute("aria-label", "Step")
+child(speed).el.shadowRoot.querySelector("select").setAttribute("aria-label", "Speed")
 new MutationObserver(handle).observe(grip, {attributes: true, attributeFilter: ["aria-valuetext"]})
 
 function stop() {
@@ -98,14 +102,14 @@ function stop() {
 
 // Frames are due at fixed times, so a late frame doesn't delay those after it; none is ever left out.
 function tick() {
-  if (!el.isConnected || frame >= count - 1) { stop(); live.text = caption.text; return }
+  if (!el.isConnected || frame >= count - 1) { stop(); live.text = words(); return }
   show(frame + 1, true)
   due = Math.max(due + 1000 / Number(speed.value), performance.now() - 200)
   timer = setTimeout(tick, Math.max(0, due - performance.now()))
 }
 
 function toggle() {
-  if (timer !== null) { const k = frame; stop(); frame = -1; show(k); return }
+  if (timer !== null) { stop(); live.text = words(); return }
   if (still.matches) { show(frame + 1); return }
   if (frame >= count - 1) show(0, true)
   play.label = "Pause"

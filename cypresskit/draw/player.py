@@ -109,7 +109,7 @@ class Player:
         self.back = Button(label="\N{LEFTWARDS ARROW} Back", width=68, **widget)
         self.forward = Button(label="Next \N{RIGHTWARDS ARROW}", width=68, **widget)
         rates = [(speed, f"{speed} per s") for speed in SPEEDS]
-        self.speed = Select(options=rates, value="10", width=116, html_attributes={"aria-label": "Speed"}, **widget)
+        self.speed = Select(options=rates, value="10", width=116, **widget)
         self.slider = Slider(
             start=0, end=max(count - 1, 1), step=1, value=start, show_value=False, tooltips=False, height=22,
             sizing_mode="stretch_width", stylesheets=[theme.WIDGET_CSS], margin=(8, 14, 4, 14),
@@ -203,8 +203,10 @@ EMBED = """<!-- player --><div class="cypresskit-player"><pre>{text}</pre></div>
     if (window.Bokeh && window.Bokeh.Widgets) {{
       place.textContent = ""
       window.Bokeh.embed.embed_items(docs, items)
-    }} else if (tries++ < 300) setTimeout(start, 100)
-    else place.insertAdjacentText("afterbegin", "To see the picture, run the notebook's first cells.")
+      return
+    }}
+    if (tries++ === 30) place.insertAdjacentText("afterbegin", "To see the picture, run the notebook's first cells.")
+    if (place.isConnected) setTimeout(start, 100)
   }}
   start()
 }})()</script><!-- /player -->"""
