@@ -101,7 +101,7 @@ class _Frames:
             return head + self._flow(step, i)
         if i.dest is not None and i.dest.register.kind == "r":
             return f"{head}sets {str(i.dest).replace('_', '')} to {self._register(i, registers)}"
-        return head + i.op.meaning
+        return head + escape(i.op.meaning)
 
     def _place(self, u: Update) -> tuple[int, int]:
         return u.from_a[1 - self.block.k_axis[0]], u.from_b[1 - self.block.k_axis[1]]
