@@ -12,7 +12,7 @@ turn and at the one before. Any other loop is run as it is, which takes longer a
 Left out: what a kernel reads from memory. If an address or a branch depends on it, ``SliceError`` names both lines.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -510,7 +510,7 @@ class _Walk(_Machine):
         entries = addresses.transpose(1, 0, 2).reshape(-1, 64)
         active = np.repeat(on.reshape(-1, 64), phases, axis=0)
         merge = uncached or self.device.l1_bytes > 0
-        return stream(
+        made = stream(
             entries,
             active,
             line_bytes=self.line,
@@ -521,6 +521,8 @@ class _Walk(_Machine):
             step=int(where(dx * phases, dy * phases)) // self.line,
             uncached=uncached,
         )
+        stores = n == sum(source.register.kind == "g" for source in i.sources) and i.op.kind != "fetch"
+        return replace(made, cost=np.full_like(made.cost, self.device.store_clocks)) if stores else made
 
     def _inside(self, i: Instruction, x, y, on) -> bool:
         width, height, _ = self.shapes.textures[i.control("resource")]
@@ -549,8 +551,6 @@ def _crooked():
 
 
 def _with_source(i: Instruction, n: int) -> Instruction:
-    from dataclasses import replace
-
     return replace(i, sources=i.sources[n : n + 1])
 
 

@@ -19,7 +19,7 @@ GLOBAL = 1 << 34  # first line number of global memory: lines from here on are n
 @njit(cache=True, inline="always")
 def place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits):
     """(channel, bank, row) of a line; all arguments after it are base-2 logarithms of bytes or counts."""
-    burst = line >> (burst_bits - line_bits)
+    burst = (line if line < GLOBAL else line - GLOBAL) >> (burst_bits - line_bits)
     if line >= GLOBAL:
         channel, bank = burst & ((1 << channel_bits) - 1), (burst >> channel_bits) & ((1 << bank_bits) - 1)
     else:

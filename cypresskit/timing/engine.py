@@ -7,7 +7,8 @@
 - The texture unit works on one TEX clause at a time and takes a quad line per clock. Data come back in order; the
   wavefront goes on when its last datum is there. A line in L1 comes after ``l1_clocks``; others go to L2, one line per
   slice and 64 bytes per clock, and on to a DRAM channel if L2 doesn't have them either.
-- Global memory goes past L1; a store is taken off at a quad a clock and keeps its DRAM channel, nobody waits for it.
+- Global memory goes past L1. A store keeps the engine's store path for some clocks and then its DRAM channel, for which
+  nobody waits.
 - An ALU clause with LDS operations lasts at least as long as the LDS needs for them; it serves clauses in turn.
 
 Left out: instruction caches, a limit on misses under way, and what happens within a clause on the ALU.
@@ -21,10 +22,10 @@ from numba import njit
 from cypresskit.devices import Device
 from cypresskit.timing.cache import find, fold
 from cypresskit.timing.dram import GLOBAL, geometry, line_clocks, place, transfer
-from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Packed
+from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
 
 NEVER = 1e300
-COUNTS = ("alu", "tex", "lds", "quad_lines", "l1_asked", "l1_missed", "l2_missed", "slice", "dram", "written")
+COUNTS = "alu tex lds quad_lines l1_asked l1_missed l2_asked l2_missed slice dram written".split()
 EVENTS = 4096  # of the timeline that is kept
 PACE = 1024  # times of progress that are kept
 
@@ -34,7 +35,8 @@ class Outcome:
     """What happened, in core clocks. ``start``, ``end``, ``engine`` per wavefront; ``counts`` by name: busy clocks of
     all ALUs, texture units and LDS ("alu", "tex", "lds"), of all L2 slices ("slice") and DRAM channels ("dram"), lines
     asked and missed, lines written. ``end_clock`` is when the last store has left. ``timeline`` rows are (slot,
-    wavefront, kind of clause, start, end) of engine 0, the first few thousand clauses."""
+    wavefront, kind of clause, start, end) of engine 0, the first few thousand clauses. ``progress`` has the clocks at which
+    ``pace``, 2 ``pace``, ... clauses were over."""
 
     end_clock: float
     start: np.ndarray
@@ -44,6 +46,10 @@ class Outcome:
     timeline: np.ndarray
     progress: np.ndarray
     pace: int
+
+    def when(self, clauses: float) -> float:
+        """The clock at which so many clauses were over, all wavefronts together."""
+        return float(np.interp(clauses, np.arange(len(self.progress)) * self.pace, self.progress))
 
 
 def run(work: Packed, device: Device, slots: int) -> Outcome:
@@ -109,7 +115,8 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
     tick = 0
 
     alus = result_clocks // bundle_clocks  # wavefronts that take turns
-    alu_free, lds_free, data_free = np.zeros((engines, alus)), np.zeros(engines), np.zeros(engines)
+    alu_free, lds_free, store_free = np.zeros((engines, alus)), np.zeros(engines), np.zeros(engines)
+    tex_free, data_free = np.zeros(engines), np.zeros(engines)
     owner = np.full(engines, -1, np.int64)  # slot whose clause is in the texture unit
     queue, queued = np.zeros((engines, slots), np.int64), np.zeros(engines, np.int64)
     total = len(path)
@@ -122,7 +129,7 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
     back = np.zeros((engines, slots))  # when the clause's data are there
     arrived = np.zeros((engines, slots), np.int64)
     next_clock, next_slot = np.full(engines, NEVER), np.zeros(engines, np.int64)
-    counts = np.zeros(10)
+    counts = np.zeros(11)
     timeline, events = np.zeros((EVENTS, 5)), 0
     began = np.zeros((engines, slots))
     progress, over, pace = np.zeros(PACE + 1), 0, max(clause_total // PACE, 1)
@@ -167,6 +174,24 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                 done = max(done, lds_free[e])
             alu_free[e, a] = done
             began[e, s] = begin
+        elif kind == WRITE:
+            begin = max(now, store_free[e])
+            done = begin
+            for r in range(clauses[c, 2], clauses[c, 3]):
+                r = references[r]
+                phases, shift = streams[r, 1], turn[e, s]
+                entry = streams[r, 0] + member[w] * phases + shift % phases
+                shift = shift // phases * streams[r, 2]
+                done += cost[entry]
+                for p in range(ptr[entry], ptr[entry + 1]):
+                    channel, bank, row = place(
+                        lines[p] + shift, line_bits, burst_bits, channel_bits, bank_bits, row_bits
+                    )
+                    transfer(done, dram_line, channel, bank, row, channel_free, bank_free, bank_row, row_clocks)
+                    counts[9] += dram_line
+                    counts[10] += 1
+            store_free[e] = done
+            began[e, s] = begin
         elif kind == BARRIER:
             arrived[e, s], ready[e, s], waiting = 1, NEVER, 0
             first = s // group * group
@@ -178,10 +203,12 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                     if arrived[e, other] == 1:
                         arrived[e, other] = 2  # goes on
                         ready[e, other] = now
-        elif fetch[e, s] < 0 and owner[e] >= 0 and owner[e] != s:
+        elif owner[e] >= 0 and owner[e] != s:
             queue[e, queued[e]] = s
             queued[e] += 1
             ready[e, s] = NEVER
+        elif now < tex_free[e]:
+            owner[e], ready[e, s] = s, tex_free[e]
         else:
             owner[e] = s
             if fetch[e, s] < 0:
@@ -203,12 +230,6 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                 for p in range(ptr[entry], ptr[entry + 1]):
                     line, clock = lines[p] + shift, now + offsets[p]
                     tick += 1
-                    if kind == WRITE:
-                        channel, bank, dram_row = place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits)
-                        transfer(clock, dram_line, channel, bank, dram_row, channel_free, bank_free, bank_row, row_clocks)
-                        counts[8] += dram_line
-                        counts[9] += 1
-                        continue
                     way = 0
                     if not uncached:
                         way = find(l1_tag, l1_used, e * l1_size + fold(line, l1_bits) * l1_ways, l1_ways, line, tick)
@@ -222,7 +243,8 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                     slice_ = channel % slices
                     clock = max(clock, slice_free[slice_])
                     slice_free[slice_] = clock + slice_clocks
-                    counts[7] += slice_clocks
+                    counts[8] += slice_clocks
+                    counts[6] += 1
                     way2 = -1
                     if l2_sets > 0:
                         way2 = find(l2_tag, l2_used, fold(line, l2_bits) * l2_ways, l2_ways, line, tick)
@@ -232,8 +254,8 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                         come = dram_clocks + transfer(
                             clock, dram_line, channel, bank, dram_row, channel_free, bank_free, bank_row, row_clocks
                         )
-                        counts[6] += 1
-                        counts[8] += dram_line
+                        counts[7] += 1
+                        counts[9] += dram_line
                         if l2_sets > 0:
                             way2 = -1 - way2
                             l2_tag[way2], l2_used[way2], l2_ready[way2] = line, tick, come
@@ -242,20 +264,19 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                     data = max(data, come + clocks_tex - offsets[p])
                 counts[1] += clocks_tex
                 counts[3] += clocks_tex
-                if kind == TEX:
-                    data_free[e] = data
-                    back[e, s] = data
+                data_free[e] = data
+                back[e, s] = data
                 fetch[e, s] += 1
                 now += clocks_tex
             ready[e, s] = now
             if fetch[e, s] >= clauses[c, 3]:
-                freed = now
+                tex_free[e] = now
                 owner[e] = -1
-                done = back[e, s] if kind == TEX else freed
+                done = back[e, s]
                 fetch[e, s] = -1
                 if queued[e] > 0:
                     owner[e] = queue[e, 0]
-                    ready[e, owner[e]] = freed
+                    ready[e, owner[e]] = now
                     queued[e] -= 1
                     for q in range(queued[e]):
                         queue[e, q] = queue[e, q + 1]

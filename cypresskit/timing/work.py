@@ -73,6 +73,18 @@ class Packed:
     def wavefronts(self) -> int:
         return len(self.path)
 
+    def effort(self) -> float:
+        """Lines and clauses that the engine will handle, roughly."""
+        lines = np.append(np.diff(self.ptr), 0)
+        entries = np.append(self.streams[:, 0], len(self.cost))
+        mean = np.array([lines[a:b].mean() + 1 if b > a else 1 for a, b in zip(entries, entries[1:])])
+        refs = np.concatenate(([0], np.cumsum(mean[self.references]))) if len(self.references) else np.zeros(1)
+        each = 1 + refs[self.clauses[:, 3]] - refs[self.clauses[:, 2]]
+        sums = np.concatenate(([0], np.cumsum(each)))
+        segments = (sums[self.segments[:, 1]] - sums[self.segments[:, 0]]) * self.segments[:, 2]
+        paths = np.diff(np.concatenate(([0], np.cumsum(segments)))[self.paths])
+        return float(paths[self.path].sum())
+
     @property
     def clauses_of_path(self) -> np.ndarray:
         """How many clauses a wavefront of each path runs, repeats counted."""
@@ -102,12 +114,13 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
             if body and repeats:
                 segments.append((*known[id(body)], repeats))
         bounds.append(len(segments))
-    total = sum(len(path.wavefronts) for path in paths)
-    of, member = np.full(total, -1, np.int32), np.zeros(total, np.int32)
+    everyone = np.concatenate([path.wavefronts for path in paths])
+    total = len(everyone)
+    if not np.array_equal(np.sort(everyone), np.arange(total)):
+        raise ValueError("the paths don't have every wavefront once")
+    of, member = np.zeros(total, np.int32), np.zeros(total, np.int32)
     for number, path in enumerate(paths):
         of[path.wavefronts], member[path.wavefronts] = number, np.arange(len(path.wavefronts))
-    if (of < 0).any():
-        raise ValueError("the paths don't have every wavefront once")
     entries = np.cumsum([0, *(len(s.cost) for s in streams)])
     lines = np.cumsum([0, *(len(s.line) for s in streams)])
     rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(entries, streams)]
@@ -155,6 +168,42 @@ def fetch_clause(streams: list[Stream]) -> Clause:
                 this = replace(this, **dict(zip(("ptr", "line", "offset"), _without(this, before))))
         kept.append(this)
     return Clause(TEX, 0, tuple(kept))
+
+
+def combined_stores(clauses: list[Clause]) -> list[Clause]:
+    """Clauses with their stores as the write-combining buffer sends them: stores with nothing but ALU clauses between
+    them leave together after the last one, each line once and in the order of addresses."""
+    result = list(clauses)
+    waiting: list[int] = []
+    for at, clause in enumerate([*clauses, Clause(BARRIER)]):
+        if clause.kind == WRITE:
+            waiting.append(at)
+        elif clause.kind != ALU and waiting:
+            streams = [s for n in waiting for s in clauses[n].streams]
+            for n in waiting:
+                empty = tuple(replace(s, ptr=np.zeros_like(s.ptr), line=s.line[:0]) for s in clauses[n].streams)
+                result[n] = Clause(WRITE, 0, empty)
+            last = result[waiting[-1]].streams
+            if len({(s.phases, s.step, len(s.cost)) for s in streams}) == 1:
+                ptr, line = _union(streams)
+                drained = replace(last[-1], ptr=ptr, line=line, offset=np.zeros(len(line), np.int32))
+                result[waiting[-1]] = Clause(WRITE, 0, (*last[:-1], drained))
+            else:
+                for n in waiting:
+                    result[n] = clauses[n]
+            waiting = []
+    return result
+
+
+def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
+    """All lines of the streams per entry, sorted and once."""
+    entry = np.concatenate([np.repeat(np.arange(len(s.cost)), np.diff(s.ptr)) for s in streams])
+    line = np.concatenate([s.line for s in streams])
+    order = np.lexsort((line, entry))
+    entry, line = entry[order], line[order]
+    new = np.append(True, (entry[1:] != entry[:-1]) | (line[1:] != line[:-1]))[: len(line)]
+    counts = np.bincount(entry[new], minlength=len(streams[0].cost))
+    return np.concatenate(([0], np.cumsum(counts))), line[new]
 
 
 def _without(this: Stream, before: Stream):

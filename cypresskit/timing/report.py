@@ -1,0 +1,113 @@
+"""What a simulated launch took and why: a ``Report``, its text, and its timeline as a Chrome/Perfetto trace.
+
+Busy shares are of the whole launch: clocks in which a unit worked over all clocks of all such units. ``bound`` is the
+busiest unit if it is busy most of the time; else "tail", if the engines' wavefront slots stand empty too long (too few
+wavefronts, or a ragged last round), or "latency": wavefronts were there, and all of them waited.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from cypresskit.devices import Device
+
+BUSY = 0.8  # from this share on a unit is what bounds
+FULL = 0.6  # below this share of occupied wavefront slots it is the tail
+
+
+@dataclass(frozen=True)
+class Event:
+    """A clause of one wavefront on SIMD engine 0: its ``slot``, ``kind`` ("ALU", "TEX", "WRITE"), clocks; a TEX clause ends
+    when its data are there."""
+
+    slot: int
+    wavefront: int
+    kind: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """A simulated launch.
+
+    ``clocks`` of the core, ``seconds`` with the launch cost, ``gflops`` in 10^9 flop/s (0 if ``flops`` is unknown),
+    ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU", "texture", "LDS", "L2", "DRAM". ``hits``: shares
+    for "L1" and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1, "DRAM" read, "written". ``active`` wavefronts
+    share a SIMD engine. ``simulated`` is the share of wavefronts that were simulated; the rest was extended from them.
+    """
+
+    kernel: str
+    device: Device
+    size: tuple[int, int, int] | None
+    clocks: float
+    seconds: float
+    flops: float
+    peak_gflops: float
+    bound: str
+    registers: int
+    active: int
+    wavefronts: int
+    simulated: float
+    busy: dict[str, float]
+    hits: dict[str, float]
+    bytes: dict[str, float]
+    timeline: tuple[Event, ...] = field(default=(), repr=False)
+
+    @property
+    def gflops(self) -> float:
+        return self.flops / self.seconds / 1e9
+
+    @property
+    def percent(self) -> float:
+        """Per cent of the device's peak in the kernel's precision."""
+        return 100 * self.gflops / self.peak_gflops
+
+    def row(self) -> dict[str, float | str | int]:
+        """The numbers as one flat row of a table."""
+        m, n, k = self.size or (0, 0, 0)
+        row: dict[str, float | str | int] = {"kernel": self.kernel, "device": self.device.name, "m": m, "n": n, "k": k}
+        row |= {"gflops": round(self.gflops, 2), "percent": round(self.percent, 2), "clocks": round(self.clocks)}
+        row |= {"seconds": self.seconds, "bound": self.bound, "registers": self.registers, "active": self.active}
+        row |= {"wavefronts": self.wavefronts, "simulated": round(self.simulated, 4)}
+        row |= {f"busy_{unit}": round(share, 4) for unit, share in self.busy.items()}
+        row |= {f"hits_{level}": round(share, 4) for level, share in self.hits.items()}
+        return row | {f"bytes_{level}": round(count) for level, count in self.bytes.items()}
+
+    def __str__(self) -> str:
+        shape = "" if self.size is None else " x ".join(map(str, self.size)) + " "
+        speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
+        sampled = "" if self.simulated == 1 else f" ({100 * self.simulated:.1f} % of them simulated, the rest extended)"
+        return "\n".join(
+            [
+                f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {self.bound}",
+                f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch",
+                f"  {self.wavefronts:,} wavefronts{sampled}; {self.active} active per SIMD engine ({self.registers} registers)",
+                "  busy " + ", ".join(f"{unit} {100 * share:.1f} %" for unit, share in self.busy.items()),
+                "  hits " + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
+                "  MB   " + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
+            ]
+        )
+
+    def trace(self) -> dict:
+        """The timeline as a Chrome trace (for Perfetto): a process per kind of clause, a thread per slot, in us."""
+        per_us = self.device.clock_ghz * 1e3
+        kinds = ("ALU", "TEX", "WRITE")
+        events: list[dict] = [
+            {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"SIMD engine 0, {kind}"}}
+            for pid, kind in enumerate(kinds)
+        ]
+        for e in self.timeline:
+            what = {"ph": "X", "name": f"wavefront {e.wavefront}", "cat": e.kind, "pid": kinds.index(e.kind), "tid": e.slot}
+            events.append(what | {"ts": e.start / per_us, "dur": (e.end - e.start) / per_us, "args": asdict(e)})
+        return {"displayTimeUnit": "ns", "traceEvents": events}
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write the trace as JSON for ui.perfetto.dev or chrome://tracing."""
+        Path(path).write_text(json.dumps(self.trace()))
+
+
+def bound(busy: dict[str, float], occupied: float) -> str:
+    """What bounds a launch whose units are ``busy`` and whose wavefront slots are ``occupied`` for these shares."""
+    unit = max(busy, key=lambda name: busy[name])
+    return unit if busy[unit] >= BUSY else "tail" if occupied < FULL else "latency"

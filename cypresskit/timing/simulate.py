@@ -1,0 +1,173 @@
+"""``simulate``: how many clocks a kernel takes on a device, and why.
+
+The kernel is compiled, its slice gives every wavefront's way and addresses, the engine runs them. All engines are full
+most of the time, and every round of wavefronts takes about as long as another: unless ``exact`` is asked for, a launch of
+many rounds is cut to a few and its ragged last one, and the time of what was left out is added at the pace at which
+the simulated rounds went. ``Report.simulated`` says how much was simulated.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from cypresskit.compiler import Code, compile
+from cypresskit.devices import HD5870, Device
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.machine.launch import Launch
+from cypresskit.timing.addresses import Shapes, walk
+from cypresskit.timing.code import steps_of
+from cypresskit.timing.engine import Outcome, run
+from cypresskit.timing.flow import Step, path
+from cypresskit.timing.report import Event, Report, bound
+from cypresskit.timing.work import KINDS, Packed, pack
+
+ROUNDS = 2  # simulated beside the ragged one
+BUDGET = 16_000_000  # lines and clauses up to which more rounds are simulated: half a second or so
+
+
+def simulate(
+    kernel: str | Kernel | Code,
+    n: int | None = None,
+    *,
+    m: int | None = None,
+    k: int | None = None,
+    device: Device = HD5870,
+    launch: Launch | Shapes | None = None,
+    layout: str = "linear",
+    beta: float = 0.0,
+    flops: float | None = None,
+    precision: str = "single",
+    exact: bool = False,
+) -> Report:
+    """Time a kernel on ``device``.
+
+    Parameters
+    ----------
+    kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``, otherwise equal to n): C is m x n; or a compiled
+        ``Code`` with its ``launch`` (from ``machine.prepare``, or ``Shapes`` where there are no arrays).
+    layout: how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
+    beta: other than 0, C is read too.
+    flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single", "double",
+        "double-double") it gives Gflop/s and per cent of peak of other kernels.
+    exact: simulate every wavefront; otherwise some rounds of them, if there are many (within 1 %).
+
+    Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or branches
+    depend on data.
+    """
+    if layout not in ("linear", "tiled"):
+        raise ValueError(f'layout is "linear" or "tiled", not {layout!r}')
+    size = None
+    if isinstance(kernel, Code):
+        if launch is None:
+            raise ValueError("compiled code needs its launch: pass launch=prepare(...) or launch=Shapes(...)")
+        code, name = kernel, kernel.program.name
+        shapes = launch if isinstance(launch, Shapes) else Shapes.of(launch)
+    else:
+        kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
+        size = _size(kernel, m, n, k)
+        code, name, precision = compiled(kernel, device), kernel.name, kernel.precision
+        shapes = gemm_shapes(kernel, *size, beta)
+        flops = 2.0 * size[0] * size[1] * size[2] if flops is None else flops
+    group = shapes.group_wavefronts
+    lds = sum(size for _, size in shapes.program.lds.values())
+    active = device.active_wavefronts(code.gprs, lds, group)
+    if not shapes.wavefronts:
+        raise ValueError(f"{name}: the domain {shapes.domain} is empty")
+    result = _Sampled(shapes, device, layout, steps_of(code), active, exact)
+    return _report(name, device, size, flops or 0.0, precision, code.gprs, active, result)
+
+
+def _size(kernel: Kernel, m: int | None, n: int | None, k: int | None) -> tuple[int, int, int]:
+    if n is None:
+        raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
+    size = tuple(n if s is None else s for s in (m, 1 if kernel.vector else n, k))
+    if not all(isinstance(s, (int, np.integer)) and s > 0 for s in size):
+        raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers above 0")
+    return int(size[0]), int(size[1]), int(size[2])
+
+
+@lru_cache(maxsize=64)
+def compiled(kernel: Kernel, device: Device) -> Code:
+    """The kernel's code for a device, kept for the next size."""
+    return compile(kernel.program, device)
+
+
+def gemm_shapes(kernel: Kernel, m: int, n: int, k: int, beta: float = 0.0) -> Shapes:
+    """The launch of a catalogue kernel for m x n x k. Its arrays are made, of zeros that nothing touches."""
+    m, n, k = kernel.padded(m, n, k)
+    pair = (2,) if kernel.precision == "double-double" else ()
+    a, b = ((k, m) if kernel.trans_a else (m, k)), ((n, k) if kernel.trans_b else (k, n))
+    given = kernel.arguments(*(np.zeros((*shape, *pair), kernel.dtype) for shape in (a, b)), None, 1.0, beta)
+    textures = {t: (x.shape[1], x.shape[0], x.itemsize * x.shape[2]) for t, x in given["inputs"].items()}
+    outputs = {t: x.itemsize * x.shape[2] for t, x in given.get("outputs", {}).items()}
+    x, y, z = (*given["domain"], 1, 1)[:3]
+    return Shapes(kernel.program, (x, y, z), textures, given["constants"], outputs)
+
+
+@dataclass(eq=False)
+class _Sampled:
+    """The engine's outcome for a launch, extended to all wavefronts where only some were simulated."""
+
+    shapes: Shapes
+    device: Device
+    layout: str
+    steps: tuple[Step, ...]
+    active: int
+    exact: bool
+
+    def __post_init__(self) -> None:
+        total, round_ = self.shapes.wavefronts, self.active * self.device.simd_engines
+        rest, rounds = total % round_, ROUNDS
+        some = total if self.exact else min(total, rest + rounds * round_)
+        work = self._work(some)
+        cost = work.effort() / some * round_
+        if some < total and cost * (rounds + 1) < BUDGET:
+            rounds = int(min(BUDGET // cost, total // round_))
+            some = rest + rounds * round_
+            work = self._work(some)
+        self.outcome: Outcome = run(work, self.device, self.active)
+        self.clocks, self.share = self.outcome.end_clock, some / total
+        if some < total:
+            per = work.clauses_of_path[work.path].mean()
+            first, last = (self.outcome.when(w * per) for w in (round_ / 2, (rounds - 0.5) * round_))
+            self.clocks += (total - some) * (last - first) / ((rounds - 1) * round_)
+
+    def _work(self, some: int) -> Packed:
+        parties = walk(self.shapes, self.device, np.arange(some), self.layout)
+        return pack([path(self.steps, party, scope) for party, scope in parties], self.shapes.group_wavefronts)
+
+
+def _report(name, device: Device, size, flops: float, precision: str, gprs: int, active: int, of: _Sampled) -> Report:
+    counts = {what: count / of.share for what, count in of.outcome.counts.items()}
+    engines = of.clocks * device.simd_engines
+    units = {"ALU": ("alu", engines), "texture": ("tex", engines), "LDS": ("lds", engines)}
+    units |= {"L2": ("slice", of.clocks * device.l2_slices), "DRAM": ("dram", of.clocks * device.memory_channels)}
+    busy = {unit: counts[what] / all_ for unit, (what, all_) in units.items()}
+    out = of.outcome
+    occupied = float((out.end - out.start).sum() / (out.end_clock * device.simd_engines * active))
+    lines, line = counts["quad_lines"], device.line_bytes
+    hits = {
+        "L1": 1 - counts["l1_missed"] / lines if lines and counts["l1_asked"] else 0.0,
+        "L2": 1 - counts["l2_missed"] / counts["l2_asked"] if counts["l2_asked"] else 0.0,
+    }
+    moved = {"L1": lines * line, "L2": counts["l2_asked"] * line, "DRAM": counts["l2_missed"] * line}
+    moved["written"] = counts["written"] * line
+    return Report(
+        kernel=name,
+        device=device,
+        size=size,
+        clocks=of.clocks,
+        seconds=of.clocks / (device.clock_ghz * 1e9) + device.launch_us * 1e-6,
+        flops=flops,
+        peak_gflops=device.peak_gflops(precision),
+        bound=bound(busy, occupied),
+        registers=gprs,
+        active=active,
+        wavefronts=of.shapes.wavefronts,
+        simulated=of.share,
+        busy=busy,
+        hits=hits,
+        bytes=moved,
+        timeline=tuple(Event(int(r[0]), int(r[1]), KINDS[int(r[2])], float(r[3]), float(r[4])) for r in out.timeline),
+    )

@@ -1,0 +1,163 @@
+"""The event engine: schedules of a few wavefronts, worked out by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cypresskit.devices import HD5870
+from cypresskit.timing.engine import run
+from cypresskit.timing.work import (
+    ALU,
+    BARRIER,
+    KINDS,
+    TEX,
+    WRITE,
+    Clause,
+    Path,
+    Stream,
+    combined_stores,
+    fetch_clause,
+    pack,
+    stream,
+)
+
+# One engine, latencies that are easy to add, no cost for a switch.
+ONE = replace(
+    HD5870, simd_engines=1, switch_clocks=0, l1_clocks=100, l2_clocks=150, dram_clocks=300, dram_row_clocks=0
+)  # fmt: skip
+LANES = np.arange(64)
+
+
+def outcome(clauses, wavefronts=1, slots=4, device=ONE, repeats=1, group=1):
+    return run(pack([Path(np.arange(wavefronts), ((tuple(clauses), repeats),))], group), device, slots)
+
+
+def schedule(result):
+    """``slot kind start-end`` of engine 0, in the order of ends."""
+    return " | ".join(f"{int(r[0])} {KINDS[int(r[2])]} {r[3]:g}-{r[4]:g}" for r in result.timeline)
+
+
+def fetch(addresses, wavefronts=1, **more):
+    return stream(np.tile(np.asarray(addresses, np.int64), (wavefronts, 1)), **more)
+
+
+def test_one_wavefront_alone_runs_at_half_rate():
+    result = outcome([Clause(ALU, 10)])
+    assert schedule(result) == "0 ALU 0-80"
+    assert result.counts["alu"] == 40
+
+
+def test_two_wavefronts_interleave_and_a_third_waits():
+    assert schedule(outcome([Clause(ALU, 10)], 2)) == "0 ALU 0-80 | 1 ALU 0-80"
+    assert schedule(outcome([Clause(ALU, 10)], 3)) == "0 ALU 0-80 | 1 ALU 0-80 | 2 ALU 80-160"
+
+
+def test_a_switch_of_clauses_takes_its_clocks():
+    assert schedule(outcome([Clause(ALU, 1)] * 2, device=replace(ONE, switch_clocks=40))) == "0 ALU 0-8 | 0 ALU 48-56"
+
+
+def test_without_a_free_slot_the_next_wavefront_starts_when_one_has_ended():
+    result = outcome([Clause(ALU, 10)], 3, slots=1)
+    assert result.start.tolist() == [0, 80, 160] and result.end.tolist() == [80, 160, 240]
+
+
+def test_wavefronts_go_round_the_engines():
+    result = outcome([Clause(ALU, 10)], 5, slots=1, device=replace(ONE, simd_engines=4))
+    assert result.engine.tolist() == [0, 1, 2, 3, 0]
+
+
+@pytest.mark.parametrize(
+    "addresses, cost, lines",
+    [
+        (16 * LANES, 16, 16),  # each quad one line: float4 of consecutive work-items
+        (0 * LANES, 16, 1),  # all the same line: still a clock for each quad
+        (64 * LANES, 64, 64),  # four lines a quad
+        (32 * (LANES % 2) + 4096 * (LANES // 2), 32, 32),  # two pairs a quad: NN's two rows of A
+    ],
+)
+def test_a_quad_takes_a_clock_for_each_of_its_lines(addresses, cost, lines):
+    made = fetch(addresses)
+    assert (int(made.cost[0]), len(made.line)) == (cost, lines)
+
+
+def test_the_sgemm_kernels_rule_tn_one_line_nn_two():
+    corner_y = LANES // 2 % 2  # a quad's rows
+    tn = (2 * (2 * (LANES // 16) + corner_y)) * 16  # A transposed: neighbours' texels lie in one row
+    nn = (8 * (2 * (LANES // 16) + corner_y)) * 8192  # A by rows: every work-item row has its own
+    assert (int(fetch(tn).cost[0]), int(fetch(nn).cost[0])) == (16, 32)
+
+
+def test_work_items_that_are_not_there_take_no_clocks():
+    assert int(fetch(64 * LANES, active=(LANES < 4)[np.newaxis]).cost[0]) == 4
+
+
+def test_a_miss_costs_dram_a_line_of_another_wavefront_on_its_way_is_waited_for():
+    one_line = fetch(0 * LANES, 2)
+    result = outcome([Clause(TEX, streams=(one_line,))], 2)
+    # Asked at 0, there at 300, then the other 16 quads pass; the second wavefront's data follow right behind.
+    assert schedule(result) == "0 TEX 0-316 | 1 TEX 16-332"
+    assert (result.counts["l1_asked"], result.counts["l1_missed"], result.counts["l2_missed"]) == (2, 1, 1)
+
+
+def test_latencies_of_the_three_levels():
+    warm = [Clause(TEX, streams=(fetch(0 * LANES),)), Clause(ALU, 100)]
+    again = schedule(outcome([*warm, Clause(TEX, streams=(fetch(0 * LANES),))])).split(" | ")[-1]
+    assert again == "0 TEX 1116-1232"  # 16 + l1_clocks
+    past_l1 = Clause(TEX, streams=(fetch(0 * LANES, uncached=True),))
+    assert schedule(outcome([*warm, past_l1])).split(" | ")[-1] == "0 TEX 1116-1282"  # 16 + l2_clocks
+
+
+def test_without_caches_every_quad_line_goes_to_dram():
+    bare = replace(ONE, l1_bytes=0, l2_bytes=0)
+    result = outcome([Clause(TEX, streams=(fetch(0 * LANES, merge=False),))], device=bare)
+    assert result.counts["l2_missed"] == 16
+
+
+def test_a_clause_lists_a_line_only_for_the_first_fetch_that_asks_for_it():
+    clause = fetch_clause([fetch(16 * (LANES % 4)), fetch(16 * (LANES % 8))])
+    assert [s.line.tolist() for s in clause.streams] == [[0], [1]]
+
+
+def test_a_loop_moves_its_lines_by_a_step_after_every_round_of_phases():
+    rows = np.stack([0 * LANES, 16 + 0 * LANES]).astype(np.int64)  # phase 0 and 1: the same line
+    moving = stream(rows, phases=2, step=1)
+    result = outcome([Clause(TEX, streams=(moving,))], repeats=6)
+    assert (result.counts["l1_asked"], result.counts["l1_missed"]) == (6, 3)
+
+
+def test_an_alu_clause_lasts_as_long_as_the_lds_needs():
+    none = np.zeros(0, np.int64)
+    lds = Stream(np.array([100, 100]), np.zeros(3, np.int64), none, none.astype(np.int32))
+    assert schedule(outcome([Clause(ALU, 10, (lds,))], 2)) == "0 ALU 0-100 | 1 ALU 0-200"
+
+
+def test_a_barrier_holds_a_workgroup_until_its_last_wavefront_is_there():
+    clauses = (Clause(ALU, 10), Clause(BARRIER), Clause(ALU, 1))
+    result = run(pack([Path(np.arange(3), ((clauses, 1),))], 3), ONE, 3)
+    assert result.end.tolist() == [168, 168, 176]  # the third came at 160
+
+
+def test_a_workgroup_starts_only_when_all_its_slots_are_free():
+    short, long_ = (Clause(ALU, 1),), (Clause(ALU, 10),)
+    paths = [Path(np.array([0, 2, 3]), ((short, 1),)), Path(np.array([1]), ((long_, 1),))]
+    assert run(pack(paths, 2), ONE, 2).start.tolist() == [0, 0, 80, 80]
+
+
+def test_a_store_keeps_its_channel_and_the_end_waits_for_it():
+    made = replace(fetch(2048 * LANES, base=1 << 34, uncached=True), cost=np.array([8]))
+    result = outcome([Clause(WRITE, streams=(made,))])
+    assert result.end[0] == 8
+    assert result.end_clock == pytest.approx(8 + 64 * 64 / (153.6 / 0.85 / 8 * 0.84))
+
+
+def test_stores_leave_together_each_line_once_in_order():
+    first, second = (fetch(4096 * (LANES % 4)[::-1] + offset) for offset in (0, 16))
+    clauses = combined_stores([Clause(WRITE, streams=(first,)), Clause(ALU, 1), Clause(WRITE, streams=(second,))])
+    assert [s.line.tolist() for c in clauses for s in c.streams] == [[], [0, 64, 128, 192]]
+    assert [c.kind for c in clauses] == [WRITE, ALU, WRITE]
+
+
+def test_paths_must_have_every_wavefront():
+    with pytest.raises(ValueError, match="every wavefront once"):
+        pack([Path(np.array([1]), (((Clause(ALU, 1),), 1),))])

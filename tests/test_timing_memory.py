@@ -1,0 +1,107 @@
+"""Caches, DRAM and LDS by themselves, against what one works out by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cypresskit.devices import HD5870
+from cypresskit.timing.cache import Cache, fold
+from cypresskit.timing.dram import Dram, line_clocks, line_place
+from cypresskit.timing.lds import access_clocks
+
+LANES = np.arange(64)
+
+
+def clocks_of(addresses, device=HD5870):
+    return int(access_clocks(np.asarray(addresses).reshape(1, -1, 64), device)[0])
+
+
+def test_a_set_keeps_the_lines_used_last():
+    # One set of two ways: line 0, 1, 0 again (so 1 is the older), 2 drives 1 out, 0 stays, 1 is gone.
+    assert Cache(128, 2, 64).trace([0, 64, 32, 128, 0, 64]) == "mmhmhm"
+
+
+def test_a_second_request_waits_for_the_line_on_its_way():
+    cache = Cache(128, 2, 64, latency=10)
+    assert [cache.access(a, clock) for a, clock in ((0, 0), (16, 5), (16, 10), (64, 11))] == ["m", "w", "h", "m"]
+
+
+def test_more_lines_than_ways_in_rotation_always_miss_and_fewer_always_hit():
+    lines = [64 * n for n in (0, 1, 2)]
+    assert Cache(128, 2, 64).trace(lines * 3) == "m" * 9
+    assert Cache(256, 4, 64).trace(lines * 3) == "mmm" + "h" * 6
+
+
+def test_sets_are_the_line_number_folded():
+    assert fold(0b1010_0110, 4) == 0b1010 ^ 0b0110
+    # 16 lines a power of two apart fall into 16 different sets: all stay. Without folding they would share one.
+    assert Cache(1024, 1, 64).trace([1024 * n for n in range(16)] * 2) == "m" * 16 + "h" * 16
+
+
+@pytest.mark.parametrize("arguments", [(100, 2, 64), (128, 0, 64), (128, 2, 48), (384, 2, 64)])
+def test_impossible_caches_are_refused(arguments):
+    with pytest.raises(ValueError, match="is no power of two of sets"):
+        Cache(*arguments)
+
+
+def test_address_bits_choose_channel_and_bank():
+    assert line_place(HD5870, 0x300) == (3, 0, 0)  # bits 10:8
+    assert line_place(HD5870, 0x2800) == (0, 5, 0)  # bits 14:11
+    assert line_place(HD5870, 1 << 18) == (0, 0, 1)  # a row of 2 KB on each of 128 banks: 256 KB
+
+
+def read_clocks(stride, count=8, **more):
+    dram = Dram(replace(HD5870, dram_row_clocks=0))
+    return max(dram.read(n * stride, **more) for n in range(count))
+
+
+def test_a_stride_of_2_kb_keeps_to_one_channel():
+    line = line_clocks(HD5870)
+    assert line == pytest.approx(64 / (153.6 / 0.85 / 8 * 0.84))
+    assert read_clocks(256) == pytest.approx(line)  # eight channels at once
+    assert read_clocks(2048) == pytest.approx(8 * line)  # one after another
+    assert read_clocks(1024) == pytest.approx(4 * line)  # two channels
+
+
+def test_images_are_spread_over_the_channels():
+    assert {line_place(HD5870, 2048 * n, image=True)[0] for n in range(8)} == set(range(8))
+    assert read_clocks(2048, image=True) == pytest.approx(line_clocks(HD5870))
+
+
+def test_another_row_of_a_bank_costs_its_opening():
+    dram, line = Dram(HD5870), line_clocks(HD5870)
+    assert dram.read(0) == pytest.approx(34 + line)  # opens row 0
+    assert dram.read(64) == pytest.approx(34 + 2 * line)  # the same row
+    assert dram.read(1 << 18) == pytest.approx(2 * 34 + 3 * line)  # row 1 of the same bank, after the transfer
+    assert dram.read(1 << 11) == pytest.approx(2 * 34 + 4 * line)  # another bank opened its row meanwhile
+
+
+@pytest.mark.parametrize(
+    "addresses, clocks",
+    [
+        (4 * LANES, 4),  # consecutive words: 16 a clock
+        (0 * LANES, 4),  # all the same word: broadcast
+        (128 * LANES, 64),  # all in bank 0, all different: the worst case
+        (8 * LANES, 4),  # every second bank: 16 of 32
+        (16 * LANES, 8),  # 8 banks for 16 work-items
+        (4 * (LANES % 2) * 32, 8),  # two words of one bank
+    ],
+)
+def test_lds_clocks_of_one_word_each(addresses, clocks):
+    assert clocks_of(addresses) == clocks
+
+
+def test_lds_gives_two_words_a_clock_and_four_take_two_rounds():
+    words = np.arange(4)[:, np.newaxis]
+    assert clocks_of(8 * LANES + 4 * words[:2]) == 4  # float2: all 32 banks, conflict-free (APP guide 4.7)
+    assert clocks_of(16 * LANES + 4 * words) == 16  # float4: half the banks at a time, half the rate
+
+
+def test_lds_leaves_out_who_is_not_there():
+    active = (LANES < 16)[np.newaxis]
+    assert access_clocks((128 * LANES).reshape(1, 1, 64), HD5870, active)[0] == 16
+
+
+def test_another_number_of_banks_changes_the_conflicts():
+    assert clocks_of(4 * LANES, replace(HD5870, lds_banks=8)) == 8
