@@ -130,7 +130,7 @@ class Analysis:
                 bits = [a | b for a, b in zip(bits, self.of_web(self.webs.used[at, n, c]), strict=True)]
         elif kind == "g":
             address = source.register.address
-            if address is not None:
+            if address is not None and letters(source, positions):
                 n = n if n < 0 else -1 - n
                 bits = [ALL if b else 0 for b in self.source_bits(at, n, address, (0,))]
         elif kind not in ("l", "cb"):

@@ -9,7 +9,7 @@ gives: the caller asks for canonical ones where somebody can see the difference.
 import struct
 from collections.abc import Callable
 
-NAN32, NAN64 = "0x7FF8000000000000", "0x7FF8000000000000"  # LLVM writes float constants as doubles
+NAN = "0x7FF8000000000000"  # LLVM writes float constants as doubles
 TINY = 2.0**-126 * (1 - 2.0**-25)
 LETTER = {"f": "float", "d": "double", "i": "i32", "u": "i32", "b": "i32"}
 
@@ -81,9 +81,13 @@ class Builder:
         return self.op(f"select {of('i1', n)} {condition}, {of(kind, n)} {yes}, {of(kind, n)} {no}")
 
     def canonical(self, value: str, kind: str, n: int) -> str:
-        """``value`` with NaN made the canonical one; kind float or double."""
-        nan = self.op(f"fcmp uno {of(kind, n)} {value}, {value}")
-        return self.choose(nan, self.constant(NAN32, n, kind), value, kind, n)
+        """``value`` with NaN made the canonical one; kind float or double. In integers: LLVM takes one NaN for as good
+        as another and would drop a choice between floats."""
+        bits, infinity, nan = ("i32", 0x7F800000, 0x7FC00000) if kind == "float" else ("i64", 0x7FF << 52, 0x7FF8 << 48)
+        pattern = self.cast(value, bits, kind, n)
+        size = self._two("and", bits, n, pattern, self.constant((1 << int(bits[1:]) - 1) - 1, n, bits))
+        test = self.op(f"icmp ugt {of(bits, n)} {size}, {self.constant(infinity, n, bits)}")
+        return self.cast(self.choose(test, self.constant(nan, n, bits), pattern, bits, n), kind, bits, n)
 
     def flush(self, value: str, n: int) -> str:
         """A float with subnormals made zero, whatever the host's mode."""
@@ -188,7 +192,7 @@ class Builder:
             below = self.op(f"fcmp olt {of('float', n)} {value}, {zero}")
             above = self.op(f"fcmp ogt {of('float', n)} {value}, {zero}")
             other = self.op(f"fcmp uno {of('float', n)} {value}, {value}")
-            value = self.choose(other, self.constant(NAN32, n, "float"), zero, "float", n)
+            value = self.choose(other, self.constant(NAN, n, "float"), zero, "float", n)
             value = self.choose(below, less, self.choose(above, one, value, "float", n), "float", n)
         return self.intrinsic("fabs", "float", n, value) if source.abs else value
 

@@ -601,11 +601,12 @@ class Translator(MemoryAccess):
         yes, end = b.new_label("then"), b.new_label("endif")
         no = b.new_label("else") if has_else else end
         condition = self._condition(at)
-        block = {"role": "if", "no": no, "end": end, "masked": bool(condition.n), "outside": self.a.divergent[at]}
-        if condition.n:
+        masked = bool(self.a.condition_bits(at))
+        block = {"role": "if", "no": no, "end": end, "masked": masked, "outside": self.a.divergent[at]}
+        if masked:
             came = self.mask(at)
             block["came"] = came
-            taken = self.both(came, condition.name)
+            taken = self.both(came, condition.name if condition.n else splat(b, condition.name, self.lanes, "i1"))
             block["otherwise"] = self.without(came, taken)
             self.store("exec", taken)
             b.branch(self.any_lane(taken), yes, no)
@@ -1025,6 +1026,8 @@ class Translator(MemoryAccess):
         b, name = self.b, self.cell_variable(cell)
         self.modified.add(name)
         new = value.name
+        if value.n and cell.form.startswith("scalar"):  # computed in every lane, but known to be the same
+            new = b.op(f"extractelement {of('i64' if cell.form == 'scalar64' else 'i32', value.n)} {new}, i32 0")
         if cell.form in ("lanes", "lanes64", "wide"):
             kind = "i64" if cell.form == "lanes64" else "i32"
             size = self.lanes * (4 if cell.form == "wide" else 1)
