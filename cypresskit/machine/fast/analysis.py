@@ -25,9 +25,11 @@ Bits = list[int]  # per bit of the lane number, the bits of a value that may dif
 def literal(program: Program, source: Source, position: int = 0) -> int | None:
     """The bits of a literal operand at a position, else None."""
     letter = source.swizzle[position]
+    if source.modified:
+        return None
     if letter in "01":
         return 0x3F800000 if letter == "1" else 0
-    if source.register.kind == "l" and not source.modified:
+    if source.register.kind == "l":
         return program.literals[source.register.index]["xyzw".index(letter)]
     return None
 

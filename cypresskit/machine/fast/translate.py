@@ -789,7 +789,9 @@ class Translator(MemoryAccess):
         return Value(whole, lanes)
 
     def _as(self, value: Value, n: int) -> str:
-        """The value with ``n`` lanes."""
+        """The value with ``n`` lanes; as a scalar, if it was computed in every lane though known to be the same."""
+        if value.n and not n:
+            return self.b.op(f"extractelement {of('i32', value.n)} {value.name}, i32 0")
         return splat(self.b, value.name, n) if n and not value.n else value.name
 
     def double(self, at: int, n: int) -> Value:
