@@ -9,10 +9,12 @@ A loop that tests its condition first and computes little for it is turned over:
 loop, and the loop then tests at its end, where its operations share bundles with the work.
 """
 
+import math
 import struct
 
 from cypresskit.compiler.ir import Block, CompileError, Function, Op, Src, Value
 from cypresskit.compiler.isa import OPS
+from cypresskit.devices import Device
 from cypresskit.il import Dest, Instruction, Program, Register, Source
 
 ONE, HALF, SIGN, NAN = 0x3F800000, 0x3F000000, 0x80000000, 0x7FC00000
@@ -49,14 +51,14 @@ INPUTS = {  # register, first channel, and whether all components are the same w
 }
 
 
-def lower(program: Program) -> Function:
-    """The scalar form of a program."""
-    return _Lowering(program).run()
+def lower(program: Program, device: Device) -> Function:
+    """The scalar form of a program. A workgroup of one wavefront runs in step and needs no barrier."""
+    return _Lowering(program, math.prod(program.group) > device.wavefront).run()
 
 
 class _Lowering:
-    def __init__(self, program: Program):
-        self.program, self.body = program, program.body
+    def __init__(self, program: Program, barriers: bool):
+        self.program, self.body, self.barriers = program, program.body, barriers
         self.constants: dict[int, Value] = {}
         self.places: dict[tuple, Value] = {}
         self.depth, self.at = 0, 0
@@ -235,7 +237,8 @@ class _Lowering:
             elif i.op.kind == "lds":
                 self.lds(i)
             elif i.op.kind == "fence":
-                self.emit("GROUP_BARRIER", words=0, threads=bool(i.control("threads")))
+                if self.barriers and i.control("threads"):
+                    self.emit("GROUP_BARRIER", words=0)
             elif i.dest is not None:
                 self.alu(i, i.dest)
             at += 1

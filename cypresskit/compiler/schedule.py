@@ -13,12 +13,13 @@ lower bound; code outside loops uses what its loops need anyway.
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from cypresskit.compiler.ir import Block, Function, Op, Value, liveness
 from cypresskit.compiler.isa import INLINE, T, slot_operands
 from cypresskit.compiler.lower import refuse
 from cypresskit.compiler.ports import Ports, Unit, unit
-from cypresskit.compiler.webs import Web, choices, decide
+from cypresskit.compiler.webs import Web, choices, decide, possible
 from cypresskit.devices import Device
 
 WINDOW = 40  # ready ops that are looked at for a bundle
@@ -128,6 +129,12 @@ class _Problem:
         self.uses.update(w for w in live_out if w not in last)
         self.edges()
         self.heights()
+        self.first_use: dict[Value, int] = {}
+        for n, op in enumerate(self.ops):
+            for src in op.srcs:
+                self.first_use[src.value] = max(self.first_use.get(src.value, 0), self.height[n])
+        for value in self.defined:
+            self.first_use.setdefault(value, 0)
         self.source_need = self.need()
         self.bound = self.lower_bound()
 
@@ -260,7 +267,7 @@ class _Run:
         self.queue: list[Op] = []
         self.bundles = 0
         self.order = {n: (-problem.height[n], n) for n in self.open}
-        self.late: list[int] = []
+        self.company: Counter = Counter()  # fetched words by (height of their first reader, channel)
 
     def touched(self) -> set[Web]:
         webs = {s.value.web for op in self.ops for s in op.srcs if s.value.located}
@@ -296,8 +303,9 @@ class _Run:
             return
         if self.bundle(urgent):
             return
-        if self.queue:
-            raise AssertionError("the LDS queue can't be emptied")
+        if self.queue:  # must be emptied before the clause ends, whatever it costs in registers
+            self.raise_budget()
+            return
         if self.store():
             return
         if batch and all(not self.waits[n] for n in batch[:1]):
@@ -306,10 +314,14 @@ class _Run:
             self.steps.append(Step("ALU"))  # a fresh clause, with its own constants
             self.forwards = {}
         else:
-            self.budget += 1
-            if self.budget > 4 * self.problem.device.gpr_limit:
-                op = self.ops[min(self.open)]
-                raise refuse(self.problem.function.program, op.at, f"no bundle can hold {op.name}")  # type: ignore
+            self.raise_budget()
+
+    def raise_budget(self) -> None:
+        """Nothing goes: allow one register more."""
+        self.budget += 1
+        if self.budget > 4 * self.problem.device.gpr_limit:
+            op = self.ops[min(self.open)]
+            raise refuse(self.problem.function.program, op.at, f"no bundle can hold {op.name}")  # type: ignore
 
     def next_fetches(self) -> tuple[list[int], set[int]]:
         """Fetches for the next clause, in source order, as many as registers allow; and the ALU ops they wait for."""
@@ -375,15 +387,30 @@ class _Run:
                     self.settle(s.value.web)
             self.die(op)
             wanted = [r for r in op.results if self.problem.uses[r]]
-            for c, r in enumerate(op.results):
-                if r in wanted:
-                    options = choices(r.web)
-                    options.sort(key=lambda k: (k != c if len(wanted) > 2 else 0, self.count[k], k != c))
-                    self.settle(r.web, options[0])
+            self.spread(op, wanted)
             for r in wanted:
                 self.born(r)
             step.ops.append(op)
             self.finish([n])
+
+    def spread(self, op: Op, wanted: list[Value]) -> None:
+        """Channels for a fetch's results: what is read at the same time should come from different banks."""
+        height = self.problem.first_use
+        best, lowest = None, None
+        for order in permutations(range(4), len(wanted)):
+            wish = {r.web: c for r, c in zip(wanted, order)}
+            if any(w.channel is not None and w.channel != c for w, c in wish.items()) or not possible(wish):
+                continue
+            cost = (
+                sum(self.company[height[r], c] for r, c in zip(wanted, order)),
+                sum(self.count[c] for c in order) if len(wanted) < 4 else 0,
+                sum(op.results.index(r) != c for r, c in zip(wanted, order)),
+            )
+            if lowest is None or cost < lowest:
+                best, lowest = order, cost
+        for r, c in zip(wanted, best or ()):
+            self.settle(r.web, c)
+            self.company[height[r], c] += 1
 
     def store(self) -> bool:
         """Do the stores that are ready; whether there were any."""
@@ -514,6 +541,8 @@ class _Run:
     def pick(self, draft: Draft, urgent: set[int]) -> int | None:
         """The next op for the bundle, placed in it."""
         ready = [n for n in self.ready if self.alu(n)]
+        if self.room < WORST * (len(self.queue) + 2):  # what is left of the clause is for the LDS queue
+            ready = [n for n in ready if self.ops[n].name == "LDS_POP"] if self.queue else ready
         crowded = len(self.live) > 4 * self.budget - 4
 
         def rank(n: int):
@@ -562,8 +591,10 @@ class _Run:
             return False
         if any(p.op.name == "GROUP_BARRIER" for p in draft.slots.values()):
             return False
-        if op.row.kind == "lds" and "READ" in op.name and self.room < 48 + 4 * len(self.queue):
-            return False
+        if op.row.kind == "lds" and "READ" in op.name:
+            words = 2 * (len(self.queue) + 1)
+            if self.room < 48 + 2 * words or len(self.live) + words > 4 * self.budget:
+                return False
         web = op.results[0].web if op.results else None
         for slots, channel in self.ways(kind, free, web):
             if self.try_slots(draft, op, slots, channel):

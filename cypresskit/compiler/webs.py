@@ -10,6 +10,7 @@ wishes collide, a MOV parts them. The channels that remain open are left to the 
 allocator.
 """
 
+from collections import Counter
 from itertools import permutations
 
 from cypresskit.compiler.ir import Block, Function, Op, Src, Value, liveness
@@ -58,7 +59,7 @@ def choices(web: Web) -> list[int]:
         return [web.channel]
     found = []
     for c in range(4):
-        if web.allowed >> c & 1 and _possible({web: c}):
+        if web.allowed >> c & 1 and possible({web: c}):
             found.append(c)
     return found
 
@@ -70,7 +71,7 @@ def decide(web: Web, channel: int) -> None:
         web.twin.channel = channel ^ 1
 
 
-def _possible(wish: dict[Web, int]) -> bool:
+def possible(wish: dict[Web, int]) -> bool:
     """Whether the webs of ``wish`` can take these channels: their twins and cohorts must still find theirs."""
     wish = dict(wish)
     for web, c in list(wish.items()):
@@ -121,6 +122,7 @@ class _Maker:
         self.blocks = list(function.blocks)
         self.webs: list[Web] = []
         self.end_of: dict[Block, int] = {}
+        self.readers = Counter(s.value for b in self.blocks for op in b.ops for s in op.srcs)
         for value in function.inputs:
             web = self.web(value)
             web.fixed, web.channel = value.place
@@ -180,8 +182,28 @@ class _Maker:
                     if arg.web is not phi.web and not (arg.located and self.merge(phi.web, arg.web)):
                         copies.setdefault(pred, []).append((phi, arg))
                         phi.web.mask |= 1 << self.end_of[pred]
+                    for arg in phi.args.values():
+                        self.merge_chain(phi.web, arg)
         for pred, wanted in copies.items():
             self.copy_on_edge(pred, wanted)
+
+    def merge_chain(self, web: Web, value: Value) -> None:
+        """A sum that grows step by step in one turn of a loop stays in its place: the partial sums join its web."""
+        chain: list[Value] = []
+        while value.kind == "op" and value.op is not None and value.op.row is not None:
+            words = 2 if value.op.row.kind == "double" else 1
+            word = value.op.results.index(value)
+            parts = [s.value for s in value.op.srcs[word % words :: words]]
+            if any(v.kind == "phi" and v.web is web for v in parts):
+                for partial in chain:
+                    self.merge(web, partial.web)
+                return
+            name = value.op.name
+            parts = [v for v in parts if v.kind == "op" and v.op.name == name and self.readers[v] == 1]
+            if not parts:
+                return
+            value = parts[-1]
+            chain.append(value)
 
     @staticmethod
     def merge(kept: Web, other: Web) -> bool:
@@ -368,7 +390,7 @@ class _Maker:
         if len(members) > 1:
             Cohort(members)
         given = {w: c for w, c in wish.items() if c is not None}
-        fine = _assignable(members, given) and (not given or _possible(given))
+        fine = _assignable(members, given) and (not given or possible(given))
         if not fine:
             for m, cohort in old:
                 m.cohort = cohort
