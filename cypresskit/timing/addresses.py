@@ -133,7 +133,7 @@ def find_slice(program: Program) -> tuple[dict[int, set[int]], list[set[Place]]]
                 written = {c for c in range(4) if i.dest.mask[c] != "_"}
                 matter = {c for c in written if (i.dest.register.index, c) in after}
                 if matter:
-                    _check_data(program, i, matter, after, at)
+                    _check_data(program, at, matter)
                     chosen[at] = chosen.get(at, set()) | matter
                     before = (before - {(i.dest.register.index, c) for c in written}) | reads(i, matter)
             if before != alive[at]:
@@ -153,18 +153,23 @@ def _successors(at: int, i: Instruction, match: dict[int, int]) -> list[int]:
     return [match[at] + 1] if flow == "else" else [at + 1]
 
 
-def _check_data(program: Program, i: Instruction, matter: set[int], after: set[Place], at: int) -> None:
-    data = i.op.kind in ("fetch", "lds") or any(s.register.kind == "g" for s in i.sources)
-    if data:
-        user = next(
-            (u for u in program.body[at + 1 :] if address_reads(u, program) & {(i.dest.register.index, c) for c in matter}),
-            None,
-        )
-        used = f"\n    and its result is used as address or condition in {program.where(user.line)}" if user else ""
-        raise SliceError(
-            f"{program.where(i.line)}\n    reads data that an address or a branch depends on{used}\n    Timing runs the "
-            "address arithmetic without data. Take addresses from the work-item's id, constants and counters instead."
-        )
+def _check_data(program: Program, at: int, matter: set[int]) -> None:
+    """Refuse an instruction of the slice that reads memory, naming what its result goes into."""
+    i, body = program.body[at], program.body
+    assert i.dest is not None
+    if i.op.kind not in ("fetch", "lds") and all(s.register.kind != "g" for s in i.sources):
+        return
+    tainted, used = {(i.dest.register.index, c) for c in matter}, ""
+    for user in (*body[at + 1 :], *body[:at]):
+        if address_reads(user, program) & tainted:
+            used = f", the one in\n{program.where(user.line)}"
+            break
+        if user.dest is not None and reads(user) & tainted:
+            tainted |= {(user.dest.register.index, c) for c in user.dest.written}
+    raise SliceError(
+        f"{program.where(i.line)}\n    reads data that an address or a branch depends on{used}\n    Timing runs the address "
+        "arithmetic without data: take addresses from the work-item's id, constants and counters instead."
+    )
 
 
 class _Apart(Exception):
