@@ -206,6 +206,7 @@ def test_ci_runs_make_test():
 # -- the package -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_import_is_fast_and_free_of_pictures():
     seconds = []
     for _ in range(7):
