@@ -267,6 +267,7 @@ class Analysis:
                 if len(wide) >= 3:
                     for web in wide[1:]:
                         webs.union(wide[0], web)
+        self._pair_copies()
         parts: dict[int, set[int]] = {}
         named = [(web, c) for (_, c), web in webs.defined.items()] + [(w, c) for (_, _, c), w in webs.used.items()]
         for web, c in named:
@@ -287,6 +288,27 @@ class Analysis:
             else:
                 form = "wide"
             self.cell_of[root] = Cell(form, components, f"r{webs.register[root]}_{root}")
+
+    def _pair_copies(self) -> None:
+        """A copy between halves of registers hands on whether they are kept as doubles."""
+        webs = self.webs
+        copies = []
+        for at, i in enumerate(self.body if self.doubles else ()):
+            if i.opcode == "mov" and i.sources[0].register.kind == "r":
+                for c in (0, 2):
+                    if {c, c + 1} <= set(defines(i)) and i.sources[0].swizzle[c : c + 2] in ("xy", "zw"):
+                        first = "xyzw".index(i.sources[0].swizzle[c])
+                        if i.dest and i.dest.mask[c : c + 2] in ("xy", "zw"):
+                            origin = webs.used[at, 0, first], webs.used[at, 0, first + 1]
+                            copies.append((origin, (webs.defined[at, c], webs.defined[at, c + 1])))
+        changed = True
+        while changed:
+            changed = False
+            for origin, target in copies:
+                joined = [webs.find(pair[0]) == webs.find(pair[1]) for pair in (origin, target)]
+                if any(joined) and not all(joined):
+                    webs.union(*(target if joined[0] else origin))
+                    changed = True
 
     def _join_pair(self, pair: list[int], components: list[int]) -> None:
         if components in ([0, 1], [2, 3]):

@@ -798,6 +798,11 @@ class Translator(MemoryAccess):
         """Source ``n`` as a double (i64 bits), modifiers applied."""
         b, source = self.b, self.body[at].sources[n]
         value = self.pair(at, n, source, 0)
+        if source.modified and not (source.invert or source.bias or source.x2 or source.sign):
+            bits = b.cast(value.name, "double", "i64", value.n)
+            bits = b.intrinsic("fabs", "double", value.n, bits) if source.abs else bits
+            bits = b.op(f"fneg {of('double', value.n)} {bits}") if source.negates_double else bits
+            return Value(b.cast(bits, "i64", "double", value.n), value.n)
         if source.modified:
             high = b.op(f"lshr {of('i64', value.n)} {value.name}, {b.constant(32, value.n, 'i64')}")
             high = b.op(f"trunc {of('i64', value.n)} {high} to {of('i32', value.n)}")
