@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cypresskit import cli_check
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -33,13 +35,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     elif others:
         parser.error(f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command} --help`")
     try:
-        args.action(args)
+        return args.action(args) or 0
     except CommandError as error:
         print(f"cypresskit {args.command}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,7 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cypresskit {cypresskit.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    def command(name: str, action: Callable[[argparse.Namespace], None], summary: str, more: str, example: str = ""):
+    def command(
+        name: str, action: Callable[[argparse.Namespace], int | None], summary: str, more: str, example: str = ""
+    ):
         sub = commands.add_parser(
             name,
             help=summary,
@@ -67,23 +70,17 @@ def _parser() -> argparse.ArgumentParser:
     command("lab", _lab, "open the workbook in JupyterLab", LAB_HELP, "cypresskit lab --no-browser --port 9000")
 
     sub = command("run", _run, "run an IL program on numpy arrays", RUN_HELP, RUN_EXAMPLE)
-    sub.add_argument("file", metavar="FILE.il", help="the program's text")
-    sub.add_argument("--domain", required=True, metavar="WxH", help="pixel mode: WIDTHxHEIGHT; compute mode: a number")
-    for option, what in (
-        ("--input", "texture I: an array (height, width) or (height, width, components)"),
-        ("--constant", "constant buffer cbI: an array of rows of four"),
-        ("--output", "where output stream oI is written; a file that exists keeps its shape and type, a new one "
-         "is float32 (height, width, 4)"),
-    ):  # fmt: skip
-        sub.add_argument(option, action="append", default=[], metavar="I=FILE.npy", help=f"{what}; may be repeated")
-    sub.add_argument(
-        "--global",
-        dest="memory",
-        metavar="N=FILE.npy",
-        help="where global memory is written, N elements of 16 bytes that start at zero; N may be a .npy file that "
-        "holds what they start as",
-    )
+    _launch_options(sub)
     sub.add_argument("--engine", choices=("fast", "explain"), default="fast", help="default: fast")
+
+    sub = command(
+        "check", _check, "run an IL program with every check on", cli_check.CHECK_HELP, cli_check.CHECK_EXAMPLE
+    )
+    _launch_options(sub)
+    cli_check.add_check(sub)
+
+    sub = command("fuzz", cli_check.fuzz, "look for programs that the simulator gets wrong", cli_check.FUZZ_HELP)
+    cli_check.add_fuzz(sub)
 
     sub = command("pipeline", _pipeline, "time a product that starts and ends in the host's memory", PIPELINE_HELP,
                   PIPELINE_EXAMPLE)  # fmt: skip
@@ -100,6 +97,26 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("bench", _bench, "measure the simulator's speed on SGEMM against numpy's", BENCH_HELP)
     sub.add_argument("--json", action="store_true", help="print one JSON object in place of the table")
     return parser
+
+
+def _launch_options(sub: argparse.ArgumentParser) -> None:
+    """The program and its arrays, for `run` and `check`."""
+    sub.add_argument("file", metavar="FILE.il", help="the program's text")
+    sub.add_argument("--domain", required=True, metavar="WxH", help="pixel mode: WIDTHxHEIGHT; compute mode: a number")
+    for option, what in (
+        ("--input", "texture I: an array (height, width) or (height, width, components)"),
+        ("--constant", "constant buffer cbI: an array of rows of four"),
+        ("--output", "where output stream oI is written; a file that exists keeps its shape and type, a new one "
+         "is float32 (height, width, 4)"),
+    ):  # fmt: skip
+        sub.add_argument(option, action="append", default=[], metavar="I=FILE.npy", help=f"{what}; may be repeated")
+    sub.add_argument(
+        "--global",
+        dest="memory",
+        metavar="N=FILE.npy",
+        help="where global memory is written, N elements of 16 bytes that start at zero; N may be a .npy file that "
+        "holds what they start as",
+    )
 
 
 # -- lab ---------------------------------------------------------------------------------------------------------------
@@ -142,6 +159,32 @@ RUN_EXAMPLE = "cypresskit run scale.il --domain 64x64 --input 0=a.npy --output 0
 
 
 def _run(args: argparse.Namespace) -> None:
+    import cypresskit as ck
+
+    launch, targets, memory_target = _launch_of(args)
+    try:
+        result = ck.launch(**launch, engine=args.engine)
+    except (ValueError, TypeError, ck.KernelError) as error:
+        raise CommandError(str(error)) from None
+    for number, array in launch["outputs"].items():
+        _save(targets[number], array)
+    if memory_target is not None:
+        _save(memory_target, launch["global_memory"])
+    for name, count in vars(result).items():
+        if isinstance(count, int) and count:
+            print(f"{count:16,}  {name.replace('_', ' ')}")
+
+
+def _check(args: argparse.Namespace) -> int:
+    launch, _, _ = _launch_of(args)
+    try:
+        return cli_check.check_file(args, launch)
+    except (ValueError, TypeError) as error:
+        raise CommandError(str(error)) from None
+
+
+def _launch_of(args: argparse.Namespace) -> tuple[dict, dict[int, Path], Path | None]:
+    """The arguments of `ck.launch`, and the files that outputs and global memory go to."""
     import numpy as np
 
     import cypresskit as ck
@@ -175,25 +218,15 @@ def _run(args: argparse.Namespace) -> None:
             raise CommandError(f"--global {args.memory}: expected N=FILE.npy, such as 4096=g.npy")
         memory = np.zeros((int(start), 4), np.float32) if start.isdigit() else _load(Path(start))
         memory_target = Path(name)
-    try:
-        result = ck.launch(
-            program,
-            domain if len(domain) > 1 else domain[0],
-            inputs=inputs,
-            constants=constants,
-            outputs=outputs,
-            global_memory=memory,
-            engine=args.engine,
-        )
-    except (ValueError, TypeError, ck.KernelError) as error:
-        raise CommandError(str(error)) from None
-    for number, array in outputs.items():
-        _save(targets[number], array)
-    if memory is not None and memory_target is not None:
-        _save(memory_target, memory)
-    for name, count in vars(result).items():
-        if isinstance(count, int) and count:
-            print(f"{count:16,}  {name.replace('_', ' ')}")
+    launch = {
+        "program": program,
+        "domain": domain if len(domain) > 1 else domain[0],
+        "inputs": inputs,
+        "constants": constants,
+        "outputs": outputs,
+        "global_memory": memory,
+    }
+    return launch, targets, memory_target
 
 
 def _domain(text: str) -> tuple[int, ...]:

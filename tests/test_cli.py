@@ -113,7 +113,7 @@ def test_help_answers(command, capsys):
 def test_help_of_the_whole_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
-    assert set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M)) == {"lab", "run", "pipeline", "bench"}
+    assert set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M)) == {"lab", "run", "check", "fuzz", "pipeline", "bench"}
 
 
 def test_unknown_options_are_refused_where_nothing_takes_them(capsys):
