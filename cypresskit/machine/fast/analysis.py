@@ -415,20 +415,10 @@ class Analysis:
         origin = self.cell(self.webs.used[at, n, "xyzw".index(self.body[at].sources[n].swizzle[c])])
         target = self.cell(self.webs.defined[at, c])
         doubles = origin.form.endswith("64"), target.form.endswith("64")
-        return doubles == (False, False) or doubles == (True, True) and self.copies_pairs(at, n)
-
-    def copies_pairs(self, at: int, n: int) -> bool:
-        """Whether source ``n`` of a copy moves whole doubles into cells of doubles."""
-        i, written = self.body[at], defines(self.body[at])
-        if any(c not in written or c + 1 not in written for c in (0, 2) if c in written or c + 1 in written):
-            return False
-        return all(
-            i.sources[n].swizzle[c : c + 2] in ("xy", "zw")
-            and self.cell(self.webs.defined[at, c]).form.endswith("64")
-            and self.cell(self.webs.used[at, n, "xyzw".index(i.sources[n].swizzle[c])]).form.endswith("64")
-            for c in (0, 2)
-            if c in written
-        )
+        first, i = c & 2, self.body[at]
+        whole = i.dest and i.dest.mask[first : first + 2] in ("xy", "zw")
+        whole = whole and i.sources[n].swizzle[first : first + 2] in ("xy", "zw")
+        return doubles == (False, False) or doubles == (True, True) and bool(whole)
 
     @staticmethod
     def arithmetic(i: Instruction) -> bool:

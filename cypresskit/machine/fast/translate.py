@@ -57,6 +57,7 @@ class Translator(MemoryAccess):
         self.lanes = analysis.lanes
         self.slots: dict[str, int] = {}
         self.literals: dict[int, str] = {}
+        self.constants: set[str] = set()
         self.entry: list[str] = []  # what the entry block loads
         self.allocas: dict[str, str] = {}
         self.segments: list[tuple[int, ...]] = []
@@ -90,7 +91,8 @@ class Translator(MemoryAccess):
     def constant_value(self, buffer: int, element: int, component: int) -> str:
         """A component of a constant buffer as i32."""
         name = f"%cb{buffer}_{element}_{component}"
-        if not any(line.startswith(f"  {name} ") for line in self.entry):
+        if name not in self.constants:
+            self.constants.add(name)
             base = self.slot(f"cb{buffer}", "ptr")
             self.entry.append(f"  {name}_p = getelementptr i32, ptr {base}, i64 {4 * element + component}")
             self.entry.append(f"  {name} = load i32, ptr {name}_p")
