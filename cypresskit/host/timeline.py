@@ -54,7 +54,7 @@ class TimelineError(Exception):
     """A task read what wasn't there, or overwrote what was in use."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Timeline:
     """What ran when. ``spans`` are in order of their start; ``flops`` is what the whole run computes."""
 
@@ -164,7 +164,7 @@ class Timeline:
         """Write ``perfetto()`` to ``path`` as JSON."""
         Path(path).write_text(json.dumps(self.perfetto()))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         head = f"{self.seconds:.4f} s, {self.gflops:.1f} Gflop/s, bound by {self.bound}"
         return "\n".join([head, *(f"{share:8.1%}  {name}" for name, share in self.busy.items())])
 
