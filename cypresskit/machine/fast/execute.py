@@ -12,7 +12,7 @@ import threading
 import numpy as np
 
 from cypresskit.machine.fast.jit import Kernel, compiled
-from cypresskit.machine.fast.translate import BAND, DIVERGED, ENDLESS
+from cypresskit.machine.fast.translate import BAND, DIVERGED, ENDLESS, STOPPED
 from cypresskit.machine.launch import Launch, Run, tally
 
 NONE = (1 << 64) - 1  # the key of "no store has failed"
@@ -175,10 +175,11 @@ class _Worker:
         self.counts = np.zeros(1 + len(translation.segments), np.int64)
         self.error = np.array([NONE, 0, 0, 0], np.uint64)
         self.lds = np.zeros(sum(size // 4 + 12 for _, size in launch.program.lds.values()) + 4, np.uint32)
+        self.nowhere = np.zeros(8, np.uint32)
         quads = -(-math.prod(launch.program.group) // translation.lanes) if launch.program.mode == "compute" else 1
         spill = np.zeros(translation.spill * quads + 64, np.uint8)
         self.spill = spill[-spill.ctypes.data % 64 :]
-        own = {"error": self.error.ctypes.data, "lds": self.lds.ctypes.data}
+        own = {"error": self.error.ctypes.data, "lds": self.lds.ctypes.data, "nowhere": self.nowhere.ctypes.data}
         context = np.zeros(len(translation.slots) + 1, np.int64)
         for name, slot in translation.slots.items():
             context[slot] = (execution.shared | own)[name]
@@ -195,5 +196,7 @@ class _Worker:
                 return
             pointers = [ctypes.c_void_p(a.ctypes.data) for a in (self.context, self.counts, self.spill)]
             self.status = call(*pointers, *piece)
-        self.place = int(self.error[3])
+        if self.execution.stop[0] == 0:  # somebody else's end
+            self.status = STOPPED
         self.execution.stop[0] = 0
+        self.place = int(self.error[3])

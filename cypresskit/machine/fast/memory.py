@@ -331,47 +331,30 @@ class MemoryAccess:
 
     def _store(self, at: int, places: list[str], test: str, elements: list[str], words) -> None:
         """For each lane that executes ``at``: where ``test`` (i1 per lane, or "" if nothing can be outside) holds, store
-        ``words(lane)``, pairs of (byte offset, typed value), at ``places[lane]``; else fail, naming ``elements[lane]``."""
+        ``words(lane)``, pairs of (byte offset, typed value), at ``places[lane]``; else fail, naming ``elements[lane]``.
+        Lanes that take no part store to a place that nobody reads: that is quicker than to jump."""
         b, n = self.b, self.lanes
         mask = self.mask(at)
-        good = self.both(mask, test) if test else mask
-        plain, careful, after = (b.new_label(name) for name in ("store", "store_some", "stored"))
-        b.branch(all_of(b, good, n), plain, careful, "no")
-        b.label(plain)
-
-        def put(lane: int) -> None:
-            for offset, value in words(lane):
-                place = b.op(f"getelementptr i8, ptr {places[lane]}, i64 {offset}") if offset else places[lane]
-                b.do(f"store {value}, ptr {place}, align 4")
-
-        for lane in range(n):
-            put(lane)
-        b.go(after)
-        b.label(careful)
         if test:
             bad = self.without(mask, test)
-            fail, rest = b.new_label("fail"), b.new_label("store_each")
+            fail, rest = b.new_label("fail"), b.new_label("store")
             b.branch(self.any_lane(bad), fail, rest, "yes")
             b.label(fail)
-            issued = b.op(f"zext i32 {self.load('issued')} to i64")
-            error = self.slot("error", "ptr")
-            for lane in range(n):
-                one = b.op(f"extractelement <{n} x i1> {bad}, i32 {lane}")
-                item = b.op(f"extractelement <{n} x i32> {self.item}, i32 {lane}")
-                item = b.op(f"zext i32 {item} to i64")
-                b.do(f"call void @fail(i1 {one}, ptr {error}, i64 {issued}, i64 {item}, i64 {at}, i64 {elements[lane]})")
+            vector = "poison"
+            for lane, element in enumerate(elements):
+                vector = b.op(f"insertelement <{n} x i64> {vector}, i64 {element}, i32 {lane}")
+            issued, error = b.op(f"zext i32 {self.load('issued')} to i64"), self.slot("error", "ptr")
+            where = f"<{n} x i32> {self.item}, <{n} x i64> {vector}, i64 {issued}, i64 {at}"
+            b.do(f"call void @fail(ptr {error}, <{n} x i1> {bad}, {where})")
             self.store("failed", "true")
             b.go(self.region_next)
             b.label(rest)
         for lane in range(n):
-            here, on = b.new_label("put"), b.new_label("next")
-            b.branch(b.op(f"extractelement <{n} x i1> {mask}, i32 {lane}"), here, on)
-            b.label(here)
-            put(lane)
-            b.go(on)
-            b.label(on)
-        b.go(after)
-        b.label(after)
+            takes_part = b.op(f"extractelement <{n} x i1> {mask}, i32 {lane}")
+            chosen = b.op(f"select i1 {takes_part}, ptr {places[lane]}, ptr {self.slot('nowhere', 'ptr')}")
+            for offset, value in words(lane):
+                place = b.op(f"getelementptr i8, ptr {chosen}, i64 {offset}") if offset else chosen
+                b.do(f"store {value}, ptr {place}, align 4")
 
     def _each_lane(self, value: str, kind: str, count: int, bits: int) -> list[str]:
         """A value of distinct lanes as one scalar for every lane."""

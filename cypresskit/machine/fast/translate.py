@@ -22,7 +22,7 @@ from cypresskit.machine.fast.arithmetic import LETTER, Builder, of
 from cypresskit.machine.fast.flow import defines
 from cypresskit.machine.fast.memory import MemoryAccess
 
-DONE, FAILED, ENDLESS, DIVERGED, STOPPED = range(5)
+DONE, ENDLESS, DIVERGED, STOPPED = range(4)
 BAND = 4  # tiles of pixels that are run one below the other before the next column: they share columns of a texture
 CONSTANT_SECOND = ("ishl", "ishr", "ushr", "udiv", "umod", "iand", "imul", "umul")
 EXPECT = "!0 = !{!\"branch_weights\", i32 100000, i32 1}\n!1 = !{!\"branch_weights\", i32 1, i32 100000}\n"
@@ -172,7 +172,7 @@ class Translator(MemoryAccess):
         text = "\n".join(
             [
                 *sorted(set(self.b.declared.values())),
-                FAIL,
+                failing(self.lanes),
                 "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %first, i64 %last)"
                 f"{flush} {{",
                 "entry:",
@@ -1093,23 +1093,31 @@ class Translator(MemoryAccess):
                 self.write_cell(at, cell, Value(self._join_words(wide, self._as(pieces[1], n), n), n))
 
 
-# Records the first failing store: that with the smallest key (how far its quad had come, then the work-item's number).
-FAIL = """
-define internal void @fail(i1 %bad, ptr %error, i64 %issued, i64 %item, i64 %at, i64 %element) noinline cold {
-  %shifted = shl i64 %issued, 28
-  %key = or i64 %shifted, %item
-  %old = load i64, ptr %error
-  %less = icmp ult i64 %key, %old
-  %earlier = and i1 %bad, %less
-  br i1 %earlier, label %record, label %done
-record:
-  store i64 %key, ptr %error
-  %p1 = getelementptr i64, ptr %error, i64 1
-  store i64 %at, ptr %p1
-  %p2 = getelementptr i64, ptr %error, i64 2
-  store i64 %element, ptr %p2
-  br label %done
-done:
-  ret void
-}
-"""
+def failing(n: int) -> str:
+    """IR of a function that keeps the first failing store of a launch: that with the smallest key, made of how many
+    instructions its quad had issued and of the work-item's number."""
+    lines = []
+    for lane in range(n):
+        lines.append(f"""
+  %bad{lane} = extractelement <{n} x i1> %bad, i32 {lane}
+  %item{lane} = extractelement <{n} x i32> %items, i32 {lane}
+  %number{lane} = zext i32 %item{lane} to i64
+  %key{lane} = or i64 %shifted, %number{lane}
+  %element{lane} = extractelement <{n} x i64> %elements, i32 {lane}
+  %old{lane} = load i64, ptr %error
+  %less{lane} = icmp ult i64 %key{lane}, %old{lane}
+  %earlier{lane} = and i1 %bad{lane}, %less{lane}
+  br i1 %earlier{lane}, label %record{lane}, label %next{lane}
+record{lane}:
+  store i64 %key{lane}, ptr %error
+  store i64 %at, ptr %place1
+  store i64 %element{lane}, ptr %place2
+  br label %next{lane}
+next{lane}:""")
+    return (
+        f"define internal void @fail(ptr %error, <{n} x i1> %bad, <{n} x i32> %items, <{n} x i64> %elements, "
+        "i64 %issued, i64 %at) noinline cold {\n  %shifted = shl i64 %issued, 28\n"
+        "  %place1 = getelementptr i64, ptr %error, i64 1\n  %place2 = getelementptr i64, ptr %error, i64 2"
+        + "".join(lines)
+        + "\n  ret void\n}\n"
+    )
