@@ -6,7 +6,6 @@ import pytest
 import cypresskit as ck
 
 EPS = {np.float32: 2.0**-24, np.float64: 2.0**-53}
-PLAIN = [name for name, kernel in ck.kernels.items() if kernel.precision != "double-double"]
 FLAGS = [(False, False), (True, False), (False, True), (True, True)]
 
 
@@ -37,25 +36,6 @@ def test_a_thousand_random_shapes_in_all_four_transposes():
         a, b, c = matrices(rng, m, n, k, trans_a, trans_b)
         got = ck.gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
         check(got, a, b, c, alpha, beta, trans_a, trans_b)
-
-
-@pytest.mark.parametrize("name", PLAIN)
-@pytest.mark.parametrize("flags", FLAGS)
-def test_every_kernel_of_the_catalogue_in_all_four_transposes(name, flags):
-    rng = np.random.default_rng(7)
-    dtype = ck.kernels[name].dtype.type
-    a, b, c = matrices(rng, 37, 70, 23, *flags, dtype=dtype)
-    got = ck.gemm(a, b, c, alpha=-1.5, beta=0.5, trans_a=flags[0], trans_b=flags[1], kernel=name)
-    check(got, a, b, c, -1.5, 0.5, *flags)
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_both_engines_give_the_same_bits(name):
-    rng = np.random.default_rng(8)
-    a, b, c = matrices(rng, 65, 33, 29, False, False, dtype=ck.kernels[name].dtype.type)
-    a[3, 5], b[7, 2] = np.inf, np.nan
-    fast, slow = (ck.gemm(a, b, c, alpha=1.25, beta=-2.0, kernel=name, engine=engine) for engine in ("fast", "explain"))
-    assert fast.tobytes() == slow.tobytes()
 
 
 def test_any_strides_are_read_and_nothing_is_written():
@@ -101,7 +81,7 @@ GOOD = np.ones((4, 4), np.float32)
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (([[1.0]], GOOD), TypeError, "a must be a numpy array, not list"),
+        (([[1.0]], GOOD), TypeError, "a must be a numpy array or a DD, not list"),
         ((GOOD, GOOD.astype(int)), TypeError, "b has dtype int64: gemm takes float32 or float64"),
         ((GOOD, GOOD.astype(float)), TypeError, "b is float64 but a is float32"),
         ((GOOD, GOOD, GOOD.astype(float)), TypeError, "c is float64 but a is float32"),
@@ -128,3 +108,52 @@ def test_the_catalogue_says_what_is_in_it():
     assert "sgemm_tn" in repr(ck.kernels)
     assert ck.kernels["sgemm_tn"].padded(9, 17, 3) == (16, 24, 4)
     assert ck.kernels["sgemm_tn"].domain(16, 24) == (3, 2)
+
+
+def test_double_double_matrices_and_scalars():
+    third = ck.DD("1/3")
+    a = ck.DD([["1/3", 2], [3, "0.1"]])
+    got = ck.gemm(a, a, a, alpha=third, beta=-third, trans_b=True)
+    exact = a.fractions()
+    want = (exact.dot(exact.T) - exact) * third.fractions()
+    assert (abs(got.fractions() - want) < 1e-29).all()
+    with pytest.raises(TypeError, match="b is DD but a is float64"):
+        ck.gemm(np.ones((2, 2)), a)
+    with pytest.raises(TypeError, match="computes in single precision, the matrices are double-double"):
+        ck.gemm(a, a, kernel="sgemm_tn")
+
+
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gemv_is_the_product_with_a_column(trans, dtype):
+    rng = np.random.default_rng(4)
+    for rows, columns in ((1, 1), (70, 33), (5, 300)):
+        a = rng.standard_normal((rows, columns)).astype(dtype)
+        m, k = (columns, rows) if trans else (rows, columns)
+        x, y = rng.standard_normal(k).astype(dtype), rng.standard_normal(m).astype(dtype)
+        got = ck.gemv(a, x, y, alpha=2.0, beta=0.5, trans=trans)
+        check(got[:, np.newaxis], a, x[:, np.newaxis], y[:, np.newaxis], 2.0, 0.5, trans, False)
+    with pytest.raises(ValueError, match="a vector has one dimension"):
+        ck.gemv(a, a)
+
+
+def test_packed_products_are_those_of_the_pairs():
+    rng = np.random.default_rng(5)
+    for count, m, n, k in ((1, 3, 4, 5), (4, 70, 65, 9), (3, 64, 64, 64)):
+        a, b, c = (rng.standard_normal((count, *s)).astype(np.float32) for s in ((m, k), (k, n), (m, n)))
+        got = ck.gemm_packed(a, b, c, alpha=-1.0, beta=2.0)
+        for i in range(count):
+            check(got[i], a[i], b[i], c[i], -1.0, 2.0, False, False)
+
+
+def test_packed_products_as_blas_has_them():
+    nan = np.full((2, 3, 3), np.nan, np.float32)
+    ones = np.ones((2, 3, 3), np.float32)
+    assert (ck.gemm_packed(ones, ones, nan) == 3).all()
+    assert (ck.gemm_packed(nan, nan, ones, alpha=0.0, beta=2.0) == 2).all()
+    assert ck.gemm_packed(ones[:0], ones[:0]).shape == (0, 3, 3)
+    assert (ck.gemm_packed(ones[:, :, :0], ones[:, :0]) == 0).all()
+    with pytest.raises(ValueError, match="shapes are"):
+        ck.gemm_packed(ones, ones[:1])
+    with pytest.raises(TypeError, match="packed matrices are float32"):
+        ck.gemm_packed(ones.astype(float), ones.astype(float))

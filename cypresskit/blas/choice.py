@@ -6,10 +6,10 @@ kernel whose tile wastes less may win over one that is faster on full tiles, and
 wins where C is small.
 
 Simulating every candidate for every product would take too long. So the timing model is asked a few times per kernel,
-once for all: how long one wavefront takes alone, and how long each takes where the chip is full (a ``Pace``); both are
-linear in k. A launch then takes what its fullest SIMD engine takes. The paces on the HD 5870 are kept in a file
-beside this module, those of other devices are found when first needed. Left out: what depends on the size beyond that,
-such as the caches, and the launch's overhead, which is the same for all.
+once for all: how long one wavefront takes alone, and how long each takes where the chip is full (a ``Pace``); both
+are linear in k. A launch then takes what its fullest SIMD engine takes. The paces on the HD 5870 are kept in a file
+beside this module and serve its sister boards too; those of other devices are found when first needed. Left out: what
+depends on the size beyond that, such as the caches, and the launch's overhead, which is the same for all.
 """
 
 import json
@@ -22,6 +22,8 @@ from cypresskit.kernels import KERNELS, Kernel
 
 #: Kernels that exist to be compared with: what they show costs time.
 SHOWPIECES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "packed")
+#: What differs between boards without changing how many clocks an engine needs (memory aside).
+SCALES = ("clock_ghz", "simd_engines", "memory_gb_s", "memory_bytes", "chips")
 FULL = 32  # a side of the grid of wavefronts on which the full chip's pace is taken
 DEPTHS = 256, 512  # the two k from which a pace is taken
 
@@ -112,8 +114,9 @@ def _wavefronts(kernel: Kernel, m: int, n: int) -> int:
 
 
 def pace(kernel: Kernel, device: Device = HD5870) -> Pace:
-    """The kernel's pace on a device: from the file, or else from the timing model."""
-    known = _kept().get(kernel.name) if device == HD5870 else None
+    """The kernel's pace on a device: from the file for Cypress boards, or else from the timing model."""
+    usual = {name: getattr(HD5870, name) for name in ("name", *SCALES)}
+    known = _kept().get(kernel.name) if replace(device, **usual) == HD5870 else None
     return known or measure(kernel, device)
 
 

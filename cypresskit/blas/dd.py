@@ -254,7 +254,7 @@ def _rounded(value) -> tuple[float, float]:
     """A number or text as (high, low), rounded once: low is what high leaves, rounded to float64."""
     if isinstance(value, DD):
         return value.pairs[0], value.pairs[1]
-    if isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble) and not np.isfinite(value):
+    if isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble):
         return float(value), 0.0
     exact = _exact(value)
     try:

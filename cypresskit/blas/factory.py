@@ -178,7 +178,7 @@ class Card:
                 f"a matrix of {shape[0]} x {shape[1]} is too large for a texture: it has at most {MAX_TEXTURE} rows of "
                 f"{MAX_TEXTURE * 16 // size} {precision} numbers"
             )
-        self._made += 1
+        self._made += not name
         needed = -(-rows * columns // START) * START * size
         matrix = OnCard(name or f"matrix {self._made}", (shape[0], shape[1]), precision, needed)
         if self.used + needed > self.device.memory_bytes:

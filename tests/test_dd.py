@@ -1,0 +1,102 @@
+"""Double-double arrays: exact conversions, and arithmetic against exact fractions."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cypresskit as ck
+
+EPS = Fraction(2) ** -104
+parts = st.floats(-1e90, 1e90).map(lambda x: x if abs(x) > 1e-90 else 0.0)
+numbers = st.builds(lambda hi, lo: ck.DD.from_pairs(hi, hi * lo * 2.0**-53), parts, st.floats(-1, 1))
+
+
+@given(numbers, numbers)
+def test_arithmetic_is_within_a_few_units_of_2_to_the_minus_106(a, b):
+    x, y = a.fractions(), b.fractions()
+    assert abs((a + b).fractions() - (x + y)) <= EPS * abs(x + y)
+    assert abs((a - b).fractions() - (x - y)) <= EPS * abs(x - y)
+    assert abs((a * b).fractions() - x * y) <= EPS * abs(x * y)
+    if y:
+        assert abs((a / b).fractions() - x / y) <= 4 * EPS * abs(x / y)
+
+
+@given(numbers, numbers)
+def test_comparisons_are_those_of_the_exact_values(a, b):
+    x, y = a.fractions(), b.fractions()
+    assert ((a < b), (a <= b), (a == b), (a != b), (a > b), (a >= b)) == (x < y, x <= y, x == y, x != y, x > y, x >= y)
+    assert abs(a).fractions() == abs(x)
+    assert (-a).fractions() == -x
+
+
+@given(numbers)
+def test_there_and_back_exactly(a):
+    exact = a.fractions()
+    assert ck.DD(exact) == a
+    assert ck.DD(a.mpf()) == a
+    assert ck.DD(a.text(40)).text() == a.text()
+
+
+@given(st.fractions())
+def test_made_of_fractions_rounded_once(x):
+    got = ck.DD(x)
+    high = float(x)
+    assert (float(got.hi), float(got.lo)) == (high, float(x - Fraction(high)))
+
+
+@pytest.mark.parametrize(
+    ("value", "exact"),
+    [
+        (10**30 + 1, Fraction(10**30 + 1)),
+        (np.int64(2**62 + 1), Fraction(2**62 + 1)),
+        (np.float32(0.1), Fraction(float(np.float32(0.1)))),
+        (Decimal("0.5"), Fraction(1, 2)),
+        ("-2.5e3", Fraction(-2500)),
+        ("7/8", Fraction(7, 8)),
+        (mpmath.mpf(3) / 4, Fraction(3, 4)),
+        (True, Fraction(1)),
+    ],
+)
+def test_what_it_is_made_of(value, exact):
+    assert ck.DD(value).fractions() == exact
+
+
+def test_text_has_as_many_digits_as_are_wanted():
+    assert str(ck.DD("1/3")) == "3.3333333333333333333333333333333e-01"
+    assert str(ck.DD([[1, "0.1"]])) == "[[1.0 1.0e-01]]"
+    assert ck.DD("9.9999").text(3) == "1.0e+01"
+    assert ck.DD("123.456").text(4) == "1.235e+02"
+    assert repr(ck.DD(-2)) == "DD(-2.0)"
+    assert str(ck.DD(-0.0)) == "-0.0"
+    assert str(ck.DD(np.inf)) == "inf"
+
+
+def test_arrays_are_cut_turned_written_and_summed():
+    a = ck.DD(np.arange(6.0).reshape(2, 3))
+    assert a.shape == (2, 3)
+    assert len(a) == 2
+    assert (a.T[1] == ck.DD([1, 4])).all()
+    assert (a[:, ::2].hi == [[0, 2], [3, 5]]).all()
+    a[0, 1] = "1/3"
+    assert a[0, 1] * 3 == 1
+    assert ck.DD(["1e30", 1, "-1e30"]).sum() == 1
+    assert (np.ones(3) + ck.DD(1) == 2).all()
+    assert (1 / ck.DD([2, 4]) - "1/4" == ck.DD([0.25, 0])).all()
+    assert not (ck.DD(np.nan) == ck.DD(np.nan))
+    assert (a @ a.T).shape == (2, 2)
+
+
+@pytest.mark.parametrize("value", ["one", None, "1/0", 1j, [[1], [2, 3]]])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises((TypeError, ValueError), match=r"no number that a double-double|inhomogeneous"):
+        ck.DD(value)
+
+
+def test_a_number_beyond_the_range_is_refused():
+    with pytest.raises(OverflowError, match="too large for a double-double"):
+        ck.DD(10**400)

@@ -1,0 +1,103 @@
+"""The matrix factory: results, accounted memory, and errors that say what holds it; and the choice of kernels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+
+
+def matrix(precision, rows, columns, seed=1):
+    values = np.random.default_rng(seed).integers(-9, 10, (rows, columns)).astype(np.float64)
+    return {"single": values.astype(np.float32), "double": values, "double-double": ck.DD(values)}[precision]
+
+
+@pytest.mark.parametrize("precision", ["single", "double", "double-double"])
+def test_matrices_stay_on_the_card_from_one_operation_to_the_next(precision):
+    x, y = matrix(precision, 13, 21), matrix(precision, 21, 13, seed=2)
+    with ck.open(ck.HD5870) as gpu:
+        a, b = gpu.upload(x), gpu.upload(y)
+        product = gpu.multiply(a, b, alpha=2.0)
+        total = gpu.add(product, gpu.transpose(product), alpha=0.5, beta=-1.0)
+        twice = gpu.multiply(a, b, total, beta=1.0)
+        results = [np.asarray(gpu.download(m), float) for m in (product, total, twice)]
+        assert type(gpu.download(total)) is type(x)
+    whole = 2 * np.asarray(x, float) @ np.asarray(y, float)
+    assert np.array_equal(results[0], whole)
+    assert np.array_equal(results[1], 0.5 * whole - whole.T)
+    assert np.array_equal(results[2], 0.5 * whole + 0.5 * whole - whole.T)
+    assert product.choice.kernel.precision == precision
+
+
+def test_memory_is_accounted_with_padding():
+    with ck.open() as gpu:
+        a = gpu.upload(np.ones((9, 65), np.float32), "a")
+        assert a.bytes == 16 * 128 * 4  # rows to 8, columns to 64
+        b = gpu.upload(np.ones((1, 1)), "b")
+        assert b.bytes == 8 * 64 * 8
+        assert gpu.used == a.bytes + b.bytes
+        gpu.free(a)
+        assert gpu.used == b.bytes
+        with pytest.raises(ValueError, match="a is not on this card"):
+            gpu.download(a)
+    assert gpu.used == 0
+
+
+def test_running_out_says_what_holds_the_memory():
+    with ck.open(replace(ck.HD5870, memory_bytes=100_000)) as gpu:
+        gpu.upload(np.ones((64, 256), np.float32), "weights")
+        with pytest.raises(
+            ck.CardMemoryError, match=r"(?s)too_much .64 x 192 single. needs 49,152 bytes.*65,536  weights"
+        ):
+            gpu.upload(np.ones((64, 192), np.float32), "too_much")
+        assert gpu.used == 65_536
+
+
+def test_a_product_that_does_not_fit_leaves_the_card_as_it_was():
+    with ck.open(replace(ck.HD5870, memory_bytes=100_000)) as gpu:
+        a = gpu.upload(np.ones((64, 256), np.float32), "a")
+        with pytest.raises(ck.CardMemoryError):
+            gpu.multiply(a, a, trans_a=True)
+        with pytest.raises(ValueError, match="inner sizes"):
+            gpu.multiply(a, a)
+        assert gpu.used == a.bytes
+
+
+def test_a_matrix_beyond_the_largest_texture_is_refused():
+    with ck.open() as gpu, pytest.raises(ValueError, match="at most 16384 rows of 65536 single"):
+        gpu.upload(np.broadcast_to(np.float32(1), (16385, 4)))
+
+
+def test_only_matrices_alike_are_added():
+    with ck.open() as gpu, pytest.raises(ValueError, match="only matrices alike"):
+        gpu.add(gpu.upload(np.ones((2, 2))), gpu.upload(np.ones((2, 3))))
+
+
+def test_the_choice_is_the_kernel_that_gemm_takes_and_shows_its_padding():
+    choice = ck.choose(1000, 1000, 1000, "double", trans_a=True)
+    assert (choice.kernel.name, choice.padded, choice.transposed) == ("dgemm_tn", (1000, 1000, 1000), "")
+    assert choice.waste == 0
+    assert 300 < choice.gflops < 544
+    assert len(choice.others) == 3
+    assert all(choice.seconds <= other.seconds for other in choice.others)
+    assert str(choice).startswith("dgemm_tn: 1000 x 1000 x 1000 as 1000 x 1000 x 1000, 0.0% padding, ")
+
+
+def test_a_vector_goes_to_a_vector_kernel_and_thin_shapes_to_reduction():
+    assert ck.choose(4096, 1, 4096).kernel.vector
+    assert ck.choose(64, 64, 8192).kernel.parts > 1
+    assert ck.choose(4096, 4096, 512, trans_a=True).kernel.name == "sgemm_tn"
+
+
+def test_padding_is_chosen_by_cost():
+    """On 65 x 65 x 4096 a tile of 64 x 64 wastes three quarters."""
+    choice = ck.choose(65, 65, 4096)
+    assert choice.waste < 0.6
+    assert ck.choose(0, 5, 3).waste == 0
+
+
+@pytest.mark.parametrize(("sizes", "message"), [((-1, 1, 1), "not negative"), ((1, 1, 1, "half"), "is not one of")])
+def test_nonsense_is_refused(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        ck.choose(*sizes)

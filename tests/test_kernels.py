@@ -1,0 +1,205 @@
+"""Every kernel of the catalogue passes one suite: sizes, flags, padding, engines, accuracy."""
+
+from fractions import Fraction
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+
+KERNELS = list(ck.kernels.values())
+DOUBLED = [k for k in KERNELS if k.precision == "double-double"]
+FLAGS = [(False, False), (True, False), (False, True), (True, True)]
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+
+BOUND = {"single": 2.0**-24, "double": 2.0**-53, "double-double": 2.0**-103}
+
+
+def random_matrix(rng, precision, rows, columns, spread=0):
+    """Numbers of about 10^+-spread; double-doubles have low parts that matter."""
+    values = rng.standard_normal((rows, columns)) * 10.0 ** rng.integers(-spread, spread + 1, (rows, columns))
+    if precision != "double-double":
+        return values.astype(np.float32 if precision == "single" else np.float64)
+    return ck.DD.from_pairs(values, values * rng.uniform(-1, 1, values.shape) * 2.0**-53)
+
+
+def exact(matrix):
+    """A matrix of fractions."""
+    if isinstance(matrix, ck.DD):
+        return matrix.fractions()
+    result = np.empty(matrix.shape, object)
+    for at in np.ndindex(matrix.shape):
+        result[at] = Fraction(float(matrix[at]))
+    return result
+
+
+def transposed(matrix, flag):
+    return matrix.T if flag else matrix
+
+
+def check(got, a, b, c, alpha, beta):
+    """Every element within (2 k + 3) roundings of the exact value, relative to the sum of the terms' sizes."""
+    precision = "double-double" if isinstance(got, ck.DD) else {4: "single", 8: "double"}[got.itemsize]
+    a, b, c = exact(a), exact(b), exact(c)
+    alpha, beta = Fraction(alpha), Fraction(beta)
+    k = a.shape[1]
+    want = alpha * a.dot(b) + beta * c
+    size = abs(alpha) * abs(a).dot(abs(b)) + abs(beta) * abs(c)
+    error = abs(exact(got) - want)
+    assert got.shape == want.shape
+    assert (error <= (2 * k + 3) * Fraction(BOUND[precision]) * size).all()
+
+
+def size_of(kernel, m, n, k):
+    return m, 1 if kernel.vector else n, k
+
+
+@every_kernel
+@pytest.mark.parametrize("flags", FLAGS, ids=["nn", "tn", "nt", "tt"])
+def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
+    rng = np.random.default_rng(5870 + FLAGS.index(flags))
+    for sizes in ((1, 1, 1), (13, 10, 7), tuple(rng.integers(1, 40, 3))):
+        m, n, k = size_of(kernel, *sizes)
+        a, b, c = (random_matrix(rng, kernel.precision, *shape) for shape in ((m, k), (k, n), (m, n)))
+        for alpha, beta in ((1.0, 0.0), (-1.5, 0.5)):
+            stored = [transposed(x, flag) for x, flag in zip((a, b), flags, strict=True)]
+            got = ck.gemm(
+                *stored, c, alpha=alpha, beta=beta, trans_a=flags[0], trans_b=flags[1], kernel=kernel, engine="fast"
+            )
+            check(got, a, b, c, alpha, beta)
+
+
+def painted(kernel, arguments, m, n, k):
+    """``arguments`` with NaN in all padding but k's: in the rows and columns of A, B and C that no result depends on,
+    and around the textures."""
+    padded = kernel.padded(m, n, k)
+    stored = kernel.layout(m, n, k).stored
+    pair = (2,) if kernel.precision == "double-double" else ()
+    inputs, memory = dict(arguments["inputs"]), arguments.get("global_memory")
+    if kernel.buffer:
+        ends = np.cumsum([padded[0] * padded[1], *(rows * columns for rows, columns in stored)])
+        whole_c, *matrices = np.split(memory, ends[:-1])
+    else:
+        matrices = [inputs[i] for i in range(2)]
+        whole_c = inputs[2] if kernel.streams else memory
+    views = [x.reshape(*shape, *pair) for x, shape in zip(matrices, stored, strict=True)]
+    (views[0][:, m:] if kernel.trans_a else views[0][m:])[...] = np.nan
+    (views[1][n:] if kernel.trans_b else views[1][:, n:])[...] = np.nan
+    whole_c = whole_c.reshape(*padded[:2], *pair)
+    whole_c[m:], whole_c[:, n:] = np.nan, np.nan
+    for number, texture in inputs.items():
+        frame = np.full((texture.shape[0] + 9, texture.shape[1] + 9, texture.shape[2]), np.nan, texture.dtype)
+        frame[: texture.shape[0], : texture.shape[1]] = texture
+        inputs[number] = frame
+    return arguments | {"inputs": inputs}
+
+
+@every_kernel
+def test_no_result_depends_on_padding(kernel):
+    rng = np.random.default_rng(11)
+    m, n, k = size_of(kernel, 21, 18, 5)
+    a, b, c = (random_matrix(rng, kernel.precision, *shape) for shape in ((m, k), (k, n), (m, n)))
+    arrays = [transposed(a, kernel.trans_a), transposed(b, kernel.trans_b), c]
+    arrays = [np.ascontiguousarray(getattr(x, "pairs", x)) for x in arrays]
+    results = []
+    for paint in (False, True):
+        arguments = kernel.arguments(*arrays, 1.25, -0.5)
+        if paint:
+            arguments = painted(kernel, arguments, m, n, k)
+            assert any(np.isnan(x).any() for x in arguments["inputs"].values()) or kernel.buffer
+        run = ck.launch(kernel.program, **arguments, engine="fast")
+        assert run.out_of_range == 0
+        results.append(kernel.result(arguments, m, n))
+    assert np.isfinite(results[1]).all()
+    assert results[0].tobytes() == results[1].tobytes()
+
+
+@every_kernel
+def test_both_engines_give_the_same_bits(kernel):
+    rng = np.random.default_rng(8)
+    m, n, k = size_of(kernel, 35, 33, 9)
+    a, b, c = (random_matrix(rng, kernel.precision, *shape, spread=3) for shape in ((m, k), (k, n), (m, n)))
+    special = [getattr(x, "pairs", x[..., np.newaxis]) for x in (a, b)]
+    special[0][3, 5, 0], special[0][20, 1, 0], special[1][2, 0, 0] = np.inf, np.nan, -0.0
+    results = [ck.gemm(a, b, c, alpha=1.25, beta=-2.0, kernel=kernel, engine=engine) for engine in ("fast", "explain")]
+    fast, slow = (getattr(x, "pairs", x) for x in results)
+    assert fast.tobytes() == slow.tobytes()
+
+
+@every_kernel
+def test_beta_zero_never_reads_c_and_alpha_zero_never_reads_a_or_b(kernel):
+    m, n, k = size_of(kernel, 9, 10, 6)
+    rng = np.random.default_rng(2)
+    a, b = random_matrix(rng, kernel.precision, m, k), random_matrix(rng, kernel.precision, k, n)
+    nan = random_matrix(rng, kernel.precision, m, n)
+    getattr(nan, "pairs", nan)[...] = np.nan
+    check(ck.gemm(a, b, nan, beta=0.0, kernel=kernel), a, b, a[:, :1] * 0 + b[:1] * 0, 1, 0)
+    getattr(a, "pairs", a)[...] = np.nan
+    ones = np.ones((m, n), kernel.dtype)
+    ones = ck.DD(ones) if kernel.precision == "double-double" else ones
+    assert (np.asarray(ck.gemm(a, b, ones, alpha=0.0, beta=2.0, kernel=kernel)) == 2).all()
+
+
+@pytest.mark.parametrize("kernel", DOUBLED, ids=lambda kernel: kernel.name)
+def test_double_double_of_ill_conditioned_sums(kernel):
+    """Terms of 10^20 that cancel to about 1: double has no digit right there, double-double must have 2 k 2^-104."""
+    rng = np.random.default_rng(31)
+    m, n, half = 3, 2, 12
+    a = random_matrix(rng, "double-double", m, half, spread=10)
+    b = random_matrix(rng, "double-double", half, n, spread=10)
+    a, b = ck.DD(np.hstack([a.fractions(), -a.fractions()])), ck.DD(np.vstack([b.fractions(), b.fractions()]))
+    a, b = a + 0, b + ck.DD(rng.standard_normal(b.shape) * 1e-12)
+    got = ck.gemm(a, b, kernel=kernel).fractions()
+    fa, fb = a.fractions(), b.fractions()
+    want, size, k = fa.dot(fb), abs(fa).dot(abs(fb)), a.shape[1]
+    assert (abs(got - want) <= 2 * k * Fraction(2) ** -104 * size).all()
+    plain = exact(ck.gemm(a.hi.copy(), b.hi.copy()))
+    better = [abs(p - w) / max(abs(g - w), s * Fraction(2) ** -110) for p, g, w, s in
+              zip(plain.flat, got.flat, want.flat, size.flat, strict=True)]  # fmt: skip
+    assert min(better) > 10**12
+
+
+def test_the_catalogue_and_the_files_are_the_same_kernels():
+    found = {path.name[:-3] for path in files("cypresskit.kernels").iterdir() if path.name.endswith(".il")}
+    glue = {"sadd", "dadd", "ddadd", "transpose"}
+    assert found == set(ck.kernels) | glue
+    for kernel in KERNELS:
+        assert kernel.program.mode == kernel.mode
+        assert len(kernel.teaches) > 10
+        assert (kernel.group is not None) == (kernel.mode == "compute")
+
+
+@pytest.mark.parametrize(("prefix", "suffix"), [("sgemm", ""), ("dgemm", ""), ("ddgemm", "_fma"), ("ddgemm", "_nofma")])
+def test_all_four_transposes_are_there(prefix, suffix):
+    for trans_a, trans_b in FLAGS:
+        kernel = ck.kernels[f"{prefix}_{'nt'[trans_a]}{'nt'[trans_b]}{suffix}"]
+        assert (kernel.trans_a, kernel.trans_b) == (trans_a, trans_b)
+
+
+def test_a_vector_kernel_refuses_more_columns():
+    with pytest.raises(ValueError, match="sgemv_n multiplies a matrix with one vector; there are 2 columns"):
+        ck.gemm(np.ones((4, 4), np.float32), np.ones((4, 2), np.float32), kernel="sgemv_n")
+
+
+def test_lds_layouts_have_the_conflicts_that_they_teach():
+    """Clocks of the LDS accesses of one turn, told by an observer of their addresses."""
+    from cypresskit.timing.lds import access_clocks
+
+    class Clocks(ck.Observer):
+        def __init__(self):
+            self.clocks = 0
+
+        def memory(self, event):
+            if event.space == "lds":
+                words = np.array(event.words)[:, np.newaxis] * 4
+                self.clocks += int(access_clocks((event.element + words)[np.newaxis], ck.HD5870)[0])
+
+    clocks = {}
+    for name in ("sgemm_64x64_lds_rows", "sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"):
+        observer = Clocks()
+        a = np.ones((64, 4), np.float32)
+        ck.gemm(a, a.T, kernel=name, observers=[observer])
+        clocks[name[16:]] = observer.clocks
+    assert clocks["rows"] == 2 * clocks["padded"]
+    assert clocks["worst"] > 4 * 64
