@@ -1,0 +1,46 @@
+"""The shader compiler: an IL program to VLIW code for a device, as AMD's driver did when it loaded a kernel.
+
+The passes, each a module: ``lower`` (IL to scalar operations), ``simplify`` (fewer of them), ``webs`` (which values share
+a place), ``schedule`` (clauses and bundles, with ``ports``), ``allocate`` (registers), ``emit`` (hardware code). ``code``
+is the result as data; ``execute`` runs it, ``legality`` checks it against the rules, ``listing`` and ``card`` show it, and
+``llvm`` asks LLVM's back end for this chip for a second opinion.
+"""
+
+from cypresskit.compiler.allocate import allocate
+from cypresskit.compiler.code import Bundle, Clause, Code, Control, Fetch, Operation, Read, Store
+from cypresskit.compiler.emit import emit
+from cypresskit.compiler.ir import CompileError
+from cypresskit.compiler.lower import lower
+from cypresskit.compiler.schedule import schedule
+from cypresskit.compiler.simplify import simplify
+from cypresskit.compiler.webs import build
+from cypresskit.devices import HD5870, Device
+from cypresskit.il import Program
+
+__all__ = [
+    "Bundle",
+    "Clause",
+    "Code",
+    "CompileError",
+    "Control",
+    "Fetch",
+    "Operation",
+    "Read",
+    "Store",
+    "compile",
+]
+
+
+def compile(program: Program, device: Device = HD5870) -> Code:
+    """Compile an assembled kernel for ``device``.
+
+    Raises ``CompileError``, which names the IL line, if the kernel needs more than the chip has: registers, a loop that
+    nothing leaves.
+    """
+    if not isinstance(program, Program):
+        raise TypeError(f"compile takes a Program, not {type(program).__name__}: assemble the IL text first")
+    function = lower(program, device)
+    simplify(function)
+    build(function)
+    steps = schedule(function, device)
+    return emit(function, steps, allocate(function, steps, device), device)
