@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cypresskit import cli_check
+from cypresskit import cli_check, cli_kernels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,12 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--trace", metavar="FILE", help="write the timeline as JSON for ui.perfetto.dev")
     sub.add_argument("--json", action="store_true", help="print one JSON object: gflops, seconds, busy, bound")
 
-    sub = command("bench", _bench, "measure the simulator's speed on SGEMM against numpy's", BENCH_HELP)
+    sub = command("kernels", cli_kernels.kernels, "list the catalogue of kernels", cli_kernels.KERNELS_HELP)
+    cli_kernels.add_kernels(sub)
+
+    sub = command(
+        "bench", cli_kernels.bench, "measure the simulator's speed on GEMM against numpy's", cli_kernels.BENCH_HELP
+    )
     sub.add_argument("--json", action="store_true", help="print one JSON object in place of the table")
     return parser
 
@@ -312,77 +317,3 @@ def _share(text: str) -> float:
         return float(text)
     except ValueError:
         raise CommandError(f"--cpu {text}: expected a number from 0 to 1, static or adaptive") from None
-
-
-# -- bench -------------------------------------------------------------------------------------------------------------
-
-BENCH_HELP = (
-    "This is how fast the simulator computes, not how fast the simulated chip would be: C = A^T B in single "
-    "precision, through the fast engine and through numpy on the same arrays, both on one thread, in turn; the median "
-    "of several runs."
-)
-ONE_THREAD = {f"{library}_THREADS": "1" for library in ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "VECLIB_MAXIMUM")}
-
-
-def _bench(args: argparse.Namespace) -> None:
-    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
-        # numpy's BLAS reads these once, when numpy is first imported, which has happened by now.
-        import subprocess
-
-        again = [sys.executable, "-m", "cypresskit", "bench", *(["--json"] if args.json else [])]
-        status = subprocess.run(again, env=os.environ | ONE_THREAD).returncode
-        if status:
-            raise SystemExit(status)
-        return
-    rows = [_bench_size(n) for n in (256, 512, 1024)]
-    if args.json:
-        import json
-
-        print(json.dumps({"kernel": "sgemm_tn", "threads": 1, "sizes": rows}))
-        return
-    print("SGEMM C = A^T B on one thread of this computer, Gflop/s (the simulator's own speed)\n")
-    print("    N   fast engine    numpy    ratio   first call")
-    for row in rows:
-        print(
-            f"{row['n']:5}   {row['cypresskit_gflops']:11.1f}   {row['numpy_gflops']:6.1f}   {row['ratio']:6.2f}"
-            f"   {row['first_call_s']:8.3f} s"
-        )
-
-
-def _bench_size(n: int) -> dict[str, float]:
-    from statistics import median
-    from time import perf_counter
-
-    import numpy as np
-
-    import cypresskit as ck
-
-    random = np.random.default_rng(n)
-    a, b = (random.random((n, n), np.float32) - np.float32(0.5) for _ in "ab")
-
-    def simulated() -> np.ndarray:
-        return ck.gemm(a, b, trans_a=True)
-
-    def reference() -> np.ndarray:
-        return a.T @ b
-
-    def seconds(multiply: Callable[[], np.ndarray]) -> float:
-        start = perf_counter()
-        multiply()
-        return perf_counter() - start
-
-    first = seconds(simulated)
-    error = float(np.max(np.abs(simulated() - reference())))
-    bound = float(n * 2.0**-24 * np.max(np.abs(a).T @ np.abs(b))) * 2  # both sums of n terms, each within n ulp/2
-    if not error <= bound:
-        raise CommandError(f"N = {n}: the result is off by {error:.3g}, and rounding explains only {bound:.3g}")
-    runs = [(seconds(simulated), seconds(reference)) for _ in range(max(5, 2048 // n))]
-    ours, theirs = (2e-9 * n**3 / median(times) for times in zip(*runs))
-    return {
-        "n": n,
-        "cypresskit_gflops": round(ours, 2),
-        "numpy_gflops": round(theirs, 2),
-        "ratio": round(ours / theirs, 3),
-        "first_call_s": round(first, 4),
-        "max_error": error,
-    }

@@ -100,7 +100,7 @@ def test_a_number_given_twice_is_refused(here, capsys):
     assert "was given before" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[], ["lab"], ["run"], ["bench"]])
+@pytest.mark.parametrize("command", [[], ["lab"], ["run"], ["kernels"], ["bench"]])
 def test_help_answers(command, capsys):
     with pytest.raises(SystemExit) as end:
         cli.main([*command, "--help"])
@@ -113,7 +113,8 @@ def test_help_answers(command, capsys):
 def test_help_of_the_whole_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
-    assert set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M)) == {"lab", "run", "check", "fuzz", "pipeline", "bench"}
+    named = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M))
+    assert named == {"lab", "run", "check", "fuzz", "pipeline", "kernels", "bench"}
 
 
 def test_unknown_options_are_refused_where_nothing_takes_them(capsys):
@@ -135,6 +136,7 @@ def test_bench_reports_every_size():
     result = json.loads(shown.stdout)
     assert result["threads"] == 1
     assert [row["n"] for row in result["sizes"]] == [256, 512, 1024]
+    assert [row["kernel"] for row in result["others"]] == ["dgemm_tn", "ddgemm_tn_fma", "sgemm_64x64_lds"]
     for row in result["sizes"]:
         assert row["ratio"] == pytest.approx(row["cypresskit_gflops"] / row["numpy_gflops"], rel=0.01)
         assert row["first_call_s"] > 0
