@@ -92,17 +92,40 @@ class Axis:
     place: str
     index: str
     limit: str  # double: the texture's size
+    bits_of_place: str  # i32: place as a float
+    key: tuple  # which operand it is
     low: int = 0
     high: int = 0
 
-    def inside(self, b: Builder, low: int, high: int) -> str:
-        """i1 per distinct lane: place + low >= 0 and place + high < limit; false for NaN."""
+    def inside(self, b: Builder, offset: int) -> str:
+        """i1 per distinct lane: 0 <= place + offset < limit; false for NaN."""
         n = self.n
-        least = b.constant(float(-low), n, "double")
-        most = b.op(f"fsub double {self.limit}, {float(high)!r}")
+        least = b.constant(float(-offset), n, "double")
+        most = b.op(f"fsub double {self.limit}, {float(offset)!r}")
         first = b.op(f"fcmp oge {of('double', n)} {self.place}, {least}")
         second = b.op(f"fcmp olt {of('double', n)} {self.place}, {splat(b, most, n, 'double') if n else most}")
         return b._two("and", "i1", n, first, second)
+
+
+def surely_inside(b: Builder, axes: list[Axis]) -> str:
+    """i1: in every lane, the coordinate that ``axes`` share lies inside all their textures, with all offsets that are
+    added to it. Where this is false it may still lie inside: only -0.0 and places beyond 2^24 are such cases.
+
+    One comparison does for both ends: as integers, the bits of floats from 0 up are in order, those of negative numbers
+    and NaN lie above."""
+    axis = axes[0]
+    bounds = [b.op(f"fsub double {a.limit}, {float(a.high)!r}") for a in axes] + [b.constant(2.0**24, 0, "double")]
+    bound = bounds[0]
+    for other in bounds[1:]:
+        bound = b.call("llvm.minnum.f64", "double", ("double", bound), ("double", other))
+    bound = b.call("llvm.maxnum.f64", "double", ("double", bound), ("double", b.constant(0.0, 0, "double")))
+    bound = b.op(f"bitcast float {b.op(f'fptrunc double {bound} to float')} to i32")
+    n, low = axis.n, min(a.low for a in axes)
+    test = b.op(f"icmp ult {of('i32', n)} {axis.bits_of_place}, {splat(b, bound, n) if n else bound}")
+    if low < 0:
+        enough = b.op(f"fcmp oge {of('double', n)} {axis.place}, {b.constant(float(-low), n, 'double')}")
+        test = b._two("and", "i1", n, test, enough)
+    return all_of(b, test, n)
 
 
 @dataclass

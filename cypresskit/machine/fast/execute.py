@@ -34,7 +34,8 @@ def run(launch: Launch, threads: int = 1) -> Run:
 class _Execution:
     def __init__(self, launch: Launch, kernel: Kernel):
         self.launch, self.kernel, self.translation = launch, kernel, kernel.translation
-        self.stop = np.array([-1], np.int32)
+        # how many instructions a work-item may execute; 0 stops the kernel
+        self.limit = np.array([min(launch.max_instructions, 0xFFFFFFFE)], np.uint32)
         self.kept: list[np.ndarray] = []  # arrays that compiled code reads
         self.shared = self._context()
 
@@ -53,8 +54,7 @@ class _Execution:
             "height": height,
             "tile_columns": -(-width // (lanes // 2)),
             "tile_rows": -(-height // 2),
-            "limit": min(launch.max_instructions, 0xFFFFFFFE),
-            "stop": self._address(self.stop),
+            "limit": self._address(self.limit),
             "zeros": self._address(np.zeros(16, np.uint32)),
             "literals": self._address(np.array(self.translation.literals or (0,), np.uint32)),
         }
@@ -117,7 +117,7 @@ class _Execution:
             for thread in pool:
                 thread.join()
         except BaseException:
-            self.stop[0] = 0
+            self.limit[0] = 0
             for thread in pool:
                 if thread.ident is not None:
                     thread.join()
@@ -196,7 +196,7 @@ class _Worker:
                 return
             pointers = [ctypes.c_void_p(a.ctypes.data) for a in (self.context, self.counts, self.spill)]
             self.status = call(*pointers, *piece)
-        if self.execution.stop[0] == 0:  # somebody else's end
+        if self.execution.limit[0] == 0:  # somebody else's end
             self.status = STOPPED
-        self.execution.stop[0] = 0
+        self.execution.limit[0] = 0
         self.place = int(self.error[3])

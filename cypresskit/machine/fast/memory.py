@@ -1,5 +1,7 @@
 """Translation of fetches, LDS and global memory; see ``access`` for how accesses are checked and grouped."""
 
+from dataclasses import replace
+
 from cypresskit.il import Instruction
 from cypresskit.machine.fast.access import (
     Access,
@@ -12,6 +14,7 @@ from cypresskit.machine.fast.access import (
     representative,
     splat,
     spread,
+    surely_inside,
 )
 from cypresskit.machine.fast.arithmetic import of
 from cypresskit.machine.fast.flow import defines, letters
@@ -59,14 +62,18 @@ class MemoryAccess:
     def _run(self, group: list[Access]) -> None:
         """Test all addresses of a group at once; load them, or replace those outside one by one."""
         b = self.b
-        tests = [access.fits() for access in group if access.fits]
-        for axis in {id(axis): axis for access in group for axis in access.axes}.values():
-            tests.append(all_of(b, axis.inside(b, axis.low, axis.high), axis.n))
-        fits = tests[0] if tests else "true"
-        for test in tests[1:]:
-            fits = b.op(f"and i1 {fits}, {test}")
         near, far, after = (b.new_label(name) for name in ("inside", "outside", "loaded"))
-        b.branch(b.op(f"freeze i1 {fits}"), near, far, "no")
+        tests = [access.fits() for access in group if access.fits]
+        operands: dict[tuple, dict[int, Axis]] = {}
+        for axis in (axis for access in group for axis in access.axes):
+            operands.setdefault(axis.key, {})[id(axis)] = axis
+        for same in operands.values():
+            tests.append(surely_inside(b, list(same.values())))
+        for test in tests:
+            further = b.new_label("fits")
+            b.branch(b.op(f"freeze i1 {test}"), further, far, "no")
+            b.label(further)
+        b.go(near)
         for label, slow in ((near, False), (far, True)):
             b.label(label)
             texels = [access.load(slow) for access in group]
@@ -99,7 +106,7 @@ class MemoryAccess:
         axes: list[Axis] = []
         for k in range(declared.dimensions):
             size = self.slot(f"t{resource}_{'width' if k == 0 else 'height'}", "double")
-            axis = self._axis((resource, i.opcode, k, str(source)), at, k, size, declared.unnormalised)
+            axis = self._axis(resource, at, k, size, declared.unnormalised)
             axis.low, axis.high = min(axis.low, offsets[k]), max(axis.high, offsets[k])
             axes.append(axis)
         bits = 0
@@ -126,7 +133,7 @@ class MemoryAccess:
         def load(slow: bool) -> list[str]:
             places = [pointer(lane) for lane in chosen]
             if slow:
-                tests = [axis.inside(b, offset, offset) for axis, offset in zip(axes, offsets, strict=False)]
+                tests = [axis.inside(b, offset) for axis, offset in zip(axes, offsets, strict=False)]
                 inside = []
                 for k, lane in enumerate(chosen):
                     found = [element(t, "i1", axis, lane) for t, axis in zip(tests, axes, strict=True)]
@@ -137,15 +144,28 @@ class MemoryAccess:
 
         return Access(at, bits, load, axes=axes)
 
-    def _axis(self, key: tuple, at: int, k: int, limit: str, unnormalised: bool) -> Axis:
+    def _axis(self, resource: int, at: int, k: int, limit: str, unnormalised: bool) -> Axis:
         """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same operand."""
-        if key in self.axes:
-            return self.axes[key]
+        source, load = self.body[at].sources[0], self.body[at].opcode == "load"
+        operand = (load, source.register, source.swizzle[k], k in map("xyzw".find, source.negate), str(source).split("_")[1:])
+        key = (str(operand), "" if unnormalised or load else (resource, k))
+        if (resource, k, key) in self.axes:
+            return self.axes[resource, k, key]
+        known = next((axis for (_, _, other), axis in self.axes.items() if other == key), None)
+        if known:
+            axis = replace(known, limit=limit, low=0, high=0)
+        else:
+            axis = self._new_axis(at, k, limit, unnormalised, key)
+        self.axes[resource, k, key] = axis
+        return axis
+
+    def _new_axis(self, at: int, k: int, limit: str, unnormalised: bool, key: tuple) -> Axis:
         b, source = self.b, self.body[at].sources[0]
         bits = self.a.lane_bits(at, 0, source, (k,))
         name, n = lanes_of(b, self.component(at, 0, k), spread(self.lanes, bits))
         if self.body[at].opcode == "load":
             place = b.op(f"sitofp {of('i32', n)} {name} to {of('double', n)}")
+            whole = b.op(f"sitofp {of('i32', n)} {name} to {of('float', n)}")
             index = b.op(f"sext {of('i32', n)} {name} to {of('i64', n)}")
         else:
             value = b.flush(b.cast(name, "float", "i32", n), n) if self.soft else b.cast(name, "float", "i32", n)
@@ -155,8 +175,7 @@ class MemoryAccess:
             whole = b.intrinsic("floor", "float", n, value)
             place = b.op(f"fpext {of('float', n)} {whole} to {of('double', n)}")
             index = b.op(f"fptosi {of('float', n)} {whole} to {of('i64', n)}")
-        self.axes[key] = Axis(bits, n, place, index, limit)
-        return self.axes[key]
+        return Axis(bits, n, place, index, limit, b.cast(whole, "i32", "float", n), key)
 
     def lds_layout(self) -> tuple[dict[int, int], int]:
         """Byte offset of each LDS block in a group's memory, and the size of all; 16 bytes of reserve behind each."""

@@ -704,9 +704,7 @@ class Translator(MemoryAccess):
     def poll(self, at: int, issued: str) -> None:
         """At the head of a loop: stop if told, or if the program has run for too long."""
         b = self.b
-        limit = b.op(f"trunc i64 {self.slot('limit')} to i32")
-        told = b.op(f"load volatile i32, ptr {self.slot('stop', 'ptr')}")
-        bound = b.op(f"and i32 {limit}, {told}")  # the flag is all ones, or 0 to stop
+        bound = b.op(f"load volatile i32, ptr {self.slot('limit', 'ptr')}")  # becomes 0 if the kernel is to stop
         over = b.op(f"icmp ugt i32 {issued}, {bound}")
         stop, on = b.new_label("endless"), b.new_label("go")
         b.branch(over, stop, on, "yes")
