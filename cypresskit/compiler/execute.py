@@ -179,7 +179,7 @@ class _Processor:
     def read(self, read: Read) -> np.ndarray:
         kind = read.kind
         if kind == "gpr":
-            bits = self.registers[read.index, read.channel]
+            bits = self.registers[read.index, read.channel].copy()  # the bundle may write it
         elif kind == "pv":
             bits = self.vector[read.channel]
         elif kind == "ps":

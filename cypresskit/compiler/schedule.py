@@ -265,6 +265,7 @@ class _Run:
         self.clause_of: dict[Value, int] = {}
         self.forwards: dict[Value, tuple[str, int]] = {}
         self.queue: list[Op] = []
+        self.tested = False  # whether the test that ends the block is placed
         self.bundles = 0
         self.order = {n: (-problem.height[n], n) for n in self.open}
         self.company: Counter = Counter()  # fetched words by (height of their first reader, channel)
@@ -294,6 +295,7 @@ class _Run:
                 self.advance()
         finally:
             self.restore()
+        self.steps = [step for step in self.steps if step.bundles or step.ops]
         return self.steps
 
     def advance(self) -> None:
@@ -303,7 +305,7 @@ class _Run:
             return
         if self.bundle(urgent):
             return
-        if self.queue:  # must be emptied before the clause ends, whatever it costs in registers
+        if self.queue or self.tested:  # what must be done in this clause is, whatever it costs in registers
             self.raise_budget()
             return
         if self.store():
@@ -605,8 +607,11 @@ class _Run:
 
     def may_test(self, op: Op) -> bool:
         """A test closes the clause that it stands in: all that is left must fit in."""
-        words = sum(1 if o.row is None or o.row.slots in ("any", "t", "vector", "x") else 4 for o in map(self.ops.__getitem__, self.open))
-        return words * 2 + 8 < self.room
+        left = [self.ops[n] for n in self.open]
+        words = sum(2 if o.row is None or o.row.slots in ("any", "t", "vector", "x") else 8 for o in left)
+        places = [s.value.place for o in left for s in o.srcs if s.value.kind == "constant"]
+        windows = self.step.windows | {(place[0], place[1] // 32) for place in places}
+        return words + 8 < self.room and len(windows) <= 2
 
     def ways(self, kind: str, free: list[int], web: Web | None):
         """Slots, and the channel of the result, in the order in which they are to be tried."""
@@ -673,6 +678,7 @@ class _Run:
             return False
         for p in placed:
             draft.slots[p.slot] = p
+        self.tested = self.tested or op.row.predicate
         draft.literals, draft.pairs = literals, pairs
         self.step.windows |= windows
         self.die(op)

@@ -14,6 +14,7 @@ from collections import Counter
 from itertools import permutations
 
 from cypresskit.compiler.ir import Block, Function, Op, Src, Value, liveness
+from cypresskit.compiler.isa import INLINE
 
 LOW, HIGH, ANY = 0b0101, 0b1010, 0b1111  # channels by bit: x and z, y and w, all
 
@@ -223,6 +224,7 @@ class _Maker:
         """Copies that happen at once, put in an order in which none destroys what another reads."""
         at = pred.ops[-1].at if pred.ops else 0
         todo = [(phi.web, arg) for phi, arg in wanted]
+        phi_of = {phi.web: phi for phi, _ in wanted}
         while todo:
             safe = next((n for n, (web, _) in enumerate(todo) if not self.is_read(web, todo, n)), None)
             if safe is None:  # a cycle: one of its values is set aside
@@ -236,6 +238,7 @@ class _Maker:
             op = Op("MOV", [Src(arg)], at)
             op.results[0].web = web
             web.values.append(op.results[0])
+            phi_of[web].args[pred] = op.results[0]
             pred.ops.append(op)
 
     @staticmethod
@@ -262,6 +265,8 @@ class _Maker:
         """Tie the webs of an op; the copies that must stand before and after it."""
         before: list[Op] = []
         after: list[Op] = []
+        if op.row is not None:
+            self.relieve(op, before)
         if op.name in ("SAMPLE", "LD"):
             self.coordinates(op, before)
         if op.name in ("SAMPLE", "LD", "MEM_READ"):
@@ -275,6 +280,13 @@ class _Maker:
         if op.name == "MEM_READ" and op.srcs and not op.srcs[0].value.located:
             op.srcs[0] = Src(self.copy(op, op.srcs[0].value, before))
         return before, after
+
+    def relieve(self, op: Op, before: list[Op]) -> None:
+        """An op that reads more constants than a bundle may gets some of them by MOV."""
+        while not constants_fit(op):
+            value = next(s.value for s in op.srcs if s.value.kind in ("constant", "const"))
+            fresh = self.copy(op, value, before)
+            op.srcs = [Src(fresh, s.neg, s.abs) if s.value is value else s for s in op.srcs]
 
     def memory_address(self, op: Op, before: list[Op]) -> None:
         if op.srcs and not op.srcs[0].value.located:
@@ -398,6 +410,17 @@ class _Maker:
         for w, c in given.items():
             decide(w, c)
         return True
+
+
+def constants_fit(op: Op) -> bool:
+    """Whether a bundle of its own can hold the op's constants."""
+    places = {s.value.place for s in op.srcs if s.value.kind == "constant"}
+    literals = {s.value.bits for s in op.srcs if s.value.kind == "const" and s.value.bits not in INLINE}
+    scalars = sum(not s.value.located for s in op.srcs)
+    if op.row.slots == "t" and scalars > 2 or len(literals) > 4:
+        return False
+    windows = {(buffer, element // 32) for buffer, element, _ in places}
+    return len({(b, e, c // 2) for b, e, c in places}) <= 2 and len(windows) <= 2
 
 
 def _webs(op: Op) -> set[Web]:
