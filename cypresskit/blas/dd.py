@@ -42,6 +42,17 @@ def _halves(a):
     return high, a - high
 
 
+def _relation(relation: Callable):
+    """A comparison of double-doubles: an array of bool, or one for single numbers; high parts decide, then low."""
+
+    def compare(self, other):
+        other = _dd(other)
+        equal = self.hi == other.hi
+        return relation(np.where(equal, self.lo, self.hi), np.where(equal, other.lo, other.hi))
+
+    return compare
+
+
 class DD:
     """An array of double-doubles; ``pairs`` is float64 of its shape plus a last axis (high, low).
 
@@ -178,31 +189,8 @@ class DD:
 
         return gemm(self, other)
 
-    # Comparison: bool arrays, or one bool for a single number
-
-    def _compared(self, other, relation: Callable):
-        other = _dd(other)
-        return relation(
-            np.where(self.hi == other.hi, self.lo, self.hi), np.where(self.hi == other.hi, other.lo, other.hi)
-        )
-
-    def __eq__(self, other):
-        return self._compared(other, np.equal)
-
-    def __ne__(self, other):
-        return self._compared(other, np.not_equal)
-
-    def __lt__(self, other):
-        return self._compared(other, np.less)
-
-    def __le__(self, other):
-        return self._compared(other, np.less_equal)
-
-    def __gt__(self, other):
-        return self._compared(other, np.greater)
-
-    def __ge__(self, other):
-        return self._compared(other, np.greater_equal)
+    __eq__, __ne__, __lt__ = _relation(np.equal), _relation(np.not_equal), _relation(np.less)
+    __le__, __gt__, __ge__ = _relation(np.less_equal), _relation(np.greater), _relation(np.greater_equal)
 
     # Out of double-double
 

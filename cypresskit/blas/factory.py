@@ -17,7 +17,7 @@ import numpy as np
 
 from cypresskit.blas.choice import Choice, choose
 from cypresskit.blas.dd import DD
-from cypresskit.blas.gemm import _matrix, _precision, _scalar, _stored, gemm
+from cypresskit.blas.gemm import _matrix, _precision, _scalar, _stored, gemm, sizes
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import assemble
 from cypresskit.kernels.convention import constants, texels
@@ -102,8 +102,7 @@ class Card:
         """A new matrix, alpha op(a) op(b) + beta c, as ``ck.gemm`` has it. Where the kernel wants a matrix transposed,
         its transpose takes room as long as the kernel runs."""
         values = [None if x is None else self._values(x) for x in (a, b, c)]
-        m, k = a.shape[::-1] if trans_a else a.shape
-        n = b.shape[0] if trans_b else b.shape[1]
+        m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
         choice = choose(m, n, k, a.precision, trans_a=trans_a, trans_b=trans_b, device=self.device)
         result = self._room((m, n), a.precision, name)
         turned: list[OnCard] = []

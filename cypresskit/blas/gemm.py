@@ -45,12 +45,7 @@ def gemm(
     """
     precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), 2)
     alpha, beta = (_scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta)))
-    m, k = a.shape[::-1] if trans_a else a.shape
-    inner, n = b.shape[::-1] if trans_b else b.shape
-    if k != inner:
-        raise ValueError(
-            f"op(a) is {m} x {k} and op(b) is {inner} x {n}: the inner sizes, {k} and {inner}, must be equal"
-        )
+    m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
     if c is not None and c.shape != (m, n):
         raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
     if c is None and beta[0] != 0:
@@ -74,6 +69,16 @@ def gemm(
     arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), alpha, beta)
     launch(chosen.program, **arguments, device=device, engine=engine, observers=observers)
     return _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair))
+
+
+def sizes(a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool) -> tuple[int, int, int]:
+    """m, n, k of a product of matrices stored in shapes ``a`` and ``b``; ``ValueError`` if they don't fit."""
+    (m, k), (inner, n) = (a[::-1] if trans_a else a), (b[::-1] if trans_b else b)
+    if k != inner:
+        raise ValueError(
+            f"op(a) is {m} x {k} and op(b) is {inner} x {n}: the inner sizes, {k} and {inner}, must be equal"
+        )
+    return m, n, k
 
 
 def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, trans: bool = False, **more):

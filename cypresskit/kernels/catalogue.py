@@ -189,110 +189,59 @@ class Catalogue(Mapping[str, Kernel]):
         return "\n".join(rows)
 
 
-def _family(prefix: str, precision: str, block: tuple[int, int], rows: str, suffix: str = "") -> Iterator[Kernel]:
-    """Pixel kernels of the four transposes: a row is the flags, the step of k and what it teaches."""
-    for row in rows.strip().splitlines():
-        flags, k_step, teaches = row.split(None, 2)
-        name = f"{prefix}_{flags}{suffix}"
-        yield Kernel(name, precision, "pixel", block, int(k_step), teaches, flags[0] == "t", flags[1] == "t")
+def _kernel(name: str, block: tuple[int, int], k_step: int, teaches: str, flags: str = "", **more) -> Kernel:
+    """A row: precision and transposes (``flags``) as the name tells, in compute mode if there is a group."""
+    flags = flags or next((f for f in ("tn", "nn", "nt", "tt") if f"_{f}" in name), "nn")
+    precision = {"s": "single", "d": "double", "dd": "double-double"}[name.partition("ge")[0]]
+    mode = "compute" if "group" in more else "pixel"
+    return Kernel(name, precision, mode, block, k_step, teaches, flags[0] == "t", flags[1] == "t", **more)
 
 
-_DD_ROWS = """
-    tn 1 {}
-    nn 1 a texel is one number: transposes differ in coordinates only
-    nt 1 both matrices along k: a quad reads two rows of each
-    tt 1 the transpose of B alone
-"""
-_BLOCK = (64, 64)
+_BIG: dict = {"group": (64, 64)}
 
 KERNELS = Catalogue(
     [
-        *_family(
-            "sgemm",
-            "single",
-            (8, 8),
-            """
-            tn 2 the 8 x 8 register block fed by the texture cache
-            nn 4 the same block where A's columns lie across texels
-            nt 4 both matrices along k: numbers of B are gathered from eight texels
-            tt 4 A as TN has it, B as NT has it
-            """,
-        ),
-        Kernel("sgemm_tn_37", "single", "pixel", (8, 8), 2, "the same work in more registers: fewer wavefronts", True),
-        *_family(
-            "dgemm",
-            "double",
-            (4, 4),
-            """
-            tn 4 doubles take two or four slots of a bundle
-            nn 4 a quad's two rows of A lie in two cache lines
-            nt 4 rows of A and rows of B: twice the lines of NN
-            tt 4 A by columns, B by rows
-            """,
-        ),
-        *_family("ddgemm", "double-double", (2, 2), _DD_ROWS.format("twice the digits from pairs of doubles"), "_fma"),
-        *_family("ddgemm", "double-double", (2, 2), _DD_ROWS.format("what the fused multiply-add saves"), "_nofma"),
-        Kernel("sgemm_naive", "single", "pixel", (1, 1), 1, "no block: two fetches for each mad", streams=1, texel=4),
-        Kernel("dgemm_naive", "double", "pixel", (1, 1), 1, "no block: 4.4 TB/s wanted", streams=1, texel=8),
-        Kernel("ddgemm_naive", "double-double", "pixel", (1, 1), 1, "no block, and hardly missed", streams=1),
-        Kernel("sgemm_tn_stream", "single", "pixel", (4, 8), 2, "eight output streams hold 4 x 8", True, streams=8),
-        Kernel("dgemm_tn_stream", "double", "pixel", (4, 4), 4, "C in stripes that the host joins", True, streams=8),
-        Kernel("dgemm_tn_stream_2x8", "double", "pixel", (2, 8), 2, "a wide block reads more", True, streams=8),
-        Kernel("sgemm_tn_compute", "single", "compute", (8, 8), 2, "quads in a row read two lines", True, group=_BLOCK),
-        Kernel(
-            "dgemm_tn_compute", "double", "compute", (4, 4), 4, "pixel against compute shader", True, group=(32, 32)
-        ),
-        Kernel(
-            "ddgemm_tn_fma_compute",
-            "double-double",
-            "compute",
-            (2, 2),
-            1,
-            "where fetches don't bind, the mode doesn't matter",
-            True,
-            group=(16, 16),
-        ),
-        Kernel(
-            "dgemm_tn_buffer", "double", "pixel", (4, 4), 4, "global-buffer addressing: no cache", True, buffer=True
-        ),
-        Kernel("dgemm_nn_buffer", "double", "pixel", (4, 4), 4, "the same for A stored m x k", buffer=True),
-        Kernel("sgemm_64x64", "single", "compute", (8, 8), 4, "a workgroup per 64 x 64 block", group=_BLOCK),
-        Kernel("sgemm_64x64_lds", "single", "compute", (8, 8), 4, "A transposed through LDS", group=_BLOCK),
-        Kernel(
-            "sgemm_64x64_lds_rows", "single", "compute", (8, 8), 4, "a layout with two-way bank conflicts", group=_BLOCK
-        ),
-        Kernel(
-            "sgemm_64x64_lds_padded", "single", "compute", (8, 8), 4, "eight bytes of padding cure them", group=_BLOCK
-        ),
-        Kernel("sgemm_64x64_lds_worst", "single", "compute", (8, 8), 4, "64 work-items at one bank", group=_BLOCK),
-        Kernel("sgemm_nn_reduce2", "single", "compute", (8, 8), 8, "two sums for each block", group=(64, 32), parts=2),
-        Kernel(
-            "sgemm_nn_reduce4", "single", "compute", (8, 8), 16, "16 masters and 48 slaves", group=(32, 32), parts=4
-        ),
-        Kernel(
-            "sgemm_packed", "single", "compute", (8, 8), 4, "one launch for many matrices", packed=True, group=_BLOCK
-        ),
-        *(
-            Kernel(
-                f"sgemv_{flag}{f'_reduce{parts}' if parts > 1 else ''}",
-                "single",
-                "compute",
-                (4, 1),
-                4 * parts,
-                teaches,
-                flag == "t",
-                True,
-                group=(256 // parts, 1),
-                parts=parts,
-            )
-            for flag, parts, teaches in (
-                ("n", 1, "a matrix times a vector: memory decides"),
-                ("n", 2, "neighbours share a row, and its cache lines"),
-                ("n", 4, "a quad uses all of a cache line"),
-                ("t", 1, "columns: neighbours read neighbours"),
-                ("t", 2, "more work-items, if not better fetches"),
-                ("t", 4, "more work-items for a short y"),
-            )
-        ),
+        _kernel("sgemm_tn", (8, 8), 2, "the 8 x 8 register block fed by the texture cache"),
+        _kernel("sgemm_nn", (8, 8), 4, "the same block where A's columns lie across texels"),
+        _kernel("sgemm_nt", (8, 8), 4, "both along k: numbers of B are gathered from eight texels"),
+        _kernel("sgemm_tt", (8, 8), 4, "A as TN has it, B as NT has it"),
+        _kernel("sgemm_tn_37", (8, 8), 2, "the same work in more registers: fewer wavefronts"),
+        _kernel("dgemm_tn", (4, 4), 4, "doubles take two or four slots of a bundle"),
+        _kernel("dgemm_nn", (4, 4), 4, "a quad's two rows of A lie in two cache lines"),
+        _kernel("dgemm_nt", (4, 4), 4, "rows of A and rows of B: twice the lines of NN"),
+        _kernel("dgemm_tt", (4, 4), 4, "A by columns, B by rows"),
+        _kernel("ddgemm_tn_fma", (2, 2), 1, "twice the digits from pairs of doubles"),
+        _kernel("ddgemm_nn_fma", (2, 2), 1, "a texel is one number: transposes differ in coordinates only"),
+        _kernel("ddgemm_nt_fma", (2, 2), 1, "both along k: a quad reads two rows of each"),
+        _kernel("ddgemm_tt_fma", (2, 2), 1, "the transpose of B alone"),
+        _kernel("ddgemm_tn_nofma", (2, 2), 1, "what the fused multiply-add saves"),
+        _kernel("ddgemm_nn_nofma", (2, 2), 1, "A by rows, without fused multiply-add"),
+        _kernel("ddgemm_nt_nofma", (2, 2), 1, "both by rows, without fused multiply-add"),
+        _kernel("ddgemm_tt_nofma", (2, 2), 1, "B by rows, without fused multiply-add"),
+        _kernel("sgemm_naive", (1, 1), 1, "no block: two fetches for each mad", streams=1, texel=4),
+        _kernel("dgemm_naive", (1, 1), 1, "no block: 4.4 TB/s wanted", streams=1, texel=8),
+        _kernel("ddgemm_naive", (1, 1), 1, "no block, and hardly missed", streams=1),
+        _kernel("sgemm_tn_stream", (4, 8), 2, "eight output streams hold 4 x 8", streams=8),
+        _kernel("dgemm_tn_stream", (4, 4), 4, "C in stripes that the host joins", streams=8),
+        _kernel("dgemm_tn_stream_2x8", (2, 8), 2, "a wide block reads more", streams=8),
+        _kernel("sgemm_tn_compute", (8, 8), 2, "quads in a row read two lines of B", **_BIG),
+        _kernel("dgemm_tn_compute", (4, 4), 4, "pixel against compute shader", group=(32, 32)),
+        _kernel("ddgemm_tn_fma_compute", (2, 2), 1, "the mode doesn't matter if fetches don't bind", group=(16, 16)),
+        _kernel("dgemm_tn_buffer", (4, 4), 4, "global-buffer addressing: no texture cache", buffer=True),
+        _kernel("dgemm_nn_buffer", (4, 4), 4, "the same for A stored m x k", buffer=True),
+        _kernel("sgemm_64x64", (8, 8), 4, "a workgroup per 64 x 64 block", **_BIG),
+        _kernel("sgemm_64x64_lds", (8, 8), 4, "A transposed through LDS", **_BIG),
+        _kernel("sgemm_64x64_lds_rows", (8, 8), 4, "a layout with two-way bank conflicts", **_BIG),
+        _kernel("sgemm_64x64_lds_padded", (8, 8), 4, "eight bytes of padding cure them", **_BIG),
+        _kernel("sgemm_64x64_lds_worst", (8, 8), 4, "64 work-items at one bank", **_BIG),
+        _kernel("sgemm_nn_reduce2", (8, 8), 8, "two sums for each block, through LDS", group=(64, 32), parts=2),
+        _kernel("sgemm_nn_reduce4", (8, 8), 16, "16 masters and 48 slaves", group=(32, 32), parts=4),
+        _kernel("sgemm_packed", (8, 8), 4, "one launch for many matrices", packed=True, **_BIG),
+        _kernel("sgemv_n", (4, 1), 4, "a matrix times a vector: memory decides", "nt", group=(256, 1)),
+        _kernel("sgemv_n_reduce2", (4, 1), 8, "neighbours share a cache line", "nt", group=(128, 1), parts=2),
+        _kernel("sgemv_n_reduce4", (4, 1), 16, "a quad uses all of a cache line", "nt", group=(64, 1), parts=4),
+        _kernel("sgemv_t", (4, 1), 4, "columns: neighbours read neighbours", "tt", group=(256, 1)),
+        _kernel("sgemv_t_reduce2", (4, 1), 8, "more work-items, not better fetches", "tt", group=(128, 1), parts=2),
+        _kernel("sgemv_t_reduce4", (4, 1), 16, "more work-items for a short y", "tt", group=(64, 1), parts=4),
     ]
 )
