@@ -97,14 +97,12 @@ class Axis:
     low: int = 0
     high: int = 0
 
-    def inside(self, b: Builder, offset: int) -> str:
-        """i1 per distinct lane: 0 <= place + offset < limit; false for NaN."""
-        n = self.n
-        least = b.constant(float(-offset), n, "double")
-        most = b.op(f"fsub double {self.limit}, {float(offset)!r}")
-        first = b.op(f"fcmp oge {of('double', n)} {self.place}, {least}")
-        second = b.op(f"fcmp olt {of('double', n)} {self.place}, {splat(b, most, n, 'double') if n else most}")
-        return b._two("and", "i1", n, first, second)
+
+def hidden(b: Builder, value: str, kind: str) -> str:
+    """An i64 or double scalar whose origin LLVM can't see: what is computed from it stays where it is, and isn't moved
+    out of a loop in the hope that it may be needed."""
+    bits = b.cast(value, "i64", kind, 0)
+    return b.cast(b.op(f'call i64 asm sideeffect "", "=r,0"(i64 {bits})'), kind, "i64", 0)
 
 
 def surely_inside(b: Builder, axes: list[Axis]) -> str:

@@ -8,6 +8,7 @@ from cypresskit.machine.fast.access import (
     Axis,
     Value,
     all_of,
+    hidden,
     lanes_of,
     panel_offset,
     pick,
@@ -131,16 +132,26 @@ class MemoryAccess:
             return place
 
         def load(slow: bool) -> list[str]:
-            places = [pointer(lane) for lane in chosen]
-            if slow:
-                tests = [axis.inside(b, offset) for axis, offset in zip(axes, offsets, strict=False)]
-                inside = []
-                for k, lane in enumerate(chosen):
-                    found = [element(t, "i1", axis, lane) for t, axis in zip(tests, axes, strict=True)]
-                    inside.append(b.op(f"and i1 {found[0]}, {found[-1]}"))
-                    places[k] = b.op(f"select i1 {inside[k]}, ptr {places[k]}, ptr {self.slot('zeros', 'ptr')}")
-                self._count_outside(at, bits, inside)
-            return [b.op(f"load <4 x i32>, ptr {place}, align 16") for place in places]
+            if not slow:
+                return [b.op(f"load <4 x i32>, ptr {pointer(lane)}, align 16") for lane in chosen]
+            texels, inside = [], []
+            for lane in chosen:
+                tests, place = [], base
+                for k, axis in enumerate(axes):
+                    whole = hidden(b, element(axis.place, "double", axis, lane), "double")
+                    whole = b.op(f"fadd double {whole}, {float(offsets[k])!r}")
+                    tests.append(b.op(f"fcmp oge double {whole}, 0.0"))
+                    tests.append(b.op(f"fcmp olt double {whole}, {axis.limit}"))
+                    index = b.op(f"fptosi double {whole} to i64")
+                    offset = panel_offset(b, index, 0, pitch) if k == 0 else b.op(f"shl i64 {index}, 6")
+                    place = b.op(f"getelementptr i8, ptr {place}, i64 {offset}")
+                for test in tests[1:]:
+                    tests[0] = b.op(f"and i1 {tests[0]}, {test}")
+                inside.append(tests[0])
+                place = b.op(f"select i1 {tests[0]}, ptr {place}, ptr {self.slot('zeros', 'ptr')}")
+                texels.append(b.op(f"load <4 x i32>, ptr {place}, align 16"))
+            self._count_outside(at, bits, inside)
+            return texels
 
         return Access(at, bits, load, axes=axes)
 
