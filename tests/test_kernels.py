@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit.compiler import compile
+from cypresskit.compiler.execute import execute
+from cypresskit.machine.launch import prepare
 
 KERNELS = list(ck.kernels.values())
 DOUBLED = [k for k in KERNELS if k.precision == "double-double"]
@@ -116,15 +119,30 @@ def test_no_result_depends_on_padding(kernel):
 
 
 @every_kernel
-def test_both_engines_give_the_same_bits(kernel):
+def test_both_engines_and_the_scheduled_code_give_the_same_bits(kernel):
     rng = np.random.default_rng(8)
     m, n, k = size_of(kernel, 35, 33, 9)
     a, b, c = (random_matrix(rng, kernel.precision, *shape, spread=3) for shape in ((m, k), (k, n), (m, n)))
-    special = [getattr(x, "pairs", x[..., np.newaxis]) for x in (a, b)]
-    special[0][3, 5, 0], special[0][20, 1, 0], special[1][2, 0, 0] = np.inf, np.nan, -0.0
-    results = [ck.gemm(a, b, c, alpha=1.25, beta=-2.0, kernel=kernel, engine=engine) for engine in ("fast", "explain")]
-    fast, slow = (getattr(x, "pairs", x) for x in results)
-    assert fast.tobytes() == slow.tobytes()
+    arrays = [transposed(a, kernel.trans_a), transposed(b, kernel.trans_b), c]
+    arrays = [np.array(getattr(x, "pairs", x)) for x in arrays]
+    special = [x.reshape(*x.shape[:2], -1) for x in arrays]
+    special[0][3, 5, 0], special[0][7, 1, 0], special[1][0, 0, 0] = np.inf, np.nan, -0.0
+    arguments = kernel.arguments(*arrays, 1.25, -2.0)
+    scheduled = prepare(kernel.program, **arguments)
+    execute(compile(kernel.program), scheduled)
+    if kernel.streams:
+        for number, array in arguments["outputs"].items():
+            array[...] = scheduled.outputs[number].words.view(array.dtype).reshape(array.shape)
+    else:
+        array = arguments["global_memory"]
+        array[...] = scheduled.global_memory.view(array.dtype).reshape(array.shape)
+    results = [kernel.result(arguments, m, n)]
+    for engine in ("fast", "explain"):
+        arguments = kernel.arguments(*arrays, 1.25, -2.0)
+        ck.launch(kernel.program, **arguments, engine=engine)
+        results.append(kernel.result(arguments, m, n))
+    assert results[1].tobytes() == results[2].tobytes()
+    assert results[0].tobytes() == results[2].tobytes()
 
 
 @every_kernel
