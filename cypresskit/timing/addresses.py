@@ -72,15 +72,25 @@ class Shapes:
 
 
 @dataclass(eq=False)
+class Choice:
+    """Which way a branch went: whether anyone took ``then`` (a break: left), whether anyone the ``other`` way, and, if
+    nobody was there any more afterwards, whether they are ``gone`` by "break" or for this turn by "continue"."""
+
+    then: bool
+    other: bool
+    gone: str = ""
+    sides: tuple["Scope | None", "Scope | None"] = (None, None)
+
+
+@dataclass(eq=False)
 class Scope:
     """What one pass through straight code did. Keys are indices of ``Program.body``: ``streams`` of its accesses,
-    ``loops`` as pairs (scope of a turn, how often), ``branches`` as scopes of then and else (None: nobody went there),
-    ``left`` the break or continue after which nobody was there any more."""
+    ``loops`` as pairs (scope of a turn, how often), ``choices`` of its branches. ``left``: nobody got to its end."""
 
     streams: dict[int, list[Stream]] = field(default_factory=dict)
     loops: dict[int, list[tuple["Scope", int]]] = field(default_factory=dict)
-    branches: dict[int, tuple["Scope | None", "Scope | None"]] = field(default_factory=dict)
-    left: int | None = None
+    choices: dict[int, Choice] = field(default_factory=dict)
+    left: bool = False
 
 
 def reads(i: Instruction, wanted: set[int] | None = None) -> set[Place]:
@@ -247,11 +257,11 @@ class _Walk(_Machine):
                 if flow == "continue":
                     self.skipping |= leaving
                 self.active = self.active & ~leaving
-                if not self._agreed(self.active):
-                    scope.left = at
+                scope.left = not self._agreed(self.active)
+                scope.choices[at] = Choice(self._agreed(leaving), not scope.left, self._gone(scope.left))
             else:
                 self._step(at, i, scope)
-            if scope.left is not None:
+            if scope.left:
                 return scope
             at += 1
         return scope
@@ -266,11 +276,14 @@ class _Walk(_Machine):
             there = self._agreed(some) and last > first
             sides.append(self._block(first, last) if there else None)
             stay |= self.active
-        scope.branches[at] = (sides[0], sides[1])
         self.active = stay
-        if not self._agreed(stay):
-            scope.left = at
+        scope.left = not self._agreed(stay)
+        ways = self._agreed(came & condition), self._agreed(came & ~condition)
+        scope.choices[at] = Choice(*ways, self._gone(scope.left), (sides[0], sides[1]))
         return end
+
+    def _gone(self, left: bool) -> str:
+        return "" if not left else "continue" if self._agreed(self.skipping) else "break"
 
     def _run_loop(self, at: int) -> list[tuple[Scope, int]]:
         came, skipped = self.active, self.skipping
@@ -363,7 +376,7 @@ class _Walk(_Machine):
         self._place(places, kinds, states[0], step, np.float64(turns))
         self.active = everyone
         final = self._block(at + 1, self.match[at])
-        return [(self._straight(seen, last, turns, everyone), turns), (final, 1)]
+        return [(self._straight(at, seen, last, turns, everyone), turns), (final, 1)]
 
     def _measured(self, at: int, noted: dict) -> bool:
         """A turn that only notes places in ``noted``; whether all work-items have left the loop (or none)."""
@@ -417,9 +430,10 @@ class _Walk(_Machine):
             first += many
         raise _Crooked
 
-    def _straight(self, seen: list[dict], last: dict, turns: int, everyone: np.ndarray) -> Scope:
+    def _straight(self, at: int, seen: list[dict], last: dict, turns: int, everyone: np.ndarray) -> Scope:
         """One turn's scope whose streams stand for all ``turns`` of them."""
-        scope = Scope()
+        inside = range(at + 1, self.match[at])
+        scope = Scope(choices={j: Choice(False, True) for j in inside if self.body[j].op.flow})
         for j, accesses in seen[0].items():
             for n, (x, y, on) in enumerate(accesses):
                 x1, y1, _ = seen[1][j][n]

@@ -16,9 +16,8 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine.launch import Launch
 from cypresskit.timing.addresses import Shapes, walk
-from cypresskit.timing.code import steps_of
 from cypresskit.timing.engine import Outcome, run
-from cypresskit.timing.flow import Step, path
+from cypresskit.timing.flow import path
 from cypresskit.timing.report import Event, Report, bound
 from cypresskit.timing.work import KINDS, Packed, pack
 
@@ -74,7 +73,7 @@ def simulate(
     active = device.active_wavefronts(code.gprs, lds, group)
     if not shapes.wavefronts:
         raise ValueError(f"{name}: the domain {shapes.domain} is empty")
-    result = _Sampled(shapes, device, layout, steps_of(code), active, exact)
+    result = _Sampled(shapes, device, layout, code, active, exact)
     return _report(name, device, size, flops or 0.0, precision, code.gprs, active, result)
 
 
@@ -112,7 +111,7 @@ class _Sampled:
     shapes: Shapes
     device: Device
     layout: str
-    steps: tuple[Step, ...]
+    code: Code
     active: int
     exact: bool
 
@@ -135,7 +134,8 @@ class _Sampled:
 
     def _work(self, some: int) -> Packed:
         parties = walk(self.shapes, self.device, np.arange(some), self.layout)
-        return pack([path(self.steps, party, scope) for party, scope in parties], self.shapes.group_wavefronts)
+        group = self.shapes.group_wavefronts
+        return pack([path(self.code, party, scope, group) for party, scope in parties], group)
 
 
 def _report(name, device: Device, size, flops: float, precision: str, gprs: int, active: int, of: _Sampled) -> Report:

@@ -158,6 +158,20 @@ def stream(addresses: np.ndarray, active: np.ndarray | None = None, *, line_byte
     return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], **more)
 
 
+def shifted(stream: Stream, turn: int) -> Stream:
+    """The stream as it is from that turn of its loop on."""
+    if not turn or (stream.phases == 1 and not stream.step):
+        return stream
+    entry = np.arange(len(stream.cost))
+    later = entry % stream.phases + turn
+    source = entry - entry % stream.phases + later % stream.phases
+    counts = np.diff(stream.ptr)[source]
+    ptr = np.concatenate(([0], np.cumsum(counts)))
+    lines = np.repeat(stream.ptr[source] - ptr[:-1], counts) + np.arange(ptr[-1])
+    moved = stream.line[lines] + np.repeat(later // stream.phases * stream.step, counts)
+    return replace(stream, cost=stream.cost[source], ptr=ptr, line=moved, offset=stream.offset[lines])
+
+
 def fetch_clause(streams: list[Stream]) -> Clause:
     """A TEX clause. A line that an earlier fetch of the clause has asked for is dropped from the later ones' lists: data
     come back in order, so that it has arrived before theirs can."""

@@ -1,0 +1,96 @@
+"""``sweep``: a table of simulated performance over kernels, sizes and devices, on as many processes as one likes.
+
+Every point is one task for a ``concurrent.futures`` executor (a process pool, a Dask cluster's ``client.get_executor()``),
+which sees to it that a lost worker's tasks are done again. Results come as a ``Table``: rows that save to CSV and JSON.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from cypresskit.devices import HD5870, Device
+from cypresskit.kernels import Kernel
+from cypresskit.timing.simulate import simulate
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of names and values, in the order of the sweep; see ``Report.row`` for the columns."""
+
+    rows: list[dict] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict]:
+        return iter(self.rows)
+
+    def __getitem__(self, column: str) -> list:
+        """A column's values."""
+        return [row[column] for row in self.rows]
+
+    def where(self, **values) -> "Table":
+        """The rows with these values, such as ``where(kernel="sgemm_tn")``."""
+        return Table([row for row in self.rows if all(row[name] == value for name, value in values.items())])
+
+    def save(self, path: str | Path) -> None:
+        """Write as CSV or JSON, by the name's ending."""
+        path = Path(path)
+        if path.suffix == ".json":
+            path.write_text(json.dumps(self.rows, indent=1) + "\n")
+        elif path.suffix == ".csv":
+            with path.open("w", newline="") as file:
+                writer = csv.DictWriter(file, list(self.rows[0]) if self.rows else [])
+                writer.writeheader()
+                writer.writerows(self.rows)
+        else:
+            raise ValueError(f"{path}: a table is saved as .csv or .json")
+
+    @staticmethod
+    def load(path: str | Path) -> "Table":
+        """A table that was saved as JSON."""
+        return Table(json.loads(Path(path).read_text()))
+
+    def markdown(self, columns: Iterable[str] | None = None) -> str:
+        """The rows (or some columns of them) as a Markdown table."""
+        names = list(columns or (self.rows[0] if self.rows else ()))
+        lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+        return "\n".join(lines + ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in self.rows])
+
+
+def sweep(
+    kernels: Iterable[str | Kernel],
+    ns: Iterable[int],
+    devices: Iterable[Device] = (HD5870,),
+    *,
+    executor: Executor | None = None,
+    progress: bool = True,
+    **options,
+) -> Table:
+    """Simulate every kernel at every N (square matrices) on every device; a progress bar shows how far it is.
+
+    ``executor`` runs the points side by side; ``options`` go to ``simulate`` (layout, exact, beta).
+    """
+    points = [(kernel, n, device, options) for device in devices for kernel in kernels for n in ns]
+    bar = tqdm(total=len(points), desc="simulating", disable=not progress)
+    with bar:
+        if executor is None:
+            rows = []
+            for point in points:
+                rows.append(_point(point))
+                bar.update()
+            return Table(rows)
+        futures = [executor.submit(_point, point) for point in points]
+        for future in futures:
+            future.add_done_callback(lambda _: bar.update())
+        return Table([future.result() for future in futures])
+
+
+def _point(point: tuple) -> dict:
+    kernel, n, device, options = point
+    return simulate(kernel, n, device=device, **options).row()
