@@ -1,5 +1,7 @@
 """gemm has the meaning that BLAS gives it, on data where a wrong index shows."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -157,3 +159,20 @@ def test_packed_products_as_blas_has_them():
         ck.gemm_packed(ones, ones[:1])
     with pytest.raises(TypeError, match="packed matrices are float32"):
         ck.gemm_packed(ones.astype(float), ones.astype(float))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_cases_of_the_reference_test_program(dtype):
+    """Sizes, scalars, transposes and leading dimensions as the level 3 test programs of the reference BLAS have them:
+    every size from 0 to 9 that they use, alpha 0, 1, 0.7, beta 0, 1, 1.3, matrices inside larger ones."""
+    rng = np.random.default_rng(90)
+    whole = rng.uniform(-0.5, 0.5, (3, 12, 13)).astype(dtype)
+    before = whole.copy()
+    for m, n, k in itertools.product((0, 1, 2, 3, 5, 9), repeat=3):
+        for (trans_a, trans_b), alpha, beta in itertools.product(FLAGS, (0.0, 1.0, 0.7), (0.0, 1.0, 1.3)):
+            a = whole[0, : k if trans_a else m, : m if trans_a else k]
+            b = whole[1, 1:, 2:][: n if trans_b else k, : k if trans_b else n]
+            c = whole[2, 2 : m + 2, 1 : n + 1]
+            got = ck.gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
+            check(got, a, b, c, alpha, beta, trans_a, trans_b)
+    assert np.array_equal(whole, before)
