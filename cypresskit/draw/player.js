@@ -1,8 +1,8 @@
 // The player's half that runs in the browser: the body of one CustomJS, run once when the document is ready.
 //
 // Arguments: root (the layout), play, back, forward, slider, speed (widgets), caption, live (Divs), figures, count,
-// start, captions (one text per frame), marks (frames to jump to), tracks, listing, inks, fitted. A track is a column of
-// a source over time: {source, column, changes, text, prefix}, where changes is a source with the columns frame, cell
+// start, captions (one text per frame), marks (frames to jump to), tracks, listing, inks, fitted, step. A track is a column of
+// a source over time: {source, column, changes, text, prefix, names}, where changes is a source with the columns frame, cell
 // and value; it is spread out once, from the column as it stands, into an array of frames x cells. Everything is wired
 // here, so no message to Python is ever needed.
 const view = cb_context.index.get_one(root)
@@ -60,7 +60,7 @@ function show(k, quiet) {
   frame = k
   const changed = new Map()
   for (const track of tracks) {
-    const {source, column, size, all, text, prefix} = track
+    const {source, column, size, all, text, prefix, names} = track
     const now = all.slice(k * size, (k + 1) * size)
     const before = source.data[column]
     let same = before.length === size
@@ -69,7 +69,7 @@ function show(k, quiet) {
     track.drawn = true
     if (!changed.has(source)) changed.set(source, {...source.data})
     changed.get(source)[column] = now
-    if (text) changed.get(source)[text] = Array.from(now, (v) => prefix === "" ? short(v) : v < 0 ? "" : prefix + v)
+    if (text) changed.get(source)[text] = Array.from(now, (v) => names.length ? names[v] : prefix === "" ? short(v) : v < 0 ? "" : prefix + v)
   }
   for (const [source, data] of changed) source.data = data
   slider.value = k
@@ -86,10 +86,10 @@ function show(k, quiet) {
 // The slider has no name of its own for a screen reader, and keeps setting its bare number as what is read out.
 const grip = child(slider).el.shadowRoot.querySelector(".noUi-handle")
 function handle() {
-  const words = `step ${frame + 1} of ${count}`
+  const words = `${step.toLowerCase()} ${frame + 1} of ${count}`
   if (grip.getAttribute("aria-valuetext") !== words) grip.setAttribute("aria-valuetext", words)
 }
-grip.setAttribute("aria-label", "Step")
+grip.setAttribute("aria-label", step)
 child(speed).el.shadowRoot.querySelector("select").setAttribute("aria-label", "Speed")
 new MutationObserver(handle).observe(grip, {attributes: true, attributeFilter: ["aria-valuetext"]})
 
@@ -156,12 +156,16 @@ function colour() {
   const lab = document.body.dataset.jpThemeLight
   el.toggleAttribute("data-dark", lab === undefined ? wish.matches : lab === "false")
   const style = getComputedStyle(el)
-  for (const [model, property, token] of inks) model[property] = {value: style.getPropertyValue(`--ck-${token}`).trim()}
+  for (const [model, property, token] of inks) {
+    const value = style.getPropertyValue(`--ck-${token}`).trim()
+    model[property] = typeof model[property] === "string" ? value : {value}
+  }
 }
-for (const [figure, glyph] of fitted) {
+const scale = Number(getComputedStyle(el).getPropertyValue("--ck-scale")) || 1
+for (const [figure, glyph, part] of fitted) {
   const fit = () => {
     const cell = figure.inner_width / Math.abs(figure.x_range.end - figure.x_range.start)
-    if (cell > 0) glyph.text_font_size = {value: `${Math.max(8, Math.min(13, 0.34 * cell)).toFixed(1)}px`}
+    if (cell > 0) glyph.text_font_size = {value: `${Math.max(8, Math.min(13 * scale, part * cell)).toFixed(1)}px`}
   }
   figure.properties.inner_width.change.connect(fit)
   fit()

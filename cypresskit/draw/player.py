@@ -52,13 +52,14 @@ def short(value: float) -> str:
 class Track:
     """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32, float64, int32, uint8
     or uint16. With ``text`` a second column of that name gets the numbers as text; with a ``prefix`` ("k = ") the
-    numbers are indices, written after it, and a negative one is left blank."""
+    numbers are indices, written after it, and a negative one is left blank; with ``names`` they say which of them."""
 
     source: ColumnDataSource
     column: str
     frames: np.ndarray
     text: str = ""
     prefix: str = ""
+    names: Sequence[str] = ()
 
     def changes(self) -> ColumnDataSource:
         """The changes in order of frames; puts the first frame into the source."""
@@ -68,7 +69,7 @@ class Track:
         if self.text:
             self.source.data[self.text] = [""] * self.frames.shape[1]
         value = self.frames[1:][at, cell]
-        return ColumnDataSource({"frame": (at + 1).astype(np.int32), "cell": cell.astype(np.uint16), "value": value})
+        return ColumnDataSource({"frame": (at + 1).astype(np.int32), "cell": cell.astype(np.int32), "value": value})
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +82,9 @@ class Listing:
 
 class Player:
     """A picture that plays; see the module. ``title`` names it, ``picture`` stands above the controls and ``side``
-    beside them (or below, where there is no room), ``figures`` are those in either, ``captions`` has HTML for each
-    frame, ``marks`` are the frames that PageUp and PageDown jump to, ``text`` is the text form."""
+    beside them (or below, where there is no room), ``below`` under them, ``figures`` are those in either, ``captions`` has HTML for each
+    frame, ``marks`` are the frames that PageUp and PageDown jump to, ``text`` is the text form, ``step`` names what the
+    slider moves along. With one frame there is nothing to play, and no controls."""
 
     def __init__(
         self,
@@ -97,7 +99,9 @@ class Player:
         inks: theme.Inks,
         listing: tuple[Div, Listing] | None = None,
         marks: Sequence[int] = (),
+        below: Sequence[LayoutDOM] = (),
         start: int = 0,
+        step: str = "Step",
     ) -> None:
         if not captions or any(len(track.frames) != len(captions) for track in tracks):
             raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
@@ -118,17 +122,18 @@ class Player:
         self.caption = Div(text="", **words | {"stylesheets": [theme.TEXT_CSS, theme.CAPTION_CSS]})
         self.live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
         buttons = Row(self.back, self.play, self.forward, self.speed, styles={"flex-wrap": "wrap", "gap": "6px 0"})
-        keys = "Keys: space plays, arrows step, PageUp, PageDown, Home and End jump."
+        keys = "Keys: space plays, arrows step, PageUp, PageDown, Home and End jump." if count > 1 else ""
         hint = Div(text=f'<span class="soft">{keys} Click the picture first.</span>', **words)
         # Side by side as long as both find room, else one below the other.
-        parts = [Column(picture, self.caption, self.slider, buttons, hint, sizing_mode="stretch_width")]
+        controls = Column(self.slider, buttons, hint, sizing_mode="stretch_width", visible=count > 1)
+        parts = [Column(picture, self.caption, controls, *below, sizing_mode="stretch_width")]
         parts += [Column(*side, sizing_mode="stretch_width")] if side else []
         for part, grow in zip(parts, (5, 4)):
             part.styles = {"flex": f"{grow} 1 {grow * 72}px", "min-width": "0"}
         self.root = Row(
             *parts, self.live,
             sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS], styles={"flex-wrap": "wrap", "gap": "4px 20px"},
-            html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}"},
+            html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}".strip()},
         )  # fmt: skip
         self._script = CustomJS(
             code=files("cypresskit.draw").joinpath("player.js").read_text(encoding="utf-8"),
@@ -137,7 +142,8 @@ class Player:
                 "speed": self.speed, "caption": self.caption, "live": self.live, "figures": list(figures),
                 "count": count, "start": start, "captions": self.captions, "marks": [int(mark) for mark in marks],
                 "tracks": [
-                    {"source": t.source, "column": t.column, "changes": t.changes(), "text": t.text, "prefix": t.prefix}
+                    {"source": t.source, "column": t.column, "changes": t.changes(), "text": t.text, "prefix": t.prefix,
+                     "names": list(t.names)}
                     for t in self.tracks
                 ],
                 "listing": listing and {
@@ -145,6 +151,7 @@ class Player:
                     "line": listing[1].current.tolist(), "window": min(WINDOW, len(listing[1].lines)),
                 },
                 "inks": [list(ink) for ink in inks.pairs], "fitted": [list(pair) for pair in inks.fitted],
+                "step": step,
             },
         )  # fmt: skip
 
@@ -153,6 +160,11 @@ class Player:
 
     def __repr__(self) -> str:
         return self._text
+
+    def big(self, factor: float = 1.6) -> "Player":
+        """Make text, lines and controls larger, for a projector; returns the player itself."""
+        theme.enlarge(self.root, factor)
+        return self
 
     def _document(self) -> Document:
         document = Document(title=self.title)

@@ -6,10 +6,13 @@ them directly. A canvas can't, so a glyph that needs one is listed as an *ink*: 
 browser and hands it over, again whenever the theme changes. Cell tints are translucent and serve both.
 
 Hues are Okabe and Ito's, which people with the common kinds of colour blindness tell apart; a picture must still say
-everything by shape or text as well. Left out: a larger size for projectors.
+everything by shape or text as well. ``enlarge`` makes a picture's text and lines larger, for a projector.
 """
 
-from bokeh.models import GlyphRenderer
+import re
+
+from bokeh.model import Model
+from bokeh.models import GlyphRenderer, LayoutDOM
 from bokeh.plotting import figure
 
 # name: (light, dark); the first four come from JupyterLab where it is there.
@@ -21,7 +24,13 @@ TOKENS = {
     "read": ("#0064a8", "#6cc0f5"),
     "wrote": ("#b8460b", "#ff9d5c"),
     "shade": ("rgba(120,120,135,0.22)", "rgba(170,170,185,0.25)"),
+    "green": ("#00694b", "#35c99a"),
+    "purple": ("#8a3d6b", "#e39ac3"),
+    "yellow": ("#8a5a00", "#f0b840"),
 }
+LINES = ("read", "wrote", "green", "purple", "yellow", "soft")  # for one series after another
+DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid")
+SHAPES = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus")
 LAB = {
     "ink": "--jp-content-font-color1",
     "soft": "--jp-content-font-color2",
@@ -41,10 +50,23 @@ def _variables(which: int) -> str:
 TINTS = [f"rgba(213,94,0,{alpha})" for alpha in (0.42, 0.34, 0.26, 0.18, 0.1)]
 TINTS += ["rgba(128,128,128,0.06)"]
 TINTS += [f"rgba(0,130,200,{alpha})" for alpha in (0.1, 0.18, 0.26, 0.34, 0.42)]
+# Tints of a kind of thing; they stand behind text in both themes.
+KINDS = {
+    "none": "rgba(128,128,128,0.05)",
+    "grey": "rgba(128,128,128,0.28)",
+    "blue": "rgba(0,130,200,0.42)",
+    "orange": "rgba(213,94,0,0.45)",
+    "green": "rgba(0,158,115,0.42)",
+    "purple": "rgba(204,121,167,0.5)",
+    "yellow": "rgba(230,159,0,0.42)",
+}
+# From nothing to all of it.
+LEVELS = [f"rgba(213,94,0,{0.02 + 0.055 * n:.3f})" for n in range(11)]
 
 # Bokeh gives each of its elements its own variables, so a widget has to be told one by one.
 ROOT_CSS = f"""
-:host {{ {_variables(0)} color: var(--ck-ink); outline-offset: 2px; max-width: 1100px; color-scheme: light; }}
+:host {{ {_variables(0)} color: var(--ck-ink); outline-offset: 2px; max-width: calc(1100px * var(--ck-scale, 1));
+  color-scheme: light; }}
 :host([data-dark]) {{ {_variables(1)} color-scheme: dark; }}
 :host(:focus-visible) {{ outline: 2px solid var(--ck-read); }}
 """
@@ -69,8 +91,8 @@ option { color: var(--ck-ink); background: var(--ck-surface); }
 .noUi-handle { background: var(--ck-surface); border-color: var(--ck-ink); box-shadow: none; }
 """
 TEXT_CSS = """
-:host { color: var(--ck-ink); font-size: 13px; line-height: 1.4; }
-code, .code { font: 11.5px/18px var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); }
+:host { color: var(--ck-ink); font-size: calc(13px * var(--ck-scale, 1)); line-height: 1.4; }
+code, .code { font: calc(11.5px * var(--ck-scale, 1))/1.57 var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); }
 .bk-clearfix { display: block; width: 100%; }
 code, .code > div { display: block; overflow: hidden; text-overflow: ellipsis; white-space: pre; }
 .code > div { padding: 0 4px; border-left: 3px solid transparent; }
@@ -81,11 +103,15 @@ code, .code > div { display: block; overflow: hidden; text-overflow: ellipsis; w
   margin: 0 4px -2px 0; }
 .key.read { border: 2px dashed var(--ck-read); }
 .key.wrote { border: 3px solid var(--ck-wrote); }
+.key.none { border: 1px solid var(--ck-line); }
 .key.shade { background: var(--ck-shade); border: 1px solid var(--ck-line); }
 .soft { color: var(--ck-soft); }
 """
 # Room for the longest caption, so that what stands below keeps its place.
-CAPTION_CSS = ":host { min-height: 60px; } @media (max-width: 500px) { :host { min-height: 78px; } }"
+CAPTION_CSS = """
+:host { min-height: calc(60px * var(--ck-scale, 1)); }
+@media (max-width: 500px) { :host { min-height: 78px; } }
+"""
 # Read out, not seen.
 HIDDEN_CSS = ":host { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }"
 
@@ -128,12 +154,49 @@ def plot(label: str, x_range: tuple[float, float], y_range: tuple[float, float],
     return fig
 
 
+def chart(label: str, x_title: str, y_title: str, *, height: int = 300, tools: str = "", **options) -> figure:
+    """A transparent figure with titled axes, as wide as there is room and ``height`` pixels high."""
+    fig = figure(
+        x_axis_label=x_title,
+        y_axis_label=y_title,
+        toolbar_location="right" if tools else None,
+        tools=tools,
+        background_fill_color=None,
+        border_fill_color=None,
+        outline_line_color=None,
+        min_border=4,
+        height=height,
+        sizing_mode="stretch_width",
+        html_attributes={"role": "img", "aria-label": label},
+        stylesheets=[PLOT_CSS],
+        **options,
+    )
+    fig.toolbar.logo = None
+    fig.axis.axis_label_text_font_style = "normal"
+    fig.axis.axis_label_text_font_size = fig.axis.major_label_text_font_size = "12px"
+    fig.grid.grid_line_alpha = 0.35
+    return fig
+
+
+def enlarge(root: LayoutDOM, factor: float) -> None:
+    """Make all text, lines, controls and charts of a layout larger: for a projector."""
+    for model in root.references():
+        for name in model.properties():
+            value = getattr(model, name)
+            if name.endswith("font_size") and isinstance(value, str):
+                setattr(model, name, re.sub(r"[\d.]+", lambda number: f"{factor * float(number[0]):g}", value))
+            elif name in ("width", "height", "min_height", "line_width", "size"):
+                if isinstance(value, int | float) and isinstance(model, LayoutDOM) == (name not in ("line_width", "size")):
+                    setattr(model, name, type(value)(factor * value))
+    root.styles = dict(root.styles) | {"--ck-scale": f"{factor:g}"}
+
+
 class Inks:
     """Which glyph properties take which colour token, and which texts must fit a cell; filled as a picture is built."""
 
     def __init__(self) -> None:
-        self.pairs: list[tuple[GlyphRenderer, str, str]] = []
-        self.fitted: list[tuple[figure, GlyphRenderer]] = []
+        self.pairs: list[tuple[Model, str, str]] = []
+        self.fitted: list[tuple[figure, GlyphRenderer, float]] = []
 
     def __call__(self, renderer: GlyphRenderer, **tokens: str) -> GlyphRenderer:
         """Remember colours, as in ``ink(fig.text(...), text_color="ink")``, and start with the light ones."""
@@ -142,6 +205,12 @@ class Inks:
             self.pairs.append((renderer.glyph, prop, token))
         return renderer
 
-    def fit(self, fig: figure, renderer: GlyphRenderer) -> None:
-        """Let the size of this text follow the figure's: five characters have to fit a cell of one unit."""
-        self.fitted.append((fig, renderer.glyph))
+    def plain(self, model: Model, **tokens: str) -> None:
+        """The same for a model that is no glyph, such as a legend."""
+        for prop, token in tokens.items():
+            setattr(model, prop, TOKENS[token][0])
+            self.pairs.append((model, prop, token))
+
+    def fit(self, fig: figure, renderer: GlyphRenderer, part: float = 0.34) -> None:
+        """Let the size of this text be ``part`` of the figure's unit, 8 to 13 pixels; by default five characters fit."""
+        self.fitted.append((fig, renderer.glyph, part))

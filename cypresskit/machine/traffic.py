@@ -1,0 +1,66 @@
+"""What one wavefront asked the memories for, in order: the fetches and LDS accesses of its 64 work-items.
+
+``Traffic`` is an observer. A pixel shader's wavefront is an 8 x 8 tile whose work-items are listed quad by quad (2 x 2);
+a compute shader's is 64 consecutive ones. Left out: global memory, and what came back.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cypresskit.machine.observer import Fetch, Memory, Observer
+
+WAVEFRONT, TILE = 64, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One fetch or LDS access, ``at`` an index in ``Program.body``. ``kind``: "fetch", "store" or "load". ``active``
+    (64,) bool. A fetch has ``resource`` and texels ``x``, ``y`` (64,); an LDS access has byte ``addresses`` (words, 64)."""
+
+    at: int
+    kind: str
+    active: np.ndarray
+    resource: int = -1
+    x: np.ndarray | None = None
+    y: np.ndarray | None = None
+    addresses: np.ndarray | None = None
+
+
+class Traffic(Observer):
+    """Listens to wavefront number ``wavefront`` of a launch; ``accesses`` is what it saw, ``launch`` the launch."""
+
+    def __init__(self, wavefront: int = 0) -> None:
+        self.wavefront = wavefront
+        self.accesses: list[Access] = []
+
+    def start(self, launch) -> None:
+        if not 0 <= self.wavefront < launch.wavefronts:
+            raise ValueError(f"there is no wavefront {self.wavefront}: the launch has {launch.wavefronts}")
+        self.launch, lane = launch, np.arange(WAVEFRONT)
+        if launch.program.mode == "pixel":
+            width, height, _ = launch.domain
+            down, across = divmod(self.wavefront, -(-width // TILE))
+            x = TILE * across + lane // 4 % 4 * 2 + lane % 2
+            y = TILE * down + lane // 16 * 2 + lane % 4 // 2
+            self._items, self._there = x + width * y, (x < width) & (y < height)
+        else:
+            group = int(np.prod(launch.program.group))
+            number, part = divmod(self.wavefront, -(-group // WAVEFRONT))
+            within = part * WAVEFRONT + lane
+            self._items, self._there = number * group + within, within < group
+        self._items = np.where(self._there, self._items, 0)
+
+    def fetch(self, event: Fetch) -> None:
+        active = event.active[self._items] & self._there & event.inside[self._items]
+        if active.any():
+            x, y = event.x[self._items], event.y[self._items]
+            self.accesses.append(Access(event.at, "fetch", active, event.resource, x, y))
+
+    def memory(self, event: Memory) -> None:
+        active = event.active[self._items] & self._there
+        if event.space == "lds" and active.any():
+            words = np.array(event.words)[:, np.newaxis]
+            addresses = (event.element[self._items] & ~3) + 4 * words
+            kind = "store" if event.store else "load"
+            self.accesses.append(Access(event.at, kind, active, addresses=addresses))
