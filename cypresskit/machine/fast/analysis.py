@@ -331,6 +331,10 @@ class Analysis:
         """The cell of a web."""
         return self.cell_of[self.webs.find(web)]
 
+    def cells_written(self, at: int) -> set[str]:
+        """The names of the cells that ``at`` writes."""
+        return {self.cell(self.webs.defined[at, c]).name for c in defines(self.body[at])}
+
     # NaN
 
     def _nans(self) -> None:

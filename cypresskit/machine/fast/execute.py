@@ -16,6 +16,7 @@ from cypresskit.machine.fast.translate import BAND, DIVERGED, ENDLESS, STOPPED
 from cypresskit.machine.launch import Launch, Run, tally
 
 NONE = (1 << 64) - 1  # the key of "no store has failed"
+MAX_SPARE = 64 << 20  # bytes of texture memory kept for the next launch
 CHUNKS = 4  # units are handed out in so many pieces a thread, so that none waits long for the others
 
 
@@ -28,7 +29,24 @@ def run(launch: Launch, threads: int = 1) -> Run:
         raise ValueError(f"threads must be at least 1, not {threads}")
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
-    return _Execution(launch, compiled(launch.program)).run(int(threads))
+    execution = _Execution(launch, compiled(launch.program))
+    try:
+        return execution.run(int(threads))
+    finally:
+        _spare[:0] = execution.lent
+        while sum(memory.nbytes for memory in _spare) > MAX_SPARE:
+            _spare.pop()
+
+
+_spare: list[np.ndarray] = []  # memory of earlier textures: fresh pages cost as much as filling them
+
+
+def _take(words: int) -> np.ndarray:
+    """Memory for a texture, used before if there is some of fitting size."""
+    for k, memory in enumerate(_spare):
+        if words <= len(memory) <= 2 * words:
+            return _spare.pop(k)
+    return np.empty(words, np.uint32)
 
 
 class _Execution:
@@ -37,6 +55,7 @@ class _Execution:
         # how many instructions a work-item may execute; 0 stops the kernel
         self.limit = np.array([min(launch.max_instructions, 0xFFFFFFFE)], np.uint32)
         self.kept: list[np.ndarray] = []  # arrays that compiled code reads
+        self.lent: list[np.ndarray] = []  # those of them that go back to _spare
         self.shared = self._context()
 
     # Arrays
@@ -76,10 +95,10 @@ class _Execution:
         the host's cache."""
         height, width, words = surface.words.shape
         panels, rows = -(-width // 4), height + 1
-        memory = np.empty(panels * rows * 16 + 16, np.uint32)
+        memory = _take(panels * rows * 16 + 16)
+        self.lent.append(memory)
         start = -memory.ctypes.data % 64 // 4
         layout = memory[start : start + panels * rows * 16].reshape(panels, rows, 4, 4)
-        self.kept.append(memory)
         if words == 4 and width % 4 == 0:
             lines = layout.reshape(-1).view("V64").reshape(panels, rows)
             lines[:, :height] = surface.words.reshape(-1).view("V64").reshape(height, panels).T

@@ -21,6 +21,9 @@ from cypresskit.machine.fast.arithmetic import of
 from cypresskit.machine.fast.flow import defines, letters
 
 
+MANY = 12  # loaded vectors at a time that would crowd out the values being computed
+
+
 class MemoryAccess:
     """The part of the ``Translator`` that deals with memory."""
 
@@ -41,8 +44,18 @@ class MemoryAccess:
             group.append(access)
             written |= {(i.dest.register.index, c) for c in defines(i)}  # type: ignore[union-attr]
             at += 1
-        self._run(group)
-        return at
+        end = at
+        vectors = sum(len(self.a.cells_written(access.at)) for access in group)
+        while vectors > MANY and end < stop and self._plain(self.body[end]):
+            end += 1
+        self._run(group, range(at, end))
+        return end
+
+    @staticmethod
+    def _plain(i: Instruction) -> bool:
+        """Whether ``i`` only computes, from registers to registers."""
+        registers = [source.register.kind for source in i.sources] + ([i.dest.register.kind] if i.dest else [])
+        return i.op.kind == "alu" and "g" not in registers and "o" not in registers
 
     @staticmethod
     def _loads(i: Instruction) -> bool:
@@ -60,8 +73,9 @@ class MemoryAccess:
             for c in letters(source, positions)
         )
 
-    def _run(self, group: list[Access]) -> None:
-        """Test all addresses of a group at once; load them, or replace those outside one by one."""
+    def _run(self, group: list[Access], tail: range = range(0)) -> None:
+        """Test all addresses of a group at once; load them, or replace those outside one by one. The arithmetic of
+        ``tail`` follows in both copies; so, in the usual one, each load can stand where its value is first needed."""
         b = self.b
         near, far, after = (b.new_label(name) for name in ("inside", "outside", "loaded"))
         tests = [access.fits() for access in group if access.fits]
@@ -77,11 +91,23 @@ class MemoryAccess:
         b.go(near)
         for label, slow in ((near, False), (far, True)):
             b.label(label)
-            texels = [access.load(slow) for access in group]
-            for access, found in zip(group, texels, strict=True):
-                access.finish(found)
+            waiting = list(group)
+            for at in (*tail, None):
+                ready = [access for access in waiting if slow or at is None or self._touches(at, access.at)]
+                texels = [access.load(slow) for access in ready]
+                for access, found in zip(ready, texels, strict=True):
+                    access.finish(found)
+                    waiting.remove(access)
+                if at is not None:
+                    self._instruction(at, at + 1)
             b.go(after)
         b.label(after)
+
+    def _touches(self, at: int, load: int) -> bool:
+        """Whether ``at`` reads or writes the register that the load at ``load`` fills."""
+        loaded = self.body[load].dest.register
+        i = self.body[at]
+        return any(operand.register == loaded for operand in (*i.sources, i.dest))
 
     def _count_outside(self, at: int, bits: int, inside: list[str]) -> None:
         """Count the lanes that execute ``at`` and whose representative is outside."""
