@@ -27,6 +27,7 @@ SIGN = 0x80000000
 FETCHES = ("SAMPLE", "LD", "MEM_READ")
 STORES = ("MEM_WRITE", "EXPORT")
 WORST = 7  # slots of the largest bundle: five ops, two literal pairs
+MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
 SLACK = 2  # registers that short-lived results may take beyond the budget: clause temporaries will hold them
 GOAL = 1.05
 
@@ -76,17 +77,32 @@ def schedule(function: Function, device: Device) -> dict[Block, list[Step]]:
     blocks = list(function.blocks)
     live_in, live_out = liveness(blocks)
     done: dict[Block, list[Step]] = {}
+    crowds: dict[Web, list[_Crowd]] = {}
     floor = 1
     for block in sorted(blocks, key=lambda b: -b.depth):
-        problem = _Problem(function, block, live_in[block], live_out[block], device)
+        entering = live_in[block] | {phi.web for phi in block.phis}
+        problem = _Problem(function, block, entering, live_out[block], device, crowds)
         if block.depth == 0:
-            run = _Run(problem, max(floor, problem.source_need))
+            run = _Run(problem, max(floor - floor // MARGIN, problem.source_need))
+            run.go()
         else:
             run = _best(problem, floor)
-        done[block] = run.go() if not run.steps else run.steps
+        done[block] = run.steps
         run.commit()
         floor = max(floor, run.budget)
+        crowd = _Crowd(run.peak, run.budget)
+        for web in entering & live_out[block]:
+            if web.channel is None:
+                crowds.setdefault(web, []).append(crowd)
     return done
+
+
+@dataclass(eq=False)
+class _Crowd:
+    """A scheduled block through which webs live whose channel is still open: how full its channels are."""
+
+    peak: list[int]
+    budget: int
 
 
 def _best(problem: "_Problem", floor: int) -> "_Run":
@@ -108,8 +124,8 @@ def _best(problem: "_Problem", floor: int) -> "_Run":
 class _Problem:
     """What is known of a block before scheduling: dependences, heights, uses."""
 
-    def __init__(self, function: Function, block: Block, live_in: set, live_out: set, device: Device):
-        self.function, self.block, self.device = function, block, device
+    def __init__(self, function: Function, block: Block, live_in: set, live_out: set, device: Device, crowds: dict):
+        self.function, self.block, self.device, self.crowds = function, block, device, crowds
         self.ops = block.ops
         self.live_in, self.live_out = live_in, live_out
         self.number = {op: n for n, op in enumerate(self.ops)}
@@ -268,7 +284,15 @@ class _Run:
         self.tested = False  # whether the test that ends the block is placed
         self.bundles = 0
         self.order = {n: (-problem.height[n], n) for n in self.open}
+        self.added: Counter = Counter()
+        through = problem.live_in & problem.live_out - self.saved.keys()
+        self.unseen = sum(w.channel is None for w in through) // 4  # registers for webs that only live through
         self.company: Counter = Counter()  # fetched words by (height of their first reader, channel)
+
+    @property
+    def limit(self) -> int:
+        """Registers that the webs of decided channels may fill."""
+        return self.budget - self.unseen
 
     def touched(self) -> set[Web]:
         webs = {s.value.web for op in self.ops for s in op.srcs if s.value.located}
@@ -284,6 +308,9 @@ class _Run:
     def commit(self) -> None:
         """Make the channels that this run decided the webs' own."""
         for web, channel in self.decided.items():
+            if web.channel is None and channel is not None:
+                for crowd in self.problem.crowds.get(web, ()):
+                    crowd.peak[channel] += 1
             web.channel = channel
 
     # The order of clauses
@@ -330,7 +357,7 @@ class _Run:
         waiting = [n for n in sorted(self.open) if self.ops[n].name in FETCHES]
         if not waiting:
             return [], set()
-        room = [self.budget - c for c in self.count]
+        room = [self.limit - c for c in self.count]
         total = 4 * self.budget - len(self.live)
         batch: list[int] = []
         urgent: set[int] = set()
@@ -404,6 +431,7 @@ class _Run:
             if any(w.channel is not None and w.channel != c for w, c in wish.items()) or not possible(wish):
                 continue
             cost = (
+                sum(self.crowding(r.web, c) for r, c in zip(wanted, order)),
                 sum(self.company[height[r], c] for r, c in zip(wanted, order)),
                 sum(self.count[c] for c in order) if len(wanted) < 4 else 0,
                 sum(op.results.index(r) != c for r, c in zip(wanted, order)),
@@ -435,13 +463,26 @@ class _Run:
         if web.channel is not None:
             return
         if channel is None:
-            channel = min(choices(web), key=lambda c: (self.peak[c], c))
+            channel = min(choices(web), key=lambda c: (self.crowding(web, c), self.peak[c], c))
         before = web.twin is not None and web.twin.channel is None
         decide(web, channel)
         for w in (web, web.twin) if before else (web,):
+            self.note(w, 1)
             if w in self.live:
                 self.count[w.channel] += 1
                 self.peak[w.channel] = max(self.peak[w.channel] + (w in self.problem.live_in), self.count[w.channel])
+
+    def crowding(self, web: Web, channel: int) -> int:
+        """How much fuller than others the channel is in the blocks already scheduled that the web lives through."""
+        crowds = self.problem.crowds.get(web)
+        if not crowds:
+            return 0
+        return max(crowd.peak[channel] + self.added[id(crowd), channel] - min(crowd.peak) for crowd in crowds)
+
+    def note(self, web: Web, change: int) -> None:
+        """A web's channel was decided, or is taken back."""
+        for crowd in self.problem.crowds.get(web, ()):
+            self.added[id(crowd), web.channel] += change
 
     def die(self, op: Op) -> list[Web]:
         """Count an op's reads; the webs whose last one it was die."""
@@ -619,7 +660,11 @@ class _Run:
             starts = (0, 2)
             if web is not None:
                 options = choices(web)
-                starts = tuple(sorted((c - c % 2 for c in options), key=lambda c: (self.peak[c], self.count[c], c)))
+                starts = tuple(
+                    sorted(
+                        (c - c % 2 for c in options), key=lambda c: (self.crowding(web, c), self.peak[c], self.count[c], c)
+                    )
+                )
             for c in dict.fromkeys(starts):
                 if kind == "quad":
                     if all(s in free for s in range(4)):
@@ -633,7 +678,10 @@ class _Run:
             return
         options = [0, 1, 2, 3] if web is None else choices(web)
         if web is not None and web.channel is None:
-            options.sort(key=lambda c: (self.peak[c] if web in self.problem.live_in else self.count[c], self.count[c], c))
+            entered = web in self.problem.live_in
+            options.sort(
+                key=lambda c: (self.crowding(web, c), self.peak[c] if entered else self.count[c], self.count[c], c)
+            )
         if kind != "t":
             for c in options:
                 if c in free:
@@ -693,6 +741,8 @@ class _Run:
 
     def undo(self, saved: list, state: tuple) -> None:
         for web, channel in saved:
+            if web.channel is not None and channel is None:
+                self.note(web, -1)
             web.channel = channel
         self.count, self.peak = state
 
@@ -711,11 +761,11 @@ class _Run:
             if not self.problem.uses[r]:
                 continue
             if web in self.live:
-                if web.channel is None and self.peak[c] + 1 > self.budget:
+                if web.channel is None and self.peak[c] + 1 > self.limit:
                     return False
                 continue
             local = r not in self.problem.leaving and len(web.values) == 1 and web.cohort is None
-            if self.count[c] - dying[c] + 1 > self.budget + (SLACK if local else 0):
+            if self.count[c] - dying[c] + 1 > self.limit + (SLACK if local else 0):
                 return False
         for n, r in enumerate(op.results):
             if r.web.channel is None and channel is not None:
@@ -760,7 +810,7 @@ class _Run:
             slot = next(((c, c) for c in options if c in free), None)
             if slot is None:
                 slot = next(((T, c) for c in options if T in free), None)
-            if slot is None or (self.count[slot[1]] + 1 > self.budget and r.web not in self.live and len(self.queue) < 2):
+            if slot is None or (self.count[slot[1]] + 1 > self.limit and r.web not in self.live and len(self.queue) < 2):
                 self.undo(saved, state)
                 return False
             free.remove(slot[0])
