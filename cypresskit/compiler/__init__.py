@@ -7,6 +7,7 @@ is the result as data; ``execute`` runs it, ``legality`` checks it against the r
 """
 
 from cypresskit.compiler.allocate import allocate
+from cypresskit.compiler.card import Card, card_table, kernel_card
 from cypresskit.compiler.code import Bundle, Clause, Code, Control, Fetch, Operation, Read, Store
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.ir import CompileError
@@ -19,6 +20,7 @@ from cypresskit.il import Program
 
 __all__ = [
     "Bundle",
+    "Card",
     "Clause",
     "Code",
     "CompileError",
@@ -27,7 +29,9 @@ __all__ = [
     "Operation",
     "Read",
     "Store",
+    "card_table",
     "compile",
+    "kernel_card",
 ]
 
 
@@ -42,5 +46,5 @@ def compile(program: Program, device: Device = HD5870) -> Code:
     function = lower(program, device)
     simplify(function)
     build(function)
-    steps = schedule(function, device)
-    return emit(function, steps, allocate(function, steps, device), device)
+    steps, bounds = schedule(function, device)
+    return emit(function, steps, allocate(function, steps, device), device, bounds)

@@ -27,9 +27,9 @@ OPPOSITE = {
 }
 
 
-def emit(function: Function, steps: dict[Block, list[Step]], allocation: Allocation, device: Device) -> Code:
+def emit(function: Function, steps: dict[Block, list[Step]], allocation: Allocation, device: Device, bounds: dict) -> Code:
     """The finished code."""
-    return _Emitter(function, steps, allocation, device).run()
+    return replace(_Emitter(function, steps, allocation, device).run(), bounds=bounds)
 
 
 class _Emitter:

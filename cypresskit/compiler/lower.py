@@ -513,6 +513,8 @@ class _Lowering:
         self.frames.pop()
         self.depth -= 1
         self.block = frame["exit"]  # type: ignore[assignment]
+        if not self.block.preds and not before.dead:
+            raise refuse(self.program, at, "nothing leaves this loop: it needs a break that is reached")
         self.seal(self.block)
         self.items.append(self.block)
         if test is not None:

@@ -22,7 +22,8 @@ from cypresskit.compiler.ports import Ports, Unit, unit
 from cypresskit.compiler.webs import Web, choices, decide, possible
 from cypresskit.devices import Device
 
-WINDOW = 40  # ready ops that are looked at for a bundle
+WINDOW = 64  # ready ops that are looked at for a bundle
+TRIES = ((0, WINDOW), (0, 40), (0, 100), (1, WINDOW), (2, WINDOW), (4, WINDOW))  # registers more, window
 SIGN = 0x80000000
 FETCHES = ("SAMPLE", "LD", "MEM_READ")
 STORES = ("MEM_WRITE", "EXPORT")
@@ -72,13 +73,15 @@ class Step:
     slots: int = 0
 
 
-def schedule(function: Function, device: Device) -> dict[Block, list[Step]]:
-    """Clauses and bundles for every block. Decides the webs' channels."""
+def schedule(function: Function, device: Device) -> tuple[dict[Block, list[Step]], dict[str, int]]:
+    """Clauses and bundles for every block; decides the webs' channels. Also the registers that the innermost loop needs in
+    the order of the IL, as ``{"registers": n}``."""
     blocks = list(function.blocks)
     live_in, live_out = liveness(blocks)
     done: dict[Block, list[Step]] = {}
     crowds: dict[Web, list[_Crowd]] = {}
-    floor = 1
+    floor, need = 1, 0
+    deepest = max(b.depth for b in blocks)
     for block in sorted(blocks, key=lambda b: -b.depth):
         entering = live_in[block] | {phi.web for phi in block.phis}
         problem = _Problem(function, block, entering, live_out[block], device, crowds)
@@ -90,11 +93,13 @@ def schedule(function: Function, device: Device) -> dict[Block, list[Step]]:
         done[block] = run.steps
         run.commit()
         floor = max(floor, run.budget)
+        if block.depth == deepest:
+            need = max(need, problem.source_need)
         crowd = _Crowd(run.peak, run.budget)
         for web in entering & live_out[block]:
             if web.channel is None:
                 crowds.setdefault(web, []).append(crowd)
-    return done
+    return done, {"registers": need}
 
 
 @dataclass(eq=False)
@@ -109,13 +114,13 @@ def _best(problem: "_Problem", floor: int) -> "_Run":
     """The smallest budget whose bundles come within 5 % of the bound, or the best compromise."""
     start = max(floor, problem.source_need)
     best, cost = None, 0.0
-    for extra in (0, 1, 2, 3, 4, 6, 8):
-        run = _Run(problem, start + extra)
+    for extra, window in TRIES:
+        run = _Run(problem, start + extra, window)
         run.go()
         new = run.bundles * (1 + 0.01 * run.budget)
         if best is None or new < cost:
             best, cost = run, new
-        if run.bundles <= max(GOAL * problem.bound, problem.bound + 1) or problem.hopeless(run):
+        if best.bundles <= max(GOAL * problem.bound, problem.bound + 1) or problem.hopeless(best):
             break
     assert best is not None
     return best
@@ -263,8 +268,8 @@ class _Problem:
 class _Run:
     """One attempt at a block with a budget of registers."""
 
-    def __init__(self, problem: _Problem, budget: int):
-        self.problem, self.budget = problem, budget
+    def __init__(self, problem: _Problem, budget: int, window: int = WINDOW):
+        self.problem, self.budget, self.window = problem, budget, window
         self.ops, self.key = problem.ops, problem.key
         self.steps: list[Step] = []
         self.waits = list(problem.waits)
@@ -595,7 +600,7 @@ class _Run:
             return first, self.order[n]
 
         ready.sort(key=rank)
-        ready = ready[:WINDOW]
+        ready = ready[: self.window]
         if draft.slots and not crowded:
             base = self.problem.height
             top = base[ready[0]] if ready else 0
@@ -624,6 +629,8 @@ class _Run:
 
     def place(self, draft: Draft, op: Op) -> bool:
         """Try to put an op into the bundle."""
+        if any(p.op.name == "GROUP_BARRIER" for p in draft.slots.values()):
+            return False
         if op.name == "LDS_POP":
             return self.place_pop(draft, op)
         kind = op.row.slots
@@ -631,8 +638,6 @@ class _Run:
         if op.row.predicate and not self.may_test(op):
             return False
         if op.name == "GROUP_BARRIER" and draft.slots:
-            return False
-        if any(p.op.name == "GROUP_BARRIER" for p in draft.slots.values()):
             return False
         if op.row.kind == "lds" and "READ" in op.name:
             words = 2 * (len(self.queue) + 1)

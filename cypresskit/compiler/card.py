@@ -1,0 +1,142 @@
+"""The kernel card: what AMD's kernel analyser told about a kernel, and what the figures in papers are made of.
+
+Everything is counted in the compiled code's main loop, per turn. Formulas: a wavefront's bundle takes 4 clocks; a fetch of
+16 bytes a work-item 16 clocks of the texture unit at best (AMD's OpenCL guide, 4.9, 4.11.1); nominal Gflop/s are flops over
+bundles times thread processors times clock, what the loop would give if only ALU bundles took time; the same bundle count
+gives the bytes per clock that a thread processor asks of L1 (Ashraf). Lower bounds: no schedule has fewer bundles than its
+slots fill, five to a bundle, doubles and vector-only operations four, t-only ones one; no allocation in the order of the IL
+has fewer registers than a quarter of the words alive at once.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from importlib.resources import files
+
+from cypresskit.compiler.code import Code, Operation
+
+MADS = {"MULADD_IEEE": 2, "FMA": 2, "FMA_64": 2}
+FLOPS = MADS | dict.fromkeys(("ADD", "MUL_IEEE", "ADD_64", "MUL_64"), 1)
+
+
+@dataclass(frozen=True)
+class Card:
+    """Counts per turn of the main loop. ``floats``: registers in words; ``wavefronts`` per SIMD engine; ``fetch_bytes`` and
+    ``flops`` per work-item; ``loop_clocks`` of a wavefront; ``slots4_pct``, ``slots5_pct``: bundles with 4 and 5 filled slots;
+    ``alu_to_tex``: ALU clocks over texture clocks; ``l1_bytes_per_clock``: per thread processor; ``nominal_gflops`` of the chip;
+    ``bound_by``: what takes longer at best; the least ``bundles_bound`` and ``gprs_bound``."""
+
+    name: str
+    gprs: int
+    floats: int
+    temporaries: int
+    wavefronts: int
+    k_per_iteration: int | None
+    fetches: int
+    fetch_bytes: int
+    lds_operations: int
+    mads: int
+    flops: int
+    loop_bundles: int
+    loop_clocks: int
+    slots4_pct: float
+    slots5_pct: float
+    alu_to_tex: float | None
+    l1_bytes_per_clock: float
+    nominal_gflops: float
+    bound_by: str
+    bundles_bound: int
+    gprs_bound: int
+
+    def as_dict(self) -> dict:
+        """All fields by name, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        rows = [(f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self)]
+        return "\n".join(f"{name:<20} {'-' if value is None else value}" for name, value in rows)
+
+
+def card(code: Code, k_per_iteration: int | None = None, flops: int | None = None) -> Card:
+    """The card of compiled code. ``k_per_iteration`` is guessed if not given: multiply-adds over the sums they go to;
+    ``flops`` per turn are counted if not given (a double-double product counts its parts then)."""
+    device = code.device
+    clauses = [c.clause for c in code.main_loop if c.clause is not None]
+    bundles = [b for clause in clauses for b in clause.bundles]
+    fetches = [f for clause in clauses for f in clause.fetches]
+    first = [o for b in bundles for o in b.operations if o.place == 0 or o.name == "MOV"]
+    names = Counter(o.name for o in first)
+    mads = sum(names[name] for name in MADS)
+    if flops is None:
+        flops = sum(names[name] * count for name, count in FLOPS.items())
+    if k_per_iteration is None:
+        k_per_iteration = _steps([o for b in bundles for o in b.operations], mads)
+    count = len(bundles)
+    filled = Counter(b.filled for b in bundles)
+    read = 16 * len(fetches)
+    alu, tex = count * device.bundle_clocks, len(fetches) * 16
+    processors = device.simd_engines * device.thread_processors
+    return Card(
+        name=code.program.name.removesuffix(".il"),
+        gprs=code.gprs,
+        floats=4 * code.gprs,
+        temporaries=code.temporaries,
+        wavefronts=code.wavefronts,
+        k_per_iteration=k_per_iteration,
+        fetches=len(fetches),
+        fetch_bytes=read,
+        lds_operations=sum(o.row.kind == "lds" for o in first),
+        mads=mads,
+        flops=flops,
+        loop_bundles=count,
+        loop_clocks=alu,
+        slots4_pct=round(100 * filled[4] / count, 1) if count else 0.0,
+        slots5_pct=round(100 * filled[5] / count, 1) if count else 0.0,
+        alu_to_tex=round(alu / tex, 2) if tex else None,
+        l1_bytes_per_clock=round(read / count, 2) if count else 0.0,
+        nominal_gflops=round(flops / count * processors * device.clock_ghz, 1) if count else 0.0,
+        bound_by="texture unit" if tex > alu else "ALU",
+        bundles_bound=_bundles_bound([o for b in bundles for o in b.operations]),
+        gprs_bound=code.bounds.get("registers", 0),
+    )
+
+
+def kernel_card(kernel, code: Code) -> Card:
+    """The card of a catalogue kernel: k per turn, and flops as multiplications and additions of its own precision."""
+    rows, columns = kernel.block
+    return card(code, kernel.k_step, 2 * rows * columns * kernel.k_step)
+
+
+def _steps(operations: list[Operation], mads: int) -> int | None:
+    """Steps of k in one turn: multiply-adds over different words they are added to."""
+    sums = {o.dest: 2 if o.row.double_result else 1 for o in operations if o.name in MADS and o.dest is not None}
+    count = sum(1 / words for words in sums.values())
+    return int(mads // count) if count and mads % count == 0 else None
+
+
+def _bundles_bound(operations: list[Operation]) -> int:
+    kinds = Counter(o.row.slots for o in operations)
+    vector = kinds["vector"] + kinds["pair"] + kinds["quad"] + kinds["x"]
+    return max(-(-len(operations) // 5), -(-vector // 4), kinds["t"], kinds["x"])
+
+
+def card_table(kernels: Iterable) -> str:
+    """Published against compiled, as a Markdown table. ``kernels``: catalogue kernels, those that were published."""
+    from cypresskit.compiler import compile
+
+    published = {row["id"]: row for row in json.loads(files("cypresskit.data").joinpath("published.json").read_text())["kernels"]}
+    lines = [
+        "| kernel | registers, published | compiled | bundles per turn, published | compiled | bound | 4 and 5 slots, published "
+        "| compiled |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for kernel in kernels:
+        row, new = published.get(kernel.name, {}), kernel_card(kernel, compile(kernel.program))
+        gprs = row.get("gprs", row.get("floats", 0) // 4) or "-"
+        shares = f"{row['slots4_pct'] + row['slots5_pct']:.1f} %" if "slots4_pct" in row else "-"
+        lines.append(
+            f"| `{kernel.name}` | {gprs} | {new.gprs} | {row.get('bundles', '-')} | {new.loop_bundles} ({new.k_per_iteration} k) "
+            f"| {new.bundles_bound} | {shares} | {new.slots4_pct + new.slots5_pct:.1f} % |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,107 @@
+"""The listing: compiled code as text, in the manner of AMD's disassembly.
+
+Clause heads carry their number of slots or fetches and the constants they lock; bundles are numbered through the program,
+one line per slot: operation, destination (``____`` where only PV or PS take the result), operands, output scale, bank
+swizzle, and the line of IL it came from. T0 to T3 are the clause temporaries.
+"""
+
+import struct
+
+from cypresskit.compiler.code import Clause, Code, Control, Fetch, Operation, Read
+from cypresskit.compiler.isa import INLINE, SLOTS
+
+TEMPORARY = 124
+SCALES = {2.0: "*2", 4.0: "*4", 0.5: "/2"}
+
+
+def listing(code: Code) -> str:
+    """The whole listing."""
+    head = f"; {code.program.name}: {code.gprs} registers, {code.wavefronts} wavefronts on a SIMD engine of {code.device.name}"
+    lines = [head]
+    number = 0
+    for n, control in enumerate(code.controls):
+        indent = "  " * (control.depth - (control.name in ("LOOP_START_DX10", "LOOP_END")))
+        lines.append(f"{n:02d} {indent}{_head(control)}")
+        if control.clause is not None:
+            number = _clause(control.clause, indent, number, lines)
+    return "\n".join(lines) + "\n"
+
+
+def _head(control: Control) -> str:
+    name, clause = control.name, control.clause
+    if clause is not None and clause.kind == "ALU":
+        locked = "".join(f" KCACHE{n}(CB{b}:{first}-{first + 31})" for n, (b, first) in enumerate(clause.windows))
+        return f"{name}: CNT({clause.slots}){locked}"
+    if clause is not None:
+        return f"{name}: CNT({len(clause.fetches)})"
+    store = control.store
+    if store is not None:
+        mask = "" if store.select == "xyzw" else f".{store.select}"
+        if store.name == "EXPORT":
+            return f"EXPORT: o{store.offset}, R{store.source}{mask}  ; line {store.line}"
+        place = f"DWORD_PTR[{4 * store.offset}{'' if store.index is None else f'+R{store.index}.x'}]"
+        return f"{name}: {place}, R{store.source}{mask}, ELEM_SIZE(3)  ; line {store.line}"
+    jumps = {"LOOP_START_DX10": "FAIL_JUMP_ADDR", "LOOP_END": "PASS_JUMP_ADDR", "JUMP": "ADDR", "ELSE": "ADDR"}
+    return name if control.target is None else f"{name} {jumps[name]}({control.target:02d})"
+
+
+def _clause(clause: Clause, indent: str, number: int, lines: list[str]) -> int:
+    for fetch in clause.fetches:
+        lines.append(f"   {indent}{number:>5}  {_fetch(fetch)}")
+        number += 1
+    for bundle in clause.bundles:
+        label = f"{number:>5}"
+        for o in bundle.operations:
+            lines.append(f"   {indent}{label}  {SLOTS[o.slot]}: {_operation(o)}")
+            label = " " * 5
+        number += 1
+    return number
+
+
+def _fetch(f: Fetch) -> str:
+    select = "" if f.select == "xyzw" else f".{f.select}"
+    if f.name == "MEM_READ":
+        place = f"DWORD_PTR[{4 * f.offset[0]}{'' if f.source is None else f'+R{f.source}.{f.coordinates}'}]"
+        return f"MEM_EXPORT_READ_IND R{f.dest}{select}, {place}  ; line {f.line}"
+    source = f"R{0 if f.source is None else f.source}.{(f.coordinates + '00')[:4]:0<4}"
+    offsets = "".join(f" {axis}OFFSET({o})" for axis, o in zip("XYZ", f.offset) if o)
+    kind = " UNNORM(XYZW)" if f.unnormalised and f.name == "SAMPLE" else ""
+    return f"{f.name} R{f.dest}{select}, {source}, t{f.resource}, s{f.resource}{kind}{offsets}  ; line {f.line}"
+
+
+def _operation(o: Operation) -> str:
+    if o.row.predicate or not o.row.writes:
+        dest = "____" if o.row.predicate else ""
+    else:
+        dest = "____" if o.dest is None else f"{_register(o.dest[0])}.{'xyzw'[o.dest[1]]}"
+    operands = ", ".join(([dest] if dest else []) + [_read(r) for r in o.reads])
+    notes = SCALES.get(o.omod, "") + (" CLAMP" if o.clamp else "")
+    if o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL"):
+        notes += f" OFFSET({o.offset})"
+    if o.row.predicate:
+        notes += " UPDATE_EXEC_MASK"
+    return f"{o.name:<14} {operands:<44} {notes:<4} {o.swizzle:<8} ; line {o.line}".rstrip()
+
+
+def _register(number: int) -> str:
+    return f"R{number}" if number < TEMPORARY else f"T{number - TEMPORARY}"
+
+
+def _read(r: Read) -> str:
+    if r.kind == "gpr":
+        text = f"{_register(r.index)}.{'xyzw'[r.channel]}"
+    elif r.kind == "pv":
+        text = f"PV.{'xyzw'[r.channel]}"
+    elif r.kind == "ps":
+        text = "PS"
+    elif r.kind == "constant":
+        text = f"KC{r.index}[{r.element}].{'xyzw'[r.channel]}"
+    elif r.kind == "queue":
+        text = f"LDS_OQ_{'AB'[r.index]}_POP"
+    elif r.kind == "inline":
+        text = INLINE[r.bits]
+    else:
+        text = f"(0x{r.bits:08X}, {struct.unpack('<f', struct.pack('<I', r.bits))[0]:g}f).{'xyzw'[r.channel]}"
+    if r.abs:
+        text = f"|{text}|"
+    return f"-{text}" if r.neg else text
