@@ -134,7 +134,8 @@ class _Execution:
             for thread in pool:
                 thread.start()
             for thread in pool:
-                thread.join()
+                while thread.is_alive():
+                    thread.join(0.1)  # not longer: on some hosts nothing interrupts a join
         except BaseException:
             self.limit[0] = 0
             for thread in pool:

@@ -1,0 +1,230 @@
+"""The fast engine: the same bits and counts as the explaining engine, on any program, however it is compiled and run."""
+
+import _thread
+import copy
+import platform
+import random
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_programs import random_program
+
+import cypresskit as ck
+from cypresskit.machine.fast import execute, jit
+from cypresskit.machine.fast.analysis import Analysis
+from cypresskit.machine.fast.translate import translate
+
+TEXTURE = "dcl_resource_id({})_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+
+
+def examples(count: int):
+    return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+def pixel(*lines: str) -> ck.Program:
+    return ck.assemble("\n".join(["il_ps_2_0", *lines, "end"]), "test.il")
+
+
+def compute(*lines: str) -> ck.Program:
+    return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
+
+
+def launched(program: ck.Program, arguments: dict, **how):
+    """The run, and the arrays it changed as 32-bit words."""
+    arguments = copy.deepcopy(arguments)
+    run = ck.launch(program, **arguments, **how)
+    arrays = [arguments.get("global_memory"), *arguments.get("outputs", {}).values()]
+    return run, [a.view(np.uint32) for a in arrays if a is not None]
+
+
+def assert_equal(program: ck.Program, arguments: dict, **how) -> None:
+    expected, wanted = launched(program, arguments, engine="explain")
+    run, got = launched(program, arguments, engine="fast", **how)
+    for mine, theirs in zip(got, wanted, strict=True):
+        assert np.array_equal(mine, theirs)
+    assert np.array_equal(run.executed, expected.executed)
+    assert run.out_of_range == expected.out_of_range
+
+
+def random_case(seed: int, statements: int) -> tuple[ck.Program, dict]:
+    text, arguments = random_program(random.Random(seed), statements=statements)
+    return ck.assemble(text, "random.il"), arguments
+
+
+@examples(25)
+@given(st.integers(0, 10**9), st.integers(1, 50))
+def test_random_programs_give_the_explaining_engines_bits_and_counts(seed, statements):
+    assert_equal(*random_case(seed, statements))
+
+
+@examples(8)
+@given(st.integers(0, 10**9), st.sampled_from(["soft", "x86-64", "x86-64-v3"]))
+def test_random_programs_on_other_hosts(seed, host):
+    """Without the host's flush mode, and on x86 without AVX-512 or AVX at all."""
+    if host != "soft" and platform.machine().lower() not in ("x86_64", "amd64"):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        if host == "soft":
+            patch.setattr(jit.platform, "machine", lambda: "none")
+        else:
+            patch.setattr(jit, "_machine", lambda size: jit._target().create_target_machine(cpu=host, opt=2))
+        assert_equal(*random_case(seed, 25))
+
+
+@examples(8)
+@given(st.integers(0, 10**9))
+def test_threads_change_nothing(seed):
+    assert_equal(*random_case(seed, 15), threads=3)
+
+
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "dgemm_tn"])
+@pytest.mark.parametrize("shape", [(8, 8, 4), (40, 56, 12), (72, 8, 8)])
+def test_gemm_kernels_on_odd_domains(name, shape):
+    kernel, draw = ck.kernels[name], np.random.default_rng(1)
+    m, n, k = shape
+    a = draw.standard_normal((k, m) if kernel.trans_a else (m, k)).astype(kernel.dtype)
+    b, c = (draw.standard_normal(s).astype(kernel.dtype) for s in ((k, n), (m, n)))
+    a[0, 0] = np.nan
+    assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
+
+
+# What the analysis must see, or the engine is slow
+
+
+def test_the_gemm_loop_is_uniform_and_shares_its_loads():
+    program = ck.kernels["sgemm_tn"].program
+    analysis = Analysis(program)
+    assert not any(analysis.divergent) and not analysis.loop_divergent
+    fetches = [at for at, i in enumerate(program.body) if i.op.kind == "fetch"]
+    x = [analysis.lane_bits(at, 0, program.body[at].sources[0], (0,)) for at in fetches]
+    y = [analysis.lane_bits(at, 0, program.body[at].sources[0], (1,)) for at in fetches]
+    assert set(x) == {0b01, 0b10} and set(y) == {0}  # A differs between rows of a quad, B between columns, k nowhere
+
+
+def test_the_gemm_loop_makes_no_nan_canonical():
+    for name in ("sgemm_tn", "dgemm_tn"):
+        program = ck.kernels[name].program
+        first = next(at for at, i in enumerate(program.body) if i.op.flow == "loop")
+        analysis = Analysis(program)
+        inside = range(first, program.matching[first])
+        webs = {analysis.webs.find(w) for (at, _), w in analysis.webs.defined.items() if at in inside}
+        assert not webs & analysis.canonical_at_definition
+
+
+def test_parts_of_a_workgroup_number_that_a_quad_shares_are_uniform():
+    program = compute("dcl_literal l0, 3, 7, 8, 0", "ushr r0.x, vTidInGrpFlat.x, l0.x", "iand r0.y, vTidInGrpFlat.x, l0.y",
+                      "umod r1.x, vTidInGrpFlat.x, l0.z", "udiv r1.y, vTidInGrpFlat.x, l0.z", "mov g[vaTid.x], r0")  # fmt: skip
+    analysis = Analysis(program)
+    bits = {(at, c): analysis.of_web(web) for (at, c), web in analysis.webs.defined.items()}
+    assert not any(bits[0, 0]) and not any(bits[3, 1])
+    assert bits[1, 1] == bits[2, 0] == [1, 2]
+
+
+# Values
+
+
+def test_payloads_survive_copies_but_not_arithmetic():
+    program = pixel("dcl_cb cb0[2]", "mov o0.xy, cb0[0]", "mov o0.zw, cb0[0]_neg(z)_abs", "add o1, cb0[0], cb0[0]", "mov r0, cb0[0]",
+                    "whileloop", "ige r1.x, r1.y, cb0[1].x", "break_logicalnz r1.x", "mad r0, r0, r0, r0",
+                    "iadd r1.y, r1.y, cb0[1].x", "endloop", "iadd o2, r0, r1.zzzz")  # fmt: skip
+    constants = np.zeros((2, 4), np.uint32)
+    constants[0] = 0x7FC01234, 0xFF800001, 0xFFC05678, 0x7F800000
+    constants[1, 0] = 1
+    outputs = {n: np.zeros((3, 5, 4), np.uint32) for n in range(3)}
+    assert_equal(program, {"domain": (5, 3), "constants": {0: constants}, "outputs": outputs})
+
+
+def test_minus_zero_and_far_coordinates():
+    places = np.array([-0.0, 0.0, -1e-45, 7.99, 8.0, -0.5, 2.0**31, 3e38, np.nan, np.inf, -np.inf, 1e-45], np.float32)
+    program = pixel(TEXTURE.format(0), TEXTURE.format(1), "sample_resource(1)_sampler(1) r0, vWinCoord0.xy",
+                    "sample_resource(0)_sampler(0) o0, r0.xy", "sample_resource(0)_sampler(0)_aoffimmi(1,-1,0) o1, r0.yx")  # fmt: skip
+    grid = np.stack(np.meshgrid(places, places), -1).astype(np.float32)
+    arguments = {
+        "domain": (12, 12),
+        "inputs": {0: np.arange(64, dtype=np.float32).reshape(8, 8), 1: grid},
+        "outputs": {n: np.zeros((12, 12, 4), np.float32) for n in range(2)},
+    }
+    assert_equal(program, arguments)
+
+
+def test_registers_live_across_barriers():
+    program = compute("dcl_num_thread_per_group 37", "dcl_lds_id(0) 148", "dcl_literal l0, 4, 1, 36, 0",
+                      "imul r0.x, vTidInGrpFlat.x, l0.x", "isub r0.y, l0.z, vTidInGrpFlat.x", "imul r0.y, r0.y, l0.x",
+                      "whileloop", "ige r2.x, r2.y, l0.x", "break_logicalnz r2.x", "iadd r2.y, r2.y, l0.y",
+                      "iadd r3, r3, vaTid", "lds_store_id(0) r0.x, r3.x", "fence_threads_lds", "lds_load_id(0) r4, r0.y",
+                      "fence_threads_lds", "iadd r3, r3, r4", "endloop", "mov g[vaTid.x], r3")  # fmt: skip
+    assert_equal(program, {"domain": 111, "global_memory": np.zeros((111, 4), np.uint32)})
+
+
+def test_a_group_that_splits_where_no_barrier_follows():
+    """The engine can't run it; the explaining engine can."""
+    program = compute("dcl_literal l0, 5, 0, 1, 2", "whileloop", "ige r0.x, r0.y, vTidInGrpFlat.x", "break_logicalnz r0.x",
+                      "iadd r0.y, r0.y, l0.z", "if_logicalnz l0.y", "fence_threads", "endif", "endloop",
+                      "mov g[vaTid.x], r0")  # fmt: skip
+    assert_equal(program, {"domain": 128, "global_memory": np.full((128, 4), 7, np.uint32)})
+
+
+# Errors and interruption
+
+
+def test_the_first_failing_store_is_named_however_the_units_are_run():
+    program = pixel("ftoi r0.xy, vWinCoord0", "dcl_literal l0, 5, 1, 0, 0", "mul r1, r0, r0", "mov g[r0.x], r0",
+                    "imad r0.z, r0.y, l0.x, r0.x", "mov g[r0.z], r0")  # fmt: skip
+    arguments = {"domain": (8, 9), "global_memory": np.zeros((7, 4), np.uint32)}
+    for how in ({"engine": "explain"}, {}, {"threads": 2}):
+        with pytest.raises(ck.KernelError) as caught:
+            launched(program, arguments, **how)
+        assert caught.value.work_item == (7, 0) and "g[r0.x]" in str(caught.value)
+
+
+ENDLESS = ("whileloop", "iadd r0.x, r0.x, r0.y", "endloop")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads):
+    before = threading.active_count()
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    begun = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        ck.launch(pixel(*ENDLESS), (500, 500), max_instructions=10**12, threads=threads)
+    timer.join()
+    assert time.perf_counter() - begun < 1.5
+    assert threading.active_count() == before
+
+
+def test_the_hosts_flush_mode_comes_back():
+    ck.launch(pixel("add r0, vWinCoord0, vWinCoord0"), (2, 2))
+    assert np.float32(1e-40) * np.float32(1) != 0
+
+
+# Compiled kernels
+
+
+def test_an_equal_program_is_compiled_once(monkeypatch):
+    text = "il_ps_2_0\nmul r0, vWinCoord0, vWinCoord0\nadd r0, r0, r0\nend\n"
+    ck.launch(ck.assemble(text, "one.il"), (2, 2))
+    monkeypatch.setattr(jit, "translate", lambda *_: pytest.fail("compiled again"))
+    ck.launch(ck.assemble(text, "another.il"), (3, 2))
+
+
+def test_texture_memory_is_lent_and_returned():
+    program = pixel(TEXTURE.format(0), "sample_resource(0)_sampler(0) o0, vWinCoord0.xy")
+    texture = np.ones((64, 64, 4), np.float32)
+    for size in (64, 60):  # a smaller one in the same memory sees nothing of the larger
+        out = np.zeros((80, 80, 4), np.float32)
+        ck.launch(program, (80, 80), inputs={0: texture[:size, :size]}, outputs={0: out})
+        assert out.sum() == 4 * size * size
+    assert execute._spare and sum(memory.nbytes for memory in execute._spare) <= execute.MAX_SPARE
+
+
+def test_the_translation_grows_with_the_program_not_faster():
+    short, long = (
+        translate(pixel(*[f"mad r{k % 9}, r{k % 7}, r{k % 5}, r{k % 3}" for k in range(n)]), False).text.count("\n")
+        for n in (100, 800)
+    )
+    assert long < 9 * short
