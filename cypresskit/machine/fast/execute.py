@@ -129,18 +129,15 @@ class _Execution:
             share = -(-share // band) * band
         todo = iter([(first, min(first + share, units)) for first in range(0, units, share)])
         lock = threading.Lock()
-        pool = [threading.Thread(target=worker.run, args=(todo, lock), daemon=True) for worker in workers]
+        started = []
         try:
-            for thread in pool:
-                thread.start()
-            for thread in pool:
-                while thread.is_alive():
-                    thread.join(0.1)  # not longer: on some hosts nothing interrupts a join
+            for worker in workers:
+                threading.Thread(target=worker.run, args=(todo, lock), daemon=True).start()
+                started.append(worker)
+            self._wait(started)
         except BaseException:
             self.limit[0] = 0
-            for thread in pool:
-                if thread.ident is not None:
-                    thread.join()
+            self._wait(started)
             raise
         self._raise(workers)
         if any(worker.status == DIVERGED for worker in workers):
@@ -154,6 +151,12 @@ class _Execution:
         for segment, times in zip(self.translation.segments, counts[1:], strict=False):
             executed[list(segment)] += times
         return tally(launch, "fast", executed, int(counts[0]))
+
+    @staticmethod
+    def _wait(workers: list["_Worker"]) -> None:
+        for worker in workers:
+            while not worker.done.wait(0.1):  # not longer: on some hosts nothing interrupts a wait
+                pass
 
     def _units(self) -> int:
         if self.launch.program.mode == "pixel":
@@ -205,18 +208,22 @@ class _Worker:
             context[slot] = (execution.shared | own)[name]
         self.context = context
         self.status, self.place = 0, 0
+        self.done = threading.Event()
 
     def run(self, todo, lock: threading.Lock) -> None:
         """Take pieces of the launch until none is left or this one ended badly."""
         call = self.execution.kernel.call
-        while not self.status:
-            with lock:
-                piece = next(todo, None)
-            if piece is None:
-                return
-            pointers = [ctypes.c_void_p(a.ctypes.data) for a in (self.context, self.counts, self.spill)]
-            self.status = call(*pointers, *piece)
-        if self.execution.limit[0] == 0:  # somebody else's end
-            self.status = STOPPED
-        self.execution.limit[0] = 0
-        self.place = int(self.error[3])
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (self.context, self.counts, self.spill)]
+        try:
+            while not self.status:
+                with lock:
+                    piece = next(todo, None)
+                if piece is None:
+                    return
+                self.status = call(*pointers, *piece)
+            if self.execution.limit[0] == 0:  # somebody else's end
+                self.status = STOPPED
+            self.execution.limit[0] = 0
+            self.place = int(self.error[3])
+        finally:
+            self.done.set()
