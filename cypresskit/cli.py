@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cypresskit import cli_check, cli_kernels
+from cypresskit import cli_check, cli_host, cli_kernels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,17 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("fuzz", cli_check.fuzz, "look for programs that the simulator gets wrong", cli_check.FUZZ_HELP)
     cli_check.add_fuzz(sub)
 
-    sub = command("pipeline", _pipeline, "time a product that starts and ends in the host's memory", PIPELINE_HELP,
-                  PIPELINE_EXAMPLE)  # fmt: skip
-    sub.add_argument("stages", choices=("four-stage", "five-stage"), help="Yang et al. (2010), or Li et al. (2012)")
-    for size, what in (("m", "rows of A and C"), ("n", "columns of B and C"), ("k", "columns of A, rows of B")):
-        sub.add_argument(f"--{size}", required=True, type=int, metavar="SIZE", help=what)
-    sub.add_argument("--board", default="HD5970", help="default: HD5970, which has two chips")
-    sub.add_argument("--chips", type=int, help="how many chips of the board work (default: all)")
-    sub.add_argument("--cpu", default="0", metavar="SHARE", help="the part of C's rows that the CPU computes, 0 to 1; "
-                     "or static: by peak rates; or adaptive: by measured rates, after a few calls")  # fmt: skip
-    sub.add_argument("--trace", metavar="FILE", help="write the timeline as JSON for ui.perfetto.dev")
-    sub.add_argument("--json", action="store_true", help="print one JSON object: gflops, seconds, busy, bound")
+    sub = command("pipeline", cli_host.pipeline, "time a product in the host's memory", cli_host.HELP, cli_host.EXAMPLE)
+    cli_host.add_pipeline(sub)
 
     sub = command("kernels", cli_kernels.kernels, "list the catalogue of kernels", cli_kernels.KERNELS_HELP)
     cli_kernels.add_kernels(sub)
@@ -271,49 +262,3 @@ def _save(path: Path, array: np.ndarray) -> None:
             np.save(file, array)
     except OSError as error:
         raise CommandError(f"can't write {path}: {error}") from None
-
-
-# -- pipeline ----------------------------------------------------------------------------------------------------------
-
-PIPELINE_HELP = (
-    "Strips of A and B go over the bus to the chips, blocks of C come back, and everything that can overlap does. Time "
-    "only: no matrix is computed. Kernels run at the rate that the timing model gives them; bus and host memory are "
-    "shared."
-)
-PIPELINE_EXAMPLE = "cypresskit pipeline five-stage --m 16384 --n 16384 --k 1536 --board HD5970 --cpu adaptive"
-
-
-def _pipeline(args: argparse.Namespace) -> None:
-    from cypresskit import devices
-    from cypresskit.host import Machine, adaptive, five_stage, four_stage, static_share
-
-    pipeline = {"four-stage": four_stage, "five-stage": five_stage}[args.stages]
-    try:
-        machine = Machine(devices.device(args.board), use_chips=args.chips)
-        sizes = args.m, args.n, args.k
-        if args.cpu == "adaptive":
-            share, timeline = adaptive(*sizes, machine, pipeline=pipeline)[-1]
-        else:
-            share = static_share(machine) if args.cpu == "static" else _share(args.cpu)
-            timeline = pipeline(*sizes, machine, cpu_share=share)
-    except ValueError as error:
-        raise CommandError(str(error)) from None
-    if args.trace:
-        try:
-            timeline.save(args.trace)
-        except OSError as error:
-            raise CommandError(f"can't write {args.trace}: {error}") from None
-    if args.json:
-        import json
-
-        numbers = {"gflops": timeline.gflops, "seconds": timeline.seconds, "busy": timeline.busy}
-        print(json.dumps(numbers | {"bound": timeline.bound, "cpu_share": share}))
-    else:
-        print(timeline)
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise CommandError(f"--cpu {text}: expected a number from 0 to 1, static or adaptive") from None
