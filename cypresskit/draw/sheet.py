@@ -61,11 +61,24 @@ class Sheet:
             self.words(fig, "x", "y", "mark", source=source, align="center", size=size, fit=fit)
         return source
 
-    def numbers(self, fig: figure, name: str, x, y, values: np.ndarray, *, ink: str = "ink", **style) -> ColumnDataSource:
-        """Numbers at ``x``, ``y``; ``values`` (frames, numbers); the negative ones are left blank."""
+    def numbers(self, fig: figure, name: str, x, y, values: np.ndarray, *, ink: str = "ink",
+                prefix: str = "\N{ZERO WIDTH SPACE}", **style) -> ColumnDataSource:  # fmt: skip
+        """Whole numbers at ``x``, ``y`` after a prefix; ``values`` (frames, numbers); negative ones are left blank."""
         source = self.source(name, x=x, y=y)
-        self.tracks.append(Track(source, "value", values.astype(np.int32), text="text", prefix="\N{ZERO WIDTH SPACE}"))
+        self.tracks.append(Track(source, "value", values.astype(np.int32), text="text", prefix=prefix))
         self.words(fig, "x", "y", "text", ink, source=source, **style)
+        return source
+
+    def levels(self, fig: figure, name: str, x, y, shares: np.ndarray, *, w=0.92, h=0.92, words: Sequence[str] = (),
+               fit: float = 0.0) -> ColumnDataSource:  # fmt: skip
+        """Boxes lit by ``shares`` (frames, cells) of 1, each with its per cent written in."""
+        source = self.source(name, x=x, y=y, words=list(words) or [""] * shares.shape[1])
+        percent = np.round(100 * shares).astype(np.uint8)
+        self.tracks.append(Track(source, "percent", percent, text="text", prefix="\N{ZERO WIDTH SPACE}"))
+        fill = linear_cmap("percent", theme.LEVELS, 0, 100)
+        box = fig.rect("x", "y", w, h, source=source, fill_color=fill)
+        fig.add_tools(HoverTool(renderers=[self.inks(box, line_color="line")], tooltips="@words: @percent %"))
+        self.words(fig, "x", "y", "text", source=source, align="center", size=10, fit=fit)
         return source
 
     def outline(self, fig: figure, name: str, x, y, w, h, ink: str = "wrote", dash: str = "solid") -> ColumnDataSource:

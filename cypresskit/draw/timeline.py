@@ -37,7 +37,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     moments = _moments(timelines)
     sheet = Sheet("Timeline: " + " and ".join(names))
     window = Range1d(0, max(one.seconds for one in timelines) * 1e3)
-    charts = [_draw(sheet, name, one, window, moments) for name, one in zip(names, timelines)]
+    charts = [part for name, one in zip(names, timelines) for part in _draw(sheet, name, one, window, moments)]
     say = [_teller(name, one) for name, one in zip(names, timelines)]
     captions = [f"At {1e3 * t:.1f} ms. " + "<br>".join(tell(t) for tell in say) for t in moments]
     text = "\n".join([sheet.title, *(line for name, one in zip(names, timelines) for line in _text(name, one))])
@@ -67,11 +67,9 @@ def _draw(sheet: Sheet, name: str, one: Timeline, window: Range1d, moments: np.n
     label = f"{name}: {1e3 * one.seconds:.1f} ms, {one.gflops:.0f} Gflop/s, bound by {one.bound}"
     fig = sheet.chart(
         label, "ms", "", height=120 + 30 * len(rows), tools="xpan,xzoom_in,xzoom_out,xbox_zoom,reset",
-        x_range=window, y_range=(len(rows) - 0.4, -0.6), title=label, name=name,
+        x_range=window, y_range=(len(rows) - 0.4, -0.6), name=name,
     )  # fmt: skip
     fig.toolbar.active_drag = None
-    fig.title.text_font_size = "13px"
-    sheet.inks.plain(fig.title, text_color="ink")
     fig.yaxis.ticker = list(range(len(rows)))
     fig.yaxis.major_label_overrides = {
         n: f"{'◀ ' if row == one.bound else ''}{row} {one.busy[row]:.0%}" for n, row in enumerate(rows)
@@ -88,7 +86,7 @@ def _draw(sheet: Sheet, name: str, one: Timeline, window: Range1d, moments: np.n
             drawn.setdefault("share in use", []).append(_profile(sheet, fig, one, n, row))
     sheet.head(fig, moments * 1e3, -0.6, len(rows) - 0.4, f"head {name}")
     sheet.series(fig, list(drawn.items()), "below", 4)
-    return fig
+    return sheet.note(f"<b>{label}</b>"), fig
 
 
 def _bars(sheet: Sheet, fig, name: str, stage: str, bars: list[tuple[int, Span]]):
@@ -105,7 +103,7 @@ def _bars(sheet: Sheet, fig, name: str, stage: str, bars: list[tuple[int, Span]]
         hatch_weight=0.7, line_width=0.7,
     )  # fmt: skip
     sheet.inks(box, line_color="soft", hatch_color="soft")
-    fig.add_tools(HoverTool(renderers=[box], tooltips="@task: @left{0.0} to @right{0.0} ms, @mb{0.0} MB"))
+    fig.add_tools(HoverTool(renderers=[box], tooltips="@task: @left{0.0} to @right{0.0} ms, @mb{0.0} MB", visible=False))
     return box
 
 
