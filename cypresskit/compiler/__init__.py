@@ -1,9 +1,9 @@
 """The shader compiler: an IL program to VLIW code for a device, as AMD's driver did when it loaded a kernel.
 
-The passes, each a module: ``lower`` (IL to scalar operations), ``simplify`` (fewer of them), ``webs`` (which values share
-a place), ``schedule`` (clauses and bundles, with ``ports``), ``allocate`` (registers), ``emit`` (hardware code). ``code``
-is the result as data; ``execute`` runs it, ``legality`` checks it against the rules, ``listing`` and ``card`` show it, and
-``llvm`` asks LLVM's back end for this chip for a second opinion.
+The passes, each a module: ``lower`` (IL to scalar operations), ``simplify`` (fewer of them), ``webs`` (which values
+share a place), ``schedule`` (clauses and bundles, with ``ports``), ``allocate`` (registers), ``emit`` (hardware code).
+``code`` is the result as data; ``execute`` runs it, ``legality`` checks it against the rules, ``listing`` and ``card``
+show it, and ``llvm`` asks LLVM's back end for this chip for a second opinion.
 """
 
 from cypresskit.compiler.allocate import allocate

@@ -1,19 +1,19 @@
 """Register allocation: a number for every web whose channel the scheduler has decided.
 
 The schedule says exactly when each web is alive: after the bundle that writes it, up to the last bundle that reads it
-from a register. What the next bundle takes from PV or PS is never written at all. A web that lives within one ALU clause
-may take a clause temporary (T0 to T3), which costs no register of the kernel's own. Lifetimes are sets of points of the
-program, held as bits of an integer, so holes count: two webs may share a word if no point is in both.
+from a register. What the next bundle takes from PV or PS is never written at all. A web that lives within one ALU
+clause may take a clause temporary (T0 to T3), which costs no register of the kernel's own. Lifetimes are sets of points
+of the program, held as bits of an integer, so holes count: two webs may share a word if no point is in both.
 
-Units (cohorts and twins, which share a register, or single webs) take the first register that is free in their channels,
-the long-lived first; a few orders are tried and the one that needs the fewest registers stays.
+Units (cohorts and twins, which share a register, or single webs) take the first register that is free in their
+channels, the long-lived first; a few orders are tried and the one that needs the fewest registers stays.
 """
 
 from dataclasses import dataclass
 
+from cypresskit.compiler.bundles import Draft, Step
 from cypresskit.compiler.ir import Block, Function, Op, Value, liveness
 from cypresskit.compiler.lower import refuse
-from cypresskit.compiler.schedule import Draft, Step
 from cypresskit.compiler.webs import Web
 from cypresskit.devices import Device
 
@@ -47,7 +47,7 @@ def allocate(function: Function, steps: dict[Block, list[Step]], device: Device)
     if count > limit:
         at = lives.crowded_at()
         raise refuse(
-            function.program,  # type: ignore[arg-type]
+            function.program,
             at,
             f"the kernel needs {count} registers, most of them alive here; the chip has {limit} for a work-item. "
             "Keep fewer values alive at once: a smaller block, or fewer fetches before they are used.",
@@ -168,13 +168,13 @@ def _first_fit(units: list[list[Web]], local: set[Web], device: Device) -> tuple
 
     def free(table: list[list[int]], unit: list[Web]) -> int | None:
         for g, row in enumerate(table):
-            if all(not row[w.channel] & w.mask for w in unit):
+            if all(not row[w.channel or 0] & w.mask for w in unit):
                 return g
         return None
 
     def give(table: list[list[int]], g: int, unit: list[Web], first: int = 0) -> None:
         for w in unit:
-            table[g][w.channel] |= w.mask
+            table[g][w.channel or 0] |= w.mask
             numbers[w] = first + g
 
     brief = [u for u in units if all(w in local for w in u)]

@@ -1,11 +1,11 @@
 """The kernel card: what AMD's kernel analyser told about a kernel, and what the figures in papers are made of.
 
-Everything is counted in the compiled code's main loop, per turn. Formulas: a wavefront's bundle takes 4 clocks; a fetch of
-16 bytes a work-item 16 clocks of the texture unit at best (AMD's OpenCL guide, 4.9, 4.11.1); nominal Gflop/s are flops over
-bundles times thread processors times clock, what the loop would give if only ALU bundles took time; the same bundle count
-gives the bytes per clock that a thread processor asks of L1 (Ashraf). Lower bounds: no schedule has fewer bundles than its
-slots fill, five to a bundle, doubles and vector-only operations four, t-only ones one; no allocation in the order of the IL
-has fewer registers than a quarter of the words alive at once.
+Everything is counted in the compiled code's main loop, per turn. Formulas: a wavefront's bundle takes 4 clocks; a fetch
+of 16 bytes a work-item 16 clocks of the texture unit at best (AMD's OpenCL guide, 4.9, 4.11.1); nominal Gflop/s are
+flops over bundles times thread processors times clock, what the loop would give if only ALU bundles took time; the same
+bundle count gives the bytes per clock that a thread processor asks of L1 (Ashraf). Lower bounds: no schedule has fewer
+bundles than its slots fill, five to a bundle, doubles and vector-only operations four, t-only ones one; no allocation
+in the order of the IL has fewer registers than a quarter of the words alive at once.
 """
 
 import json
@@ -22,10 +22,11 @@ FLOPS = MADS | dict.fromkeys(("ADD", "MUL_IEEE", "ADD_64", "MUL_64"), 1)
 
 @dataclass(frozen=True)
 class Card:
-    """Counts per turn of the main loop. ``floats``: registers in words; ``wavefronts`` per SIMD engine; ``fetch_bytes`` and
-    ``flops`` per work-item; ``loop_clocks`` of a wavefront; ``slots4_pct``, ``slots5_pct``: bundles with 4 and 5 filled slots;
-    ``alu_to_tex``: ALU clocks over texture clocks; ``l1_bytes_per_clock``: per thread processor; ``nominal_gflops`` of the chip;
-    ``bound_by``: what takes longer at best; the least ``bundles_bound`` and ``gprs_bound``."""
+    """Counts per turn of the main loop. ``floats``: registers in words; ``wavefronts`` per SIMD engine; ``fetch_bytes``
+    and ``flops`` per work-item; ``loop_clocks`` of a wavefront; ``slots4_pct``, ``slots5_pct``: bundles with 4 and 5
+    filled slots; ``alu_to_tex``: ALU clocks over texture clocks; ``l1_bytes_per_clock``: per thread processor;
+    ``nominal_gflops`` of the chip; ``bound_by``: what takes longer at best; the least ``bundles_bound`` and
+    ``gprs_bound``."""
 
     name: str
     gprs: int
@@ -125,18 +126,17 @@ def card_table(kernels: Iterable) -> str:
     """Published against compiled, as a Markdown table. ``kernels``: catalogue kernels, those that were published."""
     from cypresskit.compiler import compile
 
-    published = {row["id"]: row for row in json.loads(files("cypresskit.data").joinpath("published.json").read_text())["kernels"]}
-    lines = [
-        "| kernel | registers, published | compiled | bundles per turn, published | compiled | bound | 4 and 5 slots, published "
-        "| compiled |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    published = {
+        row["id"]: row for row in json.loads(files("cypresskit.data").joinpath("published.json").read_text())["kernels"]
+    }
+    head = ["registers, published", "compiled", "bundles per turn, published", "compiled", "bound"]
+    head += ["4 and 5 slots, published", "compiled"]
+    lines = [f"| kernel | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
     for kernel in kernels:
         row, new = published.get(kernel.name, {}), kernel_card(kernel, compile(kernel.program))
         gprs = row.get("gprs", row.get("floats", 0) // 4) or "-"
         shares = f"{row['slots4_pct'] + row['slots5_pct']:.1f} %" if "slots4_pct" in row else "-"
-        lines.append(
-            f"| `{kernel.name}` | {gprs} | {new.gprs} | {row.get('bundles', '-')} | {new.loop_bundles} ({new.k_per_iteration} k) "
-            f"| {new.bundles_bound} | {shares} | {new.slots4_pct + new.slots5_pct:.1f} % |"
-        )
+        turn = f"{new.loop_bundles} ({new.k_per_iteration} k)"
+        cells = (gprs, new.gprs, row.get("bundles", "-"), turn, new.bundles_bound, shares)
+        lines.append(f"| `{kernel.name}` | {' | '.join(map(str, cells))} | {new.slots4_pct + new.slots5_pct:.1f} % |")
     return "\n".join(lines) + "\n"

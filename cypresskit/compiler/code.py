@@ -14,9 +14,9 @@ from cypresskit.il import Program
 
 @dataclass(frozen=True)
 class Read:
-    """An operand. ``kind``: "gpr" (``index``, ``channel``; from 124 on the clause temporaries T0..), "pv" (``channel``),
-    "ps", "literal" (``bits``; ``channel`` its dword), "inline" (``bits``), "constant" (buffer ``index``, ``element``,
-    ``channel``), "queue" (LDS queue ``index`` 0 for A, 1 for B)."""
+    """An operand. ``kind``: "gpr" (``index``, ``channel``; from 124 on the clause temporaries T0..), "pv"
+    (``channel``), "ps", "literal" (``bits``; ``channel`` its dword), "inline" (``bits``), "constant" (buffer ``index``,
+    ``element``, ``channel``), "queue" (LDS queue ``index`` 0 for A, 1 for B)."""
 
     kind: str
     index: int = 0
@@ -94,8 +94,9 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Store:
-    """MEM_WRITE of global element ``offset`` plus, if given, the x of register ``index``; or EXPORT to output ``offset``.
-    ``select``: per component which channel of register ``source`` it takes (0 and 1 too for an EXPORT), ``_`` for none."""
+    """MEM_WRITE of global element ``offset`` plus, if given, the x of register ``index``; or EXPORT to output
+    ``offset``. ``select``: per component which channel of register ``source`` it takes (0 and 1 too for an EXPORT),
+    ``_`` for none."""
 
     name: str
     source: int
@@ -128,8 +129,8 @@ class Clause:
 
 @dataclass(frozen=True)
 class Control:
-    """A control-flow instruction: ``name`` as in the ISA, its ``clause`` or ``store``, where it may jump to (``target``,
-    an index into ``Code.controls``), how many loops are around it (``depth``), and what it came from."""
+    """A control-flow instruction: ``name`` as in the ISA, its ``clause`` or ``store``, where it may jump to
+    (``target``, an index into ``Code.controls``), how many loops are around it (``depth``), and what it came from."""
 
     name: str
     clause: Clause | None = None

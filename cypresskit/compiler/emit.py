@@ -1,18 +1,18 @@
 """From schedule and registers to code: the last pass.
 
 Operands become registers, PV and PS, literals or constants; control flow becomes the hardware's: an ``if`` pushes the
-execution mask before the clause that tests (ALU_PUSH_BEFORE), JUMP skips a part nobody runs, ELSE inverts, POP restores.
-A test whose only work is to leave a loop needs none of that if its opposite can be tested: ALU_BREAK.
+execution mask before the clause that tests (ALU_PUSH_BEFORE), JUMP skips a part nobody runs, ELSE inverts, POP
+restores. A test whose only work is to leave a loop needs none of that if its opposite can be tested: ALU_BREAK.
 """
 
 from dataclasses import replace
 
 from cypresskit.compiler.allocate import Allocation
+from cypresskit.compiler.bundles import SIGN, Draft, Placed, Step, literal
 from cypresskit.compiler.code import Bundle, Clause, Code, Control, Fetch, Operation, Read, Store
-from cypresskit.compiler.ir import Block, Function, Op, Value
+from cypresskit.compiler.ir import Block, Function, Op
 from cypresskit.compiler.isa import INLINE, T
 from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES
-from cypresskit.compiler.schedule import SIGN, Draft, Placed, Step, literal
 from cypresskit.devices import Device
 
 OPPOSITE = {
@@ -27,7 +27,9 @@ OPPOSITE = {
 }
 
 
-def emit(function: Function, steps: dict[Block, list[Step]], allocation: Allocation, device: Device, bounds: dict) -> Code:
+def emit(
+    function: Function, steps: dict[Block, list[Step]], allocation: Allocation, device: Device, bounds: dict
+) -> Code:
     """The finished code."""
     return replace(_Emitter(function, steps, allocation, device).run(), bounds=bounds)
 
@@ -70,7 +72,7 @@ class _Emitter:
             n += 1
         self.add("END")
         return Code(
-            self.program,  # type: ignore[arg-type]
+            self.program,
             self.device,
             tuple(self.controls),
             self.allocation.registers,
@@ -79,7 +81,7 @@ class _Emitter:
 
     def add(self, name: str, **what) -> int:
         at = what.pop("at", self.controls[-1].at if self.controls else 0)
-        line = self.program.body[at].line if self.program.body else 0  # type: ignore[attr-defined]
+        line = self.program.body[at].line if self.program.body else 0
         self.controls.append(Control(name, depth=self.depth, at=at, line=line, **what))
         return len(self.controls) - 1
 
@@ -117,7 +119,7 @@ class _Emitter:
                 self.add("EXPORT" if store.name == "EXPORT" else name, store=store, at=store.at)
 
     def line(self, op: Op) -> int:
-        return self.program.body[op.at].line  # type: ignore[attr-defined]
+        return self.program.body[op.at].line
 
     # Bundles
 
@@ -138,10 +140,10 @@ class _Emitter:
             swizzle = (SCALAR_NAMES if slot == T else VECTOR_NAMES)[draft.ports.swizzles[placed.unit]]
         if op.name == "LDS_POP":
             reads: tuple[Read, ...] = (Read("queue", index=placed.place),)
-            name, result = "MOV", op.results[placed.place]
+            name, result = "MOV", placed.result
         else:
             reads = tuple(self.read(draft, op, k, literals) for k in placed.operands)
-            name, result = op.name, self.result(placed)
+            name, result = op.name, placed.result
         channel = slot if slot != T else (placed.channel if placed.channel is not None else 0)
         dest = None
         if result is not None and result in self.allocation.written:
@@ -154,19 +156,11 @@ class _Emitter:
             info.get("offset", 0) if "block" in info else 0, lds,
         )  # fmt: skip
 
-    @staticmethod
-    def result(placed: Placed) -> Value | None:
-        """The value that this slot of an op writes."""
-        op, row = placed.op, placed.op.row
-        if row.slots == "quad":
-            return op.results[placed.slot % 2] if placed.slot // 2 == op.results[0].web.channel // 2 else None
-        return op.results[placed.place] if placed.place < len(op.results) else None
-
     def read(self, draft: Draft, op: Op, k: int, literals: list[int]) -> Read:
         value, neg, absolute = op.srcs[k]
         if value.kind == "const":
             bits = value.bits
-            if literal(op, k, bits) is not None:
+            if literal(op, k, op.srcs[k]) is not None:
                 if bits not in literals:
                     literals.append(bits)
                 return Read("literal", channel=literals.index(bits), bits=bits)
@@ -244,5 +238,4 @@ def _inverted(control: Control) -> Clause | None:
 
 def _swapped(swizzle: str) -> str:
     """The vector swizzle that reads two exchanged operands in the same cycles."""
-    a, b, c = swizzle[4:]
-    return f"VEC_{b}{a}{c}"
+    return f"VEC_{swizzle[5]}{swizzle[4]}{swizzle[6]}"

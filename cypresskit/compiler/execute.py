@@ -1,9 +1,9 @@
 """Running compiled code: the same machine state as the hardware's, for all work-items of a launch at once.
 
-Registers, clause temporaries, PV, PS, literals, the LDS queue and the stack of execution masks are modelled one to one, so
-that what runs here is the schedule and the allocation themselves; the arithmetic is the explaining engine's. Results must
-be the IL's, bit for bit. Registers start as a pattern that no kernel means, not as zero: code that reads what it never
-wrote shows. Left out: time, and the order in which wavefronts run.
+Registers, clause temporaries, PV, PS, literals, the LDS queue and the stack of execution masks are modelled one to one,
+so that what runs here is the schedule and the allocation themselves; the arithmetic is the explaining engine's. Results
+must be the IL's, bit for bit. Registers start as a pattern that no kernel means, not as zero: code that reads what it
+never wrote shows. Left out: time, and the order in which wavefronts run.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ TEMPORARY = 124
 
 def execute(code: Code, launch: Launch) -> int:
     """Run ``code`` on a prepared launch (``machine.launch.prepare``) of its program: ``launch.global_memory`` and
-    ``launch.outputs`` are changed in place. Returns the bundles issued. Raises ``KernelError`` for a store out of range or
-    an endless loop."""
+    ``launch.outputs`` are changed in place. Returns the bundles issued. Raises ``KernelError`` for a store out of range
+    or an endless loop."""
     with np.errstate(all="ignore"):
         return _Processor(code, launch).run()
 
@@ -81,7 +81,9 @@ class _Processor:
         elif control.store is not None:
             self.store(control.store)
         elif name == "LOOP_START_DX10":
-            self.frames.append({"entered": self.active, "running": self.active.copy(), "gone": np.zeros(self.items, bool)})
+            self.frames.append(
+                {"entered": self.active, "running": self.active.copy(), "gone": np.zeros(self.items, bool)}
+            )
         elif name in ("LOOP_BREAK", "LOOP_CONTINUE"):
             self.leave(self.active, name == "LOOP_BREAK")
         elif name == "LOOP_END":

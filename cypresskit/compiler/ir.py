@@ -11,9 +11,10 @@ else block, perhaps empty, so every edge has a block of its own where copies can
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cypresskit.compiler.isa import OPS
+from cypresskit.il import Program
 
 
 class CompileError(ValueError):
@@ -27,10 +28,11 @@ class Value:
     __slots__ = ("args", "bits", "block", "forward", "kind", "op", "place", "web")
 
     def __init__(self, kind: str, bits: int = 0, place: tuple[int, ...] = (), op: "Op | None" = None, block=None):
-        self.kind, self.bits, self.place, self.op, self.block = kind, bits, place, op, block
+        self.kind, self.bits, self.place, self.op = kind, bits, place, op
+        self.block: Block | None = block
         self.args: dict[Block, Value] = {}
         self.forward: Value | None = None
-        self.web = None
+        self.web: Any = None  # the webs.Web that it joins
 
     def resolve(self) -> "Value":
         """The value that stands for this one after simplification."""
@@ -77,14 +79,14 @@ class Op:
             self.results = [Value("op", op=self) for _ in range(self.words)]
 
     @property
-    def row(self):
+    def row(self) -> Any:
         """The hardware table's row, or None for fetches and memory."""
         return OPS.get(self.name)
 
     @property
     def effect(self) -> bool:
         """Whether it does more than compute its results."""
-        if self.name in ("MEM_WRITE", "EXPORT") or self.row and self.row.predicate:
+        if self.name in ("MEM_WRITE", "EXPORT") or (self.row and self.row.predicate):
             return True
         return self.name in ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")
 
@@ -113,7 +115,7 @@ class Block:
 class Function:
     """A lowered kernel: ``items`` are blocks and control-flow words, ``inputs`` the preloaded registers it reads."""
 
-    program: object
+    program: Program
     items: list[Block | str]
     inputs: list[Value]
 

@@ -1,11 +1,11 @@
 """The rules of the hardware, checked on finished code: written apart from the scheduler, from the ISA text.
 
-``check(code)`` returns one sentence per violation, an empty list for legal code. Rules: the control-flow instructions nest
-and their clauses have the right kind and length (ISA 2.4); a slot writes its own channel and takes only the operations it
-can do (4.4, 4.8); read ports by the mapping algorithm of 4.7.9; constants, literals (4.7.5, 4.7.6); PV and PS hold only the
-previous bundle of the clause (4.6.2); operand and result modifiers (4.7.2, 4.9.1); doubles in their slots (4.12); the LDS
-queue is first in first out and empty at a clause's end (8.3.4); clause temporaries do not outlive their clause (2.6.1).
-Left out: whether the code computes what the IL says; running it shows that.
+``check(code)`` returns one sentence per violation, an empty list for legal code. Rules: the control-flow instructions
+nest and their clauses have the right kind and length (ISA 2.4); a slot writes its own channel and takes only the
+operations it can do (4.4, 4.8); read ports by the mapping algorithm of 4.7.9; constants, literals (4.7.5, 4.7.6); PV
+and PS hold only the previous bundle of the clause (4.6.2); operand and result modifiers (4.7.2, 4.9.1); doubles in
+their slots (4.12); the LDS queue is first in first out and empty at a clause's end (8.3.4); clause temporaries do not
+outlive their clause (2.6.1). Left out: whether the code computes what the IL says; running it shows that.
 """
 
 from cypresskit.compiler.code import Bundle, Clause, Code, Control, Operation
@@ -172,9 +172,7 @@ class _Checker:
 
         def reserve(cycle: int, channel: int, register: int) -> None:
             held = reserved.setdefault((cycle, channel), register)
-            self.report(
-                held == register, f"cycle {cycle} bank {'xyzw'[channel]} reads R{held} and R{register} at once"
-            )
+            self.report(held == register, f"cycle {cycle} bank {'xyzw'[channel]} reads R{held} and R{register} at once")
 
         for o in bundle.operations:
             if o.slot == 4:
@@ -244,6 +242,5 @@ class _Checker:
             if queue:
                 words = queue.pop(0)
                 self.report(max(taken) < words, f"takes word {max(taken)} of an LDS read of {words}")
-        for o in bundle.operations:
-            if o.name.startswith("LDS_READ"):
-                queue.append(1 if o.name == "LDS_READ_RET" else 2)
+        reads = [o.name for o in bundle.operations if o.name.startswith("LDS_READ")]
+        queue += [1 if name == "LDS_READ_RET" else 2 for name in reads]

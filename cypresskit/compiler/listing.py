@@ -1,8 +1,8 @@
 """The listing: compiled code as text, in the manner of AMD's disassembly.
 
-Clause heads carry their number of slots or fetches and the constants they lock; bundles are numbered through the program,
-one line per slot: operation, destination (``____`` where only PV or PS take the result), operands, output scale, bank
-swizzle, and the line of IL it came from. T0 to T3 are the clause temporaries.
+Clause heads carry their number of slots or fetches and the constants they lock; bundles are numbered through the
+program, one line per slot: operation, destination (``____`` where only PV or PS take the result), operands, output
+scale, bank swizzle, and the line of IL it came from. T0 to T3 are the clause temporaries.
 """
 
 import struct
@@ -16,8 +16,7 @@ SCALES = {2.0: "*2", 4.0: "*4", 0.5: "/2"}
 
 def listing(code: Code) -> str:
     """The whole listing."""
-    head = f"; {code.program.name}: {code.gprs} registers, {code.wavefronts} wavefronts on a SIMD engine of {code.device.name}"
-    lines = [head]
+    lines = [f"; {code.program.name}: {code.gprs} registers, {code.wavefronts} wavefronts on a SIMD engine"]
     number = 0
     for n, control in enumerate(code.controls):
         indent = "  " * (control.depth - (control.name in ("LOOP_START_DX10", "LOOP_END")))

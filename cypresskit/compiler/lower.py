@@ -179,7 +179,9 @@ class _Lowering:
 
     def global_read(self, register: Register) -> list[Value]:
         if self.gread is None or self.gread[0] != register:
-            srcs = [] if register.address is None else [Src(self.component(register.address, register.address.swizzle[0]))]
+            srcs = (
+                [] if register.address is None else [Src(self.component(register.address, register.address.swizzle[0]))]
+            )
             op = Op("MEM_READ", srcs, self.at, words=4, info={"offset": register.element})
             self.gread = (register, self.append(op).results)
         return self.gread[1]
@@ -293,19 +295,23 @@ class _Lowering:
         """One component of an arithmetic instruction."""
         if name == "mov":
             value = srcs[0].value
-            constant = value.kind == "const" or value.op is not None and _loads_constant(value.op)
+            constant = value.kind == "const" or (value.op is not None and _loads_constant(value.op))
             return self.emit("MOV", srcs[0]) if constant or srcs[0].neg or srcs[0].abs else value
         if name in SAME:
             if OPS[SAME[name]].reads == 3:  # operations of three operands take no absolutes
                 srcs = [Src(self.emit("MOV", Src(s.value, False, True)), s.neg) if s.abs else s for s in srcs]
-            return self.times(srcs[0].value, srcs[1].value) if name in ("imul", "umul") else self.emit(SAME[name], *srcs)
+            return (
+                self.times(srcs[0].value, srcs[1].value) if name in ("imul", "umul") else self.emit(SAME[name], *srcs)
+            )
         if name in SWAPPED:
             return self.emit(SWAPPED[name], srcs[1], srcs[0])
         if name == "sub":
             return self.emit("ADD", srcs[0], Src(srcs[1].value, not srcs[1].neg, srcs[1].abs))
         if name in ("ishl", "ushr"):  # the chip gives 0 for counts above 31, IL takes the low five bits
             count = srcs[1].value
-            count = self.const(count.bits & 31) if count.kind == "const" else self.emit("AND_INT", count, self.const(31))
+            count = (
+                self.const(count.bits & 31) if count.kind == "const" else self.emit("AND_INT", count, self.const(31))
+            )
             return self.emit("LSHL_INT" if name == "ishl" else "LSHR_INT", srcs[0], count)
         if name == "cmov_logical":
             return self.emit("CNDE_INT", srcs[0], self.plain(srcs[2]), self.plain(srcs[1]))

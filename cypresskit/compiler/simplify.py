@@ -8,12 +8,11 @@ Nothing here may change a bit: no float is reassociated, and a texel offset take
 where that addition is exact.
 """
 
-from collections import Counter
-
+import functools
+import operator
 import numpy as np
 
 from cypresskit.compiler.ir import Block, Function, Op, Src, Value
-from cypresskit.compiler.isa import OPS
 
 SIGN, ALL = 0x80000000, 0xFFFFFFFF
 COMMUTATIVE = {"ADD", "MUL_IEEE", "ADD_INT", "AND_INT", "OR_INT", "XOR_INT", "SETE_INT", "SETNE_INT", "MULLO_INT"}
@@ -61,11 +60,7 @@ class _Simplifier:
         scopes: list[dict] = [{}]
         for item in self.function.items:
             if isinstance(item, Block):
-                kept = []
-                for op in item.ops:
-                    if self.visit(op, scopes):
-                        kept.append(op)
-                item.ops = kept
+                item.ops = [op for op in item.ops if self.visit(op, scopes)]
             elif item == "if":
                 scopes.append(dict(scopes[-1]))
             elif item == "else":
@@ -108,7 +103,7 @@ class _Simplifier:
         if op.name in COMMUTATIVE:
             srcs.sort()
         elif op.name in ("ADD_64", "MUL_64"):
-            srcs = [*sum(sorted([srcs[:2], srcs[2:]]), [])]
+            srcs = [*functools.reduce(operator.iadd, sorted([srcs[:2], srcs[2:]]), [])]
         return op.name, tuple(srcs), op.omod, op.clamp, tuple(sorted(op.info.items()))
 
     def replace(self, op: Op, value: Value) -> bool:
@@ -124,7 +119,7 @@ class _Simplifier:
         """An operand read past the MOV that made it, where the reader can do what the MOV did."""
         row = op.row
         alu = row is not None and row.meaning is not None
-        floats = alu and (row.kind == "float" or row.kind == "double" and n % 2 == 1)
+        floats = alu and (row.kind == "float" or (row.kind == "double" and n % 2 == 1))
         made = src.value.op
         if made is not None and made.name == "MOV" and made.omod == 1.0 and not made.clamp and made.srcs:
             inner = made.srcs[0]
@@ -239,26 +234,15 @@ def _drop_dead(function: Function) -> None:
             continue
         values.add(value)
         stack += value.args.values()
-        op = value.op
-        while op is not None and id(op) not in alive:
-            alive.add(id(op))
-            stack += [s.value for s in op.srcs]
-            op = op.info.get("read")  # a pop needs the LDS read that it empties
+        maker = value.op
+        while maker is not None and id(maker) not in alive:
+            alive.add(id(maker))
+            stack += [s.value for s in maker.srcs]
+            maker = maker.info.get("read")  # a pop needs the LDS read that it empties
     for block in blocks:
         block.ops = [op for op in block.ops if id(op) in alive]
         block.phis = [phi for phi in block.phis if phi in values]
     function.inputs = [v for v in function.inputs if v in values]
-
-
-def users(function: Function) -> Counter:
-    """How often each value is read, phis included."""
-    count: Counter = Counter()
-    for block in function.blocks:
-        for phi in block.phis:
-            count.update(phi.args.values())
-        for op in block.ops:
-            count.update(s.value for s in op.srcs)
-    return count
 
 
 # Texel offsets
@@ -267,8 +251,8 @@ def users(function: Function) -> Counter:
 def offset_fetches(function: Function) -> None:
     """A fetch whose coordinate is another value plus a whole number adds it itself.
 
-    Float additions are folded only where they are exact: the coordinate is a multiple of 1/2 by construction. Where it is
-    too large for that to help (beyond 2^22), it lies outside every texture, with or without the offset.
+    Float additions are folded only where they are exact: the coordinate is a multiple of 1/2 by construction. Where it
+    is too large for that to help (beyond 2^22), it lies outside every texture, with or without the offset.
     """
     fetches = [op for block in function.blocks for op in block.ops if op.name in ("SAMPLE", "LD")]
     halves = _multiples_of_half(function) if any(op.name == "SAMPLE" for op in fetches) else set()
@@ -308,7 +292,7 @@ def _multiples_of_half(function: Function) -> set[Value]:
     ops = [op for block in function.blocks for op in block.ops if op.name in _HALF_KEPT]
     phis = [phi for block in function.blocks for phi in block.phis]
     known = {op.results[0] for op in ops} | set(phis)
-    known |= {v for v in function.inputs if function.program.mode == "pixel"}  # type: ignore[attr-defined]
+    known |= {v for v in function.inputs if function.program.mode == "pixel"}
 
     def half(value: Value) -> bool:
         if value.kind == "const":
@@ -317,7 +301,11 @@ def _multiples_of_half(function: Function) -> set[Value]:
         return value in known
 
     def whole(value: Value) -> bool:
-        return value.kind == "const" and half(value) and float(np.array([value.bits], np.uint32).view(np.float32)[0]) % 1 == 0
+        return (
+            value.kind == "const"
+            and half(value)
+            and float(np.array([value.bits], np.uint32).view(np.float32)[0]) % 1 == 0
+        )
 
     def follows(op: Op) -> bool:
         values = [s.value for s in op.srcs]
@@ -383,5 +371,3 @@ def _affine(value: Value) -> tuple[Value, int]:
         added = value.op.srcs[1].value.bits
         return value.op.srcs[0].value, added - (added >> 31 << 32)
     return value, 0
-
-

@@ -3,9 +3,9 @@
 A ``Web`` is a set of values that will live in one register channel: a phi and its arguments, where their lifetimes let
 them; where not, a MOV on the edge copies the argument. So a sum that a loop carries is read and written in place.
 
-The hardware ties webs together in three ways. The results of a fetch lie in one register, and so do the coordinates that
-a fetch reads, and the words of a store: a ``Cohort`` of at most four webs of different channels. The two words of a
-double lie side by side in xy or zw: ``twin`` webs. A store's words and its address lie in given channels. Where the
+The hardware ties webs together in three ways. The results of a fetch lie in one register, and so do the coordinates
+that a fetch reads, and the words of a store: a ``Cohort`` of at most four webs of different channels. The two words of
+a double lie side by side in xy or zw: ``twin`` webs. A store's words and its address lie in given channels. Where the
 wishes collide, a MOV parts them. The channels that remain open are left to the scheduler, the registers' numbers to the
 allocator.
 """
@@ -23,7 +23,19 @@ class Web:
     """Values that share a channel of a register. ``allowed`` channels as bits; ``channel`` once it is decided;
     ``fixed`` register number of a preloaded input."""
 
-    __slots__ = ("allowed", "channel", "cohort", "depth", "fixed", "mask", "mate_high", "number", "order", "twin", "values")
+    __slots__ = (
+        "allowed",
+        "channel",
+        "cohort",
+        "depth",
+        "fixed",
+        "mask",
+        "mate_high",
+        "number",
+        "order",
+        "twin",
+        "values",
+    )
 
     def __init__(self, value: Value, order: int):
         self.values = [value]
@@ -58,11 +70,7 @@ def choices(web: Web) -> list[int]:
     """Channels that a web may still take, its cohort and its twin considered."""
     if web.channel is not None:
         return [web.channel]
-    found = []
-    for c in range(4):
-        if web.allowed >> c & 1 and possible({web: c}):
-            found.append(c)
-    return found
+    return [c for c in range(4) if web.allowed >> c & 1 and possible({web: c})]
 
 
 def decide(web: Web, channel: int) -> None:
@@ -81,7 +89,7 @@ def possible(wish: dict[Web, int]) -> bool:
             if other != c ^ 1:
                 return False
     for web, c in wish.items():
-        if web.channel is not None and web.channel != c or not web.allowed >> c & 1:
+        if (web.channel is not None and web.channel != c) or not web.allowed >> c & 1:
             return False
     return all(_assignable(cohort.webs, wish) for cohort in {w.cohort for w in wish if w.cohort is not None})
 
@@ -200,7 +208,7 @@ class _Maker:
                     self.merge(web, partial.web)
                 return
             name = value.op.name
-            parts = [v for v in parts if v.kind == "op" and v.op.name == name and self.readers[v] == 1]
+            parts = [v for v in parts if v.op is not None and v.op.name == name and self.readers[v] == 1]
             if not parts:
                 return
             value = parts[-1]
@@ -392,11 +400,11 @@ class _Maker:
     @staticmethod
     def join(webs: list[Web], channels: list[int | None] | None = None) -> bool:
         """Put webs in one cohort, some in given channels; False, and nothing done, if that can't be."""
-        wish = {w: c for w, c in zip(webs, channels or [None] * len(webs), strict=True)}
+        wish = dict(zip(webs, channels or [None] * len(webs), strict=True))
         if len(wish) < len(webs):
             return False
         members = list(dict.fromkeys([m for w in webs for m in (w.cohort.webs if w.cohort else [w])]))
-        if len(members) > 4 or any(m.fixed is not None for m in members) and len({m.fixed for m in members}) > 1:
+        if len(members) > 4 or (any(m.fixed is not None for m in members) and len({m.fixed for m in members}) > 1):
             return False
         old = [(m, m.cohort) for m in members]
         if len(members) > 1:
@@ -417,7 +425,7 @@ def constants_fit(op: Op) -> bool:
     places = {s.value.place for s in op.srcs if s.value.kind == "constant"}
     literals = {s.value.bits for s in op.srcs if s.value.kind == "const" and s.value.bits not in INLINE}
     scalars = sum(not s.value.located for s in op.srcs)
-    if op.row.slots == "t" and scalars > 2 or len(literals) > 4:
+    if (op.row.slots == "t" and scalars > 2) or len(literals) > 4:
         return False
     windows = {(buffer, element // 32) for buffer, element, _ in places}
     return len({(b, e, c // 2) for b, e, c in places}) <= 2 and len(windows) <= 2

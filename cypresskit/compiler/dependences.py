@@ -1,0 +1,151 @@
+"""What a block's schedule must respect: which op waits for which, and what the block can't do without.
+
+An op waits for those that make its operands (a later bundle), and a write for the readers of the value it replaces (the
+same bundle will do: reads come first). Accesses to global memory and to the LDS stay in order, reads among each other
+excepted. An op's height is the longest chain of ops that wait for it; the block's bounds are the fewest bundles that
+its slots fill and the registers that its own order needs.
+"""
+
+from collections import Counter
+
+from cypresskit.compiler.ir import Block, Function, Value
+from cypresskit.compiler.webs import Web
+from cypresskit.devices import Device
+
+WIDTH = {"any": 1, "vector": 1, "t": 1, "x": 1, "pair": 2, "quad": 4}
+
+
+class _Order:
+    """Accesses to one memory: writes in order, reads between them in any."""
+
+    def __init__(self) -> None:
+        self.reads: list[int] = []
+        self.write: list[int] = []
+
+    def put(self, n: int, writes: bool) -> list[int]:
+        """Add access ``n``; those that must come before it."""
+        if not writes:
+            self.reads.append(n)
+            return self.write
+        before = self.write + self.reads
+        self.write, self.reads = [n], []
+        return before
+
+
+class Problem:
+    """What is known of a block before scheduling: dependences, heights, uses."""
+
+    def __init__(self, function: Function, block: Block, live_in: set, live_out: set, device: Device, crowds: dict):
+        self.function, self.block, self.device, self.crowds = function, block, device, crowds
+        self.ops = block.ops
+        self.live_in, self.live_out = live_in, live_out
+        self.number = {op: n for n, op in enumerate(self.ops)}
+        count = len(self.ops)
+        self.after: list[list[tuple[int, int]]] = [[] for _ in range(count)]  # (op, 1 if a later bundle, 0 if the same)
+        self.waits = [0] * count
+        self.defined = {r for op in self.ops for r in op.results}
+        last = {}
+        for op in self.ops:
+            for r in op.results:
+                last[r.web] = r
+        self.leaving = {last[w] for w in live_out if w in last}  # values that live on after the block
+        self.uses: Counter = Counter()
+        for op in self.ops:
+            self.uses.update({self.key(s.value) for s in op.srcs if s.value.located})
+        self.uses.update(self.leaving)
+        self.uses.update(w for w in live_out if w not in last)
+        self.edges()
+        self.heights()
+        self.first_use: dict[Value, int] = {}
+        for n, op in enumerate(self.ops):
+            for src in op.srcs:
+                self.first_use[src.value] = max(self.first_use.get(src.value, 0), self.height[n])
+        for value in self.defined:
+            self.first_use.setdefault(value, 0)
+        self.source_need = self.need()
+        self.bound = self.lower_bound()
+
+    def key(self, value: Value):
+        """A value, or the web of one that was there before the block."""
+        return value if value in self.defined else value.web
+
+    def edges(self) -> None:
+        """Who waits for whom."""
+        seen: set[tuple[int, int]] = set()
+
+        def edge(a: int, b: int, later: int) -> None:
+            if a != b and (a, b) not in seen:
+                seen.add((a, b))
+                self.after[a].append((b, later))
+                self.waits[b] += 1
+
+        maker: dict[Value, int] = {}
+        writer: dict[Web, int] = {}
+        readers: dict[Web, list[int]] = {}
+        memory, lds, outputs = _Order(), _Order(), _Order()
+        for n, op in enumerate(self.ops):
+            name = op.name
+            for s in op.srcs:
+                if s.value in maker:
+                    edge(maker[s.value], n, 1)
+                if s.value.located:
+                    readers.setdefault(s.value.web, []).append(n)
+            for r in op.results:
+                for m in readers.pop(r.web, []):
+                    edge(m, n, 0)
+                if r.web in writer:
+                    edge(writer[r.web], n, 1)
+                maker[r] = writer[r.web] = n
+            if name == "LDS_POP":
+                edge(self.number[op.info["read"]], n, 1)
+            before: list[int] = []
+            if name in ("MEM_READ", "MEM_WRITE", "GROUP_BARRIER"):
+                before += memory.put(n, name != "MEM_READ")
+            if op.row is not None and op.row.kind in ("lds", "sync"):
+                before += lds.put(n, "READ" not in name)
+            if name == "EXPORT":
+                before += outputs.put(n, True)
+            if (
+                op.row is not None and op.row.predicate
+            ):  # the test ends the block: only arithmetic may follow in its clause
+                before += [m for m, o in enumerate(self.ops) if o.row is None or o.row.kind in ("lds", "sync")]
+            for m in before:
+                edge(m, n, 1)
+
+    def heights(self) -> None:
+        self.height = [1] * len(self.ops)
+        for n in range(len(self.ops) - 1, -1, -1):
+            self.height[n] = 1 + max((self.height[m] for m, later in self.after[n] if later), default=0)
+
+    def need(self) -> int:
+        """Registers that the source order keeps alive at once."""
+        live = set(self.live_in)
+        left = Counter(self.uses)
+        most = len(live)
+        for op in self.ops:
+            for key in {self.key(s.value) for s in op.srcs if s.value.located}:
+                left[key] -= 1
+                web = key if isinstance(key, Web) else key.web
+                if not left[key]:
+                    live.discard(web)
+            for r in op.results:
+                if self.uses[r]:
+                    live.add(r.web)
+            most = max(most, len(live))
+        return -(-most // 4)
+
+    def lower_bound(self) -> int:
+        """Bundles that no schedule can go below."""
+        slots: Counter = Counter()
+        for op in self.ops:
+            if op.row is not None:
+                slots[op.row.slots] += WIDTH[op.row.slots]
+            elif op.name == "LDS_POP":
+                slots["any"] += len(op.results)
+        vector = slots["vector"] + slots["pair"] + slots["quad"]
+        total = sum(slots.values())
+        return max(-(-total // 5), -(-vector // 4), slots["t"], slots["x"], 0)
+
+    def chain(self) -> int:
+        """The longest chain of dependent ALU ops, in bundles."""
+        return max((self.height[n] for n, op in enumerate(self.ops) if op.row is not None), default=0)
