@@ -1,4 +1,4 @@
-"""The fast engine: the same bits and counts as the explaining engine, on any program, however it is compiled and run."""
+"""The fast engine: the explaining engine's bits and counts on any program, however it is compiled and run."""
 
 import _thread
 import copy
@@ -116,8 +116,14 @@ def test_the_gemm_loop_makes_no_nan_canonical():
 
 
 def test_parts_of_a_workgroup_number_that_a_quad_shares_are_uniform():
-    program = compute("dcl_literal l0, 3, 7, 8, 0", "ushr r0.x, vTidInGrpFlat.x, l0.x", "iand r0.y, vTidInGrpFlat.x, l0.y",
-                      "umod r1.x, vTidInGrpFlat.x, l0.z", "udiv r1.y, vTidInGrpFlat.x, l0.z", "mov g[vaTid.x], r0")  # fmt: skip
+    program = compute(
+        "dcl_literal l0, 3, 7, 8, 0",
+        "ushr r0.x, vTidInGrpFlat.x, l0.x",
+        "iand r0.y, vTidInGrpFlat.x, l0.y",
+        "umod r1.x, vTidInGrpFlat.x, l0.z",
+        "udiv r1.y, vTidInGrpFlat.x, l0.z",
+        "mov g[vaTid.x], r0",
+    )
     analysis = Analysis(program)
     bits = {(at, c): analysis.of_web(web) for (at, c), web in analysis.webs.defined.items()}
     assert not any(bits[0, 0]) and not any(bits[3, 1])
@@ -128,9 +134,20 @@ def test_parts_of_a_workgroup_number_that_a_quad_shares_are_uniform():
 
 
 def test_payloads_survive_copies_but_not_arithmetic():
-    program = pixel("dcl_cb cb0[2]", "mov o0.xy, cb0[0]", "mov o0.zw, cb0[0]_neg(z)_abs", "add o1, cb0[0], cb0[0]", "mov r0, cb0[0]",
-                    "whileloop", "ige r1.x, r1.y, cb0[1].x", "break_logicalnz r1.x", "mad r0, r0, r0, r0",
-                    "iadd r1.y, r1.y, cb0[1].x", "endloop", "iadd o2, r0, r1.zzzz")  # fmt: skip
+    program = pixel(
+        "dcl_cb cb0[2]",
+        "mov o0.xy, cb0[0]",
+        "mov o0.zw, cb0[0]_neg(z)_abs",
+        "add o1, cb0[0], cb0[0]",
+        "mov r0, cb0[0]",
+        "whileloop",
+        "ige r1.x, r1.y, cb0[1].x",
+        "break_logicalnz r1.x",
+        "mad r0, r0, r0, r0",
+        "iadd r1.y, r1.y, cb0[1].x",
+        "endloop",
+        "iadd o2, r0, r1.zzzz",
+    )
     constants = np.zeros((2, 4), np.uint32)
     constants[0] = 0x7FC01234, 0xFF800001, 0xFFC05678, 0x7F800000
     constants[1, 0] = 1
@@ -140,8 +157,13 @@ def test_payloads_survive_copies_but_not_arithmetic():
 
 def test_minus_zero_and_far_coordinates():
     places = np.array([-0.0, 0.0, -1e-45, 7.99, 8.0, -0.5, 2.0**31, 3e38, np.nan, np.inf, -np.inf, 1e-45], np.float32)
-    program = pixel(TEXTURE.format(0), TEXTURE.format(1), "sample_resource(1)_sampler(1) r0, vWinCoord0.xy",
-                    "sample_resource(0)_sampler(0) o0, r0.xy", "sample_resource(0)_sampler(0)_aoffimmi(1,-1,0) o1, r0.yx")  # fmt: skip
+    program = pixel(
+        TEXTURE.format(0),
+        TEXTURE.format(1),
+        "sample_resource(1)_sampler(1) r0, vWinCoord0.xy",
+        "sample_resource(0)_sampler(0) o0, r0.xy",
+        "sample_resource(0)_sampler(0)_aoffimmi(1,-1,0) o1, r0.yx",
+    )
     grid = np.stack(np.meshgrid(places, places), -1).astype(np.float32)
     arguments = {
         "domain": (12, 12),
@@ -152,19 +174,43 @@ def test_minus_zero_and_far_coordinates():
 
 
 def test_registers_live_across_barriers():
-    program = compute("dcl_num_thread_per_group 37", "dcl_lds_id(0) 148", "dcl_literal l0, 4, 1, 36, 0",
-                      "imul r0.x, vTidInGrpFlat.x, l0.x", "isub r0.y, l0.z, vTidInGrpFlat.x", "imul r0.y, r0.y, l0.x",
-                      "whileloop", "ige r2.x, r2.y, l0.x", "break_logicalnz r2.x", "iadd r2.y, r2.y, l0.y",
-                      "iadd r3, r3, vaTid", "lds_store_id(0) r0.x, r3.x", "fence_threads_lds", "lds_load_id(0) r4, r0.y",
-                      "fence_threads_lds", "iadd r3, r3, r4", "endloop", "mov g[vaTid.x], r3")  # fmt: skip
+    program = compute(
+        "dcl_num_thread_per_group 37",
+        "dcl_lds_id(0) 148",
+        "dcl_literal l0, 4, 1, 36, 0",
+        "imul r0.x, vTidInGrpFlat.x, l0.x",
+        "isub r0.y, l0.z, vTidInGrpFlat.x",
+        "imul r0.y, r0.y, l0.x",
+        "whileloop",
+        "ige r2.x, r2.y, l0.x",
+        "break_logicalnz r2.x",
+        "iadd r2.y, r2.y, l0.y",
+        "iadd r3, r3, vaTid",
+        "lds_store_id(0) r0.x, r3.x",
+        "fence_threads_lds",
+        "lds_load_id(0) r4, r0.y",
+        "fence_threads_lds",
+        "iadd r3, r3, r4",
+        "endloop",
+        "mov g[vaTid.x], r3",
+    )
     assert_equal(program, {"domain": 111, "global_memory": np.zeros((111, 4), np.uint32)})
 
 
 def test_a_group_that_splits_where_no_barrier_follows():
     """The engine can't run it; the explaining engine can."""
-    program = compute("dcl_literal l0, 5, 0, 1, 2", "whileloop", "ige r0.x, r0.y, vTidInGrpFlat.x", "break_logicalnz r0.x",
-                      "iadd r0.y, r0.y, l0.z", "if_logicalnz l0.y", "fence_threads", "endif", "endloop",
-                      "mov g[vaTid.x], r0")  # fmt: skip
+    program = compute(
+        "dcl_literal l0, 5, 0, 1, 2",
+        "whileloop",
+        "ige r0.x, r0.y, vTidInGrpFlat.x",
+        "break_logicalnz r0.x",
+        "iadd r0.y, r0.y, l0.z",
+        "if_logicalnz l0.y",
+        "fence_threads",
+        "endif",
+        "endloop",
+        "mov g[vaTid.x], r0",
+    )
     assert_equal(program, {"domain": 128, "global_memory": np.full((128, 4), 7, np.uint32)})
 
 
@@ -172,8 +218,14 @@ def test_a_group_that_splits_where_no_barrier_follows():
 
 
 def test_the_first_failing_store_is_named_however_the_units_are_run():
-    program = pixel("ftoi r0.xy, vWinCoord0", "dcl_literal l0, 5, 1, 0, 0", "mul r1, r0, r0", "mov g[r0.x], r0",
-                    "imad r0.z, r0.y, l0.x, r0.x", "mov g[r0.z], r0")  # fmt: skip
+    program = pixel(
+        "ftoi r0.xy, vWinCoord0",
+        "dcl_literal l0, 5, 1, 0, 0",
+        "mul r1, r0, r0",
+        "mov g[r0.x], r0",
+        "imad r0.z, r0.y, l0.x, r0.x",
+        "mov g[r0.z], r0",
+    )
     arguments = {"domain": (8, 9), "global_memory": np.zeros((7, 4), np.uint32)}
     for how in ({"engine": "explain"}, {}, {"threads": 2}):
         with pytest.raises(ck.KernelError) as caught:

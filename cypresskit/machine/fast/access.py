@@ -1,10 +1,10 @@
 """Memory accesses of the fast engine: textures, LDS and global memory, checked every time.
 
-An access reads one 128-bit *texel* for each lane. Lanes that are known to share an address (``Analysis.lane_bits``) share
-the load. Neighbouring accesses make up a group with one test for all of them: where every address of every lane is
-inside, the loads follow at once; otherwise a second copy of the loads sends each outside address to a texel of zeros
-and counts it. What the addresses are made of is computed axis by axis, so that the host's compiler moves whatever
-stays the same out of a loop, tests included.
+An access reads one 128-bit *texel* for each lane. Lanes that are known to share an address (``Analysis.lane_bits``)
+share the load. Neighbouring accesses make up a group with one test for all of them: where every address of every lane
+is inside, the loads follow at once; otherwise a second copy of the loads sends each outside address to a texel of zeros
+and counts it. What the addresses are made of is computed axis by axis, so that the host's compiler moves whatever stays
+the same out of a loop, tests included.
 
 Textures are kept in panels of four texels (64 bytes, a line of the host's cache): all rows of columns 0 to 3, then of
 columns 4 to 7, and so on. A walk down a column then reads consecutive lines.
@@ -85,7 +85,7 @@ def all_of(b: Builder, condition: str, n: int) -> str:
 
 @dataclass
 class Axis:
-    """One coordinate in its own distinct lanes: ``place`` (a double, whole) is what is tested, ``index`` (i64) is used."""
+    """One coordinate in its own distinct lanes: ``place`` (a whole double) is tested, ``index`` (i64) is used."""
 
     bits: int
     n: int
@@ -138,7 +138,7 @@ class Access:
     bits: int
     load: Callable[[bool], list[str]]
     fits: Callable[[], str] | None = None
-    finish: Callable[[list[str]], None] = lambda texels: None
+    finish: Callable[[list[str]], None] | None = None  # what becomes of them, if not the usual
     axes: list[Axis] = field(default_factory=list)
 
 

@@ -257,7 +257,9 @@ class Analysis:
             if self.doubles:
                 for n, source, positions in webs.uses[at]:
                     if source.register.kind == "r" and i.op.double and n >= 0 and i.op.sources[n] == "d":
-                        self._join_pair([webs.used[at, n, c] for c in letters(source, positions)], letters(source, positions))
+                        self._join_pair(
+                            [webs.used[at, n, c] for c in letters(source, positions)], letters(source, positions)
+                        )
                 if i.op.result == "d":
                     for p in (0, 2):
                         if {p, p + 1} <= set(defines(i)):
@@ -321,7 +323,7 @@ class Analysis:
             address = i.op.kind == "fetch" or i.op.flow != "" or i.op.kind == "lds"
             for n, source, positions in self.webs.uses[at]:
                 data = i.op.kind == "lds" and n == len(i.sources) - 1 and "store" in i.op.name
-                if source.register.kind == "r" and (n < 0 or address and not data):
+                if source.register.kind == "r" and (n < 0 or (address and not data)):
                     found.update(self.webs.find(self.webs.used[at, n, c]) for c in letters(source, positions))
             if len(defines(i)) in (1, 2) and i.op.kind == "alu":
                 found.update(self.webs.find(self.webs.defined[at, c]) for c in defines(i))
@@ -358,10 +360,10 @@ class Analysis:
                     self.kinds[target] |= new
                     changed = True
         mixed = {root for root, kinds in self.kinds.items() if len(kinds) > 1}
-        for at, i in enumerate(self.body):
-            for n, source, positions in webs.uses[at]:
-                if source.register.kind == "r":
-                    for c in letters(source, positions):
+        for at in range(len(self.body)):
+            for n, operand, positions in webs.uses[at]:
+                if operand.register.kind == "r":
+                    for c in letters(operand, positions):
                         root = webs.find(webs.used[at, n, c])
                         if root in mixed and self.observes(at, n, root):
                             seen.add(root)
@@ -422,7 +424,7 @@ class Analysis:
         first, i = c & 2, self.body[at]
         whole = i.dest and i.dest.mask[first : first + 2] in ("xy", "zw")
         whole = whole and i.sources[n].swizzle[first : first + 2] in ("xy", "zw")
-        return doubles == (False, False) or doubles == (True, True) and bool(whole)
+        return doubles == (False, False) or (doubles == (True, True) and bool(whole))
 
     @staticmethod
     def arithmetic(i: Instruction) -> bool:

@@ -146,7 +146,9 @@ class Builder:
         back = self._two("fsub", "double", n, total, product)
         lost = self._two("fsub", "double", n, product, self._two("fsub", "double", n, total, back))
         lost = self._two("fadd", "double", n, lost, self._two("fsub", "double", n, addend, back))
-        towards = self._two("fmul", "double", n, lost, self.intrinsic("copysign", "double", n, self.constant(1.0, n, "double"), total))
+        towards = self._two(
+            "fmul", "double", n, lost, self.intrinsic("copysign", "double", n, self.constant(1.0, n, "double"), total)
+        )
         below = self.op(f"fcmp olt {of('double', n)} {towards}, {self.constant(0.0, n, 'double')}")
         size = self.intrinsic("fabs", "double", n, total)
         edge = self.op(f"fcmp oeq {of('double', n)} {size}, {self.constant(TINY, n, 'double')}")

@@ -11,8 +11,9 @@ import threading
 
 import numpy as np
 
+from cypresskit.machine.fast.branches import DIVERGED, ENDLESS, STOPPED
 from cypresskit.machine.fast.jit import Kernel, compiled
-from cypresskit.machine.fast.translate import BAND, DIVERGED, ENDLESS, STOPPED
+from cypresskit.machine.fast.units import BAND
 from cypresskit.machine.launch import Launch, Run, tally
 
 NONE = (1 << 64) - 1  # the key of "no store has failed"
@@ -121,7 +122,8 @@ class _Execution:
     def run(self, threads: int) -> Run:
         launch = self.launch
         units = self._units()
-        before = launch.global_memory.copy() if self._may_fall_back() else None
+        memory = launch.global_memory
+        before = memory.copy() if self.translation.divides and memory is not None else None
         workers = [_Worker(self) for _ in range(min(threads, units))]
         share = -(-units // (len(workers) * (CHUNKS if len(workers) > 1 else 1)))
         if launch.program.mode == "pixel" and len(workers) > 1:
@@ -143,8 +145,8 @@ class _Execution:
         if any(worker.status == DIVERGED for worker in workers):
             from cypresskit.machine.explain import run as explain
 
-            if before is not None and launch.global_memory is not None:
-                launch.global_memory[...] = before
+            if memory is not None and before is not None:
+                memory[...] = before
             return explain(launch)
         counts = np.sum([worker.counts for worker in workers], axis=0)
         executed = np.zeros(len(launch.program.body), np.int64)
@@ -162,9 +164,6 @@ class _Execution:
         if self.launch.program.mode == "pixel":
             return self.shared["tile_columns"] * self.shared["tile_rows"]
         return math.prod(self.launch.groups)
-
-    def _may_fall_back(self) -> bool:
-        return self.translation.divides and self.launch.global_memory is not None
 
     def _raise(self, workers: list["_Worker"]) -> None:
         launch, body = self.launch, self.launch.program.body

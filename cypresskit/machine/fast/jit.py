@@ -2,6 +2,7 @@
 
 import ctypes
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -17,7 +18,7 @@ class Kernel:
     """A compiled program: ``call(context, counts, spill, first, last)`` runs units, without Python's lock."""
 
     translation: Translation
-    call: object
+    call: Callable[..., int]
     engine: object  # owns the machine code
 
 

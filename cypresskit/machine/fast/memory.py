@@ -19,12 +19,12 @@ from cypresskit.machine.fast.access import (
 )
 from cypresskit.machine.fast.arithmetic import of
 from cypresskit.machine.fast.flow import defines, letters
-
+from cypresskit.machine.fast.operands import Operands
 
 MANY = 12  # loaded vectors at a time that would crowd out the values being computed
 
 
-class MemoryAccess:
+class MemoryAccess(Operands):
     """The part of the ``Translator`` that deals with memory."""
 
     # Loads: textures, LDS, global memory
@@ -40,9 +40,8 @@ class MemoryAccess:
         while at < stop and self._loads(self.body[at]) and not self._depends(at, written):
             i = self.body[at]
             access = self._fetch(at) if i.op.kind == "fetch" else self._lds_load(at)
-            access.finish = lambda texels, a=access: self._deliver(a.at, texels, a.bits)
             group.append(access)
-            written |= {(i.dest.register.index, c) for c in defines(i)}  # type: ignore[union-attr]
+            written |= {(self.dest(at).register.index, c) for c in defines(i)}
             at += 1
         end = at
         vectors = sum(len(self.a.cells_written(access.at)) for access in group)
@@ -59,12 +58,10 @@ class MemoryAccess:
 
     @staticmethod
     def _loads(i: Instruction) -> bool:
-        return (i.op.kind == "fetch" or i.op.kind == "lds" and "load" in i.opcode) and (
-            i.dest is not None and i.dest.register.kind == "r"
-        ) or i.op.kind in ("fetch", "lds") and "store" not in i.opcode
+        return i.op.kind == "fetch" or (i.op.kind == "lds" and "store" not in i.opcode)
 
     def _depends(self, at: int, written: set[tuple[int, int]]) -> bool:
-        if self.body[at].dest.register.kind != "r" and written:
+        if self.dest(at).register.kind != "r" and written:
             return True
         return any(
             (source.register.index, c) in written
@@ -82,8 +79,7 @@ class MemoryAccess:
         operands: dict[tuple, dict[int, Axis]] = {}
         for axis in (axis for access in group for axis in access.axes):
             operands.setdefault(axis.key, {})[id(axis)] = axis
-        for same in operands.values():
-            tests.append(surely_inside(b, list(same.values())))
+        tests.extend(surely_inside(b, list(same.values())) for same in operands.values())
         for test in tests:
             further = b.new_label("fits")
             b.branch(b.op(f"freeze i1 {test}"), further, far, "no")
@@ -96,18 +92,20 @@ class MemoryAccess:
                 ready = [access for access in waiting if slow or at is None or self._touches(at, access.at)]
                 texels = [access.load(slow) for access in ready]
                 for access, found in zip(ready, texels, strict=True):
-                    access.finish(found)
+                    if access.finish:
+                        access.finish(found)
+                    else:
+                        self._deliver(access.at, found, access.bits)
                     waiting.remove(access)
                 if at is not None:
-                    self._instruction(at, at + 1)
+                    self.instruction(at, at + 1)
             b.go(after)
         b.label(after)
 
     def _touches(self, at: int, load: int) -> bool:
         """Whether ``at`` reads or writes the register that the load at ``load`` fills."""
-        loaded = self.body[load].dest.register
-        i = self.body[at]
-        return any(operand.register == loaded for operand in (*i.sources, i.dest))
+        loaded = self.dest(load).register
+        return self.dest(at).register == loaded or any(s.register == loaded for s in self.body[at].sources)
 
     def _count_outside(self, at: int, bits: int, inside: list[str]) -> None:
         """Count the lanes that execute ``at`` and whose representative is outside."""
@@ -127,7 +125,7 @@ class MemoryAccess:
         self.global_reads(at)
         b, i = self.b, self.body[at]
         resource = int(i.control("resource"))
-        declared, source = self.program.textures[resource], i.sources[0]
+        declared = self.program.textures[resource]
         offsets = i.control("aoffimmi", (0, 0, 0))
         base, pitch = self.slot(f"t{resource}", "ptr"), self.slot(f"t{resource}_pitch")
         axes: list[Axis] = []
@@ -184,7 +182,13 @@ class MemoryAccess:
     def _axis(self, resource: int, at: int, k: int, limit: str, unnormalised: bool) -> Axis:
         """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same operand."""
         source, load = self.body[at].sources[0], self.body[at].opcode == "load"
-        operand = (load, source.register, source.swizzle[k], k in map("xyzw".find, source.negate), str(source).split("_")[1:])
+        operand = (
+            load,
+            source.register,
+            source.swizzle[k],
+            k in map("xyzw".find, source.negate),
+            str(source).split("_")[1:],
+        )
         key = (str(operand), "" if unnormalised or load else (resource, k))
         if (resource, k, key) in self.axes:
             return self.axes[resource, k, key]
@@ -253,7 +257,7 @@ class MemoryAccess:
         size = self.program.lds[block][1]
         address, count, bits = self._lds_address(at)
         base = b.op(f"getelementptr i8, ptr {self.slot('lds', 'ptr')}, i64 {self.lds_layout()[0][block]}")
-        components = (i.dest.written if vector else (0,)) or (0,)
+        components = (self.dest(at).written if vector else (0,)) or (0,)
         chosen = spread(self.lanes, bits)
 
         def each(value: str, kind: str) -> list[str]:
@@ -301,7 +305,9 @@ class MemoryAccess:
 
     def _global_inside(self, element: str, count: int) -> str:
         size = self.slot("global_size")
-        return self.b.op(f"icmp ult {of('i64', count)} {element}, {splat(self.b, size, count, 'i64') if count else size}")
+        return self.b.op(
+            f"icmp ult {of('i64', count)} {element}, {splat(self.b, size, count, 'i64') if count else size}"
+        )
 
     def global_reads(self, at: int) -> None:
         """Read every ``g[...]`` that ``at`` has as a source."""
@@ -318,7 +324,9 @@ class MemoryAccess:
                 test = self._global_inside(element, count) if slow else ""
                 for k in range(max(count, 1)):
                     index = b.op(f"extractelement <{count} x i64> {element}, i32 {k}") if count else element
-                    place = b.op(f"getelementptr i8, ptr {self.slot('global', 'ptr')}, i64 {b.op(f'shl i64 {index}, 4')}")
+                    place = b.op(
+                        f"getelementptr i8, ptr {self.slot('global', 'ptr')}, i64 {b.op(f'shl i64 {index}, 4')}"
+                    )
                     if slow:
                         inside.append(b.op(f"extractelement <{count} x i1> {test}, i32 {k}") if count else test)
                         place = b.op(f"select i1 {inside[k]}, ptr {place}, ptr {self.slot('zeros', 'ptr')}")
@@ -338,33 +346,21 @@ class MemoryAccess:
             self._run([Access(at, bits, load, fits, keep)])
             self.found[n] = [self.load(f"global{n}_{k}") for k in range(len(names))], bits
 
-    def read_global(self, at: int, n: int, c: int) -> Value:
-        """Component ``c`` of the global element that source ``n`` names."""
-        texels, bits = self.found[n]
-        if not bits:
-            return Value(self.b.op(f"extractelement <4 x i32> {texels[0]}, i32 {c}"), 0)
-        return Value(pick(self.b, "i32", texels, 4, [(k, c) for k in representative(self.lanes, bits)]), self.lanes)
-
-    def global_whole(self, at: int, n: int) -> str:
-        """The global elements that source ``n`` names, as whole registers."""
-        texels, bits = self.found[n]
-        return pick(self.b, "i32", texels, 4, [(k, c) for k in representative(self.lanes, bits) for c in range(4)])
-
     def _deliver(self, at: int, texels: list[str], bits: int) -> None:
         """Write loaded texels to the destination."""
-        b, i, n = self.b, self.body[at], self.lanes
+        b, n = self.b, self.lanes
         chosen = representative(n, bits)
-        fixed = {c: Value(self.literal_value(0x3F800000 if i.dest.mask[c] == "1" else 0), 0) for c in range(4) if i.dest.mask[c] in "01"}
+        dest, fixed = self.dest(at), self.fixed(at)
 
         def one(c: int) -> Value:
             if not bits:
                 return Value(b.op(f"extractelement <4 x i32> {texels[0]}, i32 {c}"), 0)
             return Value(pick(b, "i32", texels, 4, [(k, c) for k in chosen]), n)
 
-        if i.dest.register.kind != "r":
-            self.write(at, {c: one(c) for c in i.dest.written} | fixed)
+        if dest.register.kind != "r":
+            self.write(at, {c: one(c) for c in dest.written} | fixed)
             return
-        left = list(i.dest.written)
+        left = list(dest.written)
         while left:
             cell = self.a.cell(self.a.webs.defined[at, left[0]])
             parts = [c for c in left if self.a.cell(self.a.webs.defined[at, c]) is cell]
@@ -386,7 +382,7 @@ class MemoryAccess:
     # Stores
 
     def _store(self, at: int, places: list[str], test: str, elements: list[str], words) -> None:
-        """For each lane that executes ``at``: where ``test`` (i1 per lane, or "" if nothing can be outside) holds, store
+        """For each lane that executes ``at``: where ``test`` (i1 per lane, "" if nothing can be outside) holds, store
         ``words(lane)``, pairs of (byte offset, typed value), at ``places[lane]``; else fail, naming ``elements[lane]``.
         Lanes that take no part store to a place that nobody reads: that is quicker than to jump."""
         b, n = self.b, self.lanes
@@ -427,8 +423,8 @@ class MemoryAccess:
 
     def store_out(self, at: int, whole: str, done: list[int], values: dict[int, Value]) -> None:
         """Store components to an output or to global memory: ``done`` of the whole registers, and ``values``."""
-        b, i, n = self.b, self.body[at], self.lanes
-        register = i.dest.register
+        b, n = self.b, self.lanes
+        register = self.dest(at).register
         components = sorted({*done, *values})
         if whole and not values and len(components) == 4:
             sources = [pick(b, "i32", [whole], 4 * n, [(0, 4 * lane + c) for c in range(4)]) for lane in range(n)]
@@ -481,7 +477,9 @@ class MemoryAccess:
 
         def words(lane: int):
             if components == (0, 1, 2, 3):
-                return [(0, "<4 x i32> " + pick(b, "i32", [values[c] for c in range(4)], n, [(c, lane) for c in range(4)]))]
+                return [
+                    (0, "<4 x i32> " + pick(b, "i32", [values[c] for c in range(4)], n, [(c, lane) for c in range(4)]))
+                ]
             return [(4 * c, "i32 " + b.op(f"extractelement <{n} x i32> {values[c]}, i32 {lane}")) for c in components]
 
         self._store(at, places, test, elements, words)

@@ -7,25 +7,18 @@ straight run of instructions, ``spill`` the registers of a workgroup between bar
 barriers run for one quad after another; where a program has no barrier, the whole of it is one region. Control flow
 that holds barriers lies outside the regions and must go one way for the whole group: where it doesn't, the kernel
 gives up (status DIVERGED) and the explaining engine decides.
-
-Inside a region, control flow with the same answer in all lanes is a branch. Divergent flow keeps a mask of the lanes
-that take part (``%exec``), and for each loop who still takes turns (running) and who sits out this one (left).
 """
 
 import math
 from dataclasses import dataclass
 
-from cypresskit.il import Instruction, Program, Source
-from cypresskit.machine.fast.access import Value, lanes_of, pick, splat
-from cypresskit.machine.fast.analysis import ALL, Analysis, Cell, literal
-from cypresskit.machine.fast.arithmetic import LETTER, Builder, of
-from cypresskit.machine.fast.flow import defines
-from cypresskit.machine.fast.memory import MemoryAccess
+from cypresskit.il import Program
+from cypresskit.machine.fast.access import splat
+from cypresskit.machine.fast.analysis import Analysis, Cell
+from cypresskit.machine.fast.branches import DIVERGED, DONE
+from cypresskit.machine.fast.units import Units
 
-DONE, ENDLESS, DIVERGED, STOPPED = range(4)
-BAND = 4  # tiles of pixels that are run one below the other before the next column: they share columns of a texture
-CONSTANT_SECOND = ("ishl", "ishr", "ushr", "udiv", "umod", "iand", "imul", "umul")
-EXPECT = "!0 = !{!\"branch_weights\", i32 100000, i32 1}\n!1 = !{!\"branch_weights\", i32 1, i32 100000}\n"
+EXPECT = '!0 = !{!"branch_weights", i32 100000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
 
 
 @dataclass(frozen=True)
@@ -48,84 +41,14 @@ def translate(program: Program, soft: bool) -> Translation:
     return Translator(program, analysis, soft or analysis.doubles).run()
 
 
-class Translator(MemoryAccess):
-    """State of one translation. Memory instructions are in the base class."""
+class Translator(Units):
+    """The whole function: units, regions, and flow that holds barriers."""
 
     def __init__(self, program: Program, analysis: Analysis, soft: bool):
-        self.program, self.body, self.a = program, program.body, analysis
-        self.b = Builder(soft)
-        self.lanes = analysis.lanes
-        self.slots: dict[str, int] = {}
-        self.literals: dict[int, str] = {}
-        self.constants: set[str] = set()
-        self.entry: list[str] = []  # what the entry block loads
-        self.allocas: dict[str, str] = {}
-        self.segments: list[tuple[int, ...]] = []
-        self.offsets: dict[str, int] = {}
-        self.spill = 64  # the first bytes keep the number of instructions issued
-        self.soft = soft
-        self.pixel = program.mode == "pixel"
-        self.loops = any(i.op.flow == "loop" for i in self.body)
-
-    # Building blocks
-
-    def slot(self, name: str, kind: str = "i64") -> str:
-        """A value of the context, loaded once in the entry block."""
-        if name not in self.slots:
-            self.slots[name] = len(self.slots)
-            at = 8 * self.slots[name]
-            self.entry.append(f"  %p_{name} = getelementptr i8, ptr %context, i64 {at}")
-            self.entry.append(f"  %{name} = load {kind}, ptr %p_{name}")
-        return f"%{name}"
-
-    def literal_value(self, bits: int) -> str:
-        """A literal as an i32 that LLVM doesn't know, lest it compute with it in another way than the program would."""
-        if bits not in self.literals:
-            table = self.slot("literals", "ptr")
-            name = f"%l_{bits:08x}"
-            self.entry.append(f"  {name}_p = getelementptr i32, ptr {table}, i64 {len(self.literals)}")
-            self.entry.append(f"  {name} = load i32, ptr {name}_p")
-            self.literals[bits] = name
-        return self.literals[bits]
-
-    def constant_value(self, buffer: int, element: int, component: int) -> str:
-        """A component of a constant buffer as i32."""
-        name = f"%cb{buffer}_{element}_{component}"
-        if name not in self.constants:
-            self.constants.add(name)
-            base = self.slot(f"cb{buffer}", "ptr")
-            self.entry.append(f"  {name}_p = getelementptr i32, ptr {base}, i64 {4 * element + component}")
-            self.entry.append(f"  {name} = load i32, ptr {name}_p")
-        return name
-
-    def variable(self, name: str, kind: str) -> str:
-        """A stack variable (a register for LLVM, unless its address is taken)."""
-        self.allocas[name] = kind
-        return f"%{name}"
-
-    def load(self, name: str) -> str:
-        """The value of a variable."""
-        return self.b.op(f"load {self.allocas[name]}, ptr %{name}")
-
-    def store(self, name: str, value: str) -> None:
-        """Set a variable."""
-        self.b.do(f"store {self.allocas[name]} {value}, ptr %{name}")
-
-    def form_type(self, cell: Cell) -> str:
-        """The LLVM type of a cell."""
-        n = self.lanes
-        return {"scalar": "i32", "lanes": f"<{n} x i32>", "scalar64": "i64", "lanes64": f"<{n} x i64>"}.get(
-            cell.form, f"<{4 * n} x i32>"
-        )
-
-    def cell_variable(self, cell: Cell) -> str:
-        """The variable that holds a cell in a region."""
-        if cell.name not in self.allocas:
-            self.variable(cell.name, self.form_type(cell))
-        self.touched.setdefault(cell.name, cell)
-        return cell.name
-
-    # The whole function
+        super().__init__(program, analysis, soft)
+        self.offsets: dict[str, int] = {}  # of cells in the spill memory of a quad
+        self.spill = 64  # its size; the first bytes keep the number of instructions issued
+        self.quad_spill = "%spill"
 
     def run(self) -> Translation:
         b = self.b
@@ -151,7 +74,7 @@ class Translator(MemoryAccess):
         b.label("exit")
         if not self.soft:
             b.do("call void @llvm.x86.sse.ldmxcsr(ptr %saved_mode)")
-        b.do(f"%result = load i32, ptr %status\n  ret i32 %result")
+        b.do("%result = load i32, ptr %status\n  ret i32 %result")
         return self._text()
 
     def _text(self) -> Translation:
@@ -173,8 +96,8 @@ class Translator(MemoryAccess):
             [
                 *sorted(set(self.b.declared.values())),
                 failing(self.lanes),
-                "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %first, i64 %last)"
-                f"{flush} {{",
+                "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %first, "
+                f"i64 %last){flush} {{",
                 "entry:",
                 *head,
                 *self.entry,
@@ -186,105 +109,14 @@ class Translator(MemoryAccess):
             ]
         )
         return Translation(
-            text, dict(self.slots), tuple(self.literals), tuple(self.segments), self.spill, self.lanes,
+            text,
+            dict(self.slots),
+            tuple(self.literals),
+            tuple(self.segments),
+            self.spill,
+            self.lanes,
             bool(self.a.group_level),
         )
-
-    # Units, quads, input registers
-
-    def _unit(self) -> None:
-        """Where the unit lies: the tile's corner, or the group's numbers."""
-        b = self.b
-        if not self.pixel:
-            groups = [self.slot(f"groups{axis}") for axis in "xyz"]
-            rest = b.op(f"udiv i64 %unit, {groups[0]}")
-            at = [
-                b.op(f"urem i64 %unit, {groups[0]}"),
-                b.op(f"urem i64 {rest}, {groups[1]}"),
-                b.op(f"udiv i64 {rest}, {groups[1]}"),
-            ]
-            self.group_at = [b.op(f"trunc i64 {x} to i32") for x in at]
-            self.group = b.op("trunc i64 %unit to i32")
-            size = self.lds_layout()[1]
-            if size:
-                lds = self.slot("lds", "ptr")
-                b.declared["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-                b.do(f"call void @llvm.memset.p0.i64(ptr {lds}, i8 0, i64 {size}, i1 false)")
-            return
-        # tiles in bands: BAND tiles one below the other, then the next column
-        columns, rows = self.slot("tile_columns"), self.slot("tile_rows")
-        full = b.op(f"mul i64 {columns}, {BAND}")
-        band = b.op(f"udiv i64 %unit, {full}")
-        top = b.op(f"mul i64 {band}, {BAND}")
-        left = b.op(f"sub i64 {rows}, {top}")
-        height = b.call("llvm.smin.i64", "i64", ("i64", left), ("i64", str(BAND)))
-        within = b.op(f"sub i64 %unit, {b.op(f'mul i64 {band}, {full}')}")
-        tile_x = b.op(f"udiv i64 {within}, {height}")
-        tile_y = b.op(f"add i64 {top}, {b.op(f'urem i64 {within}, {height}')}")
-        corner = [b.op(f"mul i64 {tile_x}, {self.lanes // 2}"), b.op(f"mul i64 {tile_y}, 2")]
-        self.corner = [b.op(f"trunc i64 {c} to i32") for c in corner]
-
-    def _ramp(self, values: list[int]) -> str:
-        return f"<{', '.join(f'i32 {v}' for v in values)}>"
-
-    def _quad(self, quad: str) -> None:
-        """Lane numbers, the mask of lanes that exist, and the input registers, for a quad that begins."""
-        b, n = self.b, self.lanes
-        self.inputs: dict[tuple[str, str], Value] = {}
-        vector = of("i32", n)
-        if self.pixel:
-            steps = ([lane & 1 | lane >> 1 & 2 for lane in range(n)], [lane >> 1 & 1 for lane in range(n)])
-            x, y = (
-                b.op(f"add {vector} {splat(b, corner, n)}, {self._ramp(step)}")
-                for corner, step in zip(self.corner, steps, strict=True)
-            )
-            width, height = (b.op(f"trunc i64 {self.slot(s)} to i32") for s in ("width", "height"))
-            inside = [
-                b.op(f"icmp ult {vector} {place}, {splat(b, size, n)}") for place, size in ((x, width), (y, height))
-            ]
-            self.active = b.op(f"and <{n} x i1> {inside[0]}, {inside[1]}")
-            self.item = b.op(f"add {vector} {x}, {b.op(f'mul {vector} {y}, {splat(b, width, n)}')}")
-            for letter, place in (("x", x), ("y", y)):
-                centre = b.op(f"sitofp {vector} {place} to {of('float', n)}")
-                centre = b.op(f"fadd {of('float', n)} {centre}, {b.constant(0.5, n, 'float')}")
-                self.inputs["vWinCoord0", letter] = Value(b.cast(centre, "i32", "float", n), n)
-            self.inputs["vWinCoord0", "z"] = Value(self.literal_value(0), 0)
-            self.inputs["vWinCoord0", "w"] = Value(self.literal_value(0x3F800000), 0)
-        else:
-            self._compute_ids(quad)
-        mask = b.op(f"bitcast <{n} x i1> {self.active} to i{n}")
-        self.active_count = b.op(f"zext i{n} {b.call(f'llvm.ctpop.i{n}', f'i{n}', (f'i{n}', mask))} to i64")
-
-    def _compute_ids(self, quad: str) -> None:
-        b, n = self.b, self.lanes
-        vector = of("i32", n)
-        size = self.program.group
-        total = math.prod(size)
-        base = b.op(f"mul i32 {b.op(f'trunc i64 {quad} to i32')}, {n}")
-        within = b.op(f"add {vector} {splat(b, base, n)}, {self._ramp(list(range(n)))}")
-        self.active = b.op(f"icmp ult {vector} {within}, {b.constant(total, n, 'i32')}")
-        first = b.op(f"mul i32 {self.group}, {total}")
-        self.item = b.op(f"add {vector} {splat(b, first, n)}, {within}")
-        zero = Value(self.literal_value(0), 0)
-        for letter in "xyzw":
-            self.inputs["vTidInGrpFlat", letter] = Value(within, n)
-            self.inputs["vAbsTidFlat", letter] = Value(self.item, n)
-            self.inputs["vThreadGrpIdFlat", letter] = Value(self.group, 0)
-        for axis, letter in enumerate("xyz"):
-            below, here = math.prod(size[:axis]), size[axis]
-            if letter == "x" or size[0] % n:
-                place = b.op(f"udiv {vector} {within}, {b.constant(below, n, 'i32')}")
-                place, lanes = b.op(f"urem {vector} {place}, {b.constant(here, n, 'i32')}"), n
-            else:  # the same for all lanes, since rows of the group are whole quads
-                place = b.op(f"urem i32 {b.op(f'udiv i32 {base}, {below}')}, {here}")
-                lanes = 0
-            self.inputs["vTidInGrp", letter] = Value(place, lanes)
-            self.inputs["vThreadGrpId", letter] = Value(self.group_at[axis], 0)
-            corner = b.op(f"mul i32 {self.group_at[axis]}, {here}")
-            total_place = b.op(f"add {of('i32', lanes)} {splat(b, corner, n) if lanes else corner}, {place}")
-            self.inputs["vAbsTid", letter] = Value(total_place, lanes)
-        for kind in ("vTidInGrp", "vThreadGrpId", "vAbsTid"):
-            self.inputs[kind, "w"] = zero
 
     # Regions
 
@@ -322,8 +154,8 @@ class Translator(MemoryAccess):
         if condition is not None:
             self._count_segment((condition,), condition)
             if self.body[condition].sources:
-                value = self._condition(condition)
-                value = splat(b, value.name, self.lanes, "i1") if not value.n else value.name
+                found = self._condition(condition)
+                value = found.name if found.n else splat(b, found.name, self.lanes, "i1")
             else:
                 value = b.constant("true", self.lanes, "i1")
             self._note("any_true", value, condition)
@@ -381,7 +213,7 @@ class Translator(MemoryAccess):
                 if kind == "i64" or " i64" in kind:
                     zero = self.b.op(f"zext i32 {zero} to i64")
                 lanes = int(kind[1:].split(" ")[0]) if kind[0] == "<" else 0
-                element = "i64" if kind.endswith("i64") or kind.endswith("i64>") else "i32"
+                element = "i64" if kind.endswith(("i64", "i64>")) else "i32"
                 self.store(name, splat(self.b, zero, lanes, element) if lanes else zero)
             else:
                 self.store(name, "zeroinitializer" if kind[0] == "<" else "0")
@@ -463,7 +295,7 @@ class Translator(MemoryAccess):
             elif flow in ("break", "continue") and match[at] in level:
                 finish(at, at)
                 loop = next(block for block in reversed(blocks) if block[0] == "loop")
-                target = loop[2] if flow == "break" else self._latch(at, loop)
+                target = loop[2] if flow == "break" else loop[1]
                 on = b.new_label("stay")
                 b.branch(decide(at), target, on)
                 b.label(on)
@@ -472,631 +304,12 @@ class Translator(MemoryAccess):
             begun = at + 1
         finish(stop, None)
 
-    def _latch(self, at: int, loop: tuple[str, str, str]) -> str:
-        """Where a continue of a loop with barriers goes: straight to the loop's head (endloop doesn't count then)."""
-        del at
-        return loop[1]
-
-    def _opener(self, at: int) -> int:
-        """The if that an else or endif belongs to."""
-        opener = self.program.matching[at] if self.body[at].op.flow == "endif" else at
-        if self.body[opener].op.flow == "else":
-            opener = next(o for o, e in self.program.matching.items() if e == opener and self.body[o].op.flow == "if")
-        return opener
-
-    # Straight code and flow inside a region
-
-    def _straight(self, start: int, stop: int) -> None:
-        self.blocks: list[dict] = []
-        at = start
-        fresh = True
-        while at < stop:
-            i = self.body[at]
-            outer = i.op.flow and self._at_group_level(at)
-            if fresh:
-                self._count_segment(self._segment(at, stop), at)
-                fresh = False
-            if outer:
-                fresh = True
-                at += 1
-            elif i.op.flow:
-                self._flow(at, i)
-                fresh = True
-                at += 1
-            else:
-                at = self._instruction(at, stop)
-
-    def _at_group_level(self, at: int) -> bool:
-        flow, match = self.body[at].op.flow, self.program.matching
-        if flow in ("loop", "if"):
-            return at in self.a.group_level
-        if flow in ("else", "endif"):
-            return self._opener(at) in self.a.group_level
-        return match[at] in self.a.group_level
-
-    def _segment(self, at: int, stop: int) -> tuple[int, ...]:
-        """The instructions from ``at`` that run together, the flow instruction at their end included."""
-        found = []
-        while at < stop:
-            flow = self.body[at].op.flow
-            if flow not in ("else", "endif"):
-                found.append(at)
-            at += 1
-            if flow:
-                break
-        return tuple(found)
-
-    def _count_segment(self, segment: tuple[int, ...], at: int) -> None:
-        b = self.b
-        if not segment:
-            return
-        count = self.active_count
-        if self.a.divergent[at]:
-            mask = b.op(f"bitcast <{self.lanes} x i1> {self.load('exec')} to i{self.lanes}")
-            found = b.call(f"llvm.ctpop.i{self.lanes}", f"i{self.lanes}", (f"i{self.lanes}", mask))
-            count = b.op(f"zext i{self.lanes} {found} to i64")
-        self.add_count(len(self.segments), count)
-        self.segments.append(segment)
-        issued = len([s for s in segment if self.body[s].op.flow != "endloop"])
-        self.store("issued", b.op(f"add i32 {self.load('issued')}, {issued}"))
-
-    def add_count(self, counter: int, count: str) -> None:
-        """counts[counter] += count."""
-        place = self.b.op(f"getelementptr i64, ptr %counts, i64 {counter + 1}")
-        old = self.b.op(f"load i64, ptr {place}")
-        self.b.do(f"store i64 {self.b.op(f'add i64 {old}, {count}')}, ptr {place}")
-
-    def mask(self, at: int) -> str:
-        """Who executes ``at``."""
-        return self.load("exec") if self.a.divergent[at] else self.active
-
-    def both(self, first: str, second: str) -> str:
-        """Lanes in both masks; undefined lanes of ``second`` don't matter where ``first`` is unset."""
-        n = self.lanes
-        return self.b.op(f"select <{n} x i1> {first}, <{n} x i1> {second}, <{n} x i1> zeroinitializer")
-
-    def without(self, first: str, second: str) -> str:
-        """Lanes of ``first`` that are not in ``second``."""
-        n = self.lanes
-        return self.both(first, self.b.op(f"xor <{n} x i1> {second}, {self.b.constant('true', n, 'i1')}"))
-
-    def any_lane(self, mask: str) -> str:
-        """i1: some lane is set."""
-        bits = self.b.op(f"bitcast <{self.lanes} x i1> {mask} to i{self.lanes}")
-        return self.b.op(f"icmp ne i{self.lanes} {bits}, 0")
-
-    def _condition(self, at: int) -> Value:
-        """i1 of a flow instruction: a scalar, or one per lane."""
-        b, i = self.b, self.body[at]
-        self.global_reads(at)
-        values = [self.component(at, n, 0) for n in range(len(i.sources))]
-        n = max(v.n for v in values)
-        if i.op.name in ("breakc", "ifc"):
-            a, c = (b.cast(self._as(v, n), "float", "i32", n) for v in values)
-            return Value(b.compare(str(i.control("relop")), a, c, n), n)
-        relation = "eq" if i.opcode.endswith("_logicalz") else "ne"
-        return Value(b.op(f"icmp {relation} {of('i32', n)} {values[0].name}, {b.constant(0, n, 'i32')}"), n)
-
-    def _loop(self) -> dict | None:
-        return next((block for block in reversed(self.blocks) if block["role"] == "loop"), None)
-
-    def _present(self, mask: str) -> str:
-        """``mask`` without who left the innermost loop's turn."""
-        loop = self._loop()
-        return self.without(mask, self.load(loop["left"])) if loop and loop["masked"] else mask
-
-    def _flow(self, at: int, i: Instruction) -> None:
-        flow = i.op.flow
-        {
-            "loop": self._open_loop,
-            "if": self._open_if,
-            "else": self._else,
-            "endif": self._endif,
-            "endloop": self._endloop,
-            "break": self._leave,
-            "continue": self._leave,
-        }[flow](at)
-
-    def _open_if(self, at: int) -> None:
-        b = self.b
-        has_else = self.body[self.program.matching[at]].op.flow == "else"
-        yes, end = b.new_label("then"), b.new_label("endif")
-        no = b.new_label("else") if has_else else end
-        condition = self._condition(at)
-        masked = bool(self.a.condition_bits(at))
-        block = {"role": "if", "no": no, "end": end, "masked": masked, "outside": self.a.divergent[at]}
-        if masked:
-            came = self.mask(at)
-            block["came"] = came
-            taken = self.both(came, condition.name if condition.n else splat(b, condition.name, self.lanes, "i1"))
-            block["otherwise"] = self.without(came, taken)
-            self.store("exec", taken)
-            b.branch(self.any_lane(taken), yes, no)
-        else:
-            b.branch(condition.name, yes, no)
-        b.label(yes)
-        self.blocks.append(block)
-
-    def _else(self, at: int) -> None:
-        b, block = self.b, self.blocks[-1]
-        b.go(block["end"] if not block["masked"] else block["no"])
-        b.label(block["no"])
-        if block["masked"]:
-            mask = self._present(block["otherwise"])
-            self.store("exec", mask)
-            body = b.new_label("otherwise")
-            b.branch(self.any_lane(mask), body, block["end"])
-            b.label(body)
-
-    def _endif(self, at: int) -> None:
-        block = self.blocks.pop()
-        self.b.go(block["end"])
-        self.b.label(block["end"])
-        if block["masked"] and block["outside"]:
-            self.store("exec", self._present(block["came"]))
-
-    def _open_loop(self, at: int) -> None:
-        b = self.b
-        masked = bool(self.a.loop_divergent.get(at, 0) | self.a.divergent[at])
-        head, latch, end = (b.new_label(name) for name in ("loop", "endloop", "loop_end"))
-        block = {"role": "loop", "at": at, "head": head, "latch": latch, "end": end, "masked": masked}
-        block["outside"] = self.a.divergent[at]
-        if masked:
-            block["running"] = f"running{b.names}"
-            block["left"] = f"left{b.names}"
-            for name in ("running", "left"):
-                self.variable(block[name], f"<{self.lanes} x i1>")
-            block["came"] = self.mask(at)
-            self.store("exec", block["came"])
-            self.store(block["running"], block["came"])
-            self.store(block["left"], "zeroinitializer")
-            b.branch(self.any_lane(block["came"]), head, end)
-        else:
-            b.go(head)
-        b.label(head)
-        self.poll(at, self.load("issued"))
-        self.blocks.append(block)
-
-    def _leave(self, at: int) -> None:
-        """break and continue."""
-        b, i = self.b, self.body[at]
-        loop = self._loop()
-        assert loop is not None
-        stay = b.new_label("stay")
-        if not loop["masked"]:
-            target = loop["end"] if i.op.flow == "break" else loop["latch"]
-            if i.sources:
-                b.branch(self._condition(at).name, target, stay)
-            else:
-                b.go(target)
-            b.label(stay)
-            return
-        leaving = self.load("exec")
-        if i.sources:
-            condition = self._condition(at)
-            found = condition.name if condition.n else splat(b, condition.name, self.lanes, "i1")
-            leaving = self.both(leaving, found)
-        n = self.lanes
-        self.store(loop["left"], b.op(f"or <{n} x i1> {self.load(loop['left'])}, {leaving}"))
-        if i.op.flow == "break":
-            self.store(loop["running"], self.without(self.load(loop["running"]), leaving))
-        rest = self.without(self.load("exec"), leaving)
-        self.store("exec", rest)
-        if self.blocks[-1] is loop:
-            b.branch(self.any_lane(rest), stay, loop["latch"])
-            b.label(stay)
-
-    def _endloop(self, at: int) -> None:
-        b, loop = self.b, self.blocks.pop()
-        b.go(loop["latch"])
-        b.label(loop["latch"])
-        if loop["masked"]:
-            running = self.load(loop["running"])
-            self.store("exec", running)
-            self.store(loop["left"], "zeroinitializer")
-            b.branch(self.any_lane(running), loop["head"], loop["end"])
-        else:
-            b.go(loop["head"])
-        b.label(loop["end"])
-        if loop["masked"] and loop["outside"]:
-            self.store("exec", self._present(loop["came"]))
-
-    def poll(self, at: int, issued: str) -> None:
-        """At the head of a loop: stop if told, or if the program has run for too long."""
-        b = self.b
-        bound = b.op(f"load volatile i32, ptr {self.slot('limit', 'ptr')}")  # becomes 0 if the kernel is to stop
-        over = b.op(f"icmp ugt i32 {issued}, {bound}")
-        stop, on = b.new_label("endless"), b.new_label("go")
-        b.branch(over, stop, on, "yes")
-        b.label(stop)
-        self.give_up(ENDLESS, at)
-        b.label(on)
-
-    def give_up(self, status: int, at: int) -> None:
-        """Leave the function."""
-        self.store("status", str(status))
-        place = self.b.op(f"getelementptr i64, ptr {self.slot('error', 'ptr')}, i64 3")
-        self.b.do(f"store i64 {at}, ptr {place}")
-        self.b.go("exit")
-
-    # Operands
-
-    def component(self, at: int, n: int, position: int) -> Value:
-        """Source ``n`` at a position, with its modifiers, as i32 bits."""
-        i = self.body[at]
-        source = i.sources[n]
-        value = self.raw(at, n, source, position)
-        if not source.modified:
-            return value
-        b, negated = self.b, "xyzw"[position] in source.negate
-        name = value.name
-        if i.op.double and i.op.sources[n] == "d":
-            return value
-        if i.op.kind != "alu" and not i.op.float_modifiers(n) and not i.op.flow and i.op.kind != "fetch":
-            return Value(b.op(f"sub {of('i32', value.n)} {b.constant(0, value.n, 'i32')}, {name}") if negated else name, value.n)
-        if not i.op.float_modifiers(n):
-            return Value(b.op(f"sub {of('i32', value.n)} {b.constant(0, value.n, 'i32')}, {name}") if negated else name, value.n)
-        name = b.cast(b.modified(b.cast(name, "float", "i32", value.n), source, value.n), "i32", "float", value.n)
-        return Value(self._negate(name, value.n) if negated else name, value.n)
-
-    def _negate(self, bits: str, n: int) -> str:
-        return self.b.op(f"xor {of('i32', n)} {bits}, {self.b.constant(-0x80000000, n, 'i32')}")
-
-    def raw(self, at: int, n: int, source: Source, position: int) -> Value:
-        """A component of an operand without modifiers; NaN canonical where the instruction can tell."""
-        b, register, letter = self.b, source.register, source.swizzle[position]
-        if letter in "01":
-            return Value(self.literal_value(0x3F800000 if letter == "1" else 0), 0)
-        c = "xyzw".index(letter)
-        if register.kind == "l":
-            return Value(self.literal_value(self.program.literals[register.index][c]), 0)
-        if register.kind == "cb":
-            return Value(self.constant_value(register.index, register.element, c), 0)
-        if register.kind == "g":
-            return self.read_global(at, n, c)
-        if register.kind != "r":
-            return self.inputs[register.kind, letter]
-        web = self.a.webs.used[at, n, c]
-        return self._extract(self._observed(at, n, web), self.a.cell(web), c)
-
-    def _observed(self, at: int, n: int, web: int) -> str:
-        """A cell's value for source ``n``, its NaN made canonical if that can be seen and was left for later."""
-        b, cell = self.b, self.a.cell(web)
-        root = self.a.webs.find(web)
-        whole = self.load(self.cell_variable(cell))
-        kinds = self.a.kinds.get(root, set())
-        passes_on = self.a.copies(self.body[at]) and any(
-            self.a.webs.find(self.a.webs.defined[at, c]) in self.a.canonical_at_definition
-            for c in defines(self.body[at])
-            if (at, c) in self.a.webs.defined
-        )
-        if len(kinds) != 1 or "b" in kinds or not (self.a.observes(at, n, root) or passes_on):
-            return whole
-        n_lanes = {"scalar": 0, "scalar64": 0, "wide": 4 * self.lanes}.get(cell.form, self.lanes)
-        bits, kind = ("i64", "double") if "d" in kinds else ("i32", "float")
-        return b.cast(b.canonical(b.cast(whole, kind, bits, n_lanes), kind, n_lanes), bits, kind, n_lanes)
-
-    def _extract(self, whole: str, cell: Cell, c: int) -> Value:
-        """Component ``c`` of a cell's value."""
-        b, n = self.b, self.lanes
-        if cell.form == "wide":
-            return Value(pick(b, "i32", [whole], 4 * n, [(0, 4 * lane + c) for lane in range(n)]), n)
-        lanes = n if cell.form.startswith("lanes") else 0
-        if cell.form.endswith("64"):
-            if c % 2:
-                whole = b.op(f"lshr {of('i64', lanes)} {whole}, {b.constant(32, lanes, 'i64')}")
-            whole = b.op(f"trunc {of('i64', lanes)} {whole} to {of('i32', lanes)}")
-        return Value(whole, lanes)
-
-    def _as(self, value: Value, n: int) -> str:
-        """The value with ``n`` lanes; as a scalar, if it was computed in every lane though known to be the same."""
-        if value.n and not n:
-            return self.b.op(f"extractelement {of('i32', value.n)} {value.name}, i32 0")
-        return splat(self.b, value.name, n) if n and not value.n else value.name
-
-    def double(self, at: int, n: int) -> Value:
-        """Source ``n`` as a double (i64 bits), modifiers applied."""
-        b, source = self.b, self.body[at].sources[n]
-        value = self.pair(at, n, source, 0)
-        if source.modified and not (source.invert or source.bias or source.x2 or source.sign):
-            bits = b.cast(value.name, "double", "i64", value.n)
-            bits = b.intrinsic("fabs", "double", value.n, bits) if source.abs else bits
-            bits = b.op(f"fneg {of('double', value.n)} {bits}") if source.negates_double else bits
-            return Value(b.cast(bits, "i64", "double", value.n), value.n)
-        if source.modified:
-            high = b.op(f"lshr {of('i64', value.n)} {value.name}, {b.constant(32, value.n, 'i64')}")
-            high = b.op(f"trunc {of('i64', value.n)} {high} to {of('i32', value.n)}")
-            high = b.cast(b.modified(b.cast(high, "float", "i32", value.n), source, value.n), "i32", "float", value.n)
-            high = self._negate(high, value.n) if source.negates_double else high
-            low = b.op(f"and {of('i64', value.n)} {value.name}, {b.constant(ALL, value.n, 'i64')}")
-            value = Value(self._join_words(low, high, value.n), value.n)
-        return value
-
-    def _join_words(self, low64: str, high: str, n: int) -> str:
-        b = self.b
-        high = b.op(f"zext {of('i32', n)} {high} to {of('i64', n)}")
-        high = b.op(f"shl {of('i64', n)} {high}, {b.constant(32, n, 'i64')}")
-        return b.op(f"or {of('i64', n)} {low64}, {high}")
-
-    def pair(self, at: int, n: int, source: Source, position: int) -> Value:
-        """Two neighbouring positions of an operand as i64 bits."""
-        b = self.b
-        first, second = source.swizzle[position : position + 2]
-        if source.register.kind == "r" and first + second in ("xy", "zw"):
-            web = self.a.webs.used[at, n, "xyzw".index(first)]
-            cell = self.a.cell(web)
-            if cell.form.endswith("64"):
-                return Value(self._observed(at, n, web), self.lanes if cell.form == "lanes64" else 0)
-        low, high = self.raw(at, n, source, position), self.raw(at, n, source, position + 1)
-        lanes = max(low.n, high.n)
-        wide = b.op(f"zext {of('i32', lanes)} {self._as(low, lanes)} to {of('i64', lanes)}")
-        return Value(self._join_words(wide, self._as(high, lanes), lanes), lanes)
-
-    def wide(self, at: int, n: int, positions: tuple[int, ...]) -> str:
-        """Source ``n`` for whole registers, <16 x i32>, with its modifiers."""
-        b, i, lanes = self.b, self.body[at], self.lanes
-        source = i.sources[n]
-        shown = [p if p in positions else positions[0] for p in range(4)]
-        picked = [source.swizzle[p] for p in shown]
-        webs = [self.a.webs.used.get((at, n, "xyzw".index(x))) if x in "xyzw" else None for x in picked]
-        cells = [self.a.cell(w) if w is not None else None for w in webs]
-        if source.register.kind == "r" and cells[0] and all(c is cells[0] for c in cells) and cells[0].form == "wide":
-            whole = self._observed(at, n, webs[0])  # type: ignore[arg-type]
-            value = self._swizzled(whole, picked)
-        elif source.register.kind == "g" and not set(picked) & set("01"):
-            value = self._swizzled(self.global_whole(at, n), picked)
-        else:
-            parts = {p: self.raw(at, n, source, p) for p in dict.fromkeys(shown)}
-            value = self.whole([parts[p] for p in shown])
-        if not source.modified:
-            return value
-        size = 4 * lanes
-        if not i.op.float_modifiers(n):
-            minus = b.op(f"sub {of('i32', size)} zeroinitializer, {value}")
-            return self._where([("xyzw"[p] in source.negate) for p in range(4)], minus, value)
-        value = b.cast(b.modified(b.cast(value, "float", "i32", size), source, size), "i32", "float", size)
-        signs = ["-2147483648" if "xyzw"[p] in source.negate else "0" for p in range(4)] * lanes
-        return b.op(f"xor {of('i32', size)} {value}, <{', '.join(f'i32 {s}' for s in signs)}>") if source.negate else value
-
-    def _swizzled(self, whole: str, picked: list[str]) -> str:
-        if "".join(picked) == "xyzw":
-            return whole
-        wanted = [(0, 4 * lane + "xyzw".index(x)) for lane in range(self.lanes) for x in picked]
-        return pick(self.b, "i32", [whole], 4 * self.lanes, wanted)
-
-    def whole(self, parts: list[Value]) -> str:
-        """Four components as <16 x i32>."""
-        b, n = self.b, self.lanes
-        if not any(p.n for p in parts):
-            if len({p.name for p in parts}) == 1:
-                return splat(b, parts[0].name, 4 * n)
-            four = "poison"
-            for k, part in enumerate(parts):
-                four = b.op(f"insertelement <4 x i32> {four}, i32 {part.name}, i32 {k}")
-            return pick(b, "i32", [four], 4, [(0, k) for _ in range(n) for k in range(4)])
-        return pick(b, "i32", [self._as(p, n) for p in parts], n, [(k, lane) for lane in range(n) for k in range(4)])
-
-    def _where(self, choice: list[bool], yes: str, no: str) -> str:
-        """Whole registers: components of ``yes`` where chosen, else of ``no``."""
-        size = 4 * self.lanes
-        if all(choice):
-            return yes
-        indices = ", ".join(f"i32 {k if choice[k % 4] else k + size}" for k in range(size))
-        return self.b.op(f"shufflevector {of('i32', size)} {yes}, {of('i32', size)} {no}, <{size} x i32> <{indices}>")
-
-    # Arithmetic
-
-    def _instruction(self, at: int, stop: int) -> int:
-        """Translate the instruction at ``at``, or the group of accesses that begins there; the index after it."""
-        i = self.body[at]
-        if i.op.kind == "fence":
-            return at + 1
-        if i.op.kind in ("fetch", "lds"):
-            return self.accesses(at, stop)
-        self.global_reads(at)
-        assert i.dest is not None
-        written = i.dest.written
-        fixed = {c: Value(self.literal_value(0x3F800000 if i.dest.mask[c] == "1" else 0), 0) for c in range(4) if i.dest.mask[c] in "01"}
-        if i.op.double:
-            self._double_result(at, i, fixed)
-            return at + 1
-        if i.op.name == "dp4":
-            value = self._dot(at, i)
-            self.write(at, {c: value for c in written} | fixed)
-            return at + 1
-        whole = ""
-        vector: list[int] = []
-        if self.lanes == 4:
-            vector = [
-                c for c in written if i.dest.register.kind != "r" or self.a.cell(self.a.webs.defined[at, c]).form == "wide"
-            ]
-        result: dict[int, Value] = {}
-        if vector:
-            whole = self._wide_result(at, i, tuple(vector))
-        for c in written:
-            if c not in vector:
-                result[c] = self._component_result(at, i, c)
-        if whole:
-            self.write_whole(at, whole, vector)
-        self.write(at, result | fixed)
-        return at + 1
-
-    def _canonical_now(self, at: int) -> bool:
-        """Whether a float result must have the canonical NaN when it is written."""
-        i = self.body[at]
-        assert i.dest is not None
-        if i.dest.register.kind != "r":
-            return True
-        roots = {self.a.webs.find(self.a.webs.defined[at, c]) for c in i.dest.written}
-        words_of_doubles = any(self.a.cell(root).form.endswith("64") for root in roots)
-        return words_of_doubles or bool(roots & self.a.canonical_at_definition)
-
-    def _value(self, at: int, i: Instruction, operands: list[str], n: int) -> str:
-        """The result (i32 bits) of a componentwise operation on i32 operands of n lanes."""
-        b, op = self.b, i.op
-        if op.name == "mov":
-            bits, is_float = operands[0], False
-        else:
-            typed = [b.cast(v, LETTER[k], "i32", n) for v, k in zip(operands, op.sources, strict=True)]
-            value = b.compute(op.name, n, *typed)
-            is_float = op.result == "f"
-            bits = b.cast(value, "i32", "float", n) if is_float else value
-        if i.shift != 1.0 or i.saturate:
-            value = b.scaled(b.cast(bits, "float", "i32", n), i.shift, i.saturate, n)
-            bits, is_float = b.cast(value, "i32", "float", n), not i.saturate
-        if is_float and self._canonical_now(at):
-            bits = b.cast(b.canonical(b.cast(bits, "float", "i32", n), "float", n), "i32", "float", n)
-        return bits
-
-    def _wide_result(self, at: int, i: Instruction, positions: tuple[int, ...]) -> str:
-        operands = []
-        for k in range(len(i.sources)):
-            value = literal(self.program, i.sources[k], positions[0])
-            same = {literal(self.program, i.sources[k], p) for p in positions}
-            if k == 1 and i.op.name in CONSTANT_SECOND and value is not None and len(same) == 1:
-                operands.append(self.b.constant(value, 4 * self.lanes, "i32"))
-            else:
-                operands.append(self.wide(at, k, positions))
-        return self._value(at, i, operands, 4 * self.lanes)
-
-    def _component_result(self, at: int, i: Instruction, c: int) -> Value:
-        values: list[Value | int] = []
-        for k in range(len(i.sources)):
-            value = literal(self.program, i.sources[k], c)
-            values.append(value if k == 1 and i.op.name in CONSTANT_SECOND and value is not None else self.component(at, k, c))
-        n = max((v.n for v in values if isinstance(v, Value)), default=0)
-        operands = [self._as(v, n) if isinstance(v, Value) else self.b.constant(v, n, "i32") for v in values]
-        return Value(self._value(at, i, operands, n), n)
-
-    def _dot(self, at: int, i: Instruction) -> Value:
-        b = self.b
-        products = []
-        for p in range(4):
-            pair = [self.component(at, k, p) for k in (0, 1)]
-            n = max(v.n for v in pair)
-            products.append((b.multiply(*(b.cast(self._as(v, n), "float", "i32", n) for v in pair), n), n))
-        n = max(lanes for _, lanes in products)
-        names = [splat(b, name, n, "float") if n and not lanes else name for name, lanes in products]
-        total = names[0]
-        for name in names[1:]:
-            total = b.add("fadd", total, name, n)
-        if i.shift != 1.0 or i.saturate:
-            total = b.scaled(total, i.shift, i.saturate, n)
-        if not i.saturate and self._canonical_now(at):
-            total = b.canonical(total, "float", n)
-        return Value(b.cast(total, "i32", "float", n), n)
-
-    def _double_result(self, at: int, i: Instruction, fixed: dict[int, Value]) -> None:
-        b, op = self.b, i.op
-        assert i.dest is not None
-        values = [self.double(at, k) if kind == "d" else self.component(at, k, 0) for k, kind in enumerate(op.sources)]
-        n = max(v.n for v in values)
-        typed = []
-        for value, kind in zip(values, op.sources, strict=True):
-            if kind == "d":
-                bits = splat(b, value.name, n, "i64") if n and not value.n else value.name
-                typed.append(b.cast(bits, "double", "i64", n))
-            else:
-                typed.append(b.cast(self._as(value, n), "float", "i32", n))
-        result = b.compute(op.name, n, *typed)
-        if op.result != "d":
-            bits = b.cast(result, "i32", "float", n) if op.result == "f" else result
-            if i.shift != 1.0 or i.saturate:
-                result = b.scaled(b.cast(bits, "float", "i32", n), i.shift, i.saturate, n)
-                bits = b.cast(result, "i32", "float", n)
-            if (op.result == "f" or i.shift != 1.0) and not i.saturate and self._canonical_now(at):
-                bits = b.cast(b.canonical(b.cast(bits, "float", "i32", n), "float", n), "i32", "float", n)
-            self.write(at, {c: Value(bits, n) for c in i.dest.written} | fixed)
-            return
-        plain = b.cast(result, "i64", "double", n)
-        canonical = ""
-        words: dict[int, Value] = {}
-        for p in (0, 2):
-            both = [c for c in (p, p + 1) if c in i.dest.written]
-            cell = self.a.cell(self.a.webs.defined[at, p]) if both and i.dest.register.kind == "r" and p in both else None
-            whole = len(both) == 2 and cell is not None and cell.form.endswith("64")
-            root = self.a.webs.find(self.a.webs.defined[at, p]) if cell else None
-            if both and (not whole or root in self.a.canonical_at_definition) and not canonical:
-                canonical = b.cast(b.canonical(result, "double", n), "i64", "double", n)
-            if whole and cell:
-                self.write_cell(at, cell, Value(canonical if root in self.a.canonical_at_definition else plain, n))
-                continue
-            for c in both:
-                bits = b.op(f"lshr {of('i64', n)} {canonical}, {b.constant(32, n, 'i64')}") if c % 2 else canonical
-                words[c] = Value(b.op(f"trunc {of('i64', n)} {bits} to {of('i32', n)}"), n)
-        self.write(at, words | fixed)
-
-    # Results
-
-    def write_cell(self, at: int, cell: Cell, value: Value) -> None:
-        """Set a whole cell for the lanes that execute ``at``; a scalar value goes to all lanes."""
-        b, name = self.b, self.cell_variable(cell)
-        self.modified.add(name)
-        new = value.name
-        if value.n and cell.form.startswith("scalar"):  # computed in every lane, but known to be the same
-            new = b.op(f"extractelement {of('i64' if cell.form == 'scalar64' else 'i32', value.n)} {new}, i32 0")
-        if cell.form in ("lanes", "lanes64", "wide"):
-            kind = "i64" if cell.form == "lanes64" else "i32"
-            size = self.lanes * (4 if cell.form == "wide" else 1)
-            if not value.n:
-                new = splat(b, new, size, kind)
-            if self.a.divergent[at]:
-                mask = self.load("exec")
-                if cell.form == "wide":
-                    mask = pick(b, "i1", [mask], self.lanes, [(0, k // 4) for k in range(size)])
-                new = b.choose(mask, new, self.load(name), kind, size)
-        self.store(name, new)
-
-    def write_whole(self, at: int, value: str, components: list[int]) -> None:
-        """Write components of a <16 x i32> to the wide cell, output or global element that ``at`` names."""
-        i = self.body[at]
-        assert i.dest is not None
-        if i.dest.register.kind != "r":
-            self.pending = (value, components)
-            return
-        cell = self.a.cell(self.a.webs.defined[at, components[0]])
-        choice = [c in components for c in range(4)]
-        if not all(choice[c] for c in cell.components):
-            value = self._where(choice, value, self.load(self.cell_variable(cell)))
-        self.write_cell(at, cell, Value(value, 4 * self.lanes))
-
-    def write(self, at: int, values: dict[int, Value]) -> None:
-        """Write components one by one, whatever the destination is."""
-        i, b = self.body[at], self.b
-        assert i.dest is not None
-        if i.dest.register.kind in ("g", "o"):
-            whole, done = getattr(self, "pending", ("", []))
-            self.pending = ("", [])
-            if whole or values:
-                self.store_out(at, whole, done, values)
-            return
-        left = dict(values)
-        while left:
-            c = min(left)
-            cell = self.a.cell(self.a.webs.defined[at, c])
-            parts = {k: left.pop(k) for k in list(left) if self.a.cell(self.a.webs.defined[at, k]) is cell}
-            if cell.form in ("scalar", "lanes"):
-                self.write_cell(at, cell, parts[c])
-            elif cell.form == "wide":
-                full = [parts.get(k, parts[c]) for k in range(4)]
-                self.write_whole(at, self.whole(full), list(parts))
-            else:
-                old = None
-                low, high = cell.components
-                if len(parts) < 2:
-                    old = self.load(self.cell_variable(cell))
-                n = self.lanes if cell.form == "lanes64" else 0
-                pieces = [parts[k] if k in parts else self._extract(str(old), cell, k) for k in (low, high)]
-                wide = b.op(f"zext {of('i32', n)} {self._as(pieces[0], n)} to {of('i64', n)}")
-                self.write_cell(at, cell, Value(self._join_words(wide, self._as(pieces[1], n), n), n))
-
 
 def failing(n: int) -> str:
     """IR of a function that keeps the first failing store of a launch: that with the smallest key, made of how many
     instructions its quad had issued and of the work-item's number."""
-    lines = []
-    for lane in range(n):
-        lines.append(f"""
+    lanes = "".join(
+        f"""
   %bad{lane} = extractelement <{n} x i1> %bad, i32 {lane}
   %item{lane} = extractelement <{n} x i32> %items, i32 {lane}
   %number{lane} = zext i32 %item{lane} to i64
@@ -1111,11 +324,13 @@ record{lane}:
   store i64 %at, ptr %place1
   store i64 %element{lane}, ptr %place2
   br label %next{lane}
-next{lane}:""")
+next{lane}:"""
+        for lane in range(n)
+    )
     return (
         f"define internal void @fail(ptr %error, <{n} x i1> %bad, <{n} x i32> %items, <{n} x i64> %elements, "
         "i64 %issued, i64 %at) noinline cold {\n  %shifted = shl i64 %issued, 28\n"
         "  %place1 = getelementptr i64, ptr %error, i64 1\n  %place2 = getelementptr i64, ptr %error, i64 2"
-        + "".join(lines)
+        + lanes
         + "\n  ret void\n}\n"
     )

@@ -1,0 +1,256 @@
+"""Control flow without barriers, and the straight runs of instructions between.
+
+A branch whose condition is the same in all lanes is a branch of the host. Divergent flow keeps in ``%exec`` the lanes
+that take part, and for each loop who still takes turns (running) and who sits out the rest of this one (left).
+"""
+
+from dataclasses import dataclass
+
+from cypresskit.il import Instruction, Program
+from cypresskit.machine.fast.access import Value, splat
+from cypresskit.machine.fast.analysis import Analysis
+from cypresskit.machine.fast.arithmetic import of
+from cypresskit.machine.fast.instructions import Instructions
+
+DONE, ENDLESS, DIVERGED, STOPPED = range(4)  # how a call of the kernel ends
+
+
+@dataclass
+class Block:
+    """An if or loop that is open: labels of its parts, and for a masked one the lanes that ``came``, which of these
+    take the else, and for a loop the names of its two masks. ``outside``: lanes may be missing around it."""
+
+    role: str
+    masked: bool
+    outside: int
+    end: str
+    no: str = ""  # label of the else
+    head: str = ""
+    latch: str = ""
+    came: str = ""
+    otherwise: str = ""
+    running: str = ""
+    left: str = ""
+
+
+class Branches(Instructions):
+    """Translation of a region's control flow."""
+
+    def __init__(self, program: Program, analysis: Analysis, soft: bool):
+        super().__init__(program, analysis, soft)
+        self.segments: list[tuple[int, ...]] = []  # what each counter counts: indices in the program's body
+        self.blocks: list[Block] = []
+
+    def _opener(self, at: int) -> int:
+        """The if that an else or endif belongs to."""
+        opener = self.program.matching[at] if self.body[at].op.flow == "endif" else at
+        if self.body[opener].op.flow == "else":
+            opener = next(o for o, e in self.program.matching.items() if e == opener and self.body[o].op.flow == "if")
+        return opener
+
+    def _straight(self, start: int, stop: int) -> None:
+        self.blocks = []
+        at = start
+        fresh = True
+        while at < stop:
+            i = self.body[at]
+            outer = i.op.flow and self._at_group_level(at)
+            if fresh:
+                self._count_segment(self._segment(at, stop), at)
+                fresh = False
+            if outer:
+                fresh = True
+                at += 1
+            elif i.op.flow:
+                self._flow(at, i)
+                fresh = True
+                at += 1
+            else:
+                at = self.instruction(at, stop)
+
+    def _at_group_level(self, at: int) -> bool:
+        flow, match = self.body[at].op.flow, self.program.matching
+        if flow in ("loop", "if"):
+            return at in self.a.group_level
+        if flow in ("else", "endif"):
+            return self._opener(at) in self.a.group_level
+        return match[at] in self.a.group_level
+
+    def _segment(self, at: int, stop: int) -> tuple[int, ...]:
+        """The instructions from ``at`` that run together, the flow instruction at their end included."""
+        found = []
+        while at < stop:
+            flow = self.body[at].op.flow
+            if flow not in ("else", "endif"):
+                found.append(at)
+            at += 1
+            if flow:
+                break
+        return tuple(found)
+
+    def _count_segment(self, segment: tuple[int, ...], at: int) -> None:
+        b = self.b
+        if not segment:
+            return
+        count = self.active_count
+        if self.a.divergent[at]:
+            mask = b.op(f"bitcast <{self.lanes} x i1> {self.load('exec')} to i{self.lanes}")
+            found = b.call(f"llvm.ctpop.i{self.lanes}", f"i{self.lanes}", (f"i{self.lanes}", mask))
+            count = b.op(f"zext i{self.lanes} {found} to i64")
+        self.add_count(len(self.segments), count)
+        self.segments.append(segment)
+        issued = len([s for s in segment if self.body[s].op.flow != "endloop"])
+        self.store("issued", b.op(f"add i32 {self.load('issued')}, {issued}"))
+
+    def _condition(self, at: int) -> Value:
+        """i1 of a flow instruction: a scalar, or one per lane."""
+        b, i = self.b, self.body[at]
+        self.global_reads(at)
+        values = [self.component(at, n, 0) for n in range(len(i.sources))]
+        n = max(v.n for v in values)
+        if i.op.name in ("breakc", "ifc"):
+            a, c = (b.cast(self._as(v, n), "float", "i32", n) for v in values)
+            return Value(b.compare(str(i.control("relop")), a, c, n), n)
+        relation = "eq" if i.opcode.endswith("_logicalz") else "ne"
+        return Value(b.op(f"icmp {relation} {of('i32', n)} {values[0].name}, {b.constant(0, n, 'i32')}"), n)
+
+    def _loop(self) -> Block | None:
+        return next((block for block in reversed(self.blocks) if block.role == "loop"), None)
+
+    def _present(self, mask: str) -> str:
+        """``mask`` without who left the innermost loop's turn."""
+        loop = self._loop()
+        return self.without(mask, self.load(loop.left)) if loop and loop.masked else mask
+
+    def _flow(self, at: int, i: Instruction) -> None:
+        flow = i.op.flow
+        {
+            "loop": self._open_loop,
+            "if": self._open_if,
+            "else": self._else,
+            "endif": self._endif,
+            "endloop": self._endloop,
+            "break": self._leave,
+            "continue": self._leave,
+        }[flow](at)
+
+    def _open_if(self, at: int) -> None:
+        b = self.b
+        has_else = self.body[self.program.matching[at]].op.flow == "else"
+        yes, end = b.new_label("then"), b.new_label("endif")
+        no = b.new_label("else") if has_else else end
+        condition = self._condition(at)
+        masked = bool(self.a.condition_bits(at))
+        block = Block("if", masked, self.a.divergent[at], end, no)
+        if masked:
+            came = self.mask(at)
+            block.came = came
+            taken = self.both(came, condition.name if condition.n else splat(b, condition.name, self.lanes, "i1"))
+            block.otherwise = self.without(came, taken)
+            self.store("exec", taken)
+            b.branch(self.any_lane(taken), yes, no)
+        else:
+            b.branch(condition.name, yes, no)
+        b.label(yes)
+        self.blocks.append(block)
+
+    def _else(self, at: int) -> None:
+        b, block = self.b, self.blocks[-1]
+        b.go(block.end if not block.masked else block.no)
+        b.label(block.no)
+        if block.masked:
+            mask = self._present(block.otherwise)
+            self.store("exec", mask)
+            body = b.new_label("otherwise")
+            b.branch(self.any_lane(mask), body, block.end)
+            b.label(body)
+
+    def _endif(self, at: int) -> None:
+        block = self.blocks.pop()
+        self.b.go(block.end)
+        self.b.label(block.end)
+        if block.masked and block.outside:
+            self.store("exec", self._present(block.came))
+
+    def _open_loop(self, at: int) -> None:
+        b = self.b
+        masked = bool(self.a.loop_divergent.get(at, 0) | self.a.divergent[at])
+        head, latch, end = (b.new_label(name) for name in ("loop", "endloop", "loop_end"))
+        block = Block("loop", masked, self.a.divergent[at], end, head=head, latch=latch)
+        if masked:
+            block.running = f"running{b.names}"
+            block.left = f"left{b.names}"
+            for name in (block.running, block.left):
+                self.variable(name, f"<{self.lanes} x i1>")
+            block.came = self.mask(at)
+            self.store("exec", block.came)
+            self.store(block.running, block.came)
+            self.store(block.left, "zeroinitializer")
+            b.branch(self.any_lane(block.came), head, end)
+        else:
+            b.go(head)
+        b.label(head)
+        self.poll(at, self.load("issued"))
+        self.blocks.append(block)
+
+    def _leave(self, at: int) -> None:
+        """break and continue."""
+        b, i = self.b, self.body[at]
+        loop = self._loop()
+        assert loop is not None
+        stay = b.new_label("stay")
+        if not loop.masked:
+            target = loop.end if i.op.flow == "break" else loop.latch
+            if i.sources:
+                b.branch(self._condition(at).name, target, stay)
+            else:
+                b.go(target)
+            b.label(stay)
+            return
+        leaving = self.load("exec")
+        if i.sources:
+            condition = self._condition(at)
+            found = condition.name if condition.n else splat(b, condition.name, self.lanes, "i1")
+            leaving = self.both(leaving, found)
+        n = self.lanes
+        self.store(loop.left, b.op(f"or <{n} x i1> {self.load(loop.left)}, {leaving}"))
+        if i.op.flow == "break":
+            self.store(loop.running, self.without(self.load(loop.running), leaving))
+        rest = self.without(self.load("exec"), leaving)
+        self.store("exec", rest)
+        if self.blocks[-1] is loop:
+            b.branch(self.any_lane(rest), stay, loop.latch)
+            b.label(stay)
+
+    def _endloop(self, at: int) -> None:
+        b, loop = self.b, self.blocks.pop()
+        b.go(loop.latch)
+        b.label(loop.latch)
+        if loop.masked:
+            running = self.load(loop.running)
+            self.store("exec", running)
+            self.store(loop.left, "zeroinitializer")
+            b.branch(self.any_lane(running), loop.head, loop.end)
+        else:
+            b.go(loop.head)
+        b.label(loop.end)
+        if loop.masked and loop.outside:
+            self.store("exec", self._present(loop.came))
+
+    def poll(self, at: int, issued: str) -> None:
+        """At the head of a loop: stop if told, or if the program has run for too long."""
+        b = self.b
+        bound = b.op(f"load volatile i32, ptr {self.slot('limit', 'ptr')}")  # becomes 0 if the kernel is to stop
+        over = b.op(f"icmp ugt i32 {issued}, {bound}")
+        stop, on = b.new_label("endless"), b.new_label("go")
+        b.branch(over, stop, on, "yes")
+        b.label(stop)
+        self.give_up(ENDLESS, at)
+        b.label(on)
+
+    def give_up(self, status: int, at: int) -> None:
+        """Leave the function."""
+        self.store("status", str(status))
+        place = self.b.op(f"getelementptr i64, ptr {self.slot('error', 'ptr')}, i64 3")
+        self.b.do(f"store i64 {at}, ptr {place}")
+        self.b.go("exit")
