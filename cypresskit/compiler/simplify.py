@@ -10,6 +10,7 @@ where that addition is exact.
 
 import functools
 import operator
+
 import numpy as np
 
 from cypresskit.compiler.ir import Block, Function, Op, Src, Value
