@@ -11,6 +11,7 @@ from cypresskit.devices import HD5970, XEON
 from cypresskit.host import hybrid, pipeline
 from cypresskit.host.machine import Machine, corner_turn, split
 from cypresskit.host.pipeline import Matrices, five_stage, four_stage
+from cypresskit.host.timeline import Span, Task, Timeline
 
 PIPELINES = {"four": four_stage, "five": five_stage}
 
@@ -158,6 +159,12 @@ def test_published_sizes_take_no_time(fixed_rate):
 def test_runs_are_deterministic(fixed_rate):
     first, second = (five_stage(8192, 8192, 1536, Machine(), cpu_share=0.1).perfetto() for _ in range(2))
     assert first == second
+
+
+def test_the_share_that_measured_rates_ask_for():
+    # the CPU did a fifth in 1 s, the chips four fifths in 8 s: 0.2 against 0.1 a second
+    spans = [Span(Task("cpu", "cpu", "CPU", {}), 0, 1), Span(Task("mult", "mult", "chip 0", {}), 0, 8)]
+    assert hybrid.measured_share(Timeline(tuple(spans), {}), 0.2) == pytest.approx(2 / 3)
 
 
 def test_the_adaptive_share_makes_both_end_together(fixed_rate):
