@@ -23,7 +23,7 @@ from cypresskit.compiler.webs import Web, possible
 from cypresskit.devices import Device
 
 WINDOW = 64  # ready ops that are looked at for a bundle
-TRIES = ((0, WINDOW), (0, 40), (0, 100), (1, WINDOW), (2, WINDOW), (4, WINDOW))  # registers more, window
+TRIES = ((0, WINDOW), (0, 40), (0, 100), (2, WINDOW))  # registers more, window
 GOAL = 1.05
 MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
 FETCHES = ("SAMPLE", "LD", "MEM_READ")
@@ -89,6 +89,8 @@ class _Run(Packing):
         self.ready = [n for n in range(len(self.ops)) if not self.waits[n]]
         self.order = [(-problem.height[n], n) for n in range(len(self.ops))]
         self.forwards: dict[Value, tuple[str, int]] = {}
+        # Doubles fill x y z w and leave t: while there are enough of them, single-slot ops wait for a t beside one.
+        self.wide = {n for n, op in enumerate(self.ops) if op.row is not None and op.row.slots in ("pair", "quad")}
         self.company: Counter = Counter()  # fetched words by (height of their first reader, channel)
         self.bundles = 0
 
@@ -144,6 +146,11 @@ class _Run(Packing):
         waiting = [n for n in sorted(self.open) if self.ops[n].name in FETCHES]
         room = [self.limit - c for c in self.count]
         total = 4 * self.budget - len(self.live)
+        cohorts = {
+            id(w.cohort): len(w.cohort.webs) for w in self.live if w.cohort is not None and len(w.cohort.webs) > 2
+        }
+        loose = sum(1 for w in self.live if id(w.cohort) not in cohorts) - sum(4 - size for size in cohorts.values())
+        whole = self.budget - len(cohorts) - -(-loose // 4)  # registers of which all channels are free, at best
         batch: list[int] = []
         urgent: set[int] = set()
         for n in waiting:
@@ -152,7 +159,8 @@ class _Run(Packing):
                 continue
             words = sum(1 for r in self.ops[n].results if self.problem.uses[r] and r.web not in self.live)
             total -= words
-            fits = sum(r > 0 for r in room) >= words and total >= 0
+            whole -= words > 2
+            fits = sum(r > 0 for r in room) >= words and total >= 0 and whole >= 0
             if not fits or len(batch) == self.problem.device.tex_clause_fetches:
                 break
             if words == 4:
@@ -280,13 +288,14 @@ class _Run(Packing):
         if len(self.live) > 4 * self.budget - 4:
             ready.sort(key=lambda n: (n not in urgent, self.growth(self.ops[n]), self.order[n]))
         else:
-            ready.sort(key=lambda n: (n not in urgent, self.order[n]))
+            wide = self.wide if 2 * len(self.wide & self.open) >= len(self.open) else set()
+            ready.sort(key=lambda n: (n not in urgent, n not in wide, self.order[n]))
             if draft.slots and ready:
                 height = self.problem.height
                 top = height[ready[0]]
                 ready = ready[: self.window]
                 ports = {n: self.new_ports(draft, self.ops[n]) for n in ready}
-                ready.sort(key=lambda n: (n not in urgent, top - height[n] > 1, ports[n], self.order[n]))
+                ready.sort(key=lambda n: (n not in urgent, n not in wide, top - height[n] > 1, ports[n], self.order[n]))
         return next((n for n in ready[: self.window] if self.place(draft, self.ops[n])), None)
 
     @staticmethod
