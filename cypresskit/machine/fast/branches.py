@@ -100,7 +100,7 @@ class Branches(Instructions):
         self.add_count(len(self.segments), count)
         self.segments.append(segment)
         issued = len([s for s in segment if self.body[s].op.flow != "endloop"])
-        self.store("issued", b.op(f"add i32 {self.load('issued')}, {issued}"))
+        self.store("issued", b.op(f"add i64 {self.load('issued')}, {issued}"))
 
     def _condition(self, at: int) -> Value:
         """i1 of a flow instruction: a scalar, or one per lane."""
@@ -113,6 +113,13 @@ class Branches(Instructions):
             return Value(b.compare(str(i.control("relop")), a, c, n), n)
         relation = "eq" if i.opcode.endswith("_logicalz") else "ne"
         return Value(b.op(f"icmp {relation} {of('i32', n)} {values[0].name}, {b.constant(0, n, 'i32')}"), n)
+
+    def _uniform(self, at: int) -> str:
+        """i1 of a flow instruction whose condition is known to be the same in all lanes."""
+        condition = self._condition(at)
+        if condition.n:
+            return self.b.op(f"extractelement {of('i1', condition.n)} {condition.name}, i32 0")
+        return condition.name
 
     def _loop(self) -> Block | None:
         return next((block for block in reversed(self.blocks) if block.role == "loop"), None)
@@ -139,18 +146,18 @@ class Branches(Instructions):
         has_else = self.body[self.program.matching[at]].op.flow == "else"
         yes, end = b.new_label("then"), b.new_label("endif")
         no = b.new_label("else") if has_else else end
-        condition = self._condition(at)
         masked = bool(self.a.condition_bits(at))
         block = Block("if", masked, self.a.divergent[at], end, no)
         if masked:
-            came = self.mask(at)
-            block.came = came
-            taken = self.both(came, condition.name if condition.n else splat(b, condition.name, self.lanes, "i1"))
-            block.otherwise = self.without(came, taken)
+            condition = self._condition(at)
+            block.came = self.mask(at)
+            found = condition.name if condition.n else splat(b, condition.name, self.lanes, "i1")
+            taken = self.both(block.came, found)
+            block.otherwise = self.without(block.came, taken)
             self.store("exec", taken)
             b.branch(self.any_lane(taken), yes, no)
         else:
-            b.branch(condition.name, yes, no)
+            b.branch(self._uniform(at), yes, no)
         b.label(yes)
         self.blocks.append(block)
 
@@ -202,7 +209,7 @@ class Branches(Instructions):
         if not loop.masked:
             target = loop.end if i.op.flow == "break" else loop.latch
             if i.sources:
-                b.branch(self._condition(at).name, target, stay)
+                b.branch(self._uniform(at), target, stay)
             else:
                 b.go(target)
             b.label(stay)
@@ -240,8 +247,8 @@ class Branches(Instructions):
     def poll(self, at: int, issued: str) -> None:
         """At the head of a loop: stop if told, or if the program has run for too long."""
         b = self.b
-        bound = b.op(f"load volatile i32, ptr {self.slot('limit', 'ptr')}")  # becomes 0 if the kernel is to stop
-        over = b.op(f"icmp ugt i32 {issued}, {bound}")
+        bound = b.op(f"load volatile i64, ptr {self.slot('limit', 'ptr')}")  # becomes 0 if the kernel is to stop
+        over = b.op(f"icmp ugt i64 {issued}, {bound}")
         stop, on = b.new_label("endless"), b.new_label("go")
         b.branch(over, stop, on, "yes")
         b.label(stop)

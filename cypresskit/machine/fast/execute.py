@@ -54,7 +54,7 @@ class _Execution:
     def __init__(self, launch: Launch, kernel: Kernel):
         self.launch, self.kernel, self.translation = launch, kernel, kernel.translation
         # how many instructions a work-item may execute; 0 stops the kernel
-        self.limit = np.array([min(launch.max_instructions, 0xFFFFFFFE)], np.uint32)
+        self.limit = np.array([min(launch.max_instructions, 1 << 62)], np.uint64)
         self.kept: list[np.ndarray] = []  # arrays that compiled code reads
         self.lent: list[np.ndarray] = []  # those of them that go back to _spare
         self.shared = self._context()
@@ -141,13 +141,13 @@ class _Execution:
             self.limit[0] = 0
             self._wait(started)
             raise
-        self._raise(workers)
         if any(worker.status == DIVERGED for worker in workers):
             from cypresskit.machine.explain import run as explain
 
             if memory is not None and before is not None:
                 memory[...] = before
             return explain(launch)
+        self._raise(workers)
         counts = np.sum([worker.counts for worker in workers], axis=0)
         executed = np.zeros(len(launch.program.body), np.int64)
         for segment, times in zip(self.translation.segments, counts[1:], strict=False):

@@ -395,7 +395,7 @@ class MemoryAccess(Operands):
             vector = "poison"
             for lane, element in enumerate(elements):
                 vector = b.op(f"insertelement <{n} x i64> {vector}, i64 {element}, i32 {lane}")
-            issued, error = b.op(f"zext i32 {self.load('issued')} to i64"), self.slot("error", "ptr")
+            issued, error = self.load("issued"), self.slot("error", "ptr")
             where = f"<{n} x i32> {self.item}, <{n} x i64> {vector}, i64 {issued}, i64 {at}"
             b.do(f"call void @fail(ptr {error}, <{n} x i1> {bad}, {where})")
             self.store("failed", "true")

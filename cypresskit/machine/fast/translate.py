@@ -53,7 +53,7 @@ class Translator(Units):
     def run(self) -> Translation:
         b = self.b
         self.variable("exec", f"<{self.lanes} x i1>")
-        self.variable("issued", "i32")
+        self.variable("issued", "i64")
         self.variable("failed", "i1")
         self.variable("status", "i32")
         b.label("unit_loop")
@@ -218,7 +218,7 @@ class Translator(Units):
             else:
                 self.store(name, "zeroinitializer" if kind[0] == "<" else "0")
         if self.a.barriers and start:
-            self.store("issued", self.b.op(f"load i32, ptr {self.quad_spill}"))
+            self.store("issued", self.b.op(f"load i64, ptr {self.quad_spill}"))
         else:
             self.store("issued", "0")
 
@@ -230,7 +230,7 @@ class Translator(Units):
         for name in self.touched:
             if name in live and name in self.modified:
                 self.b.do(f"store {self.allocas[name]} {self.load(name)}, ptr {self._address(name)}")
-        self.b.do(f"store i32 {self.load('issued')}, ptr {self.quad_spill}")
+        self.b.do(f"store i64 {self.load('issued')}, ptr {self.quad_spill}")
 
     # Flow that holds barriers
 
@@ -285,7 +285,7 @@ class Translator(Units):
                 head, end = b.new_label("group_loop"), b.new_label("group_loop_end")
                 b.go(head)
                 b.label(head)
-                self.poll(at, b.op("load i32, ptr %spill"))
+                self.poll(at, b.op("load i64, ptr %spill"))
                 blocks.append(("loop", head, end))
             elif flow == "endloop" and match[at] in level:
                 finish(at + 1, None)
