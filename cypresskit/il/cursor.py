@@ -4,7 +4,7 @@ import re
 from typing import NoReturn
 
 _COMMENT = re.compile(r";|//")
-_INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
 COLOURS = str.maketrans("rgba", "xyzw")
 
 

@@ -9,7 +9,7 @@ from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.il.operands import mask_letters, read_register
 from cypresskit.il.program import LETTERS, Dest, Instruction
 
-_NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?[fF]?)")
+_NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[fF]?)")
 
 
 def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruction:
@@ -27,7 +27,7 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
     elif op.name == "dcl_resource":
         controls = _resource(control, line, at)
     elif op.name == "dcl_cb":
-        match = line.take(re.compile(r"\s*cb(\d+)\s*\[\s*(\d+)\s*\]", re.IGNORECASE))
+        match = line.take(re.compile(r"\s*cb([0-9]+)\s*\[\s*([0-9]+)\s*\]", re.IGNORECASE))
         if not match:
             line.fail("expected a constant buffer and its size, as in `dcl_cb cb0[4]`")
         number, size = int(match.group(1)[:9]), int(match.group(2)[:9])

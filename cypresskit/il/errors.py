@@ -24,9 +24,13 @@ class Fault:
         """The fault as ``name:line:column: message``, then the line with a caret below the place."""
         start = max(0, self.column - 1 - WIDTH // 2)
         shown = self.text[start : start + WIDTH]
-        visible = "".join(c if c.isprintable() else " " for c in shown)
         caret = " " * (self.column - 1 - start) + "^"
-        return f"{name}:{self.line}:{self.column}: {self.message}\n    {visible}\n    {caret}"
+        return f"{name}:{self.line}:{self.column}: {_visible(self.message)}\n    {_visible(shown)}\n    {caret}"
+
+
+def _visible(text: str) -> str:
+    """``text`` with blanks for what no terminal shows (or refuses to)."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 class ILError(ValueError):

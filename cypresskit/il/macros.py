@@ -27,6 +27,7 @@ class _Expander:
         self.macros, self.name, self.lines = macros, name, lines
         self.fresh = {kind: 1 + _highest(kind, [instructions, *(m.body for m in macros.values())]) for kind in "rl"}
         self.out: list[Instruction] = []
+        self.calls = 0  # counted too: macros may nest without holding any instruction
 
     def run(self, instructions) -> tuple[Instruction, ...]:
         self._block(instructions, ())
@@ -42,10 +43,11 @@ class _Expander:
                 self._call(i, inside)
             else:
                 self.out.append(i)
-            if len(self.out) > MAX_INSTRUCTIONS:
+            if len(self.out) + self.calls > MAX_INSTRUCTIONS:
                 self._fail(i, f"macros expand to more than {MAX_INSTRUCTIONS:,} instructions")
 
     def _call(self, call: Instruction, inside: tuple[int, ...]) -> None:
+        self.calls += 1
         number = call.control("k")
         macro = self.macros.get(number)
         if macro is None:

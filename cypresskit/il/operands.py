@@ -17,9 +17,10 @@ INPUTS = ("vWinCoord0", "vAbsTid", "vAbsTidFlat", "vTidInGrp", "vTidInGrpFlat", 
 INPUT_NAMES = {name.lower(): name for name in INPUTS} | ALIASES | {"vwincoord": "vWinCoord0"}
 MODIFIERS = ("neg", "abs", "x2", "bias", "bx2", "invert", "sign")
 
+_NESTED = re.compile(r"g\s*\[", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _BRACKETS = re.compile(r"\(([^()]*)\)")
-_REGISTER = re.compile(r"(in|out|cb|[rlo])(\d+)(?![A-Za-z0-9])", re.IGNORECASE)
+_REGISTER = re.compile(r"(in|out|cb|[rlo])([0-9]+)(?![A-Za-z0-9])", re.IGNORECASE)
 
 
 def read_register(line: Line) -> Register:
@@ -61,6 +62,8 @@ def _global(line: Line) -> Register:
         element = line.integer("an element")
     else:
         start = line.at
+        if _NESTED.match(line.text, line.at):
+            line.fail("an address is one component of a register, as in `g[r1.x+1]`", start)
         address = source_operand(line)
         if address.register.kind not in ("r", "in", *INPUTS) or address.modified or len(set(address.swizzle)) > 1:
             line.fail("an address is one component of a register, as in `g[r1.x+1]`", start)

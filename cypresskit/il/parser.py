@@ -10,12 +10,14 @@ import re
 from cypresskit.il.cursor import FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import declaration
 from cypresskit.il.errors import Fault, ILError, nearest
+from cypresskit.il.macros import MAX_INSTRUCTIONS
 from cypresskit.il.names import name_faults
 from cypresskit.il.opcodes import OPCODES, REFUSED, RELOPS, Opcode
 from cypresskit.il.operands import dest_operand, source_operand
 from cypresskit.il.program import Dest, Instruction, Macro, Program, Source
 
 MAX_TEXT = 4_000_000  # characters of a kernel: beyond it something other than a kernel was passed
+MAX_LINE = 2_000  # characters of one line
 MAX_FAULTS = 100
 RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.125}
 PLAIN = {"resource", "sampler", "id", "k", "out", "in"}  # controls that take one whole number
@@ -54,6 +56,15 @@ class _Assembler:
         for number, raw in enumerate(self.lines, 1):
             if len(self.faults) >= MAX_FAULTS:
                 break
+            if len(raw) > MAX_LINE:
+                message = f"this line has {len(raw):,} characters: at most {MAX_LINE:,} are read"
+                self.faults.append(Fault(number, 1, message, raw[:MAX_LINE]))
+                mode = mode or "compute"
+                continue
+            if len(instructions) + len(body) > MAX_INSTRUCTIONS:
+                raise ILError(
+                    self.name, [Fault(number, 1, f"the kernel has more than {MAX_INSTRUCTIONS:,} instructions", raw)]
+                )
             line = Line(raw, number)
             if not line.text[line.at :]:
                 continue
@@ -210,7 +221,7 @@ def _head(line: Line) -> list[tuple[str, str]]:
 def _opcode(word: str, line: Line, at: int) -> tuple[Opcode, str]:
     """The opcode whose name begins ``word``, longest first, and what follows it."""
     parts = word.split("_")
-    for length in range(len(parts), 0, -1):
+    for length in range(min(len(parts), 5), 0, -1):  # no name has more parts
         name = "_".join(parts[:length])
         if name in OPCODES:
             return OPCODES[name], "_".join(parts[length:])
@@ -241,7 +252,7 @@ def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[dic
                 controls[name] = count(value, line, at)
             elif name == "aoffimmi":
                 parts = [p.strip() for p in value.split(",")]
-                if len(parts) != 3 or not all(re.fullmatch(r"[-+]?\d{1,3}(\.0*)?", p) for p in parts):
+                if len(parts) != 3 or not all(re.fullmatch(r"[-+]?[0-9]{1,3}(\.0*)?", p) for p in parts):
                     line.fail(f"`aoffimmi` takes three whole numbers, as in `_aoffimmi(1,0,0)`, found `({value})`", at)
                 controls[name] = tuple(int(float(p)) for p in parts)
             elif name == "relop":

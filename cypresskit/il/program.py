@@ -199,6 +199,13 @@ class Program:
         head = "il_ps_2_0" if self.mode == "pixel" else "il_cs_2_0"
         return "\n".join([head, *map(str, self.macros), *_indented(self.instructions, 0), "end", ""])
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:  # kept, since engines and compiler remember what they made by program
+        return hash((self.mode, self.instructions, self.macros))
+
     def where(self, line: int) -> str:
         """``name:line: text`` of a source line, for a report."""
         text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
@@ -262,6 +269,19 @@ class Program:
                 if register.kind == "cb":
                     sizes[register.index] = max(sizes.get(register.index, 0), register.element + 1)
         return sizes
+
+    @cached_property
+    def needs(self) -> tuple[tuple[str, int, int], ...]:
+        """The arrays that the program can't run without: kind ("cb", "o", "resource" or "g"), number, and the first
+        line that uses it."""
+        lines: dict[tuple[str, int], int] = {}
+        for i in self.body:
+            for register in [s.register for s in i.sources] + ([i.dest.register] if i.dest else []):
+                if register.kind in ("cb", "o", "g"):
+                    lines.setdefault((register.kind, register.index), i.line)
+            if i.op.kind == "fetch":
+                lines.setdefault(("resource", int(i.control("resource"))), i.line)
+        return tuple((kind, number, line) for (kind, number), line in lines.items())
 
     @cached_property
     def group(self) -> tuple[int, int, int]:

@@ -4,8 +4,9 @@
 through it with every register at hand and tells observers what happens.
 """
 
-from cypresskit.machine.launch import KernelError, Launch, Run, launch, prepare
+from cypresskit.machine.launch import KernelError, Launch, launch, prepare
 from cypresskit.machine.observer import Barrier, Fetch, Memory, Observer, Step, Wrote
+from cypresskit.machine.run import Run
 
 __all__ = [
     "Barrier",

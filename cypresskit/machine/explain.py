@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.il import Dest, Instruction, Source
-from cypresskit.machine.launch import KernelError, Launch, Run, tally
+from cypresskit.machine.launch import KernelError, Launch
 from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.machine.observer import NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
 
-MAX_BYTES = 4 << 30  # of registers, for a whole domain
+MAX_BYTES = 2 << 30  # of registers, for a whole domain
 ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)
 
 

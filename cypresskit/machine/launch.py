@@ -16,11 +16,14 @@ from functools import cached_property
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
-from cypresskit.il import Program, Register
+from cypresskit.il import Program
 from cypresskit.machine.observer import Observer
+from cypresskit.machine.run import Run
 
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would not end within a day here
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
+MAX_STEPPED = 1_000_000_000  # instructions times work-items in the explaining engine: about a minute's work,
+MIN_STEPS, MAX_STEPS = 2_000, 200_000  # and per work-item within these
 DTYPES = ("float32", "float64", "int32", "uint32")
 
 
@@ -123,67 +126,6 @@ class Launch:
         )
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a run did. Counts are over work-items that were active.
-
-    ``instructions`` IL instructions; ``arithmetic`` results computed (a mad on four components counts 4); ``flops``
-    single or double floating-point operations (a mad is 2); ``fetches`` and ``fetch_bytes`` texture reads;
-    ``out_of_range`` fetches and loads outside their array, which gave 0; ``lds_reads``, ``lds_writes`` 32-bit words;
-    ``global_reads``, ``global_writes`` 128-bit elements; ``output_writes`` stores to o registers; ``fences`` passed.
-    """
-
-    engine: str
-    work_items: int
-    wavefronts: int
-    instructions: int = 0
-    arithmetic: int = 0
-    flops: int = 0
-    fetches: int = 0
-    fetch_bytes: int = 0
-    out_of_range: int = 0
-    lds_reads: int = 0
-    lds_writes: int = 0
-    global_reads: int = 0
-    global_writes: int = 0
-    output_writes: int = 0
-    fences: int = 0
-    executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False, compare=False)
-
-
-FLOPS = {"mad": 2, "fma": 2, "dmad": 2, "dp4": 7}
-NO_FLOPS = ("flr", "frc", "min", "max", "d2f", "f2d", "itof", "utof")
-
-
-def tally(launch: Launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
-    """The counts of a run from ``executed``: how many work-items executed each instruction of ``Program.body``."""
-    counts = dict.fromkeys(Run.__dataclass_fields__, 0)
-    for i, times in zip(launch.program.body, executed.tolist(), strict=True):
-        op = i.op
-        counts["instructions"] += times
-        if op.kind == "alu":
-            results = 1 if op.vector else len(i.dest.written) if i.dest else 1
-            counts["arithmetic"] += times * results
-            if op.result in "fd" and op.name not in NO_FLOPS:
-                counts["flops"] += times * results * FLOPS.get(op.name, 1)
-        elif op.kind == "fetch":
-            counts["fetches"] += times
-            counts["fetch_bytes"] += times * 4 * launch.textures[i.control("resource")].words.shape[2]
-        elif op.kind == "lds":
-            words = len(i.dest.written) if i.dest and op.name.endswith("vec") else 1
-            counts["lds_writes" if "store" in op.name else "lds_reads"] += times * words
-        elif op.kind == "fence":
-            counts["fences"] += times
-        if i.dest and i.dest.register.kind == "g":
-            counts["global_writes"] += times
-        if i.dest and i.dest.register.kind == "o":
-            counts["output_writes"] += times
-        counts["global_reads"] += times * sum(s.register.kind == "g" for s in i.sources)
-    named = {name: counts[name] for name in counts if name not in ("engine", "work_items", "wavefronts", "executed")}
-    named["out_of_range"] = out_of_range
-    return Run(engine, launch.items, launch.wavefronts, executed=executed, **named)
-
-
 def launch(
     program: Program,
     domain,
@@ -195,7 +137,7 @@ def launch(
     device: Device = HD5870,
     engine: str = "fast",
     observers: Iterable[Observer] = (),
-    max_instructions: int = MAX_INSTRUCTIONS,
+    max_instructions: int | None = None,
     threads: int = 1,
 ) -> Run:
     """Run ``program`` over ``domain`` on the simulated ``device``.
@@ -211,13 +153,15 @@ def launch(
     outputs: stream number to an array (height, width[, components]) of the domain's size, written by ``oN``.
     global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
     engine: "fast" (compiled) or "explain" (steps with every register known); observers always get the latter.
-    max_instructions: a work-item that executes more is taken for endless.
+    max_instructions: a work-item that executes more is taken for endless. By default what takes the engine at most
+        about a minute: 2 million in the fast engine, fewer in the explaining one the larger the domain.
     threads: host threads of the fast engine.
 
     Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't fit the program,
     ``KernelError`` for a store out of range or an endless loop (all arrays are then as they were). A fetch out of range
     gives 0 and is counted.
     """
+    observers = tuple(observers)
     checked = prepare(
         program,
         domain,
@@ -227,8 +171,8 @@ def launch(
         global_memory=global_memory,
         device=device,
         max_instructions=max_instructions,
+        stepping=engine == "explain" or bool(observers),
     )
-    observers = tuple(observers)
     if engine not in ("fast", "explain"):
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
     if engine == "fast" and not observers:
@@ -255,14 +199,19 @@ def prepare(
     outputs=None,
     global_memory=None,
     device: Device = HD5870,
-    max_instructions: int = MAX_INSTRUCTIONS,
+    max_instructions: int | None = None,
+    stepping: bool = False,
 ) -> Launch:
-    """Check the arguments of ``launch`` against the program and pack them; see there."""
+    """Check the arguments of ``launch`` against the program and pack them, see there; ``stepping`` if the explaining
+    engine will run them."""
     if not isinstance(program, Program):
         raise TypeError(f"launch takes a Program, not {type(program).__name__}: assemble the IL text first")
-    if int(max_instructions) < 1:
+    if max_instructions is not None and int(max_instructions) < 1:
         raise ValueError(f"max_instructions must be at least 1, not {max_instructions}")
     shape = _domain(program, domain)
+    if max_instructions is None:
+        stepped = min(MAX_STEPS, max(MIN_STEPS, MAX_STEPPED // max(1, math.prod(shape))))
+        max_instructions = stepped if stepping else MAX_INSTRUCTIONS
     inputs, constants, outputs = dict(inputs or {}), dict(constants or {}), dict(outputs or {})
     _needed(program, inputs, constants, outputs, global_memory)
     textures = {n: _texture(a, program, n) for n, a in inputs.items()}
@@ -288,23 +237,16 @@ def _domain(program: Program, domain) -> tuple[int, int, int]:
 
 def _needed(program: Program, inputs, constants, outputs, global_memory) -> None:
     """Everything the program uses must be given."""
-    for i in program.body:
-        registers = [s.register for s in i.sources] + ([i.dest.register] if i.dest else [])
-        for register in registers:
-            _check_given(register, i, program, constants, outputs, global_memory)
-        if i.op.kind == "fetch" and i.control("resource") not in inputs:
-            n = i.control("resource")
-            raise ValueError(f"{program.where(i.line)}\n    fetches from resource {n}: pass inputs={{{n}: array}}")
-
-
-def _check_given(register: Register, i, program: Program, constants, outputs, global_memory) -> None:
-    n = register.index
-    if register.kind == "cb" and n not in constants:
-        raise ValueError(f"{program.where(i.line)}\n    reads {register}: pass constants={{{n}: array}}")
-    if register.kind == "o" and n not in outputs:
-        raise ValueError(f"{program.where(i.line)}\n    writes o{n}: pass outputs={{{n}: array}}")
-    if register.kind == "g" and global_memory is None:
-        raise ValueError(f"{program.where(i.line)}\n    uses global memory: pass global_memory=array")
+    given = {"cb": constants, "o": outputs, "resource": inputs, "g": (0,) if global_memory is not None else ()}
+    for kind, number, line in program.needs:
+        if number not in given[kind]:
+            missing = {
+                "cb": f"reads cb{number}: pass constants={{{number}: array}}",
+                "o": f"writes o{number}: pass outputs={{{number}: array}}",
+                "resource": f"fetches from resource {number}: pass inputs={{{number}: array}}",
+                "g": "uses global memory: pass global_memory=array",
+            }
+            raise ValueError(f"{program.where(line)}\n    {missing[kind]}")
 
 
 def _words(array, name: str, ndim: tuple[int, ...]) -> np.ndarray:

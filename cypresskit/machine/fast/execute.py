@@ -14,7 +14,8 @@ import numpy as np
 from cypresskit.machine.fast.branches import DIVERGED, ENDLESS, STOPPED
 from cypresskit.machine.fast.jit import Kernel, compiled
 from cypresskit.machine.fast.units import BAND
-from cypresskit.machine.launch import Launch, Run, tally
+from cypresskit.machine.launch import Launch
+from cypresskit.machine.run import Run, tally
 
 NONE = (1 << 64) - 1  # the key of "no store has failed"
 MAX_SPARE = 64 << 20  # bytes of texture memory kept for the next launch

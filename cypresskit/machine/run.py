@@ -1,0 +1,93 @@
+"""What a run did: its counts, from how many work-items executed each instruction."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from cypresskit.il import Program
+
+FLOPS = {"mad": 2, "fma": 2, "dmad": 2, "dp4": 7}
+NO_FLOPS = ("flr", "frc", "min", "max", "d2f", "f2d", "itof", "utof")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run did. Counts are over work-items that were active.
+
+    ``instructions`` IL instructions; ``arithmetic`` results computed (a mad on four components counts 4); ``flops``
+    single or double floating-point operations (a mad is 2); ``fetches`` and ``fetch_bytes`` texture reads;
+    ``out_of_range`` fetches and loads outside their array, which gave 0; ``lds_reads``, ``lds_writes`` 32-bit words;
+    ``global_reads``, ``global_writes`` 128-bit elements; ``output_writes`` stores to o registers; ``fences`` passed.
+    """
+
+    engine: str
+    work_items: int
+    wavefronts: int
+    instructions: int = 0
+    arithmetic: int = 0
+    flops: int = 0
+    fetches: int = 0
+    fetch_bytes: int = 0
+    out_of_range: int = 0
+    lds_reads: int = 0
+    lds_writes: int = 0
+    global_reads: int = 0
+    global_writes: int = 0
+    output_writes: int = 0
+    fences: int = 0
+    executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False, compare=False)
+
+
+COUNTED = (
+    "instructions",
+    "arithmetic",
+    "flops",
+    "fetches",
+    "lds_reads",
+    "lds_writes",
+    "global_reads",
+    "global_writes",
+    "output_writes",
+    "fences",
+)
+
+
+def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
+    """The counts of a run of ``launch`` from ``executed``: int64, how many work-items executed each instruction of
+    ``Program.body``."""
+    program = launch.program
+    counts = dict(zip(COUNTED, (executed @ _weights(program)).tolist(), strict=True))
+    fetched = [(at, i.control("resource")) for at, i in enumerate(program.body) if i.op.kind == "fetch"]
+    size = {n: 4 * surface.words.shape[2] for n, surface in launch.textures.items()}
+    fetch_bytes = sum(int(executed[at]) * size[n] for at, n in fetched)
+    return Run(
+        engine,
+        launch.items,
+        launch.wavefronts,
+        fetch_bytes=fetch_bytes,
+        out_of_range=out_of_range,
+        executed=executed,
+        **counts,
+    )
+
+
+@lru_cache(maxsize=256)
+def _weights(program: Program) -> np.ndarray:
+    """What one execution of each instruction adds to each of ``COUNTED``: int64, (instructions, counts)."""
+    rows = np.zeros((len(program.body), len(COUNTED)), np.int64)
+    for row, i in zip(rows, program.body, strict=True):
+        op = i.op
+        adds = {"instructions": 1, "global_reads": sum(s.register.kind == "g" for s in i.sources)}
+        if op.kind == "alu":
+            adds["arithmetic"] = results = 1 if op.vector or not i.dest else len(i.dest.written)
+            if op.result in "fd" and op.name not in NO_FLOPS:
+                adds["flops"] = results * FLOPS.get(op.name, 1)
+        elif op.kind == "lds":
+            words = len(i.dest.written) if i.dest and op.name.endswith("vec") else 1
+            adds["lds_writes" if "store" in op.name else "lds_reads"] = words
+        adds["fetches"], adds["fences"] = int(op.kind == "fetch"), int(op.kind == "fence")
+        kind = i.dest.register.kind if i.dest else ""
+        adds["global_writes"], adds["output_writes"] = int(kind == "g"), int(kind == "o")
+        row[:] = [adds.get(name, 0) for name in COUNTED]
+    return rows
