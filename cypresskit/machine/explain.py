@@ -17,6 +17,7 @@ from cypresskit.il import Dest, Instruction, Source
 from cypresskit.machine.launch import KernelError, Launch
 from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.machine.observer import NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
+from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # of registers, for a whole domain
 ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)

@@ -10,7 +10,7 @@ work-items along x (and y, z), multiples of the declared workgroup; a quad is fo
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
