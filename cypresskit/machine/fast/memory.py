@@ -228,7 +228,6 @@ class MemoryAccess(Operands):
 
     def _lds_address(self, at: int) -> tuple[str, int, int]:
         """Byte addresses (i64) in distinct lanes, how many, and the lane bits they depend on."""
-        self.global_reads(at)
         b, i = self.b, self.body[at]
         stride = self.program.lds[int(i.control("id"))][0]
         parts = [(0, 0)] + ([(1, 0) if i.opcode.endswith("vec") else (0, 1)] if stride else [])
@@ -252,6 +251,7 @@ class MemoryAccess(Operands):
         return b.op(f"icmp ult {of('i64', count)} {end}, {b.constant(size, count, 'i64')}")
 
     def _lds_load(self, at: int) -> Access:
+        self.global_reads(at)
         b, i = self.b, self.body[at]
         block, vector = int(i.control("id")), i.opcode.endswith("vec")
         size = self.program.lds[block][1]
