@@ -1,6 +1,32 @@
-"""Pictures that move, drawn from recorded runs: the only part of the package that imports bokeh."""
+"""Pictures that move, drawn from recorded runs, compiled code, reports and timelines: the only part that imports bokeh."""
 
+from cypresskit.draw.accuracy import accuracy
+from cypresskit.draw.bundles import bundles
+from cypresskit.draw.chip import chip
+from cypresskit.draw.controls import controls
+from cypresskit.draw.lds import lds_transpose
+from cypresskit.draw.performance import performance
 from cypresskit.draw.player import Player, load
 from cypresskit.draw.register_block import register_block
+from cypresskit.draw.roofline import roofline
+from cypresskit.draw.score import score
+from cypresskit.draw.texture_fetch import texture_fetch
+from cypresskit.draw.timeline import timeline
+from cypresskit.draw.wavefronts import wavefronts
 
-__all__ = ["Player", "load", "register_block"]
+__all__ = [
+    "Player",
+    "accuracy",
+    "bundles",
+    "chip",
+    "controls",
+    "lds_transpose",
+    "load",
+    "performance",
+    "register_block",
+    "roofline",
+    "score",
+    "texture_fetch",
+    "timeline",
+    "wavefronts",
+]

@@ -5,7 +5,9 @@ anything else wipes it. A multiply-add that adds to its own destination and mult
 matrices is part of a rank-1 update; what it adds to is an element of the block, its operands are cells of A's column
 and B's row. Of an operand's two indices the one that never changes for an element of the block is its row (from A) or
 column (from B) in C; the other is k. So it works for any block, single or double, any work-item, A stored either way.
-Left out: kernels whose operands pass through LDS, and double-double, where a sum is many instructions.
+In double-double a sum is many instructions; there the elements of C are what is stored in the end, and each is updated
+when a copy into its register has seen one more element of A and of B than what was there before.
+Left out: kernels whose operands pass through LDS.
 """
 
 from dataclasses import dataclass
@@ -41,7 +43,8 @@ class Update:
 class Block:
     """Which register components hold what. ``totals`` maps (row, column) of C to a (register, component); ``a`` maps
     (row, phase) and ``b`` (phase, column), where phases count the steps of k that registers hold at a time. ``k_axis``
-    tells for A and B whether k is the stored row (0) or column (1). ``words`` is 1 for singles, 2 for doubles."""
+    tells for A and B whether k is the stored row (0) or column (1). ``words`` is 1 for singles, 2 for doubles, 4 for
+    double-doubles."""
 
     totals: dict[tuple[int, int], tuple[int, int]]
     a: dict[tuple[int, int], tuple[int, int]]
@@ -69,6 +72,7 @@ class Origins:
     def __init__(self, recording: Recording, words: int) -> None:
         self.recording, self.words = recording, words
         self.known: dict[tuple[int, int], Origin] = {}
+        self.seen: dict[tuple[int, int], frozenset[Origin]] = {}  # all that a value was computed from; double-double only
         self._fetched = {int(row[0]): row for row in recording.fetches}
 
     def step(self, step: int) -> list[Update]:
@@ -89,13 +93,17 @@ class Origins:
                 letter = source.swizzle[c]
                 if letter in "xyzw" and (origin := self.known.get((source.register.index, "xyzw".index(letter)))):
                     new[register, c] = origin
+        if self.words == 4:
+            sources = [(s.register.index, "xyzw".find(n)) for s in i.sources if s.register.kind == "r" for n in s.swizzle]
+            seen = frozenset(new.values()).union(*(self.seen.get(cell, ()) for cell in sources))
+            self.seen.update({(register, c): seen for c in written})
         for c in written:
             self.known.pop((register, c), None)
         self.known.update(new)
         return found
 
     def _updates(self, step: int, i) -> list[Update]:
-        if i.opcode not in ("mad", "fma", "dmad") or any(s.register.kind != "r" or s.modified for s in i.sources):
+        if self.words == 4 or i.opcode not in ("mad", "fma", "dmad") or any(s.register.kind != "r" or s.modified for s in i.sources):
             return []
         double = i.op.double
         if (self.words == 2) != double or i.sources[2].register != i.dest.register:
@@ -115,9 +123,13 @@ class Origins:
 
 def find_block(recording: Recording) -> Block:
     """The register block of a recorded run; ``ValueError`` if there is none to be found."""
-    words = 2 if any(i.opcode == "dmad" for i in recording.program.body) else 1
-    origins = Origins(recording, words)
-    updates = [u for step in range(len(recording)) for u in origins.step(step)]
+    opcodes = [i.opcode for i in recording.program.body]
+    if opcodes.count("dadd") > opcodes.count("dmad"):
+        words, updates = 4, _pair_updates(recording)
+    else:
+        words = 2 if "dmad" in opcodes else 1
+        origins = Origins(recording, words)
+        updates = [u for step in range(len(recording)) for u in origins.step(step)]
     k_axis = _k_axis(updates, "from_a"), _k_axis(updates, "from_b")
     totals: dict[tuple[int, int], tuple[int, int]] = {}
     operands: tuple[dict[int, list], dict[int, list]] = ({}, {})
@@ -130,11 +142,34 @@ def find_block(recording: Recording) -> Block:
     if not totals:
         raise ValueError(
             f"{recording!r} shows no register block: no multiply-add adds a product of elements fetched from two "
-            "matrices to its own destination. Kernels that go through LDS or compute in double-double can't be drawn."
+            "matrices to its own destination. Kernels that go through LDS can't be drawn, nor runs of a single step of k."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}
     return Block(totals, a, b, k_axis, words, tuple(updates))
+
+
+def _pair_updates(recording: Recording) -> list[Update]:
+    """The updates of a double-double run: copies into registers that are stored in the end."""
+    origins, copies, stored = Origins(recording, 4), [], set()
+    stores = set(recording.stores[:, 0].tolist())
+    for step in range(len(recording)):
+        i = recording.program.body[recording.at[step]]
+        register = i.dest.register.index if i.dest is not None and i.dest.register.kind == "r" else -1
+        before = origins.seen.get((register, 0), frozenset())
+        origins.step(step)
+        if step in stores:
+            stored.add(i.sources[0].register.index)
+        elif i.opcode == "mov" and register >= 0 and (new := origins.seen[register, 0] - before):
+            pair = sorted(new, key=lambda origin: origin.resource)
+            if [origin.resource for origin in pair] == [0, 1]:
+                holders = [next((cell for cell, known in origins.known.items() if known == o), None) for o in pair]
+                copies.append((register, step, holders, pair))
+    return [
+        Update(step, (register, 0), *holders, *pair)
+        for register, step, holders, pair in copies
+        if register in stored and None not in holders
+    ]
 
 
 def _k_axis(updates: list[Update], name: str) -> int:

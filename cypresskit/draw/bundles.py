@@ -80,7 +80,9 @@ class _Panel:
         """(cycle, bank) to the register read there."""
         used = {}
         for o in self.rows[n][0].operations:
-            cycles = SCALAR_SWIZZLES.get(o.swizzle, (2, 1, 0)) if o.slot == 4 else VECTOR_SWIZZLES.get(o.swizzle, (0, 1, 2))
+            cycles = (
+                SCALAR_SWIZZLES.get(o.swizzle, (2, 1, 0)) if o.slot == 4 else VECTOR_SWIZZLES.get(o.swizzle, (0, 1, 2))
+            )
             used.update({(cycles[k], r.channel): r.index for k, r in enumerate(o.reads) if r.kind == "gpr"})
         return used
 
@@ -100,7 +102,10 @@ class _Panel:
         """Ports on top, bundles below, the current one framed."""
         total = len(self.rows)
         fig = sheet.plot(
-            f"{self.name}: {total} bundles of five slots", (-4.5, 5 * WIDE + 0.3), (total + 0.6, PORTS - 3.4), name=self.name
+            f"{self.name}: {total} bundles of five slots",
+            (-4.5, 5 * WIDE + 0.3),
+            (total + 0.6, PORTS - 3.4),
+            name=self.name,
         )
         filled = {(n, o.slot): o for n, (bundle, _) in enumerate(self.rows) for o in bundle.operations}
         names = sorted({o.name for o in filled.values()})
@@ -108,7 +113,10 @@ class _Panel:
         kinds += [(n, CLASSES[_class(next(o for o in filled.values() if o.name == n))], _short(n)) for n in names]
         places = [(n, slot) for n in range(total) for slot in range(5)]
         states = [1 + names.index(filled[p].name) if p in filled else 0 for p in places]
-        words = [f"bundle {n + 1}, {'xyzwt'[s]}, line {filled[n, s].line}:" if (n, s) in filled else "idle" for n, s in places]
+        words = [
+            f"bundle {n + 1}, {'xyzwt'[s]}, line {filled[n, s].line}:" if (n, s) in filled else "idle"
+            for n, s in places
+        ]
         row, slot = np.array(places).T
         sheet.cells(fig, f"slots {self.name}", (slot + 0.5) * WIDE, row + 0.5, np.tile(np.array(states, np.uint8), (count, 1)),
                     kinds, w=0.97 * WIDE, h=0.9, words=words, size=8, fit=0.72)  # fmt: skip
@@ -121,7 +129,9 @@ class _Panel:
         sheet.outline(fig, f"now {self.name}", [2.5 * WIDE], at + 0.5, [5 * WIDE], [1])
         self._draw_arrows(sheet, fig, count)
         self._draw_ports(sheet, fig, count, middle)
-        sheet.words(fig, [-4], [PORTS - 2.6], [f"{self.name}: {total} bundles, {self.code.gprs} registers"], bold=True, size=13)
+        sheet.words(
+            fig, [-4], [PORTS - 2.6], [f"{self.name}: {total} bundles, {self.code.gprs} registers"], bold=True, size=13
+        )
         return fig
 
     def _draw_arrows(self, sheet: Sheet, fig, count: int) -> None:
@@ -163,6 +173,13 @@ class _Panel:
 
 def _short(name: str) -> str:
     """An operation's name in seven letters or so."""
-    for old, new in (("_IEEE", ""), ("_DX10", ""), ("PRED_SET", "P_"), ("MULADD", "MULADD"), ("_INT", "_I"), ("_UINT", "_U")):
+    for old, new in (
+        ("_IEEE", ""),
+        ("_DX10", ""),
+        ("PRED_SET", "P_"),
+        ("MULADD", "MULADD"),
+        ("_INT", "_I"),
+        ("_UINT", "_U"),
+    ):
         name = name.replace(old, new)
     return name[:8]

@@ -31,15 +31,17 @@ def chip(reports: Sequence[Report] | str = "sgemm_tn", sizes: Sequence[int] = SI
     sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in made))}")
     engines, slices, channels = device.simd_engines, device.l2_slices, device.memory_channels
     rows = -(-engines // ACROSS)
-    low = rows * 6.0
+    low = rows * 6.6
     fig = sheet.plot(
-        f"{engines} SIMD engines, {slices} L2 slices, {channels} memory channels", (-4.6, 3.4 * ACROSS + 0.2), (low + 6.2, -1.4)
+        f"{engines} SIMD engines, {slices} L2 slices, {channels} memory channels",
+        (-4.6, 3.4 * ACROSS + 0.2),
+        (low + 5.4, -1.6),
     )
     x, y, words, shares = [], [], [], []
     for engine in range(engines):
         for u, unit in enumerate(UNITS):
             x.append(3.4 * (engine % ACROSS) + 1.6)
-            y.append(6.0 * (engine // ACROSS) + 1.0 + 1.1 * u)
+            y.append(6.6 * (engine // ACROSS) + 1.5 + 1.1 * u)
             words.append(f"SIMD engine {engine}, {unit}")
             shares.append([r.hits["L1"] if u == 3 else r.busy[unit] for r in made])
     for row, (name, count) in enumerate((("L2 slice", slices), ("L2 hits", slices), ("memory channel", channels))):
@@ -53,12 +55,14 @@ def chip(reports: Sequence[Report] | str = "sgemm_tn", sizes: Sequence[int] = SI
     sheet.levels(fig, "engines", x[:small], y[:small], lit[:, :small], w=3.1, h=1.0, words=words[:small], fit=0.75)
     wide = 3.4 * ACROSS / max(slices, channels) - 0.3
     sheet.levels(fig, "memory", x[small:], y[small:], lit[:, small:], w=wide, h=1.3, words=words[small:], fit=0.75)
-    boxes = [(3.4 * (e % ACROSS) + 1.6, 6.0 * (e // ACROSS) + 2.4) for e in range(engines)]
+    boxes = [(3.4 * (e % ACROSS) + 1.6, 6.6 * (e // ACROSS) + 2.75) for e in range(engines)]
     bx, by = zip(*boxes)
-    sheet.inks(fig.rect(bx, by, 3.3, 5.0, fill_color=None, line_width=1), line_color="line")
-    sheet.words(fig, bx, [v - 2.05 for v in by], [str(e) for e in range(engines)], "soft", align="center", size=10, fit=0.7)
-    sheet.words(fig, [0], [-0.9], ["SIMD engines"], bold=True)
-    names = [(6.0 * row + 1.0 + 1.1 * u, unit) for row in range(rows) for u, unit in enumerate(UNITS)]
+    sheet.inks(fig.rect(bx, by, 3.3, 5.7, fill_color=None, line_width=1), line_color="line")
+    sheet.words(
+        fig, bx, [v - 2.3 for v in by], [str(e) for e in range(engines)], "soft", align="center", size=10, fit=0.7
+    )
+    sheet.words(fig, [0], [-0.8], ["SIMD engines"], bold=True)
+    names = [(6.6 * row + 1.5 + 1.1 * u, unit) for row in range(rows) for u, unit in enumerate(UNITS)]
     names += [(low + 1.0 + 1.7 * row, name) for row, name in enumerate(("L2", "L2 hits", "DRAM"))]
     down, unit_names = zip(*names)
     sheet.words(fig, [-0.3] * len(names), down, unit_names, "soft", align="right", size=11, fit=0.75)

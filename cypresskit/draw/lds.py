@@ -35,7 +35,8 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
     count = max(len(accesses) for accesses in turns)
     panels = [_Panel(sheet, run, accesses, item, count) for run, accesses in zip(runs, turns)]
     captions = [
-        f"Access {frame + 1} of {count}. " + "<br>".join(panel.captions[frame] for panel in panels) for frame in range(count)
+        f"Access {frame + 1} of {count}. " + "<br>".join(panel.captions[frame] for panel in panels)
+        for frame in range(count)
     ]
     text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text())])
     kinds = [*KINDS[:-1], (f"loaded by work-item {item}", *KINDS[-1][1:])]
@@ -144,7 +145,10 @@ class _Panel:
             x, y = (axis.ravel() + 0.5 for axis in np.meshgrid(np.arange(banks), np.arange(high) + top))
             sheet.cells(fig, f"{name} {self.name}", x, y, states, kinds, words=hover, size=8, fit=0.72)
         ticks = np.array([0, 8, 16, 24, 31])
-        for y, names in ((-0.6, [f"{n // 4}.{'xyzw'[n % 4]}" for n in ticks]), (tops[1] - 0.6, [f"{n}" for n in ticks])):
+        for y, names in (
+            (-0.6, [f"{n // 4}.{'xyzw'[n % 4]}" for n in ticks]),
+            (tops[1] - 0.6, [f"{n}" for n in ticks]),
+        ):
             sheet.words(fig, ticks + 0.5, [y] * 5, names, "soft", align="center", size=10, fit=0.7)
         sides = [(f"{8 * r}-{8 * r + 7}", r) for r in range(8)] + [("bank", tops[1] - 1.1)]
         sides += [(f"{16 * (g % 4)}-{16 * (g % 4) + 15}", tops[2] + g) for g in range(groups)]

@@ -14,6 +14,7 @@ from bokeh.transform import linear_cmap
 from cypresskit.draw import theme
 from cypresskit.draw.block import Block, Origin, Origins, Update, find_block
 from cypresskit.draw.player import Listing, Player, Track, short
+from cypresskit.draw.runs import recorded
 from cypresskit.machine.record import Recording
 
 NAMES = {0: "A", 1: "B"}
@@ -27,7 +28,7 @@ class _Frames:
         self.recording, self.block = recording, block
         steps, phases = len(recording), block.phases
         cells = [list(group.values()) for group in (block.totals, block.b, block.a)]
-        dtype = np.float64 if block.words == 2 else np.float32
+        dtype = np.float64 if block.words > 1 else np.float32
         self.values = [np.zeros((steps, len(group)), dtype) for group in cells]
         self.wrote = [np.zeros((steps, len(group)), np.uint8) for group in cells]
         self.read = [np.zeros((steps, len(group)), np.uint8) for group in cells]
@@ -112,7 +113,7 @@ class _Frames:
         copies = i.op.kind == "fetch" or i.opcode in ("mov", "cmov_logical")
         if i.op.result == "b" and not copies:
             return ", ".join("true" if b else "false" for b in bits[written])
-        if i.op.result == "d" or (copies and self.block.words == 2):
+        if i.op.result == "d" or (copies and self.block.words > 1):
             values = bits.view(np.float64)[sorted({c // 2 for c in written})]
         else:
             values = bits.view({"i": np.int32, "u": np.uint32}.get(i.op.result, np.float32))[written]
@@ -141,12 +142,14 @@ def _span(origins: Sequence[Origin], name: str) -> str:
     return f"{name}[{', '.join(parts)}]"
 
 
-def register_block(recording: Recording, *, start: int = 0) -> Player:
+def register_block(recording: Recording | str = "sgemm_tn", *, start: int = 0) -> Player:
     """A player of one work-item's register block, one frame for each instruction that it executed.
 
-    ``recording`` comes from a ``Recorder`` that listened to a launch with A as resource 0 and B as resource 1;
-    ``start`` is the frame shown first. Raises ``ValueError`` if the run keeps no block in registers.
+    ``recording`` comes from a ``Recorder`` that listened to a launch with A as resource 0 and B as resource 1, or is the
+    name of a kernel, of which work-item 0 of a small run is shown. Of a double-double its high part is written. ``start``
+    is the frame shown first. Raises ``ValueError`` if the run keeps no block in registers.
     """
+    recording = recorded(recording)
     block = find_block(recording)
     frames = _Frames(recording, block)
     inks = theme.Inks()
@@ -314,7 +317,7 @@ def _mark_tracks(recording: Recording, block: Block, frames: _Frames, inks: them
 
 def _text(title: str, recording: Recording, block: Block, frames: _Frames, marks: list[int]) -> str:
     """The picture in words: the operands at the start of each rank-1 update, and the block when all are done."""
-    kind = "float64" if block.words == 2 else "float32"
+    kind = {1: "float32", 2: "float64", 4: "double-double"}[block.words]
     size = f"{len(block.rows)} x {len(block.columns)} {kind}"
     where = f"C[{block.rows[0]}:{block.rows[-1] + 1}, {block.columns[0]}:{block.columns[-1] + 1}]"
     lines = [f"{title}: {where}, {size}, {len(recording)} steps"]

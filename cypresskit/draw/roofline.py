@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 import numpy as np
+from bokeh.models import BasicTickFormatter, Column, FixedTicker
 
 from cypresskit.devices import C2050, HD5870
 from cypresskit.draw.player import Player
@@ -19,7 +20,7 @@ from cypresskit.timing.report import Report
 
 BLOCKS = range(1, 17)
 BYTES = {"single": 4, "double": 8}
-SPAN = (0.05, 8.0)  # flops per byte
+SPAN = (0.1, 8.0)  # flops per byte
 
 
 def roofline(reports: Sequence[Report] = ()) -> Player:
@@ -28,19 +29,27 @@ def roofline(reports: Sequence[Report] = ()) -> Player:
     l2 = HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
     roofs = [("HD 5870, texture cache", HD5870, HD5870.texture_gb_s), ("HD 5870, L2", HD5870, l2)]
     roofs += [("HD 5870, DRAM", HD5870, HD5870.memory_gb_s), ("C2050, DRAM", C2050, C2050.memory_gb_s)]
-    parts, lines = [], [sheet.title]
+    columns, lines = [], [sheet.title]
     values = {}
     for precision, size in BYTES.items():
         fig = sheet.chart(
             f"Roofline, {precision} precision", "flops per byte", "Gflop/s", height=380, x_axis_type="log", y_axis_type="log",
-            x_range=SPAN, y_range=(5, 5000), name=precision,
+            x_range=SPAN, y_range=(15, 4500), name=precision,
         )  # fmt: skip
+        for axis, ticks in (
+            (fig.xaxis, (0.1, 0.25, 0.5, 1, 2, 4, 8)),
+            (fig.yaxis, (20, 50, 100, 200, 500, 1000, 2000)),
+        ):
+            axis.ticker = FixedTicker(ticks=list(ticks))
+            axis.formatter = BasicTickFormatter(use_scientific=False)
         items = []
         for number, (name, board, rate) in enumerate(roofs):
             peak = board.peak_gflops(precision)
             x = np.array([SPAN[0], min(max(peak / rate, SPAN[0]), SPAN[1]), SPAN[1]])
             items.append((f"{name} {rate:.0f} GB/s", sheet.line(fig, x, np.minimum(peak, x * rate), number)))
-            lines.append(f"{precision}, {name}: {rate:.1f} GB/s, flat from {peak / rate:.2f} flops per byte at {peak:.0f} Gflop/s")
+            lines.append(
+                f"{precision}, {name}: {rate:.1f} GB/s, flat from {peak / rate:.2f} flops per byte at {peak:.0f} Gflop/s"
+            )
         intensity = np.array(BLOCKS) / size
         values[precision] = [
             [min(board.peak_gflops(precision), i * rate) for _, board, rate in roofs] for i in intensity
@@ -49,11 +58,13 @@ def roofline(reports: Sequence[Report] = ()) -> Player:
             heights = np.array(values[precision])[:, number : number + 1]
             source = sheet.source(f"b {precision} {roofs[number][0]}", x=intensity[:, np.newaxis], y=heights)
             sheet.points(fig, "x", "y", number, size=11, source=source)
-        line = sheet.source(f"upright {precision}", x=intensity[:, np.newaxis], y0=[5], y1=[5000])
+        line = sheet.source(f"upright {precision}", x=intensity[:, np.newaxis], y0=[15], y1=[4500])
         sheet.inks(fig.segment("x", "y0", "x", "y1", source=line, line_dash="dotted", line_width=1.5), line_color="ink")
-        lines += _points(sheet, fig, precision, size, reports)
+        points, names = _points(sheet, fig, precision, size, reports)
+        lines += points
         sheet.series(fig, items, "below", 1)
-        parts.append((sheet.note(f"<b>{precision.capitalize()} precision</b>"), fig))
+        heading = sheet.note(f"<b>{precision.capitalize()} precision</b>")
+        columns.append(Column(heading, fig, sheet.note(names), sizing_mode="stretch_width"))
     captions = [
         f"Block {b} x {b}. "
         + "<br>".join(
@@ -64,38 +75,29 @@ def roofline(reports: Sequence[Report] = ()) -> Player:
         )
         for k, b in enumerate(BLOCKS)
     ]
-    columns = [_column(*part) for part in parts]
-    note = sheet.note("Crosses: published kernels at the flops per byte of their blocks. Rings: simulated, at the bytes that their quads"
+    note = sheet.note("Crosses: published kernels at the flops per byte of their blocks. Squares: simulated, at the bytes that their quads"
                       " really fetched. On a roof nothing is left to win but a larger block.")  # fmt: skip
     return sheet.player([beside(*columns, room=340)], captions, "\n".join(lines), start=7, step="Block", below=[note])
 
 
-def _column(*parts):
-    from bokeh.models import Column
-
-    return Column(*parts, sizing_mode="stretch_width")
-
-
-def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Report]) -> list[str]:
-    """Published kernels as crosses, reports as rings, each with its name."""
+def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Report]) -> tuple[list[str], str]:
+    """Published kernels as crosses with numbers, reports as squares with letters; lines of text, and what these mean."""
     published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["kernels"]
-    lines, names = [], []
-    for row in published:
-        if row["precision"] != precision or "gflops_max" not in row or row["id"] not in KERNELS:
-            continue
-        (rows, columns), reached = KERNELS[row["id"]].block, row["gflops_max"]
-        names.append((2 * rows * columns / ((rows + columns) * size), reached, row["id"]))
-        lines.append(f"{precision}, {row['id']}: {names[-1][0]:.3g} flops per byte, published {reached} Gflop/s")
-    if names:
-        x, y, text = zip(*names)
-        sheet.inks(fig.scatter(x, y, marker="x", size=10, line_width=2), line_color="ink")
-        order = sorted(range(len(y)), key=lambda n: -y[n])
-        # Names one below the other, from the highest point down, so that they don't lie on each other.
-        for place, n in enumerate(order):
-            sheet.words(fig, [x[n] * 0.9], [y[order[0]] * 0.8**place * 0.62], [f"{text[n]} {y[n]}"], align="right", size=10)
-    for report in reports:
-        if report.bytes["L1"] and KERNELS[report.kernel].precision == precision:
-            x = report.flops / report.bytes["L1"]
-            sheet.points(fig, [x], [report.gflops], 1, hollow=True, size=11)
-            lines.append(f"{precision}, {report.kernel} simulated: {x:.3g} flops per byte, {report.gflops:.0f} Gflop/s")
-    return lines
+    lines, said = [], []
+    rows = [r for r in published if r["precision"] == precision and "gflops_max" in r and r["id"] in KERNELS]
+    for n, row in enumerate(sorted(rows, key=lambda r: -r["gflops_max"])):
+        (height, width), y = KERNELS[row["id"]].block, row["gflops_max"]
+        x = 2 * height * width / ((height + width) * size)
+        sheet.inks(fig.scatter([x], [y], marker="x", size=10, line_width=2), line_color="ink")
+        side = {"align": "right", "x_offset": -9} if n % 2 else {"x_offset": 9}
+        sheet.words(fig, [x], [y], [str(n + 1)], size=12, **side)
+        said.append(f"{n + 1} {row['id']} {y}")
+        lines.append(f"{precision}, {row['id']}: {x:.3g} flops per byte, published {y} Gflop/s")
+    drawn = [r for r in reports if r.bytes["L1"] and KERNELS[r.kernel].precision == precision]
+    for letter, report in zip("abcdefgh", drawn):
+        x = report.flops / report.bytes["L1"]
+        sheet.points(fig, [x], [report.gflops], 1, hollow=True, size=12)
+        sheet.words(fig, [x], [report.gflops], [letter], align="center", y_offset=16, size=12)
+        said.append(f"{letter} {report.kernel} {report.gflops:.0f}, simulated")
+        lines.append(f"{precision}, {report.kernel} simulated: {x:.3g} flops per byte, {report.gflops:.0f} Gflop/s")
+    return lines, "; ".join(said)

@@ -94,7 +94,7 @@ class Sheet:
         """Text at points."""
         style = {"text_baseline": "middle", "text_font_size": f"{size}px", "text_align": align}
         style |= {"text_font_style": "bold"} if bold else {}
-        drawn = self.inks(fig.text(x, y, text=text, **style, **more), text_color=ink)
+        drawn = self.inks(fig.text(x, y, text=text, **style | more), text_color=ink)
         if fit:
             self.inks.fit(fig, drawn, fit)
         return drawn
@@ -150,7 +150,15 @@ class Sheet:
         """The finished picture: ``picture`` one below the other, ``side`` beside it."""
         layout = Column(*picture, sizing_mode="stretch_width")
         return Player(
-            self.title, layout, list(side), captions, self.tracks, figures=self.figures, text=text, inks=self.inks, **more
+            self.title,
+            layout,
+            list(side),
+            captions,
+            self.tracks,
+            figures=self.figures,
+            text=text,
+            inks=self.inks,
+            **more,
         )
 
 
@@ -158,7 +166,9 @@ def beside(*parts: LayoutDOM, room: int = 300) -> Row:
     """Parts side by side as long as each finds ``room`` pixels, else one below the other."""
     for part in parts:
         part.styles = dict(part.styles) | {"flex": f"1 1 {room}px", "min-width": "0"}
-    return Row(*parts, sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 16px", "align-items": "start"})
+    return Row(
+        *parts, sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 16px", "align-items": "start"}
+    )
 
 
 def held(frames: np.ndarray, count: int) -> np.ndarray:

@@ -59,7 +59,12 @@ class Side:
             found = lines(x, y)
             order = np.argsort(found, kind="stable")
             for part in np.split(order, np.flatnonzero(np.diff(found[order])) + 1):
-                boxes[number, int(found[part[0]])] = (x[part].min(), y[part].min(), x[part].max() + 1, y[part].max() + 1)
+                boxes[number, int(found[part[0]])] = (
+                    x[part].min(),
+                    y[part].min(),
+                    x[part].max() + 1,
+                    y[part].max() + 1,
+                )
             base += (-(-height // TILE) * TILE * pitch * texel // line + 63) // 64 * 64
         return of, boxes
 
@@ -183,10 +188,27 @@ class _Panel:
         boxes, words = [], []
         for (number, line), (x0, y0, x1, y1) in self.boxes.items():
             u, v = unit[number]
-            boxes.append((left[number] + (x0 + x1) / 2 * u, top + (y0 + y1) / 2 * v, (x1 - x0) * u - 0.1, (y1 - y0) * v - 0.1))
-            words.append(f"{'AB'[number] if number < 2 else number}, rows from {y0}, texels {x0} to {x1 - 1}, line {line}")
+            boxes.append(
+                (left[number] + (x0 + x1) / 2 * u, top + (y0 + y1) / 2 * v, (x1 - x0) * u - 0.1, (y1 - y0) * v - 0.1)
+            )
+            words.append(
+                f"{'AB'[number] if number < 2 else number}, rows from {y0}, texels {x0} to {x1 - 1}, line {line}"
+            )
         x, y, w, h = (np.array(values) for values in zip(*boxes))
-        sheet.cells(fig, f"lines {name}", x, y, lines, LINES, w="w", h="h", words=words, size=8, fit=min(0.8, 0.85 * h.min()), more={"w": w, "h": h})
+        sheet.cells(
+            fig,
+            f"lines {name}",
+            x,
+            y,
+            lines,
+            LINES,
+            w="w",
+            h="h",
+            words=words,
+            size=8,
+            fit=min(0.8, 0.85 * h.min()),
+            more={"w": w, "h": h},
+        )
         names = [f"{'AB'[n] if n < 2 else n}: {shapes[n][0]} x {shapes[n][1]} texels" for n in sorted(shapes)]
         sheet.words(fig, list(left.values()), [top - 1.2] * len(left), names, bold=True)
         return fig

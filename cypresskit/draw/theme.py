@@ -106,6 +106,10 @@ code, .code > div { display: block; overflow: hidden; text-overflow: ellipsis; w
 .key.none { border: 1px solid var(--ck-line); }
 .key.shade { background: var(--ck-shade); border: 1px solid var(--ck-line); }
 .soft { color: var(--ck-soft); }
+table { border-collapse: collapse; width: 100%; font-size: 0.92em; }
+th { overflow-wrap: normal !important; }
+td:last-child { white-space: nowrap; }
+td, th { text-align: left; padding: 2px 6px 2px 0; overflow-wrap: anywhere; border-bottom: 1px solid var(--ck-line); }
 """
 # Room for the longest caption, so that what stands below keeps its place.
 CAPTION_CSS = """
@@ -186,7 +190,9 @@ def enlarge(root: LayoutDOM, factor: float) -> None:
             if name.endswith("font_size") and isinstance(value, str):
                 setattr(model, name, re.sub(r"[\d.]+", lambda number: f"{factor * float(number[0]):g}", value))
             elif name in ("width", "height", "min_height", "line_width", "size"):
-                if isinstance(value, int | float) and isinstance(model, LayoutDOM) == (name not in ("line_width", "size")):
+                if isinstance(value, int | float) and isinstance(model, LayoutDOM) == (
+                    name not in ("line_width", "size")
+                ):
                     setattr(model, name, type(value)(factor * value))
     root.styles = dict(root.styles) | {"--ck-scale": f"{factor:g}"}
 

@@ -103,7 +103,9 @@ def _bars(sheet: Sheet, fig, name: str, stage: str, bars: list[tuple[int, Span]]
         hatch_weight=0.7, line_width=0.7,
     )  # fmt: skip
     sheet.inks(box, line_color="soft", hatch_color="soft")
-    fig.add_tools(HoverTool(renderers=[box], tooltips="@task: @left{0.0} to @right{0.0} ms, @mb{0.0} MB", visible=False))
+    fig.add_tools(
+        HoverTool(renderers=[box], tooltips="@task: @left{0.0} to @right{0.0} ms, @mb{0.0} MB", visible=False)
+    )
     return box
 
 
@@ -126,12 +128,16 @@ def _teller(name: str, one: Timeline) -> Callable[[float], str]:
         running = [s for s in one.spans if s.start <= time + 1e-12 < s.end]
         names = [f"{s.task.lane}: {s.task.name}" for s in sorted(running, key=lambda s: s.task.lane)]
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        return f"<b>{name}</b>: " + ("done" if time >= one.seconds else "; ".join(names[:4]) + more if names else "idle")
+        return f"<b>{name}</b>: " + (
+            "done" if time >= one.seconds else "; ".join(names[:4]) + more if names else "idle"
+        )
 
     return tell
 
 
 def _text(name: str, one: Timeline) -> list[str]:
-    lines = [f"{name}: {1e3 * one.seconds:.1f} ms, {one.gflops:.0f} Gflop/s, {len(one.spans)} tasks, bound by {one.bound}"]
+    lines = [
+        f"{name}: {1e3 * one.seconds:.1f} ms, {one.gflops:.0f} Gflop/s, {len(one.spans)} tasks, bound by {one.bound}"
+    ]
     lines += [f"  {row}: {one.busy[row]:.1%}" for row in _rows(one)]
     return lines + ["  stages in ms: " + ", ".join(f"{stage} {1e3 * t:.1f}" for stage, t in one.stages().items())]

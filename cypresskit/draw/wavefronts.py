@@ -96,7 +96,10 @@ def _draw(sheet: Sheet, report: Report, range_: Range1d, clocks: np.ndarray):
         events = [e for e in report.timeline if e.kind == kind and e.start < 4 * clocks[-1]]
         if not events:
             continue
-        columns = {key: np.array([getattr(e, key) for e in events], np.float32) for key in ("start", "end", "slot", "wavefront")}
+        columns = {
+            key: np.array([getattr(e, key) for e in events], np.float32)
+            for key in ("start", "end", "slot", "wavefront")
+        }
         columns |= {"top": columns["slot"] - 0.36, "bottom": columns["slot"] + 0.36}
         source = ColumnDataSource(columns, name=f"{report.kernel} {kind}")
         box = fig.quad("start", "end", "top", "bottom", source=source, fill_color=theme.KINDS[tint], hatch_pattern=hatch,

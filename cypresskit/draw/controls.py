@@ -1,0 +1,48 @@
+"""Sliders and menus round a view that has to be computed anew, in a notebook with a running kernel.
+
+``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player, and calls again when the reader chooses. What
+takes longer than a blink says so meanwhile. Players themselves need none of this: they play without Python.
+"""
+
+from collections.abc import Callable, Sequence
+
+from cypresskit.draw.player import Player
+
+
+def controls(view: Callable[..., Player], **choices: Sequence):
+    """A widget with a slider (for numbers) or menu (for anything else) for each argument of ``view`` in ``choices``, above
+    the player that ``view`` returns. Raises ``ValueError`` for an argument without choices."""
+    import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
+    from IPython.display import display
+
+    empty = [name for name, values in choices.items() if not len(values)]
+    if empty or not choices:
+        raise ValueError(f"controls need something to choose for {', '.join(empty) or 'at least one argument'}")
+    status = widgets.HTML(layout={"min_height": "1.6em"})
+    place = widgets.Output()
+    chosen = {}
+    for name, values in choices.items():
+        numbers = all(isinstance(value, int | float) for value in values)
+        kind = widgets.SelectionSlider if numbers else widgets.Dropdown
+        options = [(str(value), value) for value in values]
+        extra = {"continuous_update": False} if numbers else {}
+        chosen[name] = kind(options=options, value=values[0], description=name, **extra)
+
+    def draw(_=None) -> None:
+        arguments = {name: widget.value for name, widget in chosen.items()}
+        words = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+        status.value = f'<span role="status">Computing {words} ...</span>'
+        try:
+            player = view(**arguments)
+        except ValueError as error:
+            status.value = f'<span role="alert">{words}: {error}</span>'
+            return
+        with place:
+            place.clear_output(wait=True)
+            display(player)
+        status.value = f'<span role="status">{words}</span>'
+
+    for widget in chosen.values():
+        widget.observe(draw, "value")
+    draw()
+    return widgets.VBox([*chosen.values(), status, place])

@@ -1,0 +1,85 @@
+"""Gflop/s against N: simulated curves, published points, and what the busiest unit would allow.
+
+Curves come from the rows of ``timing.sweep``; published figures from the papers. A curve's ceiling is its largest N's
+Gflop/s divided by the share of clocks in which its busiest unit worked: what that unit would do without a pause. Left out:
+published curves, which exist as pictures only.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+
+import numpy as np
+
+from cypresskit.devices import HD5870
+from cypresskit.draw.player import Player
+from cypresskit.draw.sheet import Sheet
+from cypresskit.timing.sweep import sweep
+
+KERNELS = ("sgemm_tn", "dgemm_tn", "dgemm_nn")
+SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
+
+
+def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[int] = SIZES) -> Player:
+    """A player with a frame for each N. ``rows`` come from ``sweep`` (square matrices); kernels by name are swept over
+    ``sizes`` first, which takes a second or so each. Raises ``ValueError`` if there are no rows."""
+    given = list(rows)
+    if given and all(isinstance(row, str) for row in given):
+        given = list(sweep(given, sizes, progress=False))  # type: ignore[arg-type]
+    table: list[dict] = [row for row in given if isinstance(row, dict)]
+    if not table:
+        raise ValueError("there are no rows to draw: pass those of timing.sweep, or names of kernels")
+    names = list(dict.fromkeys(row["kernel"] for row in table))
+    sizes = sorted({row["n"] for row in table})
+    curves = {name: {row["n"]: row for row in table if row["kernel"] == name} for name in names}
+    published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["kernels"]
+    known = {row["id"]: row for row in published if "gflops_max" in row}
+    top = max([*(row["gflops"] for row in table), *(known[n]["gflops_max"] for n in names if n in known)])
+    right = max([*sizes, *(known[n]["n_at_max"] for n in names if "n_at_max" in known.get(n, {}))])
+    sheet = Sheet("Performance against N: " + ", ".join(names))
+    fig = sheet.chart(sheet.title, "N", "Gflop/s", height=420, x_range=(0, 1.05 * right), y_range=(0, 1.2 * top))
+    items, lines = [], [sheet.title]
+    for number, name in enumerate(names):
+        curve = curves[name]
+        y = [curve[n]["gflops"] for n in sorted(curve)]
+        items.append((f"{name}, simulated", sheet.line(fig, sorted(curve), y, number, shapes=True)))
+        ceiling = _ceiling(curve[max(curve)])
+        roof = fig.line([0, right], [ceiling, ceiling], line_width=1, line_dash=[2, 4])
+        sheet.inks(roof, line_color="soft")
+        label = f"{name}: {curve[max(curve)]['bound']} allows {ceiling:.0f}"
+        sheet.words(
+            fig,
+            [0.65 * right],
+            [ceiling + 0.005 * top],
+            [label],
+            "soft",
+            align="center",
+            size=11,
+            text_baseline="bottom",
+        )
+        lines.append(
+            f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in sorted(curve))
+        )
+        if name in known:
+            at, best = known[name].get("n_at_max", right), known[name]["gflops_max"]
+            items.append((f"{name}, published {best}", [sheet.points(fig, [at], [best], number, hollow=True, size=14)]))
+            lines.append(f"  published {best} at N = {at}")
+    heads = np.array(sizes, float)
+    sheet.head(fig, heads, 0, 1.2 * top)
+    sheet.series(fig, items, "below", 2)
+    captions = [f"N = {n}. " + "<br>".join(_said(name, curves[name].get(n)) for name in names) for n in sizes]
+    note = sheet.note(
+        "Filled: simulated. Hollow and large: the published best. Dotted: what the unit that binds would allow if it never"
+        f" paused. Peaks of the {HD5870.name}: {HD5870.single_gflops:.0f} single, {HD5870.double_gflops:.0f} double."
+    )
+    return sheet.player([fig], captions, "\n".join(lines), below=[note], step="N")
+
+
+def _ceiling(row: dict) -> float:
+    return row["gflops"] / max(value for key, value in row.items() if key.startswith("busy_"))
+
+
+def _said(name: str, row: dict | None) -> str:
+    if row is None:
+        return f"<b>{name}</b> was not simulated"
+    return f"<b>{name}</b>: {row['gflops']:.0f} Gflop/s, {row['percent']:.0f} % of peak, bound by {row['bound']}"
