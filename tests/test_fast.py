@@ -197,6 +197,21 @@ def test_registers_live_across_barriers():
     assert_equal(program, {"domain": 111, "global_memory": np.zeros((111, 4), np.uint32)})
 
 
+def test_an_lds_fence_orders_the_quads_of_a_wavefront():
+    program = compute(
+        "dcl_lds_id(0) 256",
+        "dcl_literal l0, 4, 63, 0, 0",
+        "imul r0.x, vTidInGrpFlat.x, l0.x",
+        "isub r0.y, l0.y, vTidInGrpFlat.x",
+        "imul r0.y, r0.y, l0.x",
+        "lds_store_id(0) r0.x, vaTid.x",
+        "fence_lds",
+        "lds_load_id(0) r1, r0.y",
+        "mov g[vaTid.x], r1",
+    )
+    assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
+
+
 def test_a_group_that_splits_where_no_barrier_follows():
     """The engine can't run it; the explaining engine can."""
     program = compute(

@@ -2,12 +2,14 @@
 
 ``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what happens on the way.
 
-- ``flow``        which definitions and uses of registers belong together, and what is live
-- ``analysis``    what is the same in all lanes, what diverges, who sees a NaN's bits, how registers are stored
-- ``arithmetic``  LLVM IR for each arithmetic opcode
-- ``access``, ``memory``  checked fetches, loads and stores
-- ``translate``   control flow, operands, results, workgroups and barriers
-- ``jit``, ``execute``    machine code and the launch
+- ``flow``         which definitions and uses of registers belong together, and what is live
+- ``variation``    what is the same in all lanes, and which control flow diverges
+- ``cells``        how registers are stored
+- ``analysis``     both, and who can see which NaN it is
+- ``arithmetic``   LLVM IR for each arithmetic opcode
+- ``operands``, ``stores``, ``memory`` (with ``access``), ``instructions``, ``branches``, ``units``, ``translate``
+                   the translation, each building on the one before: from what an instruction reads to the function
+- ``jit``, ``execute``  machine code and the launch
 """
 
 from cypresskit.machine.fast.execute import run

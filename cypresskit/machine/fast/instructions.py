@@ -2,9 +2,9 @@
 
 from cypresskit.il import Instruction
 from cypresskit.machine.fast.access import Value, splat
-from cypresskit.machine.fast.analysis import literal
 from cypresskit.machine.fast.arithmetic import LETTER, of
 from cypresskit.machine.fast.memory import MemoryAccess
+from cypresskit.machine.fast.variation import literal
 
 CONSTANT_SECOND = ("ishl", "ishr", "ushr", "udiv", "umod", "iand", "imul", "umul")  # worth telling LLVM a literal
 

@@ -6,9 +6,11 @@ kept as integers, so that copying never changes bits.
 
 from cypresskit.il import Dest, Program, Source
 from cypresskit.machine.fast.access import Axis, Value, pick, representative, splat
-from cypresskit.machine.fast.analysis import ALL, Analysis, Cell
+from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.arithmetic import Builder, of
+from cypresskit.machine.fast.cells import Cell
 from cypresskit.machine.fast.flow import defines
+from cypresskit.machine.fast.variation import ALL
 
 
 class Operands:

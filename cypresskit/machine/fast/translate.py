@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from cypresskit.il import Program
 from cypresskit.machine.fast.access import splat
-from cypresskit.machine.fast.analysis import Analysis, Cell
+from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.branches import DIVERGED, DONE
+from cypresskit.machine.fast.cells import Cell
 from cypresskit.machine.fast.units import Units
 
 EXPECT = '!0 = !{!"branch_weights", i32 100000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
