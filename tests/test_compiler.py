@@ -215,6 +215,12 @@ def test_endless_loop_is_refused():
         compile(ck.assemble(text))
 
 
+def test_thousands_of_branches_are_no_trouble():
+    lines = ["il_ps_2_0", "dcl_output_generic o0", "dcl_cb cb0[1]", "mov r0, cb0[0]"]
+    lines += ["if_logicalnz r0.x\nadd r0.x, r0.y, r0.x\nendif"] * 600 + ["mov o0, r0", "end"]
+    assert compile(ck.assemble("\n".join(lines))).gprs <= 2
+
+
 def test_only_programs_are_compiled():
     with pytest.raises(TypeError, match="assemble the IL text first"):
         compile("il_ps_2_0\nend\n")

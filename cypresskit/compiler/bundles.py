@@ -209,6 +209,8 @@ class Packing(Pressure):
 
     def may_test(self) -> bool:
         """A test closes the clause that it stands in: all that is left must fit in."""
+        if len(self.open) > self.room:
+            return False
         left = [self.ops[n] for n in self.open]
         words = sum(8 if o.row is not None and o.row.slots in ("pair", "quad") else 2 for o in left)
         return words + 8 < self.room and len(self.step.windows | _windows(left)) <= 2

@@ -37,8 +37,8 @@ declare float @llvm.maxnum.f32(float, float)
 
 @dataclass(frozen=True)
 class LLVMCard:
-    """What LLVM made of a kernel: ``gprs``; in the innermost loop ``loop_bundles`` and the shares of bundles with 4 and 5
-    filled slots; the ``assembly``."""
+    """What LLVM made of a kernel: ``gprs``; in the innermost loop ``loop_bundles`` and the shares of bundles with 4 and
+    5 filled slots; the ``assembly``."""
 
     gprs: int
     loop_bundles: int
@@ -81,8 +81,8 @@ def read_assembly(assembly: str) -> LLVMCard:
             continue
         head = re.match(r"\s*(ALU\w*|LOOP\w*|ENDLOOP\w*|END_LOOP\w*|WHILE\w*)\b.*?(?:@(\d+))?[,\s]*", line)
         if current is None and head and not line.lstrip().startswith(";"):
-            at = re.search(r"@(\d+)", line)
-            order.append((head[1], int(at[1]) if at else -1))
+            place = re.search(r"@(\d+)", line)
+            order.append((head[1], int(place[1]) if place else -1))
         elif current is not None and re.match(r"\s+\*?\s*[A-Z]", line):
             filled += 1
             if "*" in line.split(";")[0]:

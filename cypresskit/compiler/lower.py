@@ -1,9 +1,8 @@
 """From IL to scalar operations: the first pass.
 
-Each component of an IL register becomes a variable of its own, and each write to it a new value (static single
-assignment, made on the fly after Braun et al., "Simple and efficient construction of SSA form", 2013). So a `mov` is no
-operation at all, unless it loads a constant or changes its operand. What the chip has no instruction for is written out
-here: 32-bit division, dp4, source modifiers other than negate and absolute, comparisons the wrong way round.
+Each component of an IL register becomes a variable of its own, and each write to it a new value (``ssa``). So a `mov`
+is no operation at all, unless it loads a constant or changes its operand. What the chip has no instruction for is
+written out here: 32-bit division, dp4, source modifiers other than negate and absolute, comparisons the other way round.
 
 A loop that tests its condition first and computes little for it is turned over: the test is copied in front of the
 loop, and the loop then tests at its end, where its operations share bundles with the work.
@@ -11,9 +10,11 @@ loop, and the loop then tests at its end, where its operations share bundles wit
 
 import math
 import struct
+import sys
 
 from cypresskit.compiler.ir import Block, CompileError, Function, Op, Src, Value
 from cypresskit.compiler.isa import OPS
+from cypresskit.compiler.ssa import Builder
 from cypresskit.devices import Device
 from cypresskit.il import Dest, Instruction, Program, Register, Source
 
@@ -53,17 +54,18 @@ INPUTS = {  # register, first channel, and whether all components are the same w
 
 def lower(program: Program, device: Device) -> Function:
     """The scalar form of a program. A workgroup of one wavefront runs in step and needs no barrier."""
-    return _Lowering(program, math.prod(program.group) > device.wavefront).run()
+    limit = sys.getrecursionlimit()  # a read looks back through as many blocks as the program has branches
+    sys.setrecursionlimit(max(limit, 1000 + 10 * len(program.body)))
+    try:
+        return _Lowering(program, math.prod(program.group) > device.wavefront).run()
+    finally:
+        sys.setrecursionlimit(limit)
 
 
-class _Lowering:
+class _Lowering(Builder):
     def __init__(self, program: Program, barriers: bool):
+        super().__init__()
         self.program, self.body, self.barriers = program, program.body, barriers
-        self.constants: dict[int, Value] = {}
-        self.places: dict[tuple, Value] = {}
-        self.depth, self.at = 0, 0
-        self.block = Block()
-        self.items: list[Block | str] = [self.block]
         self.frames: list[dict] = []
         bases, total = {}, 0
         for n, (_, size) in sorted(program.lds.items()):
@@ -75,66 +77,6 @@ class _Lowering:
         self.range(0, len(self.body))
         inputs = [v for v in self.places.values() if v.kind == "input"]
         return Function(self.program, self.items, inputs)
-
-    # Values and variables
-
-    def const(self, bits: int) -> Value:
-        bits &= 0xFFFFFFFF
-        if bits not in self.constants:
-            self.constants[bits] = Value("const", bits=bits)
-        return self.constants[bits]
-
-    def place(self, kind: str, *place: int) -> Value:
-        if (kind, place) not in self.places:
-            self.places[kind, place] = Value(kind, place=place)
-        return self.places[kind, place]
-
-    def read(self, variable, block: Block) -> Value:
-        """The value of a variable at the end of ``block``."""
-        passed = []
-        while variable not in block.defs and block.sealed and len(block.preds) == 1:
-            passed.append(block)
-            block = block.preds[0]
-        if variable in block.defs:
-            value = block.defs[variable]
-        elif not block.sealed:
-            value = Value("phi", block=block)
-            block.incomplete[variable] = value
-            block.phis.append(value)
-        elif not block.preds:
-            value = self.const(0)
-        else:
-            value = Value("phi", block=block)
-            block.phis.append(value)
-            block.defs[variable] = value
-            self.complete(variable, value)
-        block.defs[variable] = value
-        for b in passed:
-            b.defs[variable] = value
-        return value
-
-    def complete(self, variable, phi: Value) -> None:
-        assert phi.block is not None
-        for pred in phi.block.preds:
-            phi.args[pred] = self.read(variable, pred)
-
-    def seal(self, block: Block) -> None:
-        block.sealed = True
-        for variable, phi in block.incomplete.items():
-            self.complete(variable, phi)
-        block.dead = not block.preds
-
-    def emit(self, name: str, *srcs, words: int = 1, **info) -> Value:
-        """Append an op; operands may be values. Returns its first result."""
-        operands = [s if isinstance(s, Src) else Src(s) for s in srcs]
-        op = Op(name, operands, self.at, words=words, info=info)
-        self.append(op)
-        return op.results[0] if op.results else self.const(0)
-
-    def append(self, op: Op) -> Op:
-        if not self.block.dead:
-            self.block.ops.append(op)
-        return op
 
     # Operands
 
@@ -425,15 +367,6 @@ class _Lowering:
             self.write(i.dest, found if vector else dict.fromkeys(i.dest.written, found[0]))
 
     # Control flow
-
-    def start(self, *preds: Block) -> Block:
-        """Begin a block that control reaches from ``preds``."""
-        self.block = Block(self.depth, preds=[p for p in preds if not p.dead])
-        for p in self.block.preds:
-            p.succs.append(self.block)
-        self.block.dead = not self.block.preds
-        self.items.append(self.block)
-        return self.block
 
     def flow(self, i: Instruction) -> None:
         flow = i.op.flow

@@ -88,9 +88,11 @@ class _Run(Packing):
                 self.before[n].append(m)
         self.ready = [n for n in range(len(self.ops)) if not self.waits[n]]
         self.order = [(-problem.height[n], n) for n in range(len(self.ops))]
+        self.fetches = [n for n, op in enumerate(self.ops) if op.name in FETCHES]
         self.forwards: dict[Value, tuple[str, int]] = {}
         # Doubles fill x y z w and leave t: while there are enough of them, single-slot ops wait for a t beside one.
         self.wide = {n for n, op in enumerate(self.ops) if op.row is not None and op.row.slots in ("pair", "quad")}
+        self.wide_left = len(self.wide)
         self.company: Counter = Counter()  # fetched words by (height of their first reader, channel)
         self.bundles = 0
 
@@ -143,7 +145,9 @@ class _Run(Packing):
     def next_fetches(self) -> tuple[list[int], set[int]]:
         """Fetches for the next clause, in the order of the IL, as many as registers allow; and the ALU ops that they
         wait for."""
-        waiting = [n for n in sorted(self.open) if self.ops[n].name in FETCHES]
+        self.fetches = waiting = [n for n in self.fetches if n in self.open]
+        if not waiting:
+            return [], set()
         room = [self.limit - c for c in self.count]
         total = 4 * self.budget - len(self.live)
         cohorts = {
@@ -260,6 +264,7 @@ class _Run(Packing):
             if n is None:
                 break
             self.open.discard(n)
+            self.wide_left -= n in self.wide
             self.ready.remove(n)
             for m, bundles in self.problem.after[n]:
                 if bundles:
@@ -288,7 +293,7 @@ class _Run(Packing):
         if len(self.live) > 4 * self.budget - 4:
             ready.sort(key=lambda n: (n not in urgent, self.growth(self.ops[n]), self.order[n]))
         else:
-            wide = self.wide if 2 * len(self.wide & self.open) >= len(self.open) else set()
+            wide = self.wide if 2 * self.wide_left >= len(self.open) else set()
             ready.sort(key=lambda n: (n not in urgent, n not in wide, self.order[n]))
             if draft.slots and ready:
                 height = self.problem.height
