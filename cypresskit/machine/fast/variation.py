@@ -1,11 +1,11 @@
 """In which bits values differ between lanes, and which control flow is decided by such values.
 
-Several work-items run together as the *lanes* of host vectors: a quad (4) or, for programs with doubles, two quads (8).
-``varying`` of a web (see ``flow``) holds, for each bit of the lane number, the bits of the value that may differ
-between lanes whose numbers differ in that bit. No bit at all means that the value is the same in all lanes: it is kept as a
-scalar, its tests are plain branches and its fetches one load. A value that differs only between the rows of a quad
-needs two loads for four lanes. Integer operations by literals are followed bit by bit, since that is how compute
-kernels make rows and columns of a work-item's number.
+Several work-items run together as the *lanes* of host vectors: a quad (4) or, for programs with doubles, two quads
+(8). ``varying`` of a web (see ``flow``) holds, for each bit of the lane number, the bits of the value that may differ
+between lanes whose numbers differ in that bit. No bit at all means that the value is the same in all lanes: it is
+kept as a scalar, its tests are plain branches and its fetches one load. A value that differs only between the rows of
+a quad needs two loads for four lanes. Integer operations by literals are followed bit by bit, since that is how
+compute kernels make rows and columns of a work-item's number.
 """
 
 import math
