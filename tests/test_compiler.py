@@ -65,6 +65,12 @@ def test_published_figures(name):
     assert card.loop_bundles <= GOAL * card.bundles_bound
 
 
+def test_compiling_twice_gives_the_same():
+    for name in ("sgemm_tn_stream", "ddgemm_naive", "sgemm_64x64_lds"):
+        listings = {compile(ck.assemble(ck.kernels[name].text)).listing() for _ in range(4)}
+        assert len(listings) == 1, name
+
+
 def test_tweaked_kernel_holds_exactly_37():
     assert compile(ck.kernels["sgemm_tn_37"].program).gprs == 37
 

@@ -32,11 +32,11 @@ class Allocation:
 def allocate(function: Function, steps: dict[Block, list[Step]], device: Device) -> Allocation:
     """Give every web its register. Raises ``CompileError`` if the chip has too few."""
     lives = _Lives(function, steps)
-    webs = [w for w in lives.webs if w.mask]
+    webs = sorted((w for w in lives.webs if w.mask), key=lambda w: w.order)
     units = _units(webs)
     best: dict[Web, int] = {}
     count = 0
-    for order in (_longest, _whole_first, _earliest):
+    for order in (_longest, _longest_newest, _whole_first, _earliest):
         numbers, needed = _first_fit(sorted(units, key=order), lives.local, device)
         if not best or needed < count:
             best, count = numbers, needed
@@ -151,13 +151,17 @@ def _longest(unit: list[Web]):
     return unit[0].fixed is None, -max(w.mask.bit_count() for w in unit), unit[0].order
 
 
+def _longest_newest(unit: list[Web]):
+    return unit[0].fixed is None, -max(w.mask.bit_count() for w in unit), -unit[0].order
+
+
 def _whole_first(unit: list[Web]):
     return unit[0].fixed is None, -(len(unit) == 4), -max(w.mask.bit_count() for w in unit), unit[0].order
 
 
 def _earliest(unit: list[Web]):
     first = min((w.mask & -w.mask).bit_length() for w in unit)
-    return unit[0].fixed is None, first, -max(w.mask.bit_count() for w in unit)
+    return unit[0].fixed is None, first, -max(w.mask.bit_count() for w in unit), unit[0].order
 
 
 def _first_fit(units: list[list[Web]], local: set[Web], device: Device) -> tuple[dict[Web, int], int]:

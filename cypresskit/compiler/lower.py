@@ -2,7 +2,7 @@
 
 Each component of an IL register becomes a variable of its own, and each write to it a new value (``ssa``). So a `mov`
 is no operation at all, unless it loads a constant or changes its operand. What the chip has no instruction for is
-written out here: 32-bit division, dp4, source modifiers other than negate and absolute, comparisons the other way round.
+written out here: 32-bit division, dp4, source modifiers other than negate and absolute, comparisons of the other way.
 
 A loop that tests its condition first and computes little for it is turned over: the test is copied in front of the
 loop, and the loop then tests at its end, where its operations share bundles with the work.
