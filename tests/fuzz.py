@@ -16,8 +16,12 @@ import numpy as np
 from random_programs import random_program
 
 import cypresskit as ck
+from cypresskit.compiler import CompileError, compile
+from cypresskit.compiler.execute import execute
 from cypresskit.il import OPCODES
 from cypresskit.machine.checks import check
+from cypresskit.machine.explain import run as explain
+from cypresskit.machine.launch import Launch, prepare
 
 LIMIT = 60  # seconds for one program
 STEPS = 3000  # instructions of a work-item
@@ -73,7 +77,7 @@ def valid(rng: random.Random) -> None:
     found = check(program, **launch)
     if SILENT & {finding.kind for finding in found}:
         raise Wrong(f"the checks find a fault in a valid program:\n{found}")
-    compiled(program)
+    compiled(program, launch)
     both_engines(program, launch)
 
 
@@ -88,8 +92,9 @@ def nearly_valid(rng: random.Random) -> None:
             raise Wrong("an error without words") from error
         return
     str(found)
-    compiled(program)
-    both_engines(program, launch, racing="race" in {finding.kind for finding in found})
+    if not {"race", "uninitialised"} & (kinds := {finding.kind for finding in found}):
+        compiled(program, launch)
+    both_engines(program, launch, racing="race" in kinds)
 
 
 def anything(rng: random.Random) -> None:
@@ -137,17 +142,25 @@ def damaged(rng: random.Random, text: str) -> str:
     return "\n".join(lines)
 
 
-def compiled(program: ck.Program) -> None:
-    """The compiler takes every program or says why not."""
+def compiled(program: ck.Program, launch: dict) -> None:
+    """The compiler says why it refuses a program, or its code ends like the program and leaves the same bits."""
     try:
-        from cypresskit.compiler import compile
-    except ImportError:
-        return
-    try:
-        compile(program, ck.HD5870)
-    except ValueError as error:
+        code = compile(program)
+    except CompileError as error:
         if not str(error):
             raise Wrong("an error without words") from error
+        return
+    prepared = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
+    explained = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
+    for name, run_it in (("compiled", lambda: execute(code, prepared)), ("explained", lambda: explain(explained))):
+        try:
+            run_it()
+        except ck.KernelError as error:
+            if name == "compiled":
+                return  # it may give up later or sooner: it counts bundles
+            raise Wrong("the compiled code ends, the program does not") from error
+    for name, array in words_of(explained).items():
+        differs(name, array, words_of(prepared)[name], "compiled")
 
 
 def both_engines(program: ck.Program, launch: dict, racing: bool = False) -> None:
@@ -166,10 +179,20 @@ def both_engines(program: ck.Program, launch: dict, racing: bool = False) -> Non
     if ending != fast_ending:
         raise Wrong(f"the explaining engine ends with {ending}, the fast one with {fast_ending}")
     for name, array in arrays.items():
-        different = np.argwhere(array != fast_arrays[name])
-        if len(different):
-            place = tuple(different[0].tolist())
-            raise Wrong(f"{name}{list(place)}: {array[place]:#x} explained, {fast_arrays[name][place]:#x} fast")
+        differs(name, array, fast_arrays[name], "fast")
+
+
+def differs(name: str, array: np.ndarray, other: np.ndarray, how: str) -> None:
+    """``Wrong`` if the arrays differ."""
+    if len(different := np.argwhere(array != other)):
+        place = tuple(different[0].tolist())
+        raise Wrong(f"{name}{list(place)}: {array[place]:#x} explained, {other[place]:#x} {how}")
+
+
+def words_of(launch: Launch) -> dict[str, np.ndarray]:
+    """The arrays that a prepared launch has written, as bits."""
+    assert launch.global_memory is not None
+    return {f"o{n}": surface.words for n, surface in launch.outputs.items()} | {"g": launch.global_memory}
 
 
 def words(arguments: dict) -> dict[str, np.ndarray]:

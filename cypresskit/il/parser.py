@@ -49,7 +49,8 @@ class _Assembler:
         self.columns: dict[int, int] = {}  # line: column of its first word, for checks made afterwards
 
     def program(self) -> Program:
-        mode, instructions, macros = "", [], []
+        mode, macros = "", []
+        instructions: list[Instruction] = []
         macro: Instruction | None = None
         body: list[Instruction] = []
         ended = False

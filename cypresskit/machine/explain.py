@@ -95,9 +95,7 @@ class _Machine:
         return result
 
     def _issue(self, at: int, i: Instruction) -> None:
-        if i.op.flow in ("else", "endif", "endloop"):
-            if i.op.flow == "endloop":
-                self.executed[at] += self.count
+        if i.op.flow in ("else", "endif"):
             return
         self.executed[at] += self.count
         self.issued += 1
@@ -105,8 +103,9 @@ class _Machine:
             loops = [block.at for block in self.blocks if isinstance(block, _Loop)]
             if loops:
                 raise self.launch.endless_error(loops[-1])
-        for step in self.hear["step"]:
-            step(Step(at, i, self.active, self.registers))
+        if i.op.flow != "endloop":
+            for step in self.hear["step"]:
+                step(Step(at, i, self.active, self.registers))
 
     # Control flow
 

@@ -23,7 +23,7 @@ from cypresskit.machine.run import Run
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would not end within a day here
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
 MAX_STEPPED = 1_000_000_000  # instructions times work-items in the explaining engine: about a minute's work,
-MIN_STEPS, MAX_STEPS = 2_000, 200_000  # and per work-item within these
+MIN_STEPS, MAX_STEPS = 1_000, 200_000  # and per work-item within these
 DTYPES = ("float32", "float64", "int32", "uint32")
 
 

@@ -25,8 +25,6 @@ from cypresskit.machine.launch import KernelError, prepare
 
 __all__ = ["Finding", "Findings", "check"]
 
-MAX_INSTRUCTIONS = 200_000  # per work-item: enough for k = 4096, and an endless loop is told within seconds
-
 
 def check(
     program: Program,
@@ -37,7 +35,7 @@ def check(
     outputs: Mapping[int, np.ndarray] | None = None,
     global_memory: np.ndarray | None = None,
     device: Device = HD5870,
-    max_instructions: int = MAX_INSTRUCTIONS,
+    max_instructions: int | None = None,
     names: Mapping | None = None,
     budgets: Mapping[str, float] | None = None,
     expected: np.ndarray | None = None,
@@ -48,7 +46,8 @@ def check(
     of ``launch``, and what doesn't fit the program raises ``ValueError`` or ``TypeError`` as there.
 
     names: what to call the arrays in findings: resource number, "g" or "o0" .. "o7" to a name, as {0: "A", "g": "C"}.
-    budgets: the most an exercise allows of "fetches" (per work-item), "bundles" and "registers" (as compiled).
+    budgets: the most an exercise allows of "fetches" (per work-item), "bundles" (a turn of the main
+        loop) and "registers" (as compiled).
     expected: what global memory, or else the first output, should hold afterwards: an array of the same shape and
         type; ``tolerance``: the error allowed per element (a number or an array; by default 32 roundings of the
         largest element); ``mistakes``: sentences that complete "comes out if ..." to functions that give what does.
@@ -64,6 +63,7 @@ def check(
         global_memory=global_memory,
         device=device,
         max_instructions=max_instructions,
+        stepping=True,
     )
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
     shape: tuple[int, ...] = ()

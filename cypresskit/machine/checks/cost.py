@@ -1,4 +1,4 @@
-"""What an exercise may cost: fetches a work-item executes, VLIW bundles and registers of the compiled kernel."""
+"""What an exercise may cost: fetches a work-item executes, bundles and registers of the compiled kernel."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from cypresskit.machine.checks.report import Check, Places
 
 BUDGETS = {
     "fetches": "fetches per work-item",
-    "bundles": "VLIW bundles",
+    "bundles": "bundles in a turn of the main loop",
     "registers": "registers per work-item",
 }
 
@@ -27,7 +27,7 @@ class CostCheck(Check):
             from cypresskit.compiler import compile
 
             code = compile(self.program, self.launch.device)
-            spent |= {"bundles": code.bundles, "registers": code.registers}
+            spent |= {"bundles": code.card().loop_bundles, "registers": code.gprs}
         advice = {
             "fetches": "A larger block per work-item uses each fetched number more often; is one fetched twice?",
             "bundles": "Look in the listing for bundles with empty slots and for work that the loop repeats.",

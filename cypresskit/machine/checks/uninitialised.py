@@ -5,7 +5,7 @@ and a half-set register that is copied whole raise no alarm. Only components tha
 only those which some way through the program leaves unset are tracked: most kernels have none.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class _Unset:
 
     who: np.ndarray
     source: Key | None
+    copied: int = -1  # by the instruction that copied it first
     block: int = 0
     bytes: np.ndarray | None = None
 
@@ -58,7 +59,8 @@ class UninitialisedCheck(Check):
             if copy and source and source.register.kind == "r":
                 for p in self.needs.writes[event.at]:
                     if (source.register.index, "xyzw".find(source.swizzle[p])) == key:
-                        self.carried[p] = _Unset(bad, unset.source, unset.block, unset.bytes)
+                        copied = event.at if unset.copied < 0 else unset.copied
+                        self.carried[p] = _Unset(bad, unset.source, copied, unset.block, unset.bytes)
             else:
                 unset.who = unset.who & ~bad
                 place = unset.source[0] if unset.source else None
@@ -81,7 +83,7 @@ class UninitialisedCheck(Check):
             if missing.any() and i.dest:
                 bad = np.zeros(self.launch.items, bool)
                 bad[who[missing]] = True
-                unset = _Unset(bad, None, event.block, (event.element & ~3) + 4 * word)
+                unset = _Unset(bad, None, event.at, event.block, (event.element & ~3) + 4 * word)
                 for c in (word,) if i.opcode.endswith("vec") else self.needs.writes[event.at]:
                     self.carried[c] = unset
 
@@ -92,9 +94,8 @@ class UninitialisedCheck(Check):
             key = (event.register.index, c)
             old, new = self.unset.get(key), self.carried.get(c)
             if new:
-                self.unset[key] = _Unset(
-                    new.who | (old.who & ~event.active if old else False), new.source, new.block, new.bytes
-                )
+                who = new.who | (old.who & ~event.active if old else False)
+                self.unset[key] = replace(new, who=who)
             elif old:
                 old.who = old.who & ~event.active
                 if not old.who.any():
@@ -111,7 +112,7 @@ class UninitialisedCheck(Check):
             element = f"r{unset.source[0]}.{'xyzw'[unset.source[1]]}"
             via = "" if element == name else f", a copy of {element},"
             message = f"{self.places.item(item)} uses {name}{via} which was never set"
-            advice = self._setters(at, unset.source)
+            advice = self._setters(at if unset.copied < 0 else unset.copied, unset.source)
         self.report("uninitialised", at, message, advice, key=(element.split(".")[0].split("[")[0],), count=len(bad),
                     word=f"r{key[0]}", item=item, element=element)  # fmt: skip
 

@@ -99,7 +99,7 @@ class Branches(Instructions):
             count = b.op(f"zext i{self.lanes} {found} to i64")
         self.add_count(len(self.segments), count)
         self.segments.append(segment)
-        issued = len([s for s in segment if self.body[s].op.flow != "endloop"])
+        issued = len(segment)
         self.store("issued", b.op(f"add i64 {self.load('issued')}, {issued}"))
 
     def _condition(self, at: int) -> Value:
