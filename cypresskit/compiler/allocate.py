@@ -36,7 +36,7 @@ def allocate(function: Function, steps: dict[Block, list[Step]], device: Device)
     units = _units(webs)
     best: dict[Web, int] = {}
     count = 0
-    for order in (_longest, _longest_newest, _whole_first, _earliest):
+    for order in (_longest, _whole_first, _earliest):
         numbers, needed = _first_fit(sorted(units, key=order), lives.local, device)
         if not best or needed < count:
             best, count = numbers, needed
@@ -149,10 +149,6 @@ def _units(webs: list[Web]) -> list[list[Web]]:
 
 def _longest(unit: list[Web]):
     return unit[0].fixed is None, -max(w.mask.bit_count() for w in unit), unit[0].order
-
-
-def _longest_newest(unit: list[Web]):
-    return unit[0].fixed is None, -max(w.mask.bit_count() for w in unit), -unit[0].order
 
 
 def _whole_first(unit: list[Web]):
