@@ -1,7 +1,8 @@
 """What was published about hosts, held against the models: rows for the project's score.
 
 Li et al. print one figure for many sizes; it is taken as their best, over the largest matrices and every k that they
-measured. All rows come from one set of parameters, `devices.XEON` and the device's own.
+measured, and the kernel's as that on a whole work unit. Nakasato's rate with transfers is taken at N = 2048, where his
+text sets its mark. All rows come from one set of parameters, `devices.XEON` and the device's own.
 """
 
 import json
@@ -11,13 +12,14 @@ from cypresskit.devices import HD5870, HD5970
 from cypresskit.host.blocked import largest_block
 from cypresskit.host.hybrid import adaptive
 from cypresskit.host.machine import Machine
-from cypresskit.host.pipeline import BLOCK, PARTS, PIECES, five_stage, four_stage
+from cypresskit.host.pipeline import BLOCK, five_stage, four_stage
 from cypresskit.host.rates import kernel_rate
 from cypresskit.host.transfer import balance, effective_rate, measured
 
 
 def host_rows() -> list[dict]:
-    """Rows with ``id``, ``quantity`` (the names in published.json), ``published``, ``simulated`` and ``ratio``."""
+    """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and ``ratio``, and the ratio
+    is 1 where what was published is a bound ("at least") and holds."""
     published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["host"]
     rows = []
 
@@ -32,6 +34,7 @@ def host_rows() -> list[dict]:
     row("dgemm_transfer_model", "n_balance", balance(bus, kernel))
     row("dgemm_transfer_model", "io_gflops_max", measured(2048, bus, kernel).gflops)
     row("dgemm_transfer_model", "with_pcie_10_gb_s", effective_rate(2048, 10e9, kernel) / 1e9, 300)
+    rows[-1]["ratio"] = min(rows[-1]["ratio"], 1.0)
     row("blocked_mma", "block", largest_block(HD5870))
 
     hybrid, machine = published["hybrid"], Machine(HD5970)
@@ -45,6 +48,6 @@ def host_rows() -> list[dict]:
     row("hybrid", "gpu_only_gflops", chips)
     row("hybrid", "gpu_only_pct", 100 * chips / peak)
     row("hybrid", "speedup_over_four_stage", chips / four)
-    fastest = max(kernel_rate("dgemm_tn", BLOCK // (PARTS * PIECES), BLOCK, k, HD5970) for k in ks)
+    fastest = max(kernel_rate("dgemm_tn", BLOCK, BLOCK, k, HD5970) for k in ks)
     row("hybrid", "kernel_pct_max", 100 * fastest / (1e9 * HD5970.double_gflops))
     return rows

@@ -1,0 +1,41 @@
+"""What was published about hosts is met, by the kernels' simulated rates and one set of parameters."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from cypresskit.host import host_rows
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {(row["id"], row["quantity"]): row for row in host_rows()}
+
+
+def test_rows_are_of_published_quantities(rows):
+    published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["host"]
+    for (id, quantity), row in rows.items():
+        assert set(row) == {"id", "quantity", "published", "simulated", "ratio"}
+        if quantity != "with_pcie_10_gb_s":  # which is published as a sentence
+            assert row["published"] == published[id][quantity]
+            assert row["ratio"] == pytest.approx(row["simulated"] / row["published"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ("dgemm_transfer_model", "n_balance"),
+        ("dgemm_transfer_model", "io_gflops_max"),
+        ("dgemm_transfer_model", "with_pcie_10_gb_s"),
+        ("blocked_mma", "block"),
+        ("hybrid", "hybrid_gflops"),
+        ("hybrid", "hybrid_pct"),
+        ("hybrid", "gpu_only_gflops"),
+        ("hybrid", "gpu_only_pct"),
+        ("hybrid", "speedup_over_four_stage"),
+        ("hybrid", "kernel_pct_max"),
+    ],
+)
+def test_every_figure_is_met_within_5_percent(rows, name):
+    assert rows[name]["ratio"] == pytest.approx(1, abs=0.05)
