@@ -133,19 +133,17 @@ class Translator(Units):
             for name in ("any_true", "any_false"):
                 self.variable(name, "i1")
                 self.store(name, "false")
+        self.quad_spill, quad = "%spill", "0"
         counter = f"quad_at{b.names}"
-        self.variable(counter, "i64")
-        self.store(counter, "0")
-        b.go(head)
-        b.label(head)
-        quad = self.load(counter)
-        more = b.op(f"icmp ult i64 {quad}, {quads}")
-        b.branch(more, body, done)
-        b.label(body)
-        if quads > 1:
+        if quads > 1:  # a loop of one turn is none: LLVM would move all it can out of it, onto the stack
+            self.variable(counter, "i64")
+            self.store(counter, "0")
+            b.go(head)
+            b.label(head)
+            quad = self.load(counter)
+            b.branch(b.op(f"icmp ult i64 {quad}, {quads}"), body, done)
+            b.label(body)
             self.quad_spill = b.op(f"getelementptr i8, ptr %spill, i64 {b.op(f'mul i64 {quad}, @@SPILL@@')}")
-        else:
-            self.quad_spill = "%spill"
         self._quad(quad)
         opening = len(b.lines)
         self.modified: set[str] = set()
@@ -166,9 +164,10 @@ class Translator(Units):
         self._save(last)
         b.go(self.region_next)
         b.label(self.region_next)
-        self.store(counter, b.op(f"add i64 {self.load(counter)}, 1"))
-        b.go(head)
-        b.label(done)
+        if quads > 1:
+            self.store(counter, b.op(f"add i64 {self.load(counter)}, 1"))
+            b.go(head)
+            b.label(done)
         closing, b.lines = b.lines[opening:], b.lines[:opening]
         self._restore(start)
         b.lines += closing
