@@ -1,6 +1,6 @@
 """`cypresskit kernels` and `cypresskit bench`: the catalogue with its figures, and the simulator's own speed.
 
-The figures are made when asked for: registers and bundles by the compiler, Gflop/s at N = 2048 by the timing model.
+Registers and bundles come from the compiler, Gflop/s from the timing model; see ``blas.figures``.
 """
 
 from __future__ import annotations
@@ -13,26 +13,30 @@ from collections.abc import Callable
 from statistics import median
 from time import perf_counter
 
-N = 2048  # rows of A and steps of k in the figures; columns too, but one for a kernel that takes a vector
-
 KERNELS_HELP = (
     "For each: precision, mode, the block of C that a work-item computes, registers and the bundles of a turn of its "
-    f"loop as compiled for the HD 5870, Gflop/s on it at N = {N} by the timing model, and what it teaches."
+    "loop as compiled for the HD 5870, Gflop/s on it at N = 2048 by the timing model, and what it teaches."
 )
 
 
 def add_kernels(sub: argparse.ArgumentParser) -> None:
     """The options of `kernels`."""
     sub.add_argument("--json", action="store_true", help="print a JSON list in place of the table")
+    sub.add_argument(
+        "--update", action="store_true", help="compile and time all of them anew first, and keep the figures"
+    )
 
 
 def kernels(args: argparse.Namespace) -> None:
     """List the catalogue."""
-    from tqdm import tqdm
-
     import cypresskit as ck
+    from cypresskit.blas.figures import update
 
-    rows = [_figures(kernel) for kernel in tqdm(ck.kernels.values(), "compiling and timing", leave=False)]
+    if args.update:
+        from tqdm import tqdm
+
+        update(tqdm(ck.kernels.values(), "compiling and timing"))
+    rows = [_row(kernel) for kernel in ck.kernels.values()]
     if args.json:
         print(json.dumps(rows))
         return
@@ -45,19 +49,18 @@ def kernels(args: argparse.Namespace) -> None:
         print(f"{row['kernel']:22} {row['precision']:14} {row['mode']:8} {block:6} {figures}  {row['teaches']}")
 
 
-def _figures(kernel) -> dict:
-    from cypresskit.compiler import compile
-    from cypresskit.timing.simulate import simulate
+def _row(kernel) -> dict:
+    from cypresskit.blas.figures import figures
 
-    card = compile(kernel.program).card()
+    of = figures(kernel)
     return {
         "kernel": kernel.name,
         "precision": kernel.precision,
         "mode": kernel.mode,
         "block": list(kernel.block),
-        "registers": card["gprs"],
-        "bundles": card["loop_bundles"],
-        "gflops": round(simulate(kernel, N).gflops, 1),
+        "registers": of.registers,
+        "bundles": of.bundles,
+        "gflops": of.gflops,
         "teaches": kernel.teaches,
     }
 

@@ -101,3 +101,26 @@ def test_padding_is_chosen_by_cost():
 def test_nonsense_is_refused(sizes, message):
     with pytest.raises(ValueError, match=message):
         ck.choose(*sizes)
+
+
+def test_the_kept_figures_are_those_of_the_compiler_and_the_timing_model():
+    """If this fails after a change to either, `cypresskit kernels --update` makes the file anew."""
+    from cypresskit.blas.figures import figures, measure
+    from cypresskit.compiler import compile
+
+    for name, kernel in ck.kernels.items():
+        card, kept = compile(kernel.program).card(), figures(kernel)
+        assert (name, kept.registers, kept.bundles) == (name, card.gprs, card.loop_bundles)
+    for name in ("sgemm_tn", "dgemm_nn", "sgemv_t"):
+        kept, fresh = figures(ck.kernels[name]), measure(ck.kernels[name])
+        assert kept.gflops == pytest.approx(fresh.gflops, rel=0.02)
+        assert kept.clocks(20, 1000) == pytest.approx(fresh.clocks(20, 1000), rel=0.05)
+
+
+def test_the_choice_is_close_to_what_the_timing_model_says_of_the_launch():
+    from cypresskit.timing.simulate import simulate
+
+    for precision, m, n, k in (("single", 300, 500, 400), ("double", 640, 640, 640), ("double-double", 100, 90, 80)):
+        for choice in (best := ck.choose(m, n, k, precision), *best.others):
+            report = simulate(choice.kernel, n, m=m, k=k)
+            assert choice.seconds == pytest.approx(report.clocks / 0.85e9, rel=0.5)

@@ -5,42 +5,20 @@ costs a read and a write of the matrix, the multiplication may gain more. Its la
 kernel whose tile wastes less may win over one that is faster on full tiles, and one that shares k among work-items
 wins where C is small.
 
-Simulating every candidate for every product would take too long. So the timing model is asked a few times per kernel,
-once for all: how long one wavefront takes alone, and how long each takes where the chip is full (a ``Pace``); both
-are linear in k. A launch then takes what its fullest SIMD engine takes. The paces on the HD 5870 are kept in a file
-beside this module and serve its sister boards too; those of other devices are found when first needed. Left out: what
-depends on the size beyond that, such as the caches, and the launch's overhead, which is the same for all.
+Simulating every candidate for every product would take too long. So the timing model was asked once for all how long
+one wavefront of a kernel takes alone, and how long each takes where the chip is full (``figures``); both are linear in
+k. A launch then takes what its fullest SIMD engine takes. Left out: what depends on the size beyond that, such as the
+caches, and the launch's overhead, which is the same for all.
 """
 
-import json
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
-from importlib.resources import files
+from dataclasses import dataclass, replace
 
+from cypresskit.blas.figures import figures
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 
 #: Kernels that exist to be compared with: what they show costs time.
 SHOWPIECES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "packed")
-#: What differs between boards without changing how many clocks an engine needs (memory aside).
-SCALES = ("clock_ghz", "simd_engines", "memory_gb_s", "memory_bytes", "chips")
-FULL = 32  # a side of the grid of wavefronts on which the full chip's pace is taken
-DEPTHS = 256, 512  # the two k from which a pace is taken
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Clocks of a SIMD engine per wavefront: ``alone`` on it, and ``full`` where ``active`` wavefronts share it;
-    each is (clocks at k = 0, clocks per step of k)."""
-
-    alone: tuple[float, float]
-    full: tuple[float, float]
-    active: int
-
-    def clocks(self, wavefronts: int, k: int) -> float:
-        """Clocks of an engine that has so many wavefronts to run."""
-        alone, full = (start + k * each for start, each in (self.alone, self.full))
-        return max(alone * -(-wavefronts // self.active), wavefronts * full)
 
 
 @dataclass(frozen=True)
@@ -94,14 +72,16 @@ def choose(
         raise ValueError(f"precision {precision!r} is not one of single, double, double-double")
     found = []
     for kernel in KERNELS.values():
-        if kernel.precision != precision or (kernel.vector and n != 1) or any(s in kernel.name for s in SHOWPIECES):
+        if kernel.precision != precision or any(word in kernel.name for word in SHOWPIECES):
+            continue
+        if kernel.vector != (n == 1 and precision == "single"):  # the one precision that has vector kernels
             continue
         big_m, big_n, big_k = layout_size = kernel.padded(m, n, k)
         turned = "a" * (kernel.trans_a != trans_a) + "b" * (kernel.trans_b != trans_b and not kernel.vector)
         number = kernel.dtype.itemsize * (2 if precision == "double-double" else 1)
         moved = 2 * number * sum({"a": m * k, "b": k * n}[which] for which in turned)
         per_engine = -(-_wavefronts(kernel, big_m, big_n) // device.simd_engines)
-        seconds = pace(kernel, device).clocks(per_engine, big_k) / (device.clock_ghz * 1e9)
+        seconds = figures(kernel, device).clocks(per_engine, big_k) / (device.clock_ghz * 1e9)
         seconds += moved / (device.memory_gb_s * device.dram_efficiency * 1e9)
         found.append(Choice(kernel, (m, n, k), layout_size, seconds, turned))
     best, *others = sorted(found, key=lambda choice: choice.seconds)
@@ -111,38 +91,3 @@ def choose(
 def _wavefronts(kernel: Kernel, m: int, n: int) -> int:
     sizes = (*kernel.domain(m, n), 1)[:2]
     return -(-sizes[0] // 8) * -(-sizes[1] // 8) if kernel.mode == "pixel" else -(-sizes[0] // 64)
-
-
-def pace(kernel: Kernel, device: Device = HD5870) -> Pace:
-    """The kernel's pace on a device: from the file for Cypress boards, or else from the timing model."""
-    usual = {name: getattr(HD5870, name) for name in ("name", *SCALES)}
-    known = _kept().get(kernel.name) if replace(device, **usual) == HD5870 else None
-    return known or measure(kernel, device)
-
-
-@lru_cache
-def _kept() -> dict[str, Pace]:
-    rows = json.loads(files("cypresskit.blas").joinpath("paces.json").read_text())
-    return {name: Pace(tuple(row["alone"]), tuple(row["full"]), row["active"]) for name, row in rows.items()}
-
-
-@lru_cache(maxsize=256)
-def measure(kernel: Kernel, device: Device = HD5870) -> Pace:
-    """Ask the timing model: one wavefront, and a grid of them that fills the chip, at two k."""
-    from cypresskit.timing.simulate import simulate
-
-    tile = [8 * side for side in kernel.block] if kernel.mode == "pixel" else kernel.tile
-    many = (FULL * tile[0], FULL * tile[1]) if not kernel.vector else (FULL * FULL * tile[0], 1)
-    lines = []
-    for m, n in (tile, many):
-        few, more = (simulate(kernel, n, m=m, k=k, device=device) for k in DEPTHS)
-        engines = 1 if few.wavefronts == 1 else device.simd_engines / few.wavefronts
-        each = (more.clocks - few.clocks) / (DEPTHS[1] - DEPTHS[0])
-        lines.append((engines * (few.clocks - DEPTHS[0] * each), engines * each))
-    return Pace(lines[0], lines[1], few.active)
-
-
-def keep() -> str:
-    """The text of the file: the paces of all kernels that ``choose`` considers."""
-    rows = {k.name: asdict(measure(k)) for k in KERNELS.values() if not any(s in k.name for s in SHOWPIECES)}
-    return json.dumps(rows, indent=1) + "\n"

@@ -85,7 +85,7 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, trans: bool = False, **more):
     """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
 
     ``a`` is a matrix, ``x`` and ``y`` vectors, of one type as in ``gemm``, to which the other keywords go. In single
-    precision the SGEMV kernels of the catalogue compete with the GEMM kernels; otherwise a GEMM kernel pads the vector.
+    precision an SGEMV kernel of the catalogue computes it; otherwise a GEMM kernel pads the vector.
     """
     _precision({"x": x} | ({} if y is None else {"y": y}), 1)
     column = None if y is None else y.reshape(len(y), 1)
