@@ -63,6 +63,15 @@ def test_real_kernels_compute_the_blocks(dtype):
     assert {span.task.stage for span in timeline.spans} == {"load1", "load2", "mult", "store1", "store2"}
 
 
+def test_matrices_larger_than_a_small_card():
+    card = replace(HD5870, memory_bytes=2 << 20)
+    a, b = whole_numbers(1, 600, 520), whole_numbers(2, 520, 600)
+    assert a.nbytes > card.memory_bytes
+    result, timeline = gemm_out_of_core(a, b, device=card, depth=256)
+    assert np.array_equal(result, a @ b)
+    assert sum(span.task.stage == "mult" for span in timeline.spans) == 5 * 5 * 3  # blocks of 128, strips of 256
+
+
 def test_c_is_not_read_if_beta_is_0():
     a, b = whole_numbers(1, 10, 6), whole_numbers(2, 6, 7)
     result, _ = gemm_out_of_core(a, b, np.full((10, 7), np.nan), block=8)

@@ -93,12 +93,10 @@ class Timeline:
             total[span.task.stage] += span.end - span.start
         return dict(total)
 
-    def check(self, present: Mapping[str, str] | None = None) -> None:
-        """Raise ``TimelineError`` unless every read finds its content and nothing in use is overwritten.
-
-        ``present``: what buffers hold at the start. A buffer that no task writes is taken to hold whatever is read.
-        """
-        holds: dict[str, str] = dict(present or {})
+    def check(self) -> None:
+        """Raise ``TimelineError`` unless every read finds its content and nothing in use is overwritten. A buffer that
+        no task writes, such as the program's own matrices, holds whatever is read from the start."""
+        holds: dict[str, str] = {}
         written = {name for span in self.spans for name in span.task.writes}
         users: dict[str, set[int]] = defaultdict(set)
         writers: dict[str, set[int]] = defaultdict(set)
