@@ -40,6 +40,7 @@ class Branches(Instructions):
         super().__init__(program, analysis, soft)
         self.segments: list[tuple[int, ...]] = []  # what each counter counts: indices in the program's body
         self.blocks: list[Block] = []
+        self.turns: dict[int, str] = {}  # segments of uniform loops in the region: variables that count their turns
 
     def _opener(self, at: int) -> int:
         """The if that an else or endif belongs to."""
@@ -97,7 +98,13 @@ class Branches(Instructions):
             mask = b.op(f"bitcast <{self.lanes} x i1> {self.load('exec')} to i{self.lanes}")
             found = b.call(f"llvm.ctpop.i{self.lanes}", f"i{self.lanes}", (f"i{self.lanes}", mask))
             count = b.op(f"zext i{self.lanes} {found} to i64")
-        self.add_count(len(self.segments), count)
+        if self._loop() and not self.a.divergent[at]:  # counted in a register: all lanes that exist take every turn
+            name = f"turns{len(self.segments)}"
+            self.variable(name, "i64")
+            self.turns[len(self.segments)] = name
+            self.store(name, b.op(f"add i64 {self.load(name)}, 1"))
+        else:
+            self.add_count(len(self.segments), count)
         self.segments.append(segment)
         issued = len(segment)
         self.store("issued", b.op(f"add i64 {self.load('issued')}, {issued}"))

@@ -149,6 +149,7 @@ class Translator(Units):
         self.modified: set[str] = set()
         if self.a.barriers and not start:  # registers that start at zero, wherever they are read first
             self.modified = {self.cell_variable(self.a.cell(web)) for web in self.a.webs.entry}
+        self.turns = {}
         self._straight(start, stop)
         if condition is not None:
             self._count_segment((condition,), condition)
@@ -160,6 +161,8 @@ class Translator(Units):
             self._note("any_true", value, condition)
             no = b.op(f"xor <{self.lanes} x i1> {value}, {b.constant('true', self.lanes, 'i1')}")
             self._note("any_false", no, condition)
+        for segment, turns in self.turns.items():
+            self.add_count(segment, b.op(f"mul i64 {self.load(turns)}, {self.active_count}"))
         last = condition if condition is not None else stop - 1
         self._save(last)
         b.go(self.region_next)
@@ -202,6 +205,8 @@ class Translator(Units):
 
     def _restore(self, start: int) -> None:
         """Give every cell of the region its value at the start: what was spilled, or zero."""
+        for name in self.turns.values():
+            self.store(name, "0")
         kept = self._live_cells(self.a.webs.live[start]) if self.a.barriers and start else set()
         first = {self.a.cell(web).name for web in self.a.webs.entry} if not start else set()
         for name in self.touched:
