@@ -9,14 +9,17 @@ import ast
 import json
 import re
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit import cli
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.machine.checks.report import of_text
 from cypresskit.teach.answers import check_gemm
+from cypresskit.teach.magics import load_ipython_extension
 
 TN = ck.kernels["sgemm_tn"].program
 ZOO = sorted((Path(__file__).parent / "zoo").glob("*.txt"))
@@ -165,6 +168,111 @@ def test_every_fence_of_the_lds_kernel_is_needed():
     for fence in re.finditer("fence_threads_lds", text):
         wrong = ck.assemble(text[: fence.start()] + text[fence.end() :], "wrong.il")
         assert {f.kind for f in check_gemm(kernel, a, b, program=wrong)} == {"race"}
+
+
+# Speed
+
+
+def test_sgemm_is_checked_at_a_tenth_of_a_gflop_a_second():
+    kernel = ck.kernels["sgemm_tn"]
+    a, b, _ = matrices(256)
+    arguments = kernel.arguments(a, b, None, 1.0, 0.0)
+    seconds = []
+    for _ in range(5):
+        start = process_time()
+        assert not check(kernel.program, **arguments)
+        seconds.append(process_time() - start)
+    assert 2e-9 * 256**3 / min(seconds) >= 0.1
+
+
+# Ways to ask
+
+
+SCALE = """il_ps_2_0
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_output_generic o0
+sample_resource(0)_sampler(0) r0, vWinCoord0.xy00
+add o0, r0, r0
+end
+"""
+
+
+def test_the_command_reports_and_says_so_in_its_status(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("scale.il").write_text(SCALE)
+    np.save("a.npy", np.ones((8, 8, 4), np.float32))
+    command = ["check", "scale.il", "--input", "0=a.npy", "--output", "0=c.npy", "--name", "0=A"]
+    assert cli.main([*command, "--domain", "8x8"]) == 0
+    assert capsys.readouterr().out == "Nothing found.\n"
+    assert cli.main([*command, "--domain", "9x8"]) == 1
+    assert "work-item (8, 0), wavefront 1 fetches A[0, 32..35]" in capsys.readouterr().out
+    assert cli.main([*command, "--domain", "8x8", "--max-fetches", "0"]) == 1
+    assert "1 fetches per work-item; the exercise allows 0" in capsys.readouterr().out
+    assert not Path("c.npy").exists()
+
+
+class Shell:
+    """What the magics need of IPython."""
+
+    def __init__(self):
+        self.user_ns, self.magics = {"np": np}, {}
+
+    def register_magic_function(self, function, kind, name):
+        self.magics[name] = function
+
+
+@pytest.fixture
+def shell():
+    shell = Shell()
+    load_ipython_extension(shell)
+    return shell
+
+
+def test_il_magic_binds_the_program(shell, capsys):
+    shell.magics["il"]("scale", SCALE)
+    assert shell.user_ns["scale"] == ck.assemble(SCALE)
+    shell.magics["il"]("scale", SCALE.replace("add", "plus"))
+    assert "scale" not in shell.user_ns  # nothing stale is left
+    assert "scale.il:6:1: `plus` is no instruction" in capsys.readouterr().out
+
+
+def test_check_magic_prints_the_findings(shell, capsys):
+    line = "domain=(9, 8), inputs={0: np.ones((8, 8, 4), np.float32)}, outputs={0: np.zeros((8, 9, 4), np.float32)}"
+    shell.magics["check"](line, SCALE)
+    assert [f.kind for f in shell.user_ns["findings"]] == ["fetch outside"]
+    assert "texture 0[0, 32..35]" in capsys.readouterr().out
+
+
+def test_magics_load_in_ipython():
+    interactive = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    interactive.run_line_magic("load_ext", "cypresskit.teach.magics")
+    interactive.run_cell_magic("il", "scale", SCALE)
+    assert interactive.user_ns["scale"] == ck.assemble(SCALE)
+
+
+# Arguments
+
+
+def test_a_check_leaves_the_arrays_alone():
+    program = ck.assemble(SCALE)
+    out = np.zeros((8, 8, 4), np.float32)
+    assert not check(program, (8, 8), inputs={0: np.ones((8, 8, 4), np.float32)}, outputs={0: out})
+    assert not out.any()
+
+
+def test_an_output_is_compared_too():
+    inputs, outputs = {0: np.ones((8, 8, 4), np.float32)}, {0: np.zeros((8, 8, 4), np.float32)}
+    expected = np.full((8, 8, 4), 2, np.float32)
+    assert not check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
+    expected[3, 5, 2] = 7
+    (finding,) = check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
+    assert (finding.element, finding.work_item, finding.line) == ("o0[3, 5, 2]", (5, 3), 6)
+
+
+def test_an_unknown_budget_is_refused():
+    with pytest.raises(ValueError, match="no budget 'clocks'"):
+        check(ck.assemble("il_ps_2_0\nend"), (1, 1), budgets={"clocks": 1})
 
 
 def matrices(size: int = 32) -> list[np.ndarray]:

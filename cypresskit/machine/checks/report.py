@@ -155,7 +155,7 @@ class Check(Observer):
 
     def report(self, kind: str, at: int, message: str, advice: str, *, key=(), count: int = 1, word: str = "", **more):
         """Note a fault at ``body[at]`` that ``count`` work-items hit; ``word`` is what the caret shows."""
-        line = self.program.body[at].line if at >= 0 else 0
+        line = self.program.body[at].line if at >= 0 else 1
         name = (kind, line, *key)
         if name in self.found:
             self.found[name]["more"] += count

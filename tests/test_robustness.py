@@ -1,0 +1,127 @@
+"""No text and no launch can hurt: every one ends in bounded time and memory, with words that help."""
+
+import random
+import resource
+import time
+import tracemalloc
+
+import fuzz
+import numpy as np
+import pytest
+
+import cypresskit as ck
+from cypresskit.machine.checks import check
+
+HEAD = "il_ps_2_0\n"
+
+
+def macros(count: int, calls: int) -> str:
+    """A chain of macros, each calling the next so many times."""
+    chain = [f"mdef({n})_out(0)_in(0)\n" + f"mcall({n + 1}) (), ()\n" * calls + "mend\n" for n in range(count)]
+    return HEAD + "".join(chain) + f"mdef({count})_out(0)_in(0)\nmend\nmcall(0) (), ()\nend"
+
+
+TEXTS = {
+    "empty": ("", "an empty kernel"),
+    "blank": ("\n \t\n", "an empty kernel"),
+    "a comment": ("; nothing", "an empty kernel"),
+    "every byte": (bytes(range(256)).decode("latin-1") * 200, "expected `il_ps_2_0`"),
+    "zeros": (HEAD + "\0\0\nend", "expected an instruction"),
+    "half a character": (HEAD + "\ud800\nend", "expected an instruction"),
+    "letters of other scripts": (HEAD + "m\u00f6v r0, r1\nend", "`m` is no instruction"),
+    "digits of other scripts": (HEAD + "dcl_literal l0, \u0661, 2, 3, 4\nend", "number 1 of a literal"),
+    "10 MB of lines": (HEAD + "mov r0, r1\n" * 950_000 + "end", "characters are no kernel"),
+    "4 MB in one line": (HEAD + "mov" + "_x2" * 1_300_000 + " r0, r1\nend", "this line has 3,900,010 characters"),
+    "4 MB of long lines": (HEAD + ("mov" + "_a" * 990 + " r0, r1\n") * 1_990 + "end", "`mov` has no control `_a`"),
+    "too many instructions": (HEAD + "mov r0, r1\n" * 350_000 + "end", "more than 20,000 instructions"),
+    "a million registers": (HEAD + "mov r1000000, r0\nend", "register numbers end at 65535"),
+    "nested addresses": (HEAD + "mov r0, " + "g[" * 500 + "r0.x" + "]" * 500 + "\nend", "an address is one component"),
+    "a macro that calls itself": (HEAD + "mdef(0)_out(0)_in(0)\nmcall(0) (), ()\nmend\nmcall(0) (), ()\nend", "itself"),
+    "deep macros": (macros(5_000, 1), "nest deeper"),
+    "macros that double": (macros(30, 2), "more than 20,000"),
+    "unclosed": (HEAD + "if_logicalnz r0.x\n" * 10_000 + "end", "never closed"),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_are_refused_quickly_and_in_words(name):
+    text, words = TEXTS[name]
+    tracemalloc.start()
+    start = time.process_time()
+    with pytest.raises(ck.ILError) as caught:
+        ck.assemble(text)
+    seconds, memory = time.process_time() - start, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert words in str(caught.value)
+    str(caught.value).encode()
+    assert len(str(caught.value)) < 20_000
+    assert (seconds < 10, memory < 200e6) == (True, True)
+
+
+LOOPS = {
+    "nothing in it": "whileloop\nendloop",
+    "a continue": "whileloop\ncontinue\nendloop",
+    "a break never taken": "whileloop\nbreak_logicalnz r0.x\nendloop",
+    "a loop in it": "whileloop\nwhileloop\nbreak\nendloop\nendloop",
+    "arithmetic": "whileloop\nadd r0, r0, r1\nendloop",
+}
+
+
+@pytest.mark.parametrize("engine", ["fast", "explain"])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_endless_loops_end(loop, engine):
+    program = ck.assemble(f"{HEAD}{LOOPS[loop]}\nend")
+    start = time.process_time()
+    with pytest.raises(ck.KernelError, match="has not ended after") as caught:
+        ck.launch(program, (8, 8), engine=engine)
+    assert caught.value.line == 2 or loop == "a loop in it"
+    assert time.process_time() - start < 30
+
+
+@pytest.mark.parametrize("engine", ["fast", "explain"])
+def test_huge_domains_are_refused(engine):
+    program = ck.assemble(f"{HEAD}mov r0, r1\nend")
+    with pytest.raises(ValueError, match="at most 268,435,456"):
+        ck.launch(program, (1 << 20, 1 << 20), engine=engine)
+
+
+def test_the_explaining_engine_takes_no_more_memory_than_it_says():
+    program = ck.assemble(f"{HEAD}mov r0, r1\nend")
+    with pytest.raises(ValueError, match="take a smaller domain"):
+        ck.launch(program, (1 << 14, 1 << 14), engine="explain")
+    registers = "".join(f"mov r{n}, r{n + 1}\n" for n in range(15_000))
+    with pytest.raises(ValueError, match="take a smaller domain"):
+        ck.launch(ck.assemble(f"{HEAD}{registers}end"), (256, 256), engine="explain")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4e6  # KB
+
+
+def test_a_kernel_of_many_registers_is_checked():
+    registers = "".join(f"mov r{n}, r{n + 1}\n" for n in range(15_000))
+    out = {0: np.zeros((8, 8, 4), np.float32)}
+    (finding,) = check(ck.assemble(f"{HEAD}dcl_output_generic o0\n{registers}mov o0, r0\nend"), (8, 8), outputs=out)
+    assert finding.kind == "uninitialised"
+
+
+@pytest.mark.parametrize("engine", ["fast", "explain"])
+@pytest.mark.parametrize("bits", [0x7FC00000, 0xFFC12345, 0x7F800000, 0xFF800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x00000001])
+def test_coordinates_of_every_kind_are_outside_or_0(bits, engine):
+    program = ck.assemble(
+        f"{HEAD}dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)\ndcl_output_generic o0\n"
+        f"dcl_literal l0, 0x{bits:08x}, 0, 0, 0\nsample_resource(0)_sampler(0) r0, l0.xy00\nmov o0, r0\nend"
+    )
+    out = np.ones((1, 1, 4), np.float32)
+    run = ck.launch(program, (1, 1), inputs={0: np.full((2, 2, 4), 5, np.float32)}, outputs={0: out}, engine=engine)
+    inside = bits == 1
+    assert (run.out_of_range, out[0, 0, 0]) == ((0, 5) if inside else (1, 0))
+
+
+def test_kernel_text_is_never_run_as_python(capsys):
+    for text in ("print(1)", "__import__('os').system('echo hello')", "{1/0}", "%s%n", "il_ps_2_0\nprint(1)\nend"):
+        with pytest.raises(ck.ILError):
+            ck.assemble(text)
+    assert capsys.readouterr().out == ""
+
+
+def test_fuzzing_finds_nothing():
+    said = []
+    assert fuzz.run(5, seed=random.Random(0).randrange(4), say=said.append) == 0, "\n".join(said)
