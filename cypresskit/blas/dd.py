@@ -9,6 +9,7 @@ and care for infinities: an overflow becomes NaN in the low part.
 
 import numbers
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -273,16 +274,7 @@ def _exact(value) -> Fraction:
 
 def _decimal(pair: np.ndarray, digits: int) -> str:
     if not np.isfinite(pair).all():
-        return str(float(pair[0] + pair[1]))
-    exact = Fraction(pair[0]) + Fraction(pair[1])
-    if not exact:
-        return "-0." + "0" if np.signbit(pair[0]) else "0.0"
-    size = abs(exact)
-    exponent = len(str(size.numerator)) - len(str(size.denominator))
-    exponent -= size < Fraction(10) ** exponent
-    whole = round(size / Fraction(10) ** (exponent - digits + 1))
-    if whole >= 10**digits:
-        whole, exponent = whole // 10, exponent + 1
-    text = str(whole)
-    text = f"{text[0]}.{text[1:].rstrip('0') or '0'}"
-    return ("-" if exact < 0 else "") + text + (f"e{exponent:+03d}" if exponent else "")
+        return str(float(pair[0]))
+    with localcontext(prec=digits):  # the sum is rounded once
+        value = (Decimal(float(pair[0])) + Decimal(float(pair[1]))).normalize()
+    return f"{value:f}" if -5 < value.adjusted() < digits else str(value)
