@@ -115,6 +115,10 @@ def test_thousands_of_random_programs(start):
         random_case(seed)
 
 
+def test_double_whose_words_share_a_bank_gets_copies():
+    random_case(6897)
+
+
 # What it sees through
 
 

@@ -217,6 +217,12 @@ class _Writer:
         elif name in INTEGERS:
             a, b = (self.word(s.value) for s in op.srcs)
             self.lines.append(f"  {target} = {INTEGERS[name]} i32 {a}, {b}")
+        elif name == "RECIP_UINT":
+            self.lines.append(f"  {target} = udiv i32 -1, {self.word(op.srcs[0].value)}")
+        elif name == "MULHI_UINT":
+            a, b = (self.new(f"zext i32 {self.word(s.value)} to i64") for s in op.srcs)
+            high = self.new(f"lshr i64 {self.new(f'mul i64 {a}, {b}')}, 32")
+            self.lines.append(f"  {target} = trunc i64 {high} to i32")
         elif name in COMPARISONS:
             self.lines.append(f"  {target} = sext i1 {self.compare(op, name)} to i32")
         elif name in CONVERSIONS:

@@ -19,7 +19,7 @@ from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import Block, Function, Op, Value, liveness
 from cypresskit.compiler.isa import T
 from cypresskit.compiler.lower import refuse
-from cypresskit.compiler.webs import Web, possible
+from cypresskit.compiler.webs import Web, part, possible
 from cypresskit.devices import Device
 
 WINDOW = 64  # ready ops that are looked at for a bundle
@@ -32,7 +32,37 @@ STORES = ("MEM_WRITE", "EXPORT")
 
 def schedule(function: Function, device: Device) -> tuple[dict[Block, list[Step]], dict[str, int]]:
     """Clauses and bundles for every block; decides the webs' channels. Also the registers that the innermost loop needs
-    in the order of the IL, as ``{"registers": n}``."""
+    in the order of the IL, as ``{"registers": n}``.
+
+    A double operation whose words all ended up in one bank fits no bundle: it then gets copies to read, and all begins
+    anew. Raises ``CompileError`` if that does not help.
+    """
+    webs = {r.web: r.web.channel for block in function.blocks for op in block.ops for r in op.results}
+    webs |= {phi.web: phi.web.channel for block in function.blocks for phi in block.phis}
+    parted: set[Op] = set()
+    while True:
+        try:
+            return _attempt(function, device)
+        except _Stuck as stuck:
+            op = stuck.op
+            if op in parted or op.row is None or op.row.kind != "double":
+                what = f"no bundle of this chip can hold {op.name} here"
+                raise refuse(function.program, op.at, what) from None
+            parted.add(op)
+            for web, channel in webs.items():
+                web.channel = channel
+            part(stuck.block, op)
+
+
+class _Stuck(Exception):
+    """An op that goes into no bundle, and its block."""
+
+    def __init__(self, block: Block, op: Op):
+        super().__init__(op.name)
+        self.block, self.op = block, op
+
+
+def _attempt(function: Function, device: Device) -> tuple[dict[Block, list[Step]], dict[str, int]]:
     blocks = list(function.blocks)
     live_in, live_out = liveness(blocks)
     done: dict[Block, list[Step]] = {}
@@ -125,8 +155,8 @@ class _Run(Packing):
     def raise_budget(self) -> None:
         self.budget += 1
         if self.budget > 4 * self.problem.device.gpr_limit:
-            op = self.ops[min(self.open)]
-            raise refuse(self.problem.function.program, op.at, f"no bundle of this chip can hold {op.name} here")
+            doubles = [self.ops[n] for n in self.ready if self.alu(n) and self.ops[n].name.endswith("_64")]
+            raise _Stuck(self.problem.block, (doubles or [self.ops[min(self.open)]])[0])
 
     def finish(self, n: int) -> None:
         """A fetch or store is done: what waited for it may go."""

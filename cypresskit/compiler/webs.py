@@ -420,6 +420,19 @@ class _Maker:
         return True
 
 
+def part(block: Block, op: Op) -> None:
+    """Give a double operation copies of its operands, low words in x or z and high words in y or w."""
+    copies = []
+    for n, s in enumerate(op.srcs):
+        if s.value.located:
+            copy = Op("MOV", [Src(s.value)], op.at)
+            Web(copy.results[0], s.value.web.order).allowed = HIGH if n % 2 else LOW
+            op.srcs[n] = Src(copy.results[0], s.neg, s.abs)
+            copies.append(copy)
+    at = block.ops.index(op)
+    block.ops[at:at] = copies
+
+
 def constants_fit(op: Op) -> bool:
     """Whether a bundle of its own can hold the op's constants."""
     places = {s.value.place for s in op.srcs if s.value.kind == "constant"}
