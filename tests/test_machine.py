@@ -483,3 +483,11 @@ def test_strided_arrays_are_read_and_written_in_place(engine):
 def test_an_empty_domain_does_nothing(engine):
     run = ck.launch(pixel("mov g[0], vWinCoord0"), (0, 4), global_memory=np.zeros(4, np.float32), engine=engine)
     assert (run.instructions, run.wavefronts) == (0, 0)
+
+
+@ENGINES
+def test_a_double_read_from_global_memory_is_read_once(engine):
+    program = pixel("dadd r0.xy, g[5].zw, g[0].xy", "mov o0, r0")
+    out = np.zeros((2, 3, 4), np.float32)
+    run = ck.launch(program, (3, 2), global_memory=np.zeros((2, 2)), outputs={0: out}, engine=engine)
+    assert (run.global_reads, run.out_of_range) == (12, 6)

@@ -73,6 +73,7 @@ class _Machine:
         self.out_of_range = 0
         self.issued = 0
         self.at = 0
+        self.read: dict[int, np.ndarray] = {}  # global elements that this instruction's operands read, by operand
 
     def run(self) -> Run:
         for observer in self.observers:
@@ -81,6 +82,7 @@ class _Machine:
         while at < len(self.body):
             i = self.body[at]
             self.at = at
+            self.read.clear()
             if self.count:
                 self._issue(at, i)
             if i.op.flow:
@@ -184,7 +186,9 @@ class _Machine:
         if register.kind == "cb":
             return self.launch.constants[register.index][register.element][:, np.newaxis]
         if register.kind == "g":
-            return self._read_global(register)
+            if id(source) not in self.read:
+                self.read[id(source)] = self._read_global(register)
+            return self.read[id(source)]
         return self.launch.ids[register.kind]
 
     def _rows(self, source: Source, letters: str) -> np.ndarray:
