@@ -176,3 +176,11 @@ def test_the_cases_of_the_reference_test_program(dtype):
             got = ck.gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
             check(got, a, b, c, alpha, beta, trans_a, trans_b)
     assert np.array_equal(whole, before)
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_out_of_core_gives_the_same_product(flags):
+    rng = np.random.default_rng(11)
+    a, b, c = matrices(rng, 150, 133, 40, *flags, dtype=np.float64)
+    got = ck.gemm(a, b, c, alpha=2.0, beta=-1.0, trans_a=flags[0], trans_b=flags[1], out_of_core=True)
+    check(got, a, b, c, 2.0, -1.0, *flags)

@@ -32,6 +32,7 @@ def gemm(
     device: Device = HD5870,
     engine: str = "fast",
     observers=(),
+    out_of_core: bool = False,
 ):
     """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``, ``trans_b`` say so.
 
@@ -39,7 +40,8 @@ def gemm(
     is not 0. All of one type: numpy arrays of float32 or float64, or double-doubles (``DD``); of any strides; none is
     written to. ``alpha`` and ``beta`` are numbers, with double-doubles also single ``DD``. ``kernel`` names a kernel of
     ``ck.kernels``; by default the one that ``ck.choose`` finds fastest. ``engine`` and ``observers`` go to
-    ``ck.launch``.
+    ``ck.launch``. ``out_of_core`` brings the matrices to the card and back in blocks, as a product larger than the
+    card's memory must be done (``host.blocked``); the kernel is then a TN kernel, of float32 or float64.
 
     Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit, ``KeyError`` for an unknown kernel.
     """
@@ -54,6 +56,13 @@ def gemm(
         raise ValueError(f"k is {k:,}: the kernels count it in single precision, exact up to {MAX_K:,}")
     if alpha[0] == 0 or k == 0:
         alpha, k = (0.0, 0.0), 0
+    if out_of_core and m and n and k:
+        from cypresskit.host.blocked import gemm_out_of_core
+
+        if precision == "double-double":
+            raise TypeError("out of core, gemm takes float32 or float64, not double-double")
+        views = (_stored(a, trans_a), _stored(b, trans_b))
+        return gemm_out_of_core(*views, c, alpha=alpha[0], beta=beta[0], kernel=kernel, device=device)[0]
     if kernel is None:
         chosen = choose(m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device).kernel
     else:
