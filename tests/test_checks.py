@@ -154,11 +154,20 @@ def test_the_first_wrong_element_names_its_work_item():
 
 
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_nn", "dgemm_tn", "dgemm_nn", "sgemm_64x64", "sgemm_64x64_lds"])
+def test_right_answers_are_silent(kernel):
+    kernel = ck.kernels[kernel]
+    a, b, c = (m.astype(kernel.dtype) for m in matrices(128 if kernel.group else 32))
+    assert not (found := check_gemm(kernel, a, b, c, alpha=-0.5, beta=2)), str(found)
+
+
+@pytest.mark.parametrize("kernel", ck.kernels)
 def test_the_catalogue_is_clean(kernel):
     kernel = ck.kernels[kernel]
-    size = 128 if kernel.group else 32
-    a, b, c = (m.astype(kernel.dtype) for m in matrices(size))
-    assert not (found := check_gemm(kernel, a, b, c, alpha=-0.5, beta=2)), str(found)
+    m, n, k = kernel.tile[0], 1 if kernel.vector else kernel.tile[1], 2 * kernel.k_step
+    pair = (2,) if kernel.precision == "double-double" else ()
+    shapes = [(k, m) if kernel.trans_a else (m, k), (n, k) if kernel.trans_b else (k, n), (m, n)]
+    a, b, c = (np.ones((*shape, *pair), kernel.dtype) for shape in shapes)
+    assert not (found := check(kernel.program, **kernel.arguments(a, b, c, 1.5, 0.5))), str(found)
 
 
 def test_every_fence_of_the_lds_kernel_is_needed():

@@ -5,7 +5,7 @@ Checks of values keep to what matters, as a compiler would.
 """
 
 from cypresskit.il import Program
-from cypresskit.machine.fast.flow import defines, letters, uses
+from cypresskit.machine.fast.flow import defines, letters, successors, uses
 
 Key = tuple[int, int]  # register number, component
 
@@ -20,7 +20,7 @@ class Needs:
         before: list[frozenset[Key]] = [frozenset()] * (len(body) + 1)
         self.reads: list[frozenset[Key]] = [frozenset()] * len(body)
         self.writes: list[tuple[int, ...]] = [()] * len(body)
-        following = [self._following(at) for at in range(len(body))]
+        following = [successors(program, at) for at in range(len(body))]
         changed = True
         while changed:
             changed = False
@@ -30,20 +30,6 @@ class Needs:
                 changed |= now != before[at]
                 before[at] = now
         self.start = before[0]
-
-    def _following(self, at: int) -> tuple[int, ...]:
-        i, match = self.program.body[at], self.program.matching
-        role = i.op.flow
-        if role == "if":
-            return at + 1, match[at] + 1
-        if role == "else":
-            return (match[at],)
-        if role == "endloop":
-            return (match[at] + 1,)
-        if role in ("break", "continue"):
-            there = (match[match[at]] if role == "break" else match[at]) + 1
-            return (at + 1, there) if i.sources else (there,)
-        return (at + 1,)
 
     def _step(self, at: int, after: frozenset[Key]) -> frozenset[Key]:
         i = self.program.body[at]

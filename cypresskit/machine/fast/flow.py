@@ -60,6 +60,22 @@ def letters(source: Source, positions: tuple[int, ...]) -> list[int]:
     return ["xyzw".index(source.swizzle[p]) for p in positions if source.swizzle[p] in "xyzw"]
 
 
+def successors(program: Program, at: int) -> tuple[int, ...]:
+    """Where control may go from ``at``; len(program.body) is the end."""
+    i, match = program.body[at], program.matching
+    flow = i.op.flow
+    if flow == "if":
+        return at + 1, match[at] + 1
+    if flow == "else":
+        return (match[at],)
+    if flow == "endloop":
+        return (match[at] + 1,)
+    if flow in ("break", "continue"):
+        target = match[match[at]] + 1 if flow == "break" else match[at] + 1
+        return (at + 1, target) if i.sources else (target,)
+    return (at + 1,)
+
+
 class Webs:
     """Liveness and webs of a program.
 
@@ -95,21 +111,6 @@ class Webs:
         """Make one web of two."""
         self.parent[self.find(b)] = self.find(a)
 
-    def successors(self, at: int) -> tuple[int, ...]:
-        """Where control may go from ``at``; len(body) is the end."""
-        i, match = self.body[at], self.program.matching
-        flow = i.op.flow
-        if flow == "if":
-            return at + 1, match[at] + 1
-        if flow == "else":
-            return (match[at],)
-        if flow == "endloop":
-            return (match[at] + 1,)
-        if flow in ("break", "continue"):
-            target = match[match[at]] + 1 if flow == "break" else match[at] + 1
-            return (at + 1, target) if i.sources else (target,)
-        return (at + 1,)
-
     def _read_bits(self, at: int) -> int:
         bits = 0
         for _, source, positions in self.uses[at]:
@@ -120,7 +121,7 @@ class Webs:
 
     def _liveness(self) -> list[int]:
         live = [0] * (len(self.body) + 1)
-        following = [self.successors(at) for at in range(len(self.body))]
+        following = [successors(self.program, at) for at in range(len(self.body))]
         changed = True
         while changed:
             changed = False
@@ -136,7 +137,7 @@ class Webs:
     def live_after(self, at: int) -> int:
         """Components live after ``at`` on any way."""
         after = 0
-        for successor in self.successors(at):
+        for successor in successors(self.program, at):
             after |= self.live[successor]
         return after
 
