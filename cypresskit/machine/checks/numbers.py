@@ -130,7 +130,8 @@ class NumbersCheck(Check):
             same = np.isnan(value) if name == "NaN" else np.isinf(value)
             if same and letters(source, (0,)):
                 return f"It came in through {source.register}: {self._came(source, item)}"
-        if i.op.name in ("div", "ddiv", "rcp") and 0 in values:
+        least = 0.0 if i.op.double else 2.0**-126  # what lies below is flushed to 0
+        if i.op.name in ("div", "ddiv", "rcp") and (values[-1] == 0 or abs(values[-1]) < least):
             return "A division by zero: is the divisor set, and for every work-item?"
         if name == "NaN":
             made = MADE.get(i.op.name, "0 * infinity or infinity - infinity")
