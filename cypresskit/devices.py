@@ -93,8 +93,13 @@ class Device(Board):
     l2_slice_bytes_clock: float = _n("bytes per clock and slice", "APP 4.9", 64.0)
     l1_clocks: int = _n("clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred")
     l2_clocks: int = _n("clocks from fetch to data, L2 hit", "none", 160, "assumed: between L1 and DRAM")
-    dram_clocks: int = _n("clocks from fetch to data, DRAM", "APP 4.11.1: 300 to 600", 300, "lower end, unloaded")
-    switch_clocks: int = _n("clocks from the end of a clause to the next one's start", "none", 0, "assumed")
+    dram_clocks: int = _n(
+        "clocks from fetch to data, DRAM", "APP 4.11.1: 300 to 600", 500, "the paper's 25 against 37 registers"
+    )
+    switch_clocks: int = _n(
+        "clocks from a wavefront's clause's end until it may start the next", "none", 20, "25 against 37 registers"
+    )
+    clause_clocks: int = _n("clocks of its ALU turn that a clause takes to get going", "none", 16, "DGEMM TN, 472")
     # DRAM
     channel_bytes: int = _n("bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256)
     memory_banks: int = _n("banks per channel (address bits 14:11)", "APP 4.6.2", 16)
@@ -247,8 +252,12 @@ class Host:
     memory_gb_s: float = _n("GB/s, host memory, reads and writes together", "Li, platform", 31.2)
     cpu_gflops: float = _n("Gflop/s in double precision, peak of all cores", "Li, platform", 128.0)
     cores: int = _n("cores; each chip takes one away from the multiplication", "X5650: 2 x 6", 12)
-    cpu_efficiency: float = _n("share of its cores' peak that the CPU's GEMM reaches", "none", 0.95, "assumed")
-    cpu_bytes_flop: float = _n("bytes of host memory per flop of the CPU's GEMM", "none", 0.05, "assumed")
+    cpu_efficiency: float = _n(
+        "share of its cores' peak that the CPU's GEMM reaches", "none", 0.95, "assumed: a good BLAS"
+    )
+    cpu_bytes_flop: float = _n(
+        "bytes of host memory per flop of the CPU's GEMM", "none", 0.05, "assumed: C once per 320 of k"
+    )
     pcie_gb_s: float = _n("GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0)
     dma_gb_s: float = _n("GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0)
     naive_gb_s: float = _n("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)

@@ -150,11 +150,12 @@ def test_branches_note_who_went_where():
         endif
         mov g[0], r1
     """
-    ((then, otherwise),) = only(shapes(body)).branches.values()
+    (choice,) = only(shapes(body)).choices.values()
+    then, otherwise = choice.sides
     assert [int(next(iter(side.streams.values()))[0].cost[0]) for side in (then, otherwise)] == [16, 8]
     parties = walk(shapes(body.replace("l0.z", "cb0[0].x"), constants=(8.0, 0, 0, 0)), HD5870, np.arange(1), "linear")
-    ((then, otherwise),) = parties[0][1].branches.values()
-    assert isinstance(then, Scope) and otherwise is None
+    (choice,) = parties[0][1].choices.values()
+    assert isinstance(choice.sides[0], Scope) and choice.sides[1] is None
 
 
 def test_fetches_outside_a_texture_touch_no_line():

@@ -24,8 +24,15 @@ from cypresskit.timing.work import (
 
 # One engine, latencies that are easy to add, no cost for a switch.
 ONE = replace(
-    HD5870, simd_engines=1, switch_clocks=0, l1_clocks=100, l2_clocks=150, dram_clocks=300, dram_row_clocks=0
-)  # fmt: skip
+    HD5870,
+    simd_engines=1,
+    switch_clocks=0,
+    clause_clocks=0,
+    l1_clocks=100,
+    l2_clocks=150,
+    dram_clocks=300,
+    dram_row_clocks=0,
+)
 LANES = np.arange(64)
 
 
@@ -55,6 +62,12 @@ def test_two_wavefronts_interleave_and_a_third_waits():
 
 def test_a_switch_of_clauses_takes_its_clocks():
     assert schedule(outcome([Clause(ALU, 1)] * 2, device=replace(ONE, switch_clocks=40))) == "0 ALU 0-8 | 0 ALU 48-56"
+
+
+def test_a_clause_takes_its_clocks_to_get_going():
+    assert schedule(outcome([Clause(ALU, 1)], 3, device=replace(ONE, clause_clocks=16))) == (
+        "0 ALU 0-24 | 1 ALU 0-24 | 2 ALU 24-48"
+    )
 
 
 def test_without_a_free_slot_the_next_wavefront_starts_when_one_has_ended():
@@ -144,11 +157,27 @@ def test_a_workgroup_starts_only_when_all_its_slots_are_free():
     assert run(pack(paths, 2), ONE, 2).start.tolist() == [0, 0, 80, 80]
 
 
-def test_a_store_keeps_its_channel_and_the_end_waits_for_it():
-    made = replace(fetch(2048 * LANES, base=1 << 34, uncached=True), cost=np.array([8]))
-    result = outcome([Clause(WRITE, streams=(made,))])
-    assert result.end[0] == 8
-    assert result.end_clock == pytest.approx(8 + 64 * 64 / (153.6 / 0.85 / 8 * 0.84))
+def store(count):
+    """Stores of 64 lines to one channel each."""
+    one = replace(fetch(2048 * LANES, base=1 << 34, uncached=True), cost=np.array([8]))
+    return Clause(WRITE, streams=(one,) * count)
+
+
+LINE = 64 / (153.6 / 0.85 / 8 * 0.84)  # clocks of a channel
+
+
+def test_a_wavefront_waits_until_its_stores_are_taken():
+    result = outcome([store(1)])
+    assert result.end_clock == result.end[0] == pytest.approx(8 + 64 * LINE)
+
+
+def test_reads_go_before_stores_that_wait():
+    read = Clause(TEX, streams=(fetch(0 * LANES, 2, base=1 << 34, uncached=True),))
+    paths = [Path(np.array([0]), (((store(1),), 1),)), Path(np.array([1]), (((Clause(ALU, 5), read), 1),))]
+    result = run(pack(paths), ONE, 2)
+    assert result.end[1] == 40 + 300 + 16  # it found 64 lines to be stored and passed them
+    assert result.end[0] == pytest.approx(8 + 64 * LINE)
+    assert result.end_clock == result.end[1]
 
 
 def test_stores_leave_together_each_line_once_in_order():

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, error_model="numpy", inline="always")
 def fold(number, bits):
     """The number's bits in groups of ``bits``, all combined by exclusive or (up to eight groups)."""
     number ^= number >> (4 * bits)
@@ -19,17 +19,18 @@ def fold(number, bits):
     return number & ((1 << bits) - 1)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, error_model="numpy", inline="always")
 def find(tags, used, place, ways, line, tick):
     """The way of the set that starts at ``place`` and holds ``line``, or -1 - (the way to replace). Marks it as used."""
-    for way in range(place, place + ways):
-        if tags[way] == line:
-            used[way] = tick
-            return way
+    found = -1
+    for way in range(place, place + ways):  # no early end: the loop runs on vector instructions
+        found = way if tags[way] == line else found
+    if found >= 0:
+        used[found] = tick
+        return found
     oldest = place
     for way in range(place + 1, place + ways):
-        if used[way] < used[oldest]:
-            oldest = way
+        oldest = way if used[way] < used[oldest] else oldest
     return -1 - oldest
 
 

@@ -1,9 +1,10 @@
 """The chip as an event simulation: SIMD engines that share L2 and DRAM, one wavefront event after another in time order.
 
-- A SIMD engine has slots for as many wavefronts as registers and LDS allow; workgroups are dispatched in order, round
-  robin at first, then wherever one has ended.
+- A SIMD engine has slots for as many wavefronts as registers and LDS allow. Workgroups are dispatched in order, round
+  robin at first; they retire in order too (APP guide 4.6.2), and the next one takes the place of the one that retires.
 - The ALU works on two clauses at a time, in turn: a bundle takes ``bundle_clocks`` (4), and a wavefront's next one can
-  begin after ``result_clocks`` (8). Clauses are taken in the order in which they are ready.
+  begin after ``result_clocks`` (8); a clause needs ``clause_clocks`` to get going. Clauses are taken in the order in
+  which they are ready.
 - The texture unit works on one TEX clause at a time and takes a quad line per clock. Data come back in order; the
   wavefront goes on when its last datum is there. A line in L1 comes after ``l1_clocks``; others go to L2, one line per
   slice and 64 bytes per clock, and on to a DRAM channel if L2 doesn't have them either.
@@ -21,13 +22,14 @@ from numba import njit
 
 from cypresskit.devices import Device
 from cypresskit.timing.cache import find, fold
-from cypresskit.timing.dram import GLOBAL, geometry, line_clocks, place, transfer
+from cypresskit.timing.dram import drain, geometry, line_clocks, place, transfer
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
 
 NEVER = 1e300
 COUNTS = "alu tex lds quad_lines l1_asked l1_missed l2_asked l2_missed slice dram written".split()
 EVENTS = 4096  # of the timeline that is kept
 PACE = 1024  # times of progress that are kept
+AHEAD = 64  # clocks for which an engine may be ahead of the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,7 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
             device.bundle_clocks,
             device.result_clocks,
             device.switch_clocks,
+            device.clause_clocks,
             sets[0],
             device.l1_ways,
             sets[1],
@@ -94,11 +97,11 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
     return Outcome(end, start, stop, engine, dict(zip(COUNTS, counts.tolist())), timeline, progress, pace)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _run(numbers, clocks, clauses, references, segments, paths, path, member, streams, cost, ptr, lines, offsets, clause_total):
-    engines, slots, group, bundle_clocks, result_clocks, switch = numbers[0:6]
-    l1_sets, l1_ways, l2_sets, l2_ways, slices, channels, banks = numbers[6:13]
-    line_bits, burst_bits, channel_bits, bank_bits, row_bits = numbers[13:18]
+    engines, slots, group, bundle_clocks, result_clocks, switch, clause_clocks = numbers[0:7]
+    l1_sets, l1_ways, l2_sets, l2_ways, slices, channels, banks = numbers[7:14]
+    line_bits, burst_bits, channel_bits, bank_bits, row_bits = numbers[14:19]
     l1_clocks, l2_clocks, dram_clocks, slice_clocks, dram_line, row_clocks = clocks
     l1_bits, l2_bits = 0, 0
     while 1 << l1_bits < l1_sets:
@@ -110,7 +113,7 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
     l1_used, l1_ready = np.zeros(l1_tag.shape, np.int64), np.zeros(l1_tag.shape)
     l2_tag = np.full(max(l2_sets * l2_ways, 1), -1, np.int64)
     l2_used, l2_ready = np.zeros(l2_tag.shape, np.int64), np.zeros(l2_tag.shape)
-    slice_free, channel_free = np.zeros(slices), np.zeros(channels)
+    slice_free, channel_free, owed = np.zeros(slices), np.zeros(channels), np.zeros(channels)
     bank_free, bank_row = np.zeros((channels, banks)), np.full((channels, banks), -1, np.int64)
     tick = 0
 
@@ -133,24 +136,27 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
     timeline, events = np.zeros((EVENTS, 5)), 0
     began = np.zeros((engines, slots))
     progress, over, pace = np.zeros(PACE + 1), 0, max(clause_total // PACE, 1)
-
-    upcoming = 0
-    for first in range(0, slots - group + 1, group):
-        for e in range(engines):
-            if upcoming + group <= total:
-                for s in range(first, first + group):
-                    wave[e, s], ready[e, s], segment[e, s], on[upcoming] = upcoming, 0.0, paths[path[upcoming]], e
-                    clause[e, s] = segments[segment[e, s], 0]
-                    upcoming += 1
+    mark, noted = pace, 1
+    first_of = np.arange(slots) // group * group
+    groups = total // group
+    at_engine, at_slot = np.zeros(groups, np.int64), np.zeros(groups, np.int64)  # where each workgroup runs
+    running, over_at = np.full(groups, group), np.zeros(groups)  # its wavefronts that run, and when it has ended
+    retired, release = 0, 0.0  # workgroups retire in order and leave their place to the next
+    upcoming = min(groups, slots // group * engines)
+    for g in range(upcoming):
+        e, first = g % engines, g // engines * group
+        at_engine[g], at_slot[g] = e, first
+        for s in range(first, first + group):
+            w = g * group + s - first
+            wave[e, s], ready[e, s], segment[e, s], on[w] = w, 0.0, paths[path[w]], e
+            clause[e, s] = segments[segment[e, s], 0]
     for e in range(engines):
         next_slot[e] = np.argmin(ready[e])
         next_clock[e] = ready[e, next_slot[e]]
 
+    order = np.argsort(next_clock)  # engines, the one that is furthest behind first
     while True:
-        e = 0
-        for other in range(1, engines):
-            if next_clock[other] < next_clock[e]:
-                e = other
+        e = order[0]
         now = next_clock[e]
         if now >= NEVER:
             break
@@ -164,19 +170,19 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                 if alu_free[e, other] < alu_free[e, a]:
                     a = other
             begin = max(now, alu_free[e, a])
-            done = begin + clauses[c, 1] * result_clocks
+            done = begin + clause_clocks + clauses[c, 1] * result_clocks
             counts[0] += clauses[c, 1] * bundle_clocks
             for r in range(clauses[c, 2], clauses[c, 3]):
                 r = references[r]
                 clocks_lds = cost[streams[r, 0] + member[w] * streams[r, 1] + turn[e, s] % streams[r, 1]]
-                lds_free[e] = max(begin, lds_free[e]) + clocks_lds
+                lds_free[e] = max(begin + clause_clocks, lds_free[e]) + clocks_lds
                 counts[2] += clocks_lds
                 done = max(done, lds_free[e])
             alu_free[e, a] = done
             began[e, s] = begin
         elif kind == WRITE:
             begin = max(now, store_free[e])
-            done = begin
+            done, accepted = begin, begin
             for r in range(clauses[c, 2], clauses[c, 3]):
                 r = references[r]
                 phases, shift = streams[r, 1], turn[e, s]
@@ -187,14 +193,17 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                     channel, bank, row = place(
                         lines[p] + shift, line_bits, burst_bits, channel_bits, bank_bits, row_bits
                     )
-                    transfer(done, dram_line, channel, bank, row, channel_free, bank_free, bank_row, row_clocks)
+                    drain(done, channel, channel_free, owed)
+                    owed[channel] += dram_line
+                    accepted = max(accepted, channel_free[channel] + owed[channel])
                     counts[9] += dram_line
                     counts[10] += 1
             store_free[e] = done
+            done = max(done, accepted)
             began[e, s] = begin
         elif kind == BARRIER:
             arrived[e, s], ready[e, s], waiting = 1, NEVER, 0
-            first = s // group * group
+            first = first_of[s]
             for other in range(first, first + group):
                 waiting += wave[e, other] >= 0 and arrived[e, other] == 0
             began[e, s] = now
@@ -213,7 +222,7 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
             owner[e] = s
             if fetch[e, s] < 0:
                 fetch[e, s], back[e, s], began[e, s] = clauses[c, 2], now, now
-            first = fetch[e, s]
+            until = now + AHEAD
             while fetch[e, s] < clauses[c, 3]:
                 r = references[fetch[e, s]]
                 phases = streams[r, 1]
@@ -222,8 +231,8 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                     entry += shift % phases
                     shift //= phases
                 shift *= streams[r, 2]
-                if fetch[e, s] > first and ptr[entry] < ptr[entry + 1]:
-                    break  # its turn comes at its own time; one that asks for nothing new goes with the one before
+                if now >= until and ptr[entry] < ptr[entry + 1]:
+                    break  # its turn comes at its own time
                 clocks_tex = cost[entry]
                 uncached = streams[r, 3] != 0 or l1_sets == 0
                 data = max(data_free[e] + clocks_tex, now + clocks_tex + l1_clocks)
@@ -251,6 +260,7 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                     if way2 >= 0:
                         come = max(clock + l2_clocks, l2_ready[way2])
                     else:
+                        drain(clock, channel, channel_free, owed)
                         come = dram_clocks + transfer(
                             clock, dram_line, channel, bank, dram_row, channel_free, bank_free, bank_row, row_clocks
                         )
@@ -280,61 +290,77 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                     queued[e] -= 1
                     for q in range(queued[e]):
                         queue[e, q] = queue[e, q + 1]
-        if kind == BARRIER:
-            first = s // group * group
-            for other in range(first, first + group):
-                if arrived[e, other] == 2:
-                    arrived[e, other] = 0
-                    _advance(e, other, wave, segment, turn, clause, segments, paths, path)
-                    if clause[e, other] < 0:
-                        ended[wave[e, other]] = now
-                        wave[e, other], ready[e, other] = -1, NEVER
-        elif done >= 0:
-            over += 1
-            if over % pace == 0 and over // pace <= PACE:
-                progress[over // pace] = now
-            if e == 0 and events < EVENTS:
-                timeline[events, :3] = np.array([s, w, kind])
-                timeline[events, 3], timeline[events, 4] = began[e, s], done
-                events += 1
-            ready[e, s] = done + switch
-            _advance(e, s, wave, segment, turn, clause, segments, paths, path)
-            if clause[e, s] < 0:
-                ended[w], wave[e, s], ready[e, s] = done, -1, NEVER
-        first = s // group * group
-        empty = True
-        for other in range(first, first + group):
-            empty = empty and wave[e, other] < 0
-        if empty and upcoming + group <= total:
-            for other in range(first, first + group):
-                wave[e, other], ready[e, other], segment[e, other] = upcoming, now, paths[path[upcoming]]
-                turn[e, other], clause[e, other] = 0, segments[segment[e, other], 0]
-                started[upcoming], on[upcoming] = max(now, done), e
-                ready[e, other] = started[upcoming]
-                upcoming += 1
+        some_ended = False
+        first, last = (first_of[s], first_of[s] + group) if kind == BARRIER else (s, s + 1)
+        for other in range(first, last):
+            if kind == BARRIER:
+                if arrived[e, other] < 2:
+                    continue
+                arrived[e, other], done = 0, now
+            elif done < 0:
+                continue
+            else:
+                over += 1
+                if over == mark:
+                    progress[noted], mark, noted = now, mark + pace, min(noted + 1, PACE)
+                if e == 0 and events < EVENTS:
+                    timeline[events, 0], timeline[events, 1], timeline[events, 2] = s, w, kind
+                    timeline[events, 3], timeline[events, 4] = began[e, s], done
+                    events += 1
+                ready[e, s] = done + switch
+            at, following = segment[e, other], clause[e, other] + 1
+            if following == segments[at, 1]:
+                turn[e, other] += 1
+                if turn[e, other] == segments[at, 2]:
+                    turn[e, other] = 0
+                    at += 1
+                    segment[e, other] = at
+                following = segments[at, 0] if at < paths[path[wave[e, other]] + 1] else -1
+            clause[e, other] = following
+            if following < 0:
+                ended[wave[e, other]], some_ended = done, True
+                g = wave[e, other] // group
+                running[g] -= 1
+                over_at[g] = max(over_at[g], done)
+                wave[e, other], ready[e, other] = -1, NEVER
+        if some_ended:
+            here = False
+            while retired < upcoming and running[retired] == 0:
+                release = max(release, over_at[retired])
+                if upcoming < groups:
+                    f, first = at_engine[retired], at_slot[retired]
+                    at_engine[upcoming], at_slot[upcoming] = f, first
+                    for other in range(first, first + group):
+                        w = upcoming * group + other - first
+                        wave[f, other], segment[f, other], on[w] = w, paths[path[w]], f
+                        turn[f, other], clause[f, other] = 0, segments[segment[f, other], 0]
+                        started[w], ready[f, other] = release, release
+                    if release < next_clock[f]:
+                        next_clock[f], next_slot[f], here = release, first, True
+                    upcoming += 1
+                retired += 1
+            if here:
+                next_clock[e] = np.min(ready[e])
+                order = np.argsort(next_clock)
+                for at in range(engines):  # the present engine first again, until its place is found below
+                    if order[at] == e:
+                        for q in range(at, 0, -1):
+                            order[q] = order[q - 1]
+                        order[0] = e
         b = 0
         for other in range(1, slots):
             if ready[e, other] < ready[e, b]:
                 b = other
         next_slot[e], next_clock[e] = b, ready[e, b]
+        if engines > 1 and next_clock[order[1]] < ready[e, b] - AHEAD:  # it is too far ahead: to its place in the order
+            at = 0
+            while at + 1 < engines and next_clock[order[at + 1]] < ready[e, b]:
+                order[at] = order[at + 1]
+                at += 1
+            order[at] = e
     end = 0.0
     for w in range(total):
         end = max(end, ended[w])
     for channel in range(channels):
-        end = max(end, channel_free[channel])
+        end = max(end, channel_free[channel] + owed[channel])
     return end, started, ended, on, counts, timeline[:events], progress, pace
-
-
-@njit(cache=True, inline="always")
-def _advance(e, s, wave, segment, turn, clause, segments, paths, path):
-    """Step slot ``s`` to its next clause; -1 after the last."""
-    clause[e, s] += 1
-    if clause[e, s] == segments[segment[e, s], 1]:
-        turn[e, s] += 1
-        if turn[e, s] == segments[segment[e, s], 2]:
-            turn[e, s] = 0
-            segment[e, s] += 1
-            if segment[e, s] == paths[path[wave[e, s]] + 1]:
-                clause[e, s] = -1
-                return
-        clause[e, s] = segments[segment[e, s], 0]

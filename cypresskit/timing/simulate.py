@@ -22,7 +22,8 @@ from cypresskit.timing.report import Event, Report, bound
 from cypresskit.timing.work import KINDS, Packed, pack
 
 ROUNDS = 2  # simulated beside the ragged one
-BUDGET = 16_000_000  # lines and clauses up to which more rounds are simulated: half a second or so
+BUDGET = 12_000_000  # lines and clauses up to which everything is simulated: half a second or so
+LONG = 25_000_000  # of those rounds, from which on one has to do
 
 
 def simulate(
@@ -117,20 +118,21 @@ class _Sampled:
 
     def __post_init__(self) -> None:
         total, round_ = self.shapes.wavefronts, self.active * self.device.simd_engines
-        rest, rounds = total % round_, ROUNDS
-        some = total if self.exact else min(total, rest + rounds * round_)
+        rest, whole = total % round_, total // round_
+        some = total if self.exact else min(total, rest + ROUNDS * round_)
         work = self._work(some)
         cost = work.effort() / some * round_
-        if some < total and cost * (rounds + 1) < BUDGET:
-            rounds = int(min(BUDGET // cost, total // round_))
-            some = rest + rounds * round_
+        rounds = whole if self.exact or (whole + 1) * cost < BUDGET else ROUNDS if ROUNDS * cost < LONG else 1
+        if some != min(total, rest + rounds * round_):
+            some = min(total, rest + rounds * round_)
             work = self._work(some)
         self.outcome: Outcome = run(work, self.device, self.active)
         self.clocks, self.share = self.outcome.end_clock, some / total
         if some < total:
-            per = work.clauses_of_path[work.path].mean()
-            first, last = (self.outcome.when(w * per) for w in (round_ / 2, (rounds - 0.5) * round_))
-            self.clocks += (total - some) * (last - first) / ((rounds - 1) * round_)
+            # From the middle of a round to that of another; where one round is all there is, half of it.
+            per, edge = work.clauses_of_path[work.path].mean() * round_, 0.5 if rounds > 1 else 0.25
+            first, last = self.outcome.when(edge * per), self.outcome.when((rounds - edge) * per)
+            self.clocks += (total - some) / round_ * (last - first) / (rounds - 2 * edge)
 
     def _work(self, some: int) -> Packed:
         parties = walk(self.shapes, self.device, np.arange(some), self.layout)
