@@ -122,8 +122,8 @@ class Analysis(Cells):
         expected = i.op.sources[n]
         if expected == "f":
             return "d" in kinds
-        if expected == "d":
-            return "f" in kinds
+        if expected == "d":  # words of two doubles, or of one the wrong way round, are bits
+            return "f" in kinds or i.sources[n].swizzle[:2] not in ("xy", "zw")
         if i.opcode == "cmov_logical" and n == 0:
             return False
         if self.copies(i) and not i.sources[n].modified and i.dest and i.dest.register.kind == "r":
