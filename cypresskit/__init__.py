@@ -1,5 +1,7 @@
 """cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon HD 5870."""
 
+from importlib import import_module
+
 from cypresskit.blas import DD, CardMemoryError, choose, gemm, gemm_packed, gemv
 from cypresskit.blas import open_card as open
 from cypresskit.devices import HD5850, HD5870, HD5970, Device
@@ -37,10 +39,24 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
-    """``ck.draw`` and ``ck.teach`` are imported when first used: drawing needs bokeh, which takes its time."""
-    if name in ("draw", "teach"):
-        from importlib import import_module
+#: What is imported when first used: the compiler and the timing model take their time, drawing needs bokeh.
+_LATER = {
+    "CompileError": "compiler",
+    "check": "machine.checks",
+    "compile": "compiler",
+    "draw": "",
+    "simulate": "timing",
+    "sweep": "timing",
+    "teach": "",
+}
 
-        return import_module(f"cypresskit.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str):
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"cypresskit.{_LATER[name] or name}")
+    return getattr(module, name) if _LATER[name] else module
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATER])

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cypresskit import cli_check, cli_host, cli_kernels
+from cypresskit import cli_card, cli_check, cli_host, cli_kernels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = command("kernels", cli_kernels.kernels, "list the catalogue of kernels", cli_kernels.KERNELS_HELP)
     cli_kernels.add_kernels(sub)
+
+    sub = command("card", cli_card.card, "show what the compiler makes of a kernel", cli_card.HELP, cli_card.EXAMPLE)
+    cli_card.add(sub)
 
     sub = command(
         "bench", cli_kernels.bench, "measure the simulator's speed on GEMM against numpy's", cli_kernels.BENCH_HELP
