@@ -1,5 +1,19 @@
-"""Exercises: checks that run what a student wrote, say what is wrong and where to look, and never raise."""
+"""Exercises: a module for each lesson, ``ck.teach.register_block`` and so on, with what a lesson needs and its checks.
 
-from cypresskit.teach.register_block import block_gemm, check_four_by_four, check_rank1
+A check runs what a student wrote and returns a ``Verdict``: whether it is right, what was found, where to look. It
+never raises. ``book`` makes the notebooks, ``magics`` are for cells of IL.
+"""
 
-__all__ = ["block_gemm", "check_four_by_four", "check_rank1"]
+from importlib import import_module
+from pkgutil import iter_modules
+
+from cypresskit.teach.verdict import Verdict
+
+__all__ = ["Verdict"]
+
+
+def __getattr__(name: str):
+    """A lesson's module, imported when first used."""
+    if any(module.name == name for module in iter_modules(__path__)):
+        return import_module(f"cypresskit.teach.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Lesson 01: kernels with a register block of any size, and the checks of its two exercises.
+"""Lesson 01: kernels with a register block of any size, and the checks of its three exercises.
 
 ``block_gemm`` writes an IL kernel for the block size asked for, in the form of ``sgemm_tn.il`` but with one step of k a
 turn and no alpha and beta, and runs it. A texel holds as many numbers as the block is wide, up to four: a block of 1
@@ -10,8 +10,10 @@ from collections.abc import Callable
 import numpy as np
 
 from cypresskit.il import ILError, Program, assemble
+from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, Run, launch
-from cypresskit.teach.verdict import Verdict, said
+from cypresskit.machine.record import Recorder
+from cypresskit.teach.verdict import Verdict, said, stopped
 
 SIZES = (1, 2, 4, 8, 12, 16)
 
@@ -88,13 +90,9 @@ def _text(size: int) -> str:
     )
 
 
-def check_rank1(update: Callable) -> None:
-    """Exercise 1: ``update(c, a, b)`` adds the outer product of a column a and a row b to the block c, in place."""
-    print(judge_rank1(update))
-
-
-def judge_rank1(update: Callable) -> Verdict:
-    """The verdict on exercise 1, from blocks that are square and not, started from zero and not."""
+def check_rank1(update: Callable) -> Verdict:
+    """Exercise 1: ``update(c, a, b)`` adds the outer product of a column a and a row b to the block c, in place; tried
+    on blocks that are square and not."""
     rng = np.random.default_rng(870)
     for rows, columns in ((2, 2), (2, 3), (8, 8), (5, 1)):
         a, b = (rng.integers(1, 9, size).astype(np.float32) for size in (rows, columns))
@@ -104,7 +102,7 @@ def judge_rank1(update: Callable) -> Verdict:
             returned = update(c, a, b)
         except Exception as error:
             shape = f"c of shape {rows} x {columns}, a of {rows} and b of {columns} numbers"
-            return Verdict(False, f"update stops with {said(error)}", f"it was called with {shape}.")
+            return stopped("update", error, f"it was called with {shape}.")
         if not (np.array_equal(a, mine) and np.array_equal(b, theirs)):
             return Verdict(False, "update changes a or b.", "only c is to change: its next row needs a and b again.")
         want = start + np.outer(a, b)
@@ -137,13 +135,9 @@ def _row(values: np.ndarray) -> str:
     return "[" + " ".join(f"{v:g}" for v in np.ravel(values)) + "]"
 
 
-def check_four_by_four(text: str) -> None:
-    """Exercise 2: IL of a kernel that keeps a 4 x 4 block in r10 to r13, launched as the catalogue's kernels are."""
-    print(judge_four_by_four(text))
-
-
-def judge_four_by_four(text) -> Verdict:
-    """The verdict on exercise 2: right results at three shapes, then no more than two fetches for each step of k."""
+def check_four_by_four(text: str) -> Verdict:
+    """Exercise 2: IL of a kernel that keeps a 4 x 4 block in r10 to r13, launched as the catalogue's kernels are: right
+    results at three shapes, then no more than two fetches for each step of k."""
     if not isinstance(text, str):
         return Verdict(False, f"The kernel is a {type(text).__name__}, not text.", "pass the IL between quotes.")
     try:
@@ -201,3 +195,41 @@ def _four_fault(c: np.ndarray, want: np.ndarray, a: np.ndarray, b: np.ndarray) -
     if np.array_equal(c[:4, :4], want[:4, :4].T):
         return finding, "rows and columns are exchanged: r2 (from A) gives one number a line, r3 (from B) all four."
     return finding, f"the line that writes {register}: it should add r2.{letter} times r3 to {register}."
+
+
+def check_texels(texels: Callable) -> Verdict:
+    """Exercise 3: ``texels(x, y, k)`` lists what work-item (x, y) of ``sgemm_tn`` fetches at step k, as (matrix,
+    column, row) with "A" or "B" first; compared with what a recorder saw the work-item do."""
+    kernel, zeros = KERNELS["sgemm_tn"], np.zeros
+    arguments = kernel.arguments(zeros((6, 32), np.float32), zeros((6, 24), np.float32), None, 1, 0)
+    for x, y in ((0, 0), (2, 0), (0, 3), (1, 2)):
+        recorder = Recorder((x, y))
+        launch(kernel.program, **arguments, observers=[recorder])
+        seen = [("AB"[r], int(column), int(row)) for _, r, column, row, _ in recorder.recording.fetches]
+        for k in (0, 1, 5):
+            where, did = f"work-item ({x}, {y}) at k = {k}", seen[4 * k : 4 * k + 4]
+            try:
+                told = [(str(matrix), int(column), int(row)) for matrix, column, row in texels(x, y, k)]
+            except Exception as error:
+                return stopped("texels", error, f"it was called for {where} and should list (matrix, column, row).")
+            if sorted(told) != sorted(did):
+                return Verdict(False, f"For {where} it gives {told or 'nothing'}.", _texel_hint(told, did))
+    return Verdict(True, "Just what four work-items fetched at three steps of k, as a recorder saw it.")
+
+
+def _texel_hint(told: list[tuple], did: list[tuple]) -> str:
+    """Where a list of texels goes wrong."""
+    if len(told) != len(did):
+        return f"the device fetched {len(did)} texels: 8 numbers of A and 8 of B, four to a texel."
+    matrices = [matrix for matrix, _, _ in told]
+    if sorted(matrices) != sorted(m for m, _, _ in did):
+        return 'two texels belong to "A" and two to "B".'
+    if sorted((m, row, column) for m, column, row in told) == sorted(did):
+        return "column and row are exchanged: both matrices are stored with k rows."
+    exchanged = [("BA"[m == "B"], column, row) for m, column, row in told]
+    if sorted(exchanged) == sorted(did):
+        return "A and B are exchanged, or x and y: y counts blocks of rows of C, and those come from A."
+    if {row for _, _, row in told} != {row for _, _, row in did}:
+        return f"step k reads row {did[0][2]} of both matrices as they are stored."
+    wrong = next(m for m in "AB" if {c for n, c, _ in told if n == m} != {c for n, c, _ in did if n == m})
+    return f"the columns of {wrong}: a texel holds four numbers, so a block of 8 begins at every second texel."

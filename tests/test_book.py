@@ -1,0 +1,178 @@
+"""The notebooks are what their sources make, solving adds lines only, and nbgrader takes the same marks."""
+
+import os
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+from cypresskit.teach import book
+
+BOOK = ROOT / "notebooks"
+SOURCES = book.sources(BOOK)
+each_lesson = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+HEADINGS = (
+    "**What you will do**",
+    "**What you will learn**",
+    "**What you need**",
+    "## What was measured",
+    "## Summary",
+)
+AGAIN = "the notebook is not what its source makes: run `make book`"
+
+
+def bare(notebook) -> list[tuple]:
+    """What the source decides: all but what a run adds."""
+    return [(cell.cell_type, cell.id, cell.source, cell.metadata.get("tags")) for cell in notebook.cells]
+
+
+def saved(path, folder: str = ""):
+    return nbformat.read(BOOK / folder / f"{path.stem}.ipynb", as_version=4)
+
+
+def test_every_notebook_has_a_source():
+    names = {path.stem for path in SOURCES}
+    assert names == {path.stem for path in BOOK.glob("*.ipynb")} == {p.stem for p in BOOK.glob("solutions/*.ipynb")}
+
+
+@each_lesson
+def test_notebooks_are_what_their_source_makes(path):
+    source = book.read(path)
+    assert bare(book.student(source)) == bare(saved(path)), AGAIN
+    assert bare(book.solved(source)) == bare(saved(path, "solutions")), AGAIN
+
+
+@each_lesson
+def test_solving_only_adds_lines(path):
+    source = book.read(path)
+    student, solved = book.student(source).cells, book.solved(source).cells
+    assert len(student) == len(solved)
+    for before, after in zip(student, solved):
+        lines = iter(after.source.splitlines())
+        assert all(line in lines for line in before.source.splitlines()), f"lines were lost:\n{before.source}"
+    for cell in student + solved:
+        assert "SOLUTION" not in cell.source and book.FOLD not in cell.source
+
+
+@each_lesson
+def test_three_exercises_each_failing_until_solved(path):
+    source = book.read(path)
+    marked = [cell for cell in source.cells if book.MARKS.search(cell.source)]
+    before, after = book.verdicts(saved(path)), book.verdicts(saved(path, "solutions"))
+    assert len(marked) == len(before) >= 3, "each exercise has one answer cell and one check"
+    assert all(said.startswith("Not yet.") and "Where to look:" in said for said in before), before
+    assert all(said.startswith("Right.") for said in after), after
+    folds = sum(cell.source.count(book.FOLD) for cell in source.cells)
+    assert folds == len(before), "each exercise shows its solution, folded"
+
+
+@each_lesson
+def test_every_lesson_has_the_form(path):
+    text = path.read_text()
+    for heading in HEADINGS:
+        assert heading in text, f"there is no {heading}"
+    assert "## Summary" in text and "## The way on" in text and re.search(r"\d\d minutes", text)
+    too_long = [line for line in text.splitlines() if len(line) > 130 and not line.startswith("|")]
+    assert not too_long, f"lines over 130: {too_long}"
+
+
+@each_lesson
+def test_links_to_other_lessons_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#]+\.ipynb)\)", path.read_text()):
+        assert (BOOK / target).exists(), target
+
+
+SOURCE = """# A lesson
+
+```python
+def double(x):
+    answer = x  # your line goes below this one
+    ### BEGIN SOLUTION
+    answer = 2 * x
+    ### END SOLUTION
+    return answer
+```
+
+```python
+ck.teach.none.check_double(double)
+```
+
+<!-- solution -->
+"""
+
+
+@pytest.fixture
+def lesson(tmp_path):
+    path = tmp_path / "source" / "99_example.md"
+    path.parent.mkdir()
+    path.write_text(SOURCE)
+    return path
+
+
+def test_marked_lines_are_kept_folded_or_left_out(lesson):
+    source = book.read(lesson)
+    student, solved = book.student(source).cells, book.solved(source).cells
+    assert "2 * x" not in student[1].source and "2 * x" in student[3].source
+    assert "\n    answer = 2 * x\n    return answer" in solved[1].source
+    assert [cell.id for cell in student][2:] == [cell.id for cell in solved][2:]
+    release = book.assignment(source).cells
+    assert "### BEGIN SOLUTION" in release[1].source and release[1].metadata.nbgrader.solution
+    assert "assert verdict.right" in release[2].source and release[2].metadata.nbgrader.points == 1
+    assert len(release) == 3, "the folded solution stays at home"
+
+
+@pytest.mark.parametrize("mark", ["### BEGIN SOLUTION\n", "### END SOLUTION\n"])
+def test_marks_without_their_partner_are_refused(lesson, mark):
+    lesson.write_text(SOURCE.replace(mark, ""))
+    with pytest.raises(ValueError, match="don't pair"):
+        book.read(lesson)
+
+
+def test_an_unknown_lesson_is_refused(tmp_path, capsys):
+    assert book.main([str(tmp_path), "77"]) == 1
+    assert "no lesson 77" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.notebook
+def test_nbgrader_generates_grades_and_gives_feedback(tmp_path):
+    """Lesson 01 as an assignment: who solves nothing gets none of its three points, who solves all gets all."""
+    pytest.importorskip("nbgrader")
+    from nbgrader.api import Gradebook
+
+    name = next(path.stem for path in SOURCES if path.stem.startswith("01"))
+    assert book.main([str(BOOK), "01", "--assignments", str(tmp_path)]) == 0
+
+    def nbgrader(*command: str) -> None:
+        homes = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
+        path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # it starts alembic by name
+        ran = subprocess.run(
+            [sys.executable, "-m", "nbgrader", *command], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+            env=os.environ | homes | {"IPYTHONDIR": str(tmp_path / "ipython"), "PATH": path},
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr[-3000:]
+
+    nbgrader("generate_assignment", name)
+    release = nbformat.read(tmp_path / "release" / name / f"{name}.ipynb", as_version=4)
+    text = "\n".join(cell.source for cell in release.cells)
+    assert "SOLUTION" not in text and "HIDDEN" not in text and "verdict.right" not in text
+
+    answers = [cell.source for cell in book.solved(book.read(BOOK / "source" / f"{name}.md")).cells]
+    for who in ("idle", "diligent"):
+        for cell in release.cells:
+            if who == "diligent" and cell.metadata.get("nbgrader", {}).get("solution"):
+                first = cell.source.splitlines()[0]
+                cell.source = next(answer for answer in answers if answer.startswith(first))
+        target = tmp_path / "submitted" / who / name / f"{name}.ipynb"
+        target.parent.mkdir(parents=True)
+        nbformat.write(release, target)
+    nbgrader("autograde", name)
+    nbgrader("generate_feedback", name)
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as grades:
+        points = {who: grades.find_submission(name, who) for who in ("idle", "diligent")}
+        assert {who: (s.score, s.max_score) for who, s in points.items()} == {"idle": (0, 3), "diligent": (3, 3)}
+    feedback = (tmp_path / "feedback" / "idle" / name / f"{name}.html").read_text()
+    assert "Where to look" in feedback
