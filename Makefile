@@ -11,7 +11,7 @@ ARGS   ?=
 bin     := $(VENV)/bin
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: help lab test core lint format bench clean distclean
+.PHONY: help lab test core lint format bench book gallery clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -36,6 +36,12 @@ format: $(VENV)/installed-tests  ## put the code in the project's style
 
 bench: $(VENV)/installed  ## measure the functional speed against numpy
 	@$(bin)/cypresskit bench $(ARGS)
+
+book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their sources; ARGS=03 for one
+	@$(bin)/python -m cypresskit.teach.book notebooks $(ARGS)
+
+gallery: $(VENV)/installed  ## write every lesson and view as web pages that work offline, into site/
+	@$(bin)/python -m cypresskit.draw.gallery site notebooks
 
 clean:  ## remove caches and build products
 	rm -rf build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -1,4 +1,5 @@
-"""Pictures that move, drawn from recorded runs, compiled code, reports and timelines: the only part that imports bokeh."""
+"""Pictures that move, drawn from recorded runs, compiled code, reports and timelines: the only part that imports
+bokeh."""
 
 from cypresskit.draw.accuracy import accuracy
 from cypresskit.draw.bundles import bundles

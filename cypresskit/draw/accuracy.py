@@ -1,8 +1,9 @@
 """Digits of C = A^T B in single, double and double-double, against exact arithmetic, as k grows.
 
-The numbers are computed by the kernels themselves, on the simulated card, and compared as fractions. Each precision gets
-the same matrices rounded to its own format, and its own exact product. The error is taken relative to the sum of the products' sizes, which
-is what rounding is bounded by (Higham, 3.1): cancellation is no fault of a precision. Left out: other transposes.
+The numbers are computed by the kernels themselves, on the simulated card, and compared as fractions. Each precision
+gets the same matrices rounded to its own format, and its own exact product. The error is taken relative to the sum of
+the products' sizes, which is what rounding is bounded by (Higham, 3.1): cancellation is no fault of a precision. Left
+out: other transposes.
 """
 
 from collections.abc import Sequence
@@ -88,8 +89,9 @@ def accuracy(measured: Sequence[Digits] | Sequence[int] = SIZES) -> Player:
     text = [sheet.title]
     text += [f"k = {m.k:5}  " + "  ".join(_said(p, m.of[p], plain=True) for p in KERNELS) for m in made]
     note = sheet.note(
-        "A point for each of 64 elements of C = A\N{MODIFIER LETTER CAPITAL T}B; a stroke at their median, dashes where the"
-        f" format's bits end. {EXACT:.0f} means exact. Digits are counted against the sum of the products' sizes."
+        "A point for each of 64 elements of C = A\N{MODIFIER LETTER CAPITAL T}B; a stroke at their median, dashes"
+        f" where the format's bits end. {EXACT:.0f} means exact. Digits are counted against the sum of the products'"
+        " sizes."
     )
     return sheet.player([fig], captions, "\n".join(text), below=[note], step="k")
 

@@ -72,7 +72,9 @@ class Origins:
     def __init__(self, recording: Recording, words: int) -> None:
         self.recording, self.words = recording, words
         self.known: dict[tuple[int, int], Origin] = {}
-        self.seen: dict[tuple[int, int], frozenset[Origin]] = {}  # all that a value was computed from; double-double only
+        self.seen: dict[
+            tuple[int, int], frozenset[Origin]
+        ] = {}  # all that a value was computed from; double-double only
         self._fetched = {int(row[0]): row for row in recording.fetches}
 
     def step(self, step: int) -> list[Update]:
@@ -94,7 +96,9 @@ class Origins:
                 if letter in "xyzw" and (origin := self.known.get((source.register.index, "xyzw".index(letter)))):
                     new[register, c] = origin
         if self.words == 4:
-            sources = [(s.register.index, "xyzw".find(n)) for s in i.sources if s.register.kind == "r" for n in s.swizzle]
+            sources = [
+                (s.register.index, "xyzw".find(n)) for s in i.sources if s.register.kind == "r" for n in s.swizzle
+            ]
             seen = frozenset(new.values()).union(*(self.seen.get(cell, ()) for cell in sources))
             self.seen.update({(register, c): seen for c in written})
         for c in written:
@@ -103,7 +107,11 @@ class Origins:
         return found
 
     def _updates(self, step: int, i) -> list[Update]:
-        if self.words == 4 or i.opcode not in ("mad", "fma", "dmad") or any(s.register.kind != "r" or s.modified for s in i.sources):
+        if (
+            self.words == 4
+            or i.opcode not in ("mad", "fma", "dmad")
+            or any(s.register.kind != "r" or s.modified for s in i.sources)
+        ):
             return []
         double = i.op.double
         if (self.words == 2) != double or i.sources[2].register != i.dest.register:
@@ -142,7 +150,7 @@ def find_block(recording: Recording) -> Block:
     if not totals:
         raise ValueError(
             f"{recording!r} shows no register block: no multiply-add adds a product of elements fetched from two "
-            "matrices to its own destination. Kernels that go through LDS can't be drawn, nor runs of a single step of k."
+            "matrices to its own destination. Kernels that go through LDS can't be drawn, nor single steps of k."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}
@@ -162,14 +170,10 @@ def _pair_updates(recording: Recording) -> list[Update]:
             stored.add(i.sources[0].register.index)
         elif i.opcode == "mov" and register >= 0 and (new := origins.seen[register, 0] - before):
             pair = sorted(new, key=lambda origin: origin.resource)
-            if [origin.resource for origin in pair] == [0, 1]:
-                holders = [next((cell for cell, known in origins.known.items() if known == o), None) for o in pair]
-                copies.append((register, step, holders, pair))
-    return [
-        Update(step, (register, 0), *holders, *pair)
-        for register, step, holders, pair in copies
-        if register in stored and None not in holders
-    ]
+            held = {origin: cell for cell, origin in reversed(origins.known.items())}
+            if [origin.resource for origin in pair] == [0, 1] and held.keys() >= new:
+                copies.append((register, Update(step, (register, 0), held[pair[0]], held[pair[1]], *pair)))
+    return [update for register, update in copies if register in stored]
 
 
 def _k_axis(updates: list[Update], name: str) -> int:

@@ -34,8 +34,10 @@ def bundles(*codes: Code | str) -> Player:
     captions = ["<br>".join(panel.caption(n) for panel in panels) for n in range(count)]
     text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text())])
     key = sheet.legend([("idle", "none", ""), *((name, tint, "") for name, tint in CLASSES.items())])
-    note = sheet.note("An arrow is a result that comes from the bundle before, over PV or PS, and needs no read port. Of each bank"
-                      " (x y z w) one register can be read in each of three cycles.")  # fmt: skip
+    note = sheet.note(
+        "An arrow is a result that comes from the bundle before, over PV or PS, and needs no read port. Of each bank"
+        " (x y z w) one register can be read in each of three cycles."
+    )
     more: dict = {"below": [key, note], "step": "Bundle"}
     if len({code.program for code in made}) == 1:
         lines = np.array([panels[0].line(n) for n in range(count)])
@@ -93,9 +95,9 @@ class _Panel:
         lines = sorted({o.line for o in bundle.operations})
         handed = len(self._arrows(n))
         return (
-            f"<b>{self.name}</b>, bundle {n + 1} of {len(self.rows)}{', first of its clause' * first}: {bundle.filled} of 5 "
-            f"slots, IL line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}; {len(self._ports(n))} of 12 read ports"
-            f"{f', {handed} from PV or PS' * (handed > 0)}."
+            f"<b>{self.name}</b>, bundle {n + 1} of {len(self.rows)}{', first of its clause' * first}: "
+            f"{bundle.filled} of 5 slots, IL line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}; "
+            f"{len(self._ports(n))} of 12 read ports{f', {handed} from PV or PS' * (handed > 0)}."
         )
 
     def draw(self, sheet: Sheet, count: int):
@@ -118,8 +120,10 @@ class _Panel:
             for n, s in places
         ]
         row, slot = np.array(places).T
-        sheet.cells(fig, f"slots {self.name}", (slot + 0.5) * WIDE, row + 0.5, np.tile(np.array(states, np.uint8), (count, 1)),
-                    kinds, w=0.97 * WIDE, h=0.9, words=words, size=8, fit=0.72)  # fmt: skip
+        always = np.tile(np.array(states, np.uint8), (count, 1))
+        place = (slot + 0.5) * WIDE, row + 0.5
+        size = 0.97 * WIDE, 0.9
+        sheet.cells(fig, f"slots {self.name}", *place, always, kinds, w=size[0], h=size[1], words=words, fit=0.72)
         middle = (np.arange(5) + 0.5) * WIDE
         sheet.words(fig, middle, [-0.7] * 5, list("xyzwt"), "soft", align="center", fit=0.8)
         sheet.words(fig, [-0.5] * total, np.arange(total) + 0.5,
@@ -155,8 +159,8 @@ class _Panel:
         words = [f"cycle {cycle}, bank {'xyzw'[bank]}" for cycle, bank in places]
         sheet.cells(fig, f"port {self.name}", x, y, registers >= 0, kinds, w=0.97 * WIDE, h=0.9, words=words)
         sheet.numbers(fig, f"ports {self.name}", x, y, registers, prefix="R", align="center", fit=0.72)
-        sheet.words(fig, [-0.5] * 3, [PORTS + cycle + 0.5 for cycle in range(3)], [f"cycle {c}" for c in range(3)], "soft",
-                    align="right", fit=0.7)  # fmt: skip
+        names = [f"cycle {cycle}" for cycle in range(3)]
+        sheet.words(fig, [-0.5] * 3, np.arange(3) + PORTS + 0.5, names, "soft", align="right", fit=0.7)
         sheet.words(fig, [-0.5], [PORTS - 0.7], ["read ports"], "soft", align="right", fit=0.7)
         sheet.words(fig, middle[:4], [PORTS - 0.7] * 4, [f"bank {c}" for c in "xyzw"], "soft", align="center", fit=0.7)
 
@@ -177,7 +181,6 @@ def _short(name: str) -> str:
         ("_IEEE", ""),
         ("_DX10", ""),
         ("PRED_SET", "P_"),
-        ("MULADD", "MULADD"),
         ("_INT", "_I"),
         ("_UINT", "_U"),
     ):

@@ -1,7 +1,7 @@
 """The chip with its parts lit by use: SIMD engines with ALUs, texture units, LDS and L1, the L2 slices, the channels.
 
-From timing reports, a frame for each: sizes of a matrix, kernels, or boards. A report knows the average over all parts of
-a kind, so all engines (slices, channels) of a frame show the same. L1 and L2 show hits; all else clocks at work.
+From timing reports, a frame for each: sizes of a matrix, kernels, or boards. A report knows the average over all parts
+of a kind, so all engines (slices, channels) of a frame show the same. L1 and L2 show hits; all else clocks at work.
 """
 
 from collections.abc import Sequence
@@ -68,8 +68,10 @@ def chip(reports: Sequence[Report] | str = "sgemm_tn", sizes: Sequence[int] = SI
     sheet.words(fig, [-0.3] * len(names), down, unit_names, "soft", align="right", size=11, fit=0.75)
     captions = [_caption(r) for r in made]
     text = "\n".join([sheet.title, *(str(r) for r in made)])
-    note = sheet.note("Numbers are per cent: of the launch's clocks in which a unit worked, or of lines that L1 and L2 had. Engines,"
-                      " slices and channels show their average.")  # fmt: skip
+    note = sheet.note(
+        "Numbers are per cent: of the launch's clocks in which a unit worked, or of lines that L1 and L2 had. Engines,"
+        " slices and channels show their average."
+    )
     return sheet.player([fig], captions, text, below=[note], step="Report")
 
 

@@ -10,8 +10,8 @@ from cypresskit.draw.player import Player
 
 
 def controls(view: Callable[..., Player], **choices: Sequence):
-    """A widget with a slider (for numbers) or menu (for anything else) for each argument of ``view`` in ``choices``, above
-    the player that ``view`` returns. Raises ``ValueError`` for an argument without choices."""
+    """A widget with a slider (for numbers) or menu (for anything else) for each argument of ``view`` in ``choices``,
+    above the player that ``view`` returns. Raises ``ValueError`` for an argument without choices."""
     import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
     from IPython.display import display
 

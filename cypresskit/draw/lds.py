@@ -41,9 +41,9 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
     text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text())])
     kinds = [*KINDS[:-1], (f"loaded by work-item {item}", *KINDS[-1][1:])]
     note = sheet.note(
-        "Each work-item has fetched a float4 of A, four steps of k of one row. The lowest part: how many different words the 16"
-        " work-items of a clock (two words each) ask of each of the 32 banks. More than one is a conflict: the others wait,"
-        " and a row takes as many clocks as its largest number."
+        "Each work-item has fetched a float4 of A, four steps of k of one row. The lowest part: how many different"
+        " words the 16 work-items of a clock (two words each) ask of each of the 32 banks. More than one is a conflict:"
+        " the others wait, and a row takes as many clocks as its largest number."
     )
     rows = [beside(*(panel.layout for panel in panels))]
     marks = [n for n, access in enumerate(turns[0]) if access.kind == "store"]
@@ -145,15 +145,12 @@ class _Panel:
             x, y = (axis.ravel() + 0.5 for axis in np.meshgrid(np.arange(banks), np.arange(high) + top))
             sheet.cells(fig, f"{name} {self.name}", x, y, states, kinds, words=hover, size=8, fit=0.72)
         ticks = np.array([0, 8, 16, 24, 31])
-        for y, names in (
-            (-0.6, [f"{n // 4}.{'xyzw'[n % 4]}" for n in ticks]),
-            (tops[1] - 0.6, [f"{n}" for n in ticks]),
-        ):
-            sheet.words(fig, ticks + 0.5, [y] * 5, names, "soft", align="center", size=10, fit=0.7)
+        for high, names in ((0, [f"{n // 4}.{'xyzw'[n % 4]}" for n in ticks]), (tops[1], [f"{n}" for n in ticks])):
+            sheet.words(fig, ticks + 0.5, [high - 0.6] * 5, names, "soft", align="center", size=10, fit=0.7)
         sides = [(f"{8 * r}-{8 * r + 7}", r) for r in range(8)] + [("bank", tops[1] - 1.1)]
         sides += [(f"{16 * (g % 4)}-{16 * (g % 4) + 15}", tops[2] + g) for g in range(groups)]
-        names, down = zip(*sides)
-        sheet.words(fig, [-0.3] * len(sides), np.array(down) + 0.5, names, "soft", align="right", size=10, fit=0.7)
+        titles, down = zip(*sides)
+        sheet.words(fig, [-0.3] * len(sides), np.array(down) + 0.5, titles, "soft", align="right", size=10, fit=0.7)
         clocks = np.where(self.clocks > 0, self.clocks, -1)
         place = np.full(groups, banks + 0.6), np.arange(groups) + tops[2] + 0.5
         sheet.numbers(fig, f"clocks {self.name}", *place, clocks, size=11, fit=0.8)

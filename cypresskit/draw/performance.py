@@ -1,8 +1,8 @@
 """Gflop/s against N: simulated curves, published points, and what the busiest unit would allow.
 
 Curves come from the rows of ``timing.sweep``; published figures from the papers. A curve's ceiling is its largest N's
-Gflop/s divided by the share of clocks in which its busiest unit worked: what that unit would do without a pause. Left out:
-published curves, which exist as pictures only.
+Gflop/s divided by the share of clocks in which its busiest unit worked: what that unit would do without a pause. Left
+out: published curves, which exist as pictures only.
 """
 
 import json
@@ -37,39 +37,28 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     top = max([*(row["gflops"] for row in table), *(known[n]["gflops_max"] for n in names if n in known)])
     right = max([*sizes, *(known[n]["n_at_max"] for n in names if "n_at_max" in known.get(n, {}))])
     sheet = Sheet("Performance against N: " + ", ".join(names))
-    fig = sheet.chart(sheet.title, "N", "Gflop/s", height=420, x_range=(0, 1.05 * right), y_range=(0, 1.2 * top))
+    fig = sheet.chart(sheet.title, "N", "Gflop/s", height=480, x_range=(0, 1.05 * right), y_range=(0, 1.2 * top))
     items, lines = [], [sheet.title]
     for number, name in enumerate(names):
         curve = curves[name]
         y = [curve[n]["gflops"] for n in sorted(curve)]
-        items.append((f"{name}, simulated", sheet.line(fig, sorted(curve), y, number, shapes=True)))
-        ceiling = _ceiling(curve[max(curve)])
-        roof = fig.line([0, right], [ceiling, ceiling], line_width=1, line_dash=[2, 4])
-        sheet.inks(roof, line_color="soft")
-        label = f"{name}: {curve[max(curve)]['bound']} allows {ceiling:.0f}"
-        sheet.words(
-            fig,
-            [0.65 * right],
-            [ceiling + 0.005 * top],
-            [label],
-            "soft",
-            align="center",
-            size=11,
-            text_baseline="bottom",
-        )
-        lines.append(
-            f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in sorted(curve))
-        )
+        last = curve[max(curve)]
+        ceiling = _ceiling(last)
+        drawn = sheet.line(fig, sorted(curve), y, number, shapes=True)
+        items.append((f"{name}, simulated; {last['bound']} allows {ceiling:.0f}", drawn))
+        sheet.line(fig, [0, right], [ceiling, ceiling], number, line_alpha=0.6)[0].glyph.line_width = 1
+        speeds = ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in sorted(curve))
+        lines.append(f"{name}: ceiling {ceiling:.0f}; {speeds}")
         if name in known:
             at, best = known[name].get("n_at_max", right), known[name]["gflops_max"]
             items.append((f"{name}, published {best}", [sheet.points(fig, [at], [best], number, hollow=True, size=14)]))
             lines.append(f"  published {best} at N = {at}")
     heads = np.array(sizes, float)
     sheet.head(fig, heads, 0, 1.2 * top)
-    sheet.series(fig, items, "below", 2)
+    sheet.series(fig, items, "below", 1)
     captions = [f"N = {n}. " + "<br>".join(_said(name, curves[name].get(n)) for name in names) for n in sizes]
     note = sheet.note(
-        "Filled: simulated. Hollow and large: the published best. Dotted: what the unit that binds would allow if it never"
+        "Filled: simulated. Hollow and large: the published best. Thin: what the busiest unit would allow if it never"
         f" paused. Peaks of the {HD5870.name}: {HD5870.single_gflops:.0f} single, {HD5870.double_gflops:.0f} double."
     )
     return sheet.player([fig], captions, "\n".join(lines), below=[note], step="N")

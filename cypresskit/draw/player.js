@@ -2,7 +2,7 @@
 //
 // Arguments: root (the layout), play, back, forward, slider, speed (widgets), caption, live (Divs), figures, count,
 // start, captions (one text per frame), marks (frames to jump to), tracks, listing, inks, fitted, step. A track is a column of
-// a source over time: {source, column, changes, text, prefix, names}, where changes is a source with the columns frame, cell
+// a source over time: {source, column, changes, text, prefix, names, few}, where changes is a source with the columns frame, cell
 // and value; it is spread out once, from the column as it stands, into an array of frames x cells. Everything is wired
 // here, so no message to Python is ever needed.
 const view = cb_context.index.get_one(root)
@@ -60,7 +60,7 @@ function show(k, quiet) {
   frame = k
   const changed = new Map()
   for (const track of tracks) {
-    const {source, column, size, all, text, prefix, names} = track
+    const {source, column, size, all, text, prefix, names, few} = track
     const now = all.slice(k * size, (k + 1) * size)
     const before = source.data[column]
     let same = before.length === size
@@ -70,6 +70,10 @@ function show(k, quiet) {
     if (!changed.has(source)) changed.set(source, {...source.data})
     changed.get(source)[column] = now
     if (text) changed.get(source)[text] = Array.from(now, (v) => names.length ? names[v] : prefix === "" ? short(v) : v < 0 ? "" : prefix + v)
+    if (few) {
+      const data = changed.get(source), at = [...now.keys()].filter((i) => data[text][i] !== "")
+      changed.set(few, {x: at.map((i) => data.x[i]), y: at.map((i) => data.y[i]), [text]: at.map((i) => data[text][i])})
+    }
   }
   for (const [source, data] of changed) source.data = data
   slider.value = k

@@ -52,7 +52,9 @@ def short(value: float) -> str:
 class Track:
     """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32, float64, int32, uint8
     or uint16. With ``text`` a second column of that name gets the numbers as text; with a ``prefix`` ("k = ") the
-    numbers are indices, written after it, and a negative one is left blank; with ``names`` they say which of them."""
+    numbers are indices, written after it, and a negative one is left blank; with ``names`` they say which of them.
+    ``few`` then gets the cells whose text is not empty (x, y and the text): a browser takes its time over each text,
+    even an empty one."""
 
     source: ColumnDataSource
     column: str
@@ -60,6 +62,7 @@ class Track:
     text: str = ""
     prefix: str = ""
     names: Sequence[str] = ()
+    few: ColumnDataSource | None = None
 
     def changes(self) -> ColumnDataSource:
         """The changes in order of frames; puts the first frame into the source."""
@@ -82,9 +85,9 @@ class Listing:
 
 class Player:
     """A picture that plays; see the module. ``title`` names it, ``picture`` stands above the controls and ``side``
-    beside them (or below, where there is no room), ``below`` under them, ``figures`` are those in either, ``captions`` has HTML for each
-    frame, ``marks`` are the frames that PageUp and PageDown jump to, ``text`` is the text form, ``step`` names what the
-    slider moves along. With one frame there is nothing to play, and no controls."""
+    beside them (or below, where there is no room), ``below`` under them, ``figures`` are those in either, ``captions``
+    has HTML for each frame, ``marks`` are the frames that PageUp and PageDown jump to, ``text`` is the text form,
+    ``step`` names what the slider moves along. With one frame there is nothing to play, and no controls."""
 
     def __init__(
         self,
@@ -143,7 +146,7 @@ class Player:
                 "count": count, "start": start, "captions": self.captions, "marks": [int(mark) for mark in marks],
                 "tracks": [
                     {"source": t.source, "column": t.column, "changes": t.changes(), "text": t.text, "prefix": t.prefix,
-                     "names": list(t.names)}
+                     "names": list(t.names), "few": t.few}
                     for t in self.tracks
                 ],
                 "listing": listing and {

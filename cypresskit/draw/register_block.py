@@ -145,9 +145,9 @@ def _span(origins: Sequence[Origin], name: str) -> str:
 def register_block(recording: Recording | str = "sgemm_tn", *, start: int = 0) -> Player:
     """A player of one work-item's register block, one frame for each instruction that it executed.
 
-    ``recording`` comes from a ``Recorder`` that listened to a launch with A as resource 0 and B as resource 1, or is the
-    name of a kernel, of which work-item 0 of a small run is shown. Of a double-double its high part is written. ``start``
-    is the frame shown first. Raises ``ValueError`` if the run keeps no block in registers.
+    ``recording`` comes from a ``Recorder`` that listened to a launch with A as resource 0 and B as resource 1, or is
+    the name of a kernel, of which work-item 0 of a small run is shown. Of a double-double its high part is written.
+    ``start`` is the frame shown first. Raises ``ValueError`` if the run keeps no block in registers.
     """
     recording = recorded(recording)
     block = find_block(recording)

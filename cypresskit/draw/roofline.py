@@ -1,8 +1,9 @@
 """Rooflines of Cypress and Fermi: what bandwidth allows at a given number of flops per byte, and where kernels stand.
 
-A b x b block in registers needs 1/b words per flop (Nakasato, equation 1), so with words of S bytes it works at b/S flops
-per byte fetched; the slider moves b. Kernels of the catalogue stand where their block puts them, at their published
-Gflop/s; reports from ``simulate`` where the bytes that they really moved do. Left out: what Fermi's caches deliver.
+A b x b block in registers needs 1/b words per flop (Nakasato, equation 1), so with words of S bytes it works at b/S
+flops per byte fetched; the slider moves b. Kernels of the catalogue stand where their block puts them, at their
+published Gflop/s; reports from ``simulate`` where the bytes that they really moved do. Left out: what Fermi's caches
+deliver.
 """
 
 import json
@@ -12,7 +13,7 @@ from importlib.resources import files
 import numpy as np
 from bokeh.models import BasicTickFormatter, Column, FixedTicker
 
-from cypresskit.devices import C2050, HD5870
+from cypresskit.devices import C2050, HD5870, Board
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, beside
 from cypresskit.kernels import KERNELS
@@ -27,14 +28,17 @@ def roofline(reports: Sequence[Report] = ()) -> Player:
     """A player with a frame for each block size b, single precision beside double; ``reports`` are added as points."""
     sheet = Sheet("Roofline: the HD 5870 against the Tesla C2050")
     l2 = HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
-    roofs = [("HD 5870, texture cache", HD5870, HD5870.texture_gb_s), ("HD 5870, L2", HD5870, l2)]
+    roofs: list[tuple[str, Board, float]] = [
+        ("HD 5870, texture cache", HD5870, HD5870.texture_gb_s),
+        ("HD 5870, L2", HD5870, l2),
+    ]
     roofs += [("HD 5870, DRAM", HD5870, HD5870.memory_gb_s), ("C2050, DRAM", C2050, C2050.memory_gb_s)]
     columns, lines = [], [sheet.title]
     values = {}
     for precision, size in BYTES.items():
         fig = sheet.chart(
-            f"Roofline, {precision} precision", "flops per byte", "Gflop/s", height=380, x_axis_type="log", y_axis_type="log",
-            x_range=SPAN, y_range=(15, 4500), name=precision,
+            f"Roofline, {precision} precision", "flops per byte", "Gflop/s", height=380, x_axis_type="log",
+            y_axis_type="log", x_range=SPAN, y_range=(15, 4500), name=precision,
         )  # fmt: skip
         for axis, ticks in (
             (fig.xaxis, (0.1, 0.25, 0.5, 1, 2, 4, 8)),
@@ -48,7 +52,8 @@ def roofline(reports: Sequence[Report] = ()) -> Player:
             x = np.array([SPAN[0], min(max(peak / rate, SPAN[0]), SPAN[1]), SPAN[1]])
             items.append((f"{name} {rate:.0f} GB/s", sheet.line(fig, x, np.minimum(peak, x * rate), number)))
             lines.append(
-                f"{precision}, {name}: {rate:.1f} GB/s, flat from {peak / rate:.2f} flops per byte at {peak:.0f} Gflop/s"
+                f"{precision}, {name}: {rate:.1f} GB/s, flat from {peak / rate:.2f} flops per byte at {peak:.0f}"
+                f" Gflop/s"
             )
         intensity = np.array(BLOCKS) / size
         values[precision] = [
@@ -68,20 +73,24 @@ def roofline(reports: Sequence[Report] = ()) -> Player:
     captions = [
         f"Block {b} x {b}. "
         + "<br>".join(
-            f"<b>{p}</b>: {b / BYTES[p]:.3g} flops per byte; HD 5870 at most {v[0]:.0f} Gflop/s from the texture cache, {v[1]:.0f} "
+            f"<b>{p}</b>: {b / BYTES[p]:.3g} flops per byte; HD 5870 at most {v[0]:.0f} Gflop/s from the texture"
+            f" cache, {v[1]:.0f} "
             f"from L2, {v[2]:.0f} from DRAM; C2050 {v[3]:.0f} from DRAM."
             for p in BYTES
             for v in [values[p][k]]
         )
         for k, b in enumerate(BLOCKS)
     ]
-    note = sheet.note("Crosses: published kernels at the flops per byte of their blocks. Squares: simulated, at the bytes that their quads"
-                      " really fetched. On a roof nothing is left to win but a larger block.")  # fmt: skip
+    note = sheet.note(
+        "Crosses: published kernels at the flops per byte of their blocks. Squares: simulated, at the bytes that their"
+        " quads really fetched. On a roof nothing is left to win but a larger block."
+    )
     return sheet.player([beside(*columns, room=340)], captions, "\n".join(lines), start=7, step="Block", below=[note])
 
 
 def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Report]) -> tuple[list[str], str]:
-    """Published kernels as crosses with numbers, reports as squares with letters; lines of text, and what these mean."""
+    """Published kernels as crosses with numbers, reports as squares with letters; lines of text, and what these
+    mean."""
     published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["kernels"]
     lines, said = [], []
     rows = [r for r in published if r["precision"] == precision and "gflops_max" in r and r["id"] in KERNELS]

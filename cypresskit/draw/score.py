@@ -21,7 +21,8 @@ PLAIN_N = 2048  # for kernels published without their N
 
 
 def kernel_rows() -> list[dict]:
-    """Published kernels that run on an HD 5870, simulated: ``id``, ``quantity``, ``published``, ``simulated``, ``ratio``."""
+    """Published kernels that run on an HD 5870, simulated: ``id``, ``quantity``, ``published``, ``simulated``,
+    ``ratio``."""
     rows = []
     for row in json.loads(files("cypresskit.data").joinpath("published.json").read_text())["kernels"]:
         if row["id"] in KERNELS and "gflops_max" in row:
@@ -32,8 +33,8 @@ def kernel_rows() -> list[dict]:
 
 
 def score(rows: Iterable[dict] | None = None, *, within: float = 0.05) -> Player:
-    """A picture of all rows; by default the kernels' and the host's, which takes some seconds to simulate. ``within`` is
-    the deviation above which a row is a miss. Raises ``ValueError`` if there are no rows."""
+    """A picture of all rows; by default the kernels' and the host's, which takes some seconds to simulate. ``within``
+    is the deviation above which a row is a miss. Raises ``ValueError`` if there are no rows."""
     made = [*kernel_rows(), *host_rows()] if rows is None else list(rows)
     if not made:
         raise ValueError("there are no rows to draw")
@@ -42,8 +43,8 @@ def score(rows: Iterable[dict] | None = None, *, within: float = 0.05) -> Player
     sheet = Sheet(f"Score: {len(made) - missed.sum()} of {len(made)} published figures within {within:.0%}")
     low, high = min(0.7, ratio.min() - 0.05), max(1.3, ratio.max() + 0.05)
     fig = sheet.chart(
-        f"Ratio of simulated to published for {len(made)} figures", "simulated / published", "", height=70 + 24 * len(made),
-        x_range=(low, high), y_range=(len(made) - 0.4, -0.6),
+        f"Ratio of simulated to published for {len(made)} figures", "simulated / published", "",
+        height=70 + 24 * len(made), x_range=(low, high), y_range=(len(made) - 0.4, -0.6),
     )  # fmt: skip
     fig.yaxis.ticker = list(range(len(made)))
     fig.yaxis.major_label_overrides = {n: _label(row) for n, row in enumerate(made)}

@@ -1,14 +1,14 @@
 """A picture under construction: figures, coloured cells, outlines, words and lines, and how they change with the frame.
 
 A view fills a ``Sheet`` and asks it for the ``Player``. An array given with one row per frame becomes a track; anything
-else stands still. Cells have a *kind*, a number per frame into a list of (name, tint, mark): the tint is for the eye, the
-mark is written into the cell, the name is in the hover, so that nothing is said by colour alone.
+else stands still. Cells have a *kind*, a number per frame into a list of (name, tint, mark): the tint is for the eye,
+the mark is written into the cell, the name is in the hover, so that nothing is said by colour alone.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Column, Div, HoverTool, LayoutDOM, Legend, Row
+from bokeh.models import Column, ColumnDataSource, Div, HoverTool, LayoutDOM, Legend, Row
 from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
@@ -36,7 +36,7 @@ class Sheet:
         self.figures.append(theme.chart(label, x_title, y_title, **options))
         return self.figures[-1]
 
-    def source(self, name: str, frames: int = 0, **columns) -> ColumnDataSource:
+    def source(self, name: str, **columns) -> ColumnDataSource:
         """A source called ``name``; columns of shape (frames, cells) follow the frames."""
         still = {key: value for key, value in columns.items() if np.ndim(value) < 2}
         source = ColumnDataSource(still, name=name)
@@ -52,13 +52,15 @@ class Sheet:
         what each is; with ``fit`` marks are this part of a unit high; ``more`` columns may hold ``w`` and ``h``."""
         words = list(words) or [""] * states.shape[1]
         source = self.source(name, x=x, y=y, words=words, **more or {})
-        self.tracks.append(Track(source, "kind", states.astype(np.uint8), text="mark", names=[k[2] for k in kinds]))
+        marks = [mark for *_, mark in kinds]
+        few = ColumnDataSource({"x": [], "y": [], "mark": []}, name=f"marks of {name}") if any(marks) else None
+        self.tracks.append(Track(source, "kind", states.astype(np.uint8), text="mark", names=marks, few=few))
         tints = [theme.KINDS[tint] for _, tint, _ in kinds]
         tints += tints[:1] * (len(tints) == 1)
         box = fig.rect("x", "y", w, h, source=source, fill_color=linear_cmap("kind", tints, -0.5, len(tints) - 0.5))
         fig.add_tools(HoverTool(renderers=[self.inks(box, line_color="line")], tooltips="@words @mark"))
-        if any(mark for *_, mark in kinds):
-            self.words(fig, "x", "y", "mark", source=source, align="center", size=size, fit=fit)
+        if few is not None:
+            self.words(fig, "x", "y", "mark", source=few, align="center", size=size, fit=fit)
         return source
 
     def numbers(self, fig: figure, name: str, x, y, values: np.ndarray, *, ink: str = "ink",
@@ -127,8 +129,8 @@ class Sheet:
     def series(self, fig: figure, items: Sequence[tuple[str, list]], place: str = "above", columns: int = 3) -> None:
         """A chart's legend: names and what is drawn for each."""
         legend = Legend(
-            items=items, ncols=columns, background_fill_color=None, border_line_color=None, padding=2, spacing=2, margin=2,
-            label_text_font_size="12px", label_height=16, glyph_height=16,
+            items=items, ncols=columns, background_fill_color=None, border_line_color=None, padding=2, spacing=2,
+            margin=2, label_text_font_size="12px", label_height=16, glyph_height=16,
         )  # fmt: skip
         self.inks.plain(legend, label_text_color="ink")
         fig.add_layout(legend, place)

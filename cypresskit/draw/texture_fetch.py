@@ -154,10 +154,10 @@ class _Panel:
         self.clocks, self.looked = self.clocks + len(wanted), self.looked + len(wanted)
         self.quads[frame] = np.append(self.quads[frame - 1, :quad] if quad else [], [0] * (16 - quad))
         self.quads[frame, quad] = 1 + len(wanted)
-        hits = sum(kind == 3 for kind in new.values())
+        hits, thrown = sum(kind == 3 for kind in new.values()), f", {evicted} evicted" * (evicted > 0)
         self.captions.append(
             f"<b>{self.side.name}</b>, line {self._line(access)} fetches {self._name(access)}: quad {quad + 1} of 16 "
-            f"touches {len(wanted)} line{'s' * (len(wanted) != 1)}, {hits} hit{f', {evicted} evicted' * (evicted > 0)}. "
+            f"touches {len(wanted)} line{'s' * (len(wanted) != 1)}, {hits} hit{thrown}. "
             f"{self.clocks} clocks, hit rate {self.hits / max(self.looked, 1):.0%}."
         )
 

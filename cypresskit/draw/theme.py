@@ -92,7 +92,8 @@ option { color: var(--ck-ink); background: var(--ck-surface); }
 """
 TEXT_CSS = """
 :host { color: var(--ck-ink); font-size: calc(13px * var(--ck-scale, 1)); line-height: 1.4; }
-code, .code { font: calc(11.5px * var(--ck-scale, 1))/1.57 var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); }
+code, .code { font: calc(11.5px * var(--ck-scale, 1))/1.57
+  var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); }
 .bk-clearfix { display: block; width: 100%; }
 code, .code > div { display: block; overflow: hidden; text-overflow: ellipsis; white-space: pre; }
 .code > div { padding: 0 4px; border-left: 3px solid transparent; }
@@ -185,14 +186,15 @@ def chart(label: str, x_title: str, y_title: str, *, height: int = 300, tools: s
 def enlarge(root: LayoutDOM, factor: float) -> None:
     """Make all text, lines, controls and charts of a layout larger: for a projector."""
     for model in root.references():
+        lengths = ("width", "height", "min_height") if isinstance(model, LayoutDOM) else ("line_width", "size")
         for name in model.properties():
-            value = getattr(model, name)
-            if name.endswith("font_size") and isinstance(value, str):
-                setattr(model, name, re.sub(r"[\d.]+", lambda number: f"{factor * float(number[0]):g}", value))
-            elif name in ("width", "height", "min_height", "line_width", "size"):
-                if isinstance(value, int | float) and isinstance(model, LayoutDOM) == (
-                    name not in ("line_width", "size")
-                ):
+            if name.endswith("font_size"):
+                value = getattr(model, name)
+                if isinstance(value, str):
+                    setattr(model, name, re.sub(r"[\d.]+", lambda number: f"{factor * float(number[0]):g}", value))
+            elif name in lengths:
+                value = getattr(model, name)
+                if isinstance(value, int | float):
                     setattr(model, name, type(value)(factor * value))
     root.styles = dict(root.styles) | {"--ck-scale": f"{factor:g}"}
 
@@ -218,5 +220,5 @@ class Inks:
             self.pairs.append((model, prop, token))
 
     def fit(self, fig: figure, renderer: GlyphRenderer, part: float = 0.34) -> None:
-        """Let the size of this text be ``part`` of the figure's unit, 8 to 13 pixels; by default five characters fit."""
+        """Let the size of this text be ``part`` of the figure's unit, 8 to 13 pixels; at 0.34 five letters fit."""
         self.fitted.append((fig, renderer.glyph, part))

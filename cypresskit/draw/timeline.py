@@ -17,8 +17,8 @@ from cypresskit.host import Machine, Span, Timeline, five_stage, four_stage
 
 FRAMES = 240  # at most
 STAGES = {
-    "load1": ("yellow", "/"), "load2": ("blue", "."), "mult": ("orange", " "), "mult1": ("orange", " "), "cpu": ("grey", "x"),
-    "store": ("green", "\\"), "store1": ("purple", "-"), "store2": ("green", "\\"),
+    "load1": ("yellow", "/"), "load2": ("blue", "."), "mult": ("orange", " "), "mult1": ("orange", " "),
+    "cpu": ("grey", "x"), "store": ("green", "\\"), "store1": ("purple", "-"), "store2": ("green", "\\"),
 }  # fmt: skip
 
 
@@ -41,8 +41,10 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     say = [_teller(name, one) for name, one in zip(names, timelines)]
     captions = [f"At {1e3 * t:.1f} ms. " + "<br>".join(tell(t) for tell in say) for t in moments]
     text = "\n".join([sheet.title, *(line for name, one in zip(names, timelines) for line in _text(name, one))])
-    note = sheet.note("A row's number is the share of the whole run for which the resource worked. \N{BLACK LEFT-POINTING TRIANGLE} marks the"
-                      " one that binds: making it faster helps first.")  # fmt: skip
+    note = sheet.note(
+        "A row's number is the share of the whole run for which the resource worked. \N{BLACK LEFT-POINTING TRIANGLE}"
+        " marks the one that binds: making it faster helps first."
+    )
     return sheet.player(charts, captions, text, step="Moment", below=[note])
 
 
@@ -99,8 +101,8 @@ def _bars(sheet: Sheet, fig, name: str, stage: str, bars: list[tuple[int, Span]]
         }, name=name,
     )  # fmt: skip
     box = fig.quad(
-        "left", "right", "top", "bottom", source=source, fill_color=theme.KINDS[tint], hatch_pattern=hatch, hatch_scale=8,
-        hatch_weight=0.7, line_width=0.7,
+        "left", "right", "top", "bottom", source=source, fill_color=theme.KINDS[tint], hatch_pattern=hatch,
+        hatch_scale=8, hatch_weight=0.7, line_width=0.7,
     )  # fmt: skip
     sheet.inks(box, line_color="soft", hatch_color="soft")
     fig.add_tools(

@@ -43,15 +43,16 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
     ]
     text = [f"{sheet.title}, clocks {window[0]:.0f} to {window[1]:.0f}"]
     for r in made:
-        text.append(
-            f"{r.kernel}: {r.registers} registers, {r.active} wavefronts; of the engine's clocks ALU {_busy(r, 'ALU', window):.1%}"
-        )
+        busy = _busy(r, "ALU", window)
+        text.append(f"{r.kernel}: {r.registers} registers, {r.active} wavefronts; ALU at work {busy:.1%} of the clocks")
         text += [
             f"  slot {s}: " + ", ".join(f"{kind} {_slot(r, s, kind, window):.0f} clocks" for kind in KINDS)
             for s in range(r.active)
         ]
-    note = sheet.note("A lane is a slot for a wavefront; where it has no bar, its wavefront waits for its turn. The ALU works on two"
-                      " wavefronts at a time.")  # fmt: skip
+    note = sheet.note(
+        "A lane is a slot for a wavefront; where it has no bar, its wavefront waits for its turn. The ALU works on two"
+        " wavefronts at a time."
+    )
     return sheet.player(parts, captions, "\n".join(text), below=[note], step="Clock")
 
 
@@ -102,8 +103,8 @@ def _draw(sheet: Sheet, report: Report, range_: Range1d, clocks: np.ndarray):
         }
         columns |= {"top": columns["slot"] - 0.36, "bottom": columns["slot"] + 0.36}
         source = ColumnDataSource(columns, name=f"{report.kernel} {kind}")
-        box = fig.quad("start", "end", "top", "bottom", source=source, fill_color=theme.KINDS[tint], hatch_pattern=hatch,
-                       hatch_scale=7, hatch_weight=0.7, line_width=0.7)  # fmt: skip
+        look = {"fill_color": theme.KINDS[tint], "hatch_pattern": hatch, "hatch_scale": 7, "hatch_weight": 0.7}
+        box = fig.quad("start", "end", "top", "bottom", source=source, line_width=0.7, **look)
         sheet.inks(box, line_color="soft", hatch_color="soft")
         tips = f"{kind} of wavefront @wavefront: @start{{0}} to @end{{0}}"
         fig.add_tools(HoverTool(renderers=[box], tooltips=tips, visible=False))

@@ -1,7 +1,7 @@
 """What one wavefront asked the memories for, in order: the fetches and LDS accesses of its 64 work-items.
 
-``Traffic`` is an observer. A pixel shader's wavefront is an 8 x 8 tile whose work-items are listed quad by quad (2 x 2);
-a compute shader's is 64 consecutive ones. Left out: global memory, and what came back.
+``Traffic`` is an observer. A pixel shader's wavefront is an 8 x 8 tile whose work-items are listed quad by quad (2 x
+2); a compute shader's is 64 consecutive ones. Left out: global memory, and what came back.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ WAVEFRONT, TILE = 64, 8
 @dataclass(frozen=True, eq=False)
 class Access:
     """One fetch or LDS access, ``at`` an index in ``Program.body``. ``kind``: "fetch", "store" or "load". ``active``
-    (64,) bool. A fetch has ``resource`` and texels ``x``, ``y`` (64,); an LDS access has byte ``addresses`` (words, 64)."""
+    (64,) bool. A fetch has ``resource`` and texels ``x``, ``y`` (64,); an LDS access has byte ``addresses`` (words,
+    64)."""
 
     at: int
     kind: str

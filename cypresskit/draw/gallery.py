@@ -1,0 +1,105 @@
+"""The gallery: every lesson and every view as web pages in a folder, which work from disk and without network.
+
+A view's page is what ``Player.save`` writes. A lesson's page is its notebook as it is stored, with the outputs that it
+holds; players play, but what needs a running kernel (sliders that compute) is replaced by a word about it. Formulas
+stay as they are typed. Run as ``python -m cypresskit.draw.gallery site notebooks``, or by ``make gallery``.
+"""
+
+import sys
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+
+from cypresskit import draw
+from cypresskit.draw.player import Player, inline_resources
+from cypresskit.timing.simulate import simulate
+
+# File name: the page's line in the index, and the view.
+VIEWS: dict[str, tuple[str, Callable[[], Player]]] = {
+    "register_block": ("A work-item's 8 x 8 block fills up", lambda: draw.register_block("sgemm_tn")),
+    "register_block_dd": ("The same in double-double", lambda: draw.register_block("ddgemm_tn_fma")),
+    "texture_fetch": ("Lines and clocks of a wavefront's fetches: TN against NN", draw.texture_fetch),
+    "texture_fetch_modes": (
+        "Pixel against compute shader",
+        lambda: draw.texture_fetch("sgemm_tn", "sgemm_tn_compute"),
+    ),
+    "texture_fetch_layouts": (
+        "Rows against tiles in memory",
+        lambda: draw.texture_fetch("dgemm_nn", "dgemm_nn", layouts=("linear", "tiled")),
+    ),
+    "lds_transpose": ("A tile of A through the LDS, with and without bank conflicts", draw.lds_transpose),
+    "bundles": ("VLIW bundles of SGEMM", draw.bundles),
+    "bundles_double": ("Bundles in double and double-double", lambda: draw.bundles("dgemm_tn", "ddgemm_tn_fma")),
+    "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
+    "chip": ("The chip, lit by use, as N grows", draw.chip),
+    "roofline": (
+        "Rooflines: Cypress against Fermi",
+        lambda: draw.roofline([simulate(name, 1024) for name in ("sgemm_tn", "dgemm_tn", "dgemm_nn")]),
+    ),
+    "performance": ("Gflop/s against N", draw.performance),
+    "timeline": ("Four and five stages of a pipeline", draw.timeline),
+    "accuracy": ("Digits of three precisions", draw.accuracy),
+    "score": ("Published against simulated", draw.score),
+}
+
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>:root {{ color-scheme: light dark; }}
+body {{ max-width: 1120px; margin: 0 auto; padding: 12px; background: #fff; color: #1b1b1f;
+font: 16px/1.5 sans-serif; }}
+a {{ color: #0064a8; }} pre, code {{ font: 13px/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }}
+pre {{ overflow-x: auto; margin: 0; padding: 6px 10px; }} .input pre {{ background: #f2f2f5; }}
+.anchor-link, .prompt {{ display: none; }} table {{ border-collapse: collapse; }}
+td, th {{ border: 1px solid #8888; padding: 2px 8px; }} img {{ max-width: 100%; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #17171b; color: #ececf1; }} a {{ color: #6cc0f5; }}
+.input pre {{ background: #2a2a31; }} }}</style>{head}</head><body><main>{body}</main></body></html>
+"""
+
+
+def lesson(notebook: Path) -> str:
+    """A notebook as a page; what was shown by a widget becomes a line of text."""
+    import nbformat  # here and below: they come with JupyterLab, which drawing does not need
+    from nbconvert import HTMLExporter
+
+    book = nbformat.read(notebook, as_version=4)
+    book.metadata.pop("widgets", None)
+    for cell in book.cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if data.pop("application/vnd.jupyter.widget-view+json", None):
+                data["text/html"] = "<p><em>Controls stand here when the notebook runs.</em></p>"
+    body, _ = HTMLExporter(template_name="basic").from_notebook_node(book)
+    # Scrolling parts must be reachable by keyboard.
+    body = body.replace("<pre>", '<pre tabindex="0">')
+    scripts = "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
+    title = next((line[2:] for cell in book.cells for line in cell.source.splitlines() if line.startswith("# ")), "")
+    return PAGE.format(title=escape(title or notebook.stem), head=scripts * ("cypresskit-player" in body), body=body)
+
+
+def gallery(site: Path, notebooks: Path) -> list[Path]:
+    """Write all pages and an index into ``site``; returns the pages. Lessons are the notebooks below ``notebooks``."""
+    site.mkdir(parents=True, exist_ok=True)
+    pages, lists = [], {"Lessons": "", "Pictures that move": ""}
+    for notebook in sorted(notebooks.rglob("[!.]*.ipynb")):
+        if ".ipynb_checkpoints" in notebook.parts:
+            continue
+        page = site / f"lesson_{'_'.join(notebook.relative_to(notebooks).with_suffix('').parts)}.html"
+        page.write_text(lesson(notebook), encoding="utf-8")
+        pages.append(page)
+        lists["Lessons"] += f'<li><a href="{page.name}">{escape(notebook.stem.replace("_", " "))}</a></li>'
+    for name, (words, view) in VIEWS.items():
+        print(f"{name}: {words}", flush=True)
+        pages.append(view().save(site / f"{name}.html"))
+        lists["Pictures that move"] += f'<li><a href="{name}.html">{escape(words)}</a></li>'
+    body = "<h1>cypresskit</h1>" + "".join(f"<h2>{head}</h2><ul>{items}</ul>" for head, items in lists.items() if items)
+    index = site / "index.html"
+    index.write_text(PAGE.format(title="cypresskit", head="", body=body), encoding="utf-8")
+    return [index, *pages]
+
+
+if __name__ == "__main__":
+    made = gallery(Path(sys.argv[1]), Path(sys.argv[2]))
+    print(
+        f"{len(made)} pages in {sys.argv[1]}, {sum(page.stat().st_size for page in made) / 1e6:.1f} MB: open {made[0]}"
+    )
