@@ -1,5 +1,7 @@
 """Launching IL: one suite, run on both engines."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import cypresskit as ck
 
 ENGINES = pytest.mark.parametrize("engine", ["explain", "fast"])
 ONE = 0x3F800000
+SWAPPED = np.dtype(np.float32).newbyteorder()
 TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 
 
@@ -440,6 +443,24 @@ def test_observers_hear_what_happens_in_order():
         ({"global_memory": np.zeros(3, np.float32)}, ValueError, "a multiple of 16 is needed"),
         ({"engine": "quick"}, ValueError, '"fast" or "explain"'),
         ({"max_instructions": 0}, ValueError, "at least 1"),
+        ({"max_instructions": float("nan")}, ValueError, "max_instructions is a number of at least 1, not nan"),
+        ({"max_instructions": "many"}, ValueError, "max_instructions is a number of at least 1, not 'many'"),
+        ({"threads": 0}, ValueError, "threads is a whole number of at least 1, not 0"),
+        ({"threads": 1.5, "engine": "explain"}, ValueError, "threads is a whole number of at least 1, not 1.5"),
+        ({"device": "HD5870"}, TypeError, "device is a Device, such as ck.HD5870, not 'HD5870'"),
+        ({"observers": ck.Recorder()}, TypeError, "extend ck.Observer, in a list; found <"),
+        ({"observers": [ck.Recorder]}, TypeError, "extend ck.Observer, in a list; found [<class"),
+        ({"domain": None}, ValueError, "the domain of a pixel kernel is"),
+        ({"domain": 4.0}, ValueError, "the domain of a pixel kernel is"),
+        ({"inputs": [np.zeros((2, 2), np.float32)]}, TypeError, "inputs maps numbers to arrays"),
+        ({"inputs": {0: np.zeros((2, 2), SWAPPED)}}, TypeError, "in native byte order"),
+        ({"outputs": {0: np.zeros((2, 2, 4), SWAPPED)}}, TypeError, "in native byte order"),
+        ({"global_memory": np.zeros((1, 4), SWAPPED)}, TypeError, "in native byte order"),
+        ({"constants": {0: np.zeros(8, SWAPPED)}}, TypeError, "in native byte order"),
+        ({"constants": {0: [1 << 40] * 8}}, TypeError, "numbers that fit in 32 bits, not [1099511627776"),
+        ({"constants": {0: [1j] * 8}}, TypeError, "numbers that fit in 32 bits"),
+        ({"constants": {0: "eight"}}, TypeError, "numbers that fit in 32 bits, not 'eight'"),
+        ({"constants": {0: [[1, 2], [3]]}}, TypeError, "numbers that fit in 32 bits"),
     ],
 )
 def test_arguments_that_do_not_fit_the_program_are_refused(change, error, message):
@@ -458,8 +479,18 @@ def test_arguments_that_do_not_fit_the_program_are_refused(change, error, messag
         "global_memory": np.zeros((1, 4), np.float32),
     }
     ck.launch(program, **arguments, engine="explain")
-    with pytest.raises(error, match=message.replace("(", r"\(")):
+    with pytest.raises(error, match=re.escape(message)):
         ck.launch(program, **(arguments | change))
+
+
+@ENGINES
+def test_constants_may_be_plain_numbers(engine):
+    program = pixel("dcl_cb cb0[2]", "mov o0.xy, cb0[0]", "mov o0.__zw, cb0[1].xxyx")
+    for numbers in ([-1, 1 << 31, 0, 0, 7, True], [[0.5, 1e-3], [2.0, 3.0], [-0.0, 4.0]]):
+        out = np.zeros((1, 1, 4), np.float32 if isinstance(numbers[0], list) else np.uint32)
+        ck.launch(program, (1, 1), constants={0: numbers}, outputs={0: out}, engine=engine)
+        flat = np.ravel(numbers)[[0, 1, 5, 4]]
+        assert (out.ravel() == (flat.astype(np.float32) if isinstance(numbers[0], list) else flat & 0xFFFFFFFF)).all()
 
 
 def test_compute_domains_are_whole_workgroups():

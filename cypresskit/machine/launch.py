@@ -161,7 +161,11 @@ def launch(
     ``KernelError`` for a store out of range or an endless loop (all arrays are then as they were). A fetch out of range
     gives 0 and is counted.
     """
-    observers = tuple(observers)
+    observers = _observers(observers)
+    if engine not in ("fast", "explain"):
+        raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
+    if not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
     checked = prepare(
         program,
         domain,
@@ -173,8 +177,6 @@ def launch(
         max_instructions=max_instructions,
         stepping=engine == "explain" or bool(observers),
     )
-    if engine not in ("fast", "explain"):
-        raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
     if engine == "fast" and not observers:
         from cypresskit.machine.fast import run as run_fast
 
@@ -206,12 +208,19 @@ def prepare(
     engine will run them."""
     if not isinstance(program, Program):
         raise TypeError(f"launch takes a Program, not {type(program).__name__}: assemble the IL text first")
-    if max_instructions is not None and int(max_instructions) < 1:
-        raise ValueError(f"max_instructions must be at least 1, not {max_instructions}")
+    if not isinstance(device, Device):
+        raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
+    if max_instructions is not None and not (
+        isinstance(max_instructions, (int, float, np.integer)) and 1 <= max_instructions < math.inf
+    ):
+        raise ValueError(f"max_instructions is a number of at least 1, not {max_instructions!r}")
     shape = _domain(program, domain)
     if max_instructions is None:
         stepped = min(MAX_STEPS, max(MIN_STEPS, MAX_STEPPED // max(1, math.prod(shape))))
         max_instructions = stepped if stepping else MAX_INSTRUCTIONS
+    for name, given in (("inputs", inputs), ("constants", constants), ("outputs", outputs)):
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found {type(given).__name__}")
     inputs, constants, outputs = dict(inputs or {}), dict(constants or {}), dict(outputs or {})
     _needed(program, inputs, constants, outputs, global_memory)
     textures = {n: _texture(a, program, n) for n, a in inputs.items()}
@@ -221,8 +230,15 @@ def prepare(
     return Launch(program, shape, textures, buffers, streams, memory, device, int(max_instructions))
 
 
+def _observers(observers) -> tuple[Observer, ...]:
+    found = tuple(observers) if isinstance(observers, Iterable) else (None,)
+    if not all(isinstance(o, Observer) for o in found):
+        raise TypeError(f"observers are objects of classes that extend ck.Observer, in a list; found {observers!r}")
+    return found
+
+
 def _domain(program: Program, domain) -> tuple[int, int, int]:
-    sizes = (domain,) if isinstance(domain, (int, np.integer)) else tuple(domain)
+    sizes = tuple(domain) if isinstance(domain, Iterable) else (domain,)
     wanted = 2 if program.mode == "pixel" else 3
     if not 0 < len(sizes) <= wanted or not all(isinstance(s, (int, np.integer)) and s >= 0 for s in sizes):
         shape = "(width, height)" if program.mode == "pixel" else "a number of work-items or up to three of them"
@@ -253,8 +269,8 @@ def _words(array, name: str, ndim: tuple[int, ...]) -> np.ndarray:
     """``array`` as uint32 words with a last axis of words per element."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
-    if array.dtype.name not in DTYPES:
-        raise TypeError(f"{name} has dtype {array.dtype}: the device takes {', '.join(DTYPES)}")
+    if array.dtype.name not in DTYPES or not array.dtype.isnative:
+        raise TypeError(f"{name} has dtype {array.dtype}: the device takes {', '.join(DTYPES)}, in native byte order")
     if array.ndim not in ndim:
         raise ValueError(f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions")
     array = np.ascontiguousarray(array)
@@ -288,9 +304,7 @@ def _output(array, n: int, domain: tuple[int, int, int]) -> Surface:
 
 
 def _constants(array, n: int, declared: int) -> np.ndarray:
-    if not isinstance(array, np.ndarray):
-        array = np.asarray(array)
-        array = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
+    array = np.asarray(array) if isinstance(array, np.ndarray) else _numbers(array, n)
     given = _words(array.reshape(-1), f"constants[{n}]", (1,)).reshape(-1)
     words = np.zeros((-(-len(given) // 4), 4), np.uint32)
     words.reshape(-1)[: len(given)] = given
@@ -299,6 +313,19 @@ def _constants(array, n: int, declared: int) -> np.ndarray:
             f"constants[{n}] holds {len(words)} elements of four words; the kernel declares cb{n}[{declared}]"
         )
     return words
+
+
+def _numbers(values, n: int) -> np.ndarray:
+    """Plain Python numbers as float32 or 32-bit integers."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind == "f":
+        return array.astype(np.float32)
+    if array.dtype.kind not in "iub" or not all(-(2**31) <= int(value) < 2**32 for value in array.flat):
+        raise TypeError(f"constants[{n}] must be an array or numbers that fit in 32 bits, not {values!r}")
+    return (array.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
 
 
 def _global(array) -> np.ndarray:

@@ -27,13 +27,11 @@ def run(launch: Launch, threads: int = 1) -> Run:
 
     Raises ``KernelError`` for a store out of range, an endless loop, or a barrier that only part of a group reaches.
     """
-    if int(threads) < 1:
-        raise ValueError(f"threads must be at least 1, not {threads}")
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
     execution = _Execution(launch, compiled(launch.program))
     try:
-        return execution.run(int(threads))
+        return execution.run(threads)
     finally:
         _spare[:0] = execution.lent
         while sum(memory.nbytes for memory in _spare) > MAX_SPARE:
