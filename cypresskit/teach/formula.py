@@ -1,0 +1,59 @@
+"""Exercises whose answer is a function of a few numbers: it is called with several, and each result compared.
+
+A *slip* is a wrong function that students write. It is named only if it explains every result, not just one of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cypresskit.teach.verdict import Verdict, stopped
+
+CLOSE = 1e-6  # relative
+
+
+def judge(
+    answer: Callable,
+    name: str,
+    right: Callable,
+    cases: Sequence[tuple],
+    slips: Mapping[str, Callable],
+    hint: str,
+    unit: str = "",
+) -> Verdict:
+    """The verdict on ``answer``, the student's function ``name``, which has to give what ``right`` gives for ``cases``.
+
+    ``slips``: hints to functions that make the mistake; ``hint`` is for other mistakes; ``unit`` stands after numbers.
+    """
+    if not callable(answer):
+        return Verdict(False, f"{name} is a {type(answer).__name__}, not a function.", f"keep the line `def {name}`.")
+    got = []
+    for case in cases:
+        call = f"{name}({', '.join(map(_text, case))})"
+        try:
+            value = answer(*case)
+            if value is None:
+                return Verdict(False, f"{call} returns nothing.", f"end {name} with `return ...`; {hint}")
+            got.append(float(value))
+        except Exception as error:
+            return stopped(name, error, f"the call was {call}.")
+    want = [float(right(*case)) for case in cases]
+    wrong = [n for n in range(len(cases)) if not _close(got[n], want[n])]
+    if not wrong:
+        best = f"{name}({', '.join(map(_text, cases[0]))}) is {_text(want[0])}{unit}"
+        return Verdict(True, f"{len(cases)} calls give what they should; {best}.")
+    n = wrong[0]
+    finding = (
+        f"{name}({', '.join(map(_text, cases[n]))}) gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
+    )
+    for said, slip in slips.items():
+        if all(_close(value, float(slip(*case))) for value, case in zip(got, cases)):
+            return Verdict(False, finding, said)
+    fine = len(cases) - len(wrong)
+    return Verdict(False, finding, hint + (f" ({fine} of {len(cases)} calls are right.)" if fine else ""))
+
+
+def _close(a: float, b: float) -> bool:
+    return abs(a - b) <= CLOSE * max(abs(a), abs(b))
+
+
+def _text(value) -> str:
+    return f"{value:.6g}" if isinstance(value, int | float) else repr(value)
