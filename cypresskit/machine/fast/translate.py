@@ -272,7 +272,7 @@ class Translator(Units):
                 b.branch(decide(at), yes, no)
                 b.label(yes)
                 blocks.append(("if", no, end))
-            elif flow == "else" and match[match[at]] in level and self._opener(at) in level:
+            elif flow == "else" and self._opener(at) in level:
                 finish(at, None)
                 b.go(blocks[-1][2])
                 b.label(blocks[-1][1])
