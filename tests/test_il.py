@@ -244,6 +244,26 @@ def test_a_faulty_line_is_reported_with_place_and_advice(line, expected):
     assert str(error).splitlines()[2].index("^") == 4 + error.column - 1, "the caret stands below the column"
 
 
+@pytest.mark.parametrize(
+    ("line", "column", "expected"),
+    [
+        ("mov l0, r1", 5, "`l0` can't be written"),
+        ("dmul r0.x, r1, r2", 6, "`dmul` writes a double"),
+        ("mov r0, r1.xyzwx", 12, "found `xyzwx`"),
+        ("mov 5, r1", 5, "found `5`"),
+        ("dcl_num_thread_per_group 8,8,1,1", 1, "found 8 x 8 x 1 x 1"),
+    ],
+)
+def test_column_and_finding_are_those_of_the_faulty_word(line, column, expected):
+    found = fault(f"il_cs_2_0\n{line}\nend").faults[0]
+    assert (found.line, found.column) == (2, column)
+    assert expected in found.message
+
+
+def test_a_fence_is_printed_as_it_is_written():
+    assert str(ck.assemble(compute("fence_threads_lds")).body[0]) == "fence_threads_lds"
+
+
 def test_the_caret_points_at_the_word_at_fault():
     assert fault(pixel("    mad r0, r1, r2 r3")).column == 20
     assert fault(pixel("mov r0, r1.xyq")).column == 12
@@ -269,6 +289,14 @@ def test_all_faults_of_a_file_are_reported_at_once():
 )
 def test_what_is_no_kernel_is_refused(text, expected):
     assert expected in str(fault(text))
+
+
+def test_all_faulty_macro_calls_are_reported_at_once():
+    body = "mdef(1)_out(1)_in(1)", "mov out0, in0", "mend", "mcall(1) (r0), (r1, r2)", "mcall(7) (r0), (r1)"
+    faults = fault(pixel(*body, "mcall(8) (r0), (r1)")).faults
+    assert [f.line for f in faults] == [5, 6, 7]
+    assert "takes 1 outputs and 1 inputs, found 1 and 2" in faults[0].message
+    assert faults[2].message.startswith("there is no macro 8")
 
 
 def test_recursive_and_exploding_macros_are_refused():

@@ -4,6 +4,7 @@ import re
 from typing import NoReturn
 
 _COMMENT = re.compile(r";|//")
+_WORD = re.compile(r"[^\s,]+|,")
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
 COLOURS = str.maketrans("rgba", "xyzw")
 
@@ -53,8 +54,8 @@ class Line:
     def rest(self) -> str:
         """What stands at the cursor, for a message."""
         self.skip()
-        word = self.text[self.at : self.at + 24].split(" ")[0]
-        return f"`{word}`" if word else "the end of the line"
+        word = _WORD.match(self.text, self.at)
+        return f"`{word.group()[:24]}`" if word else "the end of the line"
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         """Raise the fault, at column index ``at`` or at the cursor."""

@@ -75,8 +75,9 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         total = 1
         for n in numbers:
             total *= n
+        shown = " x ".join(map(str, numbers))
         if len(numbers) > 3 or not 0 < total <= 1024:
-            line.fail(f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {numbers}", at)
+            line.fail(f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {shown}", at)
         return
     if len(numbers) != (1 if op.name == "dcl_lds" else 2):
         line.fail("expected `dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`", at)

@@ -5,7 +5,6 @@ actual destination. Every register and literal of the body gets a fresh number, 
 """
 
 from dataclasses import replace
-from typing import NoReturn
 
 from cypresskit.il.errors import Fault, ILError
 from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
@@ -15,8 +14,8 @@ MAX_DEPTH = 32  # macros called inside macros
 
 
 def expand(instructions, macros, name: str, lines) -> tuple[Instruction, ...]:
-    """``instructions`` with every ``mcall`` replaced. Raises ``ILError`` for an unknown macro, a wrong count of
-    arguments, recursion, or more than ``MAX_INSTRUCTIONS``."""
+    """``instructions`` with every ``mcall`` replaced. Raises ``ILError`` with every call of an unknown macro, every
+    wrong count of arguments and every recursion, or at more than ``MAX_INSTRUCTIONS``."""
     if not macros and not any(i.opcode == "mcall" for i in instructions):
         return tuple(instructions)
     return _Expander({m.number: m for m in macros}, instructions, name, lines).run(instructions)
@@ -27,15 +26,18 @@ class _Expander:
         self.macros, self.name, self.lines = macros, name, lines
         self.fresh = {kind: 1 + _highest(kind, [instructions, *(m.body for m in macros.values())]) for kind in "rl"}
         self.out: list[Instruction] = []
+        self.faults: dict[tuple[int, str], Fault] = {}
         self.calls = 0  # counted too: macros may nest without holding any instruction
 
     def run(self, instructions) -> tuple[Instruction, ...]:
         self._block(instructions, ())
+        if self.faults:
+            raise ILError(self.name, list(self.faults.values()))
         return tuple(self.out)
 
-    def _fail(self, call: Instruction, message: str) -> NoReturn:
+    def _fail(self, call: Instruction, message: str) -> None:
         text = self.lines[call.line - 1] if 0 < call.line <= len(self.lines) else ""
-        raise ILError(self.name, [Fault(call.line, len(text) - len(text.lstrip()) + 1, message, text)])
+        self.faults[call.line, message] = Fault(call.line, len(text) - len(text.lstrip()) + 1, message, text)
 
     def _block(self, instructions, inside: tuple[int, ...]) -> None:
         for i in instructions:
@@ -45,6 +47,7 @@ class _Expander:
                 self.out.append(i)
             if len(self.out) + self.calls > MAX_INSTRUCTIONS:
                 self._fail(i, f"macros expand to more than {MAX_INSTRUCTIONS:,} instructions")
+                raise ILError(self.name, list(self.faults.values()))
 
     def _call(self, call: Instruction, inside: tuple[int, ...]) -> None:
         self.calls += 1
@@ -52,13 +55,13 @@ class _Expander:
         macro = self.macros.get(number)
         if macro is None:
             known = ", ".join(map(str, sorted(self.macros))) or "none"
-            self._fail(call, f"there is no macro {number} (macros here: {known})")
+            return self._fail(call, f"there is no macro {number} (macros here: {known})")
         if number in inside:
-            self._fail(call, f"macro {number} calls itself")
+            return self._fail(call, f"macro {number} calls itself")
         if len(inside) >= MAX_DEPTH:
-            self._fail(call, f"macros nest deeper than {MAX_DEPTH}")
+            return self._fail(call, f"macros nest deeper than {MAX_DEPTH}")
         if (len(call.outputs), len(call.sources)) != (macro.outputs, macro.inputs):
-            self._fail(
+            return self._fail(
                 call,
                 f"macro {number} takes {macro.outputs} outputs and {macro.inputs} inputs, "
                 f"found {len(call.outputs)} and {len(call.sources)}",

@@ -76,6 +76,7 @@ def _global(line: Line) -> Register:
 
 
 def dest_operand(line: Line, op: Opcode) -> Dest:
+    line.skip()
     start = line.at
     register = read_register(line)
     allowed = ("mem",) if op.name == "lds_store_vec" else ("r", "o", "g", "out")
@@ -112,9 +113,9 @@ def source_operand(line: Line) -> Source:
     swizzle = LETTERS
     if line.text.startswith(".", line.at):
         line.at += 1
-        match = line.take(re.compile(r"[xyzwrgbaXYZWRGBA01]+(?![A-Za-z0-9])"))
+        match = line.take(re.compile(r"[xyzwrgbaXYZWRGBA01]{1,4}(?![A-Za-z0-9])"))
         text = match.group().lower().translate(COLOURS) if match else ""
-        if not 1 <= len(text) <= 4:
+        if not text:
             line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
         swizzle = {1: text * 4, 2: text * 2, 3: text + text[-1:], 4: text}[len(text)]
     flags: dict[str, bool] = {}

@@ -128,7 +128,8 @@ class Instruction:
         if self.op.kind == "declaration":
             return self._declaration()
         text = self.opcode
-        for name, value in sorted(self.controls, key=lambda pair: pair[0] == "aoffimmi"):
+        # as one writes them: the offset last, and fence_threads_lds
+        for name, value in sorted(self.controls, key=lambda pair: (pair[0] == "aoffimmi", pair[0] != "threads")):
             shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
             text += f"({shown})" if name == "k" else f"_{name}" if value is True else f"_{name}({shown})"
         if self.opcode == "mcall":
