@@ -1,0 +1,98 @@
+"""Lesson 09: the transfer model with the timing model's kernel rates, and the checks of its three exercises."""
+
+from collections.abc import Callable, Iterable
+
+from cypresskit.devices import HD5870
+from cypresskit.host.rates import kernel_rate
+from cypresskit.host.transfer import balance, kernel_seconds, measured, transfer_seconds
+from cypresskit.teach import formula
+from cypresskit.teach.verdict import Verdict
+
+TRIED = [(3e9, 450e9), (6e9, 450e9), (10e9, 472e9), (3e9, 31e9)]  # byte/s of the bus, flop/s of the kernel
+
+
+def rows(name: str, sizes: Iterable[int], bandwidth: float, rate: float) -> list[dict]:
+    """Rows for ``ck.draw.performance``: the product with transfers, one for each size."""
+    table = []
+    for n in sizes:
+        timeline = measured(n, bandwidth, rate)
+        busy = {"busy_bus": transfer_seconds(n, bandwidth) / timeline.seconds}
+        busy["busy_kernel"] = kernel_seconds(n, rate) / timeline.seconds
+        bound = "bus" if busy["busy_bus"] > busy["busy_kernel"] else "kernel"
+        row = {"kernel": name, "n": n, "gflops": timeline.gflops, "percent": 1e-7 * timeline.flops / timeline.seconds}
+        row["percent"] /= HD5870.double_gflops
+        table.append(row | busy | {"bound": bound})
+    return table
+
+
+def simulated_rate(n: int) -> float:
+    """flop/s of ``dgemm_tn`` for n x n matrices on the HD 5870, from the timing model."""
+    return kernel_rate("dgemm_tn", n, n, n, HD5870)
+
+
+def check_seconds(seconds: Callable) -> Verdict:
+    """Exercise 1: ``seconds(n, bandwidth, rate)`` of one double-precision product with its transfers."""
+    return formula.judge(
+        seconds,
+        "seconds",
+        lambda n, b, f: transfer_seconds(n, b) + kernel_seconds(n, f),
+        [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
+        {
+            "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: transfer_seconds(n, b),
+            "that is the kernel alone; the matrices have to travel as well.": lambda n, b, f: kernel_seconds(n, f),
+            "three matrices go there and one comes back: four in all.": lambda n, b, f: (
+                24 * n**2 / b + kernel_seconds(n, f)
+            ),
+            "a double takes 8 bytes.": lambda n, b, f: 16 * n**2 / b + kernel_seconds(n, f),
+            "the bandwidth is in bytes, and a matrix has n * n numbers of 8 bytes.": lambda n, b, f: (
+                4 * n**2 / b + kernel_seconds(n, f)
+            ),
+            "each of n * n elements takes n multiplications and n additions.": lambda n, b, f: (
+                transfer_seconds(n, b) + n**3 / f
+            ),
+            "nothing overlaps here: the times add up.": lambda n, b, f: max(
+                transfer_seconds(n, b), kernel_seconds(n, f)
+            ),
+        },
+        "four matrices of 8 n^2 bytes over the bandwidth, and 2 n^3 operations over the rate.",
+        " s",
+    )
+
+
+def check_balance(n_balance: Callable) -> Verdict:
+    """Exercise 2: ``n_balance(bandwidth, rate, size)`` for numbers of ``size`` bytes."""
+    return formula.judge(
+        n_balance,
+        "n_balance",
+        lambda b, f, s: 2 * s * f / b,
+        [(*both, size) for both, size in zip(TRIED, (8, 4, 8, 16))],
+        {
+            "16 F / B is for doubles: what in it is the 8 bytes of a double?": lambda b, f, s: 16 * f / b,
+            "the kernel does 2 n^3 operations, not n^3.": lambda b, f, s: 4 * s * f / b,
+            "upside down: a faster bus makes a smaller n do.": lambda b, f, s: b / (2 * s * f),
+            "which number of matrices travels? Three go there and one comes back.": lambda b, f, s: 1.5 * s * f / b,
+        },
+        "set 4 S n^2 / B equal to 2 n^3 / F and solve for n.",
+    )
+
+
+def check_size_for(size_for: Callable) -> Verdict:
+    """Exercise 3: ``size_for(share, bandwidth, rate)``, the n at which the product runs at ``share`` of the rate."""
+    return formula.judge(
+        size_for,
+        "size_for",
+        lambda p, b, f: p / (1 - p) * balance(b, f),
+        [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
+        {
+            "at N_balance the share is one half, so there the answer must be N_balance itself.": lambda p, b, f: (
+                p * balance(b, f)
+            ),
+            "that is right for one half alone; the share is n / (n + N_balance).": lambda p, b, f: balance(b, f),
+            "upside down: a larger share needs a larger n.": lambda p, b, f: (1 - p) / p * balance(b, f),
+            "that is the n at which the *rest* of the time takes this share.": lambda p, b, f: balance(b, f) / p,
+            "close, but transfers don't vanish: solve share = n / (n + N_balance) for n.": lambda p, b, f: (
+                balance(b, f) / (1 - p)
+            ),
+        },
+        "the share is n / (n + N_balance); solve that for n.",
+    )
