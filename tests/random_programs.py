@@ -250,7 +250,7 @@ class _Writer:
         elif kind < 0.76 and self.macros:
             self.call()
         elif kind < 0.85 and self.depth < 4:
-            self.branch()
+            self.branch(uniform)
         elif kind < 0.92 and self.loops < 2:
             self.loop(uniform)
         elif self.leaving:
@@ -321,23 +321,35 @@ class _Writer:
         op = OPCODES["ifc"]
         return f"relop({rng.choice(('lt', 'le', 'eq', 'ne', 'ge', 'gt'))}) {self.source(op, 0)}, {self.source(op, 1)}"
 
-    def branch(self) -> None:
+    def branch(self, uniform: bool) -> None:
+        """An if; now and then one that a workgroup takes as a whole, with fences in it."""
         rng = self.rng
-        if rng.random() < 0.6:  # one that goes both ways more often than any bits do
+        uniform = uniform and self.mode == "compute" and rng.random() < 0.3
+        if uniform:
+            self.say(f"iand r31.w, {rng.choice(('vThreadGrpIdFlat', 'cb0[0]', 'l3'))}.{rng.choice(LETTERS)}, l0.y")
+            condition = "r31.w"
+        elif rng.random() < 0.6:  # one that goes both ways more often than any bits do
             self.say(f"iand r31.w, {self.condition()}, l0.{rng.choice('yzw')}")
-        condition = rng.choice(("r31.w", "r31.w", self.condition()))
-        self.say(rng.choice((f"if_logicalnz {condition}", f"if_logicalz {condition}", f"ifc_{self.compared()}")))
-        self.depth += 1
-        self.block(False, rng.randint(0, 8))
+        if not uniform:
+            condition = rng.choice(("r31.w", "r31.w", self.condition()))
+        kinds = [f"if_logicalnz {condition}", f"if_logicalz {condition}", f"ifc_{self.compared()}"]
+        self.say(rng.choice(kinds[:2] if uniform else kinds))
+        self.arm(uniform)
         if self.leaving and rng.random() < 0.15:
-            self.say(rng.choice(("break", "continue")))
-        self.depth -= 1
+            self.say("    " + rng.choice(("break", "continue")))
         if rng.random() < 0.5:
             self.say("else")
-            self.depth += 1
-            self.block(False, rng.randint(0, 8))
-            self.depth -= 1
+            self.arm(uniform)
         self.say("endif")
+
+    def arm(self, uniform: bool) -> None:
+        """What a branch runs; it leaves LDS as it found it, being written or being read."""
+        storing = self.storing
+        self.depth += 1
+        self.block(uniform, self.rng.randint(0, 8))
+        if self.storing != storing:
+            self.fence()
+        self.depth -= 1
 
     def loop(self, uniform: bool) -> None:
         """A loop of at most four turns; a uniform one is left by all work-items together."""
