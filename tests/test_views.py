@@ -16,12 +16,20 @@ from cypresskit.draw.block import find_block
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.player import Player
 from cypresskit.host import Resource, Task, run
+from cypresskit.timing import simulate
 from cypresskit.timing.lds import access_clocks
-from cypresskit.timing.simulate import simulate
 
 ROWS = [
     {"id": "sgemm_tn", "quantity": "gflops_max", "published": 2000, "simulated": 2010.0, "ratio": 1.005},
     {"id": "hybrid", "quantity": "kernel_pct_max", "published": 94, "simulated": 84.6, "ratio": 0.9},
+    {
+        "id": "dgemm_tn",
+        "quantity": "efficiency_pct_range",
+        "published": [74, 87],
+        "simulated": [74.5, 90],
+        "ratio": None,
+    },
+    {"id": "dgemm_tn", "quantity": "slots5_pct", "published": 0, "simulated": 0.0, "ratio": None},
 ]
 
 
@@ -242,7 +250,7 @@ def test_digits_agree_with_wide_arithmetic():
 
 
 def test_misses_are_in_plain_sight(view):
-    assert view("score").title == "Score: 1 of 2 published figures within 5%"
+    assert view("score").title == "Score: 4 of 5 published figures within 5%"
     assert "MISS hybrid, kernel_pct_max" in repr(view("score")) and "Misses: hybrid" in view("score").captions[0]
 
 

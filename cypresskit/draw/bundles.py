@@ -10,11 +10,11 @@ import numpy as np
 from cypresskit.compiler import Bundle, Code, Operation, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw.player import Listing, Player
-from cypresskit.draw.sheet import Sheet, beside, held
+from cypresskit.draw.sheet import Kinds, Sheet, beside, held
 from cypresskit.kernels import KERNELS
 
 WIDE = 6  # a slot's width, in rows
-PORTS = -5.2  # where the read ports begin
+PORTS, HANDED = -11.0, -6.4  # where the read ports begin, and the bundle before with its arrows
 CLASSES = {
     "multiply-add": "blue", "float": "green", "double": "purple", "integer": "yellow", "LDS": "orange", "test": "grey",
 }  # fmt: skip
@@ -125,25 +125,34 @@ class _Panel:
         size = 0.97 * WIDE, 0.9
         sheet.cells(fig, f"slots {self.name}", *place, always, kinds, w=size[0], h=size[1], words=words, fit=0.72)
         middle = (np.arange(5) + 0.5) * WIDE
-        sheet.words(fig, middle, [-0.7] * 5, list("xyzwt"), "soft", align="center", fit=0.8)
+        for y in (HANDED - 0.65, -0.65):
+            sheet.words(fig, middle, [y] * 5, list("xyzwt"), "soft", align="center", fit=0.8)
         sheet.words(fig, [-0.5] * total, np.arange(total) + 0.5,
                     [f"clause: {n + 1}" if first else str(n + 1) for n, (_, first) in enumerate(self.rows)],
                     "soft", align="right", fit=0.7)  # fmt: skip
         at = np.minimum(np.arange(count), total - 1)[:, np.newaxis]
         sheet.outline(fig, f"now {self.name}", [2.5 * WIDE], at + 0.5, [5 * WIDE], [1])
-        self._draw_arrows(sheet, fig, count)
+        self._draw_arrows(sheet, fig, np.array(states, np.uint8).reshape(-1, 5), kinds, count)
         self._draw_ports(sheet, fig, count, middle)
         sheet.words(
             fig, [-4], [PORTS - 2.6], [f"{self.name}: {total} bundles, {self.code.gprs} registers"], bold=True, size=13
         )
         return fig
 
-    def _draw_arrows(self, sheet: Sheet, fig, count: int) -> None:
+    def _draw_arrows(self, sheet: Sheet, fig, slots: np.ndarray, kinds: Kinds, count: int) -> None:
+        """The bundle before, this one, and what goes from one to the other."""
+        before = np.concatenate([slots[:1] * 0, slots[:-1]])
+        before[[n for n, (_, first) in enumerate(self.rows) if first]] = 0  # nothing is handed on between clauses
+        for y, states, name in ((0.5, before, "before"), (3.6, slots, "now")):
+            place = (np.arange(5) + 0.5) * WIDE, np.full(5, HANDED + y)
+            title = f"{name} in {self.name}"
+            sheet.cells(fig, title, *place, held(states, count), kinds, w=0.97 * WIDE, h=0.9, fit=0.72)
+            sheet.words(fig, [-0.5], [HANDED + y], [name], "soft", align="right", fit=0.7)
         most = max(1, *(len(self._arrows(n)) for n in range(len(self.rows))))
         ends = np.full((4, len(self.rows), most), np.nan, np.float32)
         for n in range(len(self.rows)):
             for k, (source, target) in enumerate(self._arrows(n)):
-                ends[:, n, k] = (source + 0.5) * WIDE, n - 0.35, (target + 0.5) * WIDE, n + 0.3
+                ends[:, n, k] = (source + 0.5) * WIDE, HANDED + 1, (target + 0.5) * WIDE, HANDED + 2.9
         x0, y0, x1, y1 = (held(end, count) for end in ends)
         columns = sheet.source(f"handed on {self.name}", x0=x0, y0=y0, x1=x1, y1=y1)
         sheet.inks(fig.segment("x0", "y0", "x1", "y1", source=columns, line_width=2), line_color="wrote")

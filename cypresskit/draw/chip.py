@@ -10,8 +10,7 @@ import numpy as np
 
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
-from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import simulate
+from cypresskit.timing import Report, simulate
 
 UNITS = ("ALU", "texture", "LDS", "L1 hits")
 ACROSS = 10  # engines in a row

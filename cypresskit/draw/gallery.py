@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cypresskit import draw
 from cypresskit.draw.player import Player, inline_resources
-from cypresskit.timing.simulate import simulate
+from cypresskit.timing import simulate
 
 # File name: the page's line in the index, and the view.
 VIEWS: dict[str, tuple[str, Callable[[], Player]]] = {

@@ -14,7 +14,7 @@ import numpy as np
 from cypresskit.devices import HD5870
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
-from cypresskit.timing.sweep import sweep
+from cypresskit.timing import sweep
 
 KERNELS = ("sgemm_tn", "dgemm_tn", "dgemm_nn")
 SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)

@@ -17,7 +17,7 @@ from cypresskit.devices import C2050, HD5870, Board
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, beside
 from cypresskit.kernels import KERNELS
-from cypresskit.timing.report import Report
+from cypresskit.timing import Report
 
 BLOCKS = range(1, 17)
 BYTES = {"single": 4, "double": 8}

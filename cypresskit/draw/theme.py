@@ -74,13 +74,15 @@ PLOT_CSS = """
 :host { --background-color: transparent; --bk-axis-label-text-color: var(--ck-ink);
   --bk-major-label-text-color: var(--ck-ink); --bk-axis-line-color: var(--ck-line);
   --bk-major-tick-line-color: var(--ck-line); --bk-minor-tick-line-color: transparent;
-  --bk-grid-line-color: var(--ck-line); --bk-title-text-color: var(--ck-ink); }
+  --bk-grid-line-color: var(--ck-line); --bk-title-text-color: var(--ck-ink); --icon-color: var(--ck-ink);
+  --bokeh-icon-color: var(--ck-ink); }
 """
 WIDGET_CSS = """
 :host { --color: var(--ck-ink); --background-color: var(--ck-surface); --border-color: var(--ck-line);
   --default: var(--ck-surface); --default-border: var(--ck-line); --default-hover: var(--ck-shade);
   --default-hover-border: var(--ck-ink); --default-active: var(--ck-shade); --default-active-border: var(--ck-ink);
   --input-focus-border-color: var(--ck-read); --outline: 2px solid var(--ck-read); color: var(--ck-ink); }
+.bk-btn, .bk-input { font-size: calc(13px * var(--ck-scale, 1)) !important; }
 select.bk-input { appearance: auto !important; background-image: none !important; padding: 0 4px;
   color: var(--ck-ink); }
 option { color: var(--ck-ink); background: var(--ck-surface); }
@@ -177,6 +179,7 @@ def chart(label: str, x_title: str, y_title: str, *, height: int = 300, tools: s
         **options,
     )
     fig.toolbar.logo = None
+    fig.toolbar.stylesheets = [":host { --bokeh-icon-color: var(--ck-ink); --icon-color: var(--ck-ink); }"]
     fig.axis.axis_label_text_font_style = "normal"
     fig.axis.axis_label_text_font_size = fig.axis.major_label_text_font_size = "12px"
     fig.grid.grid_line_alpha = 0.35

@@ -10,8 +10,7 @@ from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
-from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import simulate
+from cypresskit.timing import Report, simulate
 
 KINDS = {"ALU": ("blue", " "), "TEX": ("orange", "/"), "WRITE": ("purple", "x")}
 FRAMES = 150
