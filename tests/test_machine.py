@@ -376,6 +376,30 @@ def test_an_endless_loop_stops_and_is_named(engine):
     assert (out == 5).all()
 
 
+INNER = ("whileloop", "break_logicalnz r2.x", "mov r2.x, l0.x", *["iadd r1, r1, l0.x"] * 20, "endloop")
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (("whileloop", "mov r2, l0.y", *INNER, "endloop"), 3),
+        (("whileloop", "whileloop", "break", "endloop", "endloop"), 3),
+        (("mov r2, l0.y", *INNER, "whileloop", "mov r2, l0.y", *INNER, "endloop"), 28),
+        (("whileloop", "mov r2, l0.y", *INNER, "whileloop", "iadd r0, r0, l0.x", "endloop", "endloop"), 29),
+        (("whileloop", "whileloop", "fence_threads", "break", "endloop", "endloop"), 3),
+        (("whileloop", "fence_threads", "whileloop", "break_logicalnz r2.x", "endloop", "endloop"), 5),
+        (("whileloop", "fence_threads", "mov r2, l0.y", *INNER, "endloop"), 3),
+        (("whileloop", "mov r2, vaTid", *INNER, "ieq r3, vaTid, l0.y", "break_logicalnz r3.x", "endloop"), 3),
+    ],
+)
+def test_the_endless_one_of_nested_loops_is_named(engine, body, line):
+    program = compute("dcl_literal l0, 1, 0, 0, 0", *body)
+    with pytest.raises(ck.KernelError, match=f"^test.il:{line}: whileloop\n") as caught:
+        ck.launch(program, 64, engine=engine, max_instructions=10_000)
+    assert caught.value.line == line
+
+
 def test_observers_hear_what_happens_in_order():
     class Listener(ck.Observer):
         def __init__(self):

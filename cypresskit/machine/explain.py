@@ -37,9 +37,11 @@ def run(launch: Launch, observers: tuple[Observer, ...] = ()) -> Run:
 
 @dataclass
 class _Loop:
-    """A loop being run: who entered, who still takes turns, who sits out the rest of this turn."""
+    """A loop being run: how many instructions came before it, who entered, who still takes turns, who sits out the
+    rest of this turn."""
 
     at: int
+    before: int
     entered: np.ndarray
     running: np.ndarray
     gone: np.ndarray
@@ -102,9 +104,11 @@ class _Machine:
         self.executed[at] += self.count
         self.issued += 1
         if self.issued > self.launch.max_instructions:
-            loops = [block.at for block in self.blocks if isinstance(block, _Loop)]
+            loops = [block for block in self.blocks if isinstance(block, _Loop)]
             if loops:
-                raise self.launch.endless_error(loops[-1])
+                # an inner loop that ends every time leads back here, too: the endless one is where most of them ran
+                inside = [loop for loop in loops if 2 * (self.issued - loop.before) > self.launch.max_instructions]
+                raise self.launch.endless_error((inside or loops[:1])[-1].at)
         if i.op.flow != "endloop":
             for step in self.hear["step"]:
                 step(Step(at, i, self.active, self.registers))
@@ -127,7 +131,7 @@ class _Machine:
         """Do a control-flow instruction; the index of the next one."""
         flow, match = i.op.flow, self.program.matching
         if flow == "loop":
-            self.blocks.append(_Loop(at, self.active, self.active.copy(), np.zeros(self.items, bool)))
+            self.blocks.append(_Loop(at, self.issued, self.active, self.active.copy(), np.zeros(self.items, bool)))
             return at + 1 if self.count else match[at]
         if flow == "if":
             condition = self._condition(i) if self.count else self.active

@@ -13,6 +13,7 @@ from cypresskit.machine.fast.arithmetic import of
 from cypresskit.machine.fast.instructions import Instructions
 
 DONE, ENDLESS, DIVERGED, STOPPED = range(4)  # how a call of the kernel ends
+NAMED = 7  # loops around an endless one that it may turn out to be
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Branches(Instructions):
 
     def __init__(self, program: Program, analysis: Analysis, soft: bool):
         super().__init__(program, analysis, soft)
+        self.around = self._loops_around()
         self.segments: list[tuple[int, ...]] = []  # what each counter counts: indices in the program's body
         self.blocks: list[Block] = []
         self.turns: dict[int, str] = {}  # segments of uniform loops in the region: variables that count their turns
@@ -190,6 +192,7 @@ class Branches(Instructions):
         b = self.b
         masked = bool(self.a.loop_divergent.get(at, 0) | self.a.divergent[at])
         head, latch, end = (b.new_label(name) for name in ("loop", "endloop", "loop_end"))
+        self.enter_loop(at, self.load("issued"))
         block = Block("loop", masked, self.a.divergent[at], end, head=head, latch=latch)
         if masked:
             block.running = f"running{b.names}"
@@ -251,6 +254,23 @@ class Branches(Instructions):
         if loop.masked and loop.outside:
             self.store("exec", self._present(loop.came))
 
+    def _loops_around(self) -> dict[int, list[int]]:
+        """For each loop's opener, those of the loops that hold it, the outermost first, but ``NAMED`` at most."""
+        around: dict[int, list[int]] = {}
+        stack: list[int] = []
+        for at, i in enumerate(self.body):
+            if i.op.flow == "loop":
+                around[at] = stack[-NAMED:]
+                stack.append(at)
+            elif i.op.flow == "endloop":
+                stack.pop()
+        return around
+
+    def enter_loop(self, at: int, issued: str) -> None:
+        """Before the head of a loop: an inner one notes how many instructions had been issued."""
+        if self.around[at]:
+            self.store(self.variable(f"before{at}", "i64")[1:], issued)
+
     def poll(self, at: int, issued: str) -> None:
         """At the head of a loop: stop if told, or if the program has run for too long."""
         b = self.b
@@ -259,11 +279,18 @@ class Branches(Instructions):
         stop, on = b.new_label("endless"), b.new_label("go")
         b.branch(over, stop, on, "yes")
         b.label(stop)
-        self.give_up(ENDLESS, at)
+        # an inner loop that ends every time leads back here, too: the endless one is where most instructions ran
+        outermost, *inner = [*self.around[at], at]
+        place = str(outermost)
+        half = b.op(f"lshr i64 {bound}, 1")
+        for loop in inner:
+            ran = b.op(f"sub i64 {issued}, {self.load(f'before{loop}')}")
+            place = b.op(f"select i1 {b.op(f'icmp ugt i64 {ran}, {half}')}, i64 {loop}, i64 {place}")
+        self.give_up(ENDLESS, place)
         b.label(on)
 
-    def give_up(self, status: int, at: int) -> None:
-        """Leave the function."""
+    def give_up(self, status: int, at: int | str) -> None:
+        """Leave the function; ``at``, an index in the program's body, tells where."""
         self.store("status", str(status))
         place = self.b.op(f"getelementptr i64, ptr {self.slot('error', 'ptr')}, i64 3")
         self.b.do(f"store i64 {at}, ptr {place}")

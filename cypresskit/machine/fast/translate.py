@@ -288,6 +288,7 @@ class Translator(Units):
             elif flow == "loop" and at in level:
                 finish(at + 1, None)
                 head, end = b.new_label("group_loop"), b.new_label("group_loop_end")
+                self.enter_loop(at, b.op("load i64, ptr %spill"))
                 b.go(head)
                 b.label(head)
                 self.poll(at, b.op("load i64, ptr %spill"))
