@@ -1,6 +1,7 @@
 """The shader compiler: an IL program to VLIW code for a device, as AMD's driver did when it loaded a kernel.
 
-The passes, each a module: ``lower`` (IL to scalar operations), ``simplify`` (fewer of them), ``webs`` (which values
+The passes, each a module: ``lower`` (IL to scalar operations), ``simplify`` (fewer of them), ``hoist`` (out of
+loops), ``webs`` (which values
 share a place), ``schedule`` (clauses and bundles, with ``ports``), ``allocate`` (registers), ``emit`` (hardware code).
 ``code`` is the result as data; ``execute`` runs it, ``legality`` checks it against the rules, ``listing`` and ``card``
 show it, and ``llvm`` asks LLVM's back end for this chip for a second opinion.
@@ -10,6 +11,7 @@ from cypresskit.compiler.allocate import allocate
 from cypresskit.compiler.card import Card, card_table, kernel_card
 from cypresskit.compiler.code import Bundle, Clause, Code, Control, Fetch, Operation, Read, Store
 from cypresskit.compiler.emit import emit
+from cypresskit.compiler.hoist import clocks, hoist
 from cypresskit.compiler.ir import CompileError
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.schedule import schedule
@@ -43,8 +45,28 @@ def compile(program: Program, device: Device = HD5870) -> Code:
     """
     if not isinstance(program, Program):
         raise TypeError(f"compile takes a Program, not {type(program).__name__}: assemble the IL text first")
+    plain, most = _translate(program, device, 0)
+    best = plain
+    for words in (most, most // 2, most // 4):
+        if words:
+            try:
+                code, _ = _translate(program, device, words)
+            except CompileError:  # too many registers
+                continue
+            if clocks(code) < clocks(best):
+                best = code
+            if code.gprs <= plain.gprs:
+                break
+    return best
+
+
+def _translate(program: Program, device: Device, words: int) -> tuple[Code, int]:
+    """The code, where at most ``words`` results leave a loop that doesn't change them, and how many are worth it."""
     function = lower(program, device)
     simplify(function)
+    most = hoist(function, words)
+    if words:
+        simplify(function)  # what came out of a loop may be computed before it already
     build(function)
     steps, bounds = schedule(function, device)
-    return emit(function, steps, allocate(function, steps, device), device, bounds)
+    return emit(function, steps, allocate(function, steps, device), device, bounds), most

@@ -1,0 +1,128 @@
+"""Loop-invariant code motion: what a loop computes anew from the same operands each turn is computed once, before it.
+
+An operation is invariant if no operand is made in the loop, or only by invariant operations. It moves to the end of the
+block before the loop, innermost loops first, so that it may go on outwards. Since nothing on this chip faults, work
+from behind a condition may be done whether the condition holds or not. Fetches from textures move too, if every turn
+does them, and reads of global memory if besides no store or barrier stands in the loop. The local data share stays.
+
+What moves saves its slots in every turn, but its result occupies a channel of a register from end to end of the loop.
+So it must save more than a quarter of a register is worth; and ``words`` limits how many results leave a loop, those
+that save most first. The compiler tries some limits and keeps the code that is best by ``clocks``.
+
+Left out: what one turn can hand on to the next one (strength reduction), and copies of constants, which need no slot
+where they are read.
+"""
+
+from cypresskit.compiler.code import Code
+from cypresskit.compiler.dependences import WIDTH
+from cypresskit.compiler.ir import Block, Function, Op, Value
+
+TURNS = 16  # of a loop, where it is weighed against what is done before it
+REGISTER = 0.015  # share of the clocks that a register is worth: SGEMM with 37 of them is 16 % slower than with 25
+FETCH = 4  # bundles that take as long as a fetch
+
+
+def hoist(function: Function, words: int) -> int:
+    """Move invariant operations out of all loops, at most ``words`` results out of each. Returns how many it may be
+    worth to move out of one."""
+    most = 0
+    for start, end in _loops(function):
+        before = function.items[start - 1]
+        assert isinstance(before, Block)
+        if not before.dead:
+            most = max(most, _Loop(function.items[start:end]).move(before, words))
+    return most
+
+
+def clocks(code: Code) -> float:
+    """What is to be small: bundles and fetches, each times the turns of the loops around it, and registers."""
+    total = 0
+    for control in code.controls:
+        if control.clause is not None:
+            work = len(control.clause.bundles) + FETCH * len(control.clause.fetches)
+            total += work * TURNS**control.depth
+    return total * (1 + REGISTER * code.gprs)
+
+
+def _loops(function: Function) -> list[tuple[int, int]]:
+    """First and last item of every loop, inner ones before those around them."""
+    found, open_ = [], []
+    for n, item in enumerate(function.items):
+        if item == "loop":
+            open_.append(n)
+        elif item == "endloop":
+            found.append((open_.pop(), n))
+    return found
+
+
+class _Loop:
+    """One loop and its invariants, ``moving``."""
+
+    def __init__(self, items: list[Block | str]):
+        self.blocks = [item for item in items if isinstance(item, Block)]
+        ops = [op for b in self.blocks for op in b.ops]
+        self.inside = {r for op in ops for r in op.results} | {phi for b in self.blocks for phi in b.phis}
+        self.quiet = not any(op.name in ("MEM_WRITE", "GROUP_BARRIER") for op in ops)
+        self.slots = sum(map(_slots, ops))
+        self.moving: dict[Op, None] = {}  # in the order of the program
+        depth = 0
+        for item in items:
+            if isinstance(item, Block):
+                for op in item.ops:
+                    if self.may_move(op, depth > 0) and not any(self.changes(s.value) for s in op.srcs):
+                        self.moving[op] = None
+            else:
+                depth += {"if": 1, "endif": -1}.get(item, 0)
+        self.read = {s.value for op in ops if op not in self.moving for s in op.srcs}
+        self.merged = {v for b in self.blocks for phi in b.phis for v in phi.args.values()}
+
+    def changes(self, value: Value) -> bool:
+        """Whether the loop makes it anew in each turn."""
+        return value in self.inside and value.op not in self.moving
+
+    def may_move(self, op: Op, conditional: bool) -> bool:
+        """Whether doing it earlier, and where it was not to be done, shows nowhere."""
+        if op.row is not None:
+            return op.pure
+        return not conditional and (op.name in ("SAMPLE", "LD") or (op.name == "MEM_READ" and self.quiet))
+
+    def words(self, op: Op) -> int:
+        """Results that live through the loop if it moves. The register that a copy fills is needed anyway."""
+        if op.name == "MOV" and not op.srcs[0].value.located:
+            return 0
+        return sum(r in self.read or r in self.merged for r in op.results)
+
+    def made_of(self, op: Op) -> set[Op]:
+        """The invariant operations that it takes, and itself."""
+        found, stack = {op}, [op]
+        while stack:
+            makers = {s.value.op for s in stack.pop().srcs if s.value.op is not None and s.value.op in self.moving}
+            stack += makers - found
+            found |= makers
+        return found
+
+    def worth(self, op: Op) -> float:
+        """Slots a turn that each word saves. What begins an inner loop's sum still needs a copy there."""
+        parts = self.made_of(op)
+        return (sum(map(_slots, parts)) - sum(r not in self.read for r in op.results)) / sum(map(self.words, parts))
+
+    def move(self, before: Block, words: int) -> int:
+        """Move what saves most until ``words`` results leave the loop; how many there are that save enough."""
+        worth = {op: self.worth(op) for op in self.moving if self.words(op)}
+        wanted = [op for op in worth if worth[op] > REGISTER / 4 * self.slots]
+        moved: set[Op] = set()
+        for op in sorted(wanted, key=lambda op: -worth[op]):
+            parts = self.made_of(op) - moved
+            cost = sum(map(self.words, parts))
+            if cost <= words:
+                words -= cost
+                moved |= parts
+        before.ops += [op for op in self.moving if op in moved]
+        for block in self.blocks if moved else ():
+            block.ops = [op for op in block.ops if op not in moved]
+        return sum(map(self.words, wanted))
+
+
+def _slots(op: Op) -> int:
+    """Slots that it fills, or as many as take its time."""
+    return WIDTH[op.row.slots] if op.row is not None else len(op.results) if op.name == "LDS_POP" else 5 * FETCH

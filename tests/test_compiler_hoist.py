@@ -1,0 +1,171 @@
+"""Loop-invariant code motion, on loops made by hand: what moves, what must stay, and the bits that come out."""
+
+import random
+import sys
+from itertools import count
+
+import numpy as np
+import pytest
+from random_programs import random_program
+from test_compiler import same_bits
+
+import cypresskit as ck
+from cypresskit.compiler import compile
+from cypresskit.compiler.legality import check
+
+HEAD = """il_ps_2_0
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_output_generic o0
+dcl_cb cb0[1]
+dcl_literal l0, 0, 1, 3, 7
+ftoi r0, vWinCoord0
+imad r0.z, r0.y, l0.w, r0.x
+mov r5, l0.x
+mov r1.x, l0.x
+"""
+LOOP = """whileloop
+    ige r1.y, r1.x, {turns}
+    break_logicalnz r1.y
+    {body}
+    iadd r1.x, r1.x, l0.y
+endloop
+"""
+TAIL = "mov o0, r5\nend\n"
+
+
+def program(body: str, turns: str = "cb0[0].w"):
+    return ck.assemble(HEAD + LOOP.replace("{turns}", turns).replace("{body}", body) + TAIL)
+
+
+def names(code) -> list[str]:
+    """Operations and fetches of the main loop."""
+    clauses = [c.clause for c in code.main_loop if c.clause is not None]
+    return [o.name for c in clauses for b in c.bundles for o in b.operations] + [
+        f.name for c in clauses for f in c.fetches
+    ]
+
+
+def bits_stay(kernel, turns: int = 3) -> bool:
+    """Whether the compiled kernel is legal and computes what the IL does; two elements of ``g`` a work-item."""
+    rng = np.random.default_rng(5)
+    constants = np.concatenate([rng.integers(2, 9, 3), [turns]]).astype(np.int32).view(np.uint32)
+    arguments = {
+        "domain": (7, 3),
+        "inputs": {0: rng.standard_normal((4, 9, 4)).astype(np.float32)},
+        "constants": {0: constants[np.newaxis]},
+        "outputs": {0: np.zeros((3, 7, 4), np.float32)},
+        "global_memory": rng.standard_normal((64, 4)).astype(np.float32),
+    }
+    return check(compile(kernel)) == [] and same_bits(kernel, arguments)
+
+
+INVARIANT = {  # body: what must not be in the loop
+    "address arithmetic": (
+        "imad r2.x, r0.y, cb0[0].x, r0.x\nishl r2.x, r2.x, cb0[0].y\nixor r5.x, r5.x, r2.x",
+        "LSHL_INT",
+    ),
+    "division": ("udiv r2.x, r0.z, cb0[0].x\niadd r5.x, r5.x, r2.x\niadd r5.y, r5.x, r1.x", "RECIP_UINT"),
+    "double division": ("ddiv r2.xy, l0.yz, r0.xy\ndadd r5.xy, r5.xy, r2.xy", "DIV_64"),
+    "a value behind a condition": (
+        "iand r3.x, r1.x, l0.y\nif_logicalnz r3.x\n    udiv r2.x, r0.z, cb0[0].x\n    iadd r5.x, r5.x, r2.x\nendif",
+        "RECIP_UINT",
+    ),
+    "a fetch": ("itof r2.xy, r0\nsample_resource(0)_sampler(0) r3, r2.xy00\nadd r5, r5, r3", "SAMPLE"),
+    "a read of memory": ("mov r3, g[r0.z]\nadd r5, r5, r3", "MEM_READ"),
+}
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+@pytest.mark.parametrize("what", INVARIANT)
+def test_what_stays_the_same_is_computed_before_the_loop(what, turns):
+    body, gone = INVARIANT[what]
+    kernel = program(body)
+    code = compile(kernel)
+    everywhere = [o.name for c in code.clauses for b in c.bundles for o in b.operations]
+    everywhere += [f.name for c in code.clauses for f in c.fetches]
+    assert gone in everywhere and gone not in names(code)
+    assert bits_stay(kernel, turns)
+
+
+STAYING = {  # body: what must stay in the loop
+    "a read of memory that the loop writes": (
+        "mov r3, g[r0.z]\nadd r5, r5, r3\nadd r3, r3, r3\nmov g[r0.z], r3",
+        "MEM_READ",
+    ),
+    "a fetch behind a condition": (
+        "iand r3.x, r1.x, l0.y\nif_logicalnz r3.x\nitof r2.xy, r0\nsample_resource(0)_sampler(0) r3, r2.xy00\n"
+        "add r5, r5, r3\nendif",
+        "SAMPLE",
+    ),
+    "what depends on the counter": (
+        "udiv r2.x, r1.x, cb0[0].x\nudiv r2.x, r2.x, r1.x\niadd r5.x, r5.x, r2.x",
+        "MULHI_UINT",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STAYING)
+def test_what_the_loop_changes_or_may_not_do_stays(what):
+    body, there = STAYING[what]
+    kernel = program(body)
+    assert there in names(compile(kernel))
+    assert bits_stay(kernel)
+
+
+def test_a_divisor_that_stays_gives_its_reciprocal_before_the_loop():
+    code = compile(program("udiv r2.x, r1.x, cb0[0].x\niadd r5.x, r5.x, r2.x"))
+    assert "RECIP_UINT" not in names(code) and "MULHI_UINT" in names(code)
+
+
+def test_invariants_leave_both_of_nested_loops():
+    inner = """mov r1.z, l0.x
+    whileloop
+        ige r1.w, r1.z, l0.z
+        break_logicalnz r1.w
+        udiv r2.x, r0.z, cb0[0].x
+        umod r2.y, r1.x, cb0[0].y
+        iadd r5.xy, r5, r2
+        iadd r1.z, r1.z, l0.y
+    endloop"""
+    kernel = program(inner)
+    code = compile(kernel)
+    assert "RECIP_UINT" not in names(code)
+    depth = {o.line: c.depth for c in code.controls if c.clause for b in c.clause.bundles for o in b.operations
+             if o.name == "MULHI_UINT"}  # fmt: skip
+    lines = {kernel.body[at].opcode: kernel.body[at].line for at in range(len(kernel.body))}
+    assert (depth[lines["udiv"]], depth[lines["umod"]]) == (0, 1)
+    assert bits_stay(kernel)
+
+
+def test_a_loop_that_tests_in_its_middle():
+    text = "whileloop\n    udiv r2.x, r0.z, cb0[0].x\n    iadd r5.x, r5.x, r2.x\n    iadd r1.x, r1.x, l0.y\n"
+    text += "    mov g[r0.z], r5\n    ige r1.y, r1.x, cb0[0].w\n    break_logicalnz r1.y\n"
+    text += "    iadd r5.y, r5.y, r2.x\nendloop\n"
+    kernel = ck.assemble(HEAD + text + TAIL)
+    assert "RECIP_UINT" not in names(compile(kernel))
+    assert bits_stay(kernel)
+
+
+def test_registers_are_not_given_for_little():
+    """Forty sums of two invariants each, in a loop that uses most of its slots otherwise: they are added anew."""
+    sums = "\n".join(f"add r4, r{10 + n}, r{20 + n}\nmad r{30 + n}, r4, r4, r{30 + n}\n" for n in range(10))
+    work = "\n".join(f"mad r{30 + n % 10}, r{30 + n % 10}, r5, r{30 + (n + 3) % 10}" for n in range(120))
+    start = "\n".join(f"mov r{n}, g[r0.z+{n}]" for n in range(10, 40))
+    total = "\n".join(f"add r5, r5, r{n}" for n in range(10, 40))
+    text = (
+        HEAD + start + "\n" + LOOP.replace("{turns}", "cb0[0].w").replace("{body}", sums + work) + total + "\n" + TAIL
+    )
+    assert names(compile(ck.assemble(text))).count("ADD") == 40
+
+
+def test_every_choice_of_what_moves_keeps_the_bits(monkeypatch):
+    """Random programs with all that can move moved, whether it pays or not."""
+    monkeypatch.setattr(sys.modules["cypresskit.compiler.hoist"], "REGISTER", -1e9)
+    later = count()
+    monkeypatch.setattr(sys.modules["cypresskit.compiler"], "clocks", lambda code: next(later))
+    for seed in range(12):
+        text, arguments = random_program(random.Random(seed))
+        kernel = ck.assemble(text)
+        assert check(compile(kernel)) == [], seed
+        assert same_bits(kernel, arguments), seed
