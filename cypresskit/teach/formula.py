@@ -56,4 +56,4 @@ def _close(a: float, b: float) -> bool:
 
 
 def _text(value) -> str:
-    return f"{value:.6g}" if isinstance(value, int | float) else repr(value)
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
