@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cypresskit import cli_card, cli_check, cli_host, cli_kernels
+from cypresskit import cli_card, cli_check, cli_host, cli_kernels, cli_time
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,6 +90,12 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = command("card", cli_card.card, "show what the compiler makes of a kernel", cli_card.HELP, cli_card.EXAMPLE)
     cli_card.add(sub)
+
+    sub = command("time", cli_time.time, "simulate how long a kernel takes", cli_time.TIME_HELP, cli_time.TIME_EXAMPLE)
+    cli_time.add_time(sub)
+
+    sub = command("score", cli_time.score, "hold the model against what was published", cli_time.SCORE_HELP)
+    cli_time.add_score(sub)
 
     sub = command(
         "bench", cli_kernels.bench, "measure the simulator's speed on GEMM against numpy's", cli_kernels.BENCH_HELP

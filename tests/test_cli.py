@@ -114,7 +114,7 @@ def test_help_of_the_whole_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     named = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M))
-    assert named == {"lab", "run", "check", "fuzz", "pipeline", "kernels", "bench", "card"}
+    assert named == {"lab", "run", "check", "fuzz", "pipeline", "kernels", "bench", "card", "time", "score"}
 
 
 def test_unknown_options_are_refused_where_nothing_takes_them(capsys):
