@@ -14,10 +14,11 @@ import nbformat
 import pytest
 from conftest import ROOT
 
-NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))  # those with solutions too
 EXEMPT = {"nbval-ignore-output", "nbval-skip", "raises-exception"}
 
-each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+each_lesson = pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 
 
 def nbval(path: Path) -> subprocess.CompletedProcess:
@@ -100,7 +101,7 @@ def test_names_no_machine_and_needs_no_network(path):
         )
 
 
-@each_notebook
+@each_lesson
 def test_opens_and_runs_in_jupyterlab(path, lab, page):
     lab.open(page, str(path.relative_to(ROOT / "notebooks")))
     lab.run_all(page)

@@ -13,7 +13,6 @@ def controls(view: Callable[..., Player], **choices: Sequence):
     """A widget with a slider (for numbers) or menu (for anything else) for each argument of ``view`` in ``choices``,
     above the player that ``view`` returns. Raises ``ValueError`` for an argument without choices."""
     import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
-    from IPython.display import display
 
     empty = [name for name, values in choices.items() if not len(values)]
     if empty or not choices:
@@ -37,9 +36,8 @@ def controls(view: Callable[..., Player], **choices: Sequence):
         except ValueError as error:
             status.value = f'<span role="alert">{words}: {error}</span>'
             return
-        with place:
-            place.clear_output(wait=True)
-            display(player)
+        # Set, not displayed: what is displayed here would, without a browser, become an output of the cell itself.
+        place.outputs = ({"output_type": "display_data", "data": player._repr_mimebundle_(), "metadata": {}},)
         status.value = f'<span role="status">{words}</span>'
 
     for widget in chosen.values():

@@ -85,7 +85,6 @@ def execute(notebook: NotebookNode, where: Path) -> None:
         timeout=120,
         kernel_name="python3",
         resources={"metadata": {"path": str(where)}},
-        store_widget_state=False,
         coalesce_streams=True,
         record_timing=False,
     ).execute()
