@@ -147,17 +147,22 @@ def _units(webs: list[Web]) -> list[list[Web]]:
     return list({id(unit): unit for unit in unit_of.values()}.values())
 
 
+def _movable(unit: list[Web]) -> bool:
+    """Whether no web of it is preloaded, in a register that is given: those come first in every order."""
+    return all(w.fixed is None for w in unit)
+
+
 def _longest(unit: list[Web]):
-    return unit[0].fixed is None, -max(w.mask.bit_count() for w in unit), unit[0].order
+    return _movable(unit), -max(w.mask.bit_count() for w in unit), unit[0].order
 
 
 def _whole_first(unit: list[Web]):
-    return unit[0].fixed is None, -(len(unit) == 4), -max(w.mask.bit_count() for w in unit), unit[0].order
+    return _movable(unit), -(len(unit) == 4), -max(w.mask.bit_count() for w in unit), unit[0].order
 
 
 def _earliest(unit: list[Web]):
     first = min((w.mask & -w.mask).bit_length() for w in unit)
-    return unit[0].fixed is None, first, -max(w.mask.bit_count() for w in unit), unit[0].order
+    return _movable(unit), first, -max(w.mask.bit_count() for w in unit), unit[0].order
 
 
 def _first_fit(units: list[list[Web]], local: set[Web], device: Device) -> tuple[dict[Web, int], int]:

@@ -320,10 +320,10 @@ class _Run(Packing):
         ready = [n for n in self.ready if self.alu(n)]
         if self.queue and self.room < WORST * (len(self.queue) + 2):  # the rest of the clause is for the LDS queue
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
+        wide = self.wide if 2 * self.wide_left >= len(self.open) else set()
         if len(self.live) > 4 * self.budget - 4:
-            ready.sort(key=lambda n: (n not in urgent, self.growth(self.ops[n]), self.order[n]))
+            ready.sort(key=lambda n: (n not in urgent, self.growth(self.ops[n]), n not in wide, self.order[n]))
         else:
-            wide = self.wide if 2 * self.wide_left >= len(self.open) else set()
             ready.sort(key=lambda n: (n not in urgent, n not in wide, self.order[n]))
             if draft.slots and ready:
                 height = self.problem.height

@@ -132,9 +132,13 @@ class _Maker:
         self.webs: list[Web] = []
         self.end_of: dict[Block, int] = {}
         self.readers = Counter(s.value for b in self.blocks for op in b.ops for s in op.srcs)
+        preloaded: dict[int, list[Web]] = {}
         for value in function.inputs:
             web = self.web(value)
             web.fixed, web.channel = value.place
+            preloaded.setdefault(value.place[0], []).append(web)
+        for webs in preloaded.values():
+            Cohort(webs)
         for block in self.blocks:
             for value in block.phis:
                 self.web(value)
@@ -350,7 +354,8 @@ class _Maker:
         low, high = (r.web for r in op.results)
         if low.twin is high and high.twin is low:
             return
-        if low.twin is None and high.twin is None and low is not high:
+        pinned = any(m.fixed is not None for w in (low, high) if w.cohort for m in w.cohort.webs)
+        if low.twin is None and high.twin is None and low is not high and not pinned:
             low.twin, high.twin = high, low
             if choices(low) and all(_assignable(w.cohort.webs, {}) for w in (low, high) if w.cohort):
                 return
@@ -404,7 +409,8 @@ class _Maker:
         if len(wish) < len(webs):
             return False
         members = list(dict.fromkeys([m for w in webs for m in (w.cohort.webs if w.cohort else [w])]))
-        if len(members) > 4 or (any(m.fixed is not None for m in members) and len({m.fixed for m in members}) > 1):
+        registers = {m.fixed for m in members if m.fixed is not None}
+        if len(members) > 4 or len(registers) > 1 or (registers and any(m.twin for m in members)):
             return False
         old = [(m, m.cohort) for m in members]
         if len(members) > 1:
