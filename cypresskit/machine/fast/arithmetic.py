@@ -112,21 +112,13 @@ class Builder:
     def _wide(self, value: str, n: int) -> str:
         return self.op(f"fpext {of('float', n)} {value} to {of('double', n)}")
 
-    def multiply(self, a: str, b: str, n: int) -> str:
-        """The single-precision product."""
+    def multiply(self, name: str, a: str, b: str, n: int) -> str:
+        """``fmul`` or ``fdiv``."""
         if not self.soft:
-            return self._two("fmul", "float", n, a, b)
+            return self._two(name, "float", n, a, b)
         a, b = self.flush(a, n), self.flush(b, n)
-        exact = self._two("fmul", "double", n, self._wide(a, n), self._wide(b, n))
-        return self._small(self._two("fmul", "float", n, a, b), exact, n)
-
-    def divide(self, a: str, b: str, n: int) -> str:
-        """The single-precision quotient."""
-        if not self.soft:
-            return self._two("fdiv", "float", n, a, b)
-        a, b = self.flush(a, n), self.flush(b, n)
-        exact = self._two("fdiv", "double", n, self._wide(a, n), self._wide(b, n))
-        return self._small(self._two("fdiv", "float", n, a, b), exact, n)
+        exact = self._two(name, "double", n, self._wide(a, n), self._wide(b, n))
+        return self._small(self._two(name, "float", n, a, b), exact, n)
 
     def add(self, name: str, a: str, b: str, n: int) -> str:
         """``fadd`` or ``fsub``."""
@@ -171,7 +163,7 @@ class Builder:
     def scaled(self, value: str, shift: float, saturate: bool, n: int) -> str:
         """A float result times ``shift``, then clamped to 0..1 (NaN to 0)."""
         if shift != 1.0:
-            value = self.multiply(value, self.constant(shift, n, "float"), n)
+            value = self.multiply("fmul", value, self.constant(shift, n, "float"), n)
         if saturate:
             value, zero, one = self.flush(value, n), self.constant(0.0, n, "float"), self.constant(1.0, n, "float")
             above = self.op(f"fcmp ogt {of('float', n)} {value}, {one}")
@@ -187,7 +179,7 @@ class Builder:
         if source.bias:
             value = self.canonical(self.add("fsub", value, self.constant(0.5, n, "float"), n), "float", n)
         if source.x2:
-            value = self.canonical(self.multiply(value, self.constant(2.0, n, "float"), n), "float", n)
+            value = self.canonical(self.multiply("fmul", value, self.constant(2.0, n, "float"), n), "float", n)
         if source.sign:
             value = self.flush(value, n)
             zero, one, less = (self.constant(c, n, "float") for c in (0.0, 1.0, -1.0))
@@ -255,11 +247,11 @@ def _narrow(b: Builder, n: int, a: str) -> str:
 EXACT: dict[str, Callable[..., str]] = {
     "add": lambda b, n, x, y: b.add("fadd", x, y, n),
     "sub": lambda b, n, x, y: b.add("fsub", x, y, n),
-    "mul": lambda b, n, x, y: b.multiply(x, y, n),
+    "mul": lambda b, n, x, y: b.multiply("fmul", x, y, n),
     "mad": lambda b, n, x, y, z: b.fused(x, y, z, n),
     "fma": lambda b, n, x, y, z: b.fused(x, y, z, n),
-    "div": lambda b, n, x, y: b.divide(x, y, n),
-    "rcp": lambda b, n, x: b.divide(b.constant(1.0, n, "float"), x, n),
+    "div": lambda b, n, x, y: b.multiply("fdiv", x, y, n),
+    "rcp": lambda b, n, x: b.multiply("fdiv", b.constant(1.0, n, "float"), x, n),
     "sqrt": lambda b, n, x: b.intrinsic("sqrt", "float", n, b.flush(x, n) if b.soft else x),
     "flr": lambda b, n, x: b.floor(x, n),
     "frc": lambda b, n, x: b.add("fsub", x, b.floor(x, n), n),

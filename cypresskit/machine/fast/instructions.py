@@ -63,18 +63,18 @@ class Instructions(MemoryAccess):
         """The result (i32 bits) of a componentwise operation on i32 operands of n lanes."""
         b, op = self.b, i.op
         if op.name == "mov":
-            bits, is_float = operands[0], False
-        else:
-            typed = [b.cast(v, LETTER[k], "i32", n) for v, k in zip(operands, op.sources, strict=True)]
-            value = b.compute(op.name, n, *typed)
-            is_float = op.result == "f"
-            bits = b.cast(value, "i32", "float", n) if is_float else value
+            return self._finished(at, i, operands[0], n)
+        typed = [b.cast(v, LETTER[k], "i32", n) for v, k in zip(operands, op.sources, strict=True)]
+        return self._finished(at, i, b.compute(op.name, n, *typed), n)
+
+    def _finished(self, at: int, i: Instruction, value: str, n: int) -> str:
+        """The bits (i32) of a computed ``value``: scaled, clamped, its NaN made canonical if it must be now."""
+        b, kind = self.b, LETTER[i.op.result]
         if i.shift != 1.0 or i.saturate:
-            value = b.scaled(b.cast(bits, "float", "i32", n), i.shift, i.saturate, n)
-            bits, is_float = b.cast(value, "i32", "float", n), not i.saturate
-        if is_float and self._canonical_now(at):
-            bits = b.cast(b.canonical(b.cast(bits, "float", "i32", n), "float", n), "i32", "float", n)
-        return bits
+            value, kind = b.scaled(b.cast(value, "float", kind, n), i.shift, i.saturate, n), "float"
+        if kind == "float" and not i.saturate and self._canonical_now(at):
+            value = b.canonical(value, "float", n)
+        return b.cast(value, "i32", kind, n)
 
     def _wide_result(self, at: int, i: Instruction, positions: tuple[int, ...]) -> str:
         operands = []
@@ -105,17 +105,13 @@ class Instructions(MemoryAccess):
             pair = [self.component(at, k, p) for k in (0, 1)]
             n = max(v.n for v in pair)
             x, y = (b.cast(self._as(v, n), "float", "i32", n) for v in pair)
-            products.append((b.multiply(x, y, n), n))
+            products.append((b.multiply("fmul", x, y, n), n))
         n = max(lanes for _, lanes in products)
         names = [splat(b, name, n, "float") if n and not lanes else name for name, lanes in products]
         total = names[0]
         for name in names[1:]:
             total = b.add("fadd", total, name, n)
-        if i.shift != 1.0 or i.saturate:
-            total = b.scaled(total, i.shift, i.saturate, n)
-        if not i.saturate and self._canonical_now(at):
-            total = b.canonical(total, "float", n)
-        return Value(b.cast(total, "i32", "float", n), n)
+        return Value(self._finished(at, i, total, n), n)
 
     def _double_result(self, at: int, i: Instruction, fixed: dict[int, Value]) -> None:
         b, op = self.b, i.op
@@ -131,12 +127,7 @@ class Instructions(MemoryAccess):
                 typed.append(b.cast(self._as(value, n), "float", "i32", n))
         result = b.compute(op.name, n, *typed)
         if op.result != "d":
-            bits = b.cast(result, "i32", "float", n) if op.result == "f" else result
-            if i.shift != 1.0 or i.saturate:
-                result = b.scaled(b.cast(bits, "float", "i32", n), i.shift, i.saturate, n)
-                bits = b.cast(result, "i32", "float", n)
-            if (op.result == "f" or i.shift != 1.0) and not i.saturate and self._canonical_now(at):
-                bits = b.cast(b.canonical(b.cast(bits, "float", "i32", n), "float", n), "i32", "float", n)
+            bits = self._finished(at, i, result, n)
             self.write(at, {c: Value(bits, n) for c in i.dest.written} | fixed)
             return
         plain = b.cast(result, "i64", "double", n)

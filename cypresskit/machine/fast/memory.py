@@ -262,7 +262,6 @@ class MemoryAccess(Stores):
             if source.register.kind != "g":
                 continue
             element, count, bits = self._global_elements(at, -1 - n, source.register)
-            names = [f"g{k}" for k in range(1 << bits.bit_count())]
 
             def load(slow: bool, element=element, count=count, bits=bits) -> list[str]:
                 texels, inside = [], []
@@ -289,7 +288,7 @@ class MemoryAccess(Stores):
                 return all_of(b, self._global_inside(element, count), count)
 
             self._run([Access(at, bits, load, fits, keep)])
-            self.found[n] = [self.load(f"global{n}_{k}") for k in range(len(names))], bits
+            self.found[n] = [self.load(f"global{n}_{k}") for k in range(max(count, 1))], bits
 
     def _deliver(self, at: int, texels: list[str], bits: int) -> None:
         """Write loaded texels to the destination."""

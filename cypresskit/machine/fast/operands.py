@@ -10,7 +10,6 @@ from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.arithmetic import Builder, of
 from cypresskit.machine.fast.cells import Cell
 from cypresskit.machine.fast.flow import defines
-from cypresskit.machine.fast.variation import ALL
 
 
 class Operands:
@@ -155,10 +154,9 @@ class Operands:
             zero = b.constant(0, value.n, "i32")
             return Value(b.op(f"sub {of('i32', value.n)} {zero}, {name}"), value.n) if negated else value
         name = b.cast(b.modified(b.cast(name, "float", "i32", value.n), source, value.n), "i32", "float", value.n)
-        return Value(self._negate(name, value.n) if negated else name, value.n)
-
-    def _negate(self, bits: str, n: int) -> str:
-        return self.b.op(f"xor {of('i32', n)} {bits}, {self.b.constant(-0x80000000, n, 'i32')}")
+        if negated:
+            name = b.op(f"xor {of('i32', value.n)} {name}, {b.constant(-0x80000000, value.n, 'i32')}")
+        return Value(name, value.n)
 
     def raw(self, at: int, n: int, source: Source, position: int) -> Value:
         """A component of an operand without modifiers; NaN canonical where the instruction can tell."""
@@ -171,7 +169,7 @@ class Operands:
         if register.kind == "cb":
             return Value(self.constant_value(register.index, register.element, c), 0)
         if register.kind == "g":
-            return self.read_global(at, n, c)
+            return self.read_global(n, c)
         if register.kind != "r":
             return self.inputs[register.kind, letter]
         web = self.a.webs.used[at, n, c]
@@ -213,21 +211,14 @@ class Operands:
         return splat(self.b, value.name, n) if n and not value.n else value.name
 
     def double(self, at: int, n: int) -> Value:
-        """Source ``n`` as a double (i64 bits), modifiers applied."""
+        """Source ``n`` as a double (i64 bits), made absolute and negated: doubles have no other modifiers."""
         b, source = self.b, self.body[at].sources[n]
         value = self.pair(at, n, source, 0)
-        if source.modified and not (source.invert or source.bias or source.x2 or source.sign):
+        if source.modified:
             bits = b.cast(value.name, "double", "i64", value.n)
             bits = b.intrinsic("fabs", "double", value.n, bits) if source.abs else bits
             bits = b.op(f"fneg {of('double', value.n)} {bits}") if source.negates_double else bits
             return Value(b.cast(bits, "i64", "double", value.n), value.n)
-        if source.modified:
-            high = b.op(f"lshr {of('i64', value.n)} {value.name}, {b.constant(32, value.n, 'i64')}")
-            high = b.op(f"trunc {of('i64', value.n)} {high} to {of('i32', value.n)}")
-            high = b.cast(b.modified(b.cast(high, "float", "i32", value.n), source, value.n), "i32", "float", value.n)
-            high = self._negate(high, value.n) if source.negates_double else high
-            low = b.op(f"and {of('i64', value.n)} {value.name}, {b.constant(ALL, value.n, 'i64')}")
-            value = Value(self._join_words(low, high, value.n), value.n)
         return value
 
     def _join_words(self, low64: str, high: str, n: int) -> str:
@@ -262,7 +253,7 @@ class Operands:
             whole = self._observed(at, n, webs[0])  # type: ignore[arg-type]
             value = self._swizzled(whole, picked)
         elif source.register.kind == "g" and not set(picked) & set("01"):
-            value = self._swizzled(self.global_whole(at, n), picked)
+            value = self._swizzled(self.global_whole(n), picked)
         else:
             parts = {p: self.raw(at, n, source, p) for p in dict.fromkeys(shown)}
             value = self.whole([parts[p] for p in shown])
@@ -304,14 +295,14 @@ class Operands:
         indices = ", ".join(f"i32 {k if choice[k % 4] else k + size}" for k in range(size))
         return self.b.op(f"shufflevector {of('i32', size)} {yes}, {of('i32', size)} {no}, <{size} x i32> <{indices}>")
 
-    def read_global(self, at: int, n: int, c: int) -> Value:
+    def read_global(self, n: int, c: int) -> Value:
         """Component ``c`` of the global element that source ``n`` names."""
         texels, bits = self.found[n]
         if not bits:
             return Value(self.b.op(f"extractelement <4 x i32> {texels[0]}, i32 {c}"), 0)
         return Value(pick(self.b, "i32", texels, 4, [(k, c) for k in representative(self.lanes, bits)]), self.lanes)
 
-    def global_whole(self, at: int, n: int) -> str:
+    def global_whole(self, n: int) -> str:
         """The global elements that source ``n`` names, as whole registers."""
         texels, bits = self.found[n]
         return pick(self.b, "i32", texels, 4, [(k, c) for k in representative(self.lanes, bits) for c in range(4)])
@@ -355,7 +346,7 @@ class Operands:
         i, b = self.body[at], self.b
         assert i.dest is not None
         if i.dest.register.kind in ("g", "o"):
-            whole, done = getattr(self, "pending", ("", []))
+            whole, done = self.pending
             self.pending = ("", [])
             if whole or values:
                 self.store_out(at, whole, done, values)

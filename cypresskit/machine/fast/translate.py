@@ -158,9 +158,9 @@ class Translator(Units):
                 value = found.name if found.n else splat(b, found.name, self.lanes, "i1")
             else:
                 value = b.constant("true", self.lanes, "i1")
-            self._note("any_true", value, condition)
+            self._note("any_true", value)
             no = b.op(f"xor <{self.lanes} x i1> {value}, {b.constant('true', self.lanes, 'i1')}")
-            self._note("any_false", no, condition)
+            self._note("any_false", no)
         for segment, turns in self.turns.items():
             self.add_count(segment, b.op(f"mul i64 {self.load(turns)}, {self.active_count}"))
         last = condition if condition is not None else stop - 1
@@ -175,7 +175,7 @@ class Translator(Units):
         self._restore(start)
         b.lines += closing
 
-    def _note(self, name: str, value: str, at: int) -> None:
+    def _note(self, name: str, value: str) -> None:
         some = self.any_lane(self.both(self.active, value))
         self.store(name, self.b.op(f"or i1 {self.load(name)}, {some}"))
 
