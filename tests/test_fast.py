@@ -296,3 +296,12 @@ def test_the_translation_grows_with_the_program_not_faster():
         for n in (100, 800)
     )
     assert long < 9 * short
+
+
+def test_a_comparison_with_what_becomes_constant_flushes_the_other_side():
+    text = "il_cs_2_0\nifc_relop(eq) vTid.x_sign, vTid\nmov r0.x, r0.1\nendif\nmov g[vaTid.x], r0\nend"
+    memories = [np.zeros((64, 4), np.uint32) for _ in range(2)]
+    for engine, memory in zip(("explain", "fast"), memories, strict=True):
+        ck.launch(ck.assemble(text), 64, global_memory=memory, engine=engine)
+    assert memories[0][:, 0].all()
+    assert np.array_equal(*memories)

@@ -151,9 +151,9 @@ class Builder:
         return self.intrinsic("floor", "float", n, self.flush(a, n) if self.soft else a)
 
     def compare(self, relation: str, a: str, b: str, n: int) -> str:
-        """i1 of a float comparison: lt, le, gt, ge, eq, ne."""
-        if self.soft:
-            a, b = self.flush(a, n), self.flush(b, n)
+        """i1 of a float comparison: lt, le, gt, ge, eq, ne. Always flushed here: where one side turns out constant LLVM
+        compares the bits of the other, and those the host's flush mode doesn't touch."""
+        a, b = self.flush(a, n), self.flush(b, n)
         return self.op(f"fcmp {'u' if relation == 'ne' else 'o'}{relation} {of('float', n)} {a}, {b}")
 
     def logical(self, condition: str, n: int) -> str:
