@@ -39,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommandError as error:
         print(f"cypresskit {args.command}: {error}", file=sys.stderr)
         return 1
+    except MemoryError as error:
+        print(f"cypresskit {args.command}: this computer's memory is too small: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 
@@ -221,7 +224,7 @@ def _launch_of(args: argparse.Namespace) -> tuple[dict, dict[int, Path], Path | 
         start, equals, name = args.memory.partition("=")
         if not equals or not name:
             raise CommandError(f"--global {args.memory}: expected N=FILE.npy, such as 4096=g.npy")
-        memory = np.zeros((int(start), 4), np.float32) if start.isdigit() else _load(Path(start))
+        memory = np.zeros((int(start), 4), np.float32) if start.isdecimal() else _load(Path(start))
         memory_target = Path(name)
     launch = {
         "program": program,
@@ -236,7 +239,7 @@ def _launch_of(args: argparse.Namespace) -> tuple[dict, dict[int, Path], Path | 
 
 def _domain(text: str) -> tuple[int, ...]:
     sizes = text.lower().split("x")
-    if len(sizes) > 3 or not all(size.isdigit() and int(size) for size in sizes):
+    if len(sizes) > 3 or not all(size.isdecimal() and int(size) for size in sizes):
         raise CommandError(f"--domain {text}: expected WIDTHxHEIGHT, such as 64x32, or a number of work-items")
     return tuple(int(size) for size in sizes)
 
@@ -246,7 +249,7 @@ def _numbered(option: str, pairs: Sequence[str]) -> dict[int, Path]:
     files: dict[int, Path] = {}
     for pair in pairs:
         number, equals, name = pair.partition("=")
-        if not equals or not number.isdigit() or not name:
+        if not equals or not number.isdecimal() or not name:
             raise CommandError(f"{option} {pair}: expected NUMBER=FILE.npy, such as 0=a.npy")
         if int(number) in files:
             raise CommandError(f"{option} {pair}: number {number} was given before, as {files[int(number)]}")

@@ -24,6 +24,7 @@ _REGISTER = re.compile(r"(in|out|cb|[rlo])([0-9]+)(?![A-Za-z0-9])", re.IGNORECAS
 
 
 def read_register(line: Line) -> Register:
+    """The register whose name comes next."""
     line.skip()
     start = line.at
     match = line.take(_REGISTER)
@@ -76,6 +77,7 @@ def _global(line: Line) -> Register:
 
 
 def dest_operand(line: Line, op: Opcode) -> Dest:
+    """The operand that ``op`` writes: a register that it may write, with its mask."""
     line.skip()
     start = line.at
     register = read_register(line)
@@ -94,6 +96,7 @@ def dest_operand(line: Line, op: Opcode) -> Dest:
 
 
 def mask_letters(text: str, line: Line, at: int) -> str:
+    """The four characters of ``Dest.mask`` for a mask as it is written."""
     mask = ""
     for c in text:
         if c in LETTERS:
@@ -107,6 +110,7 @@ def mask_letters(text: str, line: Line, at: int) -> str:
 
 
 def source_operand(line: Line) -> Source:
+    """An operand that is read: a register with swizzle and modifiers."""
     register = read_register(line)
     if register.kind in ("o", "out", "mem"):
         line.fail(f"`{register}` can't be read", line.at - len(str(register)))

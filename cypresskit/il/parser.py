@@ -196,7 +196,7 @@ def _statement(line: Line) -> Instruction:
     controls, shift, saturate = _controls(op, rest, segments, line, start)
     if op.name == "mcall":
         return _macro_call(controls, line)
-    dest, sources = _operands(op, controls, line)
+    dest, sources = _operands(op, line)
     end_of_line(line)
     if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
         line.fail(f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start)
@@ -282,7 +282,7 @@ def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[dic
     return controls, shift, saturate
 
 
-def _operands(op: Opcode, controls: dict, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
+def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
     shape = "dest, " * (op.result != "-") + ", ".join(f"source {n + 1}" for n in range(len(op.sources)))
     dest = None
     count = len(op.sources)
