@@ -97,10 +97,10 @@ class Device(Board):
         "clocks from fetch to data, DRAM", "APP 4.11.1: 300 to 600", 500, "the paper's 25 against 37 registers"
     )
     switch_clocks: int = _n(
-        "clocks from the end of a wavefront's clause until its next may start", "none", 20, "the 25 against 37 registers"
+        "clocks from a wavefront's clause until its next may start", "none", 20, "the paper's 25 against 37 registers"
     )
     clause_clocks: int = _n(
-        "clocks of its turn on the ALU that a clause takes to get going", "none", 24, "the paper's DGEMM TN, 472 Gflop/s"
+        "clocks of its ALU turn that a clause takes to get going", "none", 24, "the paper's DGEMM TN, 472 Gflop/s"
     )
     # DRAM
     channel_bytes: int = _n("bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256)
@@ -133,7 +133,8 @@ class Device(Board):
             sets, rest = divmod(size, ways * self.line_bytes)
             what = f"does not divide into sets of {ways} ways x {self.line_bytes} bytes, a power of two of them"
             _check(self, f"{level}_bytes", size == 0 or (rest == 0 and sets.bit_count() == 1), what)
-        for name in ("l1_clocks", "l2_clocks", "dram_clocks", "switch_clocks", "clause_clocks", "dram_row_clocks", "store_clocks"):
+        times = "l1_clocks l2_clocks dram_clocks switch_clocks clause_clocks dram_row_clocks store_clocks"
+        for name in times.split():
             _check(self, name, getattr(self, name) >= 0, "has to be 0 or more")
         _check(self, "launch_us", self.launch_us >= 0, "has to be 0 or more")
         _check(self, "dram_efficiency", 0 < self.dram_efficiency <= 1, "has to lie in 0 to 1")

@@ -1,0 +1,14 @@
+"""Timing: how long a compiled kernel takes on a device, and why.
+
+``simulate`` gives one ``Report``, ``sweep`` a table of many, ``score`` the table against what was published, and
+``sensitivity`` how far each calibration moves it. Underneath: ``addresses`` (the kernel's address arithmetic, run),
+``flow`` (its way through the compiled clauses), ``engine`` (the chip), with ``cache``, ``dram`` and ``lds``.
+"""
+
+from cypresskit.timing.addresses import Shapes, SliceError
+from cypresskit.timing.report import Event, Report
+from cypresskit.timing.score import score, sensitivity
+from cypresskit.timing.simulate import simulate
+from cypresskit.timing.sweep import Table, sweep
+
+__all__ = ["Event", "Report", "Shapes", "SliceError", "Table", "score", "sensitivity", "simulate", "sweep"]

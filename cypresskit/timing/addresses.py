@@ -40,8 +40,8 @@ class SliceError(ValueError):
 
 @dataclass(frozen=True)
 class Shapes:
-    """A launch without its data: ``textures`` number to (width, height, bytes per texel), ``constants`` number to uint32
-    of shape (elements, 4), ``outputs`` number to bytes per pixel."""
+    """A launch without its data: ``textures`` number to (width, height, bytes per texel), ``constants`` number to
+    uint32 of shape (elements, 4), ``outputs`` number to bytes per pixel."""
 
     program: Program
     domain: tuple[int, int, int]
@@ -177,8 +177,8 @@ def _check_data(program: Program, at: int, matter: set[int]) -> None:
         if user.dest is not None and reads(user) & tainted:
             tainted |= {(user.dest.register.index, c) for c in user.dest.written}
     raise SliceError(
-        f"{program.where(i.line)}\n    reads data that an address or a branch depends on{used}\n    Timing runs the address "
-        "arithmetic without data: take addresses from the work-item's id, constants and counters instead."
+        f"{program.where(i.line)}\n    reads data that an address or a branch depends on{used}\n    Timing runs the "
+        "address arithmetic without data: take addresses from the work-item's id, constants and counters instead."
     )
 
 
@@ -219,7 +219,7 @@ class _Walk(_Machine):
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in {p[0] for places in alive for p in places}}
         self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
         self.ids, self.active = work_items(shapes, party)
-        self.launch = self  # what the engine asks its launch for: constants and ids
+        self.launch = self  # type: ignore[assignment]  # what the engine asks its launch for: constants and ids
         self.constants = shapes.constants
         self.skipping = np.zeros(self.items, bool)
         self.line = device.line_bytes
@@ -302,14 +302,16 @@ class _Walk(_Machine):
             self.skipping = np.zeros(self.items, bool)
             if len(turns) > MOST_TURNS:
                 line = self.body[at].line
-                raise KernelError(f"{self.program.where(line)}\n    this loop has not ended after {MOST_TURNS} turns", line)
+                raise KernelError(
+                    f"{self.program.where(line)}\n    this loop has not ended after {MOST_TURNS} turns", line
+                )
         self.active, self.skipping = came, skipped
         return turns
 
     # Loops that only count
 
     def _countable(self, at: int) -> bool:
-        """Whether the loop at ``at`` has only breaks in it, and its slice only instructions that keep lines straight."""
+        """Whether the loop at ``at`` has only breaks in it, and in its slice only what keeps lines straight."""
         inside = range(at + 1, self.match[at])
         if any(self.body[j].op.flow not in ("", "break") for j in inside):
             return False
@@ -326,7 +328,9 @@ class _Walk(_Machine):
             assert i.dest is not None
             results = {(i.dest.register.index, c) for c in self.chosen[j]}
             if i.op.name in TESTS and results <= tested:
-                others = set().union(*(address_reads(self.body[k], self.program) for k in inside if not self.body[k].op.flow))
+                others = set().union(
+                    *(address_reads(self.body[k], self.program) for k in inside if not self.body[k].op.flow)
+                )
                 if not results & others and not any(
                     reads(self.body[k], self.chosen[k]) & results for k in inside if k in self.chosen
                 ):
@@ -352,7 +356,8 @@ class _Walk(_Machine):
                 kind = next((kinds[p] for p in copied if p in kinds), self.body[j].op.result)
                 kinds[self.body[j].dest.register.index, c] = kind  # type: ignore[union-attr]
         everyone = self.active
-        states, seen = [], []
+        states: list[dict] = []
+        seen: list[dict] = []
         for turn in range(4):
             states.append({p: self._line(p, kinds) for p in places})
             if turn == 3:
@@ -412,8 +417,8 @@ class _Walk(_Machine):
         first, many = 0, self.items
         while first < MOST_TURNS:
             at_turns = first + np.arange(many, dtype=np.float64)
-            state = [{p: np.full(many, of[p][one]) for p in places} for of in (start, step)]
-            self._place(places, kinds, *state, at_turns)
+            begin, more = ({p: np.full(many, of[p][one]) for p in places} for of in (start, step))
+            self._place(places, kinds, begin, more, at_turns)
             kept, keep_ids = self.active, self.ids
             self.active, self.steps = np.ones(many, bool), {}
             self.ids = {name: np.repeat(rows[:, one : one + 1], many, axis=1) for name, rows in keep_ids.items()}
@@ -472,7 +477,11 @@ class _Walk(_Machine):
         zero, on = np.zeros(self.items, np.int64), np.ones(self.items, bool)
         if i.op.kind == "fetch":
             width, height, _ = self.shapes.textures[i.control("resource")]
-            declared, offsets, found = self.program.textures[i.control("resource")], i.control("aoffimmi", (0, 0, 0)), []
+            declared, offsets, found = (
+                self.program.textures[i.control("resource")],
+                i.control("aoffimmi", (0, 0, 0)),
+                [],
+            )
             for axis in range(declared.dimensions):
                 row = self._operand(i, 0, (axis,))[0]
                 if i.opcode == "load":
@@ -514,13 +523,18 @@ class _Walk(_Machine):
         else:
             outputs = i.dest is not None and i.dest.register.kind == "o"
             texel = self.shapes.outputs[i.dest.register.index] if outputs else 16  # type: ignore[union-attr]
-            where, base, uncached = self._texel(self.shapes.domain[0] if outputs else 1 << 40, texel, outputs), GLOBAL, True
+            where, base, uncached = (
+                self._texel(self.shapes.domain[0] if outputs else 1 << 40, texel, outputs),
+                GLOBAL,
+                True,
+            )
         if motion:
             dx, dy, turns = motion
             ends = x + (turns - 1) * dx, y + (turns - 1) * dy
             if i.op.kind == "fetch" and not self._inside(i, *ends, on):
                 raise _Crooked
-            while (where(dx * phases, dy * phases) % self.line or (self._tiled(i) and (dx * phases % TILE or dy * phases % TILE))):  # fmt: skip
+            side = TILE if self._tiled(i) else 1
+            while where(dx * phases, dy * phases) % self.line or dx * phases % side or dy * phases % side:
                 phases += 1
             phases = min(phases, turns)
         else:

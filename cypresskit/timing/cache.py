@@ -21,7 +21,7 @@ def fold(number, bits):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def find(tags, used, place, ways, line, tick):
-    """The way of the set that starts at ``place`` and holds ``line``, or -1 - (the way to replace). Marks it as used."""
+    """The place of ``line`` in the set that starts at ``place``, marked as used, or -1 - (the place to replace)."""
     found = -1
     for way in range(place, place + ways):  # no early end: the loop runs on vector instructions
         found = way if tags[way] == line else found
@@ -35,7 +35,7 @@ def find(tags, used, place, ways, line, tick):
 
 
 class Cache:
-    """A cache of ``size`` bytes, ``ways`` ways and ``line`` bytes a line; data of a miss comes ``latency`` clocks later."""
+    """A cache of ``size`` bytes, ``ways`` ways, ``line`` bytes a line; a miss's data come ``latency`` clocks later."""
 
     def __init__(self, size: int, ways: int, line: int, latency: int = 0):
         sets, rest = divmod(size, max(ways, 1) * max(line, 1))

@@ -1,4 +1,4 @@
-"""The chip as an event simulation: SIMD engines that share L2 and DRAM, one wavefront event after another in time order.
+"""The chip as an event simulation: SIMD engines that share L2 and DRAM, one wavefront event after another in time.
 
 - A SIMD engine has slots for as many wavefronts as registers and LDS allow. Workgroups are dispatched in order, round
   robin at first; they retire in order too (APP guide 4.6.2), and the next one takes the place of the one that retires.
@@ -37,8 +37,8 @@ class Outcome:
     """What happened, in core clocks. ``start``, ``end``, ``engine`` per wavefront; ``counts`` by name: busy clocks of
     all ALUs, texture units and LDS ("alu", "tex", "lds"), of all L2 slices ("slice") and DRAM channels ("dram"), lines
     asked and missed, lines written. ``end_clock`` is when the last store has left. ``timeline`` rows are (slot,
-    wavefront, kind of clause, start, end) of engine 0, the first few thousand clauses. ``progress`` has the clocks at which
-    ``pace``, 2 ``pace``, ... clauses were over."""
+    wavefront, kind of clause, start, end) of engine 0, the first few thousand clauses. ``progress`` has the clocks at
+    which ``pace``, 2 ``pace``, ... clauses were over."""
 
     end_clock: float
     start: np.ndarray
@@ -98,7 +98,22 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
 
 
 @njit(cache=True, error_model="numpy")
-def _run(numbers, clocks, clauses, references, segments, paths, path, member, streams, cost, ptr, lines, offsets, clause_total):
+def _run(
+    numbers,
+    clocks,
+    clauses,
+    references,
+    segments,
+    paths,
+    path,
+    member,
+    streams,
+    cost,
+    ptr,
+    lines,
+    offsets,
+    clause_total,
+):
     engines, slots, group, bundle_clocks, result_clocks, switch, clause_clocks = numbers[0:7]
     l1_sets, l1_ways, l2_sets, l2_ways, slices, channels, banks = numbers[7:14]
     line_bits, burst_bits, channel_bits, bank_bits, row_bits = numbers[14:19]
@@ -190,9 +205,7 @@ def _run(numbers, clocks, clauses, references, segments, paths, path, member, st
                 shift = shift // phases * streams[r, 2]
                 done += cost[entry]
                 for p in range(ptr[entry], ptr[entry + 1]):
-                    channel, bank, row = place(
-                        lines[p] + shift, line_bits, burst_bits, channel_bits, bank_bits, row_bits
-                    )
+                    channel, _, _ = place(lines[p] + shift, line_bits, burst_bits, channel_bits, bank_bits, row_bits)
                     drain(done, channel, channel_free, owed)
                     owed[channel] += dram_line
                     accepted = max(accepted, channel_free[channel] + owed[channel])

@@ -83,9 +83,15 @@ class _Way:
             queue.popleft()
         return entry
 
+    def _choice(self, at: int) -> Choice:
+        what = self._take(at).what
+        assert isinstance(what, Choice)
+        return what
+
     def run(self) -> list[tuple[tuple[Clause, ...], int]]:
         """Follow the control flow; the segments of the path."""
-        pc, ifs, tested = 0, [], None
+        pc, tested, at = 0, Choice(True, True), 0
+        ifs: list[Choice] = []
         while pc < len(self.controls):
             control = self.controls[pc]
             pc += 1
@@ -93,22 +99,20 @@ class _Way:
                 self._clause(control)
                 if control.name in ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE"):
                     at = next(o.at for b in control.clause.bundles for o in b.operations if o.row.predicate)
-                    tested = at, self._take(at).what
-                    if control.name != "ALU_PUSH_BEFORE" and tested[1].gone:
-                        pc = self._leave(tested[1].gone, ifs)
+                    tested = self._choice(at)
+                    if control.name != "ALU_PUSH_BEFORE" and tested.gone:
+                        pc = self._leave(tested.gone, ifs)
             elif control.store is not None:
                 self._store(control)
             elif control.name == "JUMP":
-                at, choice = tested
-                guards = control.depth < self.depth[at]  # a loop's test, made before the loop
-                ifs.append(choice if self.body[at].op.flow == "if" or not guards else Choice(True, True))
-                if (choice.gone if guards else not choice.then) and self.body[at].op.flow != "if":
-                    pc = control.target
-                elif self.body[at].op.flow == "if" and not choice.then:
-                    pc = control.target
+                # The test of a loop that is made before the loop lets pass who stays in it.
+                guards = self.body[at].op.flow != "if" and control.depth < self.depth[at]
+                ifs.append(Choice(True, True) if guards else tested)
+                if tested.gone if guards else not tested.then:
+                    pc = _target(control)
             elif control.name == "ELSE":
                 if not ifs[-1].other:
-                    pc = control.target
+                    pc = _target(control)
             elif control.name == "POP":
                 choice = ifs.pop()
                 if choice.gone and len(self.frames) > 1 and len(ifs) >= self.frames[-1].ifs:
@@ -122,7 +126,7 @@ class _Way:
                 self.frames.append(_Frame(pc - 1, len(ifs)))
             elif control.name == "LOOP_END":
                 self._turned()
-                pc = control.target
+                pc = _target(control)
         self._flush()
         return self.segments
 
@@ -130,8 +134,7 @@ class _Way:
         """Everyone is gone from the loop's turn: the next control."""
         frame = self.frames[-1]
         del ifs[frame.ifs :]
-        after = self.controls[frame.start].target
-        assert after is not None
+        after = _target(self.controls[frame.start])
         if how == "continue":
             return after - 1
         self._flush()
@@ -176,7 +179,9 @@ class _Way:
     def _clause(self, control: Control) -> None:
         clause = control.clause
         assert clause is not None
-        streams = [s for kind, at in _accesses(clause) if self.first[kind, at] is control for s in self._streams(at, False)]
+        streams = [
+            s for kind, at in _accesses(clause) if self.first[kind, at] is control for s in self._streams(at, False)
+        ]
         to = self.frames[-1].clauses
         if clause.kind == "TEX":
             to.append(fetch_clause(streams))
@@ -198,6 +203,11 @@ class _Way:
             to[-1] = Clause(WRITE, 0, to[-1].streams + streams)
         else:
             to.append(Clause(WRITE, 0, streams))
+
+
+def _target(control: Control) -> int:
+    assert control.target is not None
+    return control.target
 
 
 def _accesses(clause: Compiled | None) -> list[tuple[str, int]]:

@@ -1,8 +1,8 @@
 """Clocks of an LDS access: banks, conflicts, broadcasts.
 
-A wavefront's access is worked off in groups of as many work-items as may ask in one clock (16 on Cypress, each for up to
-two words). A bank gives one word a clock, to all that want that same word; a group takes as many clocks as its busiest
-bank has different words to give (APP guide 4.7). The worst case is 64 clocks for a wavefront.
+A wavefront's access is worked off in groups of as many work-items as may ask in one clock (16 on Cypress, each for up
+to two words). A bank gives one word a clock, to all that want that same word; a group takes as many clocks as its
+busiest bank has different words to give (APP guide 4.7). The worst case is 64 clocks for a wavefront.
 """
 
 import numpy as np

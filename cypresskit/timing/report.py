@@ -17,8 +17,8 @@ FULL = 0.6  # below this share of occupied wavefront slots it is the tail
 
 @dataclass(frozen=True)
 class Event:
-    """A clause of one wavefront on SIMD engine 0: its ``slot``, ``kind`` ("ALU", "TEX", "WRITE"), clocks; a TEX clause ends
-    when its data are there."""
+    """A clause of one wavefront on SIMD engine 0: its ``slot``, ``kind`` ("ALU", "TEX", "WRITE"), clocks; a TEX clause
+    ends when its data are there."""
 
     slot: int
     wavefront: int
@@ -32,9 +32,10 @@ class Report:
     """A simulated launch.
 
     ``clocks`` of the core, ``seconds`` with the launch cost, ``gflops`` in 10^9 flop/s (0 if ``flops`` is unknown),
-    ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU", "texture", "LDS", "L2", "DRAM". ``hits``: shares
-    for "L1" and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1, "DRAM" read, "written". ``active`` wavefronts
-    share a SIMD engine. ``simulated`` is the share of wavefronts that were simulated; the rest was extended from them.
+    ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU", "texture", "LDS", "L2", "DRAM". ``hits``:
+    shares for "L1" and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1, "DRAM" read, "written". ``active``
+    wavefronts share a SIMD engine. ``simulated`` is the share of wavefronts that were simulated; the rest was extended
+    from them.
     """
 
     kernel: str
@@ -82,7 +83,7 @@ class Report:
             [
                 f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {self.bound}",
                 f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch",
-                f"  {self.wavefronts:,} wavefronts{sampled}; {self.active} active per SIMD engine ({self.registers} registers)",
+                f"  {self.wavefronts:,} wavefronts{sampled}; {self.active} per SIMD engine, {self.registers} registers",
                 "  busy " + ", ".join(f"{unit} {100 * share:.1f} %" for unit, share in self.busy.items()),
                 "  hits " + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
                 "  MB   " + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
@@ -98,7 +99,14 @@ class Report:
             for pid, kind in enumerate(kinds)
         ]
         for e in self.timeline:
-            what = {"ph": "X", "name": f"wavefront {e.wavefront}", "cat": e.kind, "pid": kinds.index(e.kind), "tid": e.slot}
+            what = {
+                "ph": "X",
+                "name": f"wavefront {e.wavefront}",
+                "cat": e.kind,
+                "pid": kinds.index(e.kind),
+                "tid": e.slot,
+            }
+            what |= {"pid": kinds.index(e.kind), "tid": e.slot}
             events.append(what | {"ts": e.start / per_us, "dur": (e.end - e.start) / per_us, "args": asdict(e)})
         return {"displayTimeUnit": "ns", "traceEvents": events}
 

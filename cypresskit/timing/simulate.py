@@ -1,8 +1,8 @@
 """``simulate``: how many clocks a kernel takes on a device, and why.
 
 The kernel is compiled, its slice gives every wavefront's way and addresses, the engine runs them. All engines are full
-most of the time, and every round of wavefronts takes about as long as another: unless ``exact`` is asked for, a launch of
-many rounds is cut to a few and its ragged last one, and the time of what was left out is added at the pace at which
+most of the time, and every round of wavefronts takes about as long as another: unless ``exact`` is asked for, a launch
+of many rounds is cut to a few and its ragged last one, and the time of what was left out is added at the pace at which
 the simulated rounds went. ``Report.simulated`` says how much was simulated.
 """
 
@@ -21,7 +21,7 @@ from cypresskit.timing.flow import path
 from cypresskit.timing.report import Event, Report, bound
 from cypresskit.timing.work import KINDS, Packed, pack
 
-ROUNDS = 2  # simulated beside the ragged one
+ROUNDS = 3  # simulated at least, beside the ragged one
 BUDGET = 12_000_000  # lines and clauses up to which everything is simulated: half a second or so
 LONG = 25_000_000  # of those rounds, from which on one has to do
 
@@ -36,6 +36,7 @@ def simulate(
     launch: Launch | Shapes | None = None,
     layout: str = "linear",
     beta: float = 0.0,
+    count: int = 1,
     flops: float | None = None,
     precision: str = "single",
     exact: bool = False,
@@ -44,16 +45,17 @@ def simulate(
 
     Parameters
     ----------
-    kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``, otherwise equal to n): C is m x n; or a compiled
+    kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``, otherwise equal to n): C is m x n; or compiled
         ``Code`` with its ``launch`` (from ``machine.prepare``, or ``Shapes`` where there are no arrays).
     layout: how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
     beta: other than 0, C is read too.
-    flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single", "double",
-        "double-double") it gives Gflop/s and per cent of peak of other kernels.
+    count: products in one launch, for a packed kernel.
+    flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single",
+        "double", "double-double") it gives Gflop/s and per cent of peak of other kernels.
     exact: simulate every wavefront; otherwise some rounds of them, if there are many (within 1 %).
 
-    Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or branches
-    depend on data.
+    Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or
+    branches depend on data.
     """
     if layout not in ("linear", "tiled"):
         raise ValueError(f'layout is "linear" or "tiled", not {layout!r}')
@@ -67,8 +69,8 @@ def simulate(
         kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
         size = _size(kernel, m, n, k)
         code, name, precision = compiled(kernel, device), kernel.name, kernel.precision
-        shapes = gemm_shapes(kernel, *size, beta)
-        flops = 2.0 * size[0] * size[1] * size[2] if flops is None else flops
+        shapes = gemm_shapes(kernel, *size, beta, count)
+        flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
     group = shapes.group_wavefronts
     lds = sum(size for _, size in shapes.program.lds.values())
     active = device.active_wavefronts(code.gprs, lds, group)
@@ -93,12 +95,19 @@ def compiled(kernel: Kernel, device: Device) -> Code:
     return compile(kernel.program, device)
 
 
-def gemm_shapes(kernel: Kernel, m: int, n: int, k: int, beta: float = 0.0) -> Shapes:
-    """The launch of a catalogue kernel for m x n x k. Its arrays are made, of zeros that nothing touches."""
+def gemm_shapes(kernel: Kernel, m: int, n: int, k: int, beta: float = 0.0, count: int = 1) -> Shapes:
+    """The launch of a catalogue kernel for m x n x k, ``count`` times if it is a packed one.
+
+    Its arrays are made, of zeros that nothing touches.
+    """
     m, n, k = kernel.padded(m, n, k)
     pair = (2,) if kernel.precision == "double-double" else ()
     a, b = ((k, m) if kernel.trans_a else (m, k)), ((n, k) if kernel.trans_b else (k, n))
-    given = kernel.arguments(*(np.zeros((*shape, *pair), kernel.dtype) for shape in (a, b)), None, 1.0, beta)
+    if count != 1 and not kernel.packed:
+        raise ValueError(f"{kernel.name} computes one product in a launch, not {count}: take a packed kernel")
+    stack = (count,) if kernel.packed else ()
+    zeros = [np.zeros((*stack, *shape, *pair), kernel.dtype) for shape in (a, b)]
+    given = kernel.arguments(zeros[0], zeros[1], None, 1.0, beta)
     textures = {t: (x.shape[1], x.shape[0], x.itemsize * x.shape[2]) for t, x in given["inputs"].items()}
     outputs = {t: x.itemsize * x.shape[2] for t, x in given.get("outputs", {}).items()}
     x, y, z = (*given["domain"], 1, 1)[:3]
@@ -122,17 +131,19 @@ class _Sampled:
         some = total if self.exact else min(total, rest + ROUNDS * round_)
         work = self._work(some)
         cost = work.effort() / some * round_
-        rounds = whole if self.exact or (whole + 1) * cost < BUDGET else ROUNDS if ROUNDS * cost < LONG else 1
+        rounds = max(int(BUDGET // cost) - 1, ROUNDS if ROUNDS * cost < LONG else 1)
+        rounds = whole if self.exact or rounds > whole else rounds
         if some != min(total, rest + rounds * round_):
             some = min(total, rest + rounds * round_)
             work = self._work(some)
         self.outcome: Outcome = run(work, self.device, self.active)
         self.clocks, self.share = self.outcome.end_clock, some / total
         if some < total:
-            # From the middle of a round to that of another; where one round is all there is, half of it.
-            per, edge = work.clauses_of_path[work.path].mean() * round_, 0.5 if rounds > 1 else 0.25
-            first, last = self.outcome.when(edge * per), self.outcome.when((rounds - edge) * per)
-            self.clocks += (total - some) / round_ * (last - first) / (rounds - 2 * edge)
+            # The pace from the end of the first round, which starts with cold caches, to the middle of the last.
+            per = work.clauses_of_path[work.path].mean() * round_
+            first, last = (1.0, rounds - 0.5) if rounds > 2 else (0.5, 1.5) if rounds > 1 else (0.25, 0.75)
+            pace = (self.outcome.when(last * per) - self.outcome.when(first * per)) / (last - first)
+            self.clocks += (total - some) / round_ * pace
 
     def _work(self, some: int) -> Packed:
         parties = walk(self.shapes, self.device, np.arange(some), self.layout)

@@ -1,7 +1,8 @@
 """``sweep``: a table of simulated performance over kernels, sizes and devices, on as many processes as one likes.
 
-Every point is one task for a ``concurrent.futures`` executor (a process pool, a Dask cluster's ``client.get_executor()``),
-which sees to it that a lost worker's tasks are done again. Results come as a ``Table``: rows that save to CSV and JSON.
+Every point is one task for a ``concurrent.futures`` executor (a process pool, a Dask cluster's
+``client.get_executor()``), which sees to it that a lost worker's tasks are done again. Results come as a ``Table``:
+rows that save to CSV and JSON.
 """
 
 import csv

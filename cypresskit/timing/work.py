@@ -9,6 +9,7 @@ different line of a quad. In a repeated segment the pattern comes back every ``p
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
@@ -77,7 +78,7 @@ class Packed:
         """Lines and clauses that the engine will handle, roughly."""
         lines = np.append(np.diff(self.ptr), 0)
         entries = np.append(self.streams[:, 0], len(self.cost))
-        mean = np.array([lines[a:b].mean() + 1 if b > a else 1 for a, b in zip(entries, entries[1:])])
+        mean = np.array([lines[a:b].mean() + 1 if b > a else 1 for a, b in pairwise(entries)])
         refs = np.concatenate(([0], np.cumsum(mean[self.references]))) if len(self.references) else np.zeros(1)
         each = 1 + refs[self.clauses[:, 3]] - refs[self.clauses[:, 2]]
         sums = np.concatenate(([0], np.cumsum(each)))
@@ -94,7 +95,10 @@ class Packed:
 
 def pack(paths: list[Path], group: int = 1) -> Packed:
     """Paths that together have every wavefront from 0 up once; ``group`` wavefronts make a workgroup."""
-    clauses, references, segments, bounds = [], [], [], [0]
+    clauses: list[tuple[int, int, int, int]] = []
+    references: list[int] = []
+    segments: list[tuple[int, int, int]] = []
+    bounds = [0]
     numbers: dict[int, int] = {}
     streams: list[Stream] = []
     known: dict[int, tuple[int, int]] = {}  # clause lists that several segments share
@@ -173,7 +177,7 @@ def shifted(stream: Stream, turn: int) -> Stream:
 
 
 def fetch_clause(streams: list[Stream]) -> Clause:
-    """A TEX clause. A line that an earlier fetch of the clause has asked for is dropped from the later ones' lists: data
+    """A TEX clause. A line that an earlier fetch of the clause has asked for is dropped from later ones' lists: data
     come back in order, so that it has arrived before theirs can."""
     kept: list[Stream] = []
     for this in streams:

@@ -1,0 +1,260 @@
+"""The timing model as a whole: published figures, sampling, what-if boards, reports, sweeps."""
+
+import json
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cypresskit.compiler import compile
+from cypresskit.devices import HD5850, HD5870
+from cypresskit.il import assemble
+from cypresskit.kernels import KERNELS
+from cypresskit.machine.launch import prepare
+from cypresskit.timing import SliceError, Table, score, sensitivity, simulate, sweep
+from cypresskit.timing.report import bound
+from cypresskit.timing.score import published
+from cypresskit.timing.simulate import gemm_shapes
+
+FIGURES = {row["id"]: row for row in published()["kernels"]}
+SPEEDS = [name for name, row in FIGURES.items() if "gflops_max" in row]
+
+
+@pytest.fixture(scope="module")
+def gflops():
+    cache = {}
+
+    def get(name, n):
+        if (name, n) not in cache:
+            cache[name, n] = simulate(name, n)
+        return cache[name, n]
+
+    return get
+
+
+@pytest.mark.parametrize("name", SPEEDS)
+def test_published_speed_is_met_within_5_per_cent(name, gflops):
+    figure = FIGURES[name]
+    assert gflops(name, figure.get("n_at_max", 2048)).gflops == pytest.approx(figure["gflops_max"], rel=0.05)
+
+
+def test_the_kernel_with_37_registers_is_slower_as_published(gflops):
+    ratio = gflops("sgemm_tn", 2048).gflops / gflops("sgemm_tn_37", 2048).gflops
+    assert ratio == pytest.approx(1.3, rel=0.1)
+
+
+@pytest.mark.parametrize("name", [name for name, row in FIGURES.items() if "efficiency_pct_range" in row])
+def test_efficiencies_lie_in_the_published_range(name, gflops):
+    low, high = FIGURES[name]["efficiency_pct_range"]
+    for n in (1024, 1664, 2560, 5120):
+        assert low - 5 <= gflops(name, n).percent <= high + 5, n
+
+
+def test_what_bounds_the_published_kernels(gflops):
+    found = {name: gflops(name, FIGURES[name].get("n_at_max", 2048)).bound for name in SPEEDS}
+    assert found["dgemm_nn"] == found["sgemm_64x64"] == "texture"
+    assert found["dgemm_tn"] == found["ddgemm_tn_fma"] == "ALU"
+    assert simulate("sgemm_tn", 128).bound == "tail"
+
+
+SAMPLED = [*SPEEDS, "sgemm_nn", "dgemm_nt", "sgemm_tn_compute", "sgemm_packed", "dgemm_tn_buffer", "sgemm_naive"]
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_sample_is_within_1_per_cent_of_everything(name):
+    n = 768 if KERNELS[name].block[0] < 4 else 1536 if KERNELS[name].block[0] < 8 else 2048
+    exact, sample = (simulate(name, n, k=1024, exact=exact) for exact in (True, False))
+    assert exact.simulated == 1 and sample.simulated < 0.8
+    assert sample.clocks == pytest.approx(exact.clocks, rel=0.01)
+
+
+def test_one_wavefront_by_hand():
+    """One TEX clause and ALU bundles of one wavefront: the sum of what each takes, on a board without surprises."""
+    text = """il_ps_2_0
+    dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+    dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+    dcl_output_generic o0
+    sample_resource(0)_sampler(0) r0, vWinCoord0.xy00
+    add r1, r0, r0
+    mov o0, r1
+    end"""
+    program = assemble(text, "one.il")
+    zeros = np.zeros((8, 8, 4), np.float32)
+    launch = prepare(program, (8, 8), inputs={0: zeros}, outputs={0: zeros.copy()})
+    board = replace(HD5870, launch_us=0.0, switch_clocks=0, clause_clocks=0, dram_row_clocks=0)
+    report = simulate(compile(program, board), launch=launch, device=board)
+    fetch = next(e for e in report.timeline if e.kind == "TEX")
+    # A quad touches two rows, 8 texels of 16 bytes each: two lines, 32 clocks; the last line is asked for in clock 31.
+    line = 64 / (153.6 / 0.85 / 8 * 0.84)
+    assert fetch.end - fetch.start == pytest.approx(500 + 32, abs=8 * line)
+    assert report.bytes["L1"] == 32 * 64 and report.bytes["DRAM"] == 16 * 64 == report.bytes["written"]
+    assert report.gflops == 0 and report.wavefronts == 1
+
+
+@pytest.mark.parametrize(
+    "kernel, change, faster",
+    [
+        ("sgemm_tn", {"l1_bytes": 0}, False),
+        ("sgemm_tn", {"l2_bytes": 0}, False),
+        ("sgemm_tn", {"memory_gb_s": 15.0}, False),
+        ("sgemm_tn", {"simd_engines": 40}, True),
+        ("sgemm_tn", {"clock_ghz": 1.0}, True),
+        ("sgemm_tn_37", {"register_pool": 512}, True),
+        ("dgemm_nn", {"quads_per_clock": 2}, True),
+        ("dgemm_nn", {"line_bytes": 32, "l1_ways": 16}, False),
+        ("dgemm_tn", {"result_clocks": 16}, False),
+    ],
+)
+def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
+    usual, other = (simulate(kernel, 1024, k=512, device=board) for board in (HD5870, replace(HD5870, **change)))
+    assert (other.seconds < 0.99 * usual.seconds) if faster else (other.seconds > 1.01 * usual.seconds)
+
+
+def test_tiled_images_are_timed_too():
+    assert simulate("dgemm_nn", 512, layout="tiled").gflops > 100
+
+
+def test_old_c_is_read_if_beta_is_not_zero():
+    without, with_ = (simulate("sgemm_tn", 512, beta=beta) for beta in (0.0, 1.0))
+    assert with_.bytes["DRAM"] - without.bytes["DRAM"] == pytest.approx(512 * 512 * 4, rel=0.05)
+    assert with_.bytes["written"] == without.bytes["written"] == 512 * 512 * 4
+
+
+def test_a_report_as_text_row_and_trace(tmp_path):
+    report = simulate("sgemm_tn", 256, device=HD5850)
+    assert "sgemm_tn 256 x 256 x 256 on HD 5850" in str(report)
+    assert report.row()["gflops"] == pytest.approx(report.gflops, abs=0.01)
+    assert report.wavefronts == 16 and report.active == 10
+    report.save_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    clauses = [e for e in events if e["ph"] == "X"]
+    assert {e["cat"] for e in clauses} == {"ALU", "TEX", "WRITE"}
+    first = next(e for e in clauses if e["cat"] == "TEX")
+    assert first["dur"] == pytest.approx((first["args"]["end"] - first["args"]["start"]) / 725)
+
+
+def test_bound_is_the_busiest_unit_or_why_none_is_busy():
+    assert bound({"ALU": 0.9, "texture": 0.95}, 0.9) == "texture"
+    assert bound({"ALU": 0.5, "texture": 0.4}, 0.9) == "latency"
+    assert bound({"ALU": 0.5, "texture": 0.4}, 0.3) == "tail"
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("sgemm_tn",), "pass n, the matrices' size"),
+        (("sgemm_tn", 0), "have to be whole numbers above 0"),
+        (("sgemm_tn", 256, {"layout": "zigzag"}), '"linear" or "tiled", not \'zigzag\''),
+        (("sgemm_tn", 256, {"count": 3}), "take a packed kernel"),
+    ],
+)
+def test_arguments_that_make_no_sense(arguments, message):
+    *positional, more = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
+    with pytest.raises(ValueError, match=message):
+        simulate(*positional, **more)
+
+
+def test_code_whose_address_is_data_is_refused():
+    text = """il_ps_2_0
+    dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+    dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+    sample_resource(0)_sampler(0) r0, vWinCoord0.xy00
+    ftoi r1.x, r0.x
+    mov g[r1.x], r0
+    end"""
+    program = assemble(text, "gather.il")
+    memory = np.zeros((64, 4), np.float32)
+    launch = prepare(program, (8, 8), inputs={0: np.zeros((8, 8, 4), np.float32)}, global_memory=memory)
+    with pytest.raises(SliceError, match=r"gather\.il:4: .*\n.*gather\.il:6"):
+        simulate(compile(program), launch=launch)
+    with pytest.raises(ValueError, match="needs its launch"):
+        simulate(compile(program))
+
+
+def test_shapes_of_a_launch_are_those_of_the_arrays():
+    kernel = KERNELS["dgemm_nn"]
+    a, b = np.zeros((64, 32)), np.zeros((32, 128))
+    given = kernel.arguments(a, b, None, 1.0, 0.0)
+    launch = prepare(kernel.program, **given)
+    shapes = gemm_shapes(kernel, 64, 128, 32)
+    assert shapes.textures == {0: (16, 64, 16), 1: (64, 32, 16)}
+    assert shapes.domain == launch.domain and shapes.wavefronts == launch.wavefronts
+
+
+def test_a_sweep_is_a_table_that_saves(tmp_path):
+    table = sweep(["sgemm_tn", "dgemm_tn"], [64, 128], [HD5870, HD5850], progress=False)
+    assert len(table) == 8
+    assert table.where(kernel="dgemm_tn", device="HD 5850")["n"] == [64, 128]
+    table.save(tmp_path / "t.json")
+    assert Table.load(tmp_path / "t.json").rows == table.rows
+    table.save(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith("kernel,device,m,n,k,gflops")
+    assert "| kernel | gflops |" in table.markdown(["kernel", "gflops"])
+    with pytest.raises(ValueError, match=r"saved as \.csv or \.json"):
+        table.save(tmp_path / "t.txt")
+
+
+def test_a_sweep_on_an_executor_is_the_same():
+    alone = sweep(["sgemm_tn"], [64, 128, 192], progress=False)
+    with ThreadPoolExecutor(2) as executor:
+        assert sweep(["sgemm_tn"], [64, 128, 192], executor=executor, progress=False).rows == alone.rows
+
+
+def test_a_sweep_on_a_dask_cluster_survives_a_dead_worker():
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        victim = next(iter(client.run(os.getpid).values()))
+
+        def kill():
+            time.sleep(1.0)
+            os.kill(victim, signal.SIGKILL)
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        ns = list(range(64, 704, 64))
+        table = sweep(["sgemm_tn"], ns, executor=client.get_executor(), progress=False)
+        thread.join()
+        assert table["n"] == ns
+        assert table.rows == sweep(["sgemm_tn"], ns, progress=False).rows
+
+
+def test_score_has_every_figure_of_the_kernels(monkeypatch):
+    import importlib
+
+    module = importlib.import_module("cypresskit.timing.score")
+    monkeypatch.setattr(module, "SIZES", (64, 128))
+    monkeypatch.setattr(module, "N", 64)
+    figures = {
+        **published(),
+        "kernels": [{**row, "n_at_max": 64} if "n_at_max" in row else row for row in FIGURES.values()],
+    }
+    figures["kernels"][-1]["n"] = 64
+    monkeypatch.setattr(module, "published", lambda: figures)
+    rows = {(row["id"], row["quantity"]): row for row in score(progress=False)}
+    spoken = {(name, key) for name, row in FIGURES.items() for key in row}
+    silent = {"id", "precision", "b", "mode", "source", "n"}
+    assert {key for key in spoken if key[1] not in silent} <= set(rows)
+    assert rows["sgemm_64x64", "mads"]["simulated"] == 256
+    assert rows["bandwidth_need_tb_s", "sgemm"] == {
+        "id": "bandwidth_need_tb_s", "quantity": "sgemm", "published": 10.88, "simulated": 10.88, "ratio": 1.0
+    }  # fmt: skip
+
+
+def test_sensitivity_moves_what_it_should(monkeypatch):
+    import importlib
+
+    module = importlib.import_module("cypresskit.timing.score")
+    monkeypatch.setattr(module, "HEADLINES", (("sgemm_tn", 256),))
+    table = sensitivity(progress=False)
+    moved = {(row["calibration"], row["value"]): row["sgemm_tn"] for row in table}
+    assert moved["as calibrated", ""] == 0
+    assert moved["dram_clocks", 1000] < -5 < 5 < moved["dram_clocks", 250]
+    assert moved["launch_us", 20.0] < 0 < moved["launch_us", 5.0]
