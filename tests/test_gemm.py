@@ -97,11 +97,21 @@ def test_matrices_that_do_not_fit_are_refused(arguments, error, message):
         ck.gemm(*arguments)
 
 
+def test_numpys_own_truth_values_are_taken():
+    assert (ck.gemm(GOOD, GOOD, trans_a=np.True_, trans_b=np.False_) == GOOD.T @ GOOD).all()
+
+
 def test_scalars_and_kernel_names_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="there is no c to multiply"):
         ck.gemm(GOOD, GOOD, beta=1.0)
     with pytest.raises(TypeError, match="alpha must be a real number, not complex"):
         ck.gemm(GOOD, GOOD, alpha=1j)
+    with pytest.raises(TypeError, match="trans_a is True or False, not 'N'"):
+        ck.gemm(GOOD, GOOD, trans_a="N")
+    with pytest.raises(TypeError, match=r"kernel is the name of one in ck\.kernels, or a Kernel, not 3"):
+        ck.gemm(GOOD, GOOD, kernel=3)
+    with pytest.raises(TypeError, match=r"device is a Device, such as ck\.HD5870, not 'HD5850'"):
+        ck.gemm(GOOD, GOOD, device="HD5850")
     with pytest.raises(KeyError, match="no kernel 'sgem'; the catalogue has sgemm_tn"):
         ck.gemm(GOOD, GOOD, kernel="sgem")
 

@@ -64,12 +64,15 @@ def choose(
     """The kernel that ``gemm`` takes for op(A) of m x k times op(B) of k x n, with the next best ``others``.
 
     ``trans_a``, ``trans_b``: A is stored k x m, B is stored n x k. Raises ``ValueError`` for a negative size or an
-    unknown precision.
+    unknown precision, ``TypeError`` for what is no ``Device``.
     """
+    if not isinstance(device, Device):
+        raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
     if min(m, n, k) < 0:
         raise ValueError(f"m, n, k = {m}, {n}, {k}: sizes are not negative")
     if precision not in {kernel.precision for kernel in KERNELS.values()}:
         raise ValueError(f"precision {precision!r} is not one of single, double, double-double")
+    trans_a, trans_b = bool(trans_a), bool(trans_b)  # numpy's can't be multiplied with a string
     found = []
     for kernel in KERNELS.values():
         if kernel.precision != precision or any(word in kernel.name for word in SHOWPIECES):

@@ -47,6 +47,7 @@ def gemm(
     """
     precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), 2)
     alpha, beta = (_scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta)))
+    trans_a, trans_b = (_whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b)))
     m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
     if c is not None and c.shape != (m, n):
         raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
@@ -159,6 +160,12 @@ def _kind(name: str, array) -> str:
     return array.dtype.name
 
 
+def _whether(name: str, value) -> bool:
+    if not isinstance(value, (bool, np.bool_, int)):  # the letter N of a BLAS would count as true
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return bool(value)
+
+
 def _scalar(name: str, value, precision: str) -> tuple[float, float]:
     """A scalar as a (high, low) pair."""
     if isinstance(value, DD) and precision == "double-double" and not value.shape:
@@ -174,6 +181,8 @@ def _scalar(name: str, value, precision: str) -> tuple[float, float]:
 
 def _named(kernel: str | Kernel, precision: str) -> Kernel:
     kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel is the name of one in ck.kernels, or a Kernel, not {kernel!r}")
     if kernel.precision != precision:
         raise TypeError(
             f"the kernel {kernel.name} computes in {kernel.precision} precision, the matrices are {precision}"
