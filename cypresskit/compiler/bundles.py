@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from cypresskit.compiler.dependences import Problem
+from cypresskit.compiler.dependences import WIDTH, Problem
 from cypresskit.compiler.ir import Op, Src, Value
 from cypresskit.compiler.isa import INLINE, T, slot_operands
 from cypresskit.compiler.ports import Ports, Unit, unit
@@ -184,6 +184,7 @@ class Packing(Pressure):
         self.open = set(range(len(self.ops)))
         self.queue: list[Op] = []  # LDS reads whose words have not been taken yet
         self.tested = False  # whether the test that ends the block is placed
+        self.keep_vector = False  # whether x y z w are wanted for doubles, and t is the place for others
         self.step = Step("ALU")
         self.room = 0
 
@@ -193,7 +194,7 @@ class Packing(Pressure):
             return False
         if op.name == "LDS_POP":
             return self.place_pop(draft, op)
-        if op.row.predicate and not self.may_test():
+        if op.row.predicate and not self.may_test(draft):
             return False
         reading = op.name.startswith("LDS_READ")
         if reading:
@@ -207,13 +208,12 @@ class Packing(Pressure):
                 return True
         return False
 
-    def may_test(self) -> bool:
+    def may_test(self, draft: Draft) -> bool:
         """A test closes the clause that it stands in: all that is left must fit in."""
         if len(self.open) > self.room:
             return False
         left = [self.ops[n] for n in self.open]
-        words = sum(8 if o.row is not None and o.row.slots in ("pair", "quad") else 2 for o in left)
-        return words + 8 < self.room and len(self.step.windows | _windows(left)) <= 2
+        return draft.size + sum(map(_most_slots, left)) <= self.room and len(self.step.windows | _windows(left)) <= 2
 
     def ways(self, op: Op, free: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
         """Slots, and the channel of the result, in the order in which they are to be tried."""
@@ -231,11 +231,9 @@ class Packing(Pressure):
             if 0 in free:
                 yield (0,), None
         else:
-            for c in options if kind != "t" else ():
-                if c in free:
-                    yield (c,), c
-            for c in options if kind != "vector" and T in free else ():
-                yield (T,), c
+            vector = [((c,), c) for c in options if c in free and kind != "t"]
+            scalar = [((T,), c) for c in options if T in free and kind != "vector"]
+            yield from scalar + vector if self.keep_vector else vector + scalar
 
     def try_slots(self, draft: Draft, op: Op, slots: tuple[int, ...], channel: int | None) -> bool:
         """Put an op into given slots if the constants, the registers and the ports allow it."""
@@ -352,6 +350,12 @@ def literal(op: Op, n: int, src: Src) -> int | None:
         return None
     floats = op.row is not None and (op.row.kind == "float" or (op.row.kind == "double" and n % 2 == 1))
     return None if floats and bits ^ SIGN in (0x3F800000, 0x3F000000, 0) else bits
+
+
+def _most_slots(op: Op) -> int:
+    """Slots of a clause that an arithmetic op takes if it shares no literals."""
+    literals = {literal(op, n, s) for n, s in enumerate(op.srcs)} - {None}
+    return WIDTH[op.row.slots] + (len(literals) + 1) // 2
 
 
 def _buffered(op: Op) -> list[Src]:

@@ -98,7 +98,7 @@ def _best(problem: Problem, floor: int) -> "_Run":
         new = run.bundles * (1 + 0.01 * run.budget)
         if best is None or new < cost:
             best, cost = run, new
-        if best.bundles <= max(GOAL * problem.bound, problem.bound + 1, problem.chain() + 1):
+        if best.bundles <= max(GOAL * problem.bound, problem.chain() + 1):
             break
     assert best is not None
     return best
@@ -282,7 +282,7 @@ class _Run(Packing):
             return False
         limit = self.problem.device.alu_clause_slots
         goes_on = bool(self.steps) and self.steps[-1].kind == "ALU"
-        if not goes_on or (self.steps[-1].slots + WORST > limit and not self.queue):
+        if not goes_on or (self.steps[-1].slots + WORST > limit and not (self.queue or self.tested)):
             self.step, self.forwards, goes_on = Step("ALU"), {}, False
         else:
             self.step = self.steps[-1]
@@ -320,7 +320,8 @@ class _Run(Packing):
         ready = [n for n in self.ready if self.alu(n)]
         if self.queue and self.room < WORST * (len(self.queue) + 2):  # the rest of the clause is for the LDS queue
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
-        wide = self.wide if 2 * self.wide_left >= len(self.open) else set()
+        self.keep_vector = 2 * self.wide_left >= len(self.open)
+        wide = self.wide if self.keep_vector else set()
         if len(self.live) > 4 * self.budget - 4:
             ready.sort(key=lambda n: (n not in urgent, self.growth(self.ops[n]), n not in wide, self.order[n]))
         else:
