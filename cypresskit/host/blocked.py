@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.blas import gemm
+from cypresskit.blas.gemm import gemm
 from cypresskit.devices import HD5870, Device
 from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, check_card, check_sizes, corner_turn
 from cypresskit.host.rates import kernel_rate

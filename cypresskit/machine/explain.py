@@ -9,12 +9,13 @@ Left out: the order in which wavefronts really run. Work-items that race for the
 lockstep here; ``Run`` and observers don't depend on it.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from cypresskit.il import Dest, Instruction, Source
-from cypresskit.machine.launch import KernelError, Launch
+from cypresskit.machine.launch import Launch
 from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.machine.observer import NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
 from cypresskit.machine.run import Run, tally
@@ -64,11 +65,9 @@ class _Machine:
         self.active = np.ones(self.items, bool)
         self.count = self.items
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in self.program.registers}
-        columns = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
-        self.literals = columns
-        group_size = int(np.prod(self.program.group))
-        self.group_of = np.arange(self.items) // group_size
-        groups = int(np.prod(launch.groups)) if self.program.mode == "compute" else 0
+        self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
+        self.group_of = np.arange(self.items) // math.prod(self.program.group)
+        groups = math.prod(launch.groups) if self.program.mode == "compute" else 0
         self.lds = {n: np.zeros((groups, size // 4), np.uint32) for n, (_, size) in self.program.lds.items()}
         self.blocks: list[_Loop | _If] = []
         self.executed = np.zeros(len(self.body), np.int64)
@@ -387,11 +386,10 @@ class _Machine:
 
     def _fence(self, at: int, i: Instruction) -> None:
         if i.control("threads") and self.count < self.items:
-            size = int(np.prod(self.program.group))
-            here = self.active.reshape(-1, size)
+            here = self.active.reshape(-1, math.prod(self.program.group))
             split_groups = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
             if len(split_groups):
-                raise divergent_barrier(self.launch, at, int(split_groups[0]), int(here[split_groups[0]].sum()))
+                raise self.launch.barrier_error(at, int(split_groups[0]), int(here[split_groups[0]].sum()))
         for barrier in self.hear["barrier"]:
             barrier(Barrier(at, self.active))
 
@@ -401,14 +399,3 @@ def _integers(place: np.ndarray) -> np.ndarray:
     if np.abs(place).max() < 2.0**31:  # false for NaN
         return place.astype(np.int64)
     return np.where(np.isnan(place), NOWHERE, np.clip(place, -(2.0**62), 2.0**62).astype(np.int64))
-
-
-def divergent_barrier(launch: Launch, at: int, group: int, present: int) -> KernelError:
-    """The error for a barrier that only part of a workgroup reaches."""
-    line = launch.program.body[at].line
-    size = int(np.prod(launch.program.group))
-    return KernelError(
-        f"{launch.program.where(line)}\n    only {present} of {size} work-items of group {group} reach this barrier: "
-        "the others would be waited for without end. Take it out of the if or loop that splits the group.",
-        line,
-    )

@@ -125,6 +125,16 @@ class Launch:
             line,
         )
 
+    def barrier_error(self, at: int, group: int, present: int) -> KernelError:
+        """The error for a barrier ``body[at]`` that only part of a workgroup reaches."""
+        line = self.program.body[at].line
+        return KernelError(
+            f"{self.program.where(line)}\n    only {present} of {math.prod(self.program.group)} work-items of group "
+            f"{group} reach this barrier: the others would be waited for without end. Take it out of the if or loop "
+            "that splits the group.",
+            line,
+        )
+
 
 def launch(
     program: Program,
