@@ -1,0 +1,131 @@
+"""Lesson 06: Hilbert's matrix, what one core does today, and the checks of the exercises on double-double numbers."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+
+from cypresskit.blas.dd import two_product
+from cypresskit.il import ILError, assemble
+from cypresskit.machine import KernelError, launch
+from cypresskit.teach.verdict import Verdict, said, stopped
+
+#: Gflop/s of double-double matrix products on one core of a server processor of the 2020s (AVX-512), as measured while this
+#: workbook was written: plain loops of MPLAPACK, which grew out of mpack, and loops that use the vector units.
+TODAY = {"plain loops": (0.46, 0.46), "vectorised": (2.9, 4.9)}
+BUDGET = 8  # double instructions of exercise 2
+
+
+def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Hilbert's matrix, 1 / (i + j + 1), as fractions, and its inverse as whole numbers: object arrays (n, n)."""
+    matrix = [[Fraction(1, i + j + 1) for j in range(n)] for i in range(n)]
+    inverse = [
+        [
+            (-1) ** (i + j) * (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
+            for j in range(n)
+        ]
+        for i in range(n)
+    ]
+    return np.array(matrix, object), np.array(inverse, object)
+
+
+def check_two_sum(two_sum: Callable) -> Verdict:
+    """Exercise 1: ``two_sum(a, b)`` gives the rounded sum and exactly what rounding lost."""
+    rng = np.random.default_rng(53)
+    cases = [(1.0, 2.0**-60), (2.0**-60, 1.0), (0.1, 0.2), (-1.0, 1.0 - 2.0**-53), (1e16, 1.0), (3.0, -1e17)]
+    cases += [(float(a), float(b)) for a, b in rng.standard_normal((20, 2)) * 10.0 ** rng.integers(-9, 9, (20, 2))]
+    for a, b in cases:
+        case = f"two_sum({a!r}, {b!r})"
+        try:
+            s, e = two_sum(a, b)
+            s, e = float(s), float(e)
+            lost = Fraction(a) + Fraction(b) - Fraction(s)
+        except Exception as error:
+            return stopped("two_sum", error, f"{case} should give two numbers: the sum, and what it lost.")
+        if s != a + b:
+            return Verdict(False, f"{case} gives the sum {s!r}, but a + b is {a + b!r}.", "s stays the rounded sum.")
+        if Fraction(e) == lost:
+            continue
+        hint = "s - a is the part of b that arrived. How much of b did not, and how much of a?"
+        if Fraction(e) == -lost:
+            hint = "the sign: s + e has to be the true sum, so e is what is missing from s."
+        elif abs(b) > abs(a) and e == b - (s - a):
+            hint = "this is right where |a| is the larger one. If |b| is larger, a loses digits as well: count both."
+        elif e == 0:
+            hint = "in float64, s - a isn't always b: that difference is what you are after."
+        return Verdict(False, f"{case} gives e = {e!r}; lost were {float(lost)!r}.", hint)
+    return Verdict(True, f"s + e is the exact sum for {len(cases)} pairs, whichever of the two is larger.")
+
+
+def check_product(text: str) -> Verdict:
+    """Exercise 2: IL of a pixel shader that multiplies double-doubles, in ``BUDGET`` double instructions."""
+    if not isinstance(text, str):
+        return Verdict(False, f"The kernel is a {type(text).__name__}, not text.", "pass the IL between quotes.")
+    try:
+        program = assemble(text, "product.il")
+    except ILError as error:
+        return Verdict(False, f"The kernel does not assemble.\n{error}", "the line above the caret.")
+    rng = np.random.default_rng(106)
+    a, b = (np.stack([h, h * 2.0**-54 * rng.uniform(-1, 1, h.shape)], -1) for h in rng.uniform(1, 9, (2, 4, 16)))
+    out = np.zeros((4, 16, 2))
+    try:
+        launch(program, (16, 4), inputs={0: a, 1: b}, outputs={0: out}, max_instructions=10**5)
+    except (KernelError, ValueError) as error:
+        return Verdict(False, f"The kernel does not run: {said(error)}", "the result goes to r1, and from there to o0.")
+    x, y, z = (np.vectorize(Fraction)(m[..., 0]) + np.vectorize(Fraction)(m[..., 1]) for m in (a, b, out))
+    digits = -np.log10(np.maximum(np.abs((z - x * y) / (x * y)).astype(float).max(), 1e-40))
+    if digits < 31:
+        finding = f"The worst of 64 products has {max(digits, 0):.1f} right digits; 31 can be had."
+        return Verdict(False, finding, _product_hint(a, b, out))
+    if (np.abs(out[..., 1]) > np.spacing(out[..., 0]) / 2).any():
+        finding = "The products are right, but high and low part overlap: high isn't the sum rounded to a double."
+        return Verdict(False, finding, "renormalise: high' = high + low, low' = low - (high' - high).")
+    count = sum(i.op.name in ("dmul", "dadd", "dmad", "dsub") for i in program.body)
+    if count > BUDGET:
+        finding = f"All 64 products have {digits:.1f} digits, with {count} double instructions; {BUDGET} are enough."
+        return Verdict(False, finding, "dmad rounds once: dmad(a, b, -p) is all that p = a * b lost, with one instruction.")
+    return Verdict(True, f"All 64 products have {digits:.1f} digits or more, with {count} double instructions.")
+
+
+def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
+    """Which part of the product is missing."""
+    p, e = two_product(a[..., 0], b[..., 0])
+    cross, other = a[..., 0] * b[..., 1], a[..., 1] * b[..., 0]
+    parts = {"what p lost": e, "a's high times b's low": cross, "a's low times b's high": other}
+    with np.errstate(all="ignore"):
+        low = (out[..., 0] - p) + out[..., 1]
+        for missing in (("what p lost",), tuple(parts)[1:], *((name,) for name in tuple(parts)[1:]), tuple(parts)):
+            rest = sum((part for name, part in parts.items() if name not in missing), np.zeros_like(p))
+            if np.allclose(low, rest, rtol=1e-9, atol=0):
+                return f"missing: {' and '.join(missing)}."
+        if np.allclose(low, cross + other - e, rtol=1e-9, atol=0):
+            return "the sign of what p lost: it is a * b - p."
+    return "the product is p, plus what p lost, plus high times low both ways."
+
+
+def check_dot(dot: Callable) -> Verdict:
+    """Exercise 3: ``dot(x, y)`` is as good as a dot product in twice the precision, rounded at the end."""
+    rng = np.random.default_rng(2005)
+    for size, spread in ((1, 0), (5, 8), (50, 15), (200, 25)):
+        x = rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size)
+        y = rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size)
+        if size > 1:  # the last product takes away nearly all of the sum of the others
+            left = sum((Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1])), Fraction(0))
+            x[-1], y[-1] = 1.0, -float(left)
+        exact = sum((Fraction(a) * Fraction(b) for a, b in zip(x, y)), Fraction(0))
+        case = f"{size} numbers each"
+        try:
+            got = Fraction(float(dot(x.tolist(), y.tolist())))
+        except Exception as error:
+            return stopped("dot", error, f"it was called with two lists, {case}, and should give a float.")
+        scale = sum((abs(Fraction(a) * Fraction(b)) for a, b in zip(x, y)), Fraction(0))
+        if abs(got - exact) <= abs(exact) * Fraction(1, 2**50) + scale * Fraction(size**2, 2**104):
+            continue
+        plain = Fraction(float(sum(a * b for a, b in zip(x.tolist(), y.tolist()))))
+        finding = f"For {case} whose products nearly cancel it gives {float(got):.6g}; exact is {float(exact):.6g}."
+        hint = "two roundings lose something at each step: the product's e and the sum's f. Both belong into low."
+        if got == plain:
+            hint = "that is what plain doubles give: nothing of what was lost has been added."
+        return Verdict(False, finding, hint)
+    return Verdict(True, "Right to the last bits, even where all but the last digits cancel.")
