@@ -252,12 +252,19 @@ def test_a_faulty_line_is_reported_with_place_and_advice(line, expected):
         ("mov r0, r1.xyzwx", 12, "found `xyzwx`"),
         ("mov 5, r1", 5, "found `5`"),
         ("dcl_num_thread_per_group 8,8,1,1", 1, "found 8 x 8 x 1 x 1"),
+        ("dcl_lds_id(0) 6", 1, "a multiple of 4 bytes, found 6"),
     ],
 )
 def test_column_and_finding_are_those_of_the_faulty_word(line, column, expected):
     found = fault(f"il_cs_2_0\n{line}\nend").faults[0]
     assert (found.line, found.column) == (2, column)
     assert expected in found.message
+
+
+def test_the_lds_blocks_of_a_workgroup_share_its_32_kb():
+    ck.assemble(compute("dcl_lds_id(0) 16384", "dcl_struct_lds_id(1) 16, 1024"))
+    error = fault(compute("dcl_lds_id(0) 16384", "dcl_struct_lds_id(1) 16, 1025", "mov r0, r1"))
+    assert error.line == 3 and "have 32784 bytes together" in str(error)
 
 
 def test_a_fence_is_printed_as_it_is_written():

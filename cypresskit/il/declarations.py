@@ -9,6 +9,8 @@ from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.il.operands import mask_letters, read_register
 from cypresskit.il.program import LETTERS, Dest, Instruction
 
+MAX_LDS = 32_768  # bytes of a workgroup's LDS (IL specification, "Declare a Typeless LDS")
+
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[fF]?)")
 
 
@@ -83,9 +85,11 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         line.fail("expected `dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`", at)
     if op.name == "dcl_struct_lds" and (numbers[0] % 4 or not numbers[0]):
         line.fail(f"the stride of an LDS record is a multiple of 4 bytes, found {numbers[0]}", at)
+    if op.name == "dcl_lds" and numbers[0] % 4:
+        line.fail(f"the size of an LDS block is a multiple of 4 bytes, found {numbers[0]}", at)
     size = numbers[0] * (numbers[1] if len(numbers) > 1 else 1)
-    if size > 32768:
-        line.fail(f"{size} bytes of LDS asked for: a workgroup has 32768 at most", at)
+    if size > MAX_LDS:
+        line.fail(f"{size} bytes of LDS asked for: a workgroup has {MAX_LDS} at most", at)
 
 
 def _resource(control: dict, line: Line, at: int) -> dict:

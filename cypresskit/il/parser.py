@@ -8,7 +8,7 @@ names never declared, registers that the mode doesn't have.
 import re
 
 from cypresskit.il.cursor import FaultAt, Line, count, end_of_line
-from cypresskit.il.declarations import declaration
+from cypresskit.il.declarations import MAX_LDS, declaration
 from cypresskit.il.errors import Fault, ILError, nearest
 from cypresskit.il.macros import MAX_INSTRUCTIONS
 from cypresskit.il.names import name_faults
@@ -152,6 +152,9 @@ class _Assembler:
         except ILError as error:  # macro calls that can't be expanded
             self.faults.extend(error.faults)
             return
+        if (size := sum(size for _, size in program.lds.values())) > MAX_LDS:
+            last = [i.line for i in program.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")][-1]
+            self._fault(last, f"the LDS blocks have {size} bytes together: a workgroup has {MAX_LDS} at most")
         seen: set[tuple[int, str]] = set()
         for i in body:
             for word, message in name_faults(i, program):
