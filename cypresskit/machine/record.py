@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cypresskit.il import Program, assemble
+from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Fetch, Memory, Observer, Step, Wrote
 
 
@@ -94,7 +95,11 @@ class Recorder(Observer):
     """Records one work-item of a launch: ``item`` is its place (x, y) in a pixel domain, or its number."""
 
     def __init__(self, item: int | tuple[int, int] = 0) -> None:
+        place = item if isinstance(item, tuple) and len(item) == 2 else (item,)
+        if not all(isinstance(n, (int, np.integer)) for n in place):
+            raise TypeError(f"a work-item is told by its number or its place (x, y), not by {item!r}")
         self._wanted = item
+        self._launch: Launch | None = None
 
     def start(self, launch) -> None:
         width, height, _ = launch.domain
@@ -130,7 +135,9 @@ class Recorder(Observer):
 
     @property
     def recording(self) -> Recording:
-        """The trace; there once the run has ended."""
+        """The trace; there once the run has ended, ``ValueError`` before."""
+        if self._launch is None:
+            raise ValueError("nothing is recorded yet: ck.launch(..., observers=[recorder]) does that")
         launch, widths = self._launch, {"writes": 4, "fetches": 5, "stores": 2}
         arrays = {n: np.array(rows, np.int64).reshape(-1, widths[n]) for n, rows in self._rows.items()}
         place = launch.place(self._item)
