@@ -163,8 +163,10 @@ def launch(
     outputs: stream number to an array (height, width[, components]) of the domain's size, written by ``oN``.
     global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
     engine: "fast" (compiled) or "explain" (steps with every register known); observers always get the latter.
-    max_instructions: a work-item that executes more is taken for endless. By default what takes the engine at most
-        about a minute: 2 million in the fast engine, fewer in the explaining one the larger the domain.
+    max_instructions: a loop in which more have been issued is taken for endless. Work-items that run together count
+        as one, so both ways of a divergent branch count: a quad in the fast engine, the whole domain in the explaining
+        one. By default what takes the engine at most about a minute: 2 million in the fast engine, fewer in the
+        explaining one the larger the domain.
     threads: host threads of the fast engine.
 
     Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't fit the program,
