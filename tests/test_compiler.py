@@ -268,6 +268,33 @@ def test_steps_of_k_are_guessed_from_the_sums():
         assert compile(ck.kernels[name].program).card().k_per_iteration == steps
 
 
+@pytest.mark.parametrize("name", list(ck.kernels))
+def test_nominal_rate_counts_the_precision_and_stays_below_the_peak(name):
+    kernel, code = ck.kernels[name], compile(ck.kernels[name].program)
+    known, counted = kernel_card(kernel, code), code.card()
+    peak = 2720 if kernel.precision == "single" else 544
+    assert max(known.nominal_gflops, counted.nominal_gflops) <= peak
+    assert known.k_per_iteration == kernel.k_step // kernel.parts
+    if kernel.precision == "double-double":  # what such a sum is can't be seen in the code
+        assert counted.k_per_iteration is None
+    else:
+        assert counted.flops == known.flops
+        partial = 4 if name.startswith("sgemv_n") else 1  # sums of one row
+        assert counted.k_per_iteration * partial == known.k_per_iteration
+
+
+def test_a_coordinate_that_moves_on_is_no_sum():
+    body = "mad r0.x, r0.z, cb0[0].y, r0.x\nsample_resource(0)_sampler(0) r3, r0.xz\nmad r5, r3, r3, r5"
+    card = compile(ck.assemble(LOOP.replace("{body}", body))).card()
+    assert (card.mads, card.k_per_iteration, card.flops) == (5, 1, 8)
+
+
+def test_products_that_go_elsewhere_leave_k_unknown():
+    body = "sample_resource(0)_sampler(0) r3, r0.xz\nmad r5.xyz, r3, r3, r5\nmad r5.w, r5.w, r3.x, r3.y"
+    card = compile(ck.assemble(LOOP.replace("{body}", body))).card()
+    assert (card.k_per_iteration, card.flops) == (None, 8 + 1)  # and the counter's addition
+
+
 def test_table_sets_published_against_compiled():
     table = card_table([ck.kernels["sgemm_tn"], ck.kernels["sgemm_64x64"]])
     assert table.split("\n")[2].startswith("| `sgemm_tn` | 25 | 25 | - | 27 (2 k) | 26 | 83.9 % |")

@@ -16,8 +16,9 @@ from importlib.resources import files
 
 from cypresskit.compiler.code import Code, Operation
 
-MADS = {"MULADD_IEEE": 2, "FMA": 2, "FMA_64": 2}
-FLOPS = MADS | dict.fromkeys(("ADD", "MUL_IEEE", "ADD_64", "MUL_64"), 1)
+FLOPS = {"ADD": 1, "MUL_IEEE": 1, "MULADD_IEEE": 2, "FMA": 2}
+DOUBLE_FLOPS = {"ADD_64": 1, "MUL_64": 1, "FMA_64": 2}
+MADS = ("MULADD_IEEE", "FMA", "FMA_64")
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,9 @@ class Card:
 
 
 def card(code: Code, k_per_iteration: int | None = None, flops: int | None = None) -> Card:
-    """The card of compiled code. ``k_per_iteration`` is guessed if not given: multiply-adds over the sums they go to;
-    ``flops`` per turn are counted if not given (a double-double product counts its parts then)."""
+    """The card of compiled code. ``k_per_iteration`` and ``flops`` per turn are given for a kernel that is known.
+    Otherwise, if the loop multiplies for nothing but sums (``sums``), they are the products that each of these takes,
+    and two for every product; or else None, and all additions and multiplications of the precision computed in."""
     device = code.device
     clauses = [c.clause for c in code.main_loop if c.clause is not None]
     bundles = [b for clause in clauses for b in clause.bundles]
@@ -69,10 +71,12 @@ def card(code: Code, k_per_iteration: int | None = None, flops: int | None = Non
     first = [o for b in bundles for o in b.operations if o.place == 0 or o.name == "MOV"]
     names = Counter(o.name for o in first)
     mads = sum(names[name] for name in MADS)
+    of = DOUBLE_FLOPS if names.keys() & DOUBLE_FLOPS.keys() else FLOPS
+    sums = code.bounds.get("products", [])
     if flops is None:
-        flops = sum(names[name] * count for name, count in FLOPS.items())
-    if k_per_iteration is None:
-        k_per_iteration = _steps([o for b in bundles for o in b.operations], mads)
+        flops = 2 * sum(sums) or sum(names[name] * each for name, each in of.items())
+    if k_per_iteration is None and len(set(sums)) == 1:
+        k_per_iteration = sums[0]
     count = len(bundles)
     filled = Counter(b.filled for b in bundles)
     read = 16 * len(fetches)
@@ -104,16 +108,11 @@ def card(code: Code, k_per_iteration: int | None = None, flops: int | None = Non
 
 
 def kernel_card(kernel, code: Code) -> Card:
-    """The card of a catalogue kernel: k per turn, and flops as multiplications and additions of its own precision."""
+    """The card of a catalogue kernel: a work-item's k per turn; flops are those of its precision, that is two for each
+    product of double-doubles however many operations that takes."""
     rows, columns = kernel.block
-    return card(code, kernel.k_step, 2 * rows * columns * kernel.k_step)
-
-
-def _steps(operations: list[Operation], mads: int) -> int | None:
-    """Steps of k in one turn: multiply-adds over different words they are added to."""
-    sums = {o.dest: 2 if o.row.double_result else 1 for o in operations if o.name in MADS and o.dest is not None}
-    count = sum(1 / words for words in sums.values())
-    return int(mads // count) if count and mads % count == 0 else None
+    steps = kernel.k_step // kernel.parts
+    return card(code, steps, 2 * rows * columns * steps)
 
 
 def _bundles_bound(operations: list[Operation]) -> int:

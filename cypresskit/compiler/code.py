@@ -143,7 +143,9 @@ class Control:
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A compiled kernel: ``gprs`` registers per work-item, ``temporaries`` T registers used."""
+    """A compiled kernel: ``gprs`` registers per work-item, ``temporaries`` T registers used. ``bounds`` is what the
+    compiler knew of the IL for the card: ``registers`` that the innermost loop needs in its own order, and how many
+    ``products`` each of the main loop's sums takes."""
 
     program: Program
     device: Device
