@@ -41,6 +41,7 @@ def score(rows: Iterable[dict] | None = None, *, within: float = 0.05) -> Player
         f"Ratio of simulated to published for {len(made)} figures", "simulated / published", "",
         height=70 + 20 * len(made), x_range=(low, high), y_range=(len(made) - 0.4, -0.6),
     )  # fmt: skip
+    fig.xaxis.ticker = [0.6, 0.8, 1.0, 1.2, 1.4]
     fig.yaxis.ticker = list(range(len(made)))
     fig.yaxis.major_label_overrides = {n: f"{row['id']} {row['quantity']}" for n, row in enumerate(made)}
     fig.yaxis.major_label_text_font_size = "10px"
@@ -61,8 +62,9 @@ def score(rows: Iterable[dict] | None = None, *, within: float = 0.05) -> Player
         f"{row['simulated']:.6g}, ratio {row['ratio']:.3f}"
         for row, miss in zip(made, missed)
     ]
-    misses = "; ".join(f"{row['id']} {row['quantity']} {row['ratio']:.2f}" for row, miss in zip(made, missed) if miss)
-    caption = f"<b>{sheet.title}.</b> " + (f"Misses: {misses}." if misses else "No misses.")
+    named = [f"{row['id']} {row['quantity']} {row['ratio']:.2f}" for row, miss in zip(made, missed) if miss]
+    more = f" and {len(named) - 6} more" if len(named) > 6 else ""
+    caption = f"<b>{sheet.title}.</b> " + (f"Misses: {'; '.join(named[:6])}{more}." if named else "No misses.")
     body = "".join(
         f"<tr><td>{row['id']}</td><td>{row['quantity']}</td><td>{row['published']:.5g}</td>"
         f"<td>{row['simulated']:.5g}</td><td>{'&#10005; ' * int(miss)}{row['ratio']:.3f}</td></tr>"
