@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -173,7 +174,7 @@ def _run(args: argparse.Namespace) -> None:
     try:
         result = ck.launch(**launch, engine=args.engine)
     except (ValueError, TypeError, ck.KernelError) as error:
-        raise CommandError(str(error)) from None
+        raise CommandError(_in_options(str(error))) from None
     for number, array in launch["outputs"].items():
         _save(targets[number], array)
     if memory_target is not None:
@@ -188,7 +189,13 @@ def _check(args: argparse.Namespace) -> int:
     try:
         return cli_check.check_file(args, launch)
     except (ValueError, TypeError) as error:
-        raise CommandError(str(error)) from None
+        raise CommandError(_in_options(str(error))) from None
+
+
+def _in_options(message: str) -> str:
+    """A message of `ck.launch` about what to pass, in this command's options."""
+    message = re.sub(r"pass (input|constant|output)s=\{(\d+): array\}", r"pass --\1 \2=FILE.npy", message)
+    return message.replace("pass global_memory=array", "pass --global ELEMENTS=FILE.npy")
 
 
 def _launch_of(args: argparse.Namespace) -> tuple[dict, dict[int, Path], Path | None]:

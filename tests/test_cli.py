@@ -80,7 +80,7 @@ def test_global_memory_goes_to_its_file(here):
         ({"0=a.npy": "a.npy"}, "--input a.npy: expected NUMBER=FILE.npy"),
         ({"0=a.npy": "0=missing.npy"}, "can't read missing.npy"),
         ({"0=a.npy": "0=scale.il"}, "can't read scale.il as a .npy array"),
-        ({"0=a.npy": "3=a.npy"}, "resource 0"),
+        ({"0=a.npy": "3=a.npy"}, "resource 0: pass --input 0=FILE.npy"),
         ({"0=c.npy": "0=no/such/c.npy"}, "can't write no/such/c.npy"),
     ],
 )
