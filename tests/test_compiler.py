@@ -5,6 +5,7 @@ import json
 import random
 import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -225,6 +226,22 @@ def test_endless_loop_is_refused():
         compile(ck.assemble(text))
 
 
+@pytest.mark.parametrize(
+    ("name", "lacks", "message"),
+    [
+        (
+            "dgemm_tn",
+            {"double_fmas": 0},
+            r"dgemm_tn\.il:\d+: dmad .*\n.*dmad works on doubles, and the HD 5870 has none",
+        ),
+        ("sgemm_64x64_lds", {"lds_bytes": 256}, r"\.il:\d+: lds_.*\n.*\d+ bytes of LDS are more than the 256"),
+    ],
+)
+def test_what_the_chip_lacks_is_refused(name, lacks, message):
+    with pytest.raises(CompileError, match=message):
+        compile(ck.kernels[name].program, replace(ck.HD5870, **lacks))
+
+
 def test_thousands_of_branches_are_no_trouble():
     lines = ["il_ps_2_0", "dcl_output_generic o0", "dcl_cb cb0[1]", "mov r0, cb0[0]"]
     lines += ["if_logicalnz r0.x\nadd r0.x, r0.y, r0.x\nendif"] * 600 + ["mov o0, r0", "end"]
@@ -248,6 +265,7 @@ def test_listing_shows_where_everything_comes_from():
     mads = [line for line in loop.split("\n") if "MULADD_IEEE" in line]
     assert len(mads) == 128
     source = kernel.text.split("\n")
+    assert len({line.index("; line") for line in text.split("\n") if "; line" in line}) == 1
     for line in mads:
         number = int(line.rsplit("line ", 1)[1])
         assert source[number - 1].strip().startswith("mad ")

@@ -1,8 +1,9 @@
 """The listing: compiled code as text, in the manner of AMD's disassembly.
 
-Clause heads carry their number of slots or fetches and the constants they lock; bundles are numbered through the
-program, one line per slot: operation, destination (``____`` where only PV or PS take the result), operands, output
-scale, bank swizzle, and the line of IL it came from. T0 to T3 are the clause temporaries.
+Clause heads carry their number of slots or fetches and the constants they lock; bundles and fetches are numbered
+through the program. A bundle has one line per slot: operation, destination (``____`` where only PV or PS take the
+result), operands, bank swizzle if it is not the usual VEC_012 or SCL_210, output scale and other notes, and the line of
+IL it came from. T0 to T3 are the clause temporaries.
 """
 
 import struct
@@ -11,6 +12,8 @@ from cypresskit.compiler.code import Clause, Code, Control, Fetch, Operation, Re
 from cypresskit.compiler.isa import INLINE, SLOTS
 
 TEMPORARY = 124
+COLUMN = 104  # where the lines of IL stand
+USUAL = ("VEC_012", "SCL_210")
 SCALES = {2.0: "*2", 4.0: "*4", 0.5: "/2"}
 
 
@@ -20,10 +23,16 @@ def listing(code: Code) -> str:
     number = 0
     for n, control in enumerate(code.controls):
         indent = "  " * (control.depth - (control.name in ("LOOP_START_DX10", "LOOP_END")))
-        lines.append(f"{n:02d} {indent}{_head(control)}")
+        store = control.store
+        lines.append(_line(f"{n:02d} {indent}{_head(control)}", store.line if store else None))
         if control.clause is not None:
-            number = _clause(control.clause, indent, number, lines)
+            number = _clause(control.clause, f"   {indent}", number, lines)
     return "\n".join(lines) + "\n"
+
+
+def _line(text: str, line: int | None) -> str:
+    """Text, and the IL line in its column."""
+    return text if line is None else f"{text:<{COLUMN}} ; line {line}"
 
 
 def _head(control: Control) -> str:
@@ -37,49 +46,50 @@ def _head(control: Control) -> str:
     if store is not None:
         mask = "" if store.select == "xyzw" else f".{store.select}"
         if store.name == "EXPORT":
-            return f"EXPORT: o{store.offset}, R{store.source}{mask}  ; line {store.line}"
+            return f"EXPORT: o{store.offset}, R{store.source}{mask}"
         place = f"DWORD_PTR[{4 * store.offset}{'' if store.index is None else f'+R{store.index}.x'}]"
-        return f"{name}: {place}, R{store.source}{mask}, ELEM_SIZE(3)  ; line {store.line}"
+        return f"{name}: {place}, R{store.source}{mask}, ELEM_SIZE(3)"
     jumps = {"LOOP_START_DX10": "FAIL_JUMP_ADDR", "LOOP_END": "PASS_JUMP_ADDR", "JUMP": "ADDR", "ELSE": "ADDR"}
     return name if control.target is None else f"{name} {jumps[name]}({control.target:02d})"
 
 
 def _clause(clause: Clause, indent: str, number: int, lines: list[str]) -> int:
+    """Append a clause's lines; the number of the next bundle or fetch."""
     for fetch in clause.fetches:
-        lines.append(f"   {indent}{number:>5}  {_fetch(fetch)}")
+        lines.append(_line(f"{indent}{number:>5}  {_fetch(fetch)}", fetch.line))
         number += 1
     for bundle in clause.bundles:
         label = f"{number:>5}"
         for o in bundle.operations:
-            lines.append(f"   {indent}{label}  {SLOTS[o.slot]}: {_operation(o)}")
+            lines.append(_line(f"{indent}{label}  {SLOTS[o.slot]}: {_operation(o)}", o.line))
             label = " " * 5
         number += 1
     return number
 
 
 def _fetch(f: Fetch) -> str:
-    select = "" if f.select == "xyzw" else f".{f.select}"
+    dest = f"R{f.dest}" + ("" if f.select == "xyzw" else f".{f.select}")
     if f.name == "MEM_READ":
         place = f"DWORD_PTR[{4 * f.offset[0]}{'' if f.source is None else f'+R{f.source}.{f.coordinates}'}]"
-        return f"MEM_EXPORT_READ_IND R{f.dest}{select}, {place}  ; line {f.line}"
+        return f"MEM_EXPORT_READ_IND {dest + ',':<9} {place}"
     source = f"R{0 if f.source is None else f.source}.{(f.coordinates + '00')[:4]:0<4}"
-    offsets = "".join(f" {axis}OFFSET({o})" for axis, o in zip("XYZ", f.offset) if o)
-    kind = " UNNORM(XYZW)" if f.unnormalised and f.name == "SAMPLE" else ""
-    return f"{f.name} R{f.dest}{select}, {source}, t{f.resource}, s{f.resource}{kind}{offsets}  ; line {f.line}"
+    offsets = "".join(f"{axis}OFFSET({o})".ljust(12) for axis, o in zip("XYZ", f.offset) if o)
+    kind = "UNNORM(XYZW)" if f.unnormalised and f.name == "SAMPLE" else ""
+    return f"{f.name:<7} {dest + ',':<9} {source + ',':<10} t{f.resource}, s{f.resource}  {kind:<13} {offsets}".rstrip()
 
 
 def _operation(o: Operation) -> str:
-    if o.row.predicate or not o.row.writes:
-        dest = "____" if o.row.predicate else ""
-    else:
-        dest = "____" if o.dest is None else f"{_register(o.dest[0])}.{'xyzw'[o.dest[1]]}"
-    operands = ", ".join(([dest] if dest else []) + [_read(r) for r in o.reads])
-    notes = SCALES.get(o.omod, "") + (" CLAMP" if o.clamp else "")
-    if o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL"):
-        notes += f" OFFSET({o.offset})"
-    if o.row.predicate:
-        notes += " UPDATE_EXEC_MASK"
-    return f"{o.name:<14} {operands:<44} {notes:<4} {o.swizzle:<8} ; line {o.line}".rstrip()
+    dest = [] if not (o.row.writes or o.row.predicate) else ["____"]
+    if o.dest is not None:
+        dest = [f"{_register(o.dest[0])}.{'xyzw'[o.dest[1]]}"]
+    *first, last = dest + [_read(r) for r in o.reads] or [""]
+    operands = "".join(f"{text + ',':<8}" for text in first) + last
+    notes = [SCALES[o.omod]] if o.omod in SCALES else []
+    notes += ["CLAMP"] if o.clamp else []
+    notes += [f"OFFSET({o.offset})"] if o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL") else []
+    notes += ["UPDATE_EXEC_MASK"] if o.row.predicate else []
+    swizzle = "" if o.swizzle in USUAL else o.swizzle
+    return f"{o.name:<16} {operands:<46} {swizzle:<7} {' '.join(notes)}".rstrip()
 
 
 def _register(number: int) -> str:

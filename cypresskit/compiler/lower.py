@@ -57,21 +57,22 @@ def lower(program: Program, device: Device) -> Function:
     limit = sys.getrecursionlimit()  # a read looks back through as many blocks as the program has branches
     sys.setrecursionlimit(max(limit, 1000 + 10 * len(program.body)))
     try:
-        return _Lowering(program, math.prod(program.group) > device.wavefront).run()
+        return _Lowering(program, device).run()
     finally:
         sys.setrecursionlimit(limit)
 
 
 class _Lowering(Builder):
-    def __init__(self, program: Program, barriers: bool):
+    def __init__(self, program: Program, device: Device):
         super().__init__()
-        self.program, self.body, self.barriers = program, program.body, barriers
+        self.program, self.body, self.device = program, program.body, device
+        self.barriers = math.prod(program.group) > device.wavefront
         self.frames: list[dict] = []
         bases, total = {}, 0
         for n, (_, size) in sorted(program.lds.items()):
             bases[n] = total
             total += size
-        self.lds_base = bases
+        self.lds_base, self.lds_bytes = bases, total
 
     def run(self) -> Function:
         self.range(0, len(self.body))
@@ -169,6 +170,7 @@ class _Lowering(Builder):
         while at < stop:
             i = self.body[at]
             self.at, self.gread = at, None
+            self.check_chip(i)
             if i.op.flow == "loop":
                 end = self.program.matching[at]
                 self.loop(at, end)
@@ -186,6 +188,21 @@ class _Lowering(Builder):
             elif i.dest is not None:
                 self.alu(i, i.dest)
             at += 1
+
+    def check_chip(self, i: Instruction) -> None:
+        """Raise ``CompileError`` for an instruction that the chip has nothing for."""
+        name, most = self.device.name, self.device.lds_bytes
+        if i.op.double and not self.device.double_fmas:
+            raise refuse(
+                self.program,
+                self.at,
+                f"{i.op.name} works on doubles, and the {name} has none: compute in single precision",
+            )
+        if i.op.kind == "lds" and self.lds_bytes > most:
+            what = f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} of the {name}"
+            raise refuse(
+                self.program, self.at, f"{what}: share fewer values, or let the work-items of a group fetch them"
+            )
 
     def alu(self, i: Instruction, dest: Dest) -> None:
         op, positions = i.op, dest.written
