@@ -234,7 +234,7 @@ def test_endless_loop_is_refused():
             {"double_fmas": 0},
             r"dgemm_tn\.il:\d+: dmad .*\n.*dmad works on doubles, and the HD 5870 has none",
         ),
-        ("sgemm_64x64_lds", {"lds_bytes": 256}, r"\.il:\d+: lds_.*\n.*\d+ bytes of LDS are more than the 256"),
+        ("sgemm_64x64_lds", {"lds_bytes": 128}, r"\.il:\d+: lds_.*\n.*\d+ bytes of LDS are more than the 128"),
     ],
 )
 def test_what_the_chip_lacks_is_refused(name, lacks, message):
