@@ -17,6 +17,7 @@ from cypresskit.compiler.lower import lower
 from cypresskit.compiler.schedule import schedule
 from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.sums import products
+from cypresskit.compiler.ties import tie
 from cypresskit.compiler.webs import build
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
@@ -69,6 +70,6 @@ def _translate(program: Program, device: Device, words: int) -> tuple[Code, int]
     if words:
         simplify(function)  # what came out of a loop may be computed before it already
     sums = products(function)
-    build(function)
+    tie(function, build(function))
     steps, bounds = schedule(function, device)
     return emit(function, steps, allocate(function, steps, device), device, bounds | {"products": sums}), most

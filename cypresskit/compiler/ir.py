@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 from cypresskit.compiler.isa import OPS
 from cypresskit.il import Program
 
+FETCHES = ("SAMPLE", "LD", "MEM_READ")
+STORES = ("MEM_WRITE", "EXPORT")
+
 
 class CompileError(ValueError):
     """A kernel that can't be compiled for the chip: says the IL line and the limit it runs into."""

@@ -16,18 +16,17 @@ from itertools import permutations
 
 from cypresskit.compiler.bundles import WORST, Crowd, Draft, Packing, Step
 from cypresskit.compiler.dependences import Problem
-from cypresskit.compiler.ir import Block, Function, Op, Value, liveness
+from cypresskit.compiler.ir import FETCHES, STORES, Block, Function, Op, Value, liveness
 from cypresskit.compiler.isa import T
 from cypresskit.compiler.lower import refuse
-from cypresskit.compiler.webs import Web, part, possible
+from cypresskit.compiler.ties import part
+from cypresskit.compiler.webs import Web, possible
 from cypresskit.devices import Device
 
 WINDOW = 64  # ready ops that are looked at for a bundle
 TRIES = ((0, WINDOW), (0, 40), (0, 100), (2, WINDOW))  # registers more, window
 GOAL = 1.05
 MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
-FETCHES = ("SAMPLE", "LD", "MEM_READ")
-STORES = ("MEM_WRITE", "EXPORT")
 
 
 def schedule(function: Function, device: Device) -> tuple[dict[Block, list[Step]], dict[str, int]]:

@@ -1,20 +1,17 @@
-"""Out of SSA form: which values share a place, and which places belong together.
+"""Out of SSA form: which values share a place.
 
 A ``Web`` is a set of values that will live in one register channel: a phi and its arguments, where their lifetimes let
 them; where not, a MOV on the edge copies the argument. So a sum that a loop carries is read and written in place.
 
-The hardware ties webs together in three ways. The results of a fetch lie in one register, and so do the coordinates
-that a fetch reads, and the words of a store: a ``Cohort`` of at most four webs of different channels. The two words of
-a double lie side by side in xy or zw: ``twin`` webs. A store's words and its address lie in given channels. Where the
-wishes collide, a MOV parts them. The channels that remain open are left to the scheduler, the registers' numbers to the
-allocator.
+Webs may be tied to each other (``ties``): a ``Cohort`` of at most four lies in different channels of one register, and
+``twin`` webs, the words of a double, side by side in xy or zw. What channels remain open is left to the scheduler, the
+registers' numbers to the allocator.
 """
 
 from collections import Counter
 from itertools import permutations
 
 from cypresskit.compiler.ir import Block, Function, Op, Src, Value, liveness
-from cypresskit.compiler.isa import INLINE
 
 LOW, HIGH, ANY = 0b0101, 0b1010, 0b1111  # channels by bit: x and z, y and w, all
 
@@ -30,7 +27,6 @@ class Web:
         "depth",
         "fixed",
         "mask",
-        "mate_high",
         "number",
         "order",
         "twin",
@@ -91,10 +87,10 @@ def possible(wish: dict[Web, int]) -> bool:
     for web, c in wish.items():
         if (web.channel is not None and web.channel != c) or not web.allowed >> c & 1:
             return False
-    return all(_assignable(cohort.webs, wish) for cohort in {w.cohort for w in wish if w.cohort is not None})
+    return all(assignable(cohort.webs, wish) for cohort in {w.cohort for w in wish if w.cohort is not None})
 
 
-def _assignable(webs: list[Web], wish: dict[Web, int]) -> bool:
+def assignable(webs: list[Web], wish: dict[Web, int]) -> bool:
     """Whether webs of one register find four different channels."""
     given = [wish.get(w, w.channel) for w in webs]
     taken = [c for c in given if c is not None]
@@ -118,10 +114,9 @@ def _assignable(webs: list[Web], wish: dict[Web, int]) -> bool:
 
 
 def build(function: Function) -> list[Web]:
-    """Make the webs of a function, with the copies that they need. Returns them all."""
+    """Make the webs of a function, with the copies on edges that its phis need. Returns them all."""
     maker = _Maker(function)
     maker.merge_phis()
-    maker.tie()
     return maker.webs
 
 
@@ -256,198 +251,6 @@ class _Maker:
     @staticmethod
     def is_read(web: Web, todo: list[tuple[Web, Value]], n: int) -> bool:
         return any(arg.web is web for m, (_, arg) in enumerate(todo) if m != n and arg.located)
-
-    # Ties
-
-    def tie(self) -> None:
-        self.webs = [w for w in self.webs if w.values]
-        for block in sorted(self.blocks, key=lambda b: -b.depth):
-            self.tie_block(block)
-        self.webs = [w for w in self.webs if w.values]
-
-    def tie_block(self, block: Block) -> None:
-        ops: list[Op] = []
-        self.copied: dict = {}
-        for op in block.ops:
-            before, after = self.tie_op(op, block)
-            ops += [*before, op, *after]
-        block.ops = ops
-
-    def tie_op(self, op: Op, block: Block) -> tuple[list[Op], list[Op]]:
-        """Tie the webs of an op; the copies that must stand before and after it."""
-        before: list[Op] = []
-        after: list[Op] = []
-        if op.row is not None:
-            self.relieve(op, before)
-        if op.name in ("SAMPLE", "LD"):
-            self.coordinates(op, before)
-        if op.name in ("SAMPLE", "LD", "MEM_READ"):
-            self.results(op, op.results, after)
-        elif len(op.results) == 2 and op.name != "LDS_POP":
-            self.twins(op, after)
-        elif op.name == "MEM_READ":
-            self.memory_address(op, before)
-        elif op.name in ("MEM_WRITE", "EXPORT"):
-            self.stored(op, block, before)
-        if op.name == "MEM_READ" and op.srcs and not op.srcs[0].value.located:
-            op.srcs[0] = Src(self.copy(op, op.srcs[0].value, before))
-        return before, after
-
-    def relieve(self, op: Op, before: list[Op]) -> None:
-        """An op that reads more constants than a bundle may gets some of them by MOV."""
-        while not constants_fit(op):
-            value = next(s.value for s in op.srcs if s.value.kind in ("constant", "const"))
-            fresh = self.copy(op, value, before)
-            op.srcs = [Src(fresh, s.neg, s.abs) if s.value is value else s for s in op.srcs]
-
-    def memory_address(self, op: Op, before: list[Op]) -> None:
-        if op.srcs and not op.srcs[0].value.located:
-            op.srcs[0] = Src(self.copy(op, op.srcs[0].value, before))
-
-    def copy(self, op: Op, value: Value, ops: list[Op]) -> Value:
-        """A fresh value with the same bits."""
-        made = Op("MOV", [Src(value)], op.at)
-        self.web(made.results[0])
-        ops.append(made)
-        return made.results[0]
-
-    def coordinates(self, op: Op, before: list[Op]) -> None:
-        selectable = (0,) if op.name == "LD" else (0, 0x3F800000)
-        free = [s.value for s in op.srcs if not (s.value.kind == "const" and s.value.bits in selectable)]
-        if all(v.located for v in free) and self.join([v.web for v in free]):
-            return
-        key = tuple(id(v.web or v) for v in free)
-        if key not in self.copied:
-            fresh = [self.copy(op, v, before) for v in free]
-            self.join([v.web for v in fresh])
-            self.copied[key] = fresh
-        renamed = dict(zip(free, self.copied[key], strict=True))
-        op.srcs = [Src(renamed.get(s.value, s.value)) for s in op.srcs]
-
-    def results(self, op: Op, wanted: list[Value], after: list[Op]) -> None:
-        """The results that somebody reads lie in one register."""
-        used = [v for v in wanted if v.web.mask & (v.web.mask - 1) or len(v.web.values) > 1 or self.read(v)]
-        if self.join([v.web for v in used]) and len({v.web for v in used}) == len(used):
-            return
-        for n, value in enumerate(op.results):
-            if value not in used:
-                continue
-            fresh = Value("op", op=op)
-            self.web(fresh)
-            op.results[n] = fresh
-            mov = Op("MOV", [Src(fresh)], op.at, results=[value])
-            value.op = mov
-            after.append(mov)
-        self.join([v.web for n, v in enumerate(op.results) if v.web in self.webs_of(after)])
-
-    @staticmethod
-    def webs_of(ops: list[Op]) -> set[Web]:
-        return {s.value.web for op in ops for s in op.srcs}
-
-    def read(self, value: Value) -> bool:
-        if not hasattr(self, "reads"):
-            self.reads = {s.value for b in self.blocks for o in b.ops for s in o.srcs}
-            self.reads |= {v for b in self.blocks for phi in b.phis for v in phi.args.values()}
-        return value in self.reads
-
-    def twins(self, op: Op, after: list[Op]) -> None:
-        low, high = (r.web for r in op.results)
-        if low.twin is high and high.twin is low:
-            return
-        pinned = any(m.fixed is not None for w in (low, high) if w.cohort for m in w.cohort.webs)
-        if low.twin is None and high.twin is None and low is not high and not pinned:
-            low.twin, high.twin = high, low
-            if choices(low) and all(_assignable(w.cohort.webs, {}) for w in (low, high) if w.cohort):
-                return
-            low.twin = high.twin = None
-        values = list(op.results)
-        for n, value in enumerate(values):
-            fresh = Value("op", op=op)
-            web = self.web(fresh)
-            web.allowed = HIGH if n else LOW
-            op.results[n] = fresh
-            mov = Op("MOV", [Src(fresh)], op.at, results=[value])
-            value.op = mov
-            after.append(mov)
-        low, high = (r.web for r in op.results)
-        low.twin, high.twin = high, low
-
-    def stored(self, op: Op, block: Block, before: list[Op]) -> None:
-        """The words of a store, in their channels of one register; the address in x of another."""
-        count = len(op.info["mask"])
-        memory = op.name == "MEM_WRITE"
-        free = [
-            n
-            for n in range(count)
-            if memory or not (op.srcs[n].value.kind == "const" and op.srcs[n].value.bits in (0, 0x3F800000))
-        ]
-        values = [op.srcs[n].value for n in free]
-        channels = [op.info["mask"][n] if memory else None for n in free]
-        fresh = list(values)
-        for n, value in enumerate(values):
-            web = value.web
-            deeper = web is not None and web.depth > block.depth
-            if not value.located or deeper or value in values[:n] or web.fixed is not None:
-                fresh[n] = self.copy(op, value, before)
-        if not self.join([v.web for v in fresh], channels):
-            fresh = [self.copy(op, v, before) for v in values]
-            self.join([v.web for v in fresh], channels)
-        for n, value in zip(free, fresh, strict=True):
-            op.srcs[n] = Src(value)
-        if len(op.srcs) > count:
-            address = op.srcs[count].value
-            web = address.web
-            if web is None or web.depth > block.depth or web.fixed is not None or 0 not in choices(web):
-                address = self.copy(op, address, before)
-            decide(address.web, 0)
-            op.srcs[count] = Src(address)
-
-    @staticmethod
-    def join(webs: list[Web], channels: list[int | None] | None = None) -> bool:
-        """Put webs in one cohort, some in given channels; False, and nothing done, if that can't be."""
-        wish = dict(zip(webs, channels or [None] * len(webs), strict=True))
-        if len(wish) < len(webs):
-            return False
-        members = list(dict.fromkeys([m for w in webs for m in (w.cohort.webs if w.cohort else [w])]))
-        registers = {m.fixed for m in members if m.fixed is not None}
-        if len(members) > 4 or len(registers) > 1 or (registers and any(m.twin for m in members)):
-            return False
-        old = [(m, m.cohort) for m in members]
-        if len(members) > 1:
-            Cohort(members)
-        given = {w: c for w, c in wish.items() if c is not None}
-        fine = _assignable(members, given) and (not given or possible(given))
-        if not fine:
-            for m, cohort in old:
-                m.cohort = cohort
-            return False
-        for w, c in given.items():
-            decide(w, c)
-        return True
-
-
-def part(block: Block, op: Op) -> None:
-    """Give a double operation copies of its operands, low words in x or z and high words in y or w."""
-    copies = []
-    for n, s in enumerate(op.srcs):
-        if s.value.located:
-            copy = Op("MOV", [Src(s.value)], op.at)
-            Web(copy.results[0], s.value.web.order).allowed = HIGH if n % 2 else LOW
-            op.srcs[n] = Src(copy.results[0], s.neg, s.abs)
-            copies.append(copy)
-    at = block.ops.index(op)
-    block.ops[at:at] = copies
-
-
-def constants_fit(op: Op) -> bool:
-    """Whether a bundle of its own can hold the op's constants."""
-    places = {s.value.place for s in op.srcs if s.value.kind == "constant"}
-    literals = {s.value.bits for s in op.srcs if s.value.kind == "const" and s.value.bits not in INLINE}
-    scalars = sum(not s.value.located for s in op.srcs)
-    if (op.row.slots == "t" and scalars > 2) or len(literals) > 4:
-        return False
-    windows = {(buffer, element // 32) for buffer, element, _ in places}
-    return len({(b, e, c // 2) for b, e, c in places}) <= 2 and len(windows) <= 2
 
 
 def _webs(op: Op) -> set[Web]:
