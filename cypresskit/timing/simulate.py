@@ -22,8 +22,9 @@ from cypresskit.timing.report import Event, Report, bound
 from cypresskit.timing.work import KINDS, Packed, pack
 
 ROUNDS = 3  # simulated at least, beside the ragged one
-BUDGET = 12_000_000  # lines and clauses up to which everything is simulated: half a second or so
+BUDGET = 20_000_000  # lines and clauses up to which everything is simulated: a second or so
 LONG = 25_000_000  # of those rounds, from which on one has to do
+UNEVEN = 0.02  # the pace may change by this from the first half of what is simulated to the second; else there is more
 
 
 def simulate(
@@ -128,22 +129,26 @@ class _Sampled:
     def __post_init__(self) -> None:
         total, round_ = self.shapes.wavefronts, self.active * self.device.simd_engines
         rest, whole = total % round_, total // round_
-        some = total if self.exact else min(total, rest + ROUNDS * round_)
-        work = self._work(some)
-        cost = work.effort() / some * round_
+        work = self._work(total if self.exact else min(total, rest + ROUNDS * round_))
+        cost = work.effort() / work.wavefronts * round_
         rounds = max(int(BUDGET // cost) - 1, ROUNDS if ROUNDS * cost < LONG else 1)
-        rounds = whole if self.exact or rounds > whole else rounds
-        if some != min(total, rest + rounds * round_):
-            some = min(total, rest + rounds * round_)
-            work = self._work(some)
-        self.outcome: Outcome = run(work, self.device, self.active)
-        self.clocks, self.share = self.outcome.end_clock, some / total
-        if some < total:
+        while True:
+            some = total if self.exact or rounds >= whole else rest + rounds * round_
+            if some != work.wavefronts:
+                work = self._work(some)
+            self.outcome: Outcome = run(work, self.device, self.active)
+            self.clocks, self.share = self.outcome.end_clock, some / total
+            if some == total:
+                return
             # The pace from the end of the first round, which starts with cold caches, to the middle of the last.
-            per = work.clauses_of_path[work.path].mean() * round_
             first, last = (1.0, rounds - 0.5) if rounds > 2 else (0.5, 1.5) if rounds > 1 else (0.25, 0.75)
-            pace = (self.outcome.when(last * per) - self.outcome.when(first * per)) / (last - first)
-            self.clocks += (total - some) / round_ * pace
+            marks = np.array([first, (first + last) / 2, last]) * work.clauses_of_path[work.path].mean() * round_
+            clocks = np.array([self.outcome.when(mark) for mark in marks])
+            early, late = np.diff(clocks)
+            if abs(early - late) <= UNEVEN * late or cost * rounds * 2 > LONG:
+                break
+            rounds *= 2
+        self.clocks += (total - some) / round_ * (clocks[2] - clocks[0]) / (last - first)
 
     def _work(self, some: int) -> Packed:
         parties = walk(self.shapes, self.device, np.arange(some), self.layout)
