@@ -12,8 +12,7 @@ channels, the long-lived first; a few orders are tried and the one that needs th
 from dataclasses import dataclass
 
 from cypresskit.compiler.bundles import Draft, Step
-from cypresskit.compiler.ir import Block, Function, Op, Value, liveness
-from cypresskit.compiler.lower import refuse
+from cypresskit.compiler.ir import Block, Function, Op, Value, liveness, refuse
 from cypresskit.compiler.webs import Web
 from cypresskit.devices import Device
 

@@ -24,6 +24,11 @@ class CompileError(ValueError):
     """A kernel that can't be compiled for the chip: says the IL line and the limit it runs into."""
 
 
+def refuse(program: Program, at: int, what: str) -> CompileError:
+    """The error for ``body[at]``, naming its line: ``what`` is wrong, and what to try."""
+    return CompileError(f"{program.where(program.body[at].line)}\n    {what}")
+
+
 class Value:
     """One 32-bit word. ``kind``: "const" (``bits``), "constant" (``place`` = buffer, element, channel), "input"
     (``place`` = register, channel), "op" (``op``), "phi" (``block``, ``args`` by predecessor)."""

@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from dataclasses import asdict, dataclass
 
-from cypresskit.compiler.ir import Block, CompileError, Function, Op, Src, Value
-from cypresskit.compiler.lower import lower, refuse
+from cypresskit.compiler.ir import Block, CompileError, Function, Op, Src, Value, refuse
+from cypresskit.compiler.lower import lower
 from cypresskit.compiler.simplify import simplify
 from cypresskit.devices import HD5870
 from cypresskit.il import Program

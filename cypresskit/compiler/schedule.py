@@ -16,9 +16,8 @@ from itertools import permutations
 
 from cypresskit.compiler.bundles import WORST, Crowd, Draft, Packing, Step
 from cypresskit.compiler.dependences import Problem
-from cypresskit.compiler.ir import FETCHES, STORES, Block, Function, Op, Value, liveness
+from cypresskit.compiler.ir import FETCHES, STORES, Block, Function, Op, Value, liveness, refuse
 from cypresskit.compiler.isa import T
-from cypresskit.compiler.lower import refuse
 from cypresskit.compiler.ties import part
 from cypresskit.compiler.webs import Web, possible
 from cypresskit.devices import Device
