@@ -19,8 +19,8 @@ def rows(name: str, sizes: Iterable[int], bandwidth: float, rate: float) -> list
         busy = {"busy_bus": transfer_seconds(n, bandwidth) / timeline.seconds}
         busy["busy_kernel"] = kernel_seconds(n, rate) / timeline.seconds
         bound = "bus" if busy["busy_bus"] > busy["busy_kernel"] else "kernel"
-        row = {"kernel": name, "n": n, "gflops": timeline.gflops, "percent": 1e-7 * timeline.flops / timeline.seconds}
-        row["percent"] /= HD5870.double_gflops
+        percent = 100 * timeline.gflops / HD5870.double_gflops
+        row = {"kernel": name, "n": n, "gflops": timeline.gflops, "percent": percent}
         table.append(row | busy | {"bound": bound})
     return table
 

@@ -177,7 +177,7 @@ def chip_fault(device) -> Verdict | None:
     return None
 
 
-def check_two_steps(loop: str) -> Verdict:
+def check_two_steps(loop) -> Verdict:
     """Exercise 1: the main loop of ``sgemm_tn`` with two steps of k a turn."""
     if not isinstance(loop, str):
         return Verdict(

@@ -40,7 +40,14 @@ def check_pipeline(pipeline: Callable) -> Verdict:
         pipeline,
         "pipeline",
         lambda seconds, units: by_hand(seconds, units).seconds,
-        [([2.0, 3.0, 1.0], 4), ([1.0, 1.0], 10), ([5.0], 3), ([0.5, 0.25, 4.0, 1.0], 7), ([2.0, 3.0, 1.0], 1)],
+        [
+            ([2.0, 3.0, 1.0], 4),
+            ([4.0, 1.0, 2.0], 3),
+            ([1.0, 1.0], 10),
+            ([5.0], 3),
+            ([0.5, 0.25, 4.0, 1.0], 7),
+            ([2.0, 3.0, 1.0], 1),
+        ],
         {
             "that is one unit after the other, without overlap.": lambda s, u: sum(s) * u,
             "the first unit has to go through all stages before it comes out.": lambda s, u: max(s) * u,

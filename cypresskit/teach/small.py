@@ -35,8 +35,9 @@ def first_quad(name: str) -> list[tuple[int, int]]:
     matrix = np.ones((k, m) if kernel.trans_a else (m, k), np.float32)
     arguments = kernel.arguments(matrix, np.ones((1, k), np.float32), None, 1, 0)
     launch(kernel.program, **arguments, observers=[traffic])
-    first = traffic.accesses[0]
-    return [(int(y), int(x)) for x, y in zip(first.x[:4], first.y[:4])]
+    x, y = traffic.accesses[0].x, traffic.accesses[0].y
+    assert x is not None and y is not None  # the first access is a fetch
+    return [(int(row), int(texel)) for row, texel in zip(y[:4], x[:4])]
 
 
 def check_ceiling(ceiling: Callable) -> Verdict:
@@ -56,7 +57,7 @@ def check_ceiling(ceiling: Callable) -> Verdict:
     )
 
 
-def check_reduction(tail: str) -> Verdict:
+def check_reduction(tail) -> Verdict:
     """Exercise 2: the end of ``sgemv_n_reduce2`` from its LDS store on, with every check on."""
     if not isinstance(tail, str):
         return Verdict(False, f"The IL is a {type(tail).__name__}, not text.", "keep the three quotes on either side.")
