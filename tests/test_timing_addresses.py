@@ -39,7 +39,9 @@ def turns(scope, of):
             for at, streams in turn.streams.items():
                 for number, s in enumerate(streams):
                     entries = np.arange(many) * s.phases + n % s.phases
-                    lines = [np.sort(s.line[s.ptr[e] : s.ptr[e + 1]] + n // s.phases * s.step).tolist() for e in entries]
+                    lines = [
+                        np.sort(s.line[s.ptr[e] : s.ptr[e + 1]] + n // s.phases * s.step).tolist() for e in entries
+                    ]
                     accesses[at, number] = (s.cost[entries].tolist(), lines)
             result.append(accesses)
     return result
