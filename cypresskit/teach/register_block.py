@@ -24,6 +24,21 @@ def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run
     ``a`` (k, m) and ``b`` (k, n) float32, m and n multiples of ``size``, one of 1, 2, 4, 8, 12, 16. Returns C (m, n)
     and the counts of the run.
     """
+    arguments = block_arguments(a, b, size)
+    run = launch(block_program(size), **arguments)
+    if size >= 4:
+        return arguments["global_memory"], run
+    stripes = np.stack([arguments["outputs"][i] for i in range(size)], axis=1)
+    return stripes.reshape(a.shape[1], b.shape[1]), run
+
+
+def block_program(size: int) -> Program:
+    """The kernel that ``block_gemm`` runs."""
+    return assemble(_text(size), f"block_{size}x{size}.il")
+
+
+def block_arguments(a: np.ndarray, b: np.ndarray, size: int) -> dict:
+    """The arguments of ``ck.launch`` for it, with fresh arrays for C."""
     if size not in SIZES:
         raise ValueError(f"a block of {size} x {size}? The sizes here are {', '.join(map(str, SIZES))}")
     (k, m), n, wide = a.shape, b.shape[1], min(size, 4)
@@ -33,14 +48,10 @@ def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run
     head = np.zeros((1, 4), np.float32)
     head[0, 2] = k
     head.view(np.int32)[0, 3] = n // 4
-    program = assemble(_text(size), f"block_{size}x{size}.il")
+    arguments: dict = {"domain": (n // size, m // size), "inputs": inputs, "constants": {0: head}}
     if size >= 4:
-        c = np.zeros((m, n), np.float32)
-        run = launch(program, (n // size, m // size), inputs=inputs, constants={0: head}, global_memory=c)
-        return c, run
-    streams = {i: np.zeros((m // size, n // size, wide), np.float32) for i in range(size)}
-    run = launch(program, (n // size, m // size), inputs=inputs, constants={0: head}, outputs=streams)
-    return np.stack([streams[i].reshape(m // size, n) for i in range(size)], axis=1).reshape(m, n), run
+        return arguments | {"global_memory": np.zeros((m, n), np.float32)}
+    return arguments | {"outputs": {i: np.zeros((m // size, n // size, wide), np.float32) for i in range(size)}}
 
 
 def _text(size: int) -> str:

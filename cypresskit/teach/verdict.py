@@ -1,6 +1,10 @@
 """What a check says: whether an answer is right, what was found, and where to look."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from cypresskit.il import ILError, Program, assemble
+from cypresskit.machine.checks import Findings
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,3 +31,21 @@ def said(error: Exception) -> str:
 def stopped(name: str, error: Exception, hint: str) -> Verdict:
     """The verdict on a student's function ``name`` that raised ``error``, or returned what can't be used."""
     return Verdict(False, f"{name} stops with {said(error)}.", hint)
+
+
+def judge_kernel(text, name: str, check: Callable[[Program], Findings]) -> Verdict | None:
+    """The verdict on IL that a student wrote, or None if ``check`` finds nothing in the program it makes."""
+    if not isinstance(text, str):
+        return Verdict(False, f"The kernel is a {type(text).__name__}, not text.", "pass the IL between quotes.")
+    try:
+        found = check(assemble(text, name))
+    except ILError as error:
+        return Verdict(False, f"The kernel does not assemble.\n{error}", "the line above the caret.")
+    except (TypeError, ValueError) as error:
+        return Verdict(False, f"The kernel does not run: {said(error)}.", "is a declaration missing, or changed?")
+    if not found:
+        return None
+    first = found[0]
+    line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
+    more = f" ({len(found) - 1} more findings follow from it, or come next.)" if len(found) > 1 else ""
+    return Verdict(False, f"{first.message}.{line}{more}", first.advice)

@@ -1,0 +1,144 @@
+"""Lesson 03: small kernels and their bundles as text, sums in several chains, and the checks of its exercises."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cypresskit.compiler import Bundle, Code, compile
+from cypresskit.il import Program, assemble
+from cypresskit.machine.checks import Findings, check
+from cypresskit.teach import formula
+from cypresskit.teach.verdict import Verdict, judge_kernel, stopped
+
+HEAD = """il_ps_2_0
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_output_generic o0
+"""
+TERMS, BUDGET = 16, 5  # of exercise 3
+
+
+def tiny(body: str, texels: int = 4) -> Code:
+    """Compiled code of a small kernel: r1, r2 .. hold so many fetched texels, ``body`` is its IL, r0 is stored."""
+    fetches = (f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 1}, vWinCoord0.xy00" for n in range(texels))
+    return compile(assemble("\n".join([HEAD, *fetches, body, "mov o0, r0", "endmain", "end"]), "tiny.il"))
+
+
+def table(what: Code | list[Bundle]) -> str:
+    """Bundles (of code: those with arithmetic), a line each: what the five slots do. A star marks what takes a result
+    of the bundle before straight from the units (PV or PS)."""
+    lines = ["     " + " ".join(f"{slot:10}" for slot in "xyzwt").rstrip()]
+    for number, bundle in enumerate(working(what) if isinstance(what, Code) else what, 1):
+        slots = dict.fromkeys(range(5), ".")
+        for o in bundle.operations:
+            slots[o.slot] = o.name.removesuffix("_IEEE") + "*" * any(r.kind in ("pv", "ps") for r in o.reads)
+        lines.append(f"{number:2}   " + " ".join(f"{slots[slot]:10}" for slot in range(5)).rstrip())
+    return "\n".join(lines)
+
+
+def working(code: Code) -> list[Bundle]:
+    """All bundles that do more than move values."""
+    return [b for c in code.clauses for b in c.bundles if any(o.name != "MOV" for o in b.operations)]
+
+
+def loop(code: Code) -> list[Bundle]:
+    """The bundles of the main loop."""
+    return [b for control in code.main_loop if control.clause for b in control.clause.bundles]
+
+
+def chains(count: int, terms: int = 32) -> Code:
+    """Compiled code of a sum of ``terms`` numbers in ``count`` partial sums, which are then added up in pairs."""
+    numbers = [f"r{1 + n // 4}.{'xyzw'[n % 4]}" for n in range(terms)]
+    partial = [f"r{30 + n // 4}.{'xyzw'[n % 4]}" for n in range(count)]
+    lines = [f"add {p}, {numbers[n]}, {numbers[n + count]}" for n, p in enumerate(partial)]
+    lines += [f"add {partial[n % count]}, {partial[n % count]}, {numbers[n]}" for n in range(2 * count, terms)]
+    while count > 1:
+        count //= 2
+        lines += [f"add {partial[n]}, {partial[n]}, {partial[n + count]}" for n in range(count)]
+    return tiny("\n".join([*lines, f"mov r0, {partial[0]}"]), texels=terms // 4)
+
+
+def check_least(least: Callable) -> Verdict:
+    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations go into any slot,
+    ``scalar`` ones only into t, and each double multiply-add takes x, y, z and w."""
+
+    def right(plain, scalar, doubles):
+        return max(-(-(plain + scalar + 4 * doubles) // 5), scalar, doubles)
+
+    cases = [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 0, 0)]
+    slips = {
+        "there is no part of a bundle: round up.": lambda p, s, d: max((p + s + 4 * d) / 5, s, d),
+        "a bundle that is not full is a bundle too: round up, not down.": lambda p, s, d: max(
+            (p + s + 4 * d) // 5, s, d
+        ),
+        "each scalar operation needs a t slot, and a bundle has one.": lambda p, s, d: max(-(-(p + s + 4 * d) // 5), d),
+        "no two double multiply-adds fit into one bundle.": lambda p, s, d: max(-(-(p + s + 4 * d) // 5), s),
+        "a double multiply-add takes four slots.": lambda p, s, d: max(-(-(p + s + d) // 5), s, d),
+        "slots are shared: plain operations can stand beside the others.": lambda p, s, d: -(-p // 5) + s + d,
+    }
+    hint = "three things bound it: all slots together, the t slots, and the doubles. Which is the largest?"
+    return formula.judge(least, "least", right, cases, slips, hint)
+
+
+PORTS = [
+    ("five multiply-adds of five different registers' x", [(n, "x") for n in range(5)], False),
+    ("three registers, all channels", [(n, c) for n in range(3) for c in "xyzw"], True),
+    ("four registers' x", [(n, "x") for n in (1, 2, 3, 4)], False),
+    ("one word, read by all five slots", [(7, "y")] * 5, True),
+    ("twelve different registers, three to a channel", [(n, "xyzw"[n % 4]) for n in range(12)], True),
+    ("four registers' w, and one x", [(1, "w"), (2, "w"), (3, "w"), (4, "w"), (1, "x")], False),
+    ("three registers' z, two of them twice", [(1, "z"), (2, "z"), (3, "z"), (1, "z"), (2, "z")], True),
+    ("nothing", [], True),
+]  # fmt: skip
+
+
+def check_fits(fits: Callable) -> Verdict:
+    """Exercise 2: ``fits(reads)``: whether a bundle can read these (register, channel) words."""
+    for what, reads, want in PORTS:
+        try:
+            got = fits(list(reads))
+        except Exception as error:
+            return stopped("fits", error, f"it was called with {reads}: {what}.")
+        if not isinstance(got, bool | np.bool_):
+            return Verdict(False, f"fits returns {got!r} for {what}.", "the answer is True or False.")
+        if got != want:
+            by = {c: len({r for r, channel in reads if channel == c}) for c in "xyzw"}
+            counts = ", ".join(f"{count} of channel {c}" for c, count in by.items() if count)
+            hint = f"different registers read: {counts}. Each channel can give three in a bundle."
+            return Verdict(False, f"fits says {got} for {what}: {reads}.", hint)
+    return Verdict(True, f"{len(PORTS)} bundles, each judged as the compiler does.")
+
+
+def check_sum(text: str) -> Verdict:
+    """Exercise 3: IL that adds the 16 numbers of r1 to r4 into r0.x, in five bundles."""
+    verdict = judge_kernel(text, "sum.il", _sum)
+    if verdict:
+        return verdict
+    count = len(working(compile(assemble(text, "sum.il"))))
+    if count > BUDGET:
+        hint = "additions that need each other's results stand in different bundles: which could be done at once?"
+        return Verdict(False, f"The sum is right, and takes {count} bundles; {BUDGET} are enough.", hint)
+    return Verdict(True, f"The sum is right, in {count} bundles for {TERMS - 1} additions.")
+
+
+def _sum(program: Program) -> Findings:
+    values = np.random.default_rng(16).integers(1, 1000, (4, 4, 4)).astype(np.float32)
+    want = np.zeros((1, 1, 4), np.float32)
+    want[0, 0] = values[0].sum()
+    last = values[0].copy()
+    last[3] = 0
+    slips = {
+        "only one of the four texels is added": lambda: np.full_like(want, values[0, 0].sum()),
+        "the texels are added, but not their four numbers": lambda: np.full_like(want, values[0, :, 0].sum()),
+        "the last texel is left out": lambda: np.full_like(want, last.sum()),
+        "nothing is added yet": lambda: np.zeros_like(want),
+    }
+    return check(
+        program,
+        (1, 1),
+        inputs={0: values},
+        outputs={0: np.zeros_like(want)},
+        expected=want,
+        mistakes=slips,
+        max_instructions=10_000,
+    )
