@@ -50,6 +50,7 @@ body {{ max-width: 1120px; margin: 0 auto; padding: 12px; background: #fff; colo
 font: 16px/1.5 sans-serif; }}
 a {{ color: #0064a8; }} pre, code {{ font: 13px/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }}
 pre {{ overflow-x: auto; margin: 0; padding: 6px 10px; }} .input pre {{ background: #f2f2f5; }}
+:not(pre) > code {{ overflow-wrap: anywhere; }}
 .anchor-link, .prompt {{ display: none; }} table {{ border-collapse: collapse; }}
 td, th {{ border: 1px solid #8888; padding: 2px 8px; }} img {{ max-width: 100%; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #17171b; color: #ececf1; }} a {{ color: #6cc0f5; }}
@@ -80,14 +81,17 @@ def lesson(notebook: Path) -> str:
 def gallery(site: Path, notebooks: Path) -> list[Path]:
     """Write all pages and an index into ``site``; returns the pages. Lessons are the notebooks below ``notebooks``."""
     site.mkdir(parents=True, exist_ok=True)
-    pages, lists = [], {"Lessons": "", "Pictures that move": ""}
+    pages, lists = [], {"Lessons": ""}
     for notebook in sorted(notebooks.rglob("[!.]*.ipynb")):
         if ".ipynb_checkpoints" in notebook.parts:
             continue
         page = site / f"lesson_{'_'.join(notebook.relative_to(notebooks).with_suffix('').parts)}.html"
         page.write_text(lesson(notebook), encoding="utf-8")
         pages.append(page)
-        lists["Lessons"] += f'<li><a href="{page.name}">{escape(notebook.stem.replace("_", " "))}</a></li>'
+        folder = " ".join(notebook.relative_to(notebooks).parent.parts).capitalize() or "Lessons"
+        name = escape(notebook.stem.replace("_", " "))
+        lists[folder] = lists.get(folder, "") + f'<li><a href="{page.name}">{name}</a></li>'
+    lists["Pictures that move"] = ""
     for name, (words, view) in VIEWS.items():
         print(f"{name}: {words}", flush=True)
         pages.append(view().save(site / f"{name}.html"))

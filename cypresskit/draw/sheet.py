@@ -94,7 +94,8 @@ class Sheet:
     def words(self, fig: figure, x, y, text, ink: str = "ink", *, align="left", size: int = 12, bold: bool = False,
               fit: float = 0.0, **more):  # fmt: skip
         """Text at points."""
-        style = {"text_baseline": "middle", "text_font_size": f"{size}px", "text_align": align}
+        # Text that fits itself starts small: what a first, larger one leaves at the figure's edge is never wiped off.
+        style = {"text_baseline": "middle", "text_font_size": f"{8 if fit else size}px", "text_align": align}
         style |= {"text_font_style": "bold"} if bold else {}
         drawn = self.inks(fig.text(x, y, text=text, **style | more), text_color=ink)
         if fit:
