@@ -12,11 +12,10 @@ channels, the long-lived first; a few orders are tried and the one that needs th
 from dataclasses import dataclass
 
 from cypresskit.compiler.bundles import Draft, Step
+from cypresskit.compiler.code import TEMPORARY
 from cypresskit.compiler.ir import Block, Function, Op, Value, liveness, refuse
 from cypresskit.compiler.webs import Web
 from cypresskit.devices import Device
-
-TEMPORARY = 124  # T0 is register 124 (ISA 4.6)
 
 
 @dataclass(eq=False)

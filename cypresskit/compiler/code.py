@@ -11,6 +11,8 @@ from cypresskit.compiler.isa import OPS, HardwareOp
 from cypresskit.devices import Device
 from cypresskit.il import Program
 
+TEMPORARY = 124  # T0 is register 124 (ISA 4.6)
+
 
 @dataclass(frozen=True)
 class Read:

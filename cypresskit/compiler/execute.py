@@ -8,12 +8,11 @@ never wrote shows. Left out: time, and the order in which wavefronts run.
 
 import numpy as np
 
-from cypresskit.compiler.code import Bundle, Clause, Code, Control, Fetch, Operation, Read, Store
+from cypresskit.compiler.code import TEMPORARY, Bundle, Clause, Code, Control, Fetch, Operation, Read, Store
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.numerics import ONE, SIGN, flushed, pair, scaled, split
 
 POISON = np.uint32(0xFFC0DEAD)
-TEMPORARY = 124
 
 
 def execute(code: Code, launch: Launch) -> int:

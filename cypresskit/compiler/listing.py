@@ -8,10 +8,9 @@ IL it came from. T0 to T3 are the clause temporaries.
 
 import struct
 
-from cypresskit.compiler.code import Clause, Code, Control, Fetch, Operation, Read
+from cypresskit.compiler.code import TEMPORARY, Clause, Code, Control, Fetch, Operation, Read
 from cypresskit.compiler.isa import INLINE, SLOTS
 
-TEMPORARY = 124
 COLUMN = 104  # where the lines of IL stand
 USUAL = ("VEC_012", "SCL_210")
 SCALES = {2.0: "*2", 4.0: "*4", 0.5: "/2"}

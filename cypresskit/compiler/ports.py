@@ -67,28 +67,24 @@ class Ports:
             self.units += new
             self.swizzles += chosen
             return True
-        units = new + self.units
-        chosen = [0] * len(units)
-        table: list = [None] * 12
-        order = sorted(range(len(units)), key=lambda n: -sum(r is not None for r in units[n].reads))
-        arranged = [units[n] for n in order]
-        picked = [0] * len(units)
-        if _search(self, arranged, 0, table, picked):
-            for n, k in zip(order, picked, strict=True):
-                chosen[n] = k
-            self.units = self.units + new
-            self.swizzles = chosen[len(new) :] + chosen[: len(new)]
-            self.table = table
+        old, units = len(self.units), self.units + new
+        order = sorted(range(len(units)), key=lambda n: (-sum(r is not None for r in units[n].reads), n < old))
+        chosen, table = [0] * len(units), [None] * 12
+        if _search(self, [units[n] for n in order], 0, table, chosen):
+            self.units, self.table = units, table
+            self.swizzles = [k for _, k in sorted(zip(order, chosen, strict=True))]
             return True
         return self.forget(added)
 
     def forget(self, added: list) -> bool:
+        """Take words back that found no port."""
         for channel, word in added:
             self.banks[channel].discard(word)
         return False
 
 
 def _search(ports: Ports, units: list[Unit], n: int, table: list, chosen: list[int]) -> bool:
+    """Find swizzles for units ``n`` and up; ``table`` holds the word that each port reads."""
     if n == len(units):
         return True
     reads, options = units[n]

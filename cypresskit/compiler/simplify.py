@@ -4,8 +4,8 @@ One pass goes over the program in order and rewrites each op with what is known 
 tells its beginning needs a second pass. Equal operations are shared within a block and the ifs it contains, but not
 across a loop's edge, where sharing would hold a register through the loop to save an instruction outside it.
 
-Nothing here may change a bit: no float is reassociated, and a texel offset takes over an addition to a coordinate only
-where that addition is exact.
+After that, fetches take over additions to their coordinates (``offsets``), and reads of the local data share pair
+(``lds_pairs``). Nothing here may change a bit: no float is reassociated.
 """
 
 import functools
@@ -14,6 +14,8 @@ import operator
 import numpy as np
 
 from cypresskit.compiler.ir import Block, Function, Op, Src, Value
+from cypresskit.compiler.lds_pairs import pair_lds_reads
+from cypresskit.compiler.offsets import offset_fetches
 
 SIGN, ALL = 0x80000000, 0xFFFFFFFF
 COMMUTATIVE = {"ADD", "MUL_IEEE", "ADD_INT", "AND_INT", "OR_INT", "XOR_INT", "SETE_INT", "SETNE_INT", "MULLO_INT"}
@@ -31,7 +33,6 @@ PREDICATES = {  # a comparison that a test against 0 reads: the test that compar
     "SETGT_UINT": ("PRED_SETGT_UINT", "PRED_SETGE_UINT swapped"),
     "SETGE_UINT": ("PRED_SETGE_UINT", "PRED_SETGT_UINT swapped"),
 }
-OFFSETS = range(-8, 8)  # whole texels that a fetch instruction can add (ISA 10, TEX_WORD2)
 
 
 def simplify(function: Function) -> None:
@@ -43,7 +44,7 @@ def simplify(function: Function) -> None:
             break
     _drop_dead(function)
     offset_fetches(function)
-    _pair_lds_reads(function)
+    pair_lds_reads(function)
     _drop_dead(function)
 
 
@@ -244,131 +245,3 @@ def _drop_dead(function: Function) -> None:
         block.ops = [op for op in block.ops if id(op) in alive]
         block.phis = [phi for phi in block.phis if phi in values]
     function.inputs = [v for v in function.inputs if v in values]
-
-
-# Texel offsets
-
-
-def offset_fetches(function: Function) -> None:
-    """A fetch whose coordinate is another value plus a whole number adds it itself.
-
-    Float additions are folded only where they are exact: the coordinate is a multiple of 1/2 by construction. Where it
-    is too large for that to help (beyond 2^22), it lies outside every texture, with or without the offset.
-    """
-    fetches = [op for block in function.blocks for op in block.ops if op.name in ("SAMPLE", "LD")]
-    halves = _multiples_of_half(function) if any(op.name == "SAMPLE" for op in fetches) else set()
-    for op in fetches:
-        if op.name == "SAMPLE" and not op.info["unnormalised"]:
-            continue
-        for axis, src in enumerate(op.srcs):
-            value, moved = src.value, op.info["offset"][axis]
-            while True:
-                step = _added(value, op.name == "LD", halves)
-                if step is None or moved + step[1] not in OFFSETS:
-                    break
-                value, moved = step[0], moved + step[1]
-            if value is not src.value:
-                op.srcs[axis] = Src(value)
-                op.info["offset"] = tuple(moved if n == axis else o for n, o in enumerate(op.info["offset"]))
-
-
-def _added(value: Value, integer: bool, halves: set[Value]) -> tuple[Value, int] | None:
-    """``value`` as (another value, whole number added to it)."""
-    op = value.op
-    if op is None or op.name != ("ADD_INT" if integer else "ADD") or op.omod != 1.0 or op.clamp:
-        return None
-    for one, other in (op.srcs, op.srcs[::-1]):
-        if one.value.located and other.value.kind == "const" and not (one.neg or one.abs):
-            word = np.array([other.value.bits], np.uint32)
-            number = float(word.view(np.int32 if integer else np.float32)[0])
-            if number == int(number) if abs(number) < 16 else False:
-                if integer or one.value in halves:
-                    return one.value, int(number)
-    return None
-
-
-def _multiples_of_half(function: Function) -> set[Value]:
-    """Values that are multiples of 1/2 (or not finite) whatever the inputs: found by assuming it of all, then striking
-    out what does not follow."""
-    ops = [op for block in function.blocks for op in block.ops if op.name in _HALF_KEPT]
-    phis = [phi for block in function.blocks for phi in block.phis]
-    known = {op.results[0] for op in ops} | set(phis)
-    known |= {v for v in function.inputs if function.program.mode == "pixel"}
-
-    def half(value: Value) -> bool:
-        if value.kind == "const":
-            number = np.array([value.bits], np.uint32).view(np.float32)[0]
-            return bool(np.isfinite(number) and abs(number) < 2**22 and number * 2 == np.floor(number * 2))
-        return value in known
-
-    def whole(value: Value) -> bool:
-        return (
-            value.kind == "const"
-            and half(value)
-            and float(np.array([value.bits], np.uint32).view(np.float32)[0]) % 1 == 0
-        )
-
-    def follows(op: Op) -> bool:
-        values = [s.value for s in op.srcs]
-        if op.clamp or op.omod not in (1.0, 2.0, 4.0):
-            return False
-        if op.name in ("FLOOR", "INT_TO_FLT", "UINT_TO_FLT"):
-            return True
-        if op.name in ("MUL_IEEE", "MULADD_IEEE"):
-            product = any(whole(a) and half(b) for a, b in (values[:2], values[1::-1]))
-            return product and all(half(v) for v in values[2:])
-        return all(half(v) for v in values)
-
-    changed = True
-    while changed:
-        bad = {op.results[0] for op in ops if op.results[0] in known and not follows(op)}
-        bad |= {phi for phi in phis if phi in known and not all(half(v) for v in phi.args.values())}
-        known -= bad
-        changed = bool(bad)
-    return known
-
-
-_HALF_KEPT = ("ADD", "MUL_IEEE", "MULADD_IEEE", "FLOOR", "MOV", "INT_TO_FLT", "UINT_TO_FLT", "MIN_DX10", "MAX_DX10")
-
-
-# Local data share
-
-
-def _pair_lds_reads(function: Function) -> None:
-    """Two single reads of the LDS become one that reads two words: at a fixed distance, or at two addresses."""
-    for block in function.blocks:
-        waiting: Op | None = None
-        pops = {op.info["read"]: op for op in block.ops if op.name == "LDS_POP"}
-        ops: list[Op] = []
-        for op in block.ops:
-            ops.append(op)
-            touched = waiting is not None and any(s.value in pops[waiting].results for s in op.srcs)
-            if op.name in ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER") or touched:
-                waiting = None
-            if op.name != "LDS_READ_RET":
-                continue
-            if waiting is None or waiting.info["block"] != op.info["block"]:
-                waiting = op
-                continue
-            first, second = pops[waiting], pops[op]
-            base, other = _affine(waiting.srcs[0].value), _affine(op.srcs[0].value)
-            distance = other[1] - base[1]
-            if base[0] is other[0] and distance % 4 == 0 and 0 <= distance // 4 < 64:
-                op.name, op.srcs, op.info = "LDS_READ_REL_RET", waiting.srcs, op.info | {"offset": distance // 4}
-            else:
-                op.name, op.srcs = "LDS_READ2_RET", waiting.srcs + op.srcs
-            second.words, second.results = 2, first.results + second.results
-            for result in second.results:
-                result.op = second
-            ops.remove(waiting)
-            ops.remove(first)
-            waiting = None
-        block.ops = ops
-
-
-def _affine(value: Value) -> tuple[Value, int]:
-    """An address as (value, bytes added)."""
-    if value.op is not None and value.op.name == "ADD_INT" and value.op.srcs[1].value.kind == "const":
-        added = value.op.srcs[1].value.bits
-        return value.op.srcs[0].value, added - (added >> 31 << 32)
-    return value, 0

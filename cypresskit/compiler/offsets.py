@@ -1,0 +1,88 @@
+"""Texel offsets: a fetch whose coordinate is another value plus a whole number adds that itself.
+
+Float additions may be left out only where they are exact: where the coordinate is a multiple of 1/2 by construction. If
+it is too large for that to help (beyond 2^22), it lies outside every texture, with or without the offset. Multiples of
+1/2 are found by assuming it of all values that could be, then striking out what does not follow.
+"""
+
+import math
+
+import numpy as np
+
+from cypresskit.compiler.ir import Function, Op, Src, Value
+
+OFFSETS = range(-8, 8)  # whole texels that a fetch instruction can add (ISA 10, TEX_WORD2)
+WHOLE = ("FLOOR", "INT_TO_FLT", "UINT_TO_FLT")  # always give whole numbers
+KEPT = (*WHOLE, "ADD", "MUL_IEEE", "MULADD_IEEE", "MOV", "MIN_DX10", "MAX_DX10")  # may give multiples of 1/2
+
+
+def offset_fetches(function: Function) -> None:
+    """Turn additions to the coordinates of fetches into offsets, in place."""
+    fetches = [op for block in function.blocks for op in block.ops if op.name in ("SAMPLE", "LD")]
+    halves = _multiples_of_half(function) if any(op.name == "SAMPLE" for op in fetches) else set()
+    for op in fetches:
+        if op.name == "SAMPLE" and not op.info["unnormalised"]:
+            continue
+        for axis, src in enumerate(op.srcs):
+            value, moved = src.value, op.info["offset"][axis]
+            while True:
+                step = _added(value, op.name == "LD", halves)
+                if step is None or moved + step[1] not in OFFSETS:
+                    break
+                value, moved = step[0], moved + step[1]
+            if value is not src.value:
+                op.srcs[axis] = Src(value)
+                op.info["offset"] = tuple(moved if n == axis else o for n, o in enumerate(op.info["offset"]))
+
+
+def _number(value: Value, kind: type = np.float32) -> float:
+    """What a constant is, read as that numpy type; NaN for other values."""
+    return float(np.array([value.bits], np.uint32).view(kind)[0]) if value.kind == "const" else math.nan
+
+
+def _added(value: Value, integer: bool, halves: set[Value]) -> tuple[Value, int] | None:
+    """``value`` as (another value, whole number added to it)."""
+    op = value.op
+    if op is None or op.name != ("ADD_INT" if integer else "ADD") or op.omod != 1.0 or op.clamp:
+        return None
+    for one, other in (op.srcs, op.srcs[::-1]):
+        number = _number(other.value, np.int32 if integer else np.float32)
+        if one.value.located and not (one.neg or one.abs) and abs(number) < 16 and number == int(number):
+            if integer or one.value in halves:
+                return one.value, int(number)
+    return None
+
+
+def _multiples_of_half(function: Function) -> set[Value]:
+    """Values that are multiples of 1/2, or not finite, whatever the inputs."""
+    ops = [op for block in function.blocks for op in block.ops if op.name in KEPT]
+    phis = [phi for block in function.blocks for phi in block.phis]
+    known = {op.results[0] for op in ops} | set(phis)
+    known |= {v for v in function.inputs if function.program.mode == "pixel"}
+
+    def half(value: Value, of: int = 2) -> bool:
+        """Whether it is a multiple of 1/2, or a constant that is one of 1/``of``."""
+        number = _number(value)
+        return value in known if value.kind != "const" else abs(number) < 2**22 and (of * number).is_integer()
+
+    def whole(value: Value) -> bool:
+        return value.kind == "const" and half(value, 1)
+
+    def follows(op: Op) -> bool:
+        values = [s.value for s in op.srcs]
+        if op.clamp or op.omod not in (1.0, 2.0, 4.0):
+            return False
+        if op.name in WHOLE:
+            return True
+        if op.name in ("MUL_IEEE", "MULADD_IEEE"):
+            product = any(whole(a) and half(b) for a, b in (values[:2], values[1::-1]))
+            return product and all(half(v) for v in values[2:])
+        return all(half(v) for v in values)
+
+    changed = True
+    while changed:
+        bad = {op.results[0] for op in ops if op.results[0] in known and not follows(op)}
+        bad |= {phi for phi in phis if phi in known and not all(half(v) for v in phi.args.values())}
+        known -= bad
+        changed = bool(bad)
+    return known
