@@ -1,10 +1,16 @@
 """The shader compiler: an IL program to VLIW code for a device, as AMD's driver did when it loaded a kernel.
 
-The passes, each a module: ``lower`` (IL to scalar operations), ``simplify`` (fewer of them), ``hoist`` (out of
-loops), ``webs`` (which values
-share a place), ``schedule`` (clauses and bundles, with ``ports``), ``allocate`` (registers), ``emit`` (hardware code).
-``code`` is the result as data; ``execute`` runs it, ``legality`` checks it against the rules, ``listing`` and ``card``
-show it, and ``llvm`` asks LLVM's back end for this chip for a second opinion.
+The passes, each a module, in their order:
+
+1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``operands``, ``arithmetic``, ``flow``);
+2. ``simplify``: fewer of them (``offsets`` of fetches, ``lds_pairs``); ``hoist``: out of loops what these don't change;
+3. ``webs``: which values share a place; ``ties``: which places belong together;
+4. ``schedule``: clauses and bundles, and the channel of every web (``dependences``, ``bundles``, ``ports``);
+5. ``allocate``: registers; ``emit``: hardware code.
+
+``ir`` is what they work on, ``isa`` the chip's operations, ``code`` the result as data. ``execute`` runs it,
+``legality`` checks it against the rules, ``listing`` and ``card`` (with ``sums``) show it, and ``llvm`` asks LLVM's
+back end for this chip for a second opinion.
 """
 
 from cypresskit.compiler.allocate import allocate
@@ -42,8 +48,10 @@ __all__ = [
 def compile(program: Program, device: Device = HD5870) -> Code:
     """Compile an assembled kernel for ``device``.
 
-    Raises ``CompileError``, which names the IL line, if the kernel needs more than the chip has: registers, a loop that
-    nothing leaves.
+    What leaves a loop is decided by trying: nothing, all that may be worth it, and parts of that.
+
+    Raises ``CompileError``, which names the IL line, if the kernel needs more than the chip has (registers, LDS,
+    doubles), or has a loop that nothing leaves.
     """
     if not isinstance(program, Program):
         raise TypeError(f"compile takes a Program, not {type(program).__name__}: assemble the IL text first")

@@ -17,21 +17,11 @@ LOW, HIGH, ANY = 0b0101, 0b1010, 0b1111  # channels by bit: x and z, y and w, al
 
 
 class Web:
-    """Values that share a channel of a register. ``allowed`` channels as bits; ``channel`` once it is decided;
-    ``fixed`` register number of a preloaded input."""
+    """Values that share a channel of a register: ``number`` and ``channel`` once they are decided. ``allowed`` channels
+    as bits; ``fixed`` register of a preloaded input; ``mask``, a bit for every point of the program where it is alive;
+    ``depth`` of the innermost loop it is alive in; ``order`` in which webs were made."""
 
-    __slots__ = (
-        "allowed",
-        "channel",
-        "cohort",
-        "depth",
-        "fixed",
-        "mask",
-        "number",
-        "order",
-        "twin",
-        "values",
-    )
+    __slots__ = (*"allowed channel cohort depth fixed mask number order twin values".split(),)
 
     def __init__(self, value: Value, order: int):
         self.values = [value]
@@ -91,26 +81,21 @@ def possible(wish: dict[Web, int]) -> bool:
 
 
 def assignable(webs: list[Web], wish: dict[Web, int]) -> bool:
-    """Whether webs of one register find four different channels."""
-    given = [wish.get(w, w.channel) for w in webs]
-    taken = [c for c in given if c is not None]
-    if len(set(taken)) < len(taken):
-        return False
-    open_ = [w for w, c in zip(webs, given, strict=True) if c is None]
+    """Whether webs of one register find four different channels, ``wish`` among them."""
+    given = {w: wish.get(w, w.channel) for w in webs}
+    taken = [c for c in given.values() if c is not None]
     free = [c for c in range(4) if c not in taken]
-    known = dict(zip(webs, given, strict=True))
+    open_ = [w for w, c in given.items() if c is None]
 
     def fits(web: Web, c: int, all_: dict) -> bool:
-        if not web.allowed >> c & 1:
-            return False
         other = None if web.twin is None else all_.get(web.twin, web.twin.channel)
-        return other is None or other == c ^ 1
+        return bool(web.allowed >> c & 1) and other in (None, c ^ 1)
 
-    for order in permutations(free, len(open_)):
-        all_ = known | dict(zip(open_, order, strict=True))
-        if all(fits(w, c, all_) for w, c in zip(open_, order, strict=True)):
-            return True
-    return not open_
+    def works(order: tuple[int, ...]) -> bool:
+        all_ = given | dict(zip(open_, order, strict=True))
+        return all(fits(w, c, all_) for w, c in zip(open_, order, strict=True))
+
+    return len(set(taken)) == len(taken) and any(map(works, permutations(free, len(open_))))
 
 
 def build(function: Function) -> list[Web]:
@@ -121,6 +106,8 @@ def build(function: Function) -> list[Web]:
 
 
 class _Maker:
+    """Makes a web for every value, then merges those of phis and their arguments."""
+
     def __init__(self, function: Function):
         self.function = function
         self.blocks = list(function.blocks)
