@@ -11,8 +11,8 @@ from cypresskit.il import ILError, assemble
 from cypresskit.machine import KernelError, launch
 from cypresskit.teach.verdict import Verdict, said, stopped
 
-#: Gflop/s of double-double matrix products on one core of a server processor of the 2020s (AVX-512), as measured while this
-#: workbook was written: plain loops of MPLAPACK, which grew out of mpack, and loops that use the vector units.
+#: Gflop/s of double-double matrix products on one core of a server processor of the 2020s (AVX-512), as measured while
+#: this workbook was written: plain loops of MPLAPACK, which grew out of mpack, and loops that use the vector units.
 TODAY = {"plain loops": (0.46, 0.46), "vectorised": (2.9, 4.9)}
 BUDGET = 8  # double instructions of exercise 2
 
@@ -58,7 +58,7 @@ def check_two_sum(two_sum: Callable) -> Verdict:
     return Verdict(True, f"s + e is the exact sum for {len(cases)} pairs, whichever of the two is larger.")
 
 
-def check_product(text: str) -> Verdict:
+def check_product(text: object) -> Verdict:
     """Exercise 2: IL of a pixel shader that multiplies double-doubles, in ``BUDGET`` double instructions."""
     if not isinstance(text, str):
         return Verdict(False, f"The kernel is a {type(text).__name__}, not text.", "pass the IL between quotes.")
@@ -84,7 +84,9 @@ def check_product(text: str) -> Verdict:
     count = sum(i.op.name in ("dmul", "dadd", "dmad", "dsub") for i in program.body)
     if count > BUDGET:
         finding = f"All 64 products have {digits:.1f} digits, with {count} double instructions; {BUDGET} are enough."
-        return Verdict(False, finding, "dmad rounds once: dmad(a, b, -p) is all that p = a * b lost, with one instruction.")
+        return Verdict(
+            False, finding, "dmad rounds once: dmad(a, b, -p) is all that p = a * b lost, with one instruction."
+        )
     return Verdict(True, f"All 64 products have {digits:.1f} digits or more, with {count} double instructions.")
 
 

@@ -38,8 +38,8 @@ def clocks_of_turn(name: str) -> dict[str, int]:
 
 def lds_clocks(accesses: list[Access]) -> int:
     """Clocks of the LDS accesses among these."""
-    asked = [a for a in accesses if a.addresses is not None]
-    return sum(int(access_clocks(a.addresses[np.newaxis], HD5870, a.active[np.newaxis])[0]) for a in asked)
+    asked = [(a.addresses[np.newaxis], a.active[np.newaxis]) for a in accesses if a.addresses is not None]
+    return sum(int(access_clocks(addresses, HD5870, active)[0]) for addresses, active in asked)
 
 
 def _lines(access: Access, width: int) -> int:
@@ -98,8 +98,8 @@ def check_bank_clocks(clocks: Callable) -> Verdict:
 
 
 def check_place(place: Callable) -> Verdict:
-    """Exercise 2: ``place(row)`` is the word of the LDS where a row of 4 words of the 64 x 4 tile begins, so that neither
-    storing rows nor loading the rows of the own block meets a bank conflict."""
+    """Exercise 2: ``place(row)`` is the word of the LDS where a row of the 64 x 4 tile begins, so that neither storing
+    rows nor loading those of the own block meets a bank conflict."""
     try:
         first = np.array([int(place(row)) for row in range(64)])
         whole = all(float(place(row)) == first[row] for row in range(64))
@@ -121,14 +121,16 @@ def check_place(place: Callable) -> Verdict:
     finding = f"Storing takes {clocks[0]} clocks and the eight loads {sum(clocks[1:])}"
     if sum(clocks) > 72:
         least = "8 and 64 are possible"
-        hint = "in a clock, 16 work-items load from two rows that lie 8 apart. In which banks do rows r and r + 8 begin?"
+        hint = (
+            "in a clock, 16 work-items load from two rows that lie 8 apart. In which banks do rows r and r + 8 begin?"
+        )
         if clocks[0] > 8 and sum(clocks[1:]) == 64:
-            hint = "the loads are fine. A store takes two words of 16 rows at a time: where must rows 8 to 15 begin to fill the gaps?"
+            hint = "the loads are fine. A store takes two words of 16 rows at a time: where do rows 8 to 15 fit in?"
         return Verdict(False, f"{finding}; {least}.", hint)
     return Verdict(True, f"{finding}: no conflicts, with {words.max() + 1 - 256} words of padding.")
 
 
-def check_transpose(text: str) -> Verdict:
+def check_transpose(text: object) -> Verdict:
     """Exercise 3: IL in which 64 work-items transpose an 8 x 8 matrix through the LDS: right, free of races, and without
     bank conflicts."""
     if not isinstance(text, str):
@@ -138,11 +140,15 @@ def check_transpose(text: str) -> Verdict:
     try:
         result, clocks = transpose(matrix, text)
         program = assemble(text, "transpose.il")
-        findings = check(program, **_launched(matrix), global_memory=np.zeros((8, 32), np.float32), max_instructions=10**5)
+        findings = check(
+            program, **_launched(matrix), global_memory=np.zeros((8, 32), np.float32), max_instructions=10**5
+        )
     except ILError as error:
         return Verdict(False, f"The kernel does not assemble.\n{error}", "the line above the caret.")
     except (KernelError, ValueError) as error:
-        return Verdict(False, f"The kernel does not run: {said(error)}", "the LDS has 512 bytes, addresses count bytes.")
+        return Verdict(
+            False, f"The kernel does not run: {said(error)}", "the LDS has 512 bytes, addresses count bytes."
+        )
     races = [f for f in findings if f.kind == "race"]
     if not np.array_equal(result, matrix.T):
         row, column = (int(n) for n in np.argwhere(result != matrix.T)[0])

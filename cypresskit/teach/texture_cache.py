@@ -15,7 +15,13 @@ def check_lines(lines: Callable) -> Verdict:
     """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines that four texels (x, y) of 16 bytes lie in, in a
     texture of ``width`` texels whose rows follow each other in memory."""
     square, row = [(0, 0), (2, 0), (0, 1), (2, 1)], [(0, 5), (2, 5), (4, 5), (6, 5)]
-    cases = [([(1, 2)] * 4, 16), ([(0, 0), (1, 0), (2, 0), (3, 0)], 16), (row, 16), (square, 16), ([(4, 7), (4, 8)] * 2, 32)]
+    cases = [
+        ([(1, 2)] * 4, 16),
+        ([(0, 0), (1, 0), (2, 0), (3, 0)], 16),
+        (row, 16),
+        (square, 16),
+        ([(4, 7), (4, 8)] * 2, 32),
+    ]
     cases += [([(0, 0), (4, 1), (8, 2), (12, 3)], 16), ([(8, 0), (9, 0), (0, 1), (1, 1)], 10)]
     for texels, width in cases:
         want = len({(y * width + x) // 4 for x, y in texels})
@@ -27,20 +33,22 @@ def check_lines(lines: Callable) -> Verdict:
             return stopped("lines", error, f"{case} should give a number from 1 to 4.")
         if right:
             continue
-        hint = "number the texels as they lie in memory, row after row: what number has texel (x, y), and in which line is it?"
+        hint = "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?"
         if got == len(set(texels)):
             hint = "these are the texels that differ; four neighbours in a row share a line."
         elif got == len({x // 4 for x, _ in texels}):
             hint = "texels with the same x in two rows don't lie in one line: the row counts too."
         elif got == len({(x // 4, y) for x, y in texels}):
-            hint = f"with {width} texels a row, a line may end in the next row. Number the texels through, row after row."
+            hint = (
+                f"with {width} texels a row, a line may end in the next row. Number the texels through, row after row."
+            )
         elif got == len({y for _, y in texels}):
             hint = "this counts rows; a row has many lines."
         return Verdict(False, f"{case} gives {got}; these texels lie in {want} line{'s' * (want > 1)}.", hint)
     return Verdict(True, "Seven quads counted right, even the one whose line runs over the end of a row.")
 
 
-def check_numbering(text: str) -> Verdict:
+def check_numbering(text: object) -> Verdict:
     """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B, numbered so that no quad
     touches more than one line of either."""
     if not isinstance(text, str):
@@ -53,7 +61,14 @@ def check_numbering(text: str) -> Verdict:
     a, b = (rng.integers(1, 9, (1, 16, 4)).astype(np.float32) for _ in "ab")
     c, traffic = np.zeros((8, 8, 4), np.float32), Traffic()
     try:
-        launch(program, 64, inputs={0: a, 1: b}, global_memory=c.reshape(8, 32), observers=[traffic], max_instructions=10**5)
+        launch(
+            program,
+            64,
+            inputs={0: a, 1: b},
+            global_memory=c.reshape(8, 32),
+            observers=[traffic],
+            max_instructions=10**5,
+        )
     except (KernelError, ValueError) as error:
         return Verdict(False, f"The kernel does not run: {said(error)}", "the row and the column go from 0 to 7.")
     right = a[0, ::2, :1][:, np.newaxis] * b[0, ::2][np.newaxis]
@@ -66,7 +81,7 @@ def check_numbering(text: str) -> Verdict:
             f"Element ({row}, {column}) of the tile {what}, and {len(wrong)} of 64 in all.",
             "each of the 64 numbers must lead to another (row, column): which bits of the number have you used twice?",
         )
-    touched = {name: 0 for name in "AB"}
+    touched = {"A": 0, "B": 0}
     for access in traffic.accesses:
         if access.kind == "fetch" and access.x is not None:
             quads = np.sort((access.x // 4).reshape(16, 4), axis=1)
@@ -82,7 +97,12 @@ def check_ceiling(ceiling: Callable) -> Verdict:
     """Exercise 3: ``ceiling(flops, bundles, clocks)`` is what the HD 5870 can do at most, in Gflop/s, with a loop of so
     many flops of a work-item, bundles, and clocks of the texture unit for a wavefront."""
     rate = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
-    cases = {"SGEMM TN": (256, 31, 128), "DGEMM TN": (128, 68, 256), "DGEMM NN": (128, 68, 384), "Ashraf's": (512, 75, 320)}
+    cases = {
+        "SGEMM TN": (256, 31, 128),
+        "DGEMM TN": (128, 68, 256),
+        "DGEMM NN": (128, 68, 384),
+        "Ashraf's": (512, 75, 320),
+    }
     found = []
     for name, (flops, bundles, clocks) in cases.items():
         alu = HD5870.bundle_clocks * bundles
@@ -94,9 +114,15 @@ def check_ceiling(ceiling: Callable) -> Verdict:
         if abs(got - want) <= 0.01 * want:
             found.append(f"{name} {want:.0f}")
             continue
-        hint = "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9)."
+        hint = (
+            "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9)."
+        )
         known = {
-            flops * rate / (alu + clocks): "arithmetic and fetches of different wavefronts go on at the same time: which takes longer?",
+            flops
+            * rate
+            / (
+                alu + clocks
+            ): "arithmetic and fetches of different wavefronts go on at the same time: which takes longer?",
             flops * rate / min(alu, clocks): "the slower of the two decides.",
             flops * rate / max(bundles, clocks): "a bundle of a wavefront takes 4 clocks.",
             want / HD5870.wavefront: "the flops are those of one work-item; a wavefront has 64.",
