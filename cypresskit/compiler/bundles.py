@@ -83,7 +83,7 @@ class Pressure:
     """Webs alive at the present point of a block, and the channels decided in this attempt at it."""
 
     def __init__(self, problem: Problem, budget: int):
-        self.problem, self.budget, self.key = problem, budget, problem.key
+        self.problem, self.budget = problem, budget
         self.left = Counter(problem.uses)
         self.live: set[Web] = set(problem.live_in)
         webs = {s.value.web for op in problem.ops for s in op.srcs if s.value.located}
@@ -152,9 +152,8 @@ class Pressure:
 
     def die(self, op: Op) -> None:
         """Count an op's reads; webs whose last one it was die."""
-        for key in {self.key(s.value) for s in op.srcs if s.value.located}:
+        for key, web in self.problem.reads(op).items():
             self.left[key] -= 1
-            web = key if isinstance(key, Web) else key.web
             if not self.left[key] and web in self.live:
                 self.live.discard(web)
                 if web.channel is not None:
@@ -171,8 +170,8 @@ class Pressure:
 
     def growth(self, op: Op) -> int:
         """Words of registers that an op adds, less those it frees."""
-        keys = {self.key(s.value) for s in op.srcs if s.value.located}
-        return sum(1 for r in op.results if self.problem.uses[r]) - sum(self.left[k] == 1 for k in keys)
+        freed = sum(self.left[key] == 1 for key in self.problem.reads(op))
+        return sum(1 for r in op.results if self.problem.uses[r]) - freed
 
 
 class Packing(Pressure):
@@ -276,8 +275,7 @@ class Packing(Pressure):
     def take_registers(self, op: Op, channel: int | None) -> bool:
         """Decide the results' channels; False if a channel's registers are used up."""
         dying = [0, 0, 0, 0]
-        for key in {self.key(s.value) for s in op.srcs if s.value.located} if op.results else ():
-            web = key if isinstance(key, Web) else key.web
+        for key, web in self.problem.reads(op).items() if op.results else ():
             if self.left[key] == 1 and web in self.live and web.channel is not None:
                 dying[web.channel] += 1
         for n, r in enumerate(op.results):

@@ -8,7 +8,7 @@ its slots fill and the registers that its own order needs.
 
 from collections import Counter
 
-from cypresskit.compiler.ir import Block, Function, Value
+from cypresskit.compiler.ir import Block, Function, Op, Value
 from cypresskit.compiler.webs import Web
 from cypresskit.devices import Device
 
@@ -51,7 +51,7 @@ class Problem:
         self.leaving = {last[w] for w in live_out if w in last}  # values that live on after the block
         self.uses: Counter = Counter()
         for op in self.ops:
-            self.uses.update({self.key(s.value) for s in op.srcs if s.value.located})
+            self.uses.update(self.reads(op).keys())
         self.uses.update(self.leaving)
         self.uses.update(w for w in live_out if w not in last)
         self.edges()
@@ -65,9 +65,10 @@ class Problem:
         self.source_need = self.need()
         self.bound = self.lower_bound()
 
-    def key(self, value: Value):
-        """A value, or the web of one that was there before the block."""
-        return value if value in self.defined else value.web
+    def reads(self, op: Op) -> dict[Value | Web, Web]:
+        """Values that an op reads, or the webs of those that were there before the block, and where each lies."""
+        values = [s.value for s in op.srcs if s.value.located]
+        return {value if value in self.defined else value.web: value.web for value in values}
 
     def edges(self) -> None:
         """Who waits for whom."""
@@ -123,9 +124,8 @@ class Problem:
         left = Counter(self.uses)
         most = len(live)
         for op in self.ops:
-            for key in {self.key(s.value) for s in op.srcs if s.value.located}:
+            for key, web in self.reads(op).items():
                 left[key] -= 1
-                web = key if isinstance(key, Web) else key.web
                 if not left[key]:
                     live.discard(web)
             for r in op.results:

@@ -178,10 +178,8 @@ class _Run(Packing):
             return [], set()
         room = [self.limit - c for c in self.count]
         total = 4 * self.budget - len(self.live)
-        cohorts = {
-            id(w.cohort): len(w.cohort.webs) for w in self.live if w.cohort is not None and len(w.cohort.webs) > 2
-        }
-        loose = sum(1 for w in self.live if id(w.cohort) not in cohorts) - sum(4 - size for size in cohorts.values())
+        cohorts = {w.cohort for w in self.live if w.cohort is not None and len(w.cohort.webs) > 2}
+        loose = sum(w.cohort not in cohorts for w in self.live) - sum(4 - len(c.webs) for c in cohorts)
         whole = self.budget - len(cohorts) - -(-loose // 4)  # registers of which all channels are free, at best
         batch: list[int] = []
         urgent: set[int] = set()
