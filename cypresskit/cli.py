@@ -181,7 +181,7 @@ def _run(args: argparse.Namespace) -> None:
         _save(memory_target, launch["global_memory"])
     for name, count in vars(result).items():
         if isinstance(count, int) and count:
-            print(f"{count:16,}  {name.replace('_', ' ')}")
+            print(f"{count:16,}  {name.replace('work_items', 'work-items').replace('_', ' ')}")
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -194,6 +194,7 @@ def _check(args: argparse.Namespace) -> int:
 
 def _in_options(message: str) -> str:
     """A message of `ck.launch` about what to pass, in this command's options."""
+    message = message.replace(" (max_instructions raises the limit.)", "")
     message = re.sub(r"pass (input|constant|output)s=\{(\d+): array\}", r"pass --\1 \2=FILE.npy", message)
     return message.replace("pass global_memory=array", "pass --global ELEMENTS=FILE.npy")
 
@@ -208,8 +209,12 @@ def _launch_of(args: argparse.Namespace) -> tuple[dict, dict[int, Path], Path | 
     domain = _domain(args.domain)
     try:
         program = ck.assemble(path.read_text(), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"can't read {path}: {error}") from None
+    except OSError as error:
+        raise CommandError(f"can't read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise CommandError(
+            f"can't read {path}: it isn't text. The program comes first, arrays behind --input"
+        ) from None
     except ck.ILError as error:
         raise CommandError(str(error)) from None
     inputs = {i: _load(file) for i, file in _numbered("--input", args.input).items()}
@@ -268,9 +273,16 @@ def _load(path: Path) -> np.ndarray:
     import numpy as np
 
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"can't read {path} as a .npy array: {error}") from None
+        array: object = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise CommandError(f"can't read {path} as a .npy array: {error.strerror or error}") from None
+    except (ValueError, EOFError):
+        array = None
+    if not isinstance(array, np.ndarray):  # text, an empty file, an .npz, an array of Python objects
+        raise CommandError(
+            f"can't read {path} as a .npy array: it isn't one, or not of numbers. Write it with `np.save`"
+        )
+    return array
 
 
 def _save(path: Path, array: np.ndarray) -> None:

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 CHECK_HELP = (
-    "Steps through the program with every check on: accesses out of range, races, values that nobody set, barriers, "
-    "NaN and infinities, and what it costs. Prints one report per fault; no file is written."
+    "Takes what `cypresskit run` takes, steps through the program, and looks for accesses out of range, races, values "
+    "that nobody set, barriers that not all reach, NaN and infinities, and what it costs. Prints one report per fault; "
+    "no file is written, so --output and --global only say what is there."
 )
 CHECK_EXAMPLE = "cypresskit check scale.il --domain 64x64 --input 0=a.npy --output 0=c.npy --name 0=A"
 FUZZ_HELP = (

@@ -40,7 +40,7 @@ RUN = ["run", "scale.il", "--domain", "5x6", "--input", "0=a.npy", "--constant",
 def test_run_writes_the_outputs(here, capsys):
     assert cli.main(RUN) == 0
     assert np.array_equal(np.load("c.npy"), np.load("a.npy") * [2, 3, 4, 5])
-    assert re.search(r"^ +30  work items$", capsys.readouterr().out, re.M)
+    assert re.search(r"^ +30  work-items$", capsys.readouterr().out, re.M)
 
 
 def test_both_engines_write_the_same(here):
@@ -78,13 +78,17 @@ def test_global_memory_goes_to_its_file(here):
         ({"5x6": "9999999x9999999"}, "memory is too small"),
         ({"0=a.npy": "²=a.npy"}, "--input ²=a.npy: expected NUMBER=FILE.npy"),
         ({"0=a.npy": "a.npy"}, "--input a.npy: expected NUMBER=FILE.npy"),
-        ({"0=a.npy": "0=missing.npy"}, "can't read missing.npy"),
-        ({"0=a.npy": "0=scale.il"}, "can't read scale.il as a .npy array"),
+        ({"0=a.npy": "0=missing.npy"}, "can't read missing.npy as a .npy array: No such file"),
+        ({"0=a.npy": "0=scale.il"}, "can't read scale.il as a .npy array: it isn't one"),
+        ({"0=a.npy": "0=empty.npy"}, "can't read empty.npy as a .npy array: it isn't one"),
+        ({"0=a.npy": "0=two.npz"}, "can't read two.npz as a .npy array: it isn't one"),
         ({"0=a.npy": "3=a.npy"}, "resource 0: pass --input 0=FILE.npy"),
         ({"0=c.npy": "0=no/such/c.npy"}, "can't write no/such/c.npy"),
     ],
 )
 def test_mistakes_are_told_in_words(here, capsys, change, said):
+    Path("empty.npy").touch()
+    np.savez("two.npz", one=np.zeros(3))
     assert cli.main([change.get(word, word) for word in RUN]) == 1
     error = capsys.readouterr().err
     assert error.startswith("cypresskit run: ") and said in error
