@@ -66,16 +66,20 @@ def _program(name: str):
     """The program, and the catalogue's kernel if it is one."""
     import cypresskit as ck
     from cypresskit.cli import CommandError
+    from cypresskit.il.errors import nearest
 
     path = Path(name)
     if name not in ck.kernels and not path.suffix and not path.exists():
-        raise CommandError(f"no kernel {name!r}, and no such file; the catalogue has {', '.join(ck.kernels)}")
+        guess = nearest(name, ck.kernels)
+        raise CommandError(f"no kernel {name!r}, and no such file; the catalogue has {', '.join(ck.kernels)}.{guess}")
     if name in ck.kernels:
         return ck.kernels[name].program, ck.kernels[name]
     try:
         return ck.assemble(path.read_text(), str(path)), None
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"can't read {path}: {error}") from None
+    except OSError as error:
+        raise CommandError(f"can't read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"can't read {path}: it isn't text") from None
 
 
 def _llvm(program):

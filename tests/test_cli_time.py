@@ -46,6 +46,7 @@ def test_card_reads_a_file_of_ones_own(capsys, tmp_path):
         (["time", "sgemm_tn", "--n", "0"], "whole numbers above 0"),
         (["time", "sgemm_tn", "--n", "64", "--device", "HD9999"], "is not one of"),
         (["card", "sgemm"], "no kernel 'sgemm', and no such file"),
+        (["card", "sgem_tn"], "Did you mean `sgemm_tn`?"),
         (["card", "missing.il"], "can't read missing.il"),
         (["card"], "name a kernel or an IL file"),
     ],

@@ -214,6 +214,7 @@ def fault(text: str) -> ck.ILError:
         ("mov g[r1], r0", "an address is one component of a register"),
         ("ge_sat r0, r1, r2", "gives no single-precision float"),
         ("breakc_relop(gee) r0, r1", "Did you mean `ge`?"),
+        ("break_logical r0.x", "There are `break_logicalnz`, `break_logicalz`."),
         ("sample_resource(0)_samplr(0) r0, r1", "Did you mean `sampler`?"),
         ("sample_sampler(0) r0, r1", "`sample` needs `_resource(...)`"),
         ("dcl_literal l0, 1.0, 2.0, 3.0", "before each of the four numbers"),

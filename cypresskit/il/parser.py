@@ -272,7 +272,9 @@ def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[dic
         elif name in ("ieee", "zeroop") and op.kind == "alu":
             pass  # every operation here is IEEE already
         else:
-            guess = nearest(name, [*allowed, *RESULT_SCALE, "sat"])
+            longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
+            others = f" There are {', '.join(longer)}." if longer else ""
+            guess = nearest(name, [*allowed, *RESULT_SCALE, "sat"]) or others
             line.fail(f"`{op.name}` has no control `_{name}`.{guess}", at)
     needed = {"sample": ("resource",), "load": ("resource",), "breakc": ("relop",), "ifc": ("relop",), "mcall": ("k",)}
     for name in needed.get(op.name, ("id",) if op.kind == "lds" else ()):

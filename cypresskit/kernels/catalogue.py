@@ -14,6 +14,7 @@ from importlib.resources import files
 import numpy as np
 
 from cypresskit.il import Program, assemble
+from cypresskit.il.errors import nearest
 from cypresskit.kernels.convention import Layout, constants, padded, texels
 
 PRECISIONS: dict[str, np.dtype] = {
@@ -174,7 +175,8 @@ class Catalogue(Mapping[str, Kernel]):
         try:
             return self._kernels[name]
         except KeyError:
-            raise KeyError(f"no kernel {name!r}; the catalogue has {', '.join(self._kernels)}") from None
+            guess = nearest(str(name), self._kernels)
+            raise KeyError(f"no kernel {name!r}; the catalogue has {', '.join(self._kernels)}.{guess}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kernels)
