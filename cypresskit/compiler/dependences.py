@@ -106,9 +106,7 @@ class Problem:
                 before += lds.put(n, "READ" not in name)
             if name == "EXPORT":
                 before += outputs.put(n, True)
-            if (
-                op.row is not None and op.row.predicate
-            ):  # the test ends the block: only arithmetic may follow in its clause
+            if op.row is not None and op.row.predicate:  # it ends the block: only arithmetic may follow in its clause
                 before += [m for m, o in enumerate(self.ops) if o.row is None or o.row.kind in ("lds", "sync")]
             for m in before:
                 edge(m, n, 1)

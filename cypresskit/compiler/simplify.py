@@ -8,14 +8,12 @@ After that, fetches take over additions to their coordinates (``offsets``), and 
 (``lds_pairs``). Nothing here may change a bit: no float is reassociated.
 """
 
-import functools
-import operator
-
 import numpy as np
 
 from cypresskit.compiler.ir import Block, Function, Op, Src, Value
 from cypresskit.compiler.lds_pairs import pair_lds_reads
 from cypresskit.compiler.offsets import offset_fetches
+from cypresskit.machine.numerics import pair, scaled
 
 SIGN, ALL = 0x80000000, 0xFFFFFFFF
 COMMUTATIVE = {"ADD", "MUL_IEEE", "ADD_INT", "AND_INT", "OR_INT", "XOR_INT", "SETE_INT", "SETNE_INT", "MULLO_INT"}
@@ -105,7 +103,7 @@ class _Simplifier:
         if op.name in COMMUTATIVE:
             srcs.sort()
         elif op.name in ("ADD_64", "MUL_64"):
-            srcs = [*functools.reduce(operator.iadd, sorted([srcs[:2], srcs[2:]]), [])]
+            srcs = [src for operand in sorted([srcs[:2], srcs[2:]]) for src in operand]
         return op.name, tuple(srcs), op.omod, op.clamp, tuple(sorted(op.info.items()))
 
     def replace(self, op: Op, value: Value) -> bool:
@@ -138,12 +136,17 @@ class _Simplifier:
         return src
 
     def fold(self, op: Op) -> None:
-        """Carry out an op whose operands are all constants: it becomes MOVs of constants."""
-        words = [np.array([s.value.bits], np.uint32) for s in op.srcs]
-        bits = evaluate(op, words)
+        """Carry out an op whose operands are all constants: it becomes a MOV."""
         if len(op.results) == 2:
             return  # doubles of constants are rare: leave them to the chip
-        op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(self.const(int(bits[0][0])))], 1.0, False
+        words = [np.array([s.value.bits], np.uint32) for s in op.srcs]
+        with np.errstate(all="ignore"):
+            if op.row.kind == "double":
+                words = [pair(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
+            bits = op.row.meaning(*words)
+            if op.omod != 1.0 or op.clamp:
+                bits = scaled(bits, op.omod, op.clamp)
+        op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(self.const(int(bits[0])))], 1.0, False
         self.changed = True
 
     def algebra(self, op: Op) -> None:
@@ -180,20 +183,6 @@ class _Simplifier:
             name, srcs = name.split()[0], srcs[::-1]
         op.name, op.srcs = name, srcs
         self.changed = True
-
-
-def evaluate(op: Op, words: list[np.ndarray]) -> list[np.ndarray]:
-    """An arithmetic op's results on arrays of 32-bit operand words (modifiers already applied)."""
-    from cypresskit.machine.numerics import pair, scaled, split
-
-    row = op.row
-    with np.errstate(all="ignore"):
-        if row.kind == "double":
-            words = [pair(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
-        result = row.meaning(*words)
-        if row.double_result:
-            return list(split(result))
-        return [scaled(result, op.omod, op.clamp)] if op.omod != 1.0 or op.clamp else [result]
 
 
 def _plain(op: Op) -> bool:
