@@ -34,8 +34,8 @@ NONSENSE = [
     (lambda *_: "x", "ValueError"),
     (lambda *_: math.nan, "should be"),
     (lambda *_: 0.0, "should be"),
-    (None, "is a NoneType, not a function"),
-    (42, "is a int, not a function"),
+    (None, "of type NoneType, not a function"),
+    (42, "of type int, not a function"),
 ]
 FUNCTIONS = {
     "ceiling of a vector": small.check_ceiling,
@@ -46,7 +46,7 @@ FUNCTIONS = {
     "largest": larger.check_largest,
     "pipeline": pipelines.check_pipeline,
     "next_share": pipelines.check_share,
-    "ceiling of a loop": contest.check_ceiling,
+    "filled": contest.check_filled,
 }
 
 
@@ -451,8 +451,13 @@ def test_wrong_loops(loop, said):
     rejects(contest.check_two_steps(loop), said)
 
 
+def rounds(n, active):
+    count = n * n // 4096
+    return count / (math.ceil(count / (20 * active)) * 20 * active)
+
+
 def test_right_functions_of_lesson_12():
-    assert contest.check_ceiling(lambda b, t, f: 64 * f / max(4 * b, 16 * t) * 20 * 0.85).right
+    assert contest.check_filled(rounds).right
     chip = replace(ck.HD5870, lds_bytes=0, register_pool=288)
     assert contest.die_bytes(chip) == contest.die_bytes(ck.HD5870)
     assert contest.check_chip(chip).right
@@ -461,16 +466,16 @@ def test_right_functions_of_lesson_12():
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (lambda b, t, f: 64 * f / (4 * b) * 17, "arithmetic alone"),
-        (lambda b, t, f: 64 * f / (16 * t) * 17, "fetches alone"),
-        (lambda b, t, f: 64 * f / (4 * b + 16 * t) * 17, "the longer of the two"),
-        (lambda b, t, f: f / max(4 * b, 16 * t) * 17, "a wavefront has 64"),
-        (lambda b, t, f: 64 * f / max(4 * b, 16 * t) * 0.85, "20 SIMD engines"),
-        (lambda b, t, f: 2176, "2 of 5 calls"),
+        (lambda n, k: (n * n // 4096 % (20 * k) or 20 * k) / (20 * k), "last round alone"),
+        (lambda n, k: n * n // 4096 / (math.ceil(n * n // 4096 / k) * k), "20 engines"),
+        (lambda n, k: n * n / 4096 / (20 * k), "round their number up"),
+        (lambda n, k: 1 - rounds(n, k), "stays empty"),
+        (lambda n, k: rounds(8 * n, k), "64 x 64"),
+        (lambda n, k: rounds(n, 10), "4 of 5 calls"),
     ],
 )
-def test_ceilings_of_a_loop(answer, said):
-    rejects(contest.check_ceiling(answer), said)
+def test_filled_rounds(answer, said):
+    rejects(contest.check_filled(answer), said)
 
 
 @pytest.mark.parametrize(

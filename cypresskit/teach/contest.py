@@ -202,27 +202,32 @@ def check_two_steps(loop) -> Verdict:
     )
 
 
-def check_ceiling(ceiling: Callable) -> Verdict:
-    """Exercise 2: ``ceiling(bundles, fetches, flops)``, Gflop/s that a main loop can reach on the HD 5870."""
-    wavefront = 64 * HD5870.simd_engines * HD5870.clock_ghz  # work-items on all engines, times GHz
+def check_filled(filled: Callable) -> Verdict:
+    """Exercise 2: ``filled(n, active)``, the share of wavefront slots with work over all rounds of an n x n product."""
+
+    def right(n: int, active: int) -> float:
+        count, room = (n // 64) ** 2, HD5870.simd_engines * active
+        return count / (-(-count // room) * room)
+
     return formula.judge(
-        ceiling,
-        "ceiling",
-        lambda b, t, f: f * wavefront / max(4 * b, 16 * t),
-        [(31, 8, 256), (17, 4, 32), (60, 16, 512), (75, 9, 512), (40, 2, 128)],
+        filled,
+        "filled",
+        right,
+        [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
         {
-            "that is the arithmetic alone; the texture unit may take longer.": lambda b, t, f: f * wavefront / (4 * b),
-            "that is the fetches alone; the arithmetic may take longer.": lambda b, t, f: f * wavefront / (16 * t),
-            "arithmetic and fetches of different wavefronts overlap: the longer of the two counts.": lambda b, t, f: (
-                f * wavefront / (4 * b + 16 * t)
+            "that is the last round alone; all of them count.": lambda n, k: (
+                ((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k
             ),
-            "the flops are those of one work-item; a wavefront has 64.": lambda b, t, f: (
-                f * wavefront / 64 / max(4 * b, 16 * t)
+            "there are 20 engines, each with so many wavefronts.": lambda n, k: (
+                (n // 64) ** 2 / (-(-((n // 64) ** 2) // k) * k)
             ),
-            "there are 20 SIMD engines.": lambda b, t, f: f * wavefront / 20 / max(4 * b, 16 * t),
+            "a round that is begun is a round: round their number up.": lambda n, k: (n // 64) ** 2 / (20 * k),
+            "that is the share that stays empty.": lambda n, k: 1 - right(n, k),
+            "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: (
+                (n // 8) ** 2 / (-(-((n // 8) ** 2) // (20 * k)) * 20 * k)
+            ),
         },
-        "clocks of a turn: 4 for a bundle, 16 for a fetch, the larger sum counts; 64 work-items, 20 engines, 0.85 GHz.",
-        " Gflop/s",
+        "(n / 64)^2 wavefronts; 20 engines take `active` each in a round; round the number of rounds up.",
     )
 
 

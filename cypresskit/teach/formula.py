@@ -11,7 +11,7 @@ CLOSE = 1e-6  # relative
 
 
 def judge(
-    answer: Callable,
+    answer,
     name: str,
     right: Callable,
     cases: Sequence[tuple],
@@ -24,7 +24,7 @@ def judge(
     ``slips``: hints to functions that make the mistake; ``hint`` is for other mistakes; ``unit`` stands after numbers.
     """
     if not callable(answer):
-        return Verdict(False, f"{name} is a {type(answer).__name__}, not a function.", f"keep the line `def {name}`.")
+        return Verdict(False, f"{name} is of type {type(answer).__name__}, not a function.", f"keep the line `def {name}`.")
     got = []
     for case in cases:
         call = f"{name}({', '.join(map(_text, case))})"
