@@ -40,15 +40,15 @@ def check_two_sum(two_sum: Callable) -> Verdict:
         try:
             s, e = two_sum(a, b)
             s, e = float(s), float(e)
-            lost = Fraction(a) + Fraction(b) - Fraction(s)
+            lost, found = Fraction(a) + Fraction(b) - Fraction(s), Fraction(e)
         except Exception as error:
             return stopped("two_sum", error, f"{case} should give two numbers: the sum, and what it lost.")
         if s != a + b:
             return Verdict(False, f"{case} gives the sum {s!r}, but a + b is {a + b!r}.", "s stays the rounded sum.")
-        if Fraction(e) == lost:
+        if found == lost:
             continue
         hint = "s - a is the part of b that arrived. How much of b did not, and how much of a?"
-        if Fraction(e) == -lost:
+        if found == -lost:
             hint = "the sign: s + e has to be the true sum, so e is what is missing from s."
         elif abs(b) > abs(a) and e == b - (s - a):
             hint = "this is right where |a| is the larger one. If |b| is larger, a loses digits as well: count both."

@@ -87,10 +87,8 @@ def check_bank_clocks(clocks: Callable) -> Verdict:
         hint = "for each bank, how many different words are asked of it? The busiest bank decides."
         if got == max([w % 32 for w in words].count(bank) for bank in banks):
             hint = "who asks for the same word is served at once: a bank counts different words."
-        elif got == len(banks):
-            hint = "this is the number of banks that have work. They all work at the same time."
-        elif got == len(set(words)):
-            hint = "different banks give their words in the same clock."
+        elif got in (len(banks), len(set(words))):
+            hint = "banks work at the same time: count neither all banks nor all words, but those of the busiest bank."
         elif got == sum(len(asked) - 1 for asked in banks.values()) + 1:
             hint = "banks don't wait for each other: take the busiest one, not the sum."
         return Verdict(False, f"For {name}, {words}, it gives {got}; right is {want}.", hint)
@@ -131,7 +129,7 @@ def check_place(place: Callable) -> Verdict:
 
 
 def check_transpose(text: object) -> Verdict:
-    """Exercise 3: IL in which 64 work-items transpose an 8 x 8 matrix through the LDS: right, free of races, and without
+    """Exercise 3: IL in which 64 work-items transpose an 8 x 8 matrix through the LDS: right, without races and without
     bank conflicts."""
     if not isinstance(text, str):
         return Verdict(False, f"The kernel is a {type(text).__name__}, not text.", "pass the IL between quotes.")

@@ -36,12 +36,12 @@ def check_lines(lines: Callable) -> Verdict:
         hint = "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?"
         if got == len(set(texels)):
             hint = "these are the texels that differ; four neighbours in a row share a line."
-        elif got == len({x // 4 for x, _ in texels}):
-            hint = "texels with the same x in two rows don't lie in one line: the row counts too."
-        elif got == len({(x // 4, y) for x, y in texels}):
+        elif width % 4 and got == len({(x // 4, y) for x, y in texels}):
             hint = (
                 f"with {width} texels a row, a line may end in the next row. Number the texels through, row after row."
             )
+        elif got == len({x // 4 for x, _ in texels}):
+            hint = "texels with the same x in two rows don't lie in one line: the row counts too."
         elif got == len({y for _, y in texels}):
             hint = "this counts rows; a row has many lines."
         return Verdict(False, f"{case} gives {got}; these texels lie in {want} line{'s' * (want > 1)}.", hint)
@@ -49,8 +49,8 @@ def check_lines(lines: Callable) -> Verdict:
 
 
 def check_numbering(text: object) -> Verdict:
-    """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B, numbered so that no quad
-    touches more than one line of either."""
+    """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B, numbered so that no
+    quad touches more than one line of either."""
     if not isinstance(text, str):
         return Verdict(False, f"The kernel is a {type(text).__name__}, not text.", "pass the IL between quotes.")
     try:
@@ -97,12 +97,8 @@ def check_ceiling(ceiling: Callable) -> Verdict:
     """Exercise 3: ``ceiling(flops, bundles, clocks)`` is what the HD 5870 can do at most, in Gflop/s, with a loop of so
     many flops of a work-item, bundles, and clocks of the texture unit for a wavefront."""
     rate = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
-    cases = {
-        "SGEMM TN": (256, 31, 128),
-        "DGEMM TN": (128, 68, 256),
-        "DGEMM NN": (128, 68, 384),
-        "Ashraf's": (512, 75, 320),
-    }
+    cases = {"SGEMM TN": (256, 31, 128), "DDGEMM": (8, 89, 64), "DGEMM TN": (128, 68, 256)}
+    cases |= {"DGEMM NN": (128, 68, 384), "Ashraf's": (512, 75, 320)}
     found = []
     for name, (flops, bundles, clocks) in cases.items():
         alu = HD5870.bundle_clocks * bundles
@@ -117,20 +113,18 @@ def check_ceiling(ceiling: Callable) -> Verdict:
         hint = (
             "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9)."
         )
-        known = {
-            flops
-            * rate
-            / (
-                alu + clocks
-            ): "arithmetic and fetches of different wavefronts go on at the same time: which takes longer?",
-            flops * rate / min(alu, clocks): "the slower of the two decides.",
-            flops * rate / max(bundles, clocks): "a bundle of a wavefront takes 4 clocks.",
-            want / HD5870.wavefront: "the flops are those of one work-item; a wavefront has 64.",
-            want / HD5870.simd_engines: "there are 20 SIMD engines.",
-            flops * rate / alu: "the texture unit has to keep up as well.",
-            flops * rate / clocks: "the arithmetic takes its time as well.",
-            want * 1e9: "in Gflop/s: the clock is 0.85 in units of 10^9 a second.",
-        }
-        hint = next((h for value, h in known.items() if abs(got - value) <= 0.01 * value), hint)
+        known = [
+            (want / HD5870.wavefront, "the flops are those of one work-item; a wavefront has 64."),
+            (want / HD5870.simd_engines, "there are 20 SIMD engines."),
+            (want * 1e9, "in Gflop/s: the clock is 0.85 in units of 10^9 a second."),
+            (
+                flops * rate / (alu + clocks),
+                "different wavefronts compute and fetch at the same time: which takes longer?",
+            ),
+            (flops * rate / max(bundles, clocks), "a bundle of a wavefront takes 4 clocks."),
+            (flops * rate / alu, "the texture unit has to keep up as well."),
+            (flops * rate / clocks, "the arithmetic takes its time as well."),
+        ]
+        hint = next((h for value, h in known if abs(got - value) <= 0.01 * value), hint)
         return Verdict(False, f"{case}, {name}, gives {got:.4g}; it should be {want:.0f} Gflop/s.", hint)
     return Verdict(True, f"The ceilings in Gflop/s: {', '.join(found)}.")
