@@ -24,7 +24,9 @@ def judge(
     ``slips``: hints to functions that make the mistake; ``hint`` is for other mistakes; ``unit`` stands after numbers.
     """
     if not callable(answer):
-        return Verdict(False, f"{name} is of type {type(answer).__name__}, not a function.", f"keep the line `def {name}`.")
+        return Verdict(
+            False, f"{name} is of type {type(answer).__name__}, not a function.", f"keep the line `def {name}`."
+        )
     got = []
     for case in cases:
         call = f"{name}({', '.join(map(_text, case))})"
