@@ -312,3 +312,17 @@ def test_it_follows_jupyterlabs_theme(lab, page):
     page.wait_for_function("() => document.querySelector('[data-ready]').hasAttribute('data-dark')")
     assert page.evaluate(ink) != light
     page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")
+
+
+def test_a_view_under_controls_is_drawn_anew(lab, page):
+    """Lesson 00: another size, chosen with the keys, gives another picture, with its own numbers."""
+    lab.open(page, "00_start_here.ipynb")
+    lab.run_all(page)
+    handle = page.locator(".widget-slider .noUi-handle").first
+    handle.scroll_into_view_if_needed()
+    captions = page.locator(".jupyter-widgets [data-ready]")
+    captions.get_by_text("16 wavefronts").first.wait_for()
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    captions.get_by_text("64 wavefronts").first.wait_for(timeout=10_000)
+    assert captions.count() == 1, "the new picture replaces the old one"

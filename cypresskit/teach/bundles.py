@@ -4,10 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cypresskit.compiler import Bundle, Code, compile
+from cypresskit.compiler import Bundle, Code, CompileError, compile, kernel_card
+from cypresskit.compiler.execute import execute
+from cypresskit.compiler.llvm import llvm_card
 from cypresskit.il import Program, assemble
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.machine import launch
 from cypresskit.machine.checks import Findings, check
-from cypresskit.teach import formula
+from cypresskit.machine.launch import prepare
+from cypresskit.teach import formula, published
 from cypresskit.teach.verdict import Verdict, judge_kernel, stopped
 
 HEAD = """il_ps_2_0
@@ -16,6 +21,7 @@ dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(floa
 dcl_output_generic o0
 """
 TERMS, BUDGET = 16, 5  # of exercise 3
+COMPARED = ("sgemm_tn", "sgemm_tn_37", "dgemm_tn", "ddgemm_tn_fma", "sgemm_64x64", "sgemm_64x64_lds")
 
 
 def tiny(body: str, texels: int = 4) -> Code:
@@ -27,12 +33,12 @@ def tiny(body: str, texels: int = 4) -> Code:
 def table(what: Code | list[Bundle]) -> str:
     """Bundles (of code: those with arithmetic), a line each: what the five slots do. A star marks what takes a result
     of the bundle before straight from the units (PV or PS)."""
-    lines = ["     " + " ".join(f"{slot:10}" for slot in "xyzwt").rstrip()]
+    lines = ["     " + " ".join(f"{slot:11}" for slot in "xyzwt").rstrip()]
     for number, bundle in enumerate(working(what) if isinstance(what, Code) else what, 1):
         slots = dict.fromkeys(range(5), ".")
         for o in bundle.operations:
             slots[o.slot] = o.name.removesuffix("_IEEE") + "*" * any(r.kind in ("pv", "ps") for r in o.reads)
-        lines.append(f"{number:2}   " + " ".join(f"{slots[slot]:10}" for slot in range(5)).rstrip())
+        lines.append(f"{number:2}   " + " ".join(f"{slots[slot]:11}" for slot in range(5)).rstrip())
     return "\n".join(lines)
 
 
@@ -44,6 +50,49 @@ def working(code: Code) -> list[Bundle]:
 def loop(code: Code) -> list[Bundle]:
     """The bundles of the main loop."""
     return [b for control in code.main_loop if control.clause for b in control.clause.bundles]
+
+
+def ports(bundles: list[Bundle]) -> str:
+    """What bundles read from registers: operands, different words, and the most that one channel has to deliver."""
+    operands = [[(r.channel, r.index) for o in b.operations for r in o.reads if r.kind == "gpr"] for b in bundles]
+    words = [set(each) for each in operands]
+    deepest = max(sum(channel == c for channel, _ in each) for each in words for c in range(4))
+    fewest, most = min(map(len, words)), max(map(len, words))
+    return (
+        f"operands in registers: up to {max(map(len, operands))} in a bundle\n"
+        f"different words: {fewest} to {most} in a bundle, of one channel at most {deepest}"
+    )
+
+
+def same_bits(kernel: Kernel) -> bool:
+    """Whether a GEMM kernel's compiled code, run bundle by bundle, leaves in C the bits that its IL does."""
+    a, b = np.random.default_rng(3).standard_normal((2, 16, 16)).astype(kernel.dtype)
+    from_il, from_code = (kernel.arguments(a, b, None, 1, 0) for _ in range(2))
+    launch(kernel.program, **from_il)
+    ready = prepare(kernel.program, **from_code)
+    execute(compile(kernel.program), ready)
+    assert ready.global_memory is not None
+    return np.array_equal(from_il["global_memory"].view(np.uint32).ravel(), ready.global_memory.ravel())
+
+
+def compilers(names: tuple[str, ...] = COMPARED) -> str:
+    """Bundles, registers and filled slots: AMD's compiler as published, this package's, and LLVM's where it can."""
+    lines = ["                 AMD's, published       this workbook's                LLVM's"]
+    lines.append("kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs")
+    for name in names:
+        row, kernel = published.kernel(name), KERNELS[name]
+        card = kernel_card(kernel, compile(kernel.program))
+        registers = row["gprs"] if "gprs" in row else row["floats"] // 4
+        share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
+        mine = f"{card.loop_bundles} for {card.k_per_iteration} k"
+        line = f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {mine:14} {card.gprs:4}"
+        line += f" {card.slots4_pct + card.slots5_pct:7.0f} %"
+        try:
+            other = llvm_card(kernel.program)
+            lines.append(f"{line}  {other.loop_bundles:7} {other.gprs:4}")
+        except CompileError:
+            lines.append(f"{line}  refused")
+    return "\n".join(lines)
 
 
 def chains(count: int, terms: int = 32) -> Code:

@@ -146,7 +146,7 @@ def _row(values: np.ndarray) -> str:
     return "[" + " ".join(f"{v:g}" for v in np.ravel(values)) + "]"
 
 
-def check_four_by_four(text: str) -> Verdict:
+def check_four_by_four(text) -> Verdict:
     """Exercise 2: IL of a kernel that keeps a 4 x 4 block in r10 to r13, launched as the catalogue's kernels are: right
     results at three shapes, then no more than two fetches for each step of k."""
     if not isinstance(text, str):

@@ -1,11 +1,13 @@
 """Lesson 02: what a kernel fetches for each operation, the pace of any block, and the checks of its exercises."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870, Device
+from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import launch
 from cypresskit.machine.checks import Findings
@@ -32,7 +34,7 @@ def counted(name: str, n: int = 64) -> float:
     a, b = rng.integers(-3, 4, (2, n, n)).astype(kernel.dtype)
     pair = kernel.precision == "double-double"
     stored = [np.stack([x, np.zeros_like(x)], axis=-1) if pair else x for x in (a, b)]
-    arguments = kernel.arguments(*stored, None, 1, 0)
+    arguments = kernel.arguments(stored[0], stored[1], None, 1, 0)
     run = launch(kernel.program, **arguments)
     c = kernel.result(arguments, n, n)
     want = (a.T if kernel.trans_a else a) @ (b.T if kernel.trans_b else b)
@@ -85,14 +87,13 @@ def check_ceiling(ceiling: Callable) -> Verdict:
         ),
     }
     hint = "B = F S / b, solved for F, and the peak: which of the two is smaller?"
-    right = lambda b, p, r, s: min(p, r * b / s)  # noqa: E731
-    return formula.judge(ceiling, "ceiling", right, cases, slips, hint, " Gflop/s")
+    return formula.judge(ceiling, "ceiling", lambda b, p, r, s: min(p, r * b / s), cases, slips, hint, " Gflop/s")
 
 
 def check_four_by_eight(text: str) -> Verdict:
     """Exercise 3: IL of a kernel with 4 x 8 elements of C in r10 to r17: right at three shapes, three fetches a k."""
-    for m, n, k in ((4, 8, 3), (8, 24, 5), (20, 8, 8)):
-        verdict = judge_kernel(text, "four_by_eight.il", lambda program, size=(m, n, k): _four_by_eight(program, *size))
+    for size in ((4, 8, 3), (8, 24, 5), (20, 8, 8)):
+        verdict = judge_kernel(text, "four_by_eight.il", partial(_four_by_eight, size))
         if verdict:
             empty = "0 in place of" in verdict.finding and "C[0, 4]" in verdict.finding
             hint = "nothing is added to r14 yet. The left half shows how; the right half needs B's next texel, in r4."
@@ -100,7 +101,7 @@ def check_four_by_eight(text: str) -> Verdict:
     return Verdict(True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop.")
 
 
-def _four_by_eight(program, m: int, n: int, k: int) -> Findings:
-    rng = np.random.default_rng(48)
-    a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
+def _four_by_eight(size: tuple[int, int, int], program: Program) -> Findings:
+    (m, n, k), rng = size, np.random.default_rng(48)
+    a, b = (rng.integers(1, 8, (k, columns)).astype(np.float32) for columns in (m, n))
     return check_gemm(FOUR_BY_EIGHT, a, b, program=program, budgets={"fetches": 3 * k})
