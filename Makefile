@@ -62,6 +62,9 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 	@echo "Installing cypresskit and JupyterLab into $(VENV): once, a minute or two."
 	@$(install) setuptools wheel
 	@$(install) --no-build-isolation --editable .
+	@mkdir -p $(VENV)/share/jupyter/lab/settings  # JupyterLab asks about its news otherwise, over the first picture
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
+	  > $(VENV)/share/jupyter/lab/settings/overrides.json
 	@touch $@
 
 $(VENV)/installed-tests: $(VENV)/installed

@@ -194,3 +194,11 @@ def test_out_of_core_gives_the_same_product(flags):
     a, b, c = matrices(rng, 150, 133, 40, *flags, dtype=np.float64)
     got = ck.gemm(a, b, c, alpha=2.0, beta=-1.0, trans_a=flags[0], trans_b=flags[1], out_of_core=True)
     check(got, a, b, c, 2.0, -1.0, *flags)
+
+
+def test_a_launch_of_matrices_that_do_not_fit_the_kernel_is_refused():
+    ones = np.ones((8, 16), np.float32)
+    with pytest.raises(ValueError, match="sgemm_nn takes A as m x k and B as k x n; found 8 x 16 and 8 x 16"):
+        ck.kernels["sgemm_nn"].arguments(ones, ones, None, 1, 0)
+    with pytest.raises(TypeError, match="B has dtype float64: sgemm_tn takes float32"):
+        ck.kernels["sgemm_tn"].arguments(ones, ones.astype(float), None, 1, 0)

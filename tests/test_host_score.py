@@ -19,7 +19,7 @@ def test_rows_are_of_published_quantities(rows):
         assert set(row) == {"id", "quantity", "published", "simulated", "ratio"}
         if quantity != "with_pcie_10_gb_s":  # which is published as a sentence
             assert row["published"] == published[id][quantity]
-            assert row["ratio"] == pytest.approx(row["simulated"] / row["published"])
+        assert row["ratio"] == pytest.approx(row["simulated"] / row["published"])
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,6 @@ def test_rows_are_of_published_quantities(rows):
     [
         ("dgemm_transfer_model", "n_balance"),
         ("dgemm_transfer_model", "io_gflops_max"),
-        ("dgemm_transfer_model", "with_pcie_10_gb_s"),
         ("blocked_mma", "block"),
         ("hybrid", "hybrid_gflops"),
         ("hybrid", "hybrid_pct"),
@@ -39,3 +38,7 @@ def test_rows_are_of_published_quantities(rows):
 )
 def test_every_figure_is_met_within_5_percent(rows, name):
     assert rows[name]["ratio"] == pytest.approx(1, abs=0.05)
+
+
+def test_a_faster_bus_gives_at_least_what_the_source_says(rows):
+    assert rows["dgemm_transfer_model", "with_pcie_10_gb_s"]["ratio"] >= 1

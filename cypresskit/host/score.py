@@ -18,8 +18,8 @@ from cypresskit.host.transfer import balance, effective_rate, measured
 
 
 def host_rows() -> list[dict]:
-    """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and ``ratio``, and the ratio
-    is 1 where what was published is a bound ("at least") and holds."""
+    """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and ``ratio``. With a bus
+    of 10 GB/s the source says "at least 300": a ratio above 1 agrees with it."""
     published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["host"]
     rows = []
 
@@ -34,7 +34,6 @@ def host_rows() -> list[dict]:
     row("dgemm_transfer_model", "n_balance", balance(bus, kernel))
     row("dgemm_transfer_model", "io_gflops_max", measured(2048, bus, kernel).gflops)
     row("dgemm_transfer_model", "with_pcie_10_gb_s", effective_rate(2048, 10e9, kernel) / 1e9, 300)
-    rows[-1]["ratio"] = min(rows[-1]["ratio"], 1.0)
     row("blocked_mma", "block", largest_block(HD5870))
 
     hybrid, machine = published["hybrid"], Machine(HD5970)

@@ -121,12 +121,22 @@ class Kernel:
         low), and alpha and beta may be such pairs. A packed kernel takes a first axis of matrices too.
 
         Returns a dict with ``domain``, ``inputs``, ``constants`` and fresh arrays for the results, which are read out
-        with ``result``. Raises ``ValueError`` if the kernel multiplies with vectors and B has more than one column.
+        with ``result``. Raises ``ValueError`` if the shapes don't fit each other, or if the kernel multiplies with
+        vectors and B has more than one column; ``TypeError`` if a matrix isn't of the kernel's type.
         """
+        for name, matrix in (("A", a), ("B", b)) if c is None else (("A", a), ("B", b), ("C", c)):
+            if matrix.dtype != self.dtype:
+                raise TypeError(f"{name} has dtype {matrix.dtype}: {self.name} takes {self.dtype}")
         a, b = (x if self.packed and x.ndim == 3 else x[np.newaxis] for x in (a, b))
         pair, count = a.shape[3:], len(a)
         m, k = a.shape[2:0:-1] if self.trans_a else a.shape[1:3]
-        n = b.shape[1] if self.trans_b else b.shape[2]
+        inner, n = b.shape[2:0:-1] if self.trans_b else b.shape[1:3]
+        if inner != k:
+            stored = "k x m" if self.trans_a else "m x k", "n x k" if self.trans_b else "k x n"
+            raise ValueError(
+                f"{self.name} takes A as {stored[0]} and B as {stored[1]}; found {a.shape[1]} x {a.shape[2]} and "
+                f"{b.shape[1]} x {b.shape[2]}: k is {k} in A and {inner} in B"
+            )
         layout = self.layout(m, n, k, alpha, beta, count)
         stored_a, stored_b = layout.stored
         old = np.zeros((count, *layout.padded[:2], *pair), self.dtype)
