@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@njit(cache=True, error_model="numpy")
 def fold(number, bits):
     """The number's bits in groups of ``bits``, all combined by exclusive or (up to eight groups)."""
     number ^= number >> (4 * bits)
@@ -19,7 +19,7 @@ def fold(number, bits):
     return number & ((1 << bits) - 1)
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@njit(cache=True, error_model="numpy")
 def find(tags, used, place, ways, line, tick):
     """The place of ``line`` in the set that starts at ``place``, marked as used, or -1 - (the place to replace)."""
     found = -1

@@ -98,6 +98,27 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
 
 
 @njit(cache=True, error_model="numpy")
+def _first(ready, e):
+    """The slot of engine ``e`` that is ready first."""
+    best = 0
+    for other in range(1, ready.shape[1]):
+        if ready[e, other] < ready[e, best]:
+            best = other
+    return best
+
+
+@njit(cache=True, error_model="numpy")
+def _sort(order, clocks):
+    """Sort the engines in ``order`` by ``clocks``, by insertion: few are out of place, and it compiles quickly."""
+    for at in range(1, len(order)):
+        e = order[at]
+        while at > 0 and clocks[order[at - 1]] > clocks[e]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = e
+
+
+@njit(cache=True, error_model="numpy")
 def _run(
     numbers,
     clocks,
@@ -166,10 +187,11 @@ def _run(
             wave[e, s], ready[e, s], segment[e, s], on[w] = w, 0.0, paths[path[w]], e
             clause[e, s] = segments[segment[e, s], 0]
     for e in range(engines):
-        next_slot[e] = np.argmin(ready[e])
+        next_slot[e] = _first(ready, e)
         next_clock[e] = ready[e, next_slot[e]]
 
-    order = np.argsort(next_clock)  # engines, the one that is furthest behind first
+    order = np.arange(engines)  # engines, the one that is furthest behind first
+    _sort(order, next_clock)
     while True:
         e = order[0]
         now = next_clock[e]
@@ -353,17 +375,14 @@ def _run(
                     upcoming += 1
                 retired += 1
             if here:
-                next_clock[e] = np.min(ready[e])
-                order = np.argsort(next_clock)
+                next_clock[e] = ready[e, _first(ready, e)]
+                _sort(order, next_clock)
                 for at in range(engines):  # the present engine first again, until its place is found below
                     if order[at] == e:
                         for q in range(at, 0, -1):
                             order[q] = order[q - 1]
                         order[0] = e
-        b = 0
-        for other in range(1, slots):
-            if ready[e, other] < ready[e, b]:
-                b = other
+        b = _first(ready, e)
         next_slot[e], next_clock[e] = b, ready[e, b]
         if engines > 1 and next_clock[order[1]] < ready[e, b] - AHEAD:  # it is too far ahead: to its place in the order
             at = 0

@@ -24,7 +24,8 @@ from cypresskit.timing.work import KINDS, Packed, pack
 ROUNDS = 3  # simulated at least, beside the ragged one
 BUDGET = 20_000_000  # lines and clauses up to which everything is simulated: a second or so
 LONG = 25_000_000  # of those rounds, from which on one has to do
-UNEVEN = 0.02  # the pace may change by this from the first half of what is simulated to the second; else there is more
+MOST = 100_000_000  # up to which more and more is simulated, as long as the pace is uneven: four seconds or so
+UNEVEN = 0.01  # the pace may change by this from the first half of what is simulated to the second; else there is more
 
 
 def simulate(
@@ -145,7 +146,7 @@ class _Sampled:
             marks = np.array([first, (first + last) / 2, last]) * work.clauses_of_path[work.path].mean() * round_
             clocks = np.array([self.outcome.when(mark) for mark in marks])
             early, late = np.diff(clocks)
-            if abs(early - late) <= UNEVEN * late or cost * rounds * 2 > LONG:
+            if abs(early - late) <= UNEVEN * late or cost * (rest / round_ + rounds * 2) > MOST:
                 break
             rounds *= 2
         self.clocks += (total - some) / round_ * (clocks[2] - clocks[0]) / (last - first)
