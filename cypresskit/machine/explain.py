@@ -33,7 +33,7 @@ def run(launch: Launch, observers: tuple[Observer, ...] = ()) -> Run:
             'take a smaller domain, or engine="fast" without observers'
         )
     with np.errstate(all="ignore"):
-        return _Machine(launch, observers).run()
+        return Machine(launch, observers).run()
 
 
 @dataclass
@@ -56,7 +56,16 @@ class _If:
     otherwise: np.ndarray
 
 
-class _Machine:
+class Machine:
+    """The state of a run, and what every kind of instruction does to it.
+
+    It may be extended: a subclass that sets up ``program``, ``body``, ``items``, ``count``, ``active``, ``registers``,
+    ``literals``, ``launch`` (asked for ``constants`` and ``ids``) and no ``observers`` has all arithmetic at hand.
+    ``_operand(i, n, components)`` gives an instruction's operand as it reads it, ``_condition(i)`` who takes a branch,
+    ``_compute(i, dest)`` the rows of a result, ``_write(at, dest, rows)`` stores them; ``run`` and ``_flow`` go through
+    the program and may be replaced. ``timing.walk`` runs the address arithmetic in this way, without data.
+    """
+
     def __init__(self, launch: Launch, observers: tuple[Observer, ...]):
         self.launch, self.observers, self.program = launch, observers, launch.program
         self.hear = {name: listeners(observers, name) for name in ("step", "wrote", "fetch", "memory", "barrier")}

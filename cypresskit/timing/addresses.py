@@ -18,7 +18,7 @@ import numpy as np
 
 from cypresskit.devices import Device
 from cypresskit.il import Dest, Instruction, Program
-from cypresskit.machine.explain import _Machine
+from cypresskit.machine.explain import Machine
 from cypresskit.machine.launch import KernelError, Launch
 from cypresskit.machine.numerics import ONE
 from cypresskit.timing.dram import GLOBAL
@@ -207,7 +207,7 @@ def walk(shapes: Shapes, device: Device, wavefronts: np.ndarray, layout: str) ->
     return done
 
 
-class _Walk(_Machine):
+class _Walk(Machine):
     """The explaining engine without data: only the slice runs, accesses become streams."""
 
     def __init__(self, shapes: Shapes, device: Device, party: np.ndarray, layout: str, chosen, alive):
