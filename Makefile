@@ -9,6 +9,7 @@ VENV   ?= .venv
 ARGS   ?=
 
 bin     := $(VENV)/bin
+quick   := not browser and not notebook and not slow
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
 .PHONY: help lab test core lint format bench book gallery clean distclean
@@ -19,11 +20,16 @@ help:  ## list these commands
 lab: $(VENV)/installed  ## open the workbook in JupyterLab
 	@$(bin)/cypresskit lab $(ARGS)
 
-test: $(VENV)/installed-tests  ## run every test: the package, the notebooks, the browser, the linters
+test: $(VENV)/installed-tests  ## run every test: first the quick ones on all cores, then those that must run alone
+ifeq ($(strip $(ARGS)),)
+	$(bin)/python -m pytest -q -n auto -m "$(quick)"
+	$(bin)/python -m pytest -m "not ($(quick))"
+else
 	$(bin)/python -m pytest $(ARGS)
+endif
 
 core: $(VENV)/installed-tests  ## run the quick tests alone: no browser, no notebooks, on all cores
-	$(bin)/python -m pytest -n auto -m "not browser and not notebook and not slow" $(ARGS)
+	$(bin)/python -m pytest -n auto -m "$(quick)" $(ARGS)
 
 lint: $(VENV)/installed-tests  ## check style and types
 	$(bin)/ruff check cypresskit tests

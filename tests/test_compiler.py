@@ -110,8 +110,8 @@ def test_random_programs(start):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(10_000, 13_000, 100))
-def test_thousands_of_random_programs(start):
+@pytest.mark.parametrize("start", range(10_000, 10_400, 100))
+def test_hundreds_of_random_programs(start):  # `cypresskit fuzz` goes on for as long as one likes
     for seed in range(start, start + 100):
         random_case(seed)
 
