@@ -7,7 +7,9 @@ from cypresskit.devices import HD5870
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import addresses
-from cypresskit.timing.addresses import Scope, Shapes, SliceError, find_slice, walk, work_items
+from cypresskit.timing.addresses import Scope, walk
+from cypresskit.timing.shapes import Shapes, work_items
+from cypresskit.timing.slices import SliceError, find_slice
 
 HEAD = """
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__

@@ -63,7 +63,7 @@ class Machine:
     ``literals``, ``launch`` (asked for ``constants`` and ``ids``) and no ``observers`` has all arithmetic at hand.
     ``_operand(i, n, components)`` gives an instruction's operand as it reads it, ``_condition(i)`` who takes a branch,
     ``_compute(i, dest)`` the rows of a result, ``_write(at, dest, rows)`` stores them; ``run`` and ``_flow`` go through
-    the program and may be replaced. ``timing.walk`` runs the address arithmetic in this way, without data.
+    the program and may be replaced. ``timing.addresses`` runs the address arithmetic in this way, without data.
     """
 
     def __init__(self, launch: Launch, observers: tuple[Observer, ...]):

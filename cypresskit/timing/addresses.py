@@ -1,8 +1,7 @@
 """Which addresses a kernel fetches and stores, and which way it takes: its slice, run for many wavefronts at once.
 
-The slice of a program is every instruction that an address, or a branch, depends on; the data arithmetic is left out,
-and no data are there. It is found by walking back from the addresses (``find_slice``) and run by the explaining
-engine's own arithmetic on all chosen wavefronts together (``Walk``). Wavefronts that part ways are run again apart.
+The slice (``slices``) has no data arithmetic, and no data are there. It is run by the explaining engine's own
+arithmetic on all chosen wavefronts together (``_Walk``). Wavefronts that part ways are run again apart.
 
 A loop whose slice only counts on is not run turn by turn. Its state is measured over three turns; if all steps are
 equal, every value in it is a straight line in the turn's number, which the kind of its instructions guarantees. One
@@ -17,58 +16,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.il import Dest, Instruction, Program
+from cypresskit.il import Dest, Instruction
 from cypresskit.machine.explain import Machine
-from cypresskit.machine.launch import KernelError, Launch
+from cypresskit.machine.launch import KernelError
 from cypresskit.machine.numerics import ONE
 from cypresskit.timing.dram import GLOBAL
 from cypresskit.timing.lds import access_clocks
+from cypresskit.timing.shapes import TILE, Shapes, work_items
+from cypresskit.timing.slices import Place, address_reads, find_slice, reads
 from cypresskit.timing.work import Stream, stream
 
-TILE = 8  # texels along a side of a micro tile, and pixels along a wavefront's
 STEADY = frozenset("mov add sub iadd isub inegate".split())  # a straight line in gives one out
 SCALING = frozenset("mul mad imul umul imad umad ishl".split())  # so do these if one factor stays the same
 COUNTING = frozenset("flr ftoi ftou itof utof".split())  # and these, if the steps are whole numbers
 TESTS = frozenset("lt ge eq ne ilt ige ieq ine ult uge".split())
 MOST_TURNS = 1 << 22
-Place = tuple[int, int]  # number of an r register, component
-
-
-class SliceError(ValueError):
-    """A kernel that can't be timed without its data."""
-
-
-@dataclass(frozen=True)
-class Shapes:
-    """A launch without its data: ``textures`` number to (width, height, bytes per texel), ``constants`` number to
-    uint32 of shape (elements, 4), ``outputs`` number to bytes per pixel."""
-
-    program: Program
-    domain: tuple[int, int, int]
-    textures: dict[int, tuple[int, int, int]]
-    constants: dict[int, np.ndarray]
-    outputs: dict[int, int] = field(default_factory=dict)
-
-    @staticmethod
-    def of(launch: Launch) -> "Shapes":
-        """The shapes of a checked launch."""
-        textures = {n: (s.width, s.height, 4 * s.words.shape[2]) for n, s in launch.textures.items()}
-        outputs = {n: 4 * s.words.shape[2] for n, s in launch.outputs.items()}
-        return Shapes(launch.program, launch.domain, textures, launch.constants, outputs)
-
-    @property
-    def group_wavefronts(self) -> int:
-        """Wavefronts per workgroup; 1 in pixel mode."""
-        x, y, z = self.program.group
-        return -(-x * y * z // 64) if self.program.mode == "compute" else 1
-
-    @property
-    def wavefronts(self) -> int:
-        """Wavefronts of the launch."""
-        if self.program.mode == "pixel":
-            return -(-self.domain[0] // TILE) * -(-self.domain[1] // TILE)
-        x, y, z = (d // g for d, g in zip(self.domain, self.program.group, strict=True))
-        return x * y * z * self.group_wavefronts
 
 
 @dataclass(eq=False)
@@ -91,95 +53,6 @@ class Scope:
     loops: dict[int, list[tuple["Scope", int]]] = field(default_factory=dict)
     choices: dict[int, Choice] = field(default_factory=dict)
     left: bool = False
-
-
-def reads(i: Instruction, wanted: set[int] | None = None) -> set[Place]:
-    """Places that the results ``wanted`` (components; None: all) of an instruction depend on."""
-    places = set()
-    for source in i.sources:
-        letters = source.swizzle
-        if wanted is not None and not i.op.vector and not i.op.flow:
-            letters = "".join(source.swizzle[c] for c in wanted)
-        if source.register.kind == "r":
-            places |= {(source.register.index, "xyzw".index(c)) for c in letters if c in "xyzw"}
-    return places
-
-
-def address_reads(i: Instruction, program: Program) -> set[Place]:
-    """Places that an instruction's address, or its branch, depends on."""
-    places: set[Place] = set()
-    registers = [s.register for s in i.sources] + ([i.dest.register] if i.dest else [])
-    used = [(r.address, 1) for r in registers if r.address is not None]
-    if i.op.kind == "fetch":
-        used.append((i.sources[0], program.textures[i.control("resource")].dimensions))
-    elif i.op.kind == "lds":
-        struct, vector = program.lds[i.control("id")][0] > 0, i.opcode.endswith("vec")
-        used.append((i.sources[0], 2 if struct and not vector else 1))
-        used += [(i.sources[1], 1)] if struct and vector else []
-    elif i.op.flow:
-        used += [(source, 1) for source in i.sources]
-    for source, letters in used:
-        if source.register.kind == "r":
-            places |= {(source.register.index, "xyzw".index(c)) for c in source.swizzle[:letters] if c in "xyzw"}
-    return places
-
-
-def find_slice(program: Program) -> tuple[dict[int, set[int]], list[set[Place]]]:
-    """The slice: index in ``program.body`` to the components of its result that matter, and what is alive before each.
-
-    Raises ``SliceError`` if an address or a branch depends on what a kernel reads.
-    """
-    body, match = program.body, program.matching
-    alive: list[set[Place]] = [set() for _ in range(len(body) + 1)]
-    chosen: dict[int, set[int]] = {}
-    changed = True
-    while changed:
-        changed = False
-        for at in range(len(body) - 1, -1, -1):
-            i = body[at]
-            after = set().union(*(alive[next_] for next_ in _successors(at, i, match)))
-            before = after | address_reads(i, program)
-            if i.dest is not None and i.dest.register.kind == "r":
-                written = {c for c in range(4) if i.dest.mask[c] != "_"}
-                matter = {c for c in written if (i.dest.register.index, c) in after}
-                if matter:
-                    _check_data(program, at, matter)
-                    chosen[at] = chosen.get(at, set()) | matter
-                    before = (before - {(i.dest.register.index, c) for c in written}) | reads(i, matter)
-            if before != alive[at]:
-                alive[at], changed = before, True
-    return chosen, alive
-
-
-def _successors(at: int, i: Instruction, match: dict[int, int]) -> list[int]:
-    flow = i.op.flow
-    if flow == "endloop":
-        return [match[at] + 1]
-    if flow in ("break", "continue"):
-        out = match[match[at]] + 1 if flow == "break" else match[at] + 1
-        return [out, at + 1] if i.sources else [out]
-    if flow == "if":
-        return [at + 1, match[at] + 1]
-    return [match[at] + 1] if flow == "else" else [at + 1]
-
-
-def _check_data(program: Program, at: int, matter: set[int]) -> None:
-    """Refuse an instruction of the slice that reads memory, naming what its result goes into."""
-    i, body = program.body[at], program.body
-    assert i.dest is not None
-    if i.op.kind not in ("fetch", "lds") and all(s.register.kind != "g" for s in i.sources):
-        return
-    tainted, used = {(i.dest.register.index, c) for c in matter}, ""
-    for user in (*body[at + 1 :], *body[:at]):
-        if address_reads(user, program) & tainted:
-            used = f", the one in\n{program.where(user.line)}"
-            break
-        if user.dest is not None and reads(user) & tainted:
-            tainted |= {(user.dest.register.index, c) for c in user.dest.written}
-    raise SliceError(
-        f"{program.where(i.line)}\n    reads data that an address or a branch depends on{used}\n    Timing runs the "
-        "address arithmetic without data: take addresses from the work-item's id, constants and counters instead."
-    )
 
 
 class _Apart(Exception):
@@ -585,35 +458,3 @@ def _crooked():
 
 def _with_source(i: Instruction, n: int) -> Instruction:
     return replace(i, sources=i.sources[n : n + 1])
-
-
-def work_items(shapes: Shapes, party: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Input registers (name to uint32 (4, 64 * wavefronts)) of wavefronts in quad order, and who is there."""
-    program, domain = shapes.program, shapes.domain
-    lane = np.arange(64)
-    if program.mode == "pixel":
-        across = -(-domain[0] // TILE)
-        quad, corner = lane // 4, lane % 4
-        x = (party[:, np.newaxis] % across * TILE + quad % 4 * 2 + corner % 2).ravel()
-        y = (party[:, np.newaxis] // across * TILE + quad // 4 * 2 + corner // 2).ravel()
-        half = np.float32(0.5)
-        rows = [x.astype(np.float32) + half, y.astype(np.float32) + half, np.zeros(len(x)), np.ones(len(x))]
-        return {"vWinCoord0": np.stack(rows).astype(np.float32).view(np.uint32)}, (x < domain[0]) & (y < domain[1])
-    per, size = shapes.group_wavefronts, program.group
-    members = size[0] * size[1] * size[2]
-    group = np.repeat(party // per, 64)
-    within = (party[:, np.newaxis] % per * 64 + lane).ravel()
-    groups = [d // g for d, g in zip(domain, size, strict=True)]
-
-    def unflatten(index, shape):
-        return np.stack([index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1]), index * 0])
-
-    ids = {
-        "vThreadGrpId": unflatten(group, groups),
-        "vTidInGrp": unflatten(within, size),
-        "vAbsTidFlat": np.stack([group * members + within] * 4),
-        "vThreadGrpIdFlat": np.stack([group] * 4),
-        "vTidInGrpFlat": np.stack([within] * 4),
-    }
-    ids["vAbsTid"] = ids["vThreadGrpId"] * np.array([*size, 0])[:, np.newaxis] + ids["vTidInGrp"]
-    return {name: rows.astype(np.uint32) for name, rows in ids.items()}, within < members

@@ -15,10 +15,11 @@ from cypresskit.compiler import Code, compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine.launch import Launch
-from cypresskit.timing.addresses import Shapes, walk
+from cypresskit.timing.addresses import walk
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.flow import path
 from cypresskit.timing.report import Event, Report, bound
+from cypresskit.timing.shapes import Shapes
 from cypresskit.timing.work import KINDS, Packed, pack
 
 ROUNDS = 3  # simulated at least, beside the ragged one
