@@ -3,7 +3,8 @@
 The kernel is compiled, its slice gives every wavefront's way and addresses, the engine runs them. All engines are full
 most of the time, and every round of wavefronts takes about as long as another: unless ``exact`` is asked for, a launch
 of many rounds is cut to a few and its ragged last one, and the time of what was left out is added at the pace at which
-the simulated rounds went. ``Report.simulated`` says how much was simulated.
+the simulated rounds went. Where that pace is uneven (wavefronts drift apart and share less and less of L2, or a stride
+meets DRAM banks in turns), more is simulated. ``Report.simulated`` says how much was.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from cypresskit.timing.work import KINDS, Packed, pack
 ROUNDS = 3  # simulated at least, beside the ragged one
 BUDGET = 20_000_000  # lines and clauses up to which everything is simulated: a second or so
 LONG = 25_000_000  # of those rounds, from which on one has to do
-MOST = 100_000_000  # up to which more and more is simulated, as long as the pace is uneven: four seconds or so
+MOST = 100_000_000  # up to which everything, or else twice as much, is simulated where the pace is uneven: 4 seconds
 UNEVEN = 0.01  # the pace may change by this from the first half of what is simulated to the second; else there is more
 
 
@@ -149,7 +150,7 @@ class _Sampled:
             early, late = np.diff(clocks)
             if abs(early - late) <= UNEVEN * late or cost * (rest / round_ + rounds * 2) > MOST:
                 break
-            rounds *= 2
+            rounds = whole if cost * total / round_ <= MOST else rounds * 2
         self.clocks += (total - some) / round_ * (clocks[2] - clocks[0]) / (last - first)
 
     def _work(self, some: int) -> Packed:
