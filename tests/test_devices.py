@@ -47,6 +47,9 @@ def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
     "change, message",
     [
         ({"l1_ways": 0}, "l1_ways = 0 has to be a whole number of at least 1"),
+        ({"line_bytes": 8}, "line_bytes = 8 has to hold at least one texel"),
+        ({"line_bytes": 512}, "channel_bytes = 256 has to hold at least one cache line"),
+        ({"l2_ways": 3}, "l2_bytes = 524288 does not divide into sets of 3 ways"),
         ({"line_bytes": 48}, "line_bytes = 48 has to be a power of two"),
         ({"l1_bytes": 5000}, "l1_bytes = 5000 does not divide into sets of 8 ways x 64 bytes"),
         ({"clock_ghz": 0}, "clock_ghz = 0 has to be above 0"),

@@ -284,7 +284,7 @@ def _run(
                         way = -1 - way
                         counts[5] += 1
                     channel, bank, dram_row = place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits)
-                    slice_ = channel % slices
+                    slice_ = (channel if channels >= slices else fold(line, 16)) % slices
                     clock = max(clock, slice_free[slice_])
                     slice_free[slice_] = clock + slice_clocks
                     counts[8] += slice_clocks

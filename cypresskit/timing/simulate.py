@@ -24,10 +24,11 @@ from cypresskit.timing.shapes import Shapes
 from cypresskit.timing.work import KINDS, Packed, pack
 
 ROUNDS = 3  # simulated at least, beside the ragged one
-BUDGET = 20_000_000  # lines and clauses up to which everything is simulated: a second or so
+BUDGET = 20_000_000  # lines and clauses that are simulated at first: a second or so
+SMALL = 30_000_000  # of the whole launch, up to which it is simulated at once
 LONG = 25_000_000  # of those rounds, from which on one has to do
 MOST = 100_000_000  # up to which everything, or else twice as much, is simulated where the pace is uneven: 4 seconds
-UNEVEN = 0.01  # the pace may change by this from the first half of what is simulated to the second; else there is more
+UNEVEN = 0.004  # the pace may change by this from the first half of what is simulated to the second; else there is more
 
 
 def simulate(
@@ -135,6 +136,8 @@ class _Sampled:
         work = self._work(total if self.exact else min(total, rest + ROUNDS * round_))
         cost = work.effort() / work.wavefronts * round_
         rounds = max(int(BUDGET // cost) - 1, ROUNDS if ROUNDS * cost < LONG else 1)
+        if cost * total / round_ <= SMALL:
+            rounds = whole
         while True:
             some = total if self.exact or rounds >= whole else rest + rounds * round_
             if some != work.wavefronts:
