@@ -1,6 +1,7 @@
 """The boards' numbers against the papers' tables, and the errors of impossible boards."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +76,9 @@ def test_devices_are_found_in_any_spelling():
     assert devices.device("Radeon HD 5850") is HD5850
     with pytest.raises(ValueError, match="not one of hd5870"):
         devices.device("hd4870")
+
+
+def test_the_document_has_every_calibration():
+    text = (Path(__file__).parents[1] / "docs" / "model.md").read_text()
+    table = text.split("<!-- calibrations -->")[1].split("<!-- end of calibrations -->")[0].strip().splitlines()
+    assert table[2:] == [f"| `{c.name}` | {c.value} | {c.unit} | {c.on} |" for c in calibrations(HD5870)]
