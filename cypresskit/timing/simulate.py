@@ -27,8 +27,10 @@ ROUNDS = 3  # simulated at least, beside the ragged one
 BUDGET = 20_000_000  # lines and clauses that are simulated at first: a second or so
 SMALL = 30_000_000  # of the whole launch, up to which it is simulated at once
 LONG = 25_000_000  # of those rounds, from which on one has to do
-MOST = 100_000_000  # up to which everything, or else twice as much, is simulated where the pace is uneven: 4 seconds
+EASY = 100_000_000  # up to which everything, or else twice as much, is simulated where the pace is uneven: 4 seconds
+MOST = 250_000_000  # the same where it is wild: 10 seconds
 UNEVEN = 0.004  # the pace may change by this from the first half of what is simulated to the second; else there is more
+WILD = 0.02  # from this change of pace on it is wild
 
 
 def simulate(
@@ -151,9 +153,11 @@ class _Sampled:
             marks = np.array([first, (first + last) / 2, last]) * work.clauses_of_path[work.path].mean() * round_
             clocks = np.array([self.outcome.when(mark) for mark in marks])
             early, late = np.diff(clocks)
-            if abs(early - late) <= UNEVEN * late or cost * (rest / round_ + rounds * 2) > MOST:
+            uneven = abs(early - late) / late
+            most = MOST if uneven > WILD else EASY
+            if uneven <= UNEVEN or cost * (rest / round_ + rounds * 2) > most:
                 break
-            rounds = whole if cost * total / round_ <= MOST else rounds * 2
+            rounds = whole if cost * total / round_ <= most else rounds * 2
         self.clocks += (total - some) / round_ * (clocks[2] - clocks[0]) / (last - first)
 
     def _work(self, some: int) -> Packed:
