@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -331,3 +332,14 @@ def test_sensitivity_moves_what_it_should(monkeypatch):
     assert moved["as calibrated", ""] == 0
     assert moved["dram_clocks", 1000] < -5 < 5 < moved["dram_clocks", 250]
     assert moved["launch_us", 20.0] < 0 < moved["launch_us", 5.0]
+
+
+@pytest.mark.slow
+def test_the_documents_sensitivities_are_the_models(monkeypatch):
+    module = importlib.import_module("cypresskit.timing.score")
+    monkeypatch.setattr(module, "HEADLINES", (("dgemm_tn", 1664),))
+    text = (Path(__file__).parents[1] / "docs" / "model.md").read_text()
+    table = text.split("<!-- sensitivity -->")[1].split("<!-- end of sensitivity -->")[0].strip().splitlines()
+    header, _, *rows = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in table)
+    kept = [float(row[header.index("dgemm_tn") - len(header)]) for row in rows]
+    assert kept == pytest.approx(sensitivity(progress=False)["dgemm_tn"], abs=0.2)
