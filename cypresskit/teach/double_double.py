@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import reduce
 from math import comb
+from operator import add
 
 import numpy as np
 
@@ -124,7 +126,7 @@ def check_dot(dot: Callable) -> Verdict:
         scale = sum((abs(Fraction(a) * Fraction(b)) for a, b in zip(x, y)), Fraction(0))
         if abs(got - exact) <= abs(exact) * Fraction(1, 2**50) + scale * Fraction(size**2, 2**104):
             continue
-        plain = Fraction(float(sum(a * b for a, b in zip(x.tolist(), y.tolist()))))
+        plain = Fraction(reduce(add, (a * b for a, b in zip(x.tolist(), y.tolist()))))  # newer Pythons' sum rounds less
         finding = f"For {case} whose products nearly cancel it gives {float(got):.6g}; exact is {float(exact):.6g}."
         hint = "two roundings lose something at each step: the product's e and the sum's f. Both belong into low."
         if got == plain:
