@@ -124,3 +124,32 @@ def test_the_choice_is_close_to_what_the_timing_model_says_of_the_launch():
         for choice in (best := ck.choose(m, n, k, precision), *best.others):
             report = simulate(choice.kernel, n, m=m, k=k)
             assert choice.seconds == pytest.approx(report.clocks / 0.85e9, rel=0.5)
+
+
+@pytest.mark.parametrize("make", [np.zeros, lambda shape: ck.DD(np.zeros(shape))])
+def test_empty_matrices_are_added_and_transposed(make):
+    with ck.open() as gpu:
+        empty = gpu.upload(make((0, 5)))
+        assert gpu.download(gpu.add(empty, empty)).shape == (0, 5)
+        assert gpu.download(gpu.transpose(empty)).shape == (5, 0)
+
+
+def test_a_result_that_fails_gives_its_room_back(monkeypatch):
+    with ck.open() as gpu:
+        a = gpu.upload(np.ones((4, 4)))
+        before = gpu.used
+        monkeypatch.setattr(gpu, "_run", lambda *_, **__: 1 / 0)
+        for operation in (lambda: gpu.add(a, a), lambda: gpu.transpose(a)):
+            with pytest.raises(ZeroDivisionError):
+                operation()
+        assert gpu.used == before
+
+
+def test_what_is_not_on_the_card_is_refused_in_words():
+    with ck.open() as gpu:
+        with pytest.raises(TypeError, match="a matrix on the card, not ndarray: upload it first"):
+            gpu.add(np.ones((2, 2)), np.ones((2, 2)))
+        with pytest.raises(TypeError, match="list"):
+            gpu.upload([[1.0]])
+    with pytest.raises(TypeError, match=r"a board such as ck.HD5870, not str"):
+        ck.open("HD5870")

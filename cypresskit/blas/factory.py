@@ -10,6 +10,8 @@ numbers, which a kernel's result must, to be a texture later. A texture has at m
 is part of ``used`` and never of a result. Left out: where in memory a matrix lies, and the time that transfers take.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 
@@ -57,8 +59,9 @@ class Card:
         return self
 
     def __exit__(self, *_) -> None:
-        for matrix in list(self.matrices):
-            self.free(matrix)
+        for matrix in self.matrices:
+            matrix.values = None
+        self.matrices.clear()
 
     @property
     def used(self) -> int:
@@ -72,7 +75,8 @@ class Card:
 
     def upload(self, array: np.ndarray | DD, name: str = "") -> OnCard:
         """Put a copy of a matrix on the card; float32, float64 or ``DD``."""
-        matrix = self._room(array.shape, _precision({"the matrix": array}, 2), name)
+        precision = _precision({"the matrix": array}, 2)  # refuses what is no matrix
+        matrix = self._room(array.shape, precision, name)
         matrix.values = array.copy() if isinstance(array, np.ndarray) else DD(array)
         return matrix
 
@@ -104,57 +108,65 @@ class Card:
         values = [None if x is None else self._values(x) for x in (a, b, c)]
         m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
         choice = choose(m, n, k, a.precision, trans_a=trans_a, trans_b=trans_b, device=self.device)
-        result = self._room((m, n), a.precision, name)
         turned: list[OnCard] = []
-        try:
-            for which in choice.transposed:
-                of = {"a": a, "b": b}[which]
-                turned.append(
-                    self._room(of.shape[::-1], of.precision, f"transpose of {of.name} for {choice.kernel.name}")
+        with self._made_of((m, n), a.precision, name) as result:
+            try:
+                for which in choice.transposed:
+                    of = {"a": a, "b": b}[which]
+                    what = f"transpose of {of.name} for {choice.kernel.name}"
+                    turned.append(self._room(of.shape[::-1], of.precision, what))
+                result.values = gemm(
+                    *values,
+                    alpha=alpha,
+                    beta=beta,
+                    trans_a=trans_a,
+                    trans_b=trans_b,
+                    kernel=choice.kernel,
+                    device=self.device,
+                    engine=self.engine,
                 )
-            result.values = gemm(
-                *values,
-                alpha=alpha,
-                beta=beta,
-                trans_a=trans_a,
-                trans_b=trans_b,
-                kernel=choice.kernel,
-                device=self.device,
-                engine=self.engine,
-            )
-        except BaseException:
-            self.matrices.remove(result)
-            raise
-        finally:
-            for matrix in turned:
-                self.matrices.remove(matrix)
+            finally:
+                for matrix in turned:
+                    self.matrices.remove(matrix)
         result.choice = choice
         return result
 
     def add(self, a: OnCard, b: OnCard, *, alpha=1.0, beta=1.0, name: str = "") -> OnCard:
         """A new matrix, alpha a + beta b."""
+        values = [self._values(x) for x in (a, b)]
         if (a.shape, a.precision) != (b.shape, b.precision):
             both = " and ".join(f"{x.name} is {x.shape[0]} x {x.shape[1]} {x.precision}" for x in (a, b))
             raise ValueError(f"{both}: only matrices alike can be added")
         alpha, beta = (_scalar(name, value, a.precision) for name, value in (("alpha", alpha), ("beta", beta)))
-        inputs = {n: texels(_padded(_stored(self._values(x), False))) for n, x in enumerate((a, b))}
-        result = self._room(a.shape, a.precision, name)
-        out = np.zeros_like(inputs[0])
-        self._run(ADD[a.precision], out, inputs=inputs, constants={0: constants(alpha, beta, 0, 0, (0, 0))})
         rows, columns = a.shape
-        whole = out.reshape(inputs[0].shape[0], -1, *out.shape[2:][: a.precision == "double-double"])
-        result.values = _matrix(whole[:rows, :columns].copy())
+        filled = [_padded(_stored(x, False)) for x in values]
+        inputs = {n: texels(x) for n, x in enumerate(filled)}
+        with self._made_of(a.shape, a.precision, name) as result:
+            out = np.zeros_like(inputs[0])
+            self._run(ADD[a.precision], out, inputs=inputs, constants={0: constants(alpha, beta, 0, 0, (0, 0))})
+            whole = out.reshape(filled[0].shape)
+            result.values = _matrix(whole[:rows, :columns].copy())
         return result
 
     def transpose(self, a: OnCard, *, name: str = "") -> OnCard:
         """A new matrix, the transpose of a."""
         stored = np.ascontiguousarray(_stored(self._values(a), False))
-        result = self._room(a.shape[::-1], a.precision, name)
-        numbers = stored.reshape(*a.shape, -1)
-        out = np.zeros((*a.shape[::-1], numbers.shape[2]), stored.dtype)
-        self._run("transpose", out, inputs={0: numbers})
-        result.values = _matrix(out if a.precision == "double-double" else out[..., 0])
+        numbers = stored if stored.ndim == 3 else stored[..., np.newaxis]
+        with self._made_of(a.shape[::-1], a.precision, name) as result:
+            out = np.zeros((*a.shape[::-1], numbers.shape[2]), stored.dtype)
+            self._run("transpose", out, inputs={0: numbers})
+            result.values = _matrix(out if a.precision == "double-double" else out[..., 0])
         return result
+
+    @contextmanager
+    def _made_of(self, shape: tuple[int, int], precision: str, name: str) -> Iterator[OnCard]:
+        """Room for a result, given back if it can't be computed."""
+        result = self._room(shape, precision, name)
+        try:
+            yield result
+        except BaseException:
+            self.matrices.remove(result)
+            raise
 
     def _run(self, name: str, out: np.ndarray, **arguments) -> None:
         text = files("cypresskit.kernels").joinpath(f"{name}.il").read_text()
@@ -164,6 +176,8 @@ class Card:
             launch(program, domain, outputs={0: out}, device=self.device, engine=self.engine, **arguments)
 
     def _values(self, matrix: OnCard) -> np.ndarray | DD:
+        if not isinstance(matrix, OnCard):
+            raise TypeError(f"this takes a matrix on the card, not {type(matrix).__name__}: upload it first")
         if not any(matrix is held for held in self.matrices) or matrix.values is None:
             raise ValueError(f"{matrix.name} is not on this card (any more)")
         return matrix.values
@@ -197,5 +211,12 @@ def _padded(matrix: np.ndarray) -> np.ndarray:
 
 
 def open_card(device: Device = HD5870, *, engine: str = "fast") -> Card:
-    """A card with empty memory, to be used in a ``with`` statement, at whose end its memory is given back."""
+    """A card with empty memory, to be used in a ``with`` statement, at whose end its memory is given back.
+
+    ``device`` is a board such as ``ck.HD5870``; ``engine`` as in ``ck.launch``. Raises ``TypeError``, ``ValueError``.
+    """
+    if not isinstance(device, Device):
+        raise TypeError(f"device is a board such as ck.HD5870, not {type(device).__name__}")
+    if engine not in ("fast", "explain"):
+        raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
     return Card(device, engine)
