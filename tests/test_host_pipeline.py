@@ -205,3 +205,9 @@ def test_machines_that_cannot_be():
         Machine(host=replace(XEON, cores=2))
     with pytest.raises(ValueError, match="at least one is needed"):
         hybrid.adaptive(64, 64, 64, Machine(), calls=0)
+
+
+@pytest.mark.parametrize("what", ["device", "host"])
+def test_a_machine_is_made_of_boards_and_hosts(what):
+    with pytest.raises(TypeError, match=f"{what} is a"):
+        Machine(**{what: "HD5970"})

@@ -36,6 +36,9 @@ class Machine:
         return self.device.chips if self.use_chips is None else self.use_chips
 
     def __post_init__(self):
+        for name, value, kind in (("device", self.device, Device), ("host", self.host, Host)):
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} is a {kind.__name__} of cypresskit.devices, not {type(value).__name__}")
         if not 1 <= self.chips <= self.device.chips:
             raise ValueError(
                 f"use_chips = {self.chips}: it has to be at least 1, and the board has {self.device.chips}"
