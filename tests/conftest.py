@@ -168,3 +168,21 @@ def wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float = 60)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.1)
     pytest.fail(f"{url} did not answer. The server's log ends:\n{log.read_text()[-3000:]}")
+
+
+#: Puts the HTML of a player on a page whose scripts are loaded; the milliseconds until it is painted.
+PAINT = """async html => {
+    const place = document.createElement("div"), from = performance.now()
+    document.body.append(place)
+    place.innerHTML = html
+    for (const old of place.querySelectorAll("script")) {
+        const script = document.createElement("script")
+        script.textContent = old.textContent
+        old.replaceWith(script)
+    }
+    while (!place.querySelector("[data-ready]")) await new Promise(done => setTimeout(done, 1))
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+    const time = performance.now() - from
+    place.remove()
+    return time
+}"""

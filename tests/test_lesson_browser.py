@@ -7,6 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
+from conftest import PAINT
 
 import cypresskit as ck
 
@@ -153,21 +154,7 @@ def test_the_first_picture_is_painted_within_half_a_second(shown, player):
     """The notebook's form of the player, put on a page whose scripts are loaded."""
     times = [
         shown.evaluate(
-            """async html => {
-                const place = document.createElement("div"), from = performance.now()
-                document.body.append(place)
-                place.innerHTML = html
-                for (const old of place.querySelectorAll("script")) {
-                    const script = document.createElement("script")
-                    script.textContent = old.textContent
-                    old.replaceWith(script)
-                }
-                while (!place.querySelector("[data-ready]")) await new Promise(done => setTimeout(done, 1))
-                await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-                const time = performance.now() - from
-                place.remove()
-                return time
-            }""",
+            PAINT,
             player._repr_mimebundle_()["text/html"],
         )
         for _ in range(3)

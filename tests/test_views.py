@@ -8,6 +8,7 @@ import time
 import nbformat
 import numpy as np
 import pytest
+from conftest import PAINT
 
 import cypresskit as ck
 from cypresskit import draw
@@ -448,20 +449,3 @@ def test_controls_in_jupyterlab_answer_within_300_ms(lab, page):
         page.wait_for_function(f"() => ({text})().includes('loaded by work-item {item}')")
     assert min(times) < 0.3, times
     assert page.locator("[data-ready]").count() == 1, "the old player has gone"
-
-
-PAINT = """async html => {
-    const place = document.createElement("div"), from = performance.now()
-    document.body.append(place)
-    place.innerHTML = html
-    for (const old of place.querySelectorAll("script")) {
-        const script = document.createElement("script")
-        script.textContent = old.textContent
-        old.replaceWith(script)
-    }
-    while (!place.querySelector("[data-ready]")) await new Promise(done => setTimeout(done, 1))
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-    const time = performance.now() - from
-    place.remove()
-    return time
-}"""
