@@ -26,7 +26,7 @@ AGAIN = "the notebook is not what its source makes: run `make book`"
 
 def bare(notebook) -> list[tuple]:
     """What the source decides: all but what a run adds."""
-    return [(cell.cell_type, cell.id, cell.source, cell.metadata.get("tags")) for cell in notebook.cells]
+    return [(c.cell_type, c.id, c.source, c.metadata.get("tags"), c.metadata.get("jupyter")) for c in notebook.cells]
 
 
 def saved(path, folder: str = ""):
@@ -122,6 +122,12 @@ def test_marked_lines_are_kept_folded_or_left_out(lesson):
     assert "### BEGIN SOLUTION" in release[1].source and release[1].metadata.nbgrader.solution
     assert "assert verdict.right" in release[2].source and release[2].metadata.nbgrader.points == 1
     assert len(release) == 3, "the folded solution stays at home"
+
+
+def test_what_is_to_be_predicted_is_folded(lesson):
+    lesson.write_text("**Predict first:** how many?\n\n```python\nprint(4)\n```\n\n" + SOURCE)
+    folded = [cell.metadata.get("jupyter") for cell in book.student(book.read(lesson)).cells]
+    assert folded == [None, {"outputs_hidden": True}, None, None, None, None]
 
 
 @pytest.mark.parametrize("mark", ["### BEGIN SOLUTION\n", "### END SOLUTION\n"])

@@ -4,6 +4,7 @@ A lesson is ``notebooks/source/NN_name.md``: Markdown, with code cells between `
 form). Lines between ``### BEGIN SOLUTION`` and ``### END SOLUTION`` are left out for the student and kept, without the
 marks, in ``notebooks/solutions``; so solving only adds lines. A line ``<!-- solution -->`` below an exercise becomes
 the same lines, folded. A cell whose last line calls a check (``ck.teach.lesson.check_it(answer)``) shows the verdict.
+Below prose that says **Predict first** a cell's output is saved folded: JupyterLab unfolds it when the cell is run.
 
 ``python -m cypresskit.teach.book notebooks [01 ...]`` makes and runs them; ``--assignments DIR`` writes a course for
 nbgrader instead: the same marks, each check a test cell of one point, the folded solutions left out. Saved outputs are
@@ -14,6 +15,7 @@ import argparse
 import hashlib
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -21,6 +23,7 @@ from nbformat import NotebookNode
 
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
 FOLD = "<!-- solution -->"
+PREDICT = "**Predict first"
 CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
 LOADER = "nbval-ignore-output"
 METADATA = {
@@ -134,6 +137,9 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
         name = hashlib.sha1(cell.source.encode()).hexdigest()[:8]
         seen[name] = seen.get(name, 0) + 1
         cell.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
+    for asks, cell in pairwise(cells):
+        if PREDICT in asks.source and cell.cell_type == "code":
+            cell.metadata["jupyter"] = {"outputs_hidden": True}
     return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
 
 
