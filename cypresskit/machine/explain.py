@@ -17,7 +17,7 @@ import numpy as np
 from cypresskit.il import Dest, Instruction, Source
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
-from cypresskit.machine.observer import NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
+from cypresskit.machine.observer import INFINITE, NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
 from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # of registers, for a whole domain
@@ -404,7 +404,8 @@ class Machine:
 
 
 def _integers(place: np.ndarray) -> np.ndarray:
-    """Coordinates as int64; those that no int64 holds become the nearest of +-2^62, NaN the lowest int64."""
+    """Coordinates as int64; those that no int64 holds become +-2^62, infinities +-``INFINITE``, NaN ``NOWHERE``."""
     if np.abs(place).max() < 2.0**31:  # false for NaN
         return place.astype(np.int64)
-    return np.where(np.isnan(place), NOWHERE, np.clip(place, -(2.0**62), 2.0**62).astype(np.int64))
+    whole = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
+    return np.where(np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(whole) * INFINITE, whole))

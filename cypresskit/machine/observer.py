@@ -13,6 +13,7 @@ import numpy as np
 from cypresskit.il import Instruction, Register
 
 NOWHERE = np.iinfo(np.int64).min  # the whole coordinate that a NaN becomes
+INFINITE = np.iinfo(np.int64).max  # and with its sign, an infinity
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,8 @@ class Wrote:
 
 @dataclass(frozen=True, eq=False)
 class Fetch:
-    """Texels were read: ``x``, ``y`` whole coordinates (int64; ``NOWHERE`` for NaN), ``inside`` whether they lie in the
-    texture, ``values`` what came back, uint32 (items, 4)."""
+    """Texels were read: ``x``, ``y`` whole coordinates (int64; at most +-2^62, unless ``INFINITE`` or ``NOWHERE``),
+    ``inside`` whether they lie in the texture, ``values`` what came back, uint32 (items, 4)."""
 
     at: int
     resource: int

@@ -6,7 +6,7 @@ A constant behind the end of its buffer is found without running; the launch see
 import numpy as np
 
 from cypresskit.machine.checks.report import Check
-from cypresskit.machine.observer import NOWHERE, Fetch, Memory
+from cypresskit.machine.observer import INFINITE, NOWHERE, Fetch, Memory
 
 
 class MemoryCheck(Check):
@@ -49,6 +49,8 @@ class MemoryCheck(Check):
         across, down = event.x[event.active], event.y[event.active]
         if NOWHERE in (x, y):
             return "The coordinate is NaN: look where its register was computed (an uninitialised value, 0 / 0?)."
+        if INFINITE in (abs(x), abs(y)):
+            return "The coordinate is infinite: look where its register was computed (a division by 0?)."
         if not self.program.textures[event.resource].unnormalised:
             return "This texture is declared without `unnorm`: coordinates run from 0 to 1. Declare `_type(2d,unnorm)`."
         swapped = down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height

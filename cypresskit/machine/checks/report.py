@@ -12,8 +12,9 @@ import numpy as np
 
 from cypresskit.il import ILError
 from cypresskit.machine.launch import Launch
-from cypresskit.machine.observer import NOWHERE, Observer
+from cypresskit.machine.observer import INFINITE, NOWHERE, Observer
 
+FAR = 1 << 31  # a coordinate that isn't worth all its digits
 SHOWN = 20  # findings printed before the rest are only counted
 
 
@@ -110,8 +111,8 @@ class Places:
     def texel(self, resource: int, x: int, y: int) -> str:
         """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several numbers."""
         count = self._numbers(resource)
-        place = ["NaN" if c == NOWHERE else str(c) for c in (y, x * count if x != NOWHERE else x)]
-        if count > 1 and x != NOWHERE:
+        place = [coordinate(y), coordinate(x) if abs(x) >= FAR else str(x * count)]
+        if count > 1 and abs(x) < FAR:
             place[1] += f"..{x * count + count - 1}"
         if self.launch.program.textures[resource].dimensions == 1:
             del place[0]
@@ -144,6 +145,14 @@ class Places:
     def lds(self, block: int, byte: int) -> str:
         """A 32-bit word of LDS as ``lds[16]``."""
         return f"lds{block or ''}[{byte // 4}]"
+
+
+def coordinate(place: int) -> str:
+    """A whole coordinate as an event has it: in short form if it is far from every texture."""
+    if abs(place) < FAR:
+        return str(place)
+    beyond = " or beyond" * (abs(place) == 1 << 62)  # where events end
+    return {NOWHERE: "NaN", INFINITE: "infinity", -INFINITE: "-infinity"}.get(place) or f"{place:.2g}{beyond}"
 
 
 class Check(Observer):
