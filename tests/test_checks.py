@@ -21,14 +21,15 @@ from cypresskit.machine.checks.report import of_text
 from cypresskit.teach.answers import check_gemm
 from cypresskit.teach.magics import load_ipython_extension
 
-TN = ck.kernels["sgemm_tn"].program
+TN, TN_TEXT = ck.kernels["sgemm_tn"].program, ck.kernels["sgemm_tn"].text
 ZOO = sorted((Path(__file__).parent / "zoo").glob("*.txt"))
 
 
 def array(shape: list) -> np.ndarray:
     """An array of a zoo file: its shape, then what it holds if that isn't 1, 2, 3, ..."""
     kind = shape.pop() if isinstance(shape[-1], str) else ""
-    values = np.arange(1, 1 + int(np.prod(shape)), dtype=np.float64 if kind == "double" else np.float32).reshape(shape)
+    dtype = {"double": np.float64, "whole": np.int32}.get(kind, np.float32)
+    values = np.arange(1, 1 + int(np.prod(shape)), dtype=dtype).reshape(shape)
     if kind == "huge":
         values = values * np.float32(1e18) + np.float32(1e20)
     if kind == "one nan":
@@ -116,32 +117,81 @@ def changed(kernel: str, *changes: tuple[str, str]) -> ck.Program:
 
 PLACE = "mad r0.xy, vWinCoord0.yx, l0.x, l0.y\n"
 ALPHAS = [(f"mul r{n}, r{n}, cb0[0].x\n", "") for n in range(10, 26)]
+STEPS = TN_TEXT[TN_TEXT.index("    ; one step of k") : TN_TEXT.index("    add r0.z, r0.z, l0.x\n")]
+CLEAR = "".join(f"mov r{n}, l0.z\n" for n in range(10, 26))
+FETCHES_OF_A = [("_sampler(0) r2, ", "_sampler(0)_aoffimmi(0,1,0) r2, "), ("aoffimmi(1,0,0) r3", "aoffimmi(1,1,0) r3"),
+                ("aoffimmi(0,1,0) r6", "aoffimmi(0,2,0) r6"), ("aoffimmi(1,1,0) r7", "aoffimmi(1,2,0) r7")]  # fmt: skip
+
+
+def moved(register: str, by: str) -> list[tuple[str, str]]:
+    """Changes that fetch at ``register`` plus ``by``, and store where they did."""
+    return [(PLACE, f"{PLACE}add {register}, {register}, {by}\n"),
+            ("; r1.x = place", f"sub {register}, {register}, {by}\n; r1.x = place")]  # fmt: skip
+
+
+FIRST = ("C[0, 0]", (0, 0))
 SLIPS = [
-    ([("ge r1.x, r0.z", "add r1.y, r0.z, l0.x\nge r1.x, r1.y")], "the last round is missing", (0, 0)),
-    ([("mov r0.z, l0.z", "mov r0.z, l0.x")], "the first round is missing", (0, 0)),
-    (ALPHAS, "alpha is forgotten", (0, 0)),
-    ([("if_logicalnz cb0[4].x", "if_logicalz cb0[4].x")], "beta * C is forgotten", (0, 0)),
-    ([(PLACE, f"{PLACE}add r0.y, r0.y, l0.x\n"), ("ftoi r1.y, r0.y", "sub r0.y, r0.y, l0.x\nftoi r1.y, r0.y")],
-     "B is read a block (8 columns) too far right", (0, 0)),
-    ([("mul r10, r10, cb0[0].x\n", "")], "stored by `wrong.il:154: mov g[r1.x], r10`", (0, 0)),
-    ([("mov g[r1.x], ", "mov r40, "), ("mov g[r1.x+1]", "mov r40")], "nothing is stored", None),
+    ([("ge r1.x, r0.z", "add r1.y, r0.z, l0.x\nge r1.x, r1.y")], "the last round is missing", FIRST),
+    ([("mov r0.z, l0.z", "mov r0.z, l0.x")], "the first round is missing", FIRST),
+    ([(STEPS, STEPS.partition("    ; block += a * b, step 1")[0])], "step 1 of each round is missing", FIRST),
+    ([("r6.", "r2."), ("r7.", "r3."), (", r8, ", ", r4, "), (", r9, ", ", r5, ")],
+     "step 1 of each round is step 0 once more", FIRST),
+    ([("add r0.z, r0.z, l0.x", "sub r0.z, r0.z, l0.y")], "the loop's counter advances by 1, not 2", FIRST),
+    ([("endloop\n", f"endloop\nsub r0.z, r0.z, l0.x\n{STEPS}")], "the last round is done twice", FIRST),
+    ([("whileloop\n", f"{STEPS}whileloop\n")], "the first round is done twice", FIRST),
+    ([(STEPS, STEPS * 2)], "every step of k is added twice", FIRST),
+    ([("break_logicalnz r1.x\n", f"break_logicalnz r1.x\n{CLEAR}")], "only the last round is kept", FIRST),
+    ([("whileloop\n", f"whileloop\n{CLEAR}")], "the sums are all 0 when C is stored", FIRST),
+    (ALPHAS, "alpha is forgotten", FIRST),
+    ([(line, line * 2) for line, _ in ALPHAS], "alpha is applied twice", FIRST),
+    ([(line, line.replace("cb0[0].x", "cb0[0].y")) for line, _ in ALPHAS], "beta stands in alpha's place", FIRST),
+    ([("if_logicalnz cb0[4].x", "if_logicalz cb0[4].x")], "beta * C is forgotten", FIRST),
+    (moved("r0.x", "l0.x"), "A is read a block (8 rows) too far down", FIRST),
+    (moved("r0.x", "l0.y"), "A is read one texel too far up", FIRST),
+    (moved("r0.y", "l0.x"), "B is read a block (8 columns) too far right", FIRST),
+    (moved("r0.y", "l0.y"), "B is read one texel too far left", FIRST),
+    (FETCHES_OF_A, "A is read one step of k too late", FIRST),
+    ([("_aoffimmi(1,0,0) r5", " r5"), ("_aoffimmi(1,1,0) r9", "_aoffimmi(0,1,0) r9")],
+     "every fetch of a block's columns of B is the first", ("C[0, 4]", (0, 0))),
+    ([("r0.xz00", "r0.yz00")], "A is read at the work-item's x in place of its y", ("C[0, 8]", (1, 0))),
+    ([("r0.yz00", "r0.xz00")], "B is read at the work-item's y in place of its x", ("C[0, 8]", (1, 0))),
+    ([("mul r1.x, r0.x, l0.w", "mul r1.x, r0.y, l0.w"), ("ftoi r1.y, r0.y", "ftoi r1.y, r0.x")],
+     "x and y of the work-item are swapped where C is stored", ("C[0, 8]", (0, 1))),
+    ([("resource(0)_s", "resource(9)_s"), ("resource(1)_s", "resource(0)_s"), ("resource(9)_s", "resource(1)_s")],
+     "C is stored transposed", ("C[0, 1]", (0, 0))),
+    ([("mul r10, r10, cb0[0].x\n", "")], "stored by `wrong.il:154: mov g[r1.x], r10`", FIRST),
+    ([("mov g[r1.x], ", "mov r40, "), ("mov g[r1.x+1]", "mov r40")], "nothing is stored", ("C[0, 0]", None)),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "explanation", "item"), SLIPS)
-def test_wrong_answers_are_explained(changes, explanation, item):
+@pytest.mark.parametrize(("changes", "explanation", "first"), SLIPS, ids=[slip[1] for slip in SLIPS])
+def test_wrong_answers_are_explained(changes, explanation, first):
     a, b, c = matrices()
     found = check_gemm(ck.kernels["sgemm_tn"], a, b, c, alpha=2, beta=3, program=changed("sgemm_tn", *changes))
     finding = next(f for f in found if f.kind == "answer")
     assert explanation in finding.advice, str(finding)
-    assert (finding.element, finding.work_item) == ("C[0, 0]", item)
+    assert (finding.element, finding.work_item) == first
 
 
-def test_a_taken_for_its_transpose_is_named():
+@pytest.mark.parametrize(
+    ("wanted", "run", "which"),
+    [("tn", "nn", "A is taken for its transpose"), ("nn", "tn", "A is taken for its transpose"),
+     ("nn", "nt", "B is taken for its transpose"), ("nt", "tt", "A is taken for its transpose"),
+     ("nn", "tt", "both A and B are taken for their transposes")],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", "sd")
+def test_matrices_taken_for_their_transposes_are_named(wanted, run, which, kind):
+    wanted, run = ck.kernels[f"{kind}gemm_{wanted}"], ck.kernels[f"{kind}gemm_{run}"]
+    a, b, _ = (m.astype(wanted.dtype) for m in matrices())
+    (finding,) = check_gemm(wanted, a, b, program=run.program)
+    assert finding.advice == f"Exactly this comes out if {which}."
+
+
+def test_an_accumulator_without_a_start_is_named():
     a, b, _ = matrices()
-    found = check_gemm(ck.kernels["sgemm_tn"], a, b, program=ck.kernels["sgemm_nn"].program)
-    assert "A is taken for its transpose" in found[0].advice, str(found)
-    assert "A is taken for its transpose" in check_gemm(ck.kernels["sgemm_nn"], a, b, program=TN)[0].advice
+    (finding,) = check_gemm(ck.kernels["sgemm_tn"], a, b, program=changed("sgemm_tn", ("mov r14, l0.z\n", "")))
+    assert (finding.kind, finding.element, finding.text.strip()) == ("uninitialised", "r14.x", "mad r14, r2.z, r4, r14")
+    assert finding.advice == "Line 74 sets it, which comes later: give it a first value before the loop."
 
 
 def test_the_first_wrong_element_names_its_work_item():
@@ -277,6 +327,89 @@ def test_an_output_is_compared_too():
     expected[3, 5, 2] = 7
     (finding,) = check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
     assert (finding.element, finding.work_item, finding.line) == ("o0[3, 5, 2]", (5, 3), 6)
+
+
+STORES = """il_ps_2_0
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_output_generic o0
+dcl_literal l0, 1.0, 2.0, 3.0, 4.0
+ge r0.x, vWinCoord0.x, l0.z
+"""
+
+
+@pytest.mark.parametrize(
+    ("stores", "element", "item", "line"),
+    [
+        ("mov o0.xyz_, l0\nmov o0.x___, l0", "o0[0, 0, 3]", None, 7),  # a mask leaves the component out
+        ("mov o0, l0.xyzz\nmov o0.x___, l0", "o0[0, 0, 3]", (0, 0), 6),  # the last store is right
+        ("if_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 0]", None, 7),  # a branch leaves work-items out
+        ("mov o0, l0\nif_logicalnz r0.x\nmov o0.0___, l0\nendif", "o0[0, 3, 0]", (3, 0), 8),
+        ("mov o0, l0.x\nif_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 1]", (0, 0), 6),
+    ],
+)
+def test_masked_stores_are_blamed_on_who_made_them(stores, element, item, line):
+    outputs, expected = {0: np.zeros((2, 4, 4), np.float32)}, np.full((2, 4, 4), [1, 2, 3, 4], np.float32)
+    program = ck.assemble(f"{STORES}{stores}\nend")
+    (finding,) = check(program, (4, 2), outputs=outputs, expected=expected)
+    assert (finding.element, finding.work_item, finding.line) == (element, item, line), str(finding)
+    assert ("no work-item wrote it" in finding.message) == (item is None)
+
+
+def test_masked_stores_to_global_memory_are_blamed_on_who_made_them():
+    store = f"{STORES}ftoi r1.x, vWinCoord0.x\nmov g[r1.x], l0.xyzz\nmov g[r1.x].xyz, l0\nend"
+    expected = np.full((4, 4), [1, 2, 3, 4], np.float32)
+    (finding,) = check(ck.assemble(store), (4, 1), global_memory=np.zeros((4, 4), np.float32), expected=expected)
+    assert (finding.element, finding.work_item, finding.line) == ("g[0, 3]", (0, 0), 7)
+
+
+FULL = np.full((2, 4, 4), [1, 2, 3, 4], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"expected": FULL.reshape(8, 4)}, r"shape \(8, 4\) and dtype float32.*o0 of shape \(2, 4, 4\)"),
+        ({"expected": FULL.view(np.float64)}, r"shape \(2, 4, 2\) and dtype float64"),
+        ({"expected": FULL.astype(float)}, r"try expected.astype\(np.float32\)"),
+        ({"expected": FULL.view(np.int32)}, "dtype int32, but is compared with o0"),
+        ({"expected": FULL.tolist()}, "expected must be a numpy array, not list"),
+        ({"expected": FULL, "tolerance": -1}, "tolerance is a number of at least 0"),
+        ({"expected": FULL, "tolerance": np.nan}, "tolerance is a number of at least 0"),
+        ({"expected": FULL, "tolerance": np.ones(3)}, "tolerance is a number of at least 0"),
+        ({"expected": FULL, "tolerance": "small"}, "tolerance is a number of at least 0"),
+    ],
+)
+def test_expected_must_be_comparable(given, said):
+    program, outputs = ck.assemble(f"{STORES}mov o0, l0\nend"), {0: np.zeros((2, 4, 4), np.float32)}
+    with pytest.raises((TypeError, ValueError), match=said):
+        check(program, (4, 2), outputs=outputs, **given)
+    with pytest.raises(ValueError, match="pass one of them"):
+        check(ck.assemble("il_ps_2_0\nend"), (4, 2), expected=FULL)
+
+
+def test_whole_numbers_infinities_and_small_differences_are_compared():
+    program = ck.assemble("il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 7, -2, 0x7f800000, 1.0\nmov o0, l0\nend")
+
+    def found(dtype, *values, **more):
+        outputs = {0: np.zeros((1, 1, 4), dtype)}
+        return [
+            f.message for f in check(program, (1, 1), outputs=outputs, expected=np.array([[values]], dtype), **more)
+        ]
+
+    assert not found(np.int32, 7, -2, 0x7F800000, 0x3F800000)
+    assert "7 in place of 8;" in found(np.int32, 8, -2, 0x7F800000, 0x3F800000)[0]
+    assert not found(np.int32, 8, -3, 0x7F800000, 0x3F800000, tolerance=1)
+    assert not found(np.uint32, 8, 2**32 - 1, 0x7F800000, 0x3F800000, tolerance=1)
+    seven, minus_two = np.array([7, -2], np.int32).view(np.float32)
+    assert not found(np.float32, seven, minus_two, np.inf, 1)
+    assert "1 in place of 2;" in found(np.float32, seven, minus_two, np.inf, 2)[0]  # inf must not widen the tolerance
+    assert "1 in place of 1.0000001" in found(np.float32, seven, minus_two, np.inf, 1.0000001, tolerance=0)[0]
+
+
+def test_a_wrong_factor_is_named():
+    program, outputs = ck.assemble(f"{STORES}mul o0, l0, l0.w\nend"), {0: np.zeros((2, 4, 4), np.float32)}
+    (finding,) = check(program, (4, 2), outputs=outputs, expected=FULL)
+    assert finding.advice.startswith("Every element is 4 times what it should be")
 
 
 def test_an_unknown_budget_is_refused():

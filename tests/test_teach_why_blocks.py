@@ -95,7 +95,7 @@ def test_right_kernels_are_accepted(kernel):
     [
         (r"    mad r1[4567].*\n", "", "nothing is added to r14"),
         ("    mad r17.*\n", "", "r17"),
-        ("_aoffimmi.1,0,0. r4", " r4", "by hand"),
+        ("_aoffimmi.1,0,0. r4", " r4", "every fetch of a block's columns of B is the first"),
         (FETCH.replace("(", r"\(").replace(")", r"\)"), FETCH + "\n    " + FETCH.replace("r4", "r5"), "fetched twice"),
         (r"r2.z, r4, r16", "r2.y, r4, r16", "r16"),
         (r"mad r17, r2.w, r4, r17", "mul r17, r2.w, r4", "r17"),

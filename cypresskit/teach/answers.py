@@ -57,6 +57,8 @@ def mistakes(
     """Common slips and what each gives: ``a`` and ``b`` as stored, ``old`` what C held before, all float64."""
     left, right = (a.T if kernel.trans_a else a), (b.T if kernel.trans_b else b)
     (m, k), n = left.shape[:2], right.shape[1]
+    rows, columns = kernel.block
+    round_, texel = kernel.k_step, 16 // kernel.dtype.itemsize
 
     def whole(product: np.ndarray) -> np.ndarray:
         return alpha * product + beta * old
@@ -64,8 +66,8 @@ def mistakes(
     def of_steps(steps: slice | np.ndarray) -> np.ndarray:
         return whole(left[:, steps] @ right[steps])
 
-    def twice(steps: slice) -> np.ndarray:
-        return whole(left @ right + left[:, steps] @ right[steps])
+    def counted(times: np.ndarray) -> np.ndarray:
+        return whole((left * times) @ right)
 
     def reads_a(by: int, axis: int) -> np.ndarray:
         return whole(_shifted(left, by, axis) @ right)
@@ -73,18 +75,22 @@ def mistakes(
     def reads_b(by: int, axis: int) -> np.ndarray:
         return whole(left @ _shifted(right, by, axis))
 
-    def stores(by: int, axis: int) -> np.ndarray:
-        return _stored(whole(left @ right), old, by, axis)
+    def blocks(order: str) -> np.ndarray:
+        """C with block (y, x) in place of (Y, X), ``order`` saying which."""
+        grid = (left @ right).reshape(m // rows, rows, n // columns, columns)
+        return whole(np.einsum(order, grid, np.ones(m // rows)).reshape(m, n))
 
     yield "nothing is stored", lambda: old
     if alpha != 1:
         yield "alpha is forgotten", lambda: left @ right + beta * old
+        yield "alpha is applied twice", lambda: alpha * alpha * (left @ right) + beta * old
     if beta != 0:
         yield "beta * C is forgotten", lambda: alpha * (left @ right)
         if beta != 1:
             yield "C is added without its beta", lambda: alpha * (left @ right) + old
         if alpha != 1:
             yield "alpha multiplies beta * C too", lambda: alpha * (left @ right + beta * old)
+            yield "beta stands in alpha's place", lambda: beta * (left @ right + old)
             yield "alpha and beta are swapped", lambda: beta * (left @ right) + alpha * old
     if m == k:
         yield "A is taken for its transpose", lambda: whole(left.T @ right)
@@ -94,29 +100,44 @@ def mistakes(
         yield "both A and B are taken for their transposes", lambda: whole(left.T @ right.T)
         yield "A and B are swapped", lambda: whole(right @ left)
     if m == n:
-        yield "C is stored transposed", lambda: whole((left @ right).T)
-    for count in sorted({1, kernel.k_step}):
-        part = "round" if count == kernel.k_step else "step of k"
+        yield "C is stored transposed, rows for columns", lambda: whole((left @ right).T)
+    if m % rows == n % columns == 0 and m // rows == n // columns:
+        yield "x and y of the work-item are swapped where C is stored", partial(blocks, "yixj,x->xiyj")
+        yield "A is read at the work-item's x in place of its y", partial(blocks, "xixj,y->yixj")
+        yield "B is read at the work-item's y in place of its x", partial(blocks, "yiyj,x->yixj")
+    yield "the sums are all 0 when C is stored", lambda: beta * old
+    yield "every step of k is added twice", lambda: counted(np.full(k, 2))
+    for count in sorted({1, round_}):
+        part = "round" if count == round_ else "step of k"
         if count < k:
-            first, last = slice(0, count), slice(k - count, k)
-            yield f"the last {part} is missing", partial(of_steps, slice(0, k - count))
-            yield f"the first {part} is missing", partial(of_steps, slice(count, k))
-            yield f"only the first {part} is done", partial(of_steps, first)
-            yield f"only the last {part} is kept, the block being cleared in the loop", partial(of_steps, last)
-            yield f"the last {part} is done twice", partial(twice, last)
-    if kernel.k_step > 1:
-        for step in range(kernel.k_step):
-            yield f"step {step} of each round is missing", partial(of_steps, np.arange(k) % kernel.k_step != step)
-    rows, columns = kernel.block
-    for text, count in {"one row": 1, f"a block ({rows} rows)": rows}.items():
+            first, last = np.arange(k) < count, np.arange(k) >= k - count
+            yield f"the last {part} is missing", partial(counted, ~last)
+            yield f"the first {part} is missing", partial(counted, ~first)
+            yield f"only the first {part} is done", partial(counted, first)
+            yield f"only the last {part} is kept, the block being cleared in the loop", partial(counted, last)
+            yield f"the first {part} is done twice", partial(counted, 1 + first)
+            yield f"the last {part} is done twice", partial(counted, 1 + last)
+    if round_ > 1:
+        within = np.arange(k) % round_
+        for step in range(round_):
+            yield f"step {step} of each round is missing", partial(counted, within != step)
+        for step in range(1, round_):
+            again = np.arange(k) - (within == step)
+            yield f"step {step} of each round is step {step - 1} once more", partial(of_steps, again)
+        yield f"the loop's counter advances by 1, not {round_}", lambda: counted(np.minimum(np.arange(k) + 1, round_))
+    grains = texel if kernel.trans_a else 1, 1 if kernel.trans_b else texel  # numbers of a block that come together
+    i, j = np.arange(m), np.arange(n)
+    yield "every fetch of a block's rows of A is the first", lambda: whole(left[i - i % rows + i % grains[0]] @ right)
+    yield (
+        "every fetch of a block's columns of B is the first",
+        lambda: whole(left @ right[:, j - j % columns + j % grains[1]]),
+    )
+    for text, count in {"one row": 1, "one texel": texel, f"a block ({rows} rows)": rows}.items():
         for way, by in {"down": count, "up": -count}.items():
             yield f"A is read {text} too far {way}", partial(reads_a, by, 0)
-            yield f"C is stored {text} too far {way}", partial(stores, by, 0)
-    texel = 16 // kernel.dtype.itemsize
     for text, count in {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}.items():
         for way, by in {"right": count, "left": -count}.items():
             yield f"B is read {text} too far {way}", partial(reads_b, by, 1)
-            yield f"C is stored {text} too far {way}", partial(stores, by, 1)
     for way, by in {"late": 1, "early": -1}.items():
         yield f"A is read one step of k too {way}", partial(reads_a, by, 1)
         yield f"B is read one step of k too {way}", partial(reads_b, by, 0)
@@ -131,13 +152,3 @@ def _shifted(matrix: np.ndarray, by: int, axis: int) -> np.ndarray:
     before = (slice(None),) * axis
     result[(*before, target)] = matrix[(*before, source)]
     return result
-
-
-def _stored(result: np.ndarray, old: np.ndarray, by: int, axis: int) -> np.ndarray:
-    """``result`` stored ``by`` places too far; what is not reached keeps ``old``. Rows run over into the next."""
-    flat = old.reshape(-1).copy()
-    step = by * (result.shape[1] if axis == 0 else 1)
-    count = max(0, flat.size - abs(step))
-    target, source = (slice(step, None), slice(0, count)) if step > 0 else (slice(0, count), slice(-step, None))
-    flat[target] = result.reshape(-1)[source]
-    return flat.reshape(old.shape)

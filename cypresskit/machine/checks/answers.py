@@ -9,52 +9,81 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from cypresskit.machine.checks.report import Check, Places
-from cypresskit.machine.observer import Memory
+from cypresskit.machine.observer import Memory, Step
 
 Mistakes = Mapping[str, Callable[[], np.ndarray]]
+ROUNDINGS = 32  # of the largest element: the error allowed where the caller names none
 
 
 class AnswerCheck(Check):
-    """Compares global memory ("g") or an output ("o0") with ``expected``, elements within ``tolerance`` (a number or
-    an array) being right."""
+    """Compares global memory, or else the first output, with ``expected`` of the same shape and type; elements within
+    ``tolerance`` (a number or an array) are right."""
 
-    def __init__(self, places: Places, where: str, expected: np.ndarray, tolerance, mistakes: Mistakes):
+    def __init__(self, places: Places, outputs: Mapping, memory, expected, tolerance, mistakes: Mistakes):
         super().__init__(places)
-        self.where, self.expected, self.tolerance, self.mistakes = where, expected, tolerance, mistakes
-        memory = self.launch.global_memory
-        self.words = memory if where == "g" else self.launch.outputs[int(where[1:])].words
-        assert self.words is not None
-        if self.words.nbytes != expected.nbytes:
+        where = "g" if memory is not None else f"o{min(outputs, default='')}"
+        array = memory if memory is not None else outputs.get(min(outputs, default=None))
+        if array is None:
+            raise ValueError("expected is what global_memory or the first of outputs should hold: pass one of them")
+        if not isinstance(expected, np.ndarray):
+            raise TypeError(f"expected must be a numpy array, not {type(expected).__name__}")
+        if (expected.shape, expected.dtype) != (array.shape, array.dtype):
+            cast = f": try expected.astype(np.{array.dtype})" if expected.shape == array.shape else ""
             raise ValueError(
-                f"expected has {expected.nbytes} bytes, {where} has {self.words.nbytes}: give it as the array"
+                f"expected has shape {expected.shape} and dtype {expected.dtype}, but is compared with {where} of "
+                f"shape {array.shape} and dtype {array.dtype}{cast}"
             )
-        self.writer = np.full(self.words.nbytes // 16 if where == "g" else 0, -1, np.int64)
-        self.at = self.writer.copy()
-
-    def _got(self) -> np.ndarray:
+        self.where, self.expected, self.mistakes = where, expected, mistakes
+        self.tolerance = self._allowed(tolerance)
+        self.words = self.launch.global_memory if where == "g" else self.launch.outputs[min(outputs)].words
         assert self.words is not None
-        return self.words.reshape(-1).view(self.expected.dtype).reshape(self.expected.shape).copy()
+        self.writer = np.full(self.words.size, -1, np.int32)  # of each 32-bit word: the work-item ...
+        self.at = self.writer.copy()  # ... and the instruction
+
+    def _allowed(self, tolerance) -> np.ndarray:
+        if tolerance is None:
+            finite = np.abs(self.expected[np.isfinite(self.expected)])
+            exact = self.expected.dtype.kind != "f"
+            return np.asarray(0 if exact else ROUNDINGS * np.finfo(finite.dtype).eps * np.max(finite, initial=0))
+        try:
+            allowed = np.asarray(tolerance, np.float64)
+            np.broadcast_to(allowed, self.expected.shape)
+        except (TypeError, ValueError):
+            allowed = np.asarray(np.nan)
+        if not (allowed >= 0).all():
+            raise ValueError("tolerance is a number of at least 0, or an array of them with the shape of expected")
+        return allowed
+
+    def step(self, event: Step) -> None:
+        dest = event.instruction.dest
+        if dest and dest.register.kind == "o" and str(dest.register) == self.where:
+            who, count = np.flatnonzero(event.active), self.writer.size // self.launch.items
+            self._wrote(who * count, [c for c in range(count) if dest.mask[c] != "_"], who, event.at)
 
     def memory(self, event: Memory) -> None:
         if event.store and event.space == "global" and self.where == "g":
             who = np.flatnonzero(event.active & event.inside)
-            self.writer[event.element[who]], self.at[event.element[who]] = who, event.at
+            self._wrote(event.element[who] * 4, event.words, who, event.at)
+
+    def _wrote(self, first: np.ndarray, words, who: np.ndarray, at: int) -> None:
+        for word in words:
+            self.writer[first + word], self.at[first + word] = who, at
 
     def finish(self, run) -> None:
-        got = self._got()
+        assert self.words is not None
+        got = self.words.reshape(-1).view(self.expected.dtype).reshape(self.expected.shape)
         wrong = ~self._same(got, self.expected)
         if not wrong.any():
             return
-        flat = int(np.argmax(wrong))
-        place = np.unravel_index(flat, wrong.shape)
-        item, at = self._writer(flat)
+        place = tuple(int(n) for n in np.argwhere(wrong)[0])
+        item, at = self._writer(int(np.argmax(wrong)))
         name = self.places.names.get(self.where, self.where)
-        element = f"{name}[{', '.join(map(str, map(int, place)))}]"
+        element = f"{name}[{', '.join(map(str, place))}]"
         wrote = f"{self.places.item(item)} wrote it" if item >= 0 else "no work-item wrote it"
         self.report(
             "answer",
             at,
-            f"{element} is the first wrong element: {got[place]:.6g} in place of {self.expected[place]:.6g}; {wrote}. "
+            f"{element} is the first wrong element: {_shown(got[place], self.expected[place])}; {wrote}. "
             f"{int(wrong.sum()):,} of {wrong.size:,} elements are wrong",
             self._explanation(got, wrong),
             count=int(wrong.sum()),
@@ -64,35 +93,53 @@ class AnswerCheck(Check):
         )
 
     def _same(self, got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        if got.dtype.kind != "f":  # whole numbers, whose differences must not wrap
+            got, wanted = got.astype(np.float64), wanted.astype(np.float64)
         with np.errstate(all="ignore"):
             return (np.abs(got - wanted) <= self.tolerance) | (got == wanted) | (np.isnan(got) & np.isnan(wanted))
 
     def _writer(self, flat: int) -> tuple[int, int]:
-        """The work-item that wrote a number, and the instruction; -1 if none did."""
-        if self.where == "g":
-            element = flat * self.expected.dtype.itemsize // 16
-            return int(self.writer[element]), int(self.at[element])
-        stores = [n for n, i in enumerate(self.program.body) if i.dest and str(i.dest.register) == self.where]
-        return flat * self.launch.items // self.expected.size, stores[-1] if stores else -1
+        """The work-item that wrote a number and the instruction; if none did, -1 and the last store there is."""
+        count = self.expected.itemsize // 4
+        word = flat * count + int(np.argmax(self.at[flat * count : (flat + 1) * count]))
+        if self.at[word] >= 0:
+            return int(self.writer[word]), int(self.at[word])
+        stores = [n for n, i in enumerate(self.program.body) if i.dest and self._is_here(i.dest.register)]
+        return -1, stores[-1] if stores else -1
+
+    def _is_here(self, register) -> bool:
+        return register.kind == "g" if self.where == "g" else str(register) == self.where
 
     def _explanation(self, got: np.ndarray, wrong: np.ndarray) -> str:
-        for sentence, result in self.mistakes.items():
-            other = result()
-            if other.shape == got.shape and self._same(got, other).all():
-                return f"Exactly this comes out if {sentence}."
-        if self.where == "g":
-            elements = np.unique(np.flatnonzero(wrong) * got.itemsize // 16)
-            stores = np.unique(self.at[elements])
-            if stores[-1] < 0:
-                return (
-                    "No work-item stored to any of the wrong elements: is the domain too small, or a store masked out?"
-                )
-            if len(stores) == 1 and len(np.unique(self.at)) > 1:
-                return (
-                    f"All wrong elements were stored by `{self.program.where(self.program.body[stores[0]].line)}`, "
-                    "and what other lines stored is right: follow this register back."
-                )
-        rows = np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1))
-        columns = np.flatnonzero(wrong.reshape(-1, wrong.shape[-1]).any(axis=0))
-        spread = f"Wrong are rows {rows[0]} to {rows[-1]}, columns {columns[0]} to {columns[-1]}"
-        return f"{spread}; no common mistake gives exactly this: follow the first wrong element's work-item by hand."
+        fits = [f"if {s}" for s, result in self.mistakes.items() if self._gives(np.asarray(result()), got)]
+        if fits:
+            return f"Exactly this comes out {', or '.join(fits[:3])}."
+        stores = np.unique(self.at[np.flatnonzero(wrong) * (got.itemsize // 4)])
+        if stores[-1] < 0:
+            return "No work-item stored to any wrong element: is the domain too small, or does a branch leave them out?"
+        most = np.unravel_index(np.argmax(np.abs(np.nan_to_num(self.expected, posinf=0, neginf=0))), wrong.shape)
+        factor = float(got[most]) / float(self.expected[most]) if self.expected[most] else np.nan
+        if np.count_nonzero(self.expected) > 1 and self._gives(factor * self.expected, got):
+            return f"Every element is {factor:g} times what it should be: is a factor wrong, or a sum added twice?"
+        if len(stores) == 1 and len(np.unique(self.at)) > 1:
+            return (
+                f"All wrong elements were stored by `{self.program.where(self.program.body[stores[0]].line)}`, "
+                "and what other lines stored is right: follow this register back."
+            )
+        axes = ("rows", "columns", "components") if wrong.ndim > 1 else ("elements",)
+        spread = ", ".join(f"{axis} {found.min()} to {found.max()}" for axis, found in zip(axes, np.nonzero(wrong)))
+        return (
+            f"Wrong are {spread}; no common mistake gives exactly this: follow the first wrong element's work-item by "
+            "hand."
+        )
+
+    def _gives(self, result: np.ndarray, got: np.ndarray) -> bool:
+        return result.shape == got.shape and bool(self._same(got, result).all())
+
+
+def _shown(got, wanted) -> str:
+    """``0 in place of 28``, with as many digits as it takes to see that they differ."""
+    if got.dtype.kind != "f":
+        return f"{got} in place of {wanted}"
+    digits = next((d for d in (6, 9) if f"{got:.{d}g}" != f"{wanted:.{d}g}"), 17)
+    return f"{got:.{digits}g} in place of {wanted:.{digits}g}"
