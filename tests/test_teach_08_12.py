@@ -63,7 +63,8 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
     assert judged(lambda x: x**2).right
     assert judged(lambda x: 2 * x + 4).hint == "SLIP"
     assert judged(lambda x: 8).hint == "HINT"
-    assert judged(lambda x: 4).hint == "HINT (1 of 2 calls are right.)"
+    assert judged(lambda x: 2 * x).hint == "HINT (1 of 2 calls are right.)"
+    assert judged(lambda x: 4).hint.startswith("it gives that whatever it is called with")
 
 
 def test_published_figures_are_those_of_the_file():

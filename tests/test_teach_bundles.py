@@ -56,6 +56,8 @@ def test_the_bound_is_accepted_and_is_the_compilers():
         (lambda p, s, d: max(-(-(p + s + 4 * d) // 5), s), "no two double"),
         (lambda p, s, d: max(-(-(p + s + d) // 5), s, d), "four slots"),
         (lambda p, s, d: -(-p // 5) + s + d, "slots are shared"),
+        (lambda p, s, d: max(-(-(p + s + 4 * d) // 5), s + d), "leaves t free"),
+        (lambda p, s, d: (p + s + 4 * d) // 5 + 1, "three things"),
         (lambda p, s: p, "the call was"),
         (lambda p, s, d: p.bundles, "the call was"),
         (None, "keep the line"),

@@ -185,6 +185,7 @@ def test_right_kernels_are_accepted(lines):
         ([*ROWS, ROWS[2]], "row 3 ", "the line that writes r13"),
         (["mad r11, r2.y, r3, r10", *ROWS[1:]], "row 1 ", "r11"),
         (["mad r11.xyz_, r2.y, r3, r11", *ROWS[1:]], "row 1 ", "r11"),
+        (["mad r10, r2.y, r3, r10", *ROWS[1:]], "rows 0, 1 ", "nothing was ever added to r11"),
         (["sample_resource(0)_sampler(0) r4, r0.xz00", *ROWS], "fetches 3 texels", "two are enough"),
         (["mda r11, r2.y, r3, r11", *ROWS[1:]], "does not assemble", "caret"),
         ([*ROWS, "sub r0.z, r0.z, l0.z"], "does not run", ""),
@@ -244,6 +245,8 @@ def test_the_right_texels_are_accepted_in_any_order():
         (lambda x, y, k: [("A", y, k), ("A", y + 1, k), ("B", x, k), ("B", x + 1, k)], "every second texel"),
         (lambda x, y, k: None, "it was called for work-item (0, 0)"),
         (lambda x, y, k: texels(x, y, k) + [7], "it was called for"),
+        (lambda x, y, k: [(m, c + 0.5, r) for m, c, r in texels(x, y, k)], "every second texel"),
+        (lambda x, y, k: [("A", "2", k), *texels(x, y, k)[1:]], "it was called for"),
         (None, "it was called for"),
     ],
 )

@@ -114,7 +114,7 @@ def check_least(least: Callable) -> Verdict:
     def right(plain, scalar, doubles):
         return max(-(-(plain + scalar + 4 * doubles) // 5), scalar, doubles)
 
-    cases = [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 0, 0)]
+    cases = [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 6, 6), (0, 0, 0)]
     slips = {
         "there is no part of a bundle: round up.": lambda p, s, d: max((p + s + 4 * d) / 5, s, d),
         "a bundle that is not full is a bundle too: round up, not down.": lambda p, s, d: max(
@@ -124,6 +124,9 @@ def check_least(least: Callable) -> Verdict:
         "no two double multiply-adds fit into one bundle.": lambda p, s, d: max(-(-(p + s + 4 * d) // 5), s),
         "a double multiply-add takes four slots.": lambda p, s, d: max(-(-(p + s + d) // 5), s, d),
         "slots are shared: plain operations can stand beside the others.": lambda p, s, d: -(-p // 5) + s + d,
+        "a double leaves t free: a scalar operation can stand beside it.": lambda p, s, d: max(
+            -(-(p + s + 4 * d) // 5), s + d
+        ),
     }
     hint = "three things bound it: all slots together, the t slots, and the doubles. Which is the largest?"
     return formula.judge(least, "least", right, cases, slips, hint)

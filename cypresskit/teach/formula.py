@@ -34,6 +34,8 @@ def judge(
             value = answer(*case)
             if value is None:
                 return Verdict(False, f"{call} returns nothing.", f"end {name} with `return ...`; {hint}")
+            if isinstance(value, str):
+                raise ValueError(f"it returns the text {value!r}, not a number")
             got.append(float(value))
         except Exception as error:
             return stopped(name, error, f"the call was {call}.")
@@ -50,6 +52,8 @@ def judge(
         if all(_close(value, float(slip(*case))) for value, case in zip(got, cases)):
             return Verdict(False, finding, said)
     fine = len(cases) - len(wrong)
+    if fine and len(set(got)) == 1:
+        hint = f"it gives that whatever it is called with: use its arguments. {hint}"
     return Verdict(False, finding, hint + (f" ({fine} of {len(cases)} calls are right.)" if fine else ""))
 
 

@@ -193,7 +193,7 @@ def _four_fault(c: np.ndarray, want: np.ndarray, a: np.ndarray, b: np.ndarray) -
     """What is wrong with C, by the rows of its 4 x 4 blocks."""
     rows = [i for i in range(4) if not np.array_equal(c[i::4], want[i::4])]
     finding = f"C is wrong in row{'s' * (len(rows) > 1)} {', '.join(map(str, rows))} of every 4 x 4 block."
-    i = rows[0]
+    i = next((i for i in rows if not c[i::4].any()), rows[0])
     got = c[i::4]
     register, letter = f"r{10 + i}", "xyzw"[i]
     if not got.any():
@@ -220,10 +220,10 @@ def check_texels(texels: Callable) -> Verdict:
         for k in (0, 1, 5):
             where, did = f"work-item ({x}, {y}) at k = {k}", seen[4 * k : 4 * k + 4]
             try:
-                told = [(str(matrix), int(column), int(row)) for matrix, column, row in texels(x, y, k)]
+                told = sorted((str(matrix), column, row) for matrix, column, row in texels(x, y, k))
             except Exception as error:
                 return stopped("texels", error, f"it was called for {where} and should list (matrix, column, row).")
-            if sorted(told) != sorted(did):
+            if told != sorted(did):
                 return Verdict(False, f"For {where} it gives {told or 'nothing'}.", _texel_hint(told, did))
     return Verdict(True, "Just what four work-items fetched at three steps of k, as a recorder saw it.")
 

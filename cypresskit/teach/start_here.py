@@ -47,6 +47,9 @@ def check_update(update: Callable) -> Verdict:
         if launched.call_count != 1:
             times = f"was asked {launched.call_count} times" if launched.call_count else "did nothing"
             return Verdict(False, f"The numbers are right, but the card {times}.", "one call of ck.gemm does it all.")
+        if not launched.call_args.kwargs["constants"][0][4, 0]:  # zero if beta is
+            hint = "give ck.gemm the c as well: beta * c is its part too."
+            return Verdict(False, "The numbers are right, but the card only multiplied: numpy subtracted.", hint)
     return Verdict(True, "c - a b at three shapes, each in one launch on the card.")
 
 

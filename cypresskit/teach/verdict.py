@@ -30,7 +30,7 @@ def said(error: Exception) -> str:
 
 def stopped(name: str, error: Exception, hint: str) -> Verdict:
     """The verdict on a student's function ``name`` that raised ``error``, or returned what can't be used."""
-    return Verdict(False, f"{name} stops with {said(error)}.", hint)
+    return Verdict(False, f"{name} stops with {said(error).rstrip('.')}.", hint)
 
 
 def judge_kernel(text, name: str, check: Callable[[Program], Findings]) -> Verdict | None:
