@@ -5,6 +5,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.teach.start_here import check_half, check_peak, check_update
+from cypresskit.teach.verdict import unread
 
 
 def test_the_peak_is_accepted():
@@ -99,3 +100,38 @@ def test_only_the_smallest_size_is_half_of_the_peak():
 def test_other_sizes_are_rejected(half, said):
     verdict = check_half(half)
     assert not verdict.right and said in verdict.hint
+
+
+# -- what a notebook shows of any verdict
+
+CHECK, GOOD, BROKEN = (
+    "ck.teach.start_here.check_peak(peak)",
+    "def peak(e):\n    return e",
+    "def peak(e):\n    return (e",
+)
+
+
+def test_a_cell_that_cannot_be_read_is_told_in_place_of_a_verdict_on_the_answer_of_before():
+    told = unread(["", GOOD, CHECK, BROKEN, CHECK])
+    assert told.startswith("Not yet. The cell of peak isn't Python") and "line 2" in told
+    assert "half" in unread(["half = 128\nwhile half", "ck.teach.start_here.check_half(half)"])
+
+
+@pytest.mark.parametrize(
+    "cells", [[CHECK], ["", GOOD, CHECK], [BROKEN, GOOD, CHECK], [GOOD, "other = (", CHECK], [BROKEN, "v = 1", "v"]]
+)
+def test_cells_that_can_be_read_leave_the_verdict(cells):
+    assert unread(cells) == ""
+
+
+def test_a_notebook_shows_it(capsys):
+    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    shell = kind.instance()
+    shell.user_ns["ck"], check = ck, "ck.teach.start_here.check_half(half)"
+    try:
+        for cell in ("half = 768", check, "half = (", check):
+            shell.run_cell(cell, store_history=True)
+    finally:
+        kind.clear_instance()
+    shown = capsys.readouterr().out
+    assert shown.index("Right. N = 768") < shown.index("Not yet. The cell of half isn't Python")

@@ -1,6 +1,13 @@
-"""What a check says: whether an answer is right, what was found, and where to look."""
+"""What a check says: whether an answer is right, what was found, and where to look.
 
-from collections.abc import Callable
+In a notebook a cell that can't be read leaves the answer of before in place. So what is shown there depends on how the
+cell of the answer was run last, too: ``unread`` looks it up.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cypresskit.il import ILError, Program, assemble
@@ -10,7 +17,7 @@ from cypresskit.machine.checks import Findings
 @dataclass(frozen=True, repr=False)
 class Verdict:
     """``right``, one sentence of ``finding``, and a ``hint`` if the answer is not right yet. As a cell's value it shows
-    its text."""
+    its text, or that the answer's cell can't be read."""
 
     right: bool
     finding: str
@@ -20,7 +27,23 @@ class Verdict:
         head = "Right." if self.right else "Not yet."
         return f"{head} {self.finding}" + (f"\nWhere to look: {self.hint}" if self.hint else "")
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+        return (unread(shell.user_ns["In"]) if shell else "") or str(self)
+
+
+def unread(cells: Sequence[str]) -> str:
+    """What to say in a verdict's place if the cell that sets what ``cells[-1]`` checks isn't Python as it was run last,
+    else nothing; ``cells`` in the order in which they were run."""
+    answer = re.search(r"\((\w+)\)\s*\Z", cells[-1])
+    sets = re.compile(rf"^(def )?{answer[1]} *[=(]" if answer else r"\Z.", re.M)
+    cell = next((cell for cell in reversed(cells[:-1]) if sets.search(cell)), "")
+    try:
+        ast.parse(cell)
+    except SyntaxError as error:
+        it = f"Not yet. The cell of {answer and answer[1]} isn't Python, as it was run last: {error.msg}."
+        return f"{it}\nWhere to look: line {error.lineno} of that cell. (Checked was the answer of before.)"
+    return ""
 
 
 def said(error: Exception) -> str:
