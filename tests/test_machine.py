@@ -444,6 +444,7 @@ def test_observers_hear_what_happens_in_order():
         "wrote r1 (0, 2)",
         "step 2 2",
         "global store [0, 0]",
+        "wrote g[r1.z] (0, 1, 2, 3)",
         "finish explain",
     ]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.il import Dest, Instruction, Source
+from cypresskit.machine.fast.flow import letters, read_positions
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.machine.observer import INFINITE, NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
@@ -199,7 +200,7 @@ class Machine:
             return self.launch.constants[register.index][register.element][:, np.newaxis]
         if register.kind == "g":
             if id(source) not in self.read:
-                self.read[id(source)] = self._read_global(register)
+                self.read[id(source)] = self._read_global(source)
             return self.read[id(source)]
         return self.launch.ids[register.kind]
 
@@ -278,9 +279,10 @@ class Machine:
             self._write_global(at, dest, values)
         elif register.kind == "o":
             words = self.launch.outputs[register.index].words.reshape(self.items, -1)
+            values = {c: value for c, value in values.items() if c < words.shape[1]}
+            self._tell_stored(at, register, values)
             for c, value in values.items():
-                if c < words.shape[1]:
-                    np.copyto(words[:, c], value, where=self.active)
+                np.copyto(words[:, c], value, where=self.active)
         else:
             target = self.registers[register.index]
             for c, value in values.items():
@@ -290,6 +292,14 @@ class Machine:
                     np.copyto(target[c], value, where=self.active)
             for wrote in self.hear["wrote"]:
                 wrote(Wrote(at, register, tuple(sorted(values)), target.T, self.active))
+
+    def _tell_stored(self, at: int, register, values: dict[int, np.ndarray]) -> None:
+        if self.hear["wrote"]:
+            table = np.zeros((self.items, 4), np.uint32)
+            for c, value in values.items():
+                table[:, c] = value
+            for wrote in self.hear["wrote"]:
+                wrote(Wrote(at, register, tuple(sorted(values)), table, self.active))
 
     def _fetch(self, at: int, i: Instruction) -> None:
         resource = int(i.control("resource"))
@@ -337,10 +347,14 @@ class Machine:
         for memory in self.hear["memory"]:
             memory(Memory(at, space, store, element, words, inside, self.active, block))
 
-    def _read_global(self, register) -> np.ndarray:
-        element, inside = self._element(register)
+    def _read_global(self, source: Source) -> np.ndarray:
+        element, inside = self._element(source.register)
         self._count_outside(inside)
-        self._tell_memory(self.at, "global", False, element, (0, 1, 2, 3), inside)
+        if self.hear["memory"]:
+            i = self.body[self.at]
+            n = next(n for n, s in enumerate(i.sources) if s is source)
+            words = tuple(sorted(set(letters(source, read_positions(self.program, i, n)))))
+            self._tell_memory(self.at, "global", False, element, words, inside)
         assert self.launch.global_memory is not None
         found = np.zeros((self.items, 4), np.uint32)
         found[inside] = self.launch.global_memory[element[inside]]
@@ -355,6 +369,7 @@ class Machine:
         if len(outside):
             place = int(element[outside[0]])
             raise self.launch.store_error(at, int(outside[0]), f"to g[{place}], which has {len(memory)} elements")
+        self._tell_stored(at, dest.register, values)
         for c, value in values.items():
             memory[element[self.active], c] = value[self.active]
 

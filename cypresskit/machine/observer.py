@@ -30,7 +30,7 @@ class Step:
 @dataclass(frozen=True, eq=False)
 class Wrote:
     """Register ``register`` was written in ``components`` (numbers 0 to 3) by the active work-items; ``values`` has its
-    32-bit patterns after that, uint32 of shape (items, 4)."""
+    32-bit patterns after that, uint32 of shape (items, 4). An output or global memory is about to be written so."""
 
     at: int
     register: Register
@@ -57,7 +57,7 @@ class Fetch:
 class Memory:
     """Global memory or LDS was read or is about to be written: ``space`` is "global" or "lds" (then ``block`` is its
     id), ``element`` (int64) counts 128-bit elements or bytes (as asked for: the two low bits are dropped later),
-    ``words`` which 32-bit words from there on each work-item moves, ``inside`` whether all of them exist."""
+    ``words`` which 32-bit words from there on each work-item looks at, ``inside`` whether all of them exist."""
 
     at: int
     space: str
@@ -87,7 +87,7 @@ class Observer:
         """An instruction is about to run."""
 
     def wrote(self, event: Wrote) -> None:
-        """A register was written."""
+        """A register was written, or an output or global memory is about to be."""
 
     def fetch(self, event: Fetch) -> None:
         """Texels were read."""

@@ -12,8 +12,9 @@ import numpy as np
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
-from cypresskit.machine.checks.barriers import BarrierCheck
+from cypresskit.machine.checks.barriers import BarrierCheck, told
 from cypresskit.machine.checks.cost import CostCheck
+from cypresskit.machine.checks.marks import Blamed
 from cypresskit.machine.checks.memory import MemoryCheck
 from cypresskit.machine.checks.needs import Needs
 from cypresskit.machine.checks.numbers import NumbersCheck
@@ -66,33 +67,33 @@ def check(
         stepping=True,
     )
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
+    dtypes |= {f"o{n}": array.dtype for n, array in (outputs or {}).items()}
     shape: tuple[int, ...] = ()
     if global_memory is not None:
         dtypes["g"], shape = global_memory.dtype, global_memory.shape
     places = Places(launch, names or {}, dtypes, shape)
-    checks = _checks(places, program, budgets or {})
+    blamed: Blamed = {}
+    checks = _checks(places, program, budgets or {}, blamed, expected)
     if expected is not None:
         checks.append(AnswerCheck(places, outputs or {}, global_memory, expected, tolerance, mistakes or {}))
     try:
         run(launch, tuple(checks))
     except KernelError as error:
-        told = {
-            fault["line"] for c in checks for fault in c.found.values() if fault["kind"] in ("store outside", "barrier")
-        }
-        if error.line not in told:
-            at = next(n for n, i in enumerate(program.body) if i.line == error.line)
+        at = next(n for n, i in enumerate(program.body) if i.line == error.line)
+        if program.body[at].op.flow == "loop" and not told(program, at, blamed):
             checks[0].report("endless loop", at, *_sentences(str(error)))
     return Findings.of(finding for c in checks for finding in c.findings())
 
 
-def _checks(places: Places, program: Program, budgets: Mapping[str, float]) -> list[Check]:
+def _checks(places: Places, program: Program, budgets: Mapping[str, float], blamed: Blamed, expected) -> list[Check]:
     """Those that this program can fail."""
     needs = Needs(program)
-    checks: list[Check] = [MemoryCheck(places), RaceCheck(places), NumbersCheck(places, needs)]
+    numbers = NumbersCheck(places, needs, blamed, expected)
+    checks: list[Check] = [MemoryCheck(places, blamed), RaceCheck(places, blamed), numbers]
     if needs.start or program.lds:
-        checks.append(UninitialisedCheck(places, needs))
+        checks.append(UninitialisedCheck(places, needs, blamed))
     if any(i.op.kind == "fence" for i in program.body):
-        checks.append(BarrierCheck(places))
+        checks.append(BarrierCheck(places, blamed))
     return checks + ([CostCheck(places, budgets)] if budgets else [])
 
 

@@ -2,12 +2,18 @@
 
 import numpy as np
 
-from cypresskit.machine.checks.report import Check
+from cypresskit.il import Program
+from cypresskit.machine.checks.marks import Blamed
+from cypresskit.machine.checks.report import Check, Places
 from cypresskit.machine.observer import Step
 
 
 class BarrierCheck(Check):
     """Reports a fence with ``_threads`` in divergent flow, with a work-item that came and one that didn't."""
+
+    def __init__(self, places: Places, blamed: Blamed):
+        super().__init__(places)
+        self.blamed = blamed
 
     def step(self, event: Step) -> None:
         if event.instruction.op.kind != "fence" or not event.instruction.control("threads"):
@@ -22,6 +28,8 @@ class BarrierCheck(Check):
         size = here.shape[1]
         present, absent = (group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False))
         opener = self._opener(event.at)
+        if told(self.program, opener, self.blamed):
+            return
         line = self.program.body[opener].line
         loop = self.program.body[opener].op.flow == "loop"
         cause = (
@@ -51,3 +59,8 @@ class BarrierCheck(Check):
             elif i.op.flow in ("endloop", "endif"):
                 stack.pop()
         return stack[-1] if stack else at
+
+
+def told(program: Program, opener: int, blamed: Blamed) -> bool:
+    """Whether an if, or a break or continue of a loop, decides by a value of which was told that it is wrong."""
+    return any(at == opener or program.matching.get(at) == opener for at in blamed if program.body[at].op.flow)

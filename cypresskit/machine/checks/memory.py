@@ -1,16 +1,26 @@
 """Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS; unaligned LDS bytes.
 
+Where an address is wrong for a reason that was told (``Marks``), nothing more is said.
 A constant behind the end of its buffer is found without running; the launch sees to it that the array reaches so far.
 """
 
 import numpy as np
 
-from cypresskit.machine.checks.report import Check
+from cypresskit.machine.checks.marks import Blamed
+from cypresskit.machine.checks.report import Check, Places
 from cypresskit.machine.observer import INFINITE, NOWHERE, Fetch, Memory
 
 
 class MemoryCheck(Check):
     """Reports accesses out of range, negative or unaligned."""
+
+    def __init__(self, places: Places, blamed: Blamed):
+        super().__init__(places)
+        self.blamed = blamed
+
+    def _of(self, at: int, wrong: np.ndarray) -> np.ndarray:
+        """The numbers of those work-items that are to be told of."""
+        return np.flatnonzero(wrong & ~self.blamed[at] if at in self.blamed else wrong)
 
     def start(self, launch) -> None:
         declared = {i.numbers[0]: i.numbers[1] for i in self.program.declarations if i.opcode == "dcl_cb"}
@@ -26,7 +36,7 @@ class MemoryCheck(Check):
     def fetch(self, event: Fetch) -> None:
         if event.inside.all():
             return
-        bad = np.flatnonzero(event.active & ~event.inside)
+        bad = self._of(event.at, event.active & ~event.inside)
         if not len(bad):
             return
         item, n = int(bad[0]), event.resource
@@ -66,12 +76,12 @@ class MemoryCheck(Check):
 
     def memory(self, event: Memory) -> None:
         if event.space == "lds":
-            unaligned = event.active & (event.element & 3 != 0)
-            if unaligned.any():
-                self._unaligned(event, np.flatnonzero(unaligned))
+            unaligned = event.element & 3 != 0
+            if unaligned.any() and len(bad := self._of(event.at, event.active & unaligned)):
+                self._unaligned(event, bad)
         if event.inside.all():
             return
-        bad = np.flatnonzero(event.active & ~event.inside)
+        bad = self._of(event.at, event.active & ~event.inside)
         if not len(bad):
             return
         item, place = int(bad[0]), int(event.element[bad[0]])

@@ -4,20 +4,21 @@
 Checks of values keep to what matters, as a compiler would.
 """
 
-from cypresskit.il import Program
-from cypresskit.machine.fast.flow import defines, letters, successors, uses
+from cypresskit.il import Instruction, Program
+from cypresskit.machine.fast.flow import Use, defines, letters, successors, uses
 
 Key = tuple[int, int]  # register number, component
 
 
 class Needs:
-    """``reads[at]``: the register components that matter to instruction ``at`` of ``program.body``; ``writes[at]``: the
-    components of its result that matter later (all of them if it goes to memory); ``start``: what is read somewhere
-    without being set on every way there."""
+    """``uses[at]``: the register operands of instruction ``at`` of ``program.body``, with the positions that matter;
+    ``reads[at]``: the components these name; ``writes[at]``: the components of its result that matter later (all of
+    them if it goes to memory); ``start``: what is read somewhere without being set on every way there."""
 
     def __init__(self, program: Program):
         self.program, body = program, program.body
         before: list[frozenset[Key]] = [frozenset()] * (len(body) + 1)
+        self.uses: list[tuple[Use, ...]] = [()] * len(body)
         self.reads: list[frozenset[Key]] = [frozenset()] * len(body)
         self.writes: list[tuple[int, ...]] = [()] * len(body)
         following = [successors(program, at) for at in range(len(body))]
@@ -40,15 +41,21 @@ class Needs:
             self.writes[at] = tuple(c for c in i.dest.written if (number, c) in after)
             kept = after - {(number, c) for c in written}
             if not self.writes[at]:
-                self.reads[at] = frozenset()
+                self.uses[at], self.reads[at] = (), frozenset()
                 return kept
         else:
             self.writes[at] = i.dest.written if i.dest else ()
-        found: set[Key] = set()
-        for n, source, positions in uses(self.program, i):
+        found: list[Use] = []
+        for n, source, positions in () if _is_zero(i) else uses(self.program, i):
             if n >= 0 and i.op.kind == "alu" and not i.op.vector and i.dest:
                 positions = tuple(p for p in positions if p in self.writes[at])
             if source.register.kind == "r":
-                found.update((source.register.index, c) for c in letters(source, positions))
-        self.reads[at] = frozenset(found)
+                found.append((n, source, positions))
+        self.uses[at] = tuple(found)
+        self.reads[at] = frozenset((s.register.index, c) for _, s, positions in found for c in letters(s, positions))
         return kept | self.reads[at]
+
+
+def _is_zero(i: Instruction) -> bool:
+    """Whether the result is 0 whatever the operands hold: a common way to clear a register."""
+    return i.op.name in ("ixor", "isub") and i.sources[0] == i.sources[1] and i.sources[0].register.kind == "r"

@@ -1,150 +1,222 @@
 """Where the first NaN and the first infinity come from: which operation made them, and of which operands.
 
-Looks at every single and double result that matters later (``Needs``), not at bits that integer operations or fetches
-produce. Arithmetic on a NaN that came in from outside is reported with the place it came from.
+Every single and double result that matters later (``Needs``) is looked at; one that isn't finite is marked and told
+once it is used (``Marks``): a quotient that ``cmov_logical`` then leaves aside is no fault, nor is a value that is
+compared with itself. Arithmetic on a NaN that came in from outside is reported with the place it came from. Bits that
+other instructions produce are looked at where they are stored to an output or global memory that holds floats or
+doubles; there a copy of what the caller's data hold, or expect, is right.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.il import Instruction, Source
-from cypresskit.machine.checks.needs import Needs
-from cypresskit.machine.checks.report import Check, Places
+from cypresskit.il import Instruction, Register, Source
+from cypresskit.machine.checks.marks import Blamed, Mark, Marks
+from cypresskit.machine.checks.needs import Key, Needs
+from cypresskit.machine.checks.report import Places
 from cypresskit.machine.fast.flow import letters
 from cypresskit.machine.observer import Fetch, Step, Wrote
 
 EXPONENT = {"f": np.uint32(0x7F800000), "d": np.uint32(0x7FF00000)}
 LEAST = {kind: np.uint32((int(bits) << 1) & 0xFFFFFFFF) for kind, bits in EXPONENT.items()}  # of words shifted left
 LOW_MASK = {"f": np.uint32(0x007FFFFF), "d": np.uint32(0x000FFFFF)}
+KINDS = {"float32": "f", "float64": "d"}
 MADE = {"mul": "0 * infinity", "add": "infinity - infinity", "sub": "infinity - infinity", "sqrt": "a negative number"}
 
 
-class NumbersCheck(Check):
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """Where values of one name ("NaN", "infinity") were made: the instruction, the component of its result, by which
+    work-items (numbers), every operand's text and values, and what had written registers last that are operands."""
+
+    name: str
+    at: int
+    component: int
+    items: np.ndarray
+    operands: list[tuple[str, np.ndarray]]
+    came: dict[int, "int | Fetch | None"]
+
+
+class NumbersCheck(Marks):
     """Reports the first NaN and the first infinity."""
 
-    def __init__(self, places: Places, needs: Needs):
-        super().__init__(places)
+    def __init__(self, places: Places, needs: Needs, blamed: Blamed, expected: np.ndarray | None):
+        super().__init__(places, needs, blamed)
+        self.expected = expected
         self.looked: list[list[int]] = []
+        self.kinds: list[str] = []
         self.keeps: list[int] = []
         for at, i in enumerate(self.program.body):
-            result = i.op.result if i.op.kind == "alu" else "-"
-            looked = list(needs.writes[at]) if result in ("f", "d") and i.dest and i.dest.register.kind == "r" else []
-            self.looked.append([c for c in looked if result == "f" or c % 2])
-            own = [s for s in i.sources if i.dest and s.register == i.dest.register]
-            self.keeps.append(i.dest.register.index if looked and own and i.dest else -1)
+            register = i.dest.register if i.dest else None
+            kind = i.op.result if i.op.kind == "alu" else ""
+            if kind not in EXPONENT and register and register.kind in "og":
+                kind = KINDS.get(str(places.dtypes.get("g" if register.kind == "g" else str(register))), "")
+            looked = list(needs.writes[at]) if kind in EXPONENT else []
+            self.looked.append([c for c in looked if kind == "f" or c % 2])
+            self.kinds.append(kind)
+            own = any(s.register == register for s in i.sources) and register and register.kind == "r"
+            self.keeps.append(register.index if looked and register and own else -1)
         self.wanted = {"NaN", "infinity"}
+        self.given: dict[tuple[str, str], bool] = {}  # whether the caller's data hold such a value
         self.origin: dict[int, int | Fetch] = {}  # register: the instruction or fetch that wrote it last
         self.before: np.ndarray | None = None
         self.fetched: Fetch | None = None
 
     def step(self, event: Step) -> None:
         self.fetched = None
-        if not self.wanted:
-            return
-        self.registers = event.registers
+        super().step(event)
         keep = self.keeps[event.at]
-        if keep >= 0:
+        if keep >= 0 and self.wanted:
             self.before = event.registers[keep].copy()
 
     def fetch(self, event: Fetch) -> None:
         self.fetched = event
 
+    def spares(self, i: Instruction) -> bool:
+        return i.op.name in ("eq", "ne", "deq", "dne") and i.sources[0] == i.sources[1]
+
+    def same(self, key: Key, fault: _Made):
+        return fault.name
+
     def wrote(self, event: Wrote) -> None:
         if self.wanted and self.looked[event.at]:
             looked = self.looked[event.at]
             rows = event.values.T if len(looked) == 4 else event.values.T[looked]
-            kind = self.program.body[event.at].op.result
+            kind = self.kinds[event.at]
             if (rows << np.uint32(1)).max() >= LEAST[kind]:
-                self._look(event, rows, kind)
-        self.origin[event.register.index] = self.fetched or event.at
+                lows = event.values.T[[c - 1 for c in looked]] if kind == "d" else rows
+                for name, bad in _special(kind, rows, lows).items():
+                    if name in self.wanted and (bad & event.active).any():
+                        self._made(name, event, bad & event.active)
+        super().wrote(event)
+        if event.register.kind == "r":
+            i, origin = self.program.body[event.at], self.fetched or event.at
+            if i.op.name == "mov" and i.sources[0].register.kind == "r":
+                origin = self.origin.get(i.sources[0].register.index, origin)
+            self.origin[event.register.index] = origin
 
-    def _look(self, event: Wrote, rows: np.ndarray, kind: str) -> None:
-        special = (rows & EXPONENT[kind] == EXPONENT[kind]) & event.active
-        if not special.any():
+    def _made(self, name: str, event: Wrote, bad: np.ndarray) -> None:
+        """Values that aren't finite were computed: told at once if they are stored, else marked."""
+        at, i, kind = event.at, self.program.body[event.at], self.kinds[event.at]
+        if i.op.result != kind:
+            if (name, kind) not in self.given:
+                self.given[name, kind] = self._given(name, kind)
+            if self.given[name, kind]:
+                return
+        if self.keeps[at] >= 0 and self.before is not None:
+            self.registers = {**self.registers, self.keeps[at]: self.before}
+        for row, c in zip(bad, self.looked[at], strict=True):
+            if not row.any():
+                continue
+            items = np.flatnonzero(row)
+            position = c if not i.op.vector else 0
+            operands = [self._operand(i, n, position, items) for n in range(len(i.sources))]
+            came = {s.register.index: self.origin.get(s.register.index) for s in i.sources if s.register.kind == "r"}
+            made = _Made(name, at, c, items, operands, came)
+            if event.register.kind == "r":
+                for part in (c, c - 1) if kind == "d" else (c,):
+                    self._carry(self.carried, part, Mark(row, made))
+            elif name in self.wanted:
+                self.tell(at, (0, c), made, np.any(bad, axis=0))
+
+    def _given(self, name: str, kind: str) -> bool:
+        """Whether the caller's data hold such a value, or should in the end."""
+        arrays = [*(t.words for t in self.launch.textures.values()), *self.launch.constants.values()]
+        memory = self.launch.global_memory
+        if memory is not None and any(s.register.kind == "g" for i in self.program.body for s in i.sources):
+            arrays.append(memory)
+        if self.expected is not None:
+            arrays.append(np.ascontiguousarray(self.expected).reshape(-1).view(np.uint32))
+        lows, highs = (slice(0, None, 2), slice(1, None, 2)) if kind == "d" else (slice(None), slice(None))
+        return any(_special(kind, a.reshape(-1)[highs], a.reshape(-1)[lows])[name].any() for a in arrays)
+
+    def tell(self, at: int, key: Key, fault: _Made, who: np.ndarray) -> None:
+        if fault.name not in self.wanted:
             return
-        rest = rows & LOW_MASK[kind]
-        if kind == "d":
-            rest = rest | event.values.T[[c - 1 for c in self.looked[event.at]]]
-        for name, bad in (("NaN", special & (rest != 0)), ("infinity", special & (rest == 0))):
-            if name in self.wanted and bad.any():
-                self.wanted.discard(name)
-                self._tell(name, event, bad)
-
-    def _tell(self, name: str, event: Wrote, bad: np.ndarray) -> None:
-        i = self.program.body[event.at]
+        self.wanted.discard(fault.name)
+        i = self.program.body[fault.at]
         assert i.dest is not None
-        item = int(np.flatnonzero(bad.any(axis=0))[0])
-        component = self.looked[event.at][int(np.argmax(bad[:, item]))]
-        position = component if not i.op.vector else 0
-        operands = [self._operand(i, n, position, item, event) for n in range(len(i.sources))]
-        told = ", ".join(f"{text} = {value:g}" for text, value in operands)
-        letter = "xyzw"[component - 1 : component + 1] if i.op.result == "d" else "xyzw"[component]
-        element = f"r{i.dest.register.index}.{letter}"
-        values = [value for _, value in operands]
+        n = int(np.argmax(who[fault.items]))
+        item, told = int(fault.items[n]), [(text, values[n]) for text, values in fault.operands]
+        letter = "xyzw"[fault.component - (self.kinds[fault.at] == "d") : fault.component + 1]
+        element = self._stored(i.dest.register, fault.component, item) or f"{i.dest.register}.{letter}"
         self.report(
             "number",
-            event.at,
-            f"the first {name}: {self.places.item(item)} gets {element} = {name} from `{i.op.name}` of {told}",
-            self._advice(name, i, values, item),
-            key=(name,),
-            count=int(bad.any(axis=0).sum()),
+            fault.at,
+            f"the first {fault.name}: {self.places.item(item)} gets {element} = {fault.name} from `{i.op.name}` of "
+            + ", ".join(f"{text} = {value:g}" for text, value in told),
+            self._advice(fault, i, [value for _, value in told], item),
+            key=(fault.name,),
+            count=int(who.sum()),
             word=i.op.name,
             item=item,
             element=element,
         )
 
-    def _operand(self, i: Instruction, n: int, position: int, item: int, event: Wrote) -> tuple[str, float]:
-        """A source as it stands in the kernel (without modifiers) and the value its register has."""
+    def _stored(self, register: Register, component: int, item: int) -> str:
+        """An element of global memory that is about to be stored to."""
+        if register.kind != "g":
+            return ""
+        place, address = register.element, register.address
+        if address is not None:
+            row = np.broadcast_to(self.bits(address, address.swizzle[0]), self.launch.items)
+            place += int(row[item].view(np.int32))
+        return self.places.element(place, component)
+
+    def _operand(self, i: Instruction, n: int, position: int, items: np.ndarray) -> tuple[str, np.ndarray]:
+        """A source as it stands in the kernel (without modifiers) and the values its register has."""
         source, double = i.sources[n], i.op.sources[n] == "d"
-        bits = [self._bits(source, source.swizzle[p], item, i, event) for p in ((0, 1) if double else (position,))]
+        rows = [self.bits(source, source.swizzle[p]) for p in ((0, 1) if double else (position,))]
+        words = np.stack([np.broadcast_to(row, self.launch.items)[items] for row in rows], axis=1)
         text = f"{source.register}.{source.swizzle[:2] if double else source.swizzle[position]}"
-        if double:
-            return text, float(np.array(bits, np.uint32).view(np.float64)[0])
-        whole = i.op.sources[n] in "iu"
-        return text, float(np.array(bits, np.uint32).view(np.int32 if whole else np.float32)[0])
+        kind = np.float64 if double else np.int32 if i.op.sources[n] in "iu" else np.float32
+        return text, words.view(kind)[:, 0]
 
-    def _bits(self, source: Source, letter: str, item: int, i: Instruction, event: Wrote) -> int:
-        register = source.register
-        if letter in "01":
-            return 0x3F800000 if letter == "1" else 0
-        c = "xyzw".index(letter)
-        if register.kind == "r":
-            own = i.dest and i.dest.register == register and self.before is not None
-            rows = self.before if own and self.before is not None else self.registers[register.index]
-            return int(rows[c, item])
-        if register.kind == "l":
-            return self.program.literals[register.index][c]
-        if register.kind == "cb":
-            return int(self.launch.constants[register.index][register.element][c])
-        if register.kind == "g":
-            place = register.element
-            if register.address is not None:
-                address = self._bits(register.address, register.address.swizzle[0], item, i, event)
-                place += int(np.uint32(address).view(np.int32))
-            memory = self.launch.global_memory
-            return int(memory[place, c]) if memory is not None and 0 <= place < len(memory) else 0
-        rows = self.launch.ids[register.kind]
-        return int(rows[c, item])
-
-    def _advice(self, name: str, i: Instruction, values: list[float], item: int) -> str:
-        for source, value in zip(i.sources, values):
-            same = np.isnan(value) if name == "NaN" else np.isinf(value)
+    def _advice(self, fault: _Made, i: Instruction, values: list, item: int) -> str:
+        if i.op.result != self.kinds[fault.at]:
+            return self._bits_advice(fault, i)
+        for source, value in zip(i.sources, values, strict=True):
+            same = np.isnan(value) if fault.name == "NaN" else np.isinf(value)
             if same and letters(source, (0,)):
-                return f"It came in through {source.register}: {self._came(source, item)}"
+                return f"It came in through {source.register}: {self._came(fault, source, item)}"
         least = 0.0 if i.op.double else 2.0**-126  # what lies below is flushed to 0
         if i.op.name in ("div", "ddiv", "rcp") and (values[-1] == 0 or abs(values[-1]) < least):
             return "A division by zero: is the divisor set, and for every work-item?"
-        if name == "NaN":
+        if fault.name == "NaN":
             made = MADE.get(i.op.name, "0 * infinity or infinity - infinity")
             return f"This operation made it: {made}." + " Look for the infinity first." * bool(np.isinf(values).any())
         return (
             "The result is larger than the format holds (3.4e38 in single precision): scale the data, or use doubles."
         )
 
-    def _came(self, source: Source, item: int) -> str:
+    def _bits_advice(self, fault: _Made, i: Instruction) -> str:
+        at: int | Fetch | None = fault.at
+        if i.op.name == "mov" and i.sources[0].register.kind == "r":
+            at = fault.came[i.sources[0].register.index]
+        maker = self.program.body[at] if isinstance(at, int) else i
+        if maker.op.kind == "alu" and maker.op.name not in ("mov", "cmov_logical"):
+            line = "This line" if at == fault.at else f"Line {maker.line} (`{maker.op.name}`)"
+            return (
+                f"{line} makes a whole number or a mask, and its bits are stored as a float: convert it with `itof`, "
+                "or let `cmov_logical` choose between two floats."
+            )
+        return "These bits are no finite number in the array they are stored to: was a whole number or a mask meant?"
+
+    def _came(self, fault: _Made, source: Source, item: int) -> str:
         if source.register.kind != "r":
             return "the caller's data hold it."
-        origin = self.origin.get(source.register.index)
+        origin = fault.came[source.register.index]
         if isinstance(origin, Fetch):
             texel = self.places.texel(origin.resource, int(origin.x[item]), int(origin.y[item]))
             return f"line {self.program.body[origin.at].line} fetched it from {texel}."
         return f"line {self.program.body[origin].line} wrote it." if origin is not None else "nobody set it."
+
+
+def _special(kind: str, highs: np.ndarray, lows: np.ndarray) -> dict[str, np.ndarray]:
+    """Where words are a NaN, and where an infinity; of doubles both words are given."""
+    special = highs & EXPONENT[kind] == EXPONENT[kind]
+    rest = highs & LOW_MASK[kind]
+    if kind == "d":
+        rest = rest | lows
+    return {"NaN": special & (rest != 0), "infinity": special & (rest == 0)}

@@ -1,36 +1,50 @@
 """Races: two work-items touch one 32-bit word, one of them writes, and nothing says who comes first.
 
 In LDS a fence with ``_threads`` and ``_lds`` orders the work-items of a group; in global memory one with ``_threads``
-and ``_memory`` does, and nothing orders different groups, or the work-items of a pixel kernel. Each word remembers who
-wrote it last and two who read it since, as a stamp: epoch (fences passed by the group), instruction, work-item. Several
-work-items that read one word are no race. Left out: that a wavefront's 64 work-items run in step on this chip; a kernel
-that leans on it is reported, since the next chip may have other wavefronts.
+and ``_memory`` does, and nothing orders different groups, or the work-items of a pixel kernel: each is a group of its
+own here. Several work-items that read one word are no race.
+
+Each word remembers accesses as stamps: epoch (fences passed by the group), instruction, work-item. Four are enough to
+find a race in every word that has one:
+
+- the last writer. If it is unordered with an earlier writer, that race was found when it wrote; else all writers are of
+  one group, and what is unordered with an earlier one is unordered with the last;
+- of the reads since: the first group's reader in its newest epoch, another work-item of the same group and epoch, and a
+  reader of any other group, which no fence makes harmless. What an earlier write came after, it stands for.
+
+Left out: that a wavefront's 64 work-items run in step on this chip; a kernel that leans on it is reported, since the
+next chip may have other wavefronts. Accesses whose address is wrong for a reason that was told are not looked at.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from cypresskit.machine.checks.marks import Blamed
 from cypresskit.machine.checks.report import Check, Places
 from cypresskit.machine.observer import Barrier, Memory
 
-ITEM_BITS, AT_BITS = 28, 17  # of a stamp; the epoch has the 18 above them, and -1 is "nobody"
+ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19  # of a stamp, from the right; epochs are counted modulo 2^19
+SEEN = 1 << 62  # set in every stamp; 0 is "nobody", so that memory that nobody touches takes no room
+ITEM, AT, EPOCH = (1 << ITEM_BITS) - 1, (1 << AT_BITS) - 1, (1 << EPOCH_BITS) - 1
 
 
 @dataclass(eq=False)
 class _Shadow:
-    """Stamps of the last writer, the first reader since, and another reader, for every word of a memory."""
+    """Stamps for every word of a memory, see the module."""
 
     writer: np.ndarray
     reader: np.ndarray
     another: np.ndarray
+    foreign: np.ndarray
 
 
 class RaceCheck(Check):
     """Reports races in LDS and in global memory, with both sides."""
 
-    def __init__(self, places: Places):
+    def __init__(self, places: Places, blamed: Blamed):
         super().__init__(places)
+        self.blamed = blamed
         items = self.launch.items
         self.compute = self.program.mode == "compute"
         self.group_size = int(np.prod(self.program.group)) if self.compute else 1
@@ -51,32 +65,40 @@ class RaceCheck(Check):
             self.epochs["global"] += passed
 
     def memory(self, event: Memory) -> None:
-        who = np.flatnonzero(event.active & event.inside)
+        right = event.active & event.inside
+        if event.space == "lds":
+            right &= event.element & 3 == 0
+        if event.at in self.blamed:
+            right &= ~self.blamed[event.at]
+        who = np.flatnonzero(right)
         if not len(who):
             return
         shadow = self._shadow(event)
-        words = np.array(event.words)
+        words = np.array(event.words, np.int64)
         if event.space == "lds":
             first = self.group[who] * (self.program.lds[event.block][1] // 4) + (event.element[who] >> 2)
         else:
             first = event.element[who] * 4
         place = (first[:, np.newaxis] + words).ravel()
         who = np.repeat(who, len(words))
-        epoch = self.epochs[event.space][self.group[who]]
-        stamp = (np.minimum(epoch, (1 << 18) - 1) << AT_BITS | event.at) << ITEM_BITS | who
-        self._clash(event, shadow.writer[place], stamp, who, place, "wrote")
+        epoch = self.epochs[event.space][self.group[who]] & EPOCH
+        stamp = SEEN | (epoch << AT_BITS | event.at) << ITEM_BITS | who
+        self._clash(event, shadow.writer[place], stamp, place, "wrote")
         if event.store:
-            self._clash(event, shadow.reader[place], stamp, who, place, "read")
-            self._clash(event, shadow.another[place], stamp, who, place, "read")
+            for readers in (shadow.reader, shadow.another, shadow.foreign):
+                self._clash(event, readers[place], stamp, place, "read")
+                readers[place] = 0
             shadow.writer[place] = stamp
-            shadow.reader[place] = shadow.another[place] = -1
-            self._clash(event, shadow.writer[place], stamp, who, place, "wrote")
+            self._clash(event, shadow.writer[place], stamp, place, "wrote")
             return
         old = shadow.reader[place]
-        fresh = ~self._unordered(event.space, old, stamp, who, same=True)
+        fresh = (old == 0) | self._same_group(old, stamp) & ~self._same_epoch(old, stamp)
         shadow.reader[place[fresh]] = stamp[fresh]
-        second = shadow.reader[place] & (1 << ITEM_BITS) - 1 != who
+        old = shadow.reader[place]
+        together = self._same_group(old, stamp)
+        second = together & self._same_epoch(old, stamp) & (old & ITEM != who)
         shadow.another[place[second]] = stamp[second]
+        shadow.foreign[place[~together]] = stamp[~together]
 
     def _shadow(self, event: Memory) -> _Shadow:
         key = (event.space, event.block)
@@ -86,30 +108,29 @@ class RaceCheck(Check):
             else:
                 assert self.launch.global_memory is not None
                 size = self.launch.global_memory.size
-            self.shadows[key] = _Shadow(*(np.full(size, -1, np.int64) for _ in range(3)))
+            self.shadows[key] = _Shadow(*(np.zeros(size, np.int64) for _ in range(4)))
         return self.shadows[key]
 
-    def _unordered(self, space: str, old: np.ndarray, stamp: np.ndarray, who: np.ndarray, same=False) -> np.ndarray:
-        """Where nothing lies between access ``old`` and ``stamp``; accesses of one work-item count if ``same``."""
-        found = old >> (ITEM_BITS + AT_BITS) == stamp >> (ITEM_BITS + AT_BITS)
-        if space == "global" or same:
-            other = old & (1 << ITEM_BITS) - 1
-        if space == "global":
-            found |= (old >= 0) & (other // self.group_size != self.group[who])
-        if not same:
-            found &= (old ^ stamp) & (1 << ITEM_BITS) - 1 != 0
-        return found & (old >= 0)
+    def _same_group(self, old: np.ndarray, stamp: np.ndarray) -> np.ndarray:
+        return (old & ITEM) // self.group_size == (stamp & ITEM) // self.group_size
 
-    def _clash(self, event: Memory, old, stamp, who, place, verb: str) -> None:
-        bad = np.flatnonzero(self._unordered(event.space, old, stamp, who))
-        if not len(bad):
+    def _same_epoch(self, old: np.ndarray, stamp: np.ndarray) -> np.ndarray:
+        return (old ^ stamp) >> ITEM_BITS + AT_BITS == 0
+
+    def _clash(self, event: Memory, old: np.ndarray, stamp: np.ndarray, place: np.ndarray, verb: str) -> None:
+        """Report where ``old`` and ``stamp`` are accesses of two work-items that nothing orders."""
+        apart = (old != 0) & ((old ^ stamp) & ITEM != 0)
+        if not apart.any():
             return
-        for at in np.unique(old[bad] >> ITEM_BITS & (1 << AT_BITS) - 1).tolist():
-            these = bad[old[bad] >> ITEM_BITS & (1 << AT_BITS) - 1 == at]
-            self._race(event, at, int(old[these[0]]), int(who[these[0]]), int(place[these[0]]), verb, len(these))
+        ordered = self._same_group(old, stamp) & ~self._same_epoch(old, stamp)
+        bad = np.flatnonzero(apart & ~ordered)
+        for at in np.unique(old[bad] >> ITEM_BITS & AT).tolist():
+            these = bad[old[bad] >> ITEM_BITS & AT == at]
+            first = these[0]
+            self._race(event, at, int(old[first]), int(stamp[first] & ITEM), int(place[first]), verb, len(these))
 
     def _race(self, event: Memory, at: int, old: int, item: int, place: int, verb: str, count: int) -> None:
-        other, line = old & (1 << ITEM_BITS) - 1, self.program.body[at].line
+        other, line = old & ITEM, self.program.body[at].line
         if event.space == "lds":
             size = self.program.lds[event.block][1]
             element = self.places.lds(event.block, place * 4 % size)
@@ -138,6 +159,8 @@ class RaceCheck(Check):
         if event.space == "global":
             if self.group[item] != self.group[other]:
                 return "Nothing orders these two work-items: let each one touch its own elements only."
+            if at == event.at:
+                return "Load into a register, put `fence_threads_memory` behind it, and only then store."
             return "Put `fence_threads_memory` between the two, where the whole group comes through."
         body = self.program.body
         between = body[at : event.at] if at < event.at else (*body[at:], *body[: event.at])  # around a loop

@@ -17,7 +17,7 @@ def uses(program: Program, i: Instruction) -> Iterator[Use]:
     """The register operands that ``i`` reads, addresses of ``g[]`` included: those have number -1 - n for source n,
     and -9 for the result's."""
     for n, source in enumerate(i.sources):
-        positions = _positions(program, i, n)
+        positions = read_positions(program, i, n)
         if source.register.kind == "g":
             if source.register.address is not None:
                 yield -1 - n, source.register.address, (0,)
@@ -27,7 +27,7 @@ def uses(program: Program, i: Instruction) -> Iterator[Use]:
         yield -9, i.dest.register.address, (0,)
 
 
-def _positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
+def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
     """The positions of source ``n`` that matter."""
     op = i.op
     if op.kind == "fetch":
