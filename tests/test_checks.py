@@ -329,6 +329,84 @@ def test_an_output_is_compared_too():
     assert (finding.element, finding.work_item, finding.line) == ("o0[3, 5, 2]", (5, 3), 6)
 
 
+# Merging
+
+
+FETCHES = """il_ps_2_0
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)
+dcl_resource_id(1)_type(2d,unnorm)_fmtx(float)
+dcl_output_generic o0
+sample_resource(0)_sampler(0) r0, vWinCoord0.xy00
+sample_resource(1)_sampler(0) r1, vWinCoord0.xy00
+sample_resource(1)_sampler(0)_aoffimmi(0,0,0) r2, vWinCoord0.xy00
+add r0, r0, r1
+add o0, r0, r2
+end
+"""
+
+
+def test_the_same_fault_in_two_textures_is_two_faults():
+    ones = np.ones((2, 4, 4), np.float32)
+    found = check(ck.assemble(FETCHES), (5, 2), inputs={0: ones, 1: ones},
+                  outputs={0: np.zeros((2, 5, 4), np.float32)}, names={0: "A", 1: "B"})  # fmt: skip
+    assert [(f.line, f.element, f.also) for f in found] == [(6, "A[0, 16..19]", ()), (7, "B[0, 16..19]", (8,))]
+
+
+# Macros
+
+
+MACROS = """il_ps_2_0
+mdef(7)_out(1)_in(2)
+    dcl_literal l0, 0, 1.0, 2.0, 3.0
+    add r0, in0, in1
+    div out0, r0, l0.x
+mend
+mdef(8)_out(1)_in(1)
+    mcall(7) (out0), (in0, in0)
+mend
+dcl_output_generic o0
+dcl_literal l0, 1.0, 2.0, 3.0, 4.0
+"""
+
+
+def of_macros(calls: str, **more) -> Findings:
+    program = ck.assemble(f"{MACROS}{calls}\nend", "macros.il")
+    return check(program, (5, 2), outputs={0: np.zeros((2, 5, 4), np.float32)}, **more)
+
+
+def test_findings_in_macros_show_both_lines_and_the_names_of_the_text():
+    unset, infinite = of_macros("mcall(7) (r1), (l0, r9)\nmcall(7) (r2), (l0, l0)\nadd o0, r1, r2")
+    assert "uses in1.x, a copy of r9.x, which was never set" in unset.message
+    assert (unset.line, unset.column, unset.element) == (4, 18, "r9.x")
+    assert unset.calls == ("macros.il:12: mcall(7) (r1), (l0, r9)",)
+    assert "    called in macros.il:12: mcall(7) (r1), (l0, r9)\n" in str(unset)
+    assert "gets out0.x = infinity from `div` of r0.x = 1, l0.x = 0" in infinite.message
+    assert not re.search(r"\b[rl](?!0|9)\d", infinite.message + infinite.advice + infinite.element + unset.advice)
+
+
+def test_findings_in_macros_that_macros_call_show_every_call():
+    (finding,) = of_macros("mcall(8) (o0), (l0)")
+    assert finding.calls == ("macros.il:8: mcall(7) (out0), (in0, in0)", "macros.il:12: mcall(8) (o0), (l0)")
+
+
+def test_a_fault_that_every_call_has_is_told_once():
+    calls = "mcall(7) (r1), (r1, r9)\n" * 6
+    unset = next(f for f in of_macros(f"mov r1, l0\n{calls}mov o0, r1") if f.kind == "uninitialised")
+    assert (len(unset.calls), unset.calls[0]) == (6, "macros.il:13: mcall(7) (r1), (r1, r9)")
+    assert "    ... and in 2 more places\n" in str(unset)
+
+
+@pytest.mark.parametrize("engine", ["fast", "explain"])
+def test_errors_in_macros_name_the_call(engine):
+    text = (
+        "il_ps_2_0\nmdef(1)_out(0)_in(1)\nmov g[in0.x], in0\nmend\ndcl_literal l0, 9, 9, 9, 9\nmcall(1) (), (l0)\nend"
+    )
+    with pytest.raises(ck.KernelError, match=r"m.il:3: mov g\[in0.x\], in0\n    called in m.il:6: mcall") as caught:
+        ck.launch(ck.assemble(text, "m.il"), (1, 1), global_memory=np.zeros((1, 4), np.float32), engine=engine)
+    assert caught.value.line == 3
+
+
 STORES = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
 dcl_output_generic o0

@@ -299,6 +299,22 @@ def test_what_is_no_kernel_is_refused(text, expected):
     assert expected in str(fault(text))
 
 
+@pytest.mark.parametrize(
+    ("lines", "line", "said"),
+    [
+        (["mdef(1)_out(1)_in(1)", "mov out0, in2", "mend"], 2, "macro 1 uses in2: for that it needs `_in(3)`"),
+        (["mdef(1)_out(0)_in(1)", "mov out0, in0", "mend"], 2, "macro 1 uses out0: for that it needs `_out(1)`"),
+        (["mdef(1)_out(0)_in(0)", "mend"] * 2, 4, "macro 1 is defined twice, first in line 2"),
+        (["mdef(1)_out(1)_in(1)", "add out0, in0, l0", "mend", "dcl_literal l0, 1, 1, 1, 1", "mcall(1) (r0), (r1)"], 3,
+         "l0 is not declared: add `dcl_literal l0, ...`"),
+    ],
+)  # fmt: skip
+def test_faults_of_macros_have_the_names_of_the_text(lines, line, said):
+    with pytest.raises(ck.ILError) as caught:
+        ck.assemble(pixel(*lines))
+    assert [(fault.line, fault.message) for fault in caught.value.faults] == [(line, said)]
+
+
 def test_all_faulty_macro_calls_are_reported_at_once():
     body = "mdef(1)_out(1)_in(1)", "mov out0, in0", "mend", "mcall(1) (r0), (r1, r2)", "mcall(7) (r0), (r1)"
     faults = fault(pixel(*body, "mcall(8) (r0), (r1)")).faults

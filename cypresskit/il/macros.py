@@ -2,9 +2,12 @@
 
 A call becomes: a move of each actual input into a fresh register, the body, a move of each formal output into its
 actual destination. Every register and literal of the body gets a fresh number, so macros can't disturb their caller.
+What was made up is told by its name in the macro: an instruction knows the lines of the calls around it, and
+``Expansion.written`` the register's name.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from cypresskit.il.errors import Fault, ILError
 from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
@@ -13,31 +16,48 @@ MAX_INSTRUCTIONS = 20_000  # after expansion
 MAX_DEPTH = 32  # macros called inside macros
 
 
-def expand(instructions, macros, name: str, lines) -> tuple[Instruction, ...]:
-    """``instructions`` with every ``mcall`` replaced. Raises ``ILError`` with every call of an unknown macro, every
-    wrong count of arguments and every recursion, or at more than ``MAX_INSTRUCTIONS``."""
+class Expansion(NamedTuple):
+    """``instructions`` without calls, and ``written``: fresh registers ("r45") to what stands in the macro ("in0")."""
+
+    instructions: tuple[Instruction, ...]
+    written: dict[str, str]
+
+
+def expand(instructions, macros, name: str, lines) -> Expansion:
+    """Replace every ``mcall`` of ``instructions``. Raises ``ILError`` with every macro that is defined twice or uses
+    arguments it doesn't have, every call of an unknown macro, every wrong count of arguments and every recursion, or at
+    more than ``MAX_INSTRUCTIONS``."""
     if not macros and not any(i.opcode == "mcall" for i in instructions):
-        return tuple(instructions)
-    return _Expander({m.number: m for m in macros}, instructions, name, lines).run(instructions)
+        return Expansion(tuple(instructions), {})
+    return _Expander(macros, instructions, name, lines).run(instructions)
 
 
 class _Expander:
-    def __init__(self, macros: dict[int, Macro], instructions, name: str, lines):
-        self.macros, self.name, self.lines = macros, name, lines
-        self.fresh = {kind: 1 + _highest(kind, [instructions, *(m.body for m in macros.values())]) for kind in "rl"}
+    def __init__(self, macros: tuple[Macro, ...], instructions, name: str, lines):
+        self.name, self.lines = name, lines
+        self.macros: dict[int, Macro] = {}
+        self.fresh = {kind: 1 + _highest(kind, [instructions, *(m.body for m in macros)]) for kind in "rl"}
+        self.written: dict[str, str] = {}
         self.out: list[Instruction] = []
         self.faults: dict[tuple[int, str], Fault] = {}
         self.calls = 0  # counted too: macros may nest without holding any instruction
+        for macro in macros:
+            n, first = macro.number, self.macros.setdefault(macro.number, macro)
+            if first is not macro:
+                self._fail(macro, f"macro {n} is defined twice, first in line {first.line}")
+            for kind, count in (("in", macro.inputs), ("out", macro.outputs)):
+                if (last := _highest(kind, [macro.body])) >= count:
+                    self._fail(macro, f"macro {n} uses {kind}{last}: for that it needs `_{kind}({last + 1})`")
 
-    def run(self, instructions) -> tuple[Instruction, ...]:
+    def run(self, instructions) -> Expansion:
         self._block(instructions, ())
         if self.faults:
             raise ILError(self.name, list(self.faults.values()))
-        return tuple(self.out)
+        return Expansion(tuple(self.out), self.written)
 
-    def _fail(self, call: Instruction, message: str) -> None:
-        text = self.lines[call.line - 1] if 0 < call.line <= len(self.lines) else ""
-        self.faults[call.line, message] = Fault(call.line, len(text) - len(text.lstrip()) + 1, message, text)
+    def _fail(self, at: Instruction | Macro, message: str) -> None:
+        text = self.lines[at.line - 1] if 0 < at.line <= len(self.lines) else ""
+        self.faults[at.line, message] = Fault(at.line, len(text) - len(text.lstrip()) + 1, message, text)
 
     def _block(self, instructions, inside: tuple[int, ...]) -> None:
         for i in instructions:
@@ -68,11 +88,14 @@ class _Expander:
             )
         names: dict[tuple[str, int], Register] = {}
         for n, source in enumerate(call.sources):
-            self.out.append(Instruction("mov", Dest(self._rename(Register("in", n), names)), (source,), line=call.line))
-        self._block([self._renamed(i, names) for i in macro.body], (*inside, number))
+            self._move(Dest(self._rename(Register("in", n), names)), source, call)
+        calls = (*call.calls, call.line)
+        self._block([replace(self._renamed(i, names), calls=calls) for i in macro.body], (*inside, number))
         for n, dest in enumerate(call.outputs):
-            formal = Source(self._rename(Register("out", n), names))
-            self.out.append(Instruction("mov", dest, (formal,), line=call.line))
+            self._move(dest, Source(self._rename(Register("out", n), names)), call)
+
+    def _move(self, dest: Dest, source: Source, call: Instruction) -> None:
+        self.out.append(Instruction("mov", dest, (source,), line=call.line, calls=call.calls))
 
     def _rename(self, register: Register, names: dict[tuple[str, int], Register]) -> Register:
         if register.address is not None:
@@ -83,6 +106,7 @@ class _Expander:
         if key not in names:
             kind = "l" if register.kind == "l" else "r"
             names[key] = Register(kind, self.fresh[kind])
+            self.written[str(names[key])] = str(register)
             self.fresh[kind] += 1
         return names[key]
 

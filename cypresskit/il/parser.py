@@ -158,6 +158,7 @@ class _Assembler:
         seen: set[tuple[int, str]] = set()
         for i in body:
             for word, message in name_faults(i, program):
+                word, message = program.as_written(word), program.as_written(message)
                 if (i.line, message) not in seen:
                     seen.add((i.line, message))
                     self._fault(i.line, message, word)

@@ -8,10 +8,15 @@ Macro calls stay in ``Program.instructions``; ``Program.body`` is the same progr
 declarations taken out: that is what is compiled and run.
 """
 
+import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from cypresskit.il.opcodes import OPCODES, Opcode
+
+if TYPE_CHECKING:
+    from cypresskit.il.macros import Expansion
 
 LETTERS = "xyzw"
 
@@ -102,7 +107,8 @@ class Instruction:
     ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in the name's brackets, as sorted pairs:
     ("resource", 0), ("relop", "ge"), ("aoffimmi", (1, 0, 0)), ("id", 0), ("k", 7) ... ``shift`` is the result scale
     (``_x2`` gives 2.0, ``_d4`` 0.25) and ``saturate`` clamps the result to 0..1. Declarations keep their numbers in
-    ``numbers`` (32-bit patterns for literals). A macro call has ``outputs``.
+    ``numbers`` (32-bit patterns for literals). A macro call has ``outputs``. What comes out of one has its ``line`` in
+    the macro, and in ``calls`` the lines of the calls around it, the outermost first.
     """
 
     opcode: str
@@ -114,6 +120,7 @@ class Instruction:
     numbers: tuple[int, ...] = ()
     outputs: tuple[Dest, ...] = ()
     line: int = field(default=0, compare=False)
+    calls: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def op(self) -> Opcode:
@@ -212,18 +219,31 @@ class Program:
         text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
         return f"{self.name}:{line}: {text}"
 
+    def called(self, i: Instruction) -> list[str]:
+        """``where`` of the macro calls that an instruction comes from, the innermost first."""
+        return [self.where(line) for line in reversed(i.calls)]
+
+    def located(self, i: Instruction) -> str:
+        """``where`` of an instruction, with its macro calls."""
+        return "\n    called in ".join([self.where(i.line), *self.called(i)])
+
+    def as_written(self, text: str) -> str:
+        """``text`` with the registers that a macro's expansion made up under their names in the macro."""
+        written = self._expansion.written
+        return re.sub(r"\b[rl][0-9]+\b", lambda m: written.get(m[0], m[0]), text) if written else text
+
     @cached_property
     def declarations(self) -> tuple[Instruction, ...]:
         """Every declaration, those inside expanded macros included."""
-        return tuple(i for i in self._expanded if i.op.kind == "declaration")
+        return tuple(i for i in self._expansion.instructions if i.op.kind == "declaration")
 
     @cached_property
     def body(self) -> tuple[Instruction, ...]:
         """What runs: macros expanded, declarations and ``end`` removed."""
-        return tuple(i for i in self._expanded if i.op.kind not in ("declaration", "end"))
+        return tuple(i for i in self._expansion.instructions if i.op.kind not in ("declaration", "end"))
 
     @cached_property
-    def _expanded(self) -> tuple[Instruction, ...]:
+    def _expansion(self) -> "Expansion":
         from cypresskit.il.macros import expand
 
         return expand(self.instructions, self.macros, self.name, self.lines)

@@ -108,31 +108,31 @@ class Launch:
 
     def store_error(self, at: int, item: int, what: str) -> KernelError:
         """The error for a store of ``body[at]`` outside its memory."""
-        line = self.program.body[at].line
+        i = self.program.body[at]
         return KernelError(
-            f"{self.program.where(line)}\n    {self.item_name(item)} stores {what}. No array was changed. "
+            f"{self.program.located(i)}\n    {self.item_name(item)} stores {what}. No array was changed. "
             "Check the address arithmetic, or the size of the domain.",
-            line,
+            i.line,
             self.place(item),
         )
 
     def endless_error(self, at: int) -> KernelError:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``."""
-        line = self.program.body[at].line
+        i = self.program.body[at]
         return KernelError(
-            f"{self.program.where(line)}\n    this loop has not ended after {self.max_instructions:,} instructions of "
+            f"{self.program.located(i)}\n    this loop has not ended after {self.max_instructions:,} instructions of "
             "a work-item. Does its break condition ever become true? (max_instructions raises the limit.)",
-            line,
+            i.line,
         )
 
     def barrier_error(self, at: int, group: int, present: int) -> KernelError:
         """The error for a barrier ``body[at]`` that only part of a workgroup reaches."""
-        line = self.program.body[at].line
+        i = self.program.body[at]
         return KernelError(
-            f"{self.program.where(line)}\n    only {present} of {math.prod(self.program.group)} work-items of group "
+            f"{self.program.located(i)}\n    only {present} of {math.prod(self.program.group)} work-items of group "
             f"{group} reach this barrier: the others would be waited for without end. Take it out of the if or loop "
             "that splits the group.",
-            line,
+            i.line,
         )
 
 

@@ -16,6 +16,7 @@ from cypresskit.machine.observer import INFINITE, NOWHERE, Observer
 
 FAR = 1 << 31  # a coordinate that isn't worth all its digits
 SHOWN = 20  # findings printed before the rest are only counted
+CALLS = 4  # macro calls printed
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Finding:
     and the line's ``text``; ``message`` says what happened to ``work_item`` (its place in the domain, or None) with
     ``element``, as ``A[3, 17]`` or ``lds[16]``; ``more`` counts further work-items or places; ``other`` is the other
     side of a race and ``other_line`` its line; ``advice`` the likely mistake and its cure; ``also`` has further lines
-    with the same fault."""
+    with the same fault; ``calls`` the macro calls that led to the line, the innermost first."""
 
     kind: str
     name: str
@@ -39,6 +40,7 @@ class Finding:
     other: str = ""
     other_line: int = 0
     also: tuple[int, ...] = ()
+    calls: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         start = max(0, self.column - 81)
@@ -46,6 +48,9 @@ class Finding:
         if self.text:
             shown = "".join(c if c.isprintable() else " " for c in self.text[start : start + 160])
             lines += [f"    {shown}", f"    {' ' * (self.column - 1 - start)}^"]
+        lines += [f"    called in {call}" for call in self.calls[:CALLS]]
+        if len(self.calls) > CALLS:
+            lines.append(f"    ... and in {len(self.calls) - CALLS} more places")
         if self.other:
             lines.append(f"    the other side: {self.other}")
         if self.more:
@@ -71,8 +76,9 @@ class Findings(tuple[Finding, ...]):
         """Findings by line; one fault that several lines have is told once."""
         first: dict[tuple, Finding] = {}
         for finding in sorted(found, key=lambda finding: (finding.line, finding.column)):
-            who = finding.other.split(",")[0]
-            key = (finding.kind, finding.work_item, finding.advice, who, finding.kind == "number" and finding.line)
+            who, memory = finding.other.split(",")[0], re.split(r"[\[.]", finding.element)[0]
+            key = (finding.kind, finding.work_item, finding.advice, who, memory)
+            key += (finding.line if finding.kind == "number" else 0,)
             if key not in first:
                 first[key] = finding
             elif finding.line != first[key].line:
@@ -165,16 +171,20 @@ class Check(Observer):
     def report(self, kind: str, at: int, message: str, advice: str, *, key=(), count: int = 1, word: str = "", **more):
         """Note a fault at ``body[at]`` that ``count`` work-items hit; ``word`` is what the caret shows."""
         line = self.program.body[at].line if at >= 0 else 1
-        name = (kind, line, *key)
+        calls = self.program.called(self.program.body[at]) if at >= 0 else []
+        name = (kind, line, *(self.program.as_written(str(part)) for part in key))
         if name in self.found:
             self.found[name]["more"] += count
+            self.found[name]["calls"] = tuple(dict.fromkeys([*self.found[name]["calls"], *calls]))
             return
         text = self.program.lines[line - 1] if 0 < line <= len(self.program.lines) else ""
         item = more.pop("item", None)
         place = None if item is None else self.launch.place(item)
-        self.found[name] = {"kind": kind, "name": self.program.name, "line": line, "column": column(text, word)}
-        self.found[name] |= {"text": text, "message": message, "advice": advice, "more": count - 1, "work_item": place}
-        self.found[name] |= more
+        more |= {"message": message, "advice": advice}
+        more = {part: self.program.as_written(told) if isinstance(told, str) else told for part, told in more.items()}
+        where = column(text, self.program.as_written(word))
+        self.found[name] = {"kind": kind, "name": self.program.name, "line": line, "column": where, "text": text}
+        self.found[name] |= {"more": count - 1, "work_item": place, "calls": tuple(calls)} | more
 
     def findings(self) -> Iterator[Finding]:
         """What was found."""
