@@ -136,7 +136,9 @@ def test_short_sums_are_accepted(kernel, lines):
 @pytest.mark.parametrize(
     ("lines", "said", "hint"),
     [
-        ("", "0 in place of", "nothing is added yet"),
+        ("", "0 in place of", "r0.x is left as it was"),
+        (PAIRS + LAST.replace("r0.x", "r0.y"), "0 in place of", "r0.x is left as it was"),
+        (PAIRS + "add r0.x, r5.x, r5.y", "", "but not z and w"),
         (ONE_BY_ONE, "and takes 1", "which could be done at once"),
         (PAIRS + "add r5.x, r5.x, r5.y \n add r5.x, r5.x, r5.z \n add r0.x, r5.x, r5.w", "takes 6 bundles", "at once"),
         (PAIRS + "mov r0.x, r5.x", "", "not their four numbers"),

@@ -174,21 +174,24 @@ def check_sum(text: str) -> Verdict:
 
 
 def _sum(program: Program) -> Findings:
-    values = np.random.default_rng(16).integers(1, 1000, (4, 4, 4)).astype(np.float32)
-    want = np.zeros((1, 1, 4), np.float32)
-    want[0, 0] = values[0].sum()
-    last = values[0].copy()
-    last[3] = 0
+    texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)
+
+    def sums(count: int, of: slice = slice(4)) -> np.ndarray:
+        """What two work-items put out that add these numbers ``of`` so many of their texels."""
+        return np.array([[[texels[0, x : x + count, of].sum()] * 4 for x in (0, 1)]], np.float32)
+
+    want = sums(4)
     slips = {
-        "only one of the four texels is added": lambda: np.full_like(want, values[0, 0].sum()),
-        "the texels are added, but not their four numbers": lambda: np.full_like(want, values[0, :, 0].sum()),
-        "the last texel is left out": lambda: np.full_like(want, last.sum()),
-        "nothing is added yet": lambda: np.zeros_like(want),
+        "only one of the four texels is added": lambda: sums(1),
+        "the texels are added, but not their four numbers": lambda: sums(4, slice(1)),
+        "x and y are added, but not z and w": lambda: sums(4, slice(2)),
+        "the last texel is left out": lambda: sums(3),
+        "r0.x is left as it was": lambda: sums(0),
     }
     return check(
         program,
-        (1, 1),
-        inputs={0: values},
+        (2, 1),
+        inputs={0: texels},
         outputs={0: np.zeros_like(want)},
         expected=want,
         mistakes=slips,
