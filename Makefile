@@ -68,8 +68,8 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 	@echo "Installing cypresskit and JupyterLab into $(VENV): once, a minute or two."
 	@$(install) setuptools wheel
 	@$(install) --no-build-isolation --editable .
-	@mkdir -p $(VENV)/share/jupyter/lab/settings  # JupyterLab asks about its news otherwise, over the first picture
-	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
+	@mkdir -p $(VENV)/share/jupyter/lab/settings  # or JupyterLab asks about its news, over the first picture
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' \
 	  > $(VENV)/share/jupyter/lab/settings/overrides.json
 	@touch $@
 
