@@ -1,5 +1,7 @@
 """Double-double arrays: exact conversions, and arithmetic against exact fractions."""
 
+import itertools
+import operator
 from decimal import Decimal
 from fractions import Fraction
 
@@ -97,5 +99,59 @@ def test_what_is_no_number_is_refused(value):
 
 
 def test_a_number_beyond_the_range_is_refused():
-    with pytest.raises(OverflowError, match="too large for a double-double"):
-        ck.DD(10**400)
+    for value in (10**400, -(10**5000), "1e400", mpmath.mpf("1e400")):
+        with pytest.raises(OverflowError, match="too large for a double-double"):
+            ck.DD(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        ("nan", np.nan),
+        (" -Infinity ", -np.inf),
+        (Decimal("NaN"), np.nan),
+        (Decimal("Infinity"), np.inf),
+        (mpmath.mpf("-inf"), -np.inf),
+        (np.longdouble("nan"), np.nan),
+    ],
+)
+def test_what_is_not_finite_is_taken_from_text_and_numbers(value, plain):
+    assert np.array_equal(ck.DD(value).pairs, [plain, 0], equal_nan=True)
+
+
+ODD = [0.0, 1.0, -3.0, 1.7e308, -1.7e308, 2.0**1000, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("operate", [operator.add, operator.sub, operator.mul, operator.truediv])
+def test_infinities_and_nan_are_those_of_float64(operate):
+    """The low part is 0 there; where float64's result is finite, so are both parts."""
+    for a, b in itertools.product(ODD, ODD):
+        plain = operate(np.float64(a), np.float64(b))
+        got = operate(ck.DD(a), ck.DD(b))
+        assert got.hi == plain or (np.isnan(plain) and np.isnan(got.hi)), f"{a} and {b}: {got}, not {plain}"
+        assert np.isfinite(got.lo), f"{a} and {b}: low part {got.lo}"
+
+
+def test_the_largest_numbers_keep_their_low_parts():
+    a, b = ck.DD(1e305), ck.DD("1/3")
+    assert abs((a * b).fractions() - a.fractions() * b.fractions()) <= EPS * a.fractions()
+    assert np.array_equal(ck.DD.from_pairs([np.inf, 1e308], [1.0, 1e308]).pairs, [[np.inf, 0], [np.inf, 0]])
+
+
+def test_as_pythons_own_numbers():
+    assert int(ck.DD("1e20")) == 10**20
+    assert int(ck.DD("-7/2")) == -3
+    assert int(ck.DD(2) - "1e-30") == 1
+    assert bool(ck.DD("1e-300")) and not ck.DD(0)
+    with pytest.raises(OverflowError):
+        int(ck.DD(np.inf))
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(ck.DD([1, 2]))
+
+
+def test_what_is_no_number_is_never_equal():
+    d = ck.DD(1)
+    assert (d == None, None == d, d != None, d == "one") == (False, False, True, False)  # noqa: E711
+    with pytest.raises(TypeError, match="not supported between instances of 'DD' and 'NoneType'"):
+        d < None  # noqa: B015

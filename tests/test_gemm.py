@@ -145,8 +145,28 @@ def test_gemv_is_the_product_with_a_column(trans, dtype):
         x, y = rng.standard_normal(k).astype(dtype), rng.standard_normal(m).astype(dtype)
         got = ck.gemv(a, x, y, alpha=2.0, beta=0.5, trans=trans)
         check(got[:, np.newaxis], a, x[:, np.newaxis], y[:, np.newaxis], 2.0, 0.5, trans, False)
-    with pytest.raises(ValueError, match="a vector has one dimension"):
-        ck.gemv(a, a)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "error", "message"),
+    [
+        ((GOOD, GOOD), {}, ValueError, "x has shape .*: a vector has one dimension"),
+        ((GOOD[0], GOOD[0]), {}, ValueError, "a has shape .*: a matrix has two dimensions"),
+        ((GOOD, None), {}, TypeError, "x must be a numpy array or a DD, not NoneType"),
+        ((GOOD, GOOD[0].astype(float)), {}, TypeError, "x is float64 but a is float32"),
+        ((GOOD, GOOD[0], GOOD[0].astype(float)), {}, TypeError, "y is float64 but a is float32"),
+        ((GOOD[:3], GOOD[0, :3]), {}, ValueError, r"op\(a\) is 3 x 4, so x has to have 4 elements, not 3"),
+        ((GOOD[:3], GOOD[0]), {"trans": True}, ValueError, r"op\(a\) is 4 x 3, so x has to have 3 elements, not 4"),
+        ((GOOD[:3], GOOD[0], GOOD[0]), {}, ValueError, r"op\(a\) is 3 x 4, so y has to have 3 elements, not 4"),
+        ((GOOD, GOOD[0]), {"beta": 1}, ValueError, "beta is 1, but there is no y to multiply with it"),
+        ((GOOD, GOOD[0]), {"beta": "1"}, TypeError, "beta must be a real number, not str"),
+        ((GOOD, GOOD[0]), {"trans": "T"}, TypeError, "trans is True or False, not 'T'"),
+        ((GOOD, GOOD[0]), {"trans_b": True}, TypeError, "unexpected keyword argument 'trans_b'"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused_by_their_own_names(arguments, more, error, message):
+    with pytest.raises(error, match=message):
+        ck.gemv(*arguments, **more)
 
 
 def test_packed_products_are_those_of_the_pairs():

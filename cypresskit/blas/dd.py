@@ -3,8 +3,9 @@
 ``DD`` holds an array of (high, low) pairs, the layout in which the kernels read them. High is the sum rounded to
 float64, so |low| is at most half a unit in its last place. Arithmetic is done on the host by the algorithms that the
 double-double kernels use (Knuth's two-sum; Dekker's product; Hida, Li and Bailey's sum, relative error 2^-105). Exact
-conversions lead to and from fractions; text has as many digits as are wanted. Left out: functions, integer division,
-and care for infinities: an overflow becomes NaN in the low part.
+conversions lead to and from fractions; text has as many digits as are wanted. An overflow, a division by zero and NaN
+give what float64 gives, with a low part of 0 (in the kernels an overflow becomes NaN). Left out: functions, integer
+division.
 """
 
 import numbers
@@ -15,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 DIGITS = 32  # decimal digits that a double-double always holds
+NOT_FINITE = ("inf", "infinity", "nan")
 
 
 def two_sum(a, b):
@@ -31,23 +33,43 @@ def fast_two_sum(a, b):
 
 
 def two_product(a, b):
-    """p + e == a * b exactly, where nothing over- or underflows (Dekker, Veltkamp)."""
+    """p + e == a * b exactly, where p doesn't overflow and e doesn't underflow (Dekker, Veltkamp)."""
     p = a * b
     (ah, al), (bh, bl) = _halves(a), _halves(b)
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
 def _halves(a):
-    t = a * 134217729.0  # 2^27 + 1
-    high = t - (t - a)
+    scale = np.where(np.abs(a) > 2.0**990, 2.0**-30, 1.0)  # or the largest numbers would overflow here
+    t = a * scale * 134217729.0  # 2^27 + 1
+    high = (t - (t - a * scale)) / scale
     return high, a - high
+
+
+def _completed(plain: Callable):
+    """An operation on finite double-doubles, completed: where its result isn't finite, it is what ``plain`` makes of
+    the high parts."""
+
+    def complete(operate: Callable) -> Callable:
+        def operation(self, other) -> "DD":
+            other = _dd(other)
+            ends = plain(self.hi, other.hi)  # this one warns, as numpy does
+            with np.errstate(all="ignore"):
+                return DD._of(operate(self, other), ends)
+
+        return operation
+
+    return complete
 
 
 def _relation(relation: Callable):
     """A comparison of double-doubles: an array of bool, or one for single numbers; high parts decide, then low."""
 
     def compare(self, other):
-        other = _dd(other)
+        try:
+            other = _dd(other)
+        except (TypeError, ValueError):
+            return NotImplemented  # so that `d == None` is False and `d < None` a TypeError
         equal = self.hi == other.hi
         return relation(np.where(equal, self.lo, self.hi), np.where(equal, other.lo, other.hi))
 
@@ -81,13 +103,16 @@ class DD:
     @classmethod
     def from_pairs(cls, high, low=0.0) -> "DD":
         """high + low, element by element; they need not be normalised."""
-        return cls._of(two_sum(*np.broadcast_arrays(np.asarray(high, float), np.asarray(low, float))))
+        high, low = np.broadcast_arrays(np.asarray(high, float), np.asarray(low, float))
+        with np.errstate(all="ignore"):
+            return cls._of(two_sum(high, low), high + low)
 
     @classmethod
-    def _of(cls, parts) -> "DD":
-        result = cls.__new__(cls)
-        result.pairs = np.stack(parts, axis=-1)
-        return result
+    def _of(cls, parts, ends) -> "DD":
+        """(high, low), or (``ends``, 0) where that isn't finite."""
+        high, low = parts
+        finite = np.isfinite(high)
+        return cls.wrap(np.stack([np.where(finite, high, ends), np.where(finite, low, 0.0)], axis=-1))
 
     @classmethod
     def wrap(cls, pairs: np.ndarray) -> "DD":
@@ -144,24 +169,24 @@ class DD:
     def __abs__(self) -> "DD":
         return DD.wrap(np.where(self.hi[..., np.newaxis] < 0, -self.pairs, self.pairs))
 
-    def __add__(self, other) -> "DD":
-        other = _dd(other)
+    @_completed(np.add)
+    def __add__(self, other):
         s, e = two_sum(self.hi, other.hi)
         t, f = two_sum(self.lo, other.lo)
         s, e = fast_two_sum(s, e + t)
-        return DD._of(fast_two_sum(s, e + f))
+        return fast_two_sum(s, e + f)
 
-    def __mul__(self, other) -> "DD":
-        other = _dd(other)
+    @_completed(np.multiply)
+    def __mul__(self, other):
         p, e = two_product(self.hi, other.hi)
-        return DD._of(fast_two_sum(p, e + (self.hi * other.lo + self.lo * other.hi)))
+        return fast_two_sum(p, e + (self.hi * other.lo + self.lo * other.hi))
 
-    def __truediv__(self, other) -> "DD":
-        other = _dd(other)
+    @_completed(np.divide)
+    def __truediv__(self, other):
         quotient = DD.from_pairs(self.hi / other.hi)
         for _ in "ab":  # each step adds the 53 bits that are missing
             quotient = quotient + DD.from_pairs((self - quotient * other).hi / other.hi)
-        return quotient
+        return quotient.hi, quotient.lo
 
     def __sub__(self, other) -> "DD":
         return self + -_dd(other)
@@ -197,6 +222,12 @@ class DD:
 
     def __float__(self) -> float:
         return float(self.hi)
+
+    def __int__(self) -> int:
+        return int(self.fractions())
+
+    def __bool__(self) -> bool:
+        return bool(self.hi)
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return np.array(self.hi, dtype)
@@ -245,21 +276,21 @@ def _rounded(value) -> tuple[float, float]:
         return value.pairs[0], value.pairs[1]
     if isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble):
         return float(value), 0.0
+    if not isinstance(value, numbers.Rational) and str(value).strip().lstrip("+-").lower() in NOT_FINITE:
+        return float(value), 0.0
     exact = _exact(value)
     try:
         high = float(exact)
         return high, float(exact - Fraction(high))
     except OverflowError:
-        raise OverflowError(f"{str(value)[:40]} is too large for a double-double, which ends at 1.8e308") from None
+        size = exact.numerator.bit_length() - exact.denominator.bit_length()
+        raise OverflowError(f"about 2^{size} is too large for a double-double, which ends at 2^1024, 1.8e308") from None
 
 
 def _exact(value) -> Fraction:
     if hasattr(value, "_mpf_"):
         sign, mantissa, exponent, _ = value._mpf_
-        if not mantissa and exponent:
-            raise ValueError(f"{value} has no exact value")
-        mantissa = int(mantissa)
-        return Fraction(-mantissa if sign else mantissa) * Fraction(2) ** exponent
+        return Fraction((-1) ** sign * int(mantissa)) * Fraction(2) ** exponent
     if isinstance(value, np.integer):
         return Fraction(int(value))
     if isinstance(value, np.floating):

@@ -45,7 +45,7 @@ def gemm(
 
     Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit, ``KeyError`` for an unknown kernel.
     """
-    precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), 2)
+    precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), (2, 2, 2))
     alpha, beta = (_scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta)))
     trans_a, trans_b = (_whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b)))
     m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
@@ -91,15 +91,35 @@ def sizes(a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool) 
     return m, n, k
 
 
-def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, trans: bool = False, **more):
+def gemv(
+    a,
+    x,
+    y=None,
+    *,
+    alpha=1.0,
+    beta=0.0,
+    trans: bool = False,
+    kernel: str | Kernel | None = None,
+    device: Device = HD5870,
+    engine: str = "fast",
+    observers=(),
+):
     """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
 
-    ``a`` is a matrix, ``x`` and ``y`` vectors, of one type as in ``gemm``, to which the other keywords go. In single
+    ``a`` is a matrix, ``x`` and ``y`` vectors, of one type as in ``gemm``, which has the other keywords too. In single
     precision an SGEMV kernel of the catalogue computes it; otherwise a GEMM kernel pads the vector.
     """
-    _precision({"x": x} | ({} if y is None else {"y": y}), 1)
-    column = None if y is None else y.reshape(len(y), 1)
-    return gemm(a, x.reshape(len(x), 1), column, alpha=alpha, beta=beta, trans_a=trans, **more).reshape(-1)
+    precision = _precision({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
+    m, k = a.shape[::-1] if _whether("trans", trans) else a.shape
+    if len(x) != k:
+        raise ValueError(f"op(a) is {m} x {k}, so x has to have {k} elements, not {len(x)}")
+    if y is not None and len(y) != m:
+        raise ValueError(f"op(a) is {m} x {k}, so y has to have {m} elements, not {len(y)}")
+    if y is None and _scalar("beta", beta, precision)[0] != 0:
+        raise ValueError(f"beta is {float(beta):g}, but there is no y to multiply with it")
+    column = None if y is None else y.reshape(m, 1)
+    how = {"kernel": kernel, "device": device, "engine": engine, "observers": observers}
+    return gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how).reshape(-1)
 
 
 def gemm_packed(
@@ -117,8 +137,8 @@ def gemm_packed(
     ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0; otherwise as ``gemm``.
     """
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
-    if _precision(arrays, 3) != "single":
-        raise TypeError(f"packed matrices are float32, not {a.dtype}")
+    if _precision(arrays, (3, 3, 3)) != "single":
+        raise TypeError(f"packed matrices are float32, not {_kind('a', a)}")
     scalars = [_scalar(name, value, "single") for name, value in (("alpha", alpha), ("beta", beta))]
     (count, m, k), n = a.shape, b.shape[2]
     if b.shape[:2] != (count, k) or (c is not None and c.shape != (count, m, n)):
@@ -138,15 +158,15 @@ def gemm_packed(
     return packed.result(arguments, m, n)
 
 
-def _precision(arrays: dict, dimensions: int) -> str:
-    """The common precision of arrays, which must all have so many dimensions."""
+def _precision(arrays: dict, dimensions: tuple[int, ...]) -> str:
+    """The common precision of arrays, each of which must have so many dimensions."""
     first, kind = next((name, _kind(name, array)) for name, array in arrays.items())
-    for name, array in arrays.items():
+    for (name, array), count in zip(arrays.items(), dimensions):
         if _kind(name, array) != kind:
             raise TypeError(f"{name} is {_kind(name, array)} but {first} is {kind}: all must be of one type")
-        if array.ndim != dimensions:
+        if array.ndim != count:
             what = {1: "vector has one dimension", 2: "matrix has two dimensions", 3: "stack has three dimensions"}
-            raise ValueError(f"{name} has shape {array.shape}: a {what[dimensions]}")
+            raise ValueError(f"{name} has shape {array.shape}: a {what[count]}")
     return {"float32": "single", "float64": "double"}.get(kind, "double-double")
 
 
