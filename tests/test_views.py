@@ -63,7 +63,8 @@ def view(reports, pipeline):
         "lds_transpose": draw.lds_transpose,
         "bundles": lambda: draw.bundles("sgemm_tn"),
         "wavefronts": lambda: draw.wavefronts(*reports[1:]),
-        "chip": lambda: draw.chip(reports),
+        "chip": lambda: draw.chip(reports[1]),
+        "chip_sizes": lambda: draw.chip(reports),
         "roofline": lambda: draw.roofline(reports[1:]),
         "performance": lambda: draw.performance([r.row() for r in reports]),
         "timeline": lambda: draw.timeline(pipeline, pipeline, names=("one", "two")),
@@ -81,7 +82,7 @@ def view(reports, pipeline):
 
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
-NAMES += ["timeline", "accuracy", "score"]
+NAMES += ["chip_sizes", "timeline", "accuracy", "score"]
 
 
 def frames(player: Player, name: str, column: str) -> np.ndarray:
@@ -122,6 +123,9 @@ def test_lds_clocks_are_those_of_the_banks(view):
     banks = frames(view("lds_transpose"), "banks lds_rows", "kind").reshape(12, -1, 32)
     assert (banks.max(axis=2)[:9] == shown[:9]).all(), "a row takes as many clocks as its busiest bank"
     assert "lds: 12 accesses, 80 clocks" in repr(view("lds_transpose"))
+    rounds = [re.findall(r"round (\d) of (\d)", caption) for caption in view("lds_transpose").captions[:9]]
+    assert [here for here, _ in rounds] == [(str(n // 3 + 1), "4") for n in range(9)], "store, load, load"
+    assert [there for _, there in rounds] == [("1", "1")] * 9, "all stores, then all loads"
 
 
 def test_a_work_item_loads_eight_floats_of_its_own_rows(view):
@@ -151,6 +155,11 @@ def test_quads_take_a_clock_for_each_line(view):
     quads = frames(view("texture_fetch"), "quads dgemm_nn", "kind")
     assert (quads[15] == 3).all(), "an A fetch of NN costs a quad two clocks"
     assert (frames(view("texture_fetch"), "quads dgemm_tn", "kind")[15] == 2).all()
+    clocks = frames(view("texture_fetch"), "clocks dgemm_nn", "value")[:, 0]
+    assert clocks[15] == 32 and (np.diff(clocks[:16]) == 2).all()
+    lines = frames(view("texture_fetch"), "lines dgemm_nn", "kind")[: 8 * 16]
+    hits, looked = (np.cumsum(np.isin(lines, kinds).sum(axis=1)) for kinds in ([2], [2, 3]))
+    assert (frames(view("texture_fetch"), "rate dgemm_nn", "value")[: 8 * 16, 0] == np.round(100 * hits / looked)).all()
 
 
 def test_l1_holds_what_was_fetched_and_evicts_when_full():
@@ -202,10 +211,28 @@ def test_wavefronts_say_what_each_slot_does(view, reports):
 
 
 def test_the_chip_is_lit_by_the_reports(view, reports):
-    lit = frames(view("chip"), "engines", "percent").reshape(2, 20, 4)
-    for shown, report in zip(lit, reports):
-        want = [report.busy["ALU"], report.busy["texture"], report.busy["LDS"], report.hits["L1"]]
-        assert (shown == np.round(100 * np.array(want))).all()
+    for n, report in enumerate(reports):
+        for name, want in (report.busy | {"L1 hits": report.hits["L1"], "L2 hits": report.hits["L2"]}).items():
+            assert (frames(view("chip_sizes"), name, "percent")[n] == round(100 * want)).all()
+
+
+def test_the_chip_over_time_has_each_part_in_each_interval(view, reports):
+    use = reports[1].use
+    assert len(view("chip")) == len(use.clocks) - 1 > 50
+    for name, shares in use.shares.items():
+        shown = frames(view("chip"), name, "percent")
+        assert np.array_equal(shown, np.where(np.isnan(shares), -1, np.round(100 * shares)))
+    assert len(np.unique(frames(view("chip"), "texture", "percent")[20])) > 1, "each engine has its own"
+
+
+@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_64x64_lds", "dgemm_nn"])
+def test_use_over_time_adds_up_to_the_reports_shares(kernel):
+    report = simulate(kernel, 640)
+    assert report.simulated == 1 and report.use.clocks[-1] == report.clocks
+    for unit, share in report.busy.items():
+        assert report.use.shares[unit].mean() == pytest.approx(share, abs=0.002)
+    small = simulate(kernel, 128)
+    assert small.wavefronts < 20 and (small.use.shares["ALU"].max(axis=0) > 0).sum() == small.wavefronts
 
 
 def test_the_roofline_has_the_papers_numbers(view):
@@ -229,7 +256,7 @@ def test_the_timeline_marks_what_binds_and_says_what_runs(view, pipeline):
     player = view("timeline")
     assert "bound by chip 0" in repr(player) and pipeline.bound == "chip 0"
     labels = next(f for f in player.root.select({"name": "one"}) if hasattr(f, "yaxis")).yaxis[0].major_label_overrides
-    assert [text for text in labels.values() if "◀" in text] == [f"◀ chip 0 {pipeline.busy['chip 0']:.0%}"]
+    assert [text for text in labels.values() if "▶" in text] == [f"▶ chip 0 {pipeline.busy['chip 0']:.0%}"]
     moments = frames(player, "head one", "x")[:, 0] / 1e3
     for moment, caption in zip(moments, player.captions):
         for span in pipeline.spans:

@@ -6,6 +6,7 @@ fetches, and bundles outside the main loop.
 """
 
 import numpy as np
+from bokeh.models import Column
 
 from cypresskit.compiler import Bundle, Code, Operation, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
@@ -13,7 +14,7 @@ from cypresskit.draw.player import Listing, Player
 from cypresskit.draw.sheet import Kinds, Sheet, beside, held
 from cypresskit.kernels import KERNELS
 
-WIDE = 6  # a slot's width, in rows
+WIDE = 4.2  # a slot's width, in rows
 PORTS, HANDED = -11.0, -6.4  # where the read ports begin, and the bundle before with its arrows
 CLASSES = {
     "multiply-add": "blue", "float": "green", "double": "purple", "integer": "yellow", "LDS": "orange", "test": "grey",
@@ -38,12 +39,16 @@ def bundles(*codes: Code | str) -> Player:
         "An arrow is a result that comes from the bundle before, over PV or PS, and needs no read port. Of each bank"
         " (x y z w) one register can be read in each of three cycles."
     )
-    more: dict = {"below": [key, note], "step": "Bundle"}
-    if len({code.program for code in made}) == 1:
-        lines = np.array([panels[0].line(n) for n in range(count)])
-        listing = sheet.note("")
-        more |= {"side": [listing], "listing": (listing, Listing(made[0].program.lines, lines))}
-    return sheet.player([beside(*figures, room=340)], captions, text, **more)
+    alone = len(made) == 1
+    listings = [
+        Listing(sheet.note(""), panel.code.program.lines, [panel.lines(n) for n in range(count)], 13 if alone else 5)
+        for panel in panels
+    ]
+    texts = [listing.place for listing in listings]
+    picture = figures if alone else [Column(*parts, sizing_mode="stretch_width") for parts in zip(texts, figures)]
+    return sheet.player(
+        [beside(*picture)], captions, text, side=texts * alone, listings=listings, below=[key, note], step="Bundle"
+    )
 
 
 def _name(code: Code) -> str:
@@ -69,8 +74,9 @@ class _Panel:
         if not self.rows:
             raise ValueError(f"{self.name}: its main loop has no ALU bundles to draw")
 
-    def line(self, n: int) -> int:
-        return self.rows[min(n, len(self.rows) - 1)][0].operations[0].line
+    def lines(self, n: int) -> list[int]:
+        """The IL lines that a bundle's operations come from."""
+        return sorted({o.line for o in self.rows[min(n, len(self.rows) - 1)][0].operations})
 
     def _arrows(self, n: int) -> list[tuple[int, int]]:
         """Slots of the bundle before and of this one, for every result handed on."""
@@ -92,7 +98,7 @@ class _Panel:
         if n >= len(self.rows):
             return f"<b>{self.name}</b>: the loop has {len(self.rows)} bundles."
         bundle, first = self.rows[n]
-        lines = sorted({o.line for o in bundle.operations})
+        lines = self.lines(n)
         handed = len(self._arrows(n))
         return (
             f"<b>{self.name}</b>, bundle {n + 1} of {len(self.rows)}{', first of its clause' * first}: "
@@ -105,8 +111,9 @@ class _Panel:
         total = len(self.rows)
         fig = sheet.plot(
             f"{self.name}: {total} bundles of five slots",
-            (-4.5, 5 * WIDE + 0.3),
+            (-5, 5 * WIDE + 0.3),
             (total + 0.6, PORTS - 3.4),
+            high=15 * (total + 4 - PORTS),
             name=self.name,
         )
         filled = {(n, o.slot): o for n, (bundle, _) in enumerate(self.rows) for o in bundle.operations}
@@ -127,15 +134,21 @@ class _Panel:
         middle = (np.arange(5) + 0.5) * WIDE
         for y in (HANDED - 0.65, -0.65):
             sheet.words(fig, middle, [y] * 5, list("xyzwt"), "soft", align="center", fit=0.8)
-        sheet.words(fig, [-0.5] * total, np.arange(total) + 0.5,
-                    [f"clause: {n + 1}" if first else str(n + 1) for n, (_, first) in enumerate(self.rows)],
-                    "soft", align="right", fit=0.7)  # fmt: skip
+        firsts = np.flatnonzero([first for _, first in self.rows])
+        for names, x, y in (([str(n + 1) for n in range(total)], -0.5, np.arange(total)),
+                            ([f"clause {n + 1}" for n in range(len(firsts))], -2, firsts)):  # fmt: skip
+            sheet.words(fig, [x] * len(y), y + 0.5, names, "soft", align="right", fit=0.7)
         at = np.minimum(np.arange(count), total - 1)[:, np.newaxis]
         sheet.outline(fig, f"now {self.name}", [2.5 * WIDE], at + 0.5, [5 * WIDE], [1])
         self._draw_arrows(sheet, fig, np.array(states, np.uint8).reshape(-1, 5), kinds, count)
         self._draw_ports(sheet, fig, count, middle)
         sheet.words(
-            fig, [-4], [PORTS - 2.6], [f"{self.name}: {total} bundles, {self.code.gprs} registers"], bold=True, size=13
+            fig,
+            [-4.8],
+            [PORTS - 2.6],
+            [f"{self.name}: {total} bundles, {self.code.gprs} registers"],
+            bold=True,
+            size=13,
         )
         return fig
 

@@ -1,10 +1,11 @@
 """The chip with its parts lit by use: SIMD engines with ALUs, texture units, LDS and L1, the L2 slices, the channels.
 
-From timing reports, a frame for each: sizes of a matrix, kernels, or boards. A report knows the average over all parts
-of a kind, so all engines (slices, channels) of a frame show the same. L1 and L2 show hits; all else clocks at work.
+From timing reports. One report is shown over time, each part by itself, in the intervals of ``Report.use``. Several
+(sizes of a matrix, kernels, boards) have a frame each, with a kind's average in all its parts. L1 and L2 show hits as
+well; all else is clocks at work. Left out: what a launch does after the simulated time, if only a share is simulated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,70 +14,99 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.timing import Report, simulate
 
 UNITS = ("ALU", "texture", "LDS", "L1 hits")
+MEMORY = ("L2", "L2 hits", "DRAM")
 ACROSS = 10  # engines in a row
 SIZES = (128, 256, 512, 1024, 2048)
+Shares = dict[str, np.ndarray]  # what each part of a kind was busy for, or had, in a frame
 
 
-def chip(reports: Sequence[Report] | str = "sgemm_tn", sizes: Sequence[int] = SIZES) -> Player:
-    """A player of the chip's use, a frame for each report.
+def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[int] = SIZES) -> Player:
+    """A player of the chip's use: a report over time, or several with a frame each.
 
     ``reports`` come from ``simulate``, all for boards with equally many parts; a kernel's name is simulated for
     ``sizes``. Raises ``ValueError`` if there are none, or if the boards differ.
     """
-    made = [simulate(reports, n) for n in sizes] if isinstance(reports, str) else list(reports)
+    if isinstance(reports, str):
+        reports = [simulate(reports, n) for n in sizes]
+    made = [reports] if isinstance(reports, Report) else list(reports)
     if len({(r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in made}) != 1:
         raise ValueError("the chip is drawn for one or more reports, all of boards with the same parts")
-    device = made[0].device
     sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in made))}")
-    engines, slices, channels = device.simd_engines, device.l2_slices, device.memory_channels
-    rows = -(-engines // ACROSS)
-    low = rows * 6.6
-    fig = sheet.plot(
-        f"{engines} SIMD engines, {slices} L2 slices, {channels} memory channels",
-        (-4.6, 3.4 * ACROSS + 0.2),
-        (low + 5.4, -1.6),
-    )
-    x, y, words, shares = [], [], [], []
-    for engine in range(engines):
-        for u, unit in enumerate(UNITS):
-            x.append(3.4 * (engine % ACROSS) + 1.6)
-            y.append(6.6 * (engine // ACROSS) + 1.5 + 1.1 * u)
-            words.append(f"SIMD engine {engine}, {unit}")
-            shares.append([r.hits["L1"] if u == 3 else r.busy[unit] for r in made])
-    for row, (name, count) in enumerate((("L2 slice", slices), ("L2 hits", slices), ("memory channel", channels))):
-        for part in range(count):
-            x.append(3.4 * ACROSS * (part + 0.5) / count)
-            y.append(low + 1.0 + 1.7 * row)
-            words.append(f"{name} {part}")
-            shares.append([(r.busy["L2"], r.hits["L2"], r.busy["DRAM"])[row] for r in made])
-    small = engines * len(UNITS)
-    lit = np.array(shares).T
-    sheet.levels(fig, "engines", x[:small], y[:small], lit[:, :small], w=3.1, h=1.0, words=words[:small], fit=0.75)
-    wide = 3.4 * ACROSS / max(slices, channels) - 0.3
-    sheet.levels(fig, "memory", x[small:], y[small:], lit[:, small:], w=wide, h=1.3, words=words[small:], fit=0.75)
-    boxes = [(3.4 * (e % ACROSS) + 1.6, 6.6 * (e // ACROSS) + 2.75) for e in range(engines)]
-    bx, by = zip(*boxes)
-    sheet.inks(fig.rect(bx, by, 3.3, 5.7, fill_color=None, line_width=1), line_color="line")
-    sheet.words(
-        fig, bx, [v - 2.3 for v in by], [str(e) for e in range(engines)], "soft", align="center", size=10, fit=0.7
-    )
-    sheet.words(fig, [0], [-0.8], ["SIMD engines"], bold=True)
-    names = [(6.6 * row + 1.5 + 1.1 * u, unit) for row in range(rows) for u, unit in enumerate(UNITS)]
-    names += [(low + 1.0 + 1.7 * row, name) for row, name in enumerate(("L2", "L2 hits", "DRAM"))]
-    down, unit_names = zip(*names)
-    sheet.words(fig, [-0.3] * len(names), down, unit_names, "soft", align="right", size=11, fit=0.75)
-    captions = [_caption(r) for r in made]
-    text = "\n".join([sheet.title, *(str(r) for r in made)])
+    alone = len(made) == 1 and made[0].use is not None
+    frames, captions = zip(*(_over_time(made[0]) if alone else map(_average, made)))
+    shares = {name: np.array([frame[name] for frame in frames]) for name in (*UNITS, *MEMORY)}
+    text = [
+        sheet.title,
+        *map(str, made),
+        *(_plain(caption) for caption in captions[:: max(1, len(captions) // 8)] * alone),
+    ]
+    if alone:
+        about = f" An interval is {made[0].use.clocks[1]:.0f} clocks long; work counts from where it begins."
+    else:
+        about = " Engines, slices and channels show their average over the launch."
     note = sheet.note(
-        "Numbers are per cent: of the launch's clocks in which a unit worked, or of lines that L1 and L2 had. Engines,"
-        " slices and channels show their average."
+        "Numbers are per cent: of the clocks in which a unit worked, or of lines that L1 and L2 had." + about
     )
-    return sheet.player([fig], captions, text, below=[note], step="Report")
+    picture = [_draw(sheet, made[0], shares)]
+    return sheet.player(picture, captions, "\n".join(text), below=[note], step="Interval" if alone else "Report")
 
 
-def _caption(r: Report) -> str:
+def _average(r: Report) -> tuple[Shares, str]:
+    """A report's averages in each part, and words."""
+    counts = dict.fromkeys(UNITS, r.device.simd_engines) | dict.fromkeys(MEMORY, r.device.l2_slices)
+    counts["DRAM"] = r.device.memory_channels
+    whole = r.busy | {f"{level} hits": share for level, share in r.hits.items()}
+    return {name: np.full(count, whole[name]) for name, count in counts.items()}, _said(r)
+
+
+def _over_time(r: Report) -> Iterator[tuple[Shares, str]]:
+    """The parts' shares in each interval, and words."""
+    assert r.use is not None
+    part = "" if r.simulated == 1 else f" ({r.simulated:.0%} of the launch)"
+    for n, (start, end) in enumerate(zip(r.use.clocks, r.use.clocks[1:])):
+        shares = {name: share[n] for name, share in r.use.shares.items()}
+        means = ", ".join(f"{name} {100 * shares[name].mean():.0f} %" for name in (*UNITS[:3], "L2", "DRAM"))
+        idle = int((shares["ALU"] == 0).sum())
+        words = f"Clocks {start:.0f} to {end:.0f} of {r.use.clocks[-1]:.0f}{part}. On average: {means}; "
+        yield shares, f"{words}{idle or 'no'} engine{'s' * (idle != 1)} without work.<br>{_said(r)}"
+
+
+def _said(r: Report) -> str:
     size = f" {' x '.join(map(str, r.size))}" if r.size else ""
     return (
         f"<b>{r.kernel}{size}</b> on the {r.device.name}: {r.gflops:.0f} Gflop/s, {r.percent:.0f} % of peak, bound by "
         f"{r.bound}. {r.wavefronts} wavefronts, {r.active} to an engine at a time."
     )
+
+
+def _plain(caption: str) -> str:
+    return caption.split("<br>")[0]
+
+
+def _draw(sheet: Sheet, report: Report, shares: Shares):
+    device = report.device
+    engines, slices, channels = device.simd_engines, device.l2_slices, device.memory_channels
+    rows = -(-engines // ACROSS)
+    low = rows * 6.6
+    label = f"{engines} SIMD engines, {slices} L2 slices, {channels} memory channels"
+    fig = sheet.plot(label, (-4.6, 3.4 * ACROSS + 0.2), (low + 5.4, -1.6))
+    across = 3.4 * (np.arange(engines) % ACROSS) + 1.6
+    down = 6.6 * (np.arange(engines) // ACROSS)
+    names = [(6.6 * row + 1.5 + 1.1 * u, unit) for row in range(rows) for u, unit in enumerate(UNITS)]
+    for u, unit in enumerate(UNITS):
+        words = [f"SIMD engine {engine}, {unit}" for engine in range(engines)]
+        sheet.levels(fig, unit, across, down + 1.5 + 1.1 * u, shares[unit], w=3.1, h=1.0, words=words, fit=0.75)
+    wide = 3.4 * ACROSS / max(slices, channels) - 0.3
+    for row, (name, part) in enumerate(zip(MEMORY, ("L2 slice", "hits of L2 slice", "memory channel"))):
+        count = shares[name].shape[1]
+        x, y = 3.4 * ACROSS * (np.arange(count) + 0.5) / count, np.full(count, low + 1.0 + 1.7 * row)
+        words = [f"{part} {n}" for n in range(count)]
+        sheet.levels(fig, name, x, y, shares[name], w=wide, h=1.3, words=words, fit=0.75)
+        names.append((low + 1.0 + 1.7 * row, name))
+    sheet.inks(fig.rect(across, down + 2.75, 3.3, 5.7, fill_color=None, line_width=1), line_color="line")
+    numbers = [str(engine) for engine in range(engines)]
+    sheet.words(fig, across, down + 0.45, numbers, "soft", align="center", size=10, fit=0.7)
+    sheet.words(fig, [0], [-0.8], ["SIMD engines"], bold=True)
+    heights, units = zip(*names)
+    sheet.words(fig, [-0.3] * len(names), heights, units, "soft", align="right", size=11, fit=0.75)
+    return fig

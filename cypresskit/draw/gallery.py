@@ -31,7 +31,8 @@ VIEWS: dict[str, tuple[str, Callable[[], Player]]] = {
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "bundles_double": ("Bundles in double and double-double", lambda: draw.bundles("dgemm_tn", "ddgemm_tn_fma")),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
-    "chip": ("The chip, lit by use, as N grows", draw.chip),
+    "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
+    "chip_sizes": ("The chip's average use as N grows", draw.chip),
     "roofline": (
         "Rooflines: Cypress against Fermi",
         lambda: draw.roofline([simulate(name, 1024) for name in ("sgemm_tn", "dgemm_tn", "dgemm_nn")]),

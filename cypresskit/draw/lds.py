@@ -5,6 +5,7 @@ answers one word a clock, to all who want the same; ``timing.lds`` counts. Left 
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -82,6 +83,8 @@ class _Panel:
         self.clocks = np.zeros((count, groups), np.int64)
         held: dict[int, int] = {}  # what lies in a word: its place in the tile
         self.captions, self.totals, total = [], [], 0
+        kinds = [access.kind for access in accesses]
+        self.rounds = np.cumsum([here == "store" != last for last, here in pairwise(["load", *kinds])])
         for frame in range(count):
             access = accesses[min(frame, len(accesses) - 1)]
             assert access.addresses is not None
@@ -124,8 +127,8 @@ class _Panel:
         what = "stores" if access.kind == "store" else "loads"
         where = ", ".join(f"{p} (bank {p % self.banks})" for p in places[:, item].tolist())
         return (
-            f"<b>{self.name}</b>, line {i.line}: work-item {item} {what} word {where}. "
-            f"{self.clocks[frame].sum()} clocks, {self.totals[-1]} so far."
+            f"<b>{self.name}</b>, round {self.rounds[frame]} of {self.rounds[-1]}, line {i.line}: "
+            f"work-item {item} {what} word {where}. {self.clocks[frame].sum()} clocks, {self.totals[-1]} so far."
         )
 
     def _draw(self, sheet: Sheet, tile, cells, asked: np.ndarray, groups: int, rows: int):

@@ -1,10 +1,10 @@
 // The player's half that runs in the browser: the body of one CustomJS, run once when the document is ready.
 //
 // Arguments: root (the layout), play, back, forward, slider, speed (widgets), caption, live (Divs), figures, count,
-// start, captions (one text per frame), marks (frames to jump to), tracks, listing, inks, fitted, step. A track is a column of
-// a source over time: {source, column, changes, text, prefix, names, few}, where changes is a source with the columns frame, cell
-// and value; it is spread out once, from the column as it stands, into an array of frames x cells. Everything is wired
-// here, so no message to Python is ever needed.
+// start, captions (one text per frame), marks (frames to jump to), tracks, listings, inks, fitted, step. A track is a
+// column of a source over time: {source, column, changes, text, prefix, names, few}, where changes is a source with the
+// columns frame, cell and value; it is spread out once, from the column as it stands, into an array of frames x cells.
+// Everything is wired here, so no message to Python is ever needed.
 const view = cb_context.index.get_one(root)
 const el = view.el
 const child = (model) => cb_context.index.get_one(model)
@@ -40,11 +40,11 @@ let due = 0
 let shown = 0
 const still = window.matchMedia("(prefers-reduced-motion: reduce)")
 
-function list(line) {
-  const from = Math.max(0, Math.min(line - 5, listing.lines.length - listing.window))
-  const rows = listing.lines.slice(from, from + listing.window).map((text, i) => {
+function list({lines, window}, current) {
+  const from = Math.max(0, Math.min(current[0] - 1 - Math.floor(window / 3), lines.length - window))
+  const rows = lines.slice(from, from + window).map((text, i) => {
     const n = from + i + 1
-    const now = n === line
+    const now = current.includes(n)
     return `<div class="${now ? "now" : "row"}"><span class="n">${now ? "&#9654;" : ""} ${n}</span>${text}</div>`
   })
   return `<div class="code">${rows.join("")}</div>`
@@ -78,7 +78,7 @@ function show(k, quiet) {
   for (const [source, data] of changed) source.data = data
   slider.value = k
   caption.text = captions[k]
-  if (listing) listing.div.text = list(listing.line[k])
+  for (const listing of listings) listing.place.text = list(listing, listing.current[k])
   for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words()}`)
   if (!quiet) live.text = words()
   handle()
@@ -133,14 +133,15 @@ back.on_event("button_click", () => go(frame - 1))
 forward.on_event("button_click", () => go(frame + 1))
 slider.properties.value.change.connect(() => { if (slider.value !== frame) go(slider.value) })
 
-// Keys count only while the focus is in the player, and a control keeps the keys that it uses itself. JupyterLab looks
-// for its shortcuts before the page's elements see a key; the attribute tells it to leave this element's keys alone.
+// In a notebook or a lesson keys count only while the focus is in the player; a saved page has nothing else to use them.
+// A control keeps the keys that it uses itself. JupyterLab looks for its shortcuts before the page's elements see a key;
+// the attribute tells it to leave this element's keys alone.
 const keys = {
   " ": toggle, ArrowRight: () => go(frame + 1), ArrowLeft: () => go(frame - 1), Home: () => go(0),
   End: () => go(count - 1), PageDown: () => go(mark(1)), PageUp: () => go(mark(-1)),
 }
 el.setAttribute("data-lm-suppress-shortcuts", "true")
-el.addEventListener("keydown", (event) => {
+function press(event) {
   if (event.altKey || event.ctrlKey || event.metaKey || !(event.key in keys)) return
   const target = event.composedPath()[0]
   if (target.matches("select, input, textarea") || (target.matches("button") && event.key === " ")) return
@@ -148,7 +149,8 @@ el.addEventListener("keydown", (event) => {
   event.preventDefault()
   event.stopPropagation()
   keys[event.key]()
-})
+}
+for (const place of el.closest(".cypresskit-player") ? [el] : [el, document.body]) place.addEventListener("keydown", press)
 el.addEventListener("pointerdown", (event) => {
   if (!event.composedPath()[0].matches("button, select, input, .noUi-handle")) setTimeout(() => el.focus({preventScroll: true}))
 })
@@ -178,6 +180,16 @@ wish.addEventListener("change", colour)
 still.addEventListener("change", stop)
 const watch = new MutationObserver(colour)
 watch.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"]})
+
+// The tallest caption has room, so that the picture below it keeps its place.
+const size = (text) => text.length + 100 * text.split("<br>").length
+const longest = captions.reduce((a, b) => (size(b) > size(a) ? b : a))
+const box = child(caption).el
+const probe = box.shadowRoot.querySelector(".bk-clearfix").cloneNode()
+Object.assign(probe.style, {position: "absolute", visibility: "hidden"})
+probe.innerHTML = longest
+box.shadowRoot.append(probe)
+new ResizeObserver(() => { box.style.minHeight = `${probe.offsetHeight}px` }).observe(box)
 
 colour()
 stop()

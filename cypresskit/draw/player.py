@@ -30,7 +30,6 @@ from bokeh.resources import INLINE, Resources
 from cypresskit.draw import theme
 
 SPEEDS = ["1", "2", "5", "10", "20", "60"]
-WINDOW = 13  # lines of the kernel shown round the current one
 
 
 def short(value: float) -> str:
@@ -77,17 +76,21 @@ class Track:
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The text of a kernel beside a picture: ``lines`` and, for each frame, the current one (counted from 1)."""
+    """The text of a kernel beside a picture, in ``place``: its ``lines`` and, for each frame, the ``current`` ones
+    (counted from 1), shown with their neighbours, ``window`` lines at a time."""
 
+    place: Div
     lines: Sequence[str]
-    current: np.ndarray
+    current: Sequence[Sequence[int]]
+    window: int = 13
 
 
 class Player:
-    """A picture that plays; see the module. ``title`` names it, ``picture`` stands above the controls and ``side``
-    beside them (or below, where there is no room), ``below`` under them, ``figures`` are those in either, ``captions``
-    has HTML for each frame, ``marks`` are the frames that PageUp and PageDown jump to, ``text`` is the text form,
-    ``step`` names what the slider moves along. With one frame there is nothing to play, and no controls."""
+    """A picture that plays; see the module. ``title`` names it. Controls and caption stand on top, where a low screen
+    shows them; then ``picture`` with ``side`` beside it (or below, where there is no room), then ``below``. ``figures``
+    are those in any of them, ``captions`` has HTML for each frame, ``marks`` are the frames that Page Up and Page Down
+    jump to, ``text`` is the text form, ``step`` names what the slider moves along. With one frame there is nothing to
+    play, and no controls."""
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class Player:
         figures: Sequence[LayoutDOM],
         text: str,
         inks: theme.Inks,
-        listing: tuple[Div, Listing] | None = None,
+        listings: Sequence[Listing] = (),
         marks: Sequence[int] = (),
         below: Sequence[LayoutDOM] = (),
         start: int = 0,
@@ -119,23 +122,25 @@ class Player:
         self.speed = Select(options=rates, value="10", width=116, **widget)
         self.slider = Slider(
             start=0, end=max(count - 1, 1), step=1, value=start, show_value=False, tooltips=False, height=22,
-            sizing_mode="stretch_width", stylesheets=[theme.WIDGET_CSS], margin=(8, 14, 4, 14),
+            stylesheets=[theme.WIDGET_CSS], margin=(10, 14, 4, 14), styles={"flex": "1 1 220px"},
         )  # fmt: skip
         words = {"stylesheets": [theme.TEXT_CSS], "sizing_mode": "stretch_width"}
-        self.caption = Div(text="", **words | {"stylesheets": [theme.TEXT_CSS, theme.CAPTION_CSS]})
+        self.caption = Div(**words)
         self.live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
-        buttons = Row(self.back, self.play, self.forward, self.speed, styles={"flex-wrap": "wrap", "gap": "6px 0"})
-        keys = "Keys: space plays, arrows step, PageUp, PageDown, Home and End jump." if count > 1 else ""
-        hint = Div(text=f'<span class="soft">{keys} Click the picture first.</span>', **words)
+        wrap = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap", "gap": "4px 0"}}
+        controls = Row(self.back, self.play, self.forward, self.speed, self.slider, visible=count > 1, **wrap)
+        keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if count > 1 else ""
+        hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
+        below = [*below, Div(text=hint, **words)] if keys else below
         # Side by side as long as both find room, else one below the other.
-        controls = Column(self.slider, buttons, hint, sizing_mode="stretch_width", visible=count > 1)
-        parts = [Column(picture, self.caption, controls, *below, sizing_mode="stretch_width")]
+        parts = [Column(picture, sizing_mode="stretch_width")]
         parts += [Column(*side, sizing_mode="stretch_width")] if side else []
         for part, grow in zip(parts, (5, 4)):
             part.styles = {"flex": f"{grow} 1 {grow * 72}px", "min-width": "0"}
-        self.root = Row(
-            *parts, self.live,
-            sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS], styles={"flex-wrap": "wrap", "gap": "4px 20px"},
+        wrap["styles"] = {"flex-wrap": "wrap", "gap": "4px 20px"}
+        self.root = Column(
+            controls, self.caption, Row(*parts, **wrap), *below, self.live,
+            sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
             html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}".strip()},
         )  # fmt: skip
         self._script = CustomJS(
@@ -149,10 +154,11 @@ class Player:
                      "names": list(t.names), "few": t.few}
                     for t in self.tracks
                 ],
-                "listing": listing and {
-                    "div": listing[0], "lines": [escape(line.replace("    ", "  ")) for line in listing[1].lines],
-                    "line": listing[1].current.tolist(), "window": min(WINDOW, len(listing[1].lines)),
-                },
+                "listings": [
+                    {"place": one.place, "lines": [escape(line.replace("    ", "  ")) for line in one.lines],
+                     "current": one.current, "window": min(one.window, len(one.lines))}
+                    for one in listings
+                ],
                 "inks": [list(ink) for ink in inks.pairs], "fitted": [list(pair) for pair in inks.fitted],
                 "step": step,
             },

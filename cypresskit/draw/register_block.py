@@ -159,12 +159,12 @@ def register_block(recording: Recording | str = "sgemm_tn", *, start: int = 0) -
     maps, more = _draw_maps(recording, block, frames, inks)
     listing = Div(stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
     legend = Div(text=_LEGEND, stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
-    lines = Listing(recording.program.lines, np.array([recording.line(s) for s in range(len(recording))]))
+    lines = Listing(listing, recording.program.lines, [[recording.line(s)] for s in range(len(recording))])
     marks = _rounds(block)
     return Player(
         title, cells, [listing, maps, legend], frames.captions, tracks + more,
         figures=[cells, maps], text=_text(title, recording, block, frames, marks), inks=inks,
-        listing=(listing, lines), marks=marks, start=start,
+        listings=[lines], marks=marks, start=start,
     )  # fmt: skip
 
 

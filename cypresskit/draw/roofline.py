@@ -82,31 +82,38 @@ def roofline(reports: Sequence[Report] = ()) -> Player:
         for k, b in enumerate(BLOCKS)
     ]
     note = sheet.note(
-        "Crosses: published kernels at the flops per byte of their blocks. Squares: simulated, at the bytes that their"
+        "Crosses: published kernels at the flops per byte of their blocks. Stars: simulated, at the bytes that their"
         " quads really fetched. On a roof nothing is left to win but a larger block."
     )
     return sheet.player([beside(*columns, room=340)], captions, "\n".join(lines), start=7, step="Block", below=[note])
 
 
 def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Report]) -> tuple[list[str], str]:
-    """Published kernels as crosses with numbers, reports as squares with letters; lines of text, and what these
+    """Published kernels as crosses with numbers, reports as stars with letters; lines of text, and what these
     mean."""
     published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["kernels"]
     lines, said = [], []
     rows = [r for r in published if r["precision"] == precision and "gflops_max" in r and r["id"] in KERNELS]
+    marked = []
     for n, row in enumerate(sorted(rows, key=lambda r: -r["gflops_max"])):
         (height, width), y = KERNELS[row["id"]].block, row["gflops_max"]
         x = 2 * height * width / ((height + width) * size)
         sheet.inks(fig.scatter([x], [y], marker="x", size=10, line_width=2), line_color="ink")
-        side = {"align": "right", "x_offset": -9} if n % 2 else {"x_offset": 9}
-        sheet.words(fig, [x], [y], [str(n + 1)], size=12, **side)
+        marked.append((x, y, str(n + 1)))
         said.append(f"{n + 1} {row['id']} {y}")
         lines.append(f"{precision}, {row['id']}: {x:.3g} flops per byte, published {y} Gflop/s")
     drawn = [r for r in reports if r.bytes["L1"] and KERNELS[r.kernel].precision == precision]
     for letter, report in zip("abcdefgh", drawn):
         x = report.flops / report.bytes["L1"]
-        sheet.points(fig, [x], [report.gflops], 1, hollow=True, size=12)
-        sheet.words(fig, [x], [report.gflops], [letter], align="center", y_offset=16, size=12)
+        drawing = fig.scatter([x], [report.gflops], marker="star", size=15, line_width=1.5, fill_color=None)
+        sheet.inks(drawing, line_color="ink")
+        marked.append((x, report.gflops, letter))
         said.append(f"{letter} {report.kernel} {report.gflops:.0f}, simulated")
         lines.append(f"{precision}, {report.kernel} simulated: {x:.3g} flops per byte, {report.gflops:.0f} Gflop/s")
+    # Labels stand to the right, each at least its height below the one before it; 100 pixels are a power of ten.
+    last, down = 0.0, 0.0
+    for x, y, label in sorted(marked, key=lambda point: (round(point[0], 2), -point[1])):
+        here = -100 * np.log10(y)
+        last, down = x, max(here, down + 13) if x < 1.1 * last else here
+        sheet.words(fig, [x], [y], [label], size=12, x_offset=11, y_offset=down - here)
     return lines, "; ".join(said)

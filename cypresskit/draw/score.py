@@ -66,11 +66,13 @@ def score(rows: Iterable[dict] | None = None, *, within: float = 0.05) -> Player
     more = f" and {len(named) - 6} more" if len(named) > 6 else ""
     caption = f"<b>{sheet.title}.</b> " + (f"Misses: {'; '.join(named[:6])}{more}." if named else "No misses.")
     body = "".join(
-        f"<tr><td>{row['id']}</td><td>{row['quantity']}</td><td>{row['published']:.5g}</td>"
-        f"<td>{row['simulated']:.5g}</td><td>{'&#10005; ' * int(miss)}{row['ratio']:.3f}</td></tr>"
-        for row, miss in zip(made, missed)
+        f"<tr><th colspan=4>{row['id']}</th></tr>"
+        * (n == 0 or made[n - 1]["id"] != row["id"])
+        + f"<tr><td>{row['quantity'].replace('_', ' ')}</td><td>{row['published']:.5g}</td>"
+        f"<td>{row['simulated']:.5g}</td><td>{'&#10005; ' * int(missed[n])}{row['ratio']:.3f}</td></tr>"
+        for n, row in enumerate(made)
     )
-    head = "".join(f"<th>{name}</th>" for name in ("source", "quantity", "published", "simulated", "ratio"))
+    head = "".join(f"<th>{name}</th>" for name in ("quantity", "published", "simulated", "ratio"))
     table = sheet.note(f"<table>{head}{body}</table>")
     note = sheet.note(
         f"The grey band is {within:.0%} to either side. Dots lie in it; crosses are misses, at the edge of the chart if"

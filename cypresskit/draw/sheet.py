@@ -73,9 +73,9 @@ class Sheet:
 
     def levels(self, fig: figure, name: str, x, y, shares: np.ndarray, *, w=0.92, h=0.92, words: Sequence[str] = (),
                fit: float = 0.0) -> ColumnDataSource:  # fmt: skip
-        """Boxes lit by ``shares`` (frames, cells) of 1, each with its per cent written in."""
+        """Boxes lit by ``shares`` (frames, cells) of 1, each with its per cent written in; NaN leaves one blank."""
         source = self.source(name, x=x, y=y, words=list(words) or [""] * shares.shape[1])
-        percent = np.round(100 * shares).astype(np.uint8)
+        percent = np.nan_to_num(np.round(100 * shares), nan=-1).astype(np.int32)
         self.tracks.append(Track(source, "percent", percent, text="text", prefix="\N{ZERO WIDTH SPACE}"))
         fill = linear_cmap("percent", theme.LEVELS, 0, 100)
         box = fig.rect("x", "y", w, h, source=source, fill_color=fill)

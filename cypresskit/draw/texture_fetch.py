@@ -90,7 +90,7 @@ def texture_fetch(
         "A quad is four work-items. The texture unit needs a clock for each 64-byte line that a quad touches; each is "
         f"looked up in L1 ({device.l1_bytes // 1024} KB, {device.l1_ways} ways), which is empty at first."
     )
-    below = [sheet.legend(LINES), sheet.legend([SETS[1], SETS[2], SETS[5]]), note]
+    below = [sheet.legend([*LINES, SETS[1], SETS[2], SETS[5]]), note]
     return sheet.player([beside(*figures)], captions, text, marks=range(0, count, 16), step="Quad", below=below)
 
 
@@ -110,6 +110,7 @@ class _Panel:
         self.lines = np.zeros((frames, len(self.boxes)), np.uint8)
         self.sets = np.zeros((frames, len(self.cache.tags)), np.uint8)
         self.quads = np.zeros((frames, 16), np.uint8)
+        self.running = np.zeros((2, frames, 1), np.int32)  # clocks and the hit rate in per cent so far
         self.captions: list[str] = []
         self.text = [f"{side.name}: {len(accesses)} fetches"]
         self.clocks = self.hits = self.looked = 0
@@ -154,11 +155,13 @@ class _Panel:
         self.clocks, self.looked = self.clocks + len(wanted), self.looked + len(wanted)
         self.quads[frame] = np.append(self.quads[frame - 1, :quad] if quad else [], [0] * (16 - quad))
         self.quads[frame, quad] = 1 + len(wanted)
+        rate = self.hits / max(self.looked, 1)
+        self.running[:, frame, 0] = self.clocks, round(100 * rate)
         hits, thrown = sum(kind == 3 for kind in new.values()), f", {evicted} evicted" * (evicted > 0)
         self.captions.append(
             f"<b>{self.side.name}</b>, line {self._line(access)} fetches {self._name(access)}: quad {quad + 1} of 16 "
             f"touches {len(wanted)} line{'s' * (len(wanted) != 1)}, {hits} hit{thrown}. "
-            f"{self.clocks} clocks, hit rate {self.hits / max(self.looked, 1):.0%}."
+            f"{self.clocks} clocks so far, hit rate {rate:.0%}."
         )
 
     def draw(self, sheet: Sheet, count: int):
@@ -175,6 +178,8 @@ class _Panel:
         top = 12.0
         fig = sheet.plot(f"{name}: quads, L1, and the matrices as 64-byte lines", (-1.2, 30), (29.6, -4.4))
         sheet.words(fig, [0], [-3.4], [name], bold=True, size=13)
+        for x, title, prefix, numbers in zip((12, 20), ("clocks", "rate"), ("clocks: ", "hit rate, %: "), self.running):
+            sheet.numbers(fig, f"{title} {name}", [x], [-3.4], held(numbers, count), prefix=prefix)
         heads = ["Quads: clocks", f"L1: {rows} sets across, {ways} ways down"]
         sheet.words(fig, [0, 12], [-1.4] * 2, heads, bold=True)
         x, y = np.arange(16) % 4 * 2 + 1.0, np.arange(16) // 4 * 2 + 1.0

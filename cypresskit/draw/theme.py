@@ -114,11 +114,6 @@ th { overflow-wrap: normal !important; }
 td:last-child { white-space: nowrap; }
 td, th { text-align: left; padding: 2px 6px 2px 0; overflow-wrap: anywhere; border-bottom: 1px solid var(--ck-line); }
 """
-# Room for the longest caption, so that what stands below keeps its place.
-CAPTION_CSS = """
-:host { min-height: calc(60px * var(--ck-scale, 1)); }
-@media (max-width: 500px) { :host { min-height: 78px; } }
-"""
 # Read out, not seen.
 HIDDEN_CSS = ":host { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }"
 
@@ -135,49 +130,37 @@ h1 { font-size: 20px; margin: 0 0 8px; }
 """
 
 
-def plot(label: str, x_range: tuple[float, float], y_range: tuple[float, float], **options) -> figure:
-    """A bare, transparent figure: units of x and y equally long, y downwards if its range is.
+HIGH = 480  # pixels that a figure without axes takes at most, so that it and the controls fit a low screen
 
-    ``label`` is what a screen reader calls it.
-    """
-    shape = abs((x_range[1] - x_range[0]) / (y_range[1] - y_range[0]))
-    fig = figure(
-        x_range=x_range,
-        y_range=y_range,
-        toolbar_location=None,
-        tools="",
+
+def _figure(label: str, **options) -> figure:
+    """A transparent figure without decoration; ``label`` is what a screen reader calls it."""
+    return figure(
         background_fill_color=None,
         border_fill_color=None,
         outline_line_color=None,
-        min_border=0,
-        aspect_ratio=shape,
-        sizing_mode="scale_width",
         html_attributes={"role": "img", "aria-label": label},
         stylesheets=[PLOT_CSS],
         **options,
     )
-    fig.axis.visible = False
-    fig.grid.visible = False
+
+
+def plot(label: str, x: tuple[float, float], y: tuple[float, float], high: float = HIGH, **options) -> figure:
+    """A bare figure: units of x and y equally long, y downwards if its range is; at most ``high`` pixels high."""
+    shape = abs((x[1] - x[0]) / (y[1] - y[0]))
+    styles = {"max-width": f"calc({high * shape:.0f}px * var(--ck-scale, 1))"}
+    bare = {"toolbar_location": None, "tools": "", "min_border": 0, "styles": styles}
+    fig = _figure(label, x_range=x, y_range=y, aspect_ratio=shape, sizing_mode="scale_width", **bare | options)
+    fig.axis.visible = fig.grid.visible = False
     return fig
 
 
 def chart(label: str, x_title: str, y_title: str, *, height: int = 300, tools: str = "", **options) -> figure:
-    """A transparent figure with titled axes, as wide as there is room and ``height`` pixels high."""
-    fig = figure(
-        x_axis_label=x_title,
-        y_axis_label=y_title,
-        toolbar_location="right" if tools else None,
-        tools=tools,
-        background_fill_color=None,
-        border_fill_color=None,
-        outline_line_color=None,
-        min_border=4,
-        height=height,
-        sizing_mode="stretch_width",
-        html_attributes={"role": "img", "aria-label": label},
-        stylesheets=[PLOT_CSS],
-        **options,
-    )
+    """A figure with titled axes, as wide as there is room and ``height`` pixels high."""
+    fig = _figure(
+        label, x_axis_label=x_title, y_axis_label=y_title, toolbar_location="right" if tools else None, tools=tools,
+        min_border=4, height=height, sizing_mode="stretch_width", **options,
+    )  # fmt: skip
     fig.toolbar.logo = None
     fig.toolbar.stylesheets = [":host { --bokeh-icon-color: var(--ck-ink); --icon-color: var(--ck-ink); }"]
     fig.axis.axis_label_text_font_style = "normal"

@@ -42,8 +42,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     captions = [f"At {1e3 * t:.1f} ms. " + "<br>".join(tell(t) for tell in say) for t in moments]
     text = "\n".join([sheet.title, *(line for name, one in zip(names, timelines) for line in _text(name, one))])
     note = sheet.note(
-        "A row's number is the share of the whole run for which the resource worked. \N{BLACK LEFT-POINTING TRIANGLE}"
-        " marks the one that binds: making it faster helps first."
+        "A row's number is the share of the whole run for which the resource worked. \N{BLACK RIGHT-POINTING TRIANGLE}"
+        " and a grey band mark the one that binds: making it faster helps first."
     )
     return sheet.player(charts, captions, text, step="Moment", below=[note])
 
@@ -68,14 +68,18 @@ def _draw(sheet: Sheet, name: str, one: Timeline, window: Range1d, moments: np.n
     rows = _rows(one)
     label = f"{name}: {1e3 * one.seconds:.1f} ms, {one.gflops:.0f} Gflop/s, bound by {one.bound}"
     fig = sheet.chart(
-        label, "ms", "", height=120 + 30 * len(rows), tools="xpan,xzoom_in,xzoom_out,xbox_zoom,reset",
+        label, "ms", "", height=105 + 26 * len(rows), tools="xpan,xzoom_in,xzoom_out,xbox_zoom,reset",
         x_range=window, y_range=(len(rows) - 0.4, -0.6), name=name,
     )  # fmt: skip
     fig.toolbar.active_drag = None
     fig.yaxis.ticker = list(range(len(rows)))
     fig.yaxis.major_label_overrides = {
-        n: f"{'◀ ' if row == one.bound else ''}{row} {one.busy[row]:.0%}" for n, row in enumerate(rows)
+        n: f"{'▶ ' if row == one.bound else ''}{row} {one.busy[row]:.0%}" for n, row in enumerate(rows)
     }
+    if one.bound in rows:
+        n = rows.index(one.bound)
+        band = fig.quad([0], [1e3 * one.seconds], [n - 0.5], [n + 0.5], line_color=None)
+        sheet.inks(band, fill_color="shade")
     fig.ygrid.visible = False
     drawn: dict[str, list] = {}
     for stage in one.stages():

@@ -4,6 +4,8 @@ Drawn from timing reports. Each lane is a wavefront slot of SIMD engine 0; a TEX
 registers, more slots: when one wavefront waits, another computes. Left out: the other engines.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
 
@@ -89,11 +91,14 @@ def _draw(sheet: Sheet, report: Report, range_: Range1d, clocks: np.ndarray):
     fig.toolbar.active_drag = None
     fig.yaxis.ticker = list(range(report.active))
     fig.grid.visible = False
-    lanes = list(range(report.active))
-    idle = fig.segment([0] * len(lanes), lanes, [report.clocks] * len(lanes), lanes, line_dash="dotted", line_width=1.5)
+    shown = [e for e in report.timeline if e.start < 4 * clocks[-1]]
+    slots = [sorted((e for e in shown if e.slot == slot), key=lambda e: e.start) for slot in range(report.active)]
+    gaps = [(a.slot, a.end, b.start) for slot in slots for a, b in pairwise(slot) if b.start > a.end]
+    lane, start, end = np.array(gaps, np.float32).reshape(-1, 3).T
+    idle = fig.segment(start, lane, end, lane, line_dash="dotted", line_width=1.5)
     items = [("waiting", [sheet.inks(idle, line_color="soft")])]
     for kind, (tint, hatch) in KINDS.items():
-        events = [e for e in report.timeline if e.kind == kind and e.start < 4 * clocks[-1]]
+        events = [e for e in shown if e.kind == kind]
         if not events:
             continue
         columns = {

@@ -38,7 +38,9 @@ class Outcome:
     all ALUs, texture units and LDS ("alu", "tex", "lds"), of all L2 slices ("slice") and DRAM channels ("dram"), lines
     asked and missed, lines written. ``end_clock`` is when the last store has left. ``timeline`` rows are (slot,
     wavefront, kind of clause, start, end) of engine 0, the first few thousand clauses. ``progress`` has the clocks at
-    which ``pace``, 2 ``pace``, ... clauses were over."""
+    which ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part had done by then, and in its last
+    row what in the end: of each SIMD engine the busy clocks of ALU, texture unit and LDS and the lines that L1 missed,
+    of each L2 slice the lines asked and missed, of each memory channel the busy clocks. Work counts when it begins."""
 
     end_clock: float
     start: np.ndarray
@@ -48,6 +50,7 @@ class Outcome:
     timeline: np.ndarray
     progress: np.ndarray
     pace: int
+    done: np.ndarray
 
     def when(self, clauses: float) -> float:
         """The clock at which so many clauses were over, all wavefronts together."""
@@ -91,10 +94,10 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
     )
     arrays = (work.clauses, work.references, work.segments, work.paths, work.path, work.member, work.streams)
     total = int(work.clauses_of_path[work.path].sum())
-    end, start, stop, engine, counts, timeline, progress, pace = _run(
+    end, start, stop, engine, counts, timeline, progress, pace, done = _run(
         numbers, clocks, *arrays, work.cost, work.ptr, work.line, work.offset, total
     )
-    return Outcome(end, start, stop, engine, dict(zip(COUNTS, counts.tolist())), timeline, progress, pace)
+    return Outcome(end, start, stop, engine, dict(zip(COUNTS, counts.tolist())), timeline, progress, pace, done)
 
 
 @njit(cache=True, error_model="numpy")
@@ -173,6 +176,8 @@ def _run(
     began = np.zeros((engines, slots))
     progress, over, pace = np.zeros(PACE + 1), 0, max(clause_total // PACE, 1)
     mark, noted = pace, 1
+    parts, slice_at, channel_at = np.zeros(4 * engines + 2 * slices + channels), 4 * engines, 4 * engines + 2 * slices
+    parts_at = np.zeros((PACE + 2, len(parts)))
     first_of = np.arange(slots) // group * group
     groups = total // group
     at_engine, at_slot = np.zeros(groups, np.int64), np.zeros(groups, np.int64)  # where each workgroup runs
@@ -209,11 +214,13 @@ def _run(
             begin = max(now, alu_free[e, a])
             done = begin + clause_clocks + clauses[c, 1] * result_clocks
             counts[0] += clauses[c, 1] * bundle_clocks
+            parts[4 * e] += clauses[c, 1] * bundle_clocks
             for r in range(clauses[c, 2], clauses[c, 3]):
                 r = references[r]
                 clocks_lds = cost[streams[r, 0] + member[w] * streams[r, 1] + turn[e, s] % streams[r, 1]]
                 lds_free[e] = max(begin + clause_clocks, lds_free[e]) + clocks_lds
                 counts[2] += clocks_lds
+                parts[4 * e + 2] += clocks_lds
                 done = max(done, lds_free[e])
             alu_free[e, a] = done
             began[e, s] = begin
@@ -232,6 +239,7 @@ def _run(
                     owed[channel] += dram_line
                     accepted = max(accepted, channel_free[channel] + owed[channel])
                     counts[9] += dram_line
+                    parts[channel_at + channel] += dram_line
                     counts[10] += 1
             store_free[e] = done
             done = max(done, accepted)
@@ -283,12 +291,14 @@ def _run(
                             continue
                         way = -1 - way
                         counts[5] += 1
+                        parts[4 * e + 3] += 1
                     channel, bank, dram_row = place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits)
                     slice_ = (channel if channels >= slices else fold(line, 16)) % slices
                     clock = max(clock, slice_free[slice_])
                     slice_free[slice_] = clock + slice_clocks
                     counts[8] += slice_clocks
                     counts[6] += 1
+                    parts[slice_at + 2 * slice_] += 1
                     way2 = -1
                     if l2_sets > 0:
                         way2 = find(l2_tag, l2_used, fold(line, l2_bits) * l2_ways, l2_ways, line, tick)
@@ -301,6 +311,8 @@ def _run(
                         )
                         counts[7] += 1
                         counts[9] += dram_line
+                        parts[slice_at + 2 * slice_ + 1] += 1
+                        parts[channel_at + channel] += dram_line
                         if l2_sets > 0:
                             way2 = -1 - way2
                             l2_tag[way2], l2_used[way2], l2_ready[way2] = line, tick, come
@@ -308,6 +320,7 @@ def _run(
                         l1_tag[way], l1_used[way], l1_ready[way] = line, tick, come
                     data = max(data, come + clocks_tex - offsets[p])
                 counts[1] += clocks_tex
+                parts[4 * e + 1] += clocks_tex
                 counts[3] += clocks_tex
                 data_free[e] = data
                 back[e, s] = data
@@ -337,6 +350,8 @@ def _run(
             else:
                 over += 1
                 if over == mark:
+                    for part in range(len(parts)):
+                        parts_at[noted, part] = parts[part]
                     progress[noted], mark, noted = now, mark + pace, min(noted + 1, PACE)
                 if e == 0 and events < EVENTS:
                     timeline[events, 0], timeline[events, 1], timeline[events, 2] = s, w, kind
@@ -395,4 +410,6 @@ def _run(
         end = max(end, ended[w])
     for channel in range(channels):
         end = max(end, channel_free[channel] + owed[channel])
-    return end, started, ended, on, counts, timeline[:events], progress, pace
+    for part in range(len(parts)):
+        parts_at[PACE + 1, part] = parts[part]
+    return end, started, ended, on, counts, timeline[:events], progress, pace, parts_at

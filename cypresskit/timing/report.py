@@ -9,6 +9,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from cypresskit.devices import Device
 
 BUSY = 0.8  # from this share on a unit is what bounds
@@ -27,6 +29,16 @@ class Event:
     end: float
 
 
+@dataclass(frozen=True, eq=False)
+class Use:
+    """What each part of the chip did over time, in equal intervals bounded by ``clocks`` (n + 1,). ``shares`` of 1 are
+    arrays (n, parts): "ALU", "texture", "LDS", "L1 hits" of each SIMD engine, "L2", "L2 hits" of each slice, "DRAM" of
+    each channel. Work counts from where it begins. Hits are NaN where nothing was asked for."""
+
+    clocks: np.ndarray
+    shares: dict[str, np.ndarray]
+
+
 @dataclass(frozen=True)
 class Report:
     """A simulated launch.
@@ -35,7 +47,7 @@ class Report:
     ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU", "texture", "LDS", "L2", "DRAM". ``hits``:
     shares for "L1" and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1, "DRAM" read, "written". ``active``
     wavefronts share a SIMD engine. ``simulated`` is the share of wavefronts that were simulated; the rest was extended
-    from them.
+    from them. ``use`` tells what each part did during the simulated time.
     """
 
     kernel: str
@@ -54,6 +66,7 @@ class Report:
     hits: dict[str, float]
     bytes: dict[str, float]
     timeline: tuple[Event, ...] = field(default=(), repr=False)
+    use: Use | None = field(default=None, repr=False, compare=False)
 
     @property
     def gflops(self) -> float:

@@ -19,7 +19,7 @@ from cypresskit.machine.launch import Launch
 from cypresskit.timing.addresses import walk
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.flow import path
-from cypresskit.timing.report import Event, Report, bound
+from cypresskit.timing.report import Event, Report, Use, bound
 from cypresskit.timing.shapes import Shapes
 from cypresskit.timing.work import KINDS, Packed, pack
 
@@ -30,6 +30,7 @@ LONG = 25_000_000  # of those rounds, from which on one has to do
 EASY = 100_000_000  # up to which everything, or else twice as much, is simulated where the pace is uneven: 4 seconds
 MOST = 250_000_000  # the same where it is wild: 10 seconds
 UNEVEN = 0.004  # the pace may change by this from the first half of what is simulated to the second; else there is more
+INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
 WILD = 0.02  # from this change of pace on it is wild
 
 
@@ -153,7 +154,7 @@ class _Sampled:
             marks = np.array([first, (first + last) / 2, last]) * work.clauses_of_path[work.path].mean() * round_
             clocks = np.array([self.outcome.when(mark) for mark in marks])
             early, late = np.diff(clocks)
-            uneven = abs(early - late) / late
+            uneven = abs(early - late) / late * (1 - self.share)
             most = MOST if uneven > WILD else EASY
             if uneven <= UNEVEN or cost * (rest / round_ + rounds * 2) > most:
                 break
@@ -197,5 +198,41 @@ def _report(name, device: Device, size, flops: float, precision: str, gprs: int,
         busy=busy,
         hits=hits,
         bytes=moved,
+        use=_use(out, device),
         timeline=tuple(Event(int(r[0]), int(r[1]), KINDS[int(r[2])], float(r[3]), float(r[4])) for r in out.timeline),
     )
+
+
+def _use(out: Outcome, device: Device) -> Use:
+    """What each part did, interval by interval."""
+    noted = np.append(True, out.progress[1:] > 0)
+    clock = np.maximum.accumulate(
+        [*out.progress[noted], out.end_clock]
+    )  # an engine may be some clocks ahead of another
+    done = np.concatenate([out.done[:-1][noted], out.done[-1:]])
+    count = int(np.clip(out.end_clock / SHORTEST, 1, INTERVALS))
+    bounds = np.linspace(0, out.end_clock, count + 1)
+    did = np.diff([np.interp(bounds, clock, part) for part in done.T])
+    engines, slices = 4 * device.simd_engines, 2 * device.l2_slices
+    alu, texture, lds, l1_missed = did[:engines].reshape(-1, 4, count).transpose(1, 2, 0)
+    asked, l2_missed = did[engines : engines + slices].reshape(-1, 2, count).transpose(1, 2, 0)
+    cached = texture if out.counts["l1_asked"] else 0 * texture
+    busy = {"ALU": alu, "texture": texture, "LDS": lds, "L2": asked * device.line_bytes / device.l2_slice_bytes_clock}
+    shares = {
+        name: _served(clocks / bounds[1]) for name, clocks in (busy | {"DRAM": did[engines + slices :].T}).items()
+    }
+    return Use(bounds, shares | {"L1 hits": _hits(cached, l1_missed), "L2 hits": _hits(asked, l2_missed)})
+
+
+def _served(given: np.ndarray) -> np.ndarray:
+    """What is done in each interval of the work that begins there: what it cannot hold is left for the next."""
+    served, left = np.empty_like(given), np.zeros(given.shape[1])
+    for n, new in enumerate(given):
+        served[n] = np.minimum(left + new, 1)
+        left += new - served[n]
+    return served
+
+
+def _hits(asked: np.ndarray, missed: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(asked > 0, np.clip(1 - missed / asked, 0, 1), np.nan)
