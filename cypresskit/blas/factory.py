@@ -75,7 +75,7 @@ class Card:
 
     def upload(self, array: np.ndarray | DD, name: str = "") -> OnCard:
         """Put a copy of a matrix on the card; float32, float64 or ``DD``."""
-        precision = _precision({"the matrix": array}, 2)  # refuses what is no matrix
+        precision = _precision({"the matrix": array}, (2,))  # refuses what is no matrix
         matrix = self._room(array.shape, precision, name)
         matrix.values = array.copy() if isinstance(array, np.ndarray) else DD(array)
         return matrix
