@@ -53,7 +53,7 @@ def card(args: argparse.Namespace) -> None:
     elif args.listing:
         print(code.listing())
     else:
-        print(found if second is None else _beside(found, second))
+        print(found if second is None else f"{'':<20} {'cypresskit':<14}LLVM\n{found.text(second.as_dict())}")
 
 
 def published_ids() -> set[str]:
@@ -65,7 +65,7 @@ def published_ids() -> set[str]:
 def _program(name: str):
     """The program, and the catalogue's kernel if it is one."""
     import cypresskit as ck
-    from cypresskit.cli import CommandError
+    from cypresskit.cli import CommandError, read_program
     from cypresskit.il.errors import nearest
 
     path = Path(name)
@@ -74,25 +74,10 @@ def _program(name: str):
         raise CommandError(f"no kernel {name!r}, and no such file; the catalogue has {', '.join(ck.kernels)}.{guess}")
     if name in ck.kernels:
         return ck.kernels[name].program, ck.kernels[name]
-    try:
-        return ck.assemble(path.read_text(), str(path)), None
-    except OSError as error:
-        raise CommandError(f"can't read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise CommandError(f"can't read {path}: it isn't text") from None
+    return read_program(path), None
 
 
 def _llvm(program):
     from cypresskit.compiler.llvm import llvm_card
 
     return llvm_card(program)
-
-
-def _beside(ours, llvm) -> str:
-    """Both cards, a row for what both know."""
-    mine, other = ours.as_dict(), llvm.as_dict()
-    rows = [f"{'':<20} {'cypresskit':>12} {'LLVM':>12}"]
-    for name, value in mine.items():
-        shown = ["-" if v is None else str(v) for v in (value, other.get(name))]
-        rows.append(f"{name.replace('_', ' '):<20} {shown[0]:>12} {shown[1]:>12}".rstrip())
-    return "\n".join(rows)

@@ -281,6 +281,13 @@ def test_card_has_the_keys_of_the_command_line():
     json.dumps(card)
 
 
+def test_each_row_of_a_card_says_what_it_means():
+    card = compile(ck.kernels["sgemm_tn"].program).card()
+    assert re.search(r"^slots5 pct +81\.5 +% have all five$", str(card), re.M)
+    assert re.search(r"^gprs +25 +35 +registers of a work-item", card.text({"gprs": 35}), re.M)
+    assert all(row.metadata["means"] for row in dataclasses.fields(card)[1:])
+
+
 def test_steps_of_k_are_guessed_from_the_sums():
     for name, steps in (("sgemm_tn", 2), ("sgemm_64x64", 4), ("dgemm_tn", 4)):
         assert compile(ck.kernels[name].program).card().k_per_iteration == steps

@@ -11,7 +11,7 @@ in the order of the IL has fewer registers than a quarter of the words alive at 
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 
 from cypresskit.compiler.code import Code, Operation
@@ -21,43 +21,53 @@ DOUBLE_FLOPS = {"ADD_64": 1, "MUL_64": 1, "FMA_64": 2}
 MADS = ("MULADD_IEEE", "FMA", "FMA_64")
 
 
+def _row(means: str):
+    """A field of the card with what its row says beside the value."""
+    return field(metadata={"means": means})
+
+
 @dataclass(frozen=True)
 class Card:
-    """Counts per turn of the main loop. ``floats``: registers in words; ``wavefronts`` per SIMD engine; ``fetch_bytes``
-    and ``flops`` per work-item; ``loop_clocks`` of a wavefront; ``slots4_pct``, ``slots5_pct``: bundles with 4 and 5
-    filled slots; ``alu_to_tex``: ALU clocks over texture clocks; ``l1_bytes_per_clock``: per thread processor;
-    ``nominal_gflops`` of the chip; ``bound_by``: what takes longer at best; the least ``bundles_bound`` and
-    ``gprs_bound``."""
+    """A row for each field. From ``fetches`` on they count what one work-item does in a turn of the main loop."""
 
-    name: str
-    gprs: int
-    floats: int
-    temporaries: int
-    wavefronts: int
-    k_per_iteration: int | None
-    fetches: int
-    fetch_bytes: int
-    lds_operations: int
-    mads: int
-    flops: int
-    loop_bundles: int
-    loop_clocks: int
-    slots4_pct: float
-    slots5_pct: float
-    alu_to_tex: float | None
-    l1_bytes_per_clock: float
-    nominal_gflops: float
-    bound_by: str
-    bundles_bound: int
-    gprs_bound: int
+    name: str = _row("")
+    gprs: int = _row("registers of a work-item, four words each")
+    floats: int = _row("the same in words")
+    temporaries: int = _row("registers more that last for a clause only")
+    wavefronts: int = _row("that a SIMD engine has registers for at a time")
+    k_per_iteration: int | None = _row("steps of k in a turn of the main loop")
+    fetches: int = _row("texels fetched in a turn")
+    fetch_bytes: int = _row("their bytes")
+    lds_operations: int = _row("reads and writes of the LDS")
+    mads: int = _row("multiply-adds")
+    flops: int = _row("floating-point operations")
+    loop_bundles: int = _row("bundles in a turn")
+    loop_clocks: int = _row("that a wavefront takes for them, 4 for each")
+    slots4_pct: float = _row("% of the bundles have four slots filled")
+    slots5_pct: float = _row("% have all five")
+    alu_to_tex: float | None = _row("clocks of the bundles over those of the fetches, 16 for each")
+    l1_bytes_per_clock: float = _row("that a thread processor asks of the L1 cache while bundles run")
+    nominal_gflops: float = _row("of the chip, if nothing but bundles took time")
+    bound_by: str = _row("what takes longer, bundles or fetches")
+    bundles_bound: int = _row("no fewer bundles could hold these operations")
+    gprs_bound: int = _row("no fewer registers would do in this order of the IL")
 
     def as_dict(self) -> dict:
         """All fields by name, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
-        rows = [(f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self)]
-        return "\n".join(f"{name:<20} {'-' if value is None else value}" for name, value in rows)
+        return self.text()
+
+    def text(self, other: dict | None = None) -> str:
+        """A line for each row: its name, its value, the value in ``other`` (another compiler's) if given, what it
+        means."""
+        lines = []
+        for row in fields(self):
+            values = [getattr(self, row.name), *([other.get(row.name)] if other else [])]
+            shown = "".join(f"{'-' if value is None else value!s:<14}" for value in values)
+            lines.append(f"{row.name.replace('_', ' '):<20} {shown}{row.metadata['means']}".rstrip())
+        return "\n".join(lines)
 
 
 def card(code: Code, k_per_iteration: int | None = None, flops: int | None = None) -> Card:
