@@ -5,7 +5,7 @@ import json
 import random
 import re
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -285,7 +285,7 @@ def test_each_row_of_a_card_says_what_it_means():
     card = compile(ck.kernels["sgemm_tn"].program).card()
     assert re.search(r"^slots5 pct +81\.5 +% have all five$", str(card), re.M)
     assert re.search(r"^gprs +25 +35 +registers of a work-item", card.text({"gprs": 35}), re.M)
-    assert all(row.metadata["means"] for row in dataclasses.fields(card)[1:])
+    assert all(row.metadata["means"] for row in fields(card)[1:])
 
 
 def test_steps_of_k_are_guessed_from_the_sums():
