@@ -9,18 +9,24 @@ is in the notebooks.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
+import stat
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from cypresskit import cli_card, cli_check, cli_host, cli_kernels, cli_time
 
 if TYPE_CHECKING:
     import numpy as np
+
+    import cypresskit as ck
+
+MOST_DIGITS = 9  # of a number on the command line
 
 
 class CommandError(Exception):
@@ -33,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args, others = parser.parse_known_args(argv)
     if args.command == "lab":
         args.options = others
+    elif args.command == "check" and not any(other.startswith("-") for other in others):
+        args.files += others  # argparse ends the list of files at the first option
     elif others:
         parser.error(f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command} --help`")
     try:
@@ -74,12 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     command("lab", _lab, "open the workbook in JupyterLab", LAB_HELP, "cypresskit lab --no-browser --port 9000")
 
     sub = command("run", _run, "run an IL program on numpy arrays", RUN_HELP, RUN_EXAMPLE)
+    sub.add_argument("file", metavar="FILE.il", help="the program's text")
     _launch_options(sub)
     sub.add_argument("--engine", choices=("fast", "explain"), default="fast", help="default: fast")
 
-    sub = command(
-        "check", _check, "run an IL program with every check on", cli_check.CHECK_HELP, cli_check.CHECK_EXAMPLE
-    )
+    sub = command("check", _check, "run IL programs with every check on", cli_check.CHECK_HELP, cli_check.CHECK_EXAMPLE)
+    sub.add_argument("files", metavar="FILE.il", nargs="+", help="the programs' texts")
     _launch_options(sub)
     cli_check.add_check(sub)
 
@@ -110,7 +118,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _launch_options(sub: argparse.ArgumentParser) -> None:
     """The program and its arrays, for `run` and `check`."""
-    sub.add_argument("file", metavar="FILE.il", help="the program's text")
     sub.add_argument("--domain", required=True, metavar="WxH", help="pixel mode: WIDTHxHEIGHT; compute mode: a number")
     for option, what in (
         ("--input", "texture I: an array (height, width) or (height, width, components)"),
@@ -170,26 +177,33 @@ RUN_EXAMPLE = "cypresskit run scale.il --domain 64x64 --input 0=a.npy --output 0
 def _run(args: argparse.Namespace) -> None:
     import cypresskit as ck
 
-    launch, targets, memory_target = _launch_of(args)
+    arrays, targets = _arrays(args)
+    program = _program(args.file, arrays)
     try:
-        result = ck.launch(**launch, engine=args.engine)
+        result = ck.launch(program, **arrays, engine=args.engine)
     except (ValueError, TypeError, ck.KernelError) as error:
         raise CommandError(_in_options(str(error))) from None
-    for number, array in launch["outputs"].items():
-        _save(targets[number], array)
-    if memory_target is not None:
-        _save(memory_target, launch["global_memory"])
+    for place, target in targets.items():
+        _save(target, arrays["global_memory"] if place == "g" else arrays["outputs"][place])
     for name, count in vars(result).items():
         if isinstance(count, int) and count:
             print(f"{count:16,}  {name.replace('work_items', 'work-items').replace('_', ' ')}")
 
 
 def _check(args: argparse.Namespace) -> int:
-    launch, _, _ = _launch_of(args)
-    try:
-        return cli_check.check_file(args, launch)
-    except (ValueError, TypeError) as error:
-        raise CommandError(_in_options(str(error))) from None
+    arrays, _ = _arrays(args)
+    names = cli_check.names(args.name, arrays)
+    status = 0
+    for file in args.files:
+        try:
+            found = cli_check.findings(args, _program(file, arrays), arrays, names)
+        except (CommandError, ValueError, TypeError) as error:  # the other files are still looked at
+            print(f"cypresskit check: {_in_options(str(error))}", file=sys.stderr)
+            status = 1
+            continue
+        print(f"{file}: {found}" if len(args.files) > 1 and not found else found)
+        status |= bool(found)
+    return status
 
 
 def _in_options(message: str) -> str:
@@ -199,60 +213,87 @@ def _in_options(message: str) -> str:
     return message.replace("pass global_memory=array", "pass --global ELEMENTS=FILE.npy")
 
 
-def _launch_of(args: argparse.Namespace) -> tuple[dict, dict[int, Path], Path | None]:
-    """The arguments of `ck.launch`, and the files that outputs and global memory go to."""
+def _arrays(args: argparse.Namespace) -> tuple[dict, dict[int | str, Path]]:
+    """The arguments of `ck.launch` but for the program, and the files that outputs and global memory ("g") go to."""
     import numpy as np
 
-    import cypresskit as ck
+    from cypresskit.devices import HD5870
 
-    path = Path(args.file)
     domain = _domain(args.domain)
-    try:
-        program = ck.assemble(path.read_text(), str(path))
-    except OSError as error:
-        raise CommandError(f"can't read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise CommandError(
-            f"can't read {path}: it isn't text. The program comes first, arrays behind --input"
-        ) from None
-    except ck.ILError as error:
-        raise CommandError(str(error)) from None
-    inputs = {i: _load(file) for i, file in _numbered("--input", args.input).items()}
-    constants = {i: _load(file) for i, file in _numbered("--constant", args.constant).items()}
-    targets = _numbered("--output", args.output)
-    outputs = {}
-    for number, target in targets.items():
-        if target.exists():
-            outputs[number] = _load(target)
-        elif program.mode == "pixel" and len(domain) == 2:
-            outputs[number] = np.zeros((domain[1], domain[0], 4), np.float32)
-        else:
-            raise CommandError(
-                f"--output {number}={target}: only a pixel kernel over WIDTHxHEIGHT has output streams; this one is a "
-                f"{program.mode} kernel over {args.domain}, and its results go to --global"
-            )
-    memory, memory_target = None, None
+    streams, outputs = _numbered("--output", args.output), {}
+    for number, target in streams.items():
+        if len(domain) != 2:
+            raise CommandError(f"--output {number}={target}: output streams need --domain WIDTHxHEIGHT")
+        outputs[number] = _load(target) if target.exists() else np.zeros((*domain[::-1], 4), np.float32)
+    targets: dict[int | str, Path] = dict(streams.items())
+    memory = None
     if args.memory:
         start, equals, name = args.memory.partition("=")
         if not equals or not name:
             raise CommandError(f"--global {args.memory}: expected N=FILE.npy, such as 4096=g.npy")
+        if start.isdecimal() and (len(start) > MOST_DIGITS or 16 * int(start) > HD5870.memory_bytes):
+            most = HD5870.memory_bytes // 16
+            raise CommandError(f"--global {args.memory[:40]}: the card's memory holds {most:,} elements of 16 bytes")
         memory = np.zeros((int(start), 4), np.float32) if start.isdecimal() else _load(Path(start))
-        memory_target = Path(name)
-    launch = {
-        "program": program,
+        targets["g"] = Path(name)
+    arrays = {
         "domain": domain if len(domain) > 1 else domain[0],
-        "inputs": inputs,
-        "constants": constants,
+        "inputs": {i: _load(file) for i, file in _numbered("--input", args.input).items()},
+        "constants": {i: _load(file) for i, file in _numbered("--constant", args.constant).items()},
         "outputs": outputs,
         "global_memory": memory,
     }
-    return launch, targets, memory_target
+    return arrays, targets
+
+
+def _program(file: str, arrays: dict) -> ck.Program:
+    program = read_program(Path(file))
+    if program.mode == "compute" and arrays["outputs"]:
+        raise CommandError(f"{file} is a compute kernel: it has no --output, its results go to --global")
+    return program
+
+
+def read_program(path: Path) -> ck.Program:
+    """The program in a file; CommandError says why there is none."""
+    import cypresskit as ck
+    from cypresskit.il.parser import MAX_TEXT
+
+    with _opened(path) as file:
+        try:
+            data = file.read(MAX_TEXT + 1) or b""  # None: nothing yet, from a file that isn't one
+        except OSError as error:
+            raise CommandError(f"can't read {path}: {error.strerror or error}") from None
+    if len(data) > MAX_TEXT:
+        raise CommandError(f"can't read {path}: it is no program, which has at most {MAX_TEXT:,} bytes")
+    try:
+        return ck.assemble(data.decode(), str(path))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CommandError(f"can't read {path}: line {line} isn't text. Is it a program, saved as UTF-8?") from None
+    except ck.ILError as error:
+        raise CommandError(str(error)) from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """An ordinary file, opened for reading: a pipe or a device might make us wait, or never end."""
+    try:
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    except OSError as error:
+        raise CommandError(f"can't read {path}: {error.strerror or error}") from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise CommandError(f"can't read {path}: it is a pipe or a device, not a file; save what comes out of it first")
+    return file
 
 
 def _domain(text: str) -> tuple[int, ...]:
+    from cypresskit.machine.launch import MAX_ITEMS
+
     sizes = text.lower().split("x")
-    if len(sizes) > 3 or not all(size.isdecimal() and int(size) for size in sizes):
-        raise CommandError(f"--domain {text}: expected WIDTHxHEIGHT, such as 64x32, or a number of work-items")
+    if len(sizes) > 3 or not all(size.isdecimal() and size.strip("0") for size in sizes):
+        raise CommandError(f"--domain {text[:40]}: expected WIDTHxHEIGHT, such as 64x32, or a number of work-items")
+    if max(map(len, sizes)) > MOST_DIGITS or math.prod(map(int, sizes)) > MAX_ITEMS:
+        raise CommandError(f"--domain {text[:40]}: at most {MAX_ITEMS:,} work-items are run")
     return tuple(int(size) for size in sizes)
 
 
@@ -261,7 +302,7 @@ def _numbered(option: str, pairs: Sequence[str]) -> dict[int, Path]:
     files: dict[int, Path] = {}
     for pair in pairs:
         number, equals, name = pair.partition("=")
-        if not equals or not number.isdecimal() or not name:
+        if not equals or not number.isdecimal() or len(number) > MOST_DIGITS or not name:
             raise CommandError(f"{option} {pair}: expected NUMBER=FILE.npy, such as 0=a.npy")
         if int(number) in files:
             raise CommandError(f"{option} {pair}: number {number} was given before, as {files[int(number)]}")
@@ -272,12 +313,13 @@ def _numbered(option: str, pairs: Sequence[str]) -> dict[int, Path]:
 def _load(path: Path) -> np.ndarray:
     import numpy as np
 
-    try:
-        array: object = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise CommandError(f"can't read {path} as a .npy array: {error.strerror or error}") from None
-    except (ValueError, EOFError):
-        array = None
+    with _opened(path) as file:
+        try:
+            array: object = np.load(file, allow_pickle=False)
+        except MemoryError:
+            raise
+        except Exception:  # what a broken header raises depends on where it breaks
+            array = None
     if not isinstance(array, np.ndarray):  # text, an empty file, an .npz, an array of Python objects
         raise CommandError(
             f"can't read {path} as a .npy array: it isn't one, or not of numbers. Write it with `np.save`"

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
 import urllib.request
 from pathlib import Path
 
@@ -75,10 +76,15 @@ def test_global_memory_goes_to_its_file(here):
         ({"5x6": "5 by 6"}, "--domain 5 by 6: expected WIDTHxHEIGHT"),
         ({"5x6": "0x6"}, "--domain 0x6: expected WIDTHxHEIGHT"),
         ({"5x6": "²x6"}, "--domain ²x6: expected WIDTHxHEIGHT"),
-        ({"5x6": "9999999x9999999"}, "memory is too small"),
+        ({"5x6": "9999999x9999999"}, "--domain 9999999x9999999: at most 268,435,456 work-items"),
+        ({"5x6": "9" * 5000}, "at most 268,435,456 work-items"),
+        ({"5x6": "30"}, "--output 0=c.npy: output streams need --domain WIDTHxHEIGHT"),
+        ({"0=a.npy": "0=claims.npy"}, "memory is too small: Unable to allocate 3.64 TiB"),
+        ({"0=a.npy": "0=broken.npy"}, "can't read broken.npy as a .npy array: it isn't one"),
+        ({"0=a.npy": f"{'9' * 5000}=a.npy"}, "expected NUMBER=FILE.npy"),
         ({"0=a.npy": "²=a.npy"}, "--input ²=a.npy: expected NUMBER=FILE.npy"),
         ({"0=a.npy": "a.npy"}, "--input a.npy: expected NUMBER=FILE.npy"),
-        ({"0=a.npy": "0=missing.npy"}, "can't read missing.npy as a .npy array: No such file"),
+        ({"0=a.npy": "0=missing.npy"}, "can't read missing.npy: No such file"),
         ({"0=a.npy": "0=scale.il"}, "can't read scale.il as a .npy array: it isn't one"),
         ({"0=a.npy": "0=empty.npy"}, "can't read empty.npy as a .npy array: it isn't one"),
         ({"0=a.npy": "0=two.npz"}, "can't read two.npz as a .npy array: it isn't one"),
@@ -89,9 +95,107 @@ def test_global_memory_goes_to_its_file(here):
 def test_mistakes_are_told_in_words(here, capsys, change, said):
     Path("empty.npy").touch()
     np.savez("two.npz", one=np.zeros(3))
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}\n"
+    Path("claims.npy").write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode())
+    Path("broken.npy").write_bytes(b"\x93NUMPY\1\0\x20\0" + b"(" * 31 + b"\n")
     assert cli.main([change.get(word, word) for word in RUN]) == 1
     error = capsys.readouterr().err
     assert error.startswith("cypresskit run: ") and said in error
+
+
+def rubbish() -> None:
+    """Files that are no programs, each under a name for what it is."""
+    Path("empty").touch()
+    Path("binary").write_bytes(bytes(range(256)) * 20)
+    Path("latin").write_bytes("il_ps_2_0\n; Größe\nend\n".encode("latin-1"))
+    Path("utf16").write_text("il_ps_2_0\nend\n", encoding="utf-16")
+    Path("long").write_text("il_ps_2_0\n" + "mov r0, r1\n" * 950_000 + "end\n")
+    Path("folder").mkdir()
+    with Path("longest").open("wb") as file:
+        file.truncate(100_000_000)
+    os.mkfifo("pipe")
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("empty", "empty:1:1: an empty kernel: the first line must be"),
+        ("binary", "can't read binary: line 2 isn't text. Is it a program, saved as UTF-8?"),
+        ("latin", "can't read latin: line 2 isn't text."),
+        ("utf16", "can't read utf16: line 1 isn't text."),
+        ("long", "can't read long: it is no program, which has at most 4,000,000 bytes"),
+        ("longest", "can't read longest: it is no program"),
+        ("folder", "can't read folder: Is a directory"),
+        ("pipe", "can't read pipe: it is a pipe or a device, not a file"),
+        ("/dev/zero", "can't read /dev/zero: it is a pipe or a device, not a file"),
+        ("nowhere.il", "can't read nowhere.il: No such file or directory"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "card"])
+def test_files_that_are_no_programs_are_told_in_a_line(here, capsys, command, file, said):
+    rubbish()
+    path = file if "/" in file else f"./{file}"
+    options = ["--domain", "5x6"] if command == "check" else []
+    tracemalloc.start()
+    assert cli.main([command, path, *options]) == 1
+    memory = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    error = capsys.readouterr().err
+    assert error.startswith(f"cypresskit {command}: ") and said in error and error.count("\n") == 1
+    assert memory < 30e6
+
+
+def test_arrays_are_read_from_files_only(here, capsys):
+    os.mkfifo("pipe")
+    for change in ({"0=a.npy": "0=pipe"}, {"0=c.npy": "0=pipe"}, {"0=k.npy": "0=/dev/zero"}):
+        assert cli.main([change.get(word, word) for word in RUN]) == 1
+        assert "it is a pipe or a device" in capsys.readouterr().err
+
+
+def test_global_memory_is_no_larger_than_the_cards(here, capsys):
+    for count in ("67108865", "9" * 5000):
+        assert cli.main([*RUN, "--global", f"{count}=g.npy"]) == 1
+        assert "the card's memory holds 67,108,864 elements" in capsys.readouterr().err
+
+
+CHECK = ["check", "scale.il", *RUN[2:]]
+
+
+def test_several_programs_are_checked(here, capsys):
+    Path("twice.il").write_text(SCALE.replace("mul o0, r0", "mul o0, r1"))
+    Path("typo.il").write_text(SCALE.replace("mul o0", "mull o0"))
+    assert cli.main([*CHECK, "scale.il"]) == 0
+    assert capsys.readouterr().out == "scale.il: Nothing found.\n" * 2
+    assert cli.main([*CHECK, "twice.il", "typo.il", "nowhere.il", "scale.il"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.startswith("scale.il: Nothing found.\ntwice.il:7:9: uninitialised: ")
+    assert shown.out.endswith("\nscale.il: Nothing found.\n")
+    assert "typo.il:7:1: `mull`" in shown.err and "can't read nowhere.il: No such file" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--name", "foo"], "--name foo: expected PLACE=NAME, such as 0=A, with a place that was given (0, o0)"),
+        (["--name", "5=A"], "--name 5=A: expected PLACE=NAME"),
+        (["--name", "g=C"], "--name g=C: expected PLACE=NAME"),
+        (["--name", "0="], "--name 0=: expected PLACE=NAME"),
+        (["--name", "0=A", "--name", "0=B"], "--name 0=B: 0 was named before, A"),
+        (["--domain", "5x7"], "outputs[0] is 6 x 5, the domain 7 x 5"),
+    ],
+)
+def test_slips_in_the_options_of_check_are_told(here, capsys, options, said):
+    np.save("c.npy", np.zeros((6, 5, 4), np.float32))
+    assert cli.main([*CHECK, *options]) == 1
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("most", ["nan", "-1", "inf", "few"])
+def test_budgets_are_numbers(here, capsys, most):
+    with pytest.raises(SystemExit) as end:
+        cli.main([*CHECK, "--max-fetches", most])
+    assert end.value.code == 2
+    assert f"'{most}' is no number of at least 0" in capsys.readouterr().err
 
 
 def test_errors_in_the_kernel_are_told_with_their_line(here, capsys):

@@ -21,11 +21,12 @@ class Fault:
     text: str
 
     def show(self, name: str) -> str:
-        """The fault as ``name:line:column: message``, then the line with a caret below the place."""
+        """The fault as ``name:line:column: message``, then the line (if it isn't blank) with a caret at the place."""
         start = max(0, self.column - 1 - WIDTH // 2)
         shown = self.text[start : start + WIDTH]
         caret = " " * (self.column - 1 - start) + "^"
-        return f"{name}:{self.line}:{self.column}: {_visible(self.message)}\n    {_visible(shown)}\n    {caret}"
+        place = f"\n    {_visible(shown)}\n    {caret}" if shown.strip() else ""
+        return f"{name}:{self.line}:{self.column}: {_visible(self.message)}{place}"
 
 
 def _visible(text: str) -> str:

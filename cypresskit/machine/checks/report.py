@@ -77,8 +77,8 @@ class Findings(tuple[Finding, ...]):
         first: dict[tuple, Finding] = {}
         for finding in sorted(found, key=lambda finding: (finding.line, finding.column)):
             who, memory = finding.other.split(",")[0], re.split(r"[\[.]", finding.element)[0]
-            key = (finding.kind, finding.work_item, finding.advice, who, memory)
-            key += (finding.line if finding.kind == "number" else 0,)
+            line = finding.line if finding.kind == "number" else 0
+            key = (finding.kind, finding.work_item, finding.advice, who, memory, line)
             if key not in first:
                 first[key] = finding
             elif finding.line != first[key].line:
