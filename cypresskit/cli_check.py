@@ -6,8 +6,6 @@ Both exit with status 0 if nothing was found in any program, and 1 if something 
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ CHECK_HELP = (
 CHECK_EXAMPLE = "cypresskit check scale.il --domain 64x64 --input 0=a.npy --output 0=c.npy --name 0=A"
 FUZZ_HELP = (
     "Makes programs that are valid, nearly valid and random for so many seconds, and holds both engines, the checks "
-    "and the compiler to it that none crashes or hangs and all compute the same bits. Needs the repository's tests/."
+    "and the compiler to it that none crashes or hangs and all compute the same bits."
 )
 
 
@@ -82,12 +80,7 @@ def add_fuzz(sub: argparse.ArgumentParser) -> None:
 
 
 def fuzz(args: argparse.Namespace) -> int:
-    """Run the fuzzer of tests/fuzz.py."""
-    tests = Path(__file__).resolve().parent.parent / "tests"
-    if not (tests / "fuzz.py").exists():
-        print(f"cypresskit fuzz: {tests} is missing; run this from a checkout of the repository", file=sys.stderr)
-        return 1
-    sys.path.insert(0, str(tests))
-    from fuzz import run  # type: ignore[import-not-found]
+    """Fuzz for so many seconds."""
+    from cypresskit.fuzz import run
 
     return 1 if run(args.seconds, args.seed) else 0

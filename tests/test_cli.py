@@ -240,6 +240,15 @@ def test_module_is_the_same_command():
     assert re.fullmatch(r"cypresskit \d+\.\d+\.\d+\n", shown.stdout)
 
 
+def test_fuzz_says_how_many_programs_went_wrong(here, capsys, monkeypatch):
+    assert cli.main(["fuzz", "--seconds", "0", "--seed", "3"]) == 0
+    assert capsys.readouterr().out == "0 valid, 0 nearly valid, 1 random: 0 went wrong\n"
+    monkeypatch.setattr("cypresskit.assemble", lambda text: 1 / 0)
+    assert cli.main(["fuzz", "--seconds", "0", "--seed", "3"]) == 1
+    shown = capsys.readouterr().out
+    assert "again with `cypresskit fuzz --seconds 0 --seed 3`" in shown and shown.endswith(": 1 went wrong\n")
+
+
 @pytest.mark.slow
 def test_bench_reports_every_size():
     shown = subprocess.run([sys.executable, "-m", "cypresskit", "bench", "--json"], capture_output=True, text=True)

@@ -9,12 +9,12 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from random_programs import random_program
 
 import cypresskit as ck
 from cypresskit.compiler import CompileError, card_table, compile, kernel_card
 from cypresskit.compiler.execute import execute
 from cypresskit.compiler.legality import check
+from cypresskit.fuzz.programs import random_program
 from cypresskit.machine.launch import prepare
 
 #: Registers and bundles per turn of the main loop, at most; share of bundles with 4 or 5 filled slots, at least.

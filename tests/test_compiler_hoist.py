@@ -6,12 +6,12 @@ from itertools import count
 
 import numpy as np
 import pytest
-from random_programs import random_program
 from test_compiler import same_bits
 
 import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.compiler.legality import check
+from cypresskit.fuzz.programs import random_program
 
 HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__

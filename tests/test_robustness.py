@@ -5,11 +5,11 @@ import resource
 import time
 import tracemalloc
 
-import fuzz
 import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit import fuzz
 from cypresskit.machine.checks import check
 
 HEAD = "il_ps_2_0\n"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_programs import random_program
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870
+from cypresskit.fuzz.programs import random_program
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
