@@ -1,5 +1,6 @@
 """The checks of lesson 06: they accept what is right, reject what is wrong, and say where to look."""
 
+import math
 from functools import reduce
 from operator import add
 
@@ -41,6 +42,9 @@ def test_right_sums_are_accepted(two_sum):
         (lambda a, b: a + b, "TypeError"),
         (lambda a, b: (a + b, float("nan")), "ValueError"),
         (lambda a, b: 1 / 0, "ZeroDivisionError"),
+        (lambda a, b: (a + b, (a + b - a) - b), "the sign"),
+        (lambda a, b: (a + b, (a - ((a + b) - b)) + (b - ((a + b) - a))), "s - a is the part of b that arrived"),
+        (lambda a, b: (0.1, 0.2, 0.3), "too many values"),
         ("s", "TypeError"),
     ],
 )
@@ -96,15 +100,26 @@ def test_right_products_are_accepted(lines):
         ([LOST, CROSS, OTHER, "mov r1.zw, r4.xyxy"], "overlap"),
         ([LOST, CROSS, OTHER, "dadd r1.xy, r1.xy, r4.xy"], "right digits"),
         ([LOST, CROSS, OTHER, *APART, "dadd r6.xy, r1.xy, r1.xy", "dmul r6.xy, r6.xy, r6.xy"], f"{BUDGET} are enough"),
+        ([LOST.replace("_neg(xyzw)", ""), CROSS, OTHER, *APART], "p is added to a * b"),
+        ([LOST.replace("r2.xy", "r2.xy_neg(xyzw)").replace("r1.xy_neg(xyzw)", "r1.xy"), CROSS, OTHER, *APART],
+         "the sign of what p lost"),
+        ([LOST, CROSS, OTHER, *APART[:-1]], "r1.xy is still p"),
+        ([LOST, CROSS, OTHER, *APART[:2], APART[2].replace("r5.zw_neg(xyzw)", "r5.zw"), APART[3]], "to be taken away"),
+        (["ddiv r1.xy, r2.xy, l0.xy"], "comes out as inf"),
         (["dmda r4.xy, r2.xy"], "does not assemble"),
         (["whileloop", "endloop"], "does not run"),
     ],
     ids=["unsolved", "without e", "without cross terms", "one cross term", "the other", "no fma", "not renormalised",
-         "low lost", "too many instructions", "a slip of the pen", "endless"],
+         "low lost", "too many instructions", "plus p", "minus e", "p kept", "low counted twice", "infinite",
+         "a slip of the pen", "endless"],
 )  # fmt: skip
 def test_wrong_products_are_rejected(lines, said):
     verdict = check_product(kernel(*lines))
     assert not verdict.right and verdict.hint and said in str(verdict)
+
+
+def test_a_product_that_is_not_stored_is_told():
+    assert "nothing arrives in o0" in check_product(kernel(LOST, CROSS, OTHER, *APART).replace("mov o0, r1", "")).hint
 
 
 def test_what_is_no_kernel_is_rejected():
@@ -139,15 +154,20 @@ def test_right_dot_products_are_accepted(right):
     ("wrong", "said"),
     [
         (lambda x, y: reduce(add, (a * b for a, b in zip(x, y))), "what plain doubles give"),
-        (lambda x, y: dot(x, y, sums=False), "Both belong into low"),
-        (lambda x, y: dot(x, y, products=False), "Both belong into low"),
-        (lambda x, y: dot(x[:-1], y[:-1]), "gives 0;"),
+        (lambda x, y: dot(x, y, sums=False), "what the sums lose is missing"),
+        (lambda x, y: dot(x, y, products=False), "what the products lose, e, is missing"),
+        (lambda x, y: dot(x, y, products=-1, sums=-1), "the signs"),
+        (lambda x, y: dot(x, y, sums=-1), "the sign of f"),
+        (lambda x, y: math.fsum(a * b for a, b in zip(x, y)), "what the products lose, e, is missing"),
+        (lambda x, y: x[0] * y[0], "Both belong into low"),
+        (lambda x, y: dot(x[:-1], y[:-1]), "For two lists of one number it gives 0;"),
         (lambda x, y: -dot(x, y), "exact is"),
         (lambda x, y: None, "TypeError"),
         (lambda x, y: float("nan"), "ValueError"),
-        (0.0, "TypeError"),
+        (lambda x, y: "0", "TypeError"),
+        (0.0, "not a function"),
     ],
-    ids="plain without_sums without_products one_short sign none nan no_function".split(),
+    ids="plain no_sums no_products signs sign_of_f fsum one_product one_short negative none nan text no_function".split(),
 )
 def test_wrong_dot_products_are_rejected(wrong, said):
     verdict = check_dot(wrong)

@@ -43,17 +43,21 @@ def test_conflicts_counted_right_are_accepted(clocks):
 @pytest.mark.parametrize(
     ("clocks", "said"),
     [
-        (lambda words: 0, "gives 0; right is 1"),
+        (lambda words: 0, "gives 0; it should be 1"),
         (lambda words: max([w % 32 for w in words].count(b) for b in range(32)), "served at once"),
-        (lambda words: len({w % 32 for w in words}), "those of the busiest bank"),
-        (lambda words: len(set(words)), "those of the busiest bank"),
-        (lambda words: 1 + len(set(words)) - len({w % 32 for w in words}), ""),
-        (lambda words: max(len({w for w in words if w % 16 == b}) for b in range(16)), ""),
-        (lambda words: words.sort(), "gives None"),
+        (lambda words: len({w % 32 for w in words}), "don't count the banks"),
+        (lambda words: len(set(words)), "don't count all the words"),
+        (lambda words: 1 + len(set(words)) - len({w % 32 for w in words}), "not the sum"),
+        (lambda words: max(len({w for w in words if w % 16 == b}) for b in range(16)), "the chip has 32 banks"),
+        (lambda words: max(len({w for w in words if w // 32 == b}) for b in range(512)), "// 32 is its row"),
+        (lambda words: max(len({w for w in words if w // 4 % 32 == b}) for b in range(32)), "not bytes"),
+        (lambda words: by_bank(words) - 1, "the first one takes a clock as well"),
+        (lambda words: 1, "use its arguments"),
+        (lambda words: words.sort(), "returns nothing"),
         (lambda words: words[16], "IndexError"),
-        (None, "TypeError"),
+        (None, "not a function"),
     ],
-    ids="unsolved no_broadcast banks words sum sixteen_banks none raises no_function".split(),
+    ids="unsolved no_broadcast banks words sum sixteen rows bytes one_less always_one none raises no_function".split(),
 )
 def test_wrong_counts_are_rejected(clocks, said):
     verdict = check_bank_clocks(clocks)
@@ -80,7 +84,9 @@ def test_layouts_without_conflicts_are_accepted(place):
         (lambda row: 4 * (row % 8), "Rows 0 and 8 overlap"),
         (lambda row: 4 * row - 8, "The tile takes words -8"),
         (lambda row: 4.25 * row, "parts of a word"),
+        (lambda row: 4 * row + 2 * (row // 4), "the loads are fine"),
         (lambda row: None, "TypeError"),
+        (lambda row: "34", "TypeError"),
         (34, "TypeError"),
     ],
 )
@@ -117,6 +123,8 @@ def test_right_transposes_are_accepted(pitch):
     [
         ([], "nothing arrives in r4.x"),
         (["mov r4.x, r3.x"], "nothing was exchanged"),
+        (["itof r2.xy, r1.yx", "sample_resource(0)_sampler(0) r4, r2.xy00"], "the LDS was busy for 0 clocks"),
+        ([*lines("l2.y")[:3], "if_logicalnz r1.x", "fence_threads_lds", "endif", *lines("l2.y")[4:]], "does not run"),
         (lines("l0.w"), "take 12 clocks"),
         (lines("l2.x"), "clocks of the LDS; 8 are possible"),
         (lines("l2.y", fence=""), "right, by luck"),
@@ -126,7 +134,8 @@ def test_right_transposes_are_accepted(pitch):
         ([*lines("l2.y"), "lds_laod_id(0) r4.x, r1.w"], "does not assemble"),
         (["ishl r1.z, r1.x, l0.w", *lines("l2.y")[2:]], "does not run"),
     ],
-    ids=["unsolved", "copied", "pitch 8", "pitch 9", "no fence", "pitch 7", "words for bytes", "never loaded",
+    ids=["unsolved", "copied", "fetched twice", "fence in an if", "pitch 8", "pitch 9", "no fence", "pitch 7",
+         "words for bytes", "never loaded",
          "a slip of the pen", "outside"],
 )  # fmt: skip
 def test_wrong_transposes_are_rejected(text, said):

@@ -32,16 +32,23 @@ def test_enough_wavefronts_are_accepted(needed):
 @pytest.mark.parametrize(
     ("needed", "said"),
     [
-        (lambda compute, wait: 1, "gives 1; the right number is 4"),
+        (lambda compute, wait: 1, "gives 1; it should be 4"),
         (lambda compute, wait: (compute + wait) / compute, "no part of a wavefront"),
         (lambda compute, wait: (compute + wait) // compute, "round up, not down"),
-        (lambda compute, wait: -(-wait // compute), "itself computes too"),
+        (lambda compute, wait: round((compute + wait) / compute), "not to the nearest"),
+        (lambda compute, wait: -(-wait // compute), "itself computes too: a round is compute + wait clocks long."),
+        (lambda compute, wait: wait / compute, "and round up to a whole number"),
+        (lambda compute, wait: wait // compute, "and round up, not down"),
+        (lambda compute, wait: wait // compute + 2, "fills wait exactly this is one too many"),
         (lambda compute, wait: ceiling(compute, wait) + 1, "would do"),
-        (lambda compute, wait: None, "TypeError"),
+        (lambda compute, wait: compute + wait, "how many fill that time"),
+        (lambda compute, wait: float("inf"), "gives inf"),
+        (lambda compute, wait: float("nan"), "gives nan"),
+        (lambda compute, wait: "4", "the text '4'"),
+        (lambda compute, wait: None, "returns nothing"),
         (lambda compute: 4, "TypeError"),
-        (4, "TypeError"),
+        (4, "not a function"),
     ],
-    ids="unsolved a_fraction floor without_itself one_too_many none too_few_arguments no_function".split(),
 )
 def test_wrong_numbers_of_wavefronts_are_rejected(needed, said):
     verdict = check_needed(needed)
@@ -92,16 +99,42 @@ def test_the_budget_lies_between_late_and_early():
         ([], [], "the old C was not added to r10"),
         (READS, ADDS, f"registers; {BUDGET} are enough"),
         ([], READS + ADDS[:3], "row 3 of every block"),
-        ([], [*READS, *(a.replace("cb0[0].y", "cb0[0].x") for a in ADDS)], "beta"),
+        ([], [*READS, *(a.replace("cb0[0].y", "cb0[0].x") for a in ADDS)], "without its beta"),
+        ([], [*READS, *(a[: a.rindex(",")].replace("mad", "mul") for a in ADDS)], "`mul` puts beta times C"),
+        ([], [*READS, *(f"mad r{10 + i}, r{10 + i}, cb0[0].y, r{4 + i}" for i in range(4))], "beta multiplies C, not"),
+        ([], ["mov r4, g[r0.w]", "mad r10, r4, cb0[0].y, r10", STEP.replace("r1.z", "r0.w")], "step on with a copy"),
         ([], [r for r in READS if r != STEP] + ADDS, "row 1 got another row"),
         ([], [*READS, *(a.replace("mad", "mda") for a in ADDS)], "does not assemble"),
         ([], [*READS, *ADDS, "mov r1.z, l0.w", "mov g[r1.z+99999], r10"], "does not run"),
     ],
-    ids=["unsolved", "early", "a row forgotten", "without beta", "always row 0", "a slip of the pen", "outside"],
+    ids=[
+        "unsolved",
+        "early",
+        "a row forgotten",
+        "alpha for beta",
+        "mul",
+        "beta times the block",
+        "r0.w stepped on",
+        "always row 0",
+        "a slip of the pen",
+        "outside",
+    ],
 )
 def test_wrong_or_greedy_kernels_are_rejected(early, late, said):
     verdict = check_c_late(kernel(early, late))
     assert not verdict.right and verdict.hint and said in str(verdict)
+
+
+def test_c_added_in_every_turn_and_rows_that_are_not_stored_are_told_apart():
+    inside = kernel(READS, []).replace("endloop", "\n".join([*ADDS, "endloop"]))
+    assert "in every turn of the loop" in check_c_late(inside).hint
+    unstored = kernel([], READS + ADDS).replace("mov g[r0.w], r13", "")
+    assert check_c_late(unstored).hint.startswith("row 3 of C stays as it was")
+
+
+def test_a_block_that_begins_as_beta_times_c_is_accepted():
+    first = [line for i in range(4) for line in ("mov r4, g[r1.z]", f"mul r{10 + i}, r4, cb0[0].y", STEP)]
+    assert check_c_late(kernel(["mov r1.z, r0.w", *first], [])).right
 
 
 def test_what_is_no_kernel_is_rejected():

@@ -31,10 +31,17 @@ def test_lines_counted_right_are_accepted(lines):
         (lambda texels, width: len({(x // 4, y) for x, y in texels}), "a line may end in the next row"),
         (lambda texels, width: len({y for x, y in texels}), "a row has many lines"),
         (lambda texels, width: len({y * width + x for x, y in texels}), "share a line"),
-        (lambda texels, width: len({(x * width + y) // 4 for x, y in texels}), ""),
+        (lambda texels, width: len({(x * width + y) // 4 for x, y in texels}), "row y begins at texel y * width"),
+        (lambda texels, width: len({(y * width + x) // 16 for x, y in texels}), "room for four texels, not 16"),
+        (lambda texels, width: len({(y * width + x) // 64 for x, y in texels}), "divide by four"),
+        (lambda texels, width: len({(y * 64 + x) // 4 for x, y in texels}), "a line may end in the next row"),
+        (lambda texels, width: len([(y * width + x) // 4 for x, y in texels]), "a set keeps each line once"),
+        (lambda texels, width: {(y * width + x) // 4 for x, y in texels}, "TypeError"),
+        (lambda texels, width: texels.clear() or 1, "use its arguments"),
+        (lambda texels, width: None, "returns nothing"),
         (lambda texels, width: [][0], "IndexError"),
         (lambda texels: 1, "TypeError"),
-        ("two", "TypeError"),
+        ("two", "not a function"),
     ],
 )
 def test_wrong_counts_are_rejected(lines, said):
@@ -76,7 +83,7 @@ def test_squares_are_accepted(lines):
     [
         (PLACE, "B 32. Sixteen are enough"),
         (UPRIGHT, "A costs 32"),
-        ("mov r1.x, l1.w\nmov r1.y, l1.w", "is not computed at all"),
+        ("mov r1.x, l1.w\nmov r1.y, l1.w", "63 of 64 elements of the tile are not right"),
         (SQUARES.replace("iand r2.y, r2.x, l0.w\nior r1.x", "iand r2.y, r2.x, l0.y\nior r1.x"), "not computed at all"),
         ("iand r1.x, vTidInGrpFlat, l9.x", "does not assemble"),
         ("ishl r1.y, r1.y, l0.y", "does not run"),
@@ -113,9 +120,19 @@ def test_right_ceilings_are_accepted(ceiling):
 @pytest.mark.parametrize(
     ("ceiling", "said"),
     [
-        (lambda flops, bundles, clocks: 0.0, "gives 0;"),
+        (lambda flops, bundles, clocks: 0.0, "gives 0 Gflop/s; it should be 2176"),
         (lambda flops, bundles, clocks: flops * RATE / (4 * bundles + clocks), "at the same time"),
-        (lambda flops, bundles, clocks: flops * RATE / min(4 * bundles, clocks), "as well"),
+        (lambda flops, bundles, clocks: flops * RATE / min(4 * bundles, clocks), "not the faster one"),
+        (lambda flops, bundles, clocks: flops * RATE / max(16 * bundles, clocks), "16 of 64 work-items"),
+        (
+            lambda flops, bundles, clocks: flops * RATE / max(4 * bundles, 16 * clocks),
+            "all of a turn's fetches already",
+        ),
+        (lambda flops, bundles, clocks: 2 * flops * RATE / max(4 * bundles, clocks), "two flops already"),
+        (lambda flops, bundles, clocks: max(4 * bundles, clocks) / (flops * RATE), "flops over time"),
+        (lambda flops, bundles, clocks: flops * 64 * 20 / max(4 * bundles, clocks), "how many clocks has a second"),
+        (lambda flops, bundles, clocks: flops * 64 * 20 * 850 / max(4 * bundles, clocks), "not 850"),
+        (lambda flops, bundles, clocks: float("inf"), "gives inf"),
         (lambda flops, bundles, clocks: flops * RATE / max(bundles, clocks), "a bundle of a wavefront takes 4 clocks"),
         (lambda flops, bundles, clocks: flops * 17 / max(4 * bundles, clocks), "a wavefront has 64"),
         (lambda flops, bundles, clocks: flops * 54.4 / max(4 * bundles, clocks), "20 SIMD engines"),
@@ -123,7 +140,7 @@ def test_right_ceilings_are_accepted(ceiling):
         (lambda flops, bundles, clocks: flops * RATE / clocks, "the arithmetic takes its time"),
         (lambda flops, bundles, clocks: 1e9 * flops * RATE / max(4 * bundles, clocks), "in Gflop/s"),
         (lambda flops, bundles, clocks: "fast", "ValueError"),
-        (2176, "TypeError"),
+        (2176, "not a function"),
     ],
 )
 def test_wrong_ceilings_are_rejected(ceiling, said):

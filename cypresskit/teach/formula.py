@@ -4,6 +4,8 @@ A *slip* is a wrong function that students write. It is named only if it explain
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from math import isclose
 
 from cypresskit.teach.verdict import Verdict, stopped
 
@@ -31,7 +33,7 @@ def judge(
     for case in cases:
         call = f"{name}({', '.join(map(_text, case))})"
         try:
-            value = answer(*case)
+            value = answer(*deepcopy(case))  # which it may change
             if value is None:
                 return Verdict(False, f"{call} returns nothing.", f"end {name} with `return ...`; {hint}")
             if isinstance(value, str):
@@ -58,7 +60,7 @@ def judge(
 
 
 def _close(a: float, b: float) -> bool:
-    return abs(a - b) <= CLOSE * max(abs(a), abs(b))
+    return isclose(a, b, rel_tol=CLOSE)
 
 
 def _text(value) -> str:

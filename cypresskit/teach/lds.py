@@ -12,6 +12,7 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Access, Traffic
+from cypresskit.teach.formula import judge
 from cypresskit.teach.verdict import Verdict, said, stopped
 from cypresskit.timing.lds import access_clocks
 
@@ -62,48 +63,47 @@ def _launched(matrix: np.ndarray) -> dict:
 
 def check_bank_clocks(clocks: Callable) -> Verdict:
     """Exercise 1: ``clocks(words)`` is how many clocks 32 banks need to give 16 work-items the words they ask for."""
-    cases = {
-        "neighbours": list(range(16)),
-        "all the same word": [5] * 16,
-        "every second word": list(range(0, 32, 2)),
-        "every fourth word": list(range(0, 64, 4)),
-        "every 32nd word": list(range(0, 512, 32)),
-        "every 33rd word": list(range(0, 528, 33)),
-        "two words, in one bank": [3, 35] * 8,
-        "a crowd and a few": [0, 32, 64, *[7] * 10, 8, 9, 10],
+    neighbours, one, crowd = list(range(16)), [5] * 16, [0, 32, 64, *[7] * 10, 8, 9, 10]
+    cases = [neighbours, one, *(list(range(0, 16 * step, step)) for step in (2, 4, 32, 33)), [3, 35] * 8, crowd]
+
+    def asked(words: list[int], banks: int = 32) -> list[set[int]]:
+        return [{word for word in words if word % banks == bank} for bank in {word % banks for word in words}]
+
+    slips = {
+        "who asks for the same word is served at once: a bank counts different words.": lambda words: max(
+            [word % 32 for word in words].count(bank) for bank in range(32)
+        ),
+        "banks work at the same time: don't count the banks that are asked, but the words of the busiest one.": (
+            lambda words: len(asked(words))
+        ),
+        "banks work at the same time: don't count all the words, but those of the busiest bank.": (
+            lambda words: len(set(words))
+        ),
+        "banks don't wait for each other: take the busiest one, not the sum.": (
+            lambda words: 1 + len(set(words)) - len(asked(words))
+        ),
+        "this is how many wait; the first one takes a clock as well.": lambda words: max(map(len, asked(words))) - 1,
+        "the chip has 32 banks, of which 16 work-items use a part.": lambda words: max(map(len, asked(words, 16))),
+        "the bank is the word's number modulo 32; // 32 is its row.": lambda words: max(
+            len({word for word in words if word // 32 == row}) for row in range(512)
+        ),
+        "words are counted here, not bytes: word 1 lies in bank 1.": lambda words: max(
+            len({word for word in words if word // 4 % 32 == bank}) for bank in range(32)
+        ),
     }
-    for name, words in cases.items():
-        banks: dict[int, set[int]] = {}
-        for word in words:
-            banks.setdefault(word % 32, set()).add(word)
-        want = max(len(asked) for asked in banks.values())
-        try:
-            got = clocks(list(words))
-            right = bool(got == want)
-        except Exception as error:
-            return stopped("clocks", error, f"it was called with a list of 16 word numbers ({name}).")
-        if right:
-            continue
-        hint = "for each bank, how many different words are asked of it? The busiest bank decides."
-        if got == max([w % 32 for w in words].count(bank) for bank in banks):
-            hint = "who asks for the same word is served at once: a bank counts different words."
-        elif got in (len(banks), len(set(words))):
-            hint = "banks work at the same time: count neither all banks nor all words, but those of the busiest bank."
-        elif got == sum(len(asked) - 1 for asked in banks.values()) + 1:
-            hint = "banks don't wait for each other: take the busiest one, not the sum."
-        return Verdict(False, f"For {name}, {words}, it gives {got}; right is {want}.", hint)
-    return Verdict(True, "Right for eight patterns, from one clock to sixteen.")
+    hint = "for each bank, how many different words are asked of it? The busiest bank decides."
+    return judge(clocks, "clocks", lambda words: max(map(len, asked(words))), [(c,) for c in cases], slips, hint)
 
 
 def check_place(place: Callable) -> Verdict:
     """Exercise 2: ``place(row)`` is the word of the LDS where a row of the 64 x 4 tile begins, so that neither storing
     rows nor loading those of the own block meets a bank conflict."""
     try:
-        first = np.array([int(place(row)) for row in range(64)])
-        whole = all(float(place(row)) == first[row] for row in range(64))
+        found = [float(0.0 + place(row)) for row in range(64)]
+        first = np.array([int(word) for word in found])
     except Exception as error:
         return stopped("place", error, "it is called with rows 0 to 63 and should give a whole number.")
-    if not whole:
+    if (first != found).any():
         return Verdict(False, "place gives parts of a word.", "words are counted in whole numbers: // instead of /.")
     words = first[:, np.newaxis] + np.arange(4)
     if words.min() < 0 or words.max() >= WORDS:
@@ -145,7 +145,7 @@ def check_transpose(text: object) -> Verdict:
         return Verdict(False, f"The kernel does not assemble.\n{error}", "the line above the caret.")
     except (KernelError, ValueError) as error:
         return Verdict(
-            False, f"The kernel does not run: {said(error)}", "the LDS has 512 bytes, addresses count bytes."
+            False, f"The kernel does not run: {said(error)}", "the line it names. The LDS has 512 bytes, from byte 0."
         )
     races = [f for f in findings if f.kind == "race"]
     if not np.array_equal(result, matrix.T):
@@ -159,8 +159,13 @@ def check_transpose(text: object) -> Verdict:
         return Verdict(False, finding, hint)
     if races:
         return Verdict(False, f"The result is right, by luck. {races[0].message}.", races[0].advice)
+    if clocks < BEST:
+        finding = f"The result is right, but the LDS was busy for {clocks} clocks: not all of it came through there."
+        return Verdict(False, finding, "fetch each number once, store it with lds_store_id, load another one's.")
     if clocks > BEST:
         finding = f"The result is right, but store and load take {clocks} clocks of the LDS; {BEST} are possible."
-        hint = "with 8 words a row, a column's words lie in only four banks. How many words should lie between rows?"
+        hint = (
+            "which words do the first 16 work-items load, and in which banks are they? Try other pitches with `clocks`."
+        )
         return Verdict(False, finding, hint)
     return Verdict(True, f"Transposed, without a race, in {clocks} clocks of the LDS.")

@@ -9,7 +9,8 @@ from cypresskit.compiler import CompileError, compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import ILError, assemble
 from cypresskit.machine import KernelError, launch
-from cypresskit.teach.verdict import Verdict, said, stopped
+from cypresskit.teach.formula import judge
+from cypresskit.teach.verdict import Verdict, said
 from cypresskit.timing.simulate import simulate
 
 BUDGET = 10  # registers of exercise 2's kernel with C read after the loop; read before it, C makes it 12
@@ -18,29 +19,26 @@ BUDGET = 10  # registers of exercise 2's kernel with C read after the loop; read
 def check_needed(needed: Callable) -> Verdict:
     """Exercise 1: ``needed(compute, wait)`` is the least number of wavefronts that keeps an engine busy, if each in
     turn computes and then waits for so many clocks."""
-    for compute, wait in ((2, 6), (1, 0), (4, 5), (108, 408), (124, 540), (300, 8)):
-        want = -(-(compute + wait) // compute)
-        case = f"needed({compute}, {wait})"
-        try:
-            got = needed(compute, wait)
-            right, whole = bool(got == want), bool(got == int(got))
-        except Exception as error:
-            return stopped("needed", error, f"{case} should give a whole number.")
-        if right:
-            continue
-        hint = f"while one wavefront waits {wait} clocks, others compute for as long: how many, and the one itself?"
-        if not whole:
-            hint = "there is no part of a wavefront: round up to the next whole number."
-        elif got == wait // compute + 1:
-            hint = f"{got} wavefronts fill {got * compute} of {compute + wait} clocks: round up, not down."
-        elif got == want + 1:
-            hint = (
-                f"{want} would do: {want} times {compute} clocks is {want * compute}, a round takes {compute + wait}."
-            )
-        elif got == want - 1:
-            hint = "the wavefront itself computes too: a round is compute + wait clocks long."
-        return Verdict(False, f"{case} gives {got}; the right number is {want}.", hint)
-    return Verdict(True, "Enough wavefronts for six kinds of kernel, and never one too many.")
+
+    def right(compute, wait):
+        return -(-(compute + wait) // compute)
+
+    itself = "the wavefront itself computes too: a round is compute + wait clocks long"
+    slips = {
+        "there is no part of a wavefront: round up to the next whole number.": lambda c, w: (c + w) / c,
+        "round up, not down: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: (c + w) // c,
+        "round up, not to the nearest: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: round(
+            (c + w) / c
+        ),
+        f"{itself}.": lambda c, w: -(-w // c),
+        f"{itself}; and round up to a whole number.": lambda c, w: w / c,
+        f"{itself}; and round up, not down.": lambda c, w: w // c,
+        "where compute fills wait exactly this is one too many: 4 times 2 clocks fill 2 + 6.": lambda c, w: w // c + 2,
+        "one less would do.": lambda c, w: right(c, w) + 1,
+    }
+    hint = "while one wavefront waits, others compute: how many fill that time, and the one itself?"
+    cases = [(2, 6), (1, 0), (4, 5), (108, 408), (124, 540), (300, 8)]
+    return judge(needed, "needed", right, cases, slips, hint)
 
 
 def check_c_late(text: object) -> Verdict:
@@ -53,7 +51,7 @@ def check_c_late(text: object) -> Verdict:
     except (ILError, CompileError) as error:
         return Verdict(False, f"The kernel does not assemble.\n{error}", "the line above the caret.")
     rng = np.random.default_rng(37)
-    for (m, n, k), beta in (((8, 12, 3), 0), ((4, 4, 2), 1), ((20, 8, 5), 3)):
+    for (m, n, k), beta in (((20, 8, 5), 3), ((8, 12, 3), 0), ((4, 4, 2), 1)):
         a, b, c = (rng.integers(1, 8, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
         head = np.zeros((5, 4), np.float32)
         head[0, :3], head.view(np.int32)[0, 3] = (1, beta, k), n // 4
@@ -63,9 +61,10 @@ def check_c_late(text: object) -> Verdict:
                 program, (n // 4, m // 4), inputs=inputs, constants={0: head}, global_memory=got, max_instructions=10**5
             )
         except (KernelError, ValueError) as error:
-            return Verdict(False, f"The kernel does not run: {said(error)}", "compare that line with sgemm_tn.il.")
+            hint = "was r0.w stepped on before the stores? They begin there: step on with a copy of it."
+            return Verdict(False, f"The kernel does not run: {said(error)}", hint)
         if not np.array_equal(got, a.T @ b + beta * c):
-            return Verdict(False, *_c_fault(got, a.T @ b, c, beta))
+            return Verdict(False, *_c_fault(got, a.T @ b, c, beta, k))
     room = HD5870.active_wavefronts(registers)
     if registers > BUDGET:
         return Verdict(
@@ -76,18 +75,26 @@ def check_c_late(text: object) -> Verdict:
     return Verdict(True, f"C is right, with {registers} registers: {room} wavefronts fit on an engine.")
 
 
-def _c_fault(got: np.ndarray, product: np.ndarray, old: np.ndarray, beta: float) -> tuple[str, str]:
+def _c_fault(got: np.ndarray, product: np.ndarray, old: np.ndarray, beta: float, k: int) -> tuple[str, str]:
+    """What is wrong with C, and the slip that explains the first wrong row of every block."""
     right = product + beta * old
     rows = [i for i in range(4) if not np.array_equal(got[i::4], right[i::4])]
     finding = (
         f"With beta = {beta}, C is wrong in row{'s' * (len(rows) > 1)} {', '.join(map(str, rows))} of every block."
     )
-    part, i = got[rows[0] :: 4], rows[0]
-    if np.array_equal(part, product[i::4]):
-        return finding, f"the old C was not added to r{10 + i}, which holds row {i}."
-    if beta != 1 and np.array_equal(part, (product + old)[i::4]):
-        return finding, "the old C was added without its beta, cb0[0].y."
-    if any(np.array_equal(part, (product[i::4] + beta * old[j::4])) for j in range(4) if j != i):
+    i = rows[0]
+    slips = {
+        f"the old C was not added to r{10 + i}, which holds row {i}.": product,
+        "the old C was added without its beta, cb0[0].y.": product + old,
+        f"`mul` puts beta times C in the place of the product in r{10 + i}; `mad` adds it.": beta * old,
+        "beta multiplies C, not the block: mad block, C, beta, block.": beta * product + old,
+        "this adds C in every turn of the loop: once is enough, before it or after it.": product + k * beta * old,
+        f"row {i} of C stays as it was: r{10 + i} is not stored, or holds nothing but the old C.": old,
+    }
+    for hint, wrong in slips.items():
+        if np.array_equal(got[i::4], wrong[i::4]):
+            return finding, hint
+    if any(np.array_equal(got[i::4], product[i::4] + beta * old[j::4]) for j in range(4)):
         return finding, f"row {i} got another row of the old C: rows of C lie cb0[0].w elements apart."
     return (
         finding,
