@@ -236,7 +236,7 @@ DEVICES = {"hd5870": HD5870, "hd5970": HD5970, "hd5850": HD5850}
 
 def device(name: str) -> Device:
     """A device by name in any spelling ("HD 5870", "hd5870")."""
-    key = name.lower().replace(" ", "").replace("radeon", "").replace("_", "")
+    key = str(name).lower().replace(" ", "").replace("radeon", "").replace("_", "")
     if key not in DEVICES:
         raise ValueError(f"device {name!r} is not one of {', '.join(DEVICES)}")
     return DEVICES[key]
@@ -270,8 +270,13 @@ class Host:
     def __post_init__(self):
         for f in fields(self)[1:]:
             value = getattr(self, f.name)
-            if not 0 < value < float("inf"):
+            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
                 raise ValueError(f"{self.name}: {f.name} = {value!r} has to be above 0 and finite")
+        if not _whole(self.cores) or self.cpu_efficiency > 1:
+            raise ValueError(
+                f"{self.name}: cores = {self.cores} has to be a whole number, cpu_efficiency = {self.cpu_efficiency} at"
+                " most 1"
+            )
         if not self.naive_gb_s < self.dma_gb_s <= self.pcie_gb_s:
             raise ValueError(
                 f"{self.name}: naive_gb_s {self.naive_gb_s} has to be below dma_gb_s {self.dma_gb_s}, which can't be"

@@ -109,25 +109,3 @@ def test_padding_costs_what_it_adds():
     aligned, ragged = blocked_time(3584, 3584, 3584, ONE), blocked_time(3585, 3585, 3584, ONE, block=1792)
     assert ragged.gflops < 0.55 * aligned.gflops  # nine blocks in place of four
     assert blocked_time(3585, 3585, 3584, ONE).gflops > 1.6 * ragged.gflops
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"block": 1920}, "take 1095 MB .*three blocks of C 88 MB.*, and HD 5870 has 1074 MB: try a smaller block"),
-        ({"block": -1}, "block = -1 has to be"),
-        ({"depth": 0}, "depth = 0 has to be"),
-        ({"beta": 1.0}, r"c has to be an array of shape \(4, 6\)"),
-        ({"kernel": "dgemm_nn"}, "dgemm_nn is not one"),
-    ],
-)
-def test_bad_input_is_told_before_anything_runs(options, message):
-    with pytest.raises(ValueError, match=message):
-        gemm_out_of_core(np.ones((4, 5)), np.ones((5, 6)), **options)
-
-
-def test_shapes_have_to_match():
-    with pytest.raises(ValueError, match=r"a has shape \(4, 5\) and b \(4, 6\)"):
-        gemm_out_of_core(np.ones((4, 5)), np.ones((4, 6)))
-    with pytest.raises(TypeError, match="no TN kernel of the catalogue computes in int64"):
-        gemm_out_of_core(np.ones((4, 5), int), np.ones((5, 6), int))

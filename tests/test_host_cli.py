@@ -50,9 +50,9 @@ def test_trace_is_written(capsys, tmp_path):
     ("options", "said"),
     [
         (["--board", "HD9"], "device 'HD9' is not one of"),
-        (["--chips", "0"], "use_chips = 0: it has to be at least 1"),
+        (["--chips", "0"], "use_chips = 0 has to be a whole number"),
         (["--cpu", "much"], "--cpu much: expected a number from 0 to 1, static or adaptive"),
-        (["--cpu", "2"], "cpu_share = 2 has to lie in 0 to 1"),
+        (["--cpu", "2"], "cpu_share = 2.0 has to lie in 0 to 1"),
         (["--trace", "no/such/file"], "can't write no/such/file"),
         (["--k", "100000"], "try a smaller block"),
     ],

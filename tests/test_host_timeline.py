@@ -130,26 +130,5 @@ def test_perfetto_has_a_row_per_lane_and_microseconds(tmp_path):
     assert a["dur"] == pytest.approx(2e6)
 
 
-@pytest.mark.parametrize(
-    ("uses", "message"),
-    [
-        ({"bux": 1}, "uses 'bux', which is not one of bus, memory"),
-        ({"bus": -1}, "takes -1 bytes of bus"),
-        ({"bus": float("nan")}, "takes nan bytes of bus"),
-        ({}, "takes no time"),
-        ({"bus": 0}, "takes no time"),
-    ],
-)
-def test_impossible_tasks_are_refused(uses, message):
-    with pytest.raises(ValueError, match=message):
-        run([Task("a", "copy", "1", uses)], BUS)
-
-
-@pytest.mark.parametrize("capacity", [0, -1, float("inf"), float("nan")])
-def test_a_resource_needs_a_rate(capacity):
-    with pytest.raises(ValueError, match="bus: a capacity of"):
-        Resource("bus", capacity, "bytes")
-
-
 def test_nothing_to_do_takes_no_time():
     assert run([], BUS).seconds == 0

@@ -32,11 +32,3 @@ def test_the_event_model_measures_the_same(n, bandwidth, rate, precision):
     timeline = measured(n, bandwidth, rate, precision)
     timeline.check()
     assert timeline.gflops * 1e9 == pytest.approx(effective_rate(n, bandwidth, rate, precision))
-
-
-@pytest.mark.parametrize("numbers", [(0, B, F), (100, 0, F), (100, B, 0), (100, B, float("nan"))])
-def test_sizes_and_rates_have_to_be_above_0(numbers):
-    with pytest.raises(ValueError, match=r"has to be above 0|a capacity of"):
-        measured(*numbers)
-    with pytest.raises(ValueError, match="has to be above 0"):
-        effective_rate(*numbers)

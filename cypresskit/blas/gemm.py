@@ -45,25 +45,17 @@ def gemm(
 
     Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit, ``KeyError`` for an unknown kernel.
     """
-    precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), (2, 2, 2))
-    alpha, beta = (_scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta)))
-    trans_a, trans_b = (_whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b)))
-    m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
-    if c is not None and c.shape != (m, n):
-        raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
-    if c is None and beta[0] != 0:
-        raise ValueError(f"beta is {beta[0]:g}, but there is no c to multiply with it")
-    if k > MAX_K:
-        raise ValueError(f"k is {k:,}: the kernels count it in single precision, exact up to {MAX_K:,}")
+    precision, alpha, beta, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
+    trans_a, trans_b = bool(trans_a), bool(trans_b)
     if alpha[0] == 0 or k == 0:
         alpha, k = (0.0, 0.0), 0
-    if out_of_core and m and n and k:
+    if _whether("out_of_core", out_of_core) and m and n and k:
         from cypresskit.host.blocked import gemm_out_of_core
 
         if precision == "double-double":
             raise TypeError("out of core, gemm takes float32 or float64, not double-double")
-        views = (_stored(a, trans_a), _stored(b, trans_b))
-        return gemm_out_of_core(*views, c, alpha=alpha[0], beta=beta[0], kernel=kernel, device=device)[0]
+        views, launching = (_stored(a, trans_a), _stored(b, trans_b)), {"engine": engine, "observers": observers}
+        return gemm_out_of_core(*views, c, alpha=alpha[0], beta=beta[0], kernel=kernel, device=device, **launching)[0]
     if kernel is None:
         chosen = choose(m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device).kernel
     else:
@@ -79,6 +71,21 @@ def gemm(
     arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), alpha, beta)
     launch(chosen.program, **arguments, device=device, engine=engine, observers=observers)
     return _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair))
+
+
+def checked(a, b, c, alpha, beta, trans_a=False, trans_b=False) -> tuple[str, tuple, tuple, tuple[int, int, int]]:
+    """Precision, alpha and beta as (high, low), and (m, n, k) of a product as ``gemm`` takes it; raises its errors."""
+    precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), (2, 2, 2))
+    alpha, beta = (_scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta)))
+    trans_a, trans_b = (_whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b)))
+    m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
+    if c is not None and c.shape != (m, n):
+        raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
+    if c is None and beta[0] != 0:
+        raise ValueError(f"beta is {beta[0]:g}, but there is no c to multiply with it")
+    if k > MAX_K:
+        raise ValueError(f"k is {k:,}: the kernels count it in single precision, exact up to {MAX_K:,}")
+    return precision, alpha, beta, (m, n, k)
 
 
 def sizes(a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool) -> tuple[int, int, int]:

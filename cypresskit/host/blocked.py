@@ -17,12 +17,13 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.blas.gemm import gemm
+from cypresskit.blas.gemm import checked, gemm
 from cypresskit.devices import HD5870, Device
-from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, check_card, check_sizes, corner_turn
-from cypresskit.host.rates import kernel_rate
+from cypresskit.host.checks import check_type, check_units, check_whole
+from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, check_card, corner_turn
+from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.timeline import Timeline
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
 
 MULTIPLE = 128  # blocks are multiples of this many rows and columns (Matsumoto et al.)
 DEPTH = 16384  # most rows of a texture, and so the most of k that a strip can hold
@@ -30,12 +31,14 @@ DEPTH = 16384  # most rows of a texture, and so the most of k that a strip can h
 
 def card_bytes(block: int, depth: int = DEPTH, itemsize: int = 8) -> dict[str, float]:
     """The buffers on the card for square blocks and strips ``depth`` deep, in bytes."""
+    check_whole(block=block, depth=depth, itemsize=itemsize)
     strip = 2.0 * itemsize * block * depth
     return {"two strips of A": strip, "two of B": strip, "three blocks of C": 3.0 * itemsize * block**2}
 
 
 def largest_block(device: Device = HD5870, depth: int = DEPTH, itemsize: int = 8) -> int:
     """The largest multiple of 128 whose buffers fit the card; ``ValueError`` if not even 128 does."""
+    check_type(Device, device=device)
     check_card(device, card_bytes(MULTIPLE, depth, itemsize))
     block = MULTIPLE
     while sum(card_bytes(block + MULTIPLE, depth, itemsize).values()) <= device.memory_bytes:
@@ -47,14 +50,16 @@ def choose_block(m: int, n: int, k: int, machine: Machine, depth: int = DEPTH, i
     """The multiple of 128 that promises the shortest time for (m, k) by (k, n); of equal ones the largest.
 
     A small block pads less but moves more, so the estimate is the larger of two times: all blocks' flops at the chip's
-    peak, and a strip and C both ways for each block by DMA.
+    peak, and a strip and C both ways for each block, copied and sent while one block is computed.
     """
+    check_whole(m=m, n=n, k=k)
+    check_type(Machine, machine=machine)
     peak = machine.device.peak_gflops("double" if itemsize == 8 else "single") * 1e9
 
     def estimate(block: int) -> tuple[float, int]:
         count = -(-m // block) * -(-n // block)
         moved = itemsize * count * (block * k + 2 * block * block)
-        return max(2.0 * count * block * block * k / peak, moved / (machine.host.dma_gb_s * 1e9)), -block
+        return max(2.0 * count * block * block * k / peak, moved / (machine.host.naive_gb_s * 1e9)), -block
 
     return min(range(MULTIPLE, largest_block(machine.device, depth, itemsize) + 1, MULTIPLE), key=estimate)
 
@@ -65,13 +70,13 @@ def blocked_time(
     k: int,
     machine: Machine,
     *,
-    kernel: str = "dgemm_tn",
-    block: int = 0,
+    kernel: str | Kernel = "dgemm_tn",
+    block: int | None = None,
     overlap: bool = True,
 ) -> Timeline:
     """The multiply-add of (m, k) by (k, n) on one chip, in time alone; ``block`` and errors as for `gemm_out_of_core`.
     Without ``overlap`` the program waits for every copy and every kernel."""
-    return _Blocked(m, n, k, machine, KERNELS[kernel], block, DEPTH, overlap).plan_all()
+    return _Blocked(m, n, k, machine, kernel, block, DEPTH, overlap).plan_all()
 
 
 def gemm_out_of_core(
@@ -83,54 +88,59 @@ def gemm_out_of_core(
     beta: float = 0.0,
     kernel: str | Kernel | None = None,
     device: Device = HD5870,
-    block: int = 0,
+    block: int | None = None,
     depth: int = DEPTH,
+    engine: str = "fast",
+    observers=(),
 ) -> tuple[np.ndarray, Timeline]:
     """alpha a b + beta c in blocks through the card's memory, really computed, and the timeline of it.
 
     ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, at least 1 in every size. ``kernel``: a TN
-    kernel; by default the catalogue's for the type. ``block``: rows and columns of a block, 0 for `choose_block`'s;
-    ``depth``: most of k in a strip. Raises ``ValueError`` for shapes that don't match
-    and blocks that don't fit the card.
+    kernel; by default ``sgemm_tn`` or ``dgemm_tn``. ``block``: rows and columns of a block, by default what
+    `choose_block` finds; ``depth``: most of k in a strip. ``engine`` and ``observers`` go to ``ck.launch``. Raises
+    ``ValueError`` for shapes that don't match and blocks that don't fit the card, ``TypeError`` for other types.
     """
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-        raise ValueError(f"a has shape {a.shape} and b {b.shape}: expected (m, k) and (k, n)")
-    (m, k), n = a.shape, b.shape[1]
-    if beta != 0 and (c is None or c.shape != (m, n)):
-        raise ValueError(f"beta is {beta:g}, so c has to be an array of shape {(m, n)}")
-    chosen = KERNELS[kernel] if isinstance(kernel, str) else kernel or tn_kernel(a.dtype)
-    work = _Blocked(m, n, k, Machine(device, use_chips=1), chosen, block, depth, True, (a, b, c, alpha, beta))
+    precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta)
+    if precision == "double-double":
+        raise TypeError("out of core, matrices are float32 or float64, not double-double")
+    chosen = tn_kernel(("sgemm_tn" if precision == "single" else "dgemm_tn") if kernel is None else kernel)
+    if chosen.precision != precision:
+        raise TypeError(f"the matrices are {precision}, and the kernel {chosen.name} computes in {chosen.precision}")
+    machine, data = Machine(device, use_chips=1), (a, b, c, alpha, beta, {"engine": engine, "observers": observers})
+    work = _Blocked(m, n, k, machine, chosen, block, depth, True, data)
     timeline = work.plan_all()
     timeline.execute()
     return work.result, timeline
-
-
-def tn_kernel(dtype: np.dtype) -> Kernel:
-    """The catalogue's first TN kernel for ``dtype``."""
-    for kernel in KERNELS.values():
-        if kernel.dtype == dtype and kernel.trans_a and not kernel.trans_b:
-            return kernel
-    raise TypeError(f"no TN kernel of the catalogue computes in {dtype}")
 
 
 class _Blocked:
     """One multiply-add: its tasks block by block and, where there are matrices, what they do to the arrays."""
 
     def __init__(
-        self, m, n, k, machine: Machine, kernel: Kernel, block: int, depth: int, overlap: bool, matrices: tuple = ()
+        self,
+        m: int,
+        n: int,
+        k: int,
+        machine: Machine,
+        kernel: str | Kernel,
+        block: int | None,
+        depth: int,
+        overlap: bool,
+        matrices: tuple = (),
     ):
-        check_sizes(m=m, n=n, k=k, depth=depth)
-        self.size, self.kernel, self.device = kernel.dtype.itemsize, kernel, machine.device
-        self.block = block or choose_block(m, n, k, machine, depth, self.size)
-        check_sizes(block=self.block)
+        check_whole(m=m, n=n, k=k, depth=depth)
+        check_type(Machine, machine=machine)
+        check_type(bool, overlap=overlap)
+        self.kernel, self.device = tn_kernel(kernel), machine.device
+        self.size = self.kernel.dtype.itemsize
+        self.block = choose_block(m, n, k, machine, depth, self.size) if block is None else block
         check_card(machine.device, card_bytes(self.block, depth, self.size))
-        if not kernel.trans_a or kernel.trans_b:
-            raise ValueError(f"the host transposes A for a TN kernel, and {kernel.name} is not one")
+        check_units(m, n, self.block, -(-k // depth))
         self.m, self.n, self.k = m, n, k
-        self.a, self.b, self.c, self.alpha, self.beta = matrices or (None, None, None, 1.0, 1.0)
-        self.result = np.zeros((m, n) if matrices else (0, 0), kernel.dtype)
+        self.a, self.b, self.c, self.alpha, self.beta, self.launching = matrices or (None, None, None, 1.0, 1.0, {})
+        self.result = np.zeros((m, n) if matrices else (0, 0), self.kernel.dtype)
         self.plan = Plan(machine, real=bool(matrices), serial=not overlap)
-        self.rate = kernel_rate(kernel.name, self.block, self.block, min(depth, k), machine.device)
+        self.rate = kernel_rate(self.kernel, self.block, self.block, min(depth, k), machine.device)
         self.chunks = [range(low, min(low + depth, k)) for low in range(0, k, depth)]
 
     def plan_all(self) -> Timeline:
@@ -168,6 +178,7 @@ class _Blocked:
 
         def action() -> None:
             multiply = partial(gemm, alpha=self.alpha, beta=beta, kernel=self.kernel, device=self.device)
+            multiply = partial(multiply, **self.launching)
             arrays[card] = multiply(arrays[a.buffer], arrays[b.buffer], arrays[card] if beta else None, trans_a=True)
 
         reads, after = dict([a, b]), f"C[{i},{j}]" + "'" * (q + 1)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.devices import HD5970, XEON, Device, Host
+from cypresskit.host.checks import check_type, check_whole
 from cypresskit.host.resources import Resource
 from cypresskit.host.timeline import Task, Timeline, run
 
@@ -36,13 +37,11 @@ class Machine:
         return self.device.chips if self.use_chips is None else self.use_chips
 
     def __post_init__(self):
-        for name, value, kind in (("device", self.device, Device), ("host", self.host, Host)):
-            if not isinstance(value, kind):
-                raise TypeError(f"{name} is a {kind.__name__} of cypresskit.devices, not {type(value).__name__}")
-        if not 1 <= self.chips <= self.device.chips:
-            raise ValueError(
-                f"use_chips = {self.chips}: it has to be at least 1, and the board has {self.device.chips}"
-            )
+        check_type(Device, device=self.device)
+        check_type(Host, host=self.host)
+        check_whole(use_chips=self.chips)
+        if self.chips > self.device.chips:
+            raise ValueError(f"use_chips = {self.chips}: the board has {self.device.chips}")
         if self.host.cores <= self.chips:
             raise ValueError(f"{self.host.name} has {self.host.cores} cores: each of {self.chips} chips takes one")
 
@@ -128,13 +127,6 @@ class Plan:
     def run(self, flops: float) -> Timeline:
         """The plan in time."""
         return run(self.tasks, self.machine.resources(), flops)
-
-
-def check_sizes(**sizes: int) -> None:
-    """``ValueError`` unless every size is a whole number of at least 1."""
-    for name, size in sizes.items():
-        if not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(f"{name} = {size!r} has to be a whole number of at least 1")
 
 
 def check_card(device: Device, buffers: dict[str, float]) -> None:

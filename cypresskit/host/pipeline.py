@@ -17,22 +17,12 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.blas import gemm
-from cypresskit.host.machine import (
-    CPU,
-    MEMORY,
-    TO_HOST,
-    Machine,
-    Plan,
-    Strip,
-    check_card,
-    check_sizes,
-    corner_turn,
-    split,
-)
-from cypresskit.host.rates import kernel_rate
+from cypresskit.blas.gemm import checked, gemm
+from cypresskit.host.checks import check_share, check_type, check_units, check_whole
+from cypresskit.host.machine import CPU, MEMORY, TO_HOST, Machine, Plan, Strip, check_card, corner_turn, split
+from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.timeline import Timeline
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels import Kernel
 
 BLOCK = 2048  # rows and columns of a work unit: it divides all sizes that Li et al. measured
 PARTS, PIECES = 2, 2  # blocks C(i,j) of a work unit, and sub-blocks C(i,j,k) of each
@@ -40,7 +30,8 @@ PARTS, PIECES = 2, 2  # blocks C(i,j) of a work unit, and sub-blocks C(i,j,k) of
 
 @dataclass
 class Matrices:
-    """Real matrices for a run: ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one float type; ``result`` is written."""
+    """Real matrices for a run: ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of float32 or float64; ``result`` is written.
+    Raises what `gemm` raises for other types and shapes."""
 
     a: np.ndarray
     b: np.ndarray
@@ -49,6 +40,7 @@ class Matrices:
     beta: float = 1.0
 
     def __post_init__(self):
+        _, (self.alpha, _), (self.beta, _), self.size = checked(self.a, self.b, self.c, self.alpha, self.beta)
         self.result = np.full(self.c.shape, np.nan, self.c.dtype)
 
     def add(self, product: np.ndarray, rows: range, columns: range) -> None:
@@ -57,20 +49,40 @@ class Matrices:
         self.result[where] = product + self.c.dtype.type(self.beta) * self.c[where] if self.beta else product
 
 
-def four_stage(m: int, n: int, k: int, machine: Machine, **options) -> Timeline:
-    """The four-stage pipeline on an (m, k) by (k, n) product; options and errors as for `five_stage`. Its kernel
-    addresses a global buffer by default ("dgemm_tn_buffer"): arbitrary places in any memory, and no texture cache."""
-    return _Pipeline(m, n, k, machine, False, **{"kernel": "dgemm_tn_buffer", **options}).plan_all()
+def four_stage(
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    kernel: str | Kernel = "dgemm_tn_buffer",
+    block: int = BLOCK,
+    cpu_share: float = 0.0,
+    matrices: Matrices | None = None,
+) -> Timeline:
+    """The four-stage pipeline on an (m, k) by (k, n) product; arguments and errors as for `five_stage`. Its kernel
+    addresses a global buffer by default: arbitrary places in any memory, and no texture cache."""
+    return _Pipeline(m, n, k, machine, False, kernel, block, cpu_share, matrices).plan_all()
 
 
-def five_stage(m: int, n: int, k: int, machine: Machine, **options) -> Timeline:
+def five_stage(
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    kernel: str | Kernel = "dgemm_tn",
+    block: int = BLOCK,
+    cpu_share: float = 0.0,
+    matrices: Matrices | None = None,
+) -> Timeline:
     """The five-stage pipeline on an (m, k) by (k, n) product.
 
-    Options: ``kernel``, a TN kernel of the catalogue ("dgemm_tn"); ``block``, rows and columns of a work unit (2048);
-    ``cpu_share``, the part of C's rows that the CPU computes (0); ``matrices``, real ones to be multiplied by
-    ``timeline.execute()``. Raises ``ValueError`` for sizes that can't be, or blocks that don't fit the card.
+    ``kernel``: a TN kernel. ``block``: rows and columns of a work unit. ``cpu_share``: the part of C's rows that the
+    CPU computes. ``matrices``: real ones, to be multiplied by ``timeline.execute()``. Raises ``ValueError`` for sizes
+    that can't be and blocks that don't fit the card, ``TypeError`` for matrices of another type than the kernel's.
     """
-    return _Pipeline(m, n, k, machine, True, **{"kernel": "dgemm_tn", **options}).plan_all()
+    return _Pipeline(m, n, k, machine, True, kernel, block, cpu_share, matrices).plan_all()
 
 
 class _Pipeline:
@@ -83,29 +95,30 @@ class _Pipeline:
         k: int,
         machine: Machine,
         five: bool,
-        *,
-        kernel: str,
-        block: int = BLOCK,
-        cpu_share: float = 0.0,
-        matrices: Matrices | None = None,
+        kernel: str | Kernel,
+        block: int,
+        cpu_share: float,
+        matrices: Matrices | None,
     ):
-        check_sizes(m=m, n=n, k=k, block=block)
-        if not 0 <= cpu_share <= 1:
-            raise ValueError(f"cpu_share = {cpu_share:g} has to lie in 0 to 1")
-        self.kernel, self.five = KERNELS[kernel], five
-        if not self.kernel.trans_a or self.kernel.trans_b:
-            raise ValueError(f"the pipelines transpose A on the host and need a TN kernel; {kernel} is not one")
+        check_whole(m=m, n=n, k=k, block=block)
+        check_units(m, n, block)
+        check_share(cpu_share=cpu_share)
+        check_type(Machine, machine=machine)
+        self.kernel, self.five = tn_kernel(kernel), five
         nothing = np.empty((0, 0))
-        self.data = matrices or Matrices(nothing, nothing, nothing)
-        if matrices and (matrices.a.shape, matrices.b.shape, matrices.c.shape) != ((m, k), (k, n), (m, n)):
+        self.data = Matrices(nothing, nothing, nothing) if matrices is None else matrices
+        check_type(Matrices, matrices=self.data)
+        if matrices and matrices.size != (m, n, k):
             raise ValueError(f"the matrices don't have the shapes of an ({m}, {k}) by ({k}, {n}) product")
+        if matrices and matrices.c.dtype != self.kernel.dtype:
+            raise TypeError(f"the matrices are {matrices.c.dtype}, and {self.kernel.name} takes {self.kernel.dtype}")
         self.m, self.n, self.k, self.block, self.size = m, n, k, block, self.kernel.dtype.itemsize
         piece = -(-block // (PARTS * PIECES if five else PARTS))
         strips = 2.0 * self.size * k * block
         buffers = {"two strips of A": strips, "two of B": strips}
         check_card(machine.device, buffers | ({"two sub-blocks of C": 2.0 * self.size * piece * block} if five else {}))
         self.plan = Plan(machine, real=matrices is not None)
-        self.rate = kernel_rate(kernel, min(piece, m), min(block, n), k, machine.device)
+        self.rate = kernel_rate(self.kernel, min(piece, m), min(block, n), k, machine.device)
         self.gpu_rows = m - round(cpu_share * m)
 
     def plan_all(self) -> Timeline:

@@ -3,17 +3,38 @@
 from functools import lru_cache
 
 from cypresskit.devices import Device
+from cypresskit.host.checks import check_type, check_whole
+from cypresskit.kernels import KERNELS, Kernel
 
 STEADY_K = 1536  # from here on a kernel's loop goes at the same pace: within 0.5 % of k = 4096
 
 
-def kernel_rate(kernel: str, m: int, n: int, k: int, device: Device) -> float:
-    """flop/s of catalogue kernel ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included."""
-    return _simulated(kernel, m, n, min(k, STEADY_K), device)
+def tn_kernel(kernel: str | Kernel) -> Kernel:
+    """A kernel, by its name in the catalogue or as it is, that multiplies what the host sends: A transposed and B as it
+    is, one product at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for another kernel."""
+    found = _named(kernel)
+    if (found.trans_a, found.trans_b, found.vector, found.packed) != (True, False, False, False):
+        raise ValueError(f"the host transposes A, so it needs a TN kernel for whole matrices; {found.name} is not one")
+    if found.precision == "double-double":
+        raise ValueError(f"the host sends float32 or float64; {found.name} is not for one of them")
+    return found
+
+
+def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) -> float:
+    """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included."""
+    check_whole(m=m, n=n, k=k)
+    check_type(Device, device=device)
+    return _simulated(_named(kernel), m, n, min(k, STEADY_K), device)
+
+
+def _named(kernel: str | Kernel) -> Kernel:
+    found = KERNELS[kernel] if isinstance(kernel, str) else kernel
+    check_type(Kernel, kernel=found)
+    return found
 
 
 @lru_cache(maxsize=256)
-def _simulated(kernel: str, m: int, n: int, k: int, device: Device) -> float:
+def _simulated(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
     from cypresskit.timing.simulate import simulate  # here, since its compiled engine takes a while to import
 
     return simulate(kernel, n=n, m=m, k=k, device=device).gflops * 1e9

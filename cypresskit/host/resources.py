@@ -12,6 +12,8 @@ Left out: priorities, and what a resource loses by switching between tasks.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cypresskit.host.checks import check_positive
+
 
 @dataclass(frozen=True)
 class Resource:
@@ -22,8 +24,7 @@ class Resource:
     unit: str
 
     def __post_init__(self):
-        if not 0 < self.capacity < float("inf"):
-            raise ValueError(f"{self.name}: a capacity of {self.capacity:g} {self.unit}/s has to be above 0 and finite")
+        check_positive(**{f"{self.name}: capacity": self.capacity})
 
 
 @dataclass(frozen=True)

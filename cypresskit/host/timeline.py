@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from cypresskit.host.checks import check_amount, check_share, check_type
 from cypresskit.host.resources import Demand, Resource, fair_shares
 
 
@@ -83,8 +84,8 @@ class Timeline:
 
     @property
     def bound(self) -> str:
-        """The resource that was busiest: making it faster helps first."""
-        return max(self.busy, key=lambda name: self.busy[name])
+        """The resource that was busiest: making it faster helps first. "nothing" if nothing was done."""
+        return max(self.busy, key=lambda name: self.busy[name]) if self.spans else "nothing"
 
     def stages(self) -> dict[str, float]:
         """Seconds spent in each stage, over all lanes, in order of first appearance."""
@@ -132,6 +133,9 @@ class Timeline:
         """Do the tasks on real arrays. Each takes effect at ``moments`` between its start (0) and its end (1): one
         number, or one per span. The result must not depend on it, and a test tries many."""
         each = [moments] * len(self.spans) if isinstance(moments, float | int) else list(moments)
+        if len(each) != len(self.spans):
+            raise ValueError(f"there are {len(each)} moments for {len(self.spans)} tasks")
+        check_share(**{f"moment {number}": moment for number, moment in enumerate(each)})
         order = [(s.start + (s.end - s.start) * part, s.end, i) for i, (s, part) in enumerate(zip(self.spans, each))]
         for *_, number in sorted(order):
             action = self.spans[number].task.action
@@ -195,6 +199,7 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
 
     Raises ``ValueError`` for a task that uses an unknown resource, less than nothing, or no time at all.
     """
+    check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
     least, demands = zip(*(_demand(task, resources, numbers) for task in tasks), strict=True) if tasks else ((), ())
     needs = dependencies(tasks)
@@ -237,11 +242,12 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
 
 def _demand(task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]) -> tuple[float, Demand]:
     """Seconds that a dominant share of 1 would take, and the demand."""
+    check_type(Task, task=task)
     for name, amount in task.uses.items():
         if name not in resources:
             raise ValueError(f"{task.name} uses {name!r}, which is not one of {', '.join(resources)}")
-        if not 0 <= amount < float("inf"):
-            raise ValueError(f"{task.name} takes {amount:g} {resources[name].unit} of {name}: it has to be 0 or more")
+        check_amount(**{f"{task.name}: {resources[name].unit} of {name}": amount})
+    check_amount(**{f"{task.name}: seconds": task.seconds})
     alone = {name: amount / resources[name].capacity for name, amount in task.uses.items() if amount}
     slowest = max(alone.values(), default=0.0)
     if max(slowest, task.seconds) <= 0:

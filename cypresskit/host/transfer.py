@@ -6,6 +6,7 @@ nothing on the card. Three n x n matrices go there and one comes back, then or b
 ``measured`` is the same as five tasks on the event model. Left out: overlap, which `blocked` and `pipeline` add.
 """
 
+from cypresskit.host.checks import check_positive, check_whole
 from cypresskit.host.resources import Resource
 from cypresskit.host.timeline import Task, Timeline, run
 
@@ -14,13 +15,15 @@ BYTES = {"single": 4, "double": 8, "double-double": 16}
 
 def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> float:
     """Equation 4: seconds for four n x n matrices at ``bandwidth`` byte/s; 32 n^2 / B in double precision."""
-    _positive(n=n, bandwidth=bandwidth)
+    check_whole(n=n)
+    check_positive(bandwidth=bandwidth)
     return 4 * _bytes(precision) * n**2 / bandwidth
 
 
 def kernel_seconds(n: int, rate: float) -> float:
     """Equation 5: 2 n^3 / F for a kernel at ``rate`` flop/s."""
-    _positive(n=n, rate=rate)
+    check_whole(n=n)
+    check_positive(rate=rate)
     return 2 * n**3 / rate
 
 
@@ -31,13 +34,14 @@ def effective_rate(n: int, bandwidth: float, rate: float, precision: str = "doub
 
 def balance(bandwidth: float, rate: float, precision: str = "double") -> float:
     """The n at which transfers and kernel take equally long: 2 S F / B, so 16 F / B in double precision."""
-    _positive(bandwidth=bandwidth, rate=rate)
+    check_positive(bandwidth=bandwidth, rate=rate)
     return 2 * _bytes(precision) * rate / bandwidth
 
 
 def measured(n: int, bandwidth: float, rate: float, precision: str = "double") -> Timeline:
     """The same GEMM as tasks: send A, B and C, run the kernel, fetch C, each after the other."""
-    _positive(n=n, rate=rate)
+    check_whole(n=n)
+    check_positive(bandwidth=bandwidth, rate=rate)
     size = _bytes(precision) * n**2
     resources = {
         "PCIe to card": Resource("PCIe to card", bandwidth, "bytes"),
@@ -56,12 +60,6 @@ def measured(n: int, bandwidth: float, rate: float, precision: str = "double") -
 
 
 def _bytes(precision: str) -> int:
-    if precision not in BYTES:
+    if not isinstance(precision, str) or precision not in BYTES:
         raise ValueError(f"precision {precision!r} is not one of {', '.join(BYTES)}")
     return BYTES[precision]
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < float("inf"):
-            raise ValueError(f"{name} = {value!r} has to be above 0 and finite")
