@@ -54,8 +54,8 @@ def judge(
         if all(_close(value, float(slip(*case))) for value, case in zip(got, cases)):
             return Verdict(False, finding, said)
     fine = len(cases) - len(wrong)
-    if fine and len(set(got)) == 1:
-        hint = f"it gives that whatever it is called with: use its arguments. {hint}"
+    if fine and got[0] and len(set(got)) == 1:  # a number, not the 0 of before one begins
+        hint = f"it gives that whatever it is called with: use its arguments; {hint}"
     return Verdict(False, finding, hint + (f" ({fine} of {len(cases)} calls are right.)" if fine else ""))
 
 
