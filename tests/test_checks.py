@@ -303,11 +303,79 @@ def test_check_magic_prints_the_findings(shell, capsys):
     assert "texture 0[0, 32..35]" in capsys.readouterr().out
 
 
-def test_magics_load_in_ipython():
-    interactive = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
-    interactive.run_line_magic("load_ext", "cypresskit.teach.magics")
-    interactive.run_cell_magic("il", "scale", SCALE)
-    assert interactive.user_ns["scale"] == ck.assemble(SCALE)
+@pytest.fixture(scope="module")
+def notebook():
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    shell.run_line_magic("load_ext", "cypresskit.teach.magics")
+    shell.run_cell("import numpy as np\nx = np.ones((8, 8, 4), np.float32)\nc = np.zeros((8, 8, 4), np.float32)")
+    return shell
+
+
+def test_magics_load_in_ipython(notebook, capsys):
+    notebook.run_cell_magic("il", "scale", SCALE)
+    assert notebook.user_ns["scale"] == ck.assemble(SCALE)
+    for line in ("outputs={0: c}, inputs={0: x}", "inputs={0: x}, **dict(outputs={0: c})  # all of it"):
+        notebook.run_cell_magic("check", f"domain=(8, 8), {line}", SCALE)
+        assert capsys.readouterr().out.endswith("Nothing found.\n")
+
+
+def test_a_dictionary_is_no_format_of_ipython(notebook, capsys):
+    notebook.run_cell_magic("check", "domain=(8, 8), inputs={0: x}", SCALE)  # where { } are expanded: inputs= 0
+    assert "writes o0: pass outputs={0: array}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "`domain` is missing"),
+        ("inputs={0: x}", "`domain` is missing"),
+        ("domain=(8, 8", "'(' was never closed"),
+        ("domain=(8, 8), inputs={0 x}", "forgot a comma?\n    domain=(8, 8), inputs={0 x}\n" + " " * 27 + "^\n"),
+        ("(8, 8)", "every argument has a name, as in domain=(8, 8)"),
+        ("8) + (8", "every argument has a name"),
+        ("domain=(8, 8), input={0: x}", "there is no argument `input`. Did you mean `inputs`?"),
+        ("domain=8, program=scale", "there is no argument `program`."),
+        ("domain=(8, 8), domain=(8, 8)", "`domain` is given twice"),
+        ("domain=(8, 8), inputs={0: y}", "NameError: name 'y' is not defined"),
+        ("domain=(1 / 0, 8)", "ZeroDivisionError: division by zero"),
+        ("domain=(8, 8), inputs={1: x}, outputs={0: c}", "fetches from resource 0: pass inputs={0: array}"),
+        ("domain=(8, 8), inputs=[x]", "inputs maps numbers to arrays"),
+        ("domain=(8, 8), inputs={0: x}, outputs={0: c}, names=['A']", "names maps what was given (0, 'o0') to names"),
+        ("domain=(8, 8), inputs={0: x}, outputs={0: c}, names={5: 'A'}", "names maps what was given (0, 'o0')"),
+        ("domain=(8, 8), inputs={0: x}, outputs={0: c}, budgets=3", "budgets maps names to numbers"),
+        (
+            "domain=(8, 8), inputs={0: x}, outputs={0: c}, expected=c, mistakes=3",
+            "mistakes maps sentences to functions",
+        ),
+    ],
+)
+def test_slips_in_the_arguments_of_check_are_told(notebook, capsys, line, said):
+    notebook.user_ns["findings"] = "of before"
+    notebook.run_cell_magic("check", line, SCALE)
+    shown = capsys.readouterr().out
+    assert shown.startswith("%%check: ") and said in shown
+    assert shown.splitlines()[-1].startswith("usage: %%check domain=(8, 8), inputs={0: a}")
+    assert "findings" not in notebook.user_ns
+
+
+@pytest.mark.parametrize("name", ["", "two words", "1a", "class", "print"])
+def test_a_program_takes_a_name_of_its_own(notebook, capsys, name):
+    notebook.run_cell_magic("il", name, SCALE)
+    assert "takes a name for the program" in capsys.readouterr().out
+    assert name not in notebook.user_ns
+
+
+def test_a_cell_is_never_run_as_python(notebook, capsys):
+    for text in (
+        "print('run')",
+        "__import__('os').system('echo run')",
+        "%%python\nprint('run')",
+        "il_ps_2_0\n!echo run",
+    ):
+        notebook.run_cell(f"%%il program\n{text}")
+        notebook.run_cell(f"%%check domain=(8, 8)\n{text}")
+        shown = capsys.readouterr().out.splitlines()
+        assert "run" not in shown and "program" not in notebook.user_ns
 
 
 # Arguments

@@ -33,6 +33,8 @@ class AnswerCheck(Check):
                 f"expected has shape {expected.shape} and dtype {expected.dtype}, but is compared with {where} of "
                 f"shape {array.shape} and dtype {array.dtype}{cast}"
             )
+        if not isinstance(mistakes, Mapping) or not all(map(callable, mistakes.values())):
+            raise TypeError("mistakes maps sentences to functions, as in {'A is transposed': lambda: a.T @ b}")
         self.where, self.expected, self.mistakes = where, expected, mistakes
         self.tolerance = self._allowed(tolerance)
         self.words = self.launch.global_memory if where == "g" else self.launch.outputs[min(outputs)].words

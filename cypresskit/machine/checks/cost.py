@@ -16,6 +16,8 @@ class CostCheck(Check):
 
     def __init__(self, places: Places, budgets: Mapping[str, float]):
         super().__init__(places)
+        if not isinstance(budgets, Mapping):
+            raise TypeError(f"budgets maps names to numbers, as in {{'fetches': 8}}; found {budgets!r}")
         for name in budgets:
             if name not in BUDGETS:
                 raise ValueError(f"there is no budget {name!r}; choose of {', '.join(BUDGETS)}")

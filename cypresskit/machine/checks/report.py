@@ -96,6 +96,9 @@ class Places:
     """
 
     def __init__(self, launch: Launch, names: Mapping, dtypes: Mapping, shape: tuple[int, ...]):
+        given = [*launch.textures, *(f"o{n}" for n in launch.outputs), *["g"] * (launch.global_memory is not None)]
+        if not isinstance(names, Mapping) or not set(names) <= set(given):
+            raise ValueError(f"names maps what was given ({', '.join(map(repr, given))}) to names; found {names!r}")
         self.launch, self.names, self.dtypes, self.shape = launch, names, dtypes, shape
 
     def wavefront(self, item: int | np.ndarray):
