@@ -1,7 +1,8 @@
 """Which components of registers matter: backward from stores, branches and addresses to the start of a program.
 
 ``add r0, r1, r2`` reads four components, but where only r0.x is looked at later, only the x of its operands matters.
-Checks of values keep to what matters, as a compiler would.
+Checks of values keep to what matters, as a compiler would. A set of components is an integer with a bit for each: a
+kernel of many registers, all needed at once, still takes a few kilobytes for an instruction.
 """
 
 from cypresskit.il import Instruction, Program
@@ -17,7 +18,8 @@ class Needs:
 
     def __init__(self, program: Program):
         self.program, body = program, program.body
-        before: list[frozenset[Key]] = [frozenset()] * (len(body) + 1)
+        self.bit = {number: 4 * n for n, number in enumerate(program.registers)}  # of a register's x
+        before = [0] * (len(body) + 1)
         self.uses: list[tuple[Use, ...]] = [()] * len(body)
         self.reads: list[frozenset[Key]] = [frozenset()] * len(body)
         self.writes: list[tuple[int, ...]] = [()] * len(body)
@@ -26,20 +28,23 @@ class Needs:
         while changed:
             changed = False
             for at in reversed(range(len(body))):
-                after = frozenset().union(*(before[n] for n in following[at]))
+                after = 0
+                for n in following[at]:
+                    after |= before[n]
                 now = self._step(at, after)
                 changed |= now != before[at]
                 before[at] = now
-        self.start = before[0]
+        start = before[0]
+        self.start = frozenset((r, c) for r, bit in self.bit.items() for c in range(4) if start >> bit + c & 1)
 
-    def _step(self, at: int, after: frozenset[Key]) -> frozenset[Key]:
+    def _step(self, at: int, after: int) -> int:
         i = self.program.body[at]
         written = defines(i)
         kept = after
         if written and i.dest:
-            number = i.dest.register.index
-            self.writes[at] = tuple(c for c in i.dest.written if (number, c) in after)
-            kept = after - {(number, c) for c in written}
+            bit = self.bit[i.dest.register.index]
+            self.writes[at] = tuple(c for c in i.dest.written if after >> bit + c & 1)
+            kept = after & ~sum(1 << bit + c for c in written)
             if not self.writes[at]:
                 self.uses[at], self.reads[at] = (), frozenset()
                 return kept
@@ -53,7 +58,9 @@ class Needs:
                 found.append((n, source, positions))
         self.uses[at] = tuple(found)
         self.reads[at] = frozenset((s.register.index, c) for _, s, positions in found for c in letters(s, positions))
-        return kept | self.reads[at]
+        for number, c in self.reads[at]:
+            kept |= 1 << self.bit[number] + c
+        return kept
 
 
 def _is_zero(i: Instruction) -> bool:
