@@ -1,7 +1,8 @@
 """The lessons run from top to bottom, and every output is what the file holds.
 
 nbval runs each notebook in a kernel of its own and compares the outputs with the saved ones. That proves something only
-while most cells have outputs and few are exempt, and while a wrong number is noticed: both are tested here too.
+while most cells have outputs and few are exempt, and while a wrong number is noticed: both are tested here too. A
+lesson also keeps within what Binder gives, two cores and 1 GB, of which the server wants a fifth: 15 s and 800 MB.
 """
 
 import json
@@ -21,13 +22,29 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{p
 each_lesson = pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 
 
+#: pytest, and in its last line what the kernel, its only child, has used. (A Mac counts bytes.)
+MEASURED = """import pytest, resource, sys
+code = pytest.main(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+memory = used.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+print(f"the kernel used {used.ru_utime + used.ru_stime:.1f} s of CPU time and {memory:.0f} MB")
+sys.exit(code)
+"""
+
+
 def nbval(path: Path) -> subprocess.CompletedProcess:
     """Run the notebook at `path` in its directory and compare its outputs."""
     sanitize = ["--nbval-sanitize-with", str(ROOT / "tests/nbval_sanitize.cfg")]
     options = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60", *sanitize, "-c", "/dev/null"]
     quiet = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "--color=no", f"--rootdir={path.parent}"]
-    command = [sys.executable, "-m", "pytest", *options, *quiet, path.name]
+    command = [sys.executable, "-c", MEASURED, *options, *quiet, path.name]
     return subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=300)
+
+
+def used(result: subprocess.CompletedProcess) -> tuple[float, int]:
+    """The seconds of CPU time and the megabytes that the kernel of `nbval` took."""
+    seconds, megabytes = re.findall(r"used ([\d.]+) s of CPU time and (\d+) MB\n\Z", result.stdout)[0]
+    return float(seconds), int(megabytes)
 
 
 def code_cells(notebook) -> list:
@@ -47,6 +64,12 @@ def test_there_are_lessons():
 def test_runs_and_prints_what_it_holds(path):
     result = nbval(path)
     assert result.returncode == 0, result.stdout[-6000:]
+    seconds, megabytes = used(result)
+    if seconds >= 15:  # on a busy machine, CPU time grows too
+        seconds = min(seconds, used(nbval(path))[0])
+    print(f"{path.name}: {seconds} s, {megabytes} MB")  # pytest -rP shows it
+    assert 1 < seconds < 15
+    assert 100 < megabytes < 800
 
 
 @each_notebook
