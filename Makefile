@@ -46,7 +46,7 @@ bench: $(VENV)/installed  ## measure the functional speed against numpy
 book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their sources; ARGS=03 for one
 	@$(bin)/python -m cypresskit.teach.book notebooks $(ARGS)
 
-gallery: $(VENV)/installed  ## write every lesson and view as web pages that work offline, into site/
+gallery: $(VENV)/installed-tests  ## write every lesson and view as web pages that work offline, into site/
 	@$(bin)/python -m cypresskit.draw.gallery site notebooks
 
 clean:  ## remove caches and build products

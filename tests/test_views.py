@@ -334,7 +334,26 @@ def test_a_lesson_becomes_a_page_without_network(tmp_path, pytestconfig):
     assert len(page) < 3_000_000
     plain = re.sub(r"(?s)<script>.*?</script>", "", page)
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="(?!data:)', plain)
-    assert "cypresskit-player" in page and "widget-view" not in page
+    assert "cypresskit-player" in page and "VBox(children" not in plain
+    assert gallery.MOVES in page and "block b: <b>1</b>" in plain and "counted 1.0000" in plain, "what the sliders show at first"
+
+
+def test_formulas_become_mathml_and_code_stays_as_it_is(tmp_path):
+    texts = ["$a_i * b$ and `$x$` and\n```\n$y$\n```", "$$C \\leftarrow \\alpha\nA B$$", "Costs `5 $`, then $k$."]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text) for text in texts])
+    nbformat.write(book, tmp_path / "formulas.ipynb")
+    page = gallery.lesson(tmp_path / "formulas.ipynb")
+    assert page.count("<math") == 3 and page.count('display="block"') == 1 and "<em>" not in page
+    assert all(f"<code>{code}" in page for code in ("$x$", "$y$", "5 $")) and "\\alpha" not in page
+
+
+def test_controls_of_a_view_become_its_first_picture(tmp_path):
+    source = "from cypresskit import draw\ndraw.controls(lambda item: draw.lds_transpose(item=item), item=[20, 33])"
+    shown = nbformat.v4.new_output("execute_result", {"text/plain": "VBox(children=(...))"})
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source, outputs=[shown])])
+    nbformat.write(book, tmp_path / "controls.ipynb")
+    page = gallery.lesson(tmp_path / "controls.ipynb")
+    assert "item: <b>20</b>" in page and "loaded by work-item 20" in page and page.count('class="cypresskit-player"') == 1
 
 
 # -- in the browser
@@ -385,6 +404,15 @@ def assert_quick(page, last: int) -> None:
     raise AssertionError(f"steps took {best:.0f} ms; {most} frames in half a second")
 
 
+def assert_in_sight(page) -> None:
+    """All controls stand at the top of the page, above the caption and the picture."""
+    bottoms = page.evaluate(
+        """() => [...Bokeh.documents.at(-1).all_models].filter(m => ["Button", "Select", "Slider"].includes(m.type))
+            .map(m => Bokeh.index.get_one(m).el.getBoundingClientRect().bottom)"""
+    )
+    assert len(bottoms) == 5 and max(bottoms) < 120
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_in_the_browser(name, view, saved, page):
     """A page shows its tracks at chosen steps, steps and plays in time, fits 400 pixels, and reads out each frame."""
@@ -409,6 +437,12 @@ def test_in_the_browser(name, view, saved, page):
     assert words in page.evaluate(
         "() => [...Bokeh.documents[0].all_models].filter(m => m.type === 'Div').map(m => m.text).join()"
     )
+    page.set_viewport_size({"width": 1366, "height": 600})
+    if last:
+        assert_in_sight(page)
+        page.evaluate(AT, 0)
+        page.keyboard.press("ArrowRight")  # nothing was clicked or focused
+        assert page.evaluate(AT, 1)["frame"] == 1
     page.set_viewport_size({"width": 400, "height": 1200})
     page.wait_for_timeout(250)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400

@@ -135,9 +135,9 @@ class _Panel:
         for y in (HANDED - 0.65, -0.65):
             sheet.words(fig, middle, [y] * 5, list("xyzwt"), "soft", align="center", fit=0.8)
         firsts = np.flatnonzero([first for _, first in self.rows])
-        for names, x, y in (([str(n + 1) for n in range(total)], -0.5, np.arange(total)),
-                            ([f"clause {n + 1}" for n in range(len(firsts))], -2, firsts)):  # fmt: skip
-            sheet.words(fig, [x] * len(y), y + 0.5, names, "soft", align="right", fit=0.7)
+        for names, left, down in (([str(n + 1) for n in range(total)], -0.5, np.arange(total)),
+                                  ([f"clause {n + 1}" for n in range(len(firsts))], -2, firsts)):  # fmt: skip
+            sheet.words(fig, [left] * len(down), down + 0.5, names, "soft", align="right", fit=0.7)
         at = np.minimum(np.arange(count), total - 1)[:, np.newaxis]
         sheet.outline(fig, f"now {self.name}", [2.5 * WIDE], at + 0.5, [5 * WIDE], [1])
         self._draw_arrows(sheet, fig, np.array(states, np.uint8).reshape(-1, 5), kinds, count)

@@ -6,12 +6,14 @@ well; all else is clocks at work. Left out: what a launch does after the simulat
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.timing import Report, simulate
+from cypresskit.timing.report import Use
 
 UNITS = ("ALU", "texture", "LDS", "L1 hits")
 MEMORY = ("L2", "L2 hits", "DRAM")
@@ -32,23 +34,20 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     if len({(r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in made}) != 1:
         raise ValueError("the chip is drawn for one or more reports, all of boards with the same parts")
     sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in made))}")
-    alone = len(made) == 1 and made[0].use is not None
-    frames, captions = zip(*(_over_time(made[0]) if alone else map(_average, made)))
+    use = made[0].use if len(made) == 1 else None
+    frames, captions = zip(*(_over_time(made[0], use) if use else map(_average, made)))
     shares = {name: np.array([frame[name] for frame in frames]) for name in (*UNITS, *MEMORY)}
-    text = [
-        sheet.title,
-        *map(str, made),
-        *(_plain(caption) for caption in captions[:: max(1, len(captions) // 8)] * alone),
-    ]
-    if alone:
-        about = f" An interval is {made[0].use.clocks[1]:.0f} clocks long; work counts from where it begins."
+    text = [sheet.title, *map(str, made)]
+    if use:
+        text += [caption.split("<br>")[0] for caption in captions[:: max(1, len(captions) // 8)]]
+        about = f" An interval is {use.clocks[1]:.0f} clocks long; work counts from where it begins."
     else:
         about = " Engines, slices and channels show their average over the launch."
     note = sheet.note(
         "Numbers are per cent: of the clocks in which a unit worked, or of lines that L1 and L2 had." + about
     )
     picture = [_draw(sheet, made[0], shares)]
-    return sheet.player(picture, captions, "\n".join(text), below=[note], step="Interval" if alone else "Report")
+    return sheet.player(picture, captions, "\n".join(text), below=[note], step="Interval" if use else "Report")
 
 
 def _average(r: Report) -> tuple[Shares, str]:
@@ -59,15 +58,14 @@ def _average(r: Report) -> tuple[Shares, str]:
     return {name: np.full(count, whole[name]) for name, count in counts.items()}, _said(r)
 
 
-def _over_time(r: Report) -> Iterator[tuple[Shares, str]]:
+def _over_time(r: Report, use: Use) -> Iterator[tuple[Shares, str]]:
     """The parts' shares in each interval, and words."""
-    assert r.use is not None
     part = "" if r.simulated == 1 else f" ({r.simulated:.0%} of the launch)"
-    for n, (start, end) in enumerate(zip(r.use.clocks, r.use.clocks[1:])):
-        shares = {name: share[n] for name, share in r.use.shares.items()}
+    for n, (start, end) in enumerate(pairwise(use.clocks)):
+        shares = {name: share[n] for name, share in use.shares.items()}
         means = ", ".join(f"{name} {100 * shares[name].mean():.0f} %" for name in (*UNITS[:3], "L2", "DRAM"))
         idle = int((shares["ALU"] == 0).sum())
-        words = f"Clocks {start:.0f} to {end:.0f} of {r.use.clocks[-1]:.0f}{part}. On average: {means}; "
+        words = f"Clocks {start:.0f} to {end:.0f} of {use.clocks[-1]:.0f}{part}. On average: {means}; "
         yield shares, f"{words}{idle or 'no'} engine{'s' * (idle != 1)} without work.<br>{_said(r)}"
 
 
@@ -77,10 +75,6 @@ def _said(r: Report) -> str:
         f"<b>{r.kernel}{size}</b> on the {r.device.name}: {r.gflops:.0f} Gflop/s, {r.percent:.0f} % of peak, bound by "
         f"{r.bound}. {r.wavefronts} wavefronts, {r.active} to an engine at a time."
     )
-
-
-def _plain(caption: str) -> str:
-    return caption.split("<br>")[0]
 
 
 def _draw(sheet: Sheet, report: Report, shares: Shares):

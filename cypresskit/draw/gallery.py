@@ -1,12 +1,14 @@
 """The gallery: every lesson and every view as web pages in a folder, which work from disk and without network.
 
 A view's page is what ``Player.save`` writes. A lesson's page is its notebook as it is stored, with the outputs that it
-holds; players play, but what needs a running kernel (sliders that compute) is replaced by a word about it. Formulas
-stay as they are typed. Run as ``python -m cypresskit.draw.gallery site notebooks``, or by ``make gallery``.
+holds; players play, what needs a running kernel (sliders that compute) stands still, and formulas are MathML, which
+needs no script. Run as ``python -m cypresskit.draw.gallery site notebooks``, or by ``make gallery``.
 """
 
+import re
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from html import escape
 from pathlib import Path
 
@@ -59,24 +61,70 @@ td, th {{ border: 1px solid #8888; padding: 2px 8px; }} img {{ max-width: 100%; 
 """
 
 
+CODE_OR_FORMULA = re.compile(r"(?s)(```.*?```|`[^`]*`)|\$\$(.+?)\$\$|\$([^$]+?)\$")
+MOVES = "<p><em>In the notebook these controls compute anew; this is what they show at first.</em></p>"
+
+
 def lesson(notebook: Path) -> str:
-    """A notebook as a page; what was shown by a widget becomes a line of text."""
-    import nbformat  # here and below: they come with JupyterLab, which drawing does not need
+    """A notebook as a page, with formulas as MathML; for controls stands what they show at first."""
+    import nbformat  # here and below: what the package itself doesn't need
     from nbconvert import HTMLExporter
 
     book = nbformat.read(notebook, as_version=4)
-    book.metadata.pop("widgets", None)
+    for number, html in _controls(book, notebook.parent).items():
+        book.cells[number].outputs = [nbformat.v4.new_output("display_data", {"text/html": html + MOVES})]
     for cell in book.cells:
-        for output in cell.get("outputs", ()):
-            data = output.get("data", {})
-            if data.pop("application/vnd.jupyter.widget-view+json", None):
-                data["text/html"] = "<p><em>Controls stand here when the notebook runs.</em></p>"
+        if cell.cell_type == "markdown":
+            cell.source = CODE_OR_FORMULA.sub(_formula, cell.source)
     body, _ = HTMLExporter(template_name="basic").from_notebook_node(book)
     # Scrolling parts must be reachable by keyboard.
     body = body.replace("<pre>", '<pre tabindex="0">')
     scripts = "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
     title = next((line[2:] for cell in book.cells for line in cell.source.splitlines() if line.startswith("# ")), "")
     return PAGE.format(title=escape(title or notebook.stem), head=scripts * ("cypresskit-player" in body), body=body)
+
+
+def _formula(found: re.Match) -> str:
+    """MathML for TeX between dollar signs, with nothing in it that Markdown would read; code stays as it is."""
+    from latex2mathml.converter import convert
+
+    code, block, inline = found.groups()
+    if code:
+        return code
+    math = convert(block or inline, display="block" if block else "inline")
+    return math.replace("*", "&#42;").replace("_", "&#95;").replace("\n", " ")
+
+
+def _controls(book, folder: Path) -> dict[int, str]:
+    """What controls show at first, by cell; they are not stored, so cells are run up to the last that has some."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    texts = [
+        [output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())] for cell in book.cells
+    ]
+    wanted = [number for number, outputs in enumerate(texts) if any(text.startswith("VBox(") for text in outputs)]
+    shell = InteractiveShell.instance()
+    shell.reset()
+    found = {}
+    with chdir(folder), capture_output():
+        for number, cell in enumerate(book.cells[: wanted[-1] + 1] if wanted else ()):
+            if cell.cell_type == "code":
+                result = shell.run_cell(cell.source)
+                result.raise_error()
+                if number in wanted:
+                    found[number] = _still(result.result)
+    return found
+
+
+def _still(widget) -> str:
+    """A widget as it stands, in HTML: a choice with its name, a text, an output, or a box of such."""
+    if hasattr(widget, "children"):
+        return "".join(map(_still, widget.children))
+    if hasattr(widget, "outputs"):
+        return "".join(output["data"]["text/html"] for output in widget.outputs)
+    chosen = getattr(widget, "label", None) or widget.value
+    return f"<p>{escape(widget.description)}: <b>{chosen}</b></p>" if widget.description else str(widget.value)
 
 
 def gallery(site: Path, notebooks: Path) -> list[Path]:

@@ -178,17 +178,19 @@ class _Panel:
         top = 12.0
         fig = sheet.plot(f"{name}: quads, L1, and the matrices as 64-byte lines", (-1.2, 30), (29.6, -4.4))
         sheet.words(fig, [0], [-3.4], [name], bold=True, size=13)
-        for x, title, prefix, numbers in zip((12, 20), ("clocks", "rate"), ("clocks: ", "hit rate, %: "), self.running):
-            sheet.numbers(fig, f"{title} {name}", [x], [-3.4], held(numbers, count), prefix=prefix)
+        for at, title, prefix, numbers in zip(
+            (12, 20), ("clocks", "rate"), ("clocks: ", "hit rate, %: "), self.running
+        ):
+            sheet.numbers(fig, f"{title} {name}", [at], [-3.4], held(numbers, count), prefix=prefix)
         heads = ["Quads: clocks", f"L1: {rows} sets across, {ways} ways down"]
         sheet.words(fig, [0, 12], [-1.4] * 2, heads, bold=True)
         x, y = np.arange(16) % 4 * 2 + 1.0, np.arange(16) // 4 * 2 + 1.0
         words = [f"quad {n + 1}, clocks" for n in range(16)]
         sheet.cells(fig, f"quads {name}", x, y, quads, QUADS, w=1.85, h=1.85, words=words, size=12, fit=1)
-        at = np.arange(rows * ways)
-        words = [f"set {n // ways}, way {n % ways}:" for n in at]
+        all_ways = np.arange(rows * ways)
+        words = [f"set {n // ways}, way {n % ways}:" for n in all_ways]
         across = 17 / rows
-        x, y = 12 + (at // ways + 0.5) * across, (at % ways + 0.5) * 8.5 / ways
+        x, y = 12 + (all_ways // ways + 0.5) * across, (all_ways % ways + 0.5) * 8.5 / ways
         sheet.cells(fig, f"sets {name}", x, y, sets, SETS, w=0.94 * across, h=8 / ways, words=words, size=8, fit=0.8)
         boxes, words = [], []
         for (number, line), (x0, y0, x1, y1) in self.boxes.items():
