@@ -201,7 +201,7 @@ def _check(args: argparse.Namespace) -> int:
             print(f"cypresskit check: {_in_options(str(error))}", file=sys.stderr)
             status = 1
             continue
-        print(f"{file}: {found}" if len(args.files) > 1 and not found else found)
+        print(f"{file}: {found}" if len(args.files) > 1 and not found else _in_options(str(found)))
         status |= bool(found)
     return status
 

@@ -234,7 +234,7 @@ def fault(text: str) -> ck.ILError:
         ("mcall(1) (r0), (r1)", "there is no macro 1"),
         ("mend", "`mend` without `mdef`"),
         ("mov r0, in0", "exists inside a macro only"),
-        ("mov r0, \u00e9", "expected a register"),
+        ("mov r0, \u00e9", "the character `\u00e9`, U+00E9 (latin small letter e with acute) can only"),
     ],
 )
 def test_a_faulty_line_is_reported_with_place_and_advice(line, expected):
@@ -292,7 +292,7 @@ def test_all_faults_of_a_file_are_reported_at_once():
         ("il_ps_2_0\nmov r0, r1", "the kernel has no `end`"),
         ("il_ps_2_0\nend\nmov r0, r1", "nothing may follow `end`"),
         ("il_ps_2_0\nmdef(1)_out(0)_in(0)\nend", "`mdef` without `mend`"),
-        ("\x00\x01\x7f\xff" * 50, "expected `il_ps_2_0`"),
+        ("\x00\x01\x7f\xff" * 50, "the character U+0000 can only stand in a comment"),
     ],
 )
 def test_what_is_no_kernel_is_refused(text, expected):

@@ -25,11 +25,23 @@ TEXTS = {
     "empty": ("", "an empty kernel"),
     "blank": ("\n \t\n", "an empty kernel"),
     "a comment": ("; nothing", "an empty kernel"),
-    "every byte": (bytes(range(256)).decode("latin-1") * 200, "expected `il_ps_2_0`"),
-    "zeros": (HEAD + "\0\0\nend", "expected an instruction"),
-    "half a character": (HEAD + "\ud800\nend", "expected an instruction"),
-    "letters of other scripts": (HEAD + "m\u00f6v r0, r1\nend", "`m` is no instruction"),
-    "digits of other scripts": (HEAD + "dcl_literal l0, \u0661, 2, 3, 4\nend", "number 1 of a literal"),
+    "every byte": (bytes(range(256)).decode("latin-1") * 200, "the character U+0000 can only stand in a comment"),
+    "zeros": (HEAD + "\0\0\nend", "2:1: the character U+0000 can only"),
+    "half a character": (HEAD + "\ud800\nend", "2:1: the character U+D800 can only"),
+    "letters of other scripts": (
+        HEAD + "m\u00f6v r0, r1\nend",
+        "2:2: the character `\u00f6`, U+00F6 (latin small letter o with",
+    ),
+    "digits of other scripts": (
+        HEAD + "dcl_literal l0, \u0661, 2, 3, 4\nend",
+        "2:17: the character `\u0661`, U+0661 (arabic-indic",
+    ),
+    "a minus of a text processor": (HEAD + "dcl_literal l0, \u22121.0, 2, 3, 4\nend", "U+2212 (minus sign) can only"),
+    "a blank that does not break": (
+        HEAD + "mov\u00a0r0, r1\nend",
+        "2:4: the character U+00A0 (no-break space) can only",
+    ),
+    "a bracket in a bracket": (HEAD + "sample_resource((0))_sampler(0) r0, r1\nend", "number in brackets, found none"),
     "10 MB of lines": (HEAD + "mov r0, r1\n" * 950_000 + "end", "characters are no kernel"),
     "4 MB in one line": (HEAD + "mov" + "_x2" * 1_300_000 + " r0, r1\nend", "this line has 3,900,010 characters"),
     "4 MB of long lines": (HEAD + ("mov" + "_a" * 990 + " r0, r1\n") * 1_990 + "end", "`mov` has no control `_a`"),
@@ -100,6 +112,20 @@ def test_a_kernel_of_many_registers_is_checked():
     out = {0: np.zeros((8, 8, 4), np.float32)}
     (finding,) = check(ck.assemble(f"{HEAD}dcl_output_generic o0\n{registers}mov o0, r0\nend"), (8, 8), outputs=out)
     assert finding.kind == "uninitialised"
+
+
+def test_thousands_of_registers_needed_at_once_take_little_memory():
+    sets, adds = ("".join(f"{line.format(n)}\n" for n in range(5_000)) for line in ("mov r{}, l0", "add r0, r0, r{}"))
+    program = ck.assemble(f"{HEAD}dcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\n{sets}{adds}mov o0, r0\nend")
+    tracemalloc.start()
+    assert not check(program, (8, 8), outputs={0: np.zeros((8, 8, 4), np.int32)})
+    memory = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert memory < 200e6
+
+
+def test_comments_may_hold_any_character():
+    assert ck.assemble(f"\ufeff{HEAD}; Größe \u2212 \0\nmov r0, r1 // 字\nend").body
 
 
 @pytest.mark.parametrize("engine", ["fast", "explain"])

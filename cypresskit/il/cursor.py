@@ -84,7 +84,7 @@ def whole(text: str, line: Line, at: int) -> int:
 def count(text: str, line: Line, at: int) -> int:
     """The whole number inside an opcode's brackets."""
     if not _INTEGER.fullmatch(text):
-        line.fail(f"expected a whole number in brackets, found `{text}`", at)
+        line.fail(f"expected a whole number in brackets, found {f'`{text}`' if text else 'none'}", at)
     return whole(text, line, at)
 
 

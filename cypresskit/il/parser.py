@@ -6,6 +6,7 @@ names never declared, registers that the mode doesn't have.
 """
 
 import re
+import unicodedata
 
 from cypresskit.il.cursor import FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, declaration
@@ -22,6 +23,7 @@ MAX_FAULTS = 100
 RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.125}
 PLAIN = {"resource", "sampler", "id", "k", "out", "in"}  # controls that take one whole number
 
+_STRANGE = re.compile(r"[^\t\r\f\v\x20-\x7e\ufeff]")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BRACKETS = re.compile(r"\(([^()]*)\)")
 
@@ -71,6 +73,8 @@ class _Assembler:
                 continue
             self.columns[number] = line.at + 1
             try:
+                if strange := _STRANGE.search(line.text):
+                    line.fail(_no_il(strange[0]), strange.start())
                 if not mode:
                     mode = _header(line)
                     continue
@@ -162,6 +166,12 @@ class _Assembler:
                 if (i.line, message) not in seen:
                     seen.add((i.line, message))
                     self._fault(i.line, message, word)
+
+
+def _no_il(character: str) -> str:
+    shown = f"`{character}`, " if character.isprintable() else ""
+    name = unicodedata.name(character, "").lower()
+    return f"the character {shown}U+{ord(character):04X}{f' ({name})' if name else ''} can only stand in a comment"
 
 
 def _header(line: Line) -> str:
