@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cypresskit import Observer, gemm
 from cypresskit.devices import HD5870
 from cypresskit.host import blocked
 from cypresskit.host.blocked import blocked_time, card_bytes, choose_block, gemm_out_of_core, largest_block
@@ -30,13 +31,15 @@ def whole_numbers(seed: int, *shape: int, dtype=np.float64) -> np.ndarray:
     block=st.integers(5, 24),
     depth=st.integers(5, 24),
     beta=st.sampled_from([0.0, 0.5]),
+    transposed=st.tuples(st.booleans(), st.booleans()),
     speed=st.floats(1e-3, 1e5),
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=40)
-def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(sizes, block, depth, beta, speed, seed):
+def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(sizes, block, depth, beta, transposed, speed, seed):
     m, n, k = sizes
     a, b, c = whole_numbers(1, m, k), whole_numbers(2, k, n), whole_numbers(3, m, n)
+    a, b = (x.T.copy().T if turned else x for x, turned in zip((a, b), transposed))  # as `gemm` passes a transpose
 
     def numpy_gemm(a, b, c=None, *, alpha, beta, **_):
         return alpha * (a.T @ b) + (beta * c if beta else 0)
@@ -70,6 +73,50 @@ def test_matrices_larger_than_a_small_card():
     result, timeline = gemm_out_of_core(a, b, device=card, depth=256)
     assert np.array_equal(result, a @ b)
     assert sum(span.task.stage == "mult" for span in timeline.spans) == 5 * 5 * 3  # blocks of 128, strips of 256
+
+
+@pytest.mark.parametrize(("trans_a", "trans_b"), [(False, False), (False, True), (True, False), (True, True)])
+def test_gemm_takes_every_transpose_out_of_core(trans_a, trans_b):
+    card = replace(HD5870, memory_bytes=80 << 20)  # blocks of 128: two by two of them
+    a, b, c = whole_numbers(1, 149, 33), whole_numbers(2, 33, 131), whole_numbers(3, 149, 131)
+    stored = a.T.copy() if trans_a else a, b.T.copy() if trans_b else b
+    options = {"trans_a": trans_a, "trans_b": trans_b, "out_of_core": True}
+    result = gemm(*stored, c, alpha=-2.0, beta=0.5, device=card, **options)
+    assert np.array_equal(result, 0.5 * c - 2 * (a @ b))
+
+
+def test_engine_and_observers_go_to_every_launch():
+    class Count(Observer):
+        launches = 0
+
+        def start(self, launch):
+            self.launches += 1
+
+    count = Count()
+    a, b = whole_numbers(1, 8, 4), whole_numbers(2, 4, 16)
+    result, _ = gemm_out_of_core(a, b, block=8, engine="explain", observers=[count])
+    assert np.array_equal(result, a @ b) and count.launches == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "strips"), [(3, 4, 1), (1, 3, 1), (4, 1, 1), (3, 4, 2), (3, 4, 3), (2, 2, 5)]
+)
+def test_strips_are_used_again_at_every_turn(rows, columns, strips):
+    """By bytes: what a block shares with the one before is not sent again, as far as two buffers hold it."""
+    block, depth, kept = 8, 4, min(strips, 2)
+    timeline = gemm_out_of_core(
+        whole_numbers(1, rows * block, strips * depth), whole_numbers(2, strips * depth, columns * block),
+        block=block, depth=depth,
+    )[1]  # fmt: skip
+    sent = {"A": 0.0, "B": 0.0}
+    for span in timeline.spans:
+        if span.task.stage == "load2":
+            sent[span.task.name.split()[1][0]] += span.task.bytes / (8 * block * depth)
+    # along a row the strips of A stay, at a turn those of B; and, with one strip, B's last but one is there as well
+    assert sent["A"] == rows * (strips + (columns - 1) * (strips - kept))
+    turns = rows - 1
+    again = turns * kept + (turns if strips == 1 and columns > 1 else 0)
+    assert sent["B"] == rows * columns * strips - again
 
 
 def test_c_is_not_read_if_beta_is_0():

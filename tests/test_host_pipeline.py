@@ -44,7 +44,7 @@ rates = st.floats(0.01, 100)
     sizes=st.tuples(st.integers(1, 60), st.integers(1, 60), st.integers(1, 30)),
     block=st.integers(1, 24),
     chips=st.integers(1, 2),
-    share=st.sampled_from([0.0, 0.3, 1.0]),
+    share=st.sampled_from([0.0, 0.3, 1.0, "adaptive"]),
     beta=st.sampled_from([0.0, 0.5]),
     speeds=st.tuples(rates, rates, rates, rates),
     seed=st.integers(0, 2**32 - 1),
@@ -57,11 +57,16 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(which, sizes, bl
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "kernel_rate", lambda *_: chip * 1e9)
         patch.setattr(pipeline, "gemm", numpy_gemm)
-        options = {"block": block, "cpu_share": share, "matrices": data}
-        timeline = PIPELINES[which](*sizes, Machine(HD5970, host, chips), **options)
-        timeline.check()
-        timeline.execute(np.random.default_rng(seed).random(len(timeline.spans)))
-    assert np.array_equal(data.result, expected(data))
+        options, machine = {"block": block, "matrices": data}, Machine(HD5970, host, chips)
+        if share == "adaptive":
+            timelines = [t for _, t in hybrid.adaptive(*sizes, machine, pipeline=PIPELINES[which], calls=3, **options)]
+        else:
+            timelines = [PIPELINES[which](*sizes, machine, cpu_share=share, **options)]
+        for timeline in timelines:
+            timeline.check()
+            data.result[:] = np.nan
+            timeline.execute(np.random.default_rng(seed).random(len(timeline.spans)))
+            assert np.array_equal(data.result, expected(data))
 
 
 @pytest.mark.parametrize(
@@ -107,6 +112,17 @@ def test_five_stages_in_step(fixed_rate):
     assert spans["store1 AB[0.0.0.0]"] == (13.76, 15.16)  # 8.4 MB at 6 GB/s, while the next piece is computed
     assert spans["store2 0.0.0"] == (20.52, 24.72)  # both pieces: 16.8 MB, C read too: 1.5 x 2.8 ms
     assert timeline.stages().keys() == {"load1", "load2", "mult1", "store1", "store2"}
+    strip, piece, seconds = 2048 * 1024 * 8, 512 * 2048 * 8, timeline.seconds
+    assert timeline.busy == pytest.approx({
+        "host memory": (2 * 3 * strip + 4 * piece + 2 * 3 * 2 * piece) / 31.2e9 / seconds,  # load1, load2; stores
+        "PCIe to card": 2 * strip / 6e9 / seconds,
+        "PCIe to host": 4 * piece / 6e9 / seconds,
+        "CPU": 0.0,
+        "chip 0": 2 * 2048**2 * 1024 / 400e9 / seconds,
+        "DMA 0": (2 * strip + 4 * piece) / 6e9 / seconds,
+        "thread 0": (2 * strip + 1.5 * 4 * piece) / 6e9 / seconds,
+    })  # fmt: skip
+    assert timeline.bound == "chip 0"
 
 
 def test_four_stages_hold_chip_and_bus_at_once(fixed_rate):
@@ -123,6 +139,8 @@ def test_strips_are_loaded_once_per_corner_turn(fixed_rate):
     # 16 blocks need 32 strips: one block starts with two, the others change one, and at each of the three turns a
     # strip of B is back that is still on the card
     assert len(loads) == 2 + 15 - 3
+    moved = sum(span.task.bytes for span in timeline.spans if span.task.stage == "load2")
+    assert moved == (2 + 15 - 3) * 2048 * 256 * 8
 
 
 def test_two_chips_contend_for_the_bus(fixed_rate):

@@ -86,6 +86,27 @@ def test_lanes_keep_program_order_and_data_are_waited_for():
     timeline.check()
 
 
+def test_a_later_writer_waits_for_an_earlier_one_that_nobody_read():
+    tasks = [Task(str(n), "a", str(n), {"bus": 6.0}, {}, {"x": str(n)}) for n in range(3)]
+    timeline = run(tasks, BUS)
+    assert [(s.task.name, s.start, s.end) for s in timeline.spans] == [("0", 0, 1), ("1", 1, 2), ("2", 2, 3)]
+    timeline.check()
+
+
+def test_busy_is_the_part_of_what_could_have_been_given():
+    # 3 s: 6 and 6 bytes of the 18 that the bus could have given; 3 and 8 of the 30 of memory
+    tasks = [
+        Task("a", "copy", "1", {"bus": 6.0}, {}, {"x": "a"}),
+        Task("b", "copy", "1", {"bus": 6.0, "memory": 3.0}, {"x": "a"}),
+        Task("c", "copy", "2", {"memory": 8.0}),
+        Task("d", "wait", "1", {}, seconds=1.0),
+    ]
+    timeline = run(tasks, BUS, flops=6e9)
+    assert timeline.seconds == pytest.approx(3)
+    assert timeline.busy == {"bus": pytest.approx(12 / 18), "memory": pytest.approx(11 / 30)}
+    assert (timeline.bound, timeline.gflops) == ("bus", pytest.approx(2))
+
+
 def _shifted(**starts: float) -> Timeline:
     """A writer of x (0 to 1), a reader of it (1 to 3) and its next writer (3 to 4), with other starts."""
     tasks = [
@@ -109,6 +130,7 @@ def _shifted(**starts: float) -> Timeline:
         ({"rewrite": 2.5}, "rewrite at 2.5 s overwrites x while read uses it"),
         ({"rewrite": 0.5, "read": 2}, "rewrite at 0.5 s overwrites x while write uses it"),
         ({"rewrite": 1, "read": 2}, "read at 2 s reads old in x, which holds new"),
+        ({"rewrite": 1, "read": 1.5}, "read at 1.5 s reads x while rewrite uses it"),
     ],
 )
 def test_check_finds_reads_of_what_is_not_there_and_overwriting_in_use(starts, message):
@@ -128,6 +150,8 @@ def test_perfetto_has_a_row_per_lane_and_microseconds(tmp_path):
     [a] = [e for e in events if e["ph"] == "X" and e["name"] == "a"]
     assert (a["tid"], a["cat"], a["ts"], a["args"]["bytes"]) == (rows["dma 0"], "copy", 0, 6)
     assert a["dur"] == pytest.approx(2e6)
+    assert all({"ph", "pid", "name"} <= set(event) for event in events)
+    assert all(event["ph"] in ("M", "X") and event["tid"] in rows.values() for event in events[1:])
 
 
 def test_nothing_to_do_takes_no_time():

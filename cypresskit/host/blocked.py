@@ -144,9 +144,15 @@ class _Blocked:
         self.chunks = [range(low, min(low + depth, k)) for low in range(0, k, depth)]
 
     def plan_all(self) -> Timeline:
-        """All blocks, each with what the next one needs arriving meanwhile."""
+        """All blocks, each with what the next one needs arriving meanwhile. Every other block takes k backwards, so
+        that the strips of A or B that it shares with the one before are still on the card."""
         blocks = corner_turn(range(0, self.m, self.block), range(0, self.n, self.block))
-        steps = [(unit, i, j, q) for unit, (i, j) in enumerate(blocks) for q in range(len(self.chunks))]
+        forth = range(len(self.chunks))
+        steps = [
+            (unit, i, j, done, q)
+            for unit, (i, j) in enumerate(blocks)
+            for done, q in enumerate(reversed(forth) if unit % 2 else forth)
+        ]
         ahead = self._arrive(steps[0], "", "")
         for number, step in enumerate(steps):
             a, b = ahead
@@ -154,43 +160,42 @@ class _Blocked:
                 ahead = self._arrive(steps[number + 1], a.content, b.content)
             self._multiply(step, a, b)
             if step[3] == len(self.chunks) - 1:
-                self._leave(step)
+                self._leave(*step[:4])
         return self.plan.run(2.0 * self.m * self.n * self.k)
 
-    def _arrive(self, step: tuple[int, int, int, int], keep_a: str, keep_b: str) -> tuple[Strip, Strip]:
+    def _arrive(self, step: tuple[int, int, int, int, int], keep_a: str, keep_b: str) -> tuple[Strip, Strip]:
         """The strips of a step and, at a block's first one, the block of C."""
-        unit, i, j, q = step
+        unit, i, j, done, q = step
         rows, columns, depth = self._lines(i), self._lines(j), self.chunks[q]
         size = float(self.size * self.block * len(depth))
         a = self.plan.load(0, "A", f"A[{i},{q}]", size, keep_a, lambda: self._take(self.a, rows, depth).T.copy())
         b = self.plan.load(0, "B", f"B[{q},{j}]", size, keep_b, lambda: self._take(self.b, depth, columns))
-        if q == 0 and self.beta:
+        if done == 0 and self.beta:
             buffers = f"pinned C{unit % 2}", f"card C{unit % 3}"
             self.plan.send(
                 0, f"C[{i},{j}]", self.size * self.block**2, buffers, lambda: self._take(self.c, rows, columns)
             )
         return a, b
 
-    def _multiply(self, step: tuple[int, int, int, int], a: Strip, b: Strip) -> None:
+    def _multiply(self, step: tuple[int, int, int, int, int], a: Strip, b: Strip) -> None:
         """One kernel call; a prime on C's name for each that has been."""
-        unit, i, j, q = step
-        card, arrays, beta = f"card C{unit % 3}", self.plan.arrays, 1.0 if q else self.beta
+        unit, i, j, done, q = step
+        card, arrays, beta = f"card C{unit % 3}", self.plan.arrays, 1.0 if done else self.beta
 
         def action() -> None:
             multiply = partial(gemm, alpha=self.alpha, beta=beta, kernel=self.kernel, device=self.device)
             multiply = partial(multiply, **self.launching)
             arrays[card] = multiply(arrays[a.buffer], arrays[b.buffer], arrays[card] if beta else None, trans_a=True)
 
-        reads, after = dict([a, b]), f"C[{i},{j}]" + "'" * (q + 1)
+        reads, after = dict([a, b]), f"C[{i},{j}]" + "'" * (done + 1)
         if beta:
             reads[card] = after[:-1]
         uses = {"chip 0": 2.0 * self.block**2 * len(self.chunks[q]) / self.rate}
         self.plan.add("chip 0", "mult", after, uses, reads, {card: after}, action)
 
-    def _leave(self, step: tuple[int, int, int, int]) -> None:
+    def _leave(self, unit: int, i: int, j: int, done: int) -> None:
         """The finished block by DMA into pinned memory, and from there into the result, without the padding."""
-        unit, i, j, q = step
-        pinned, content, size = f"pinned out{unit % 2}", f"C[{i},{j}]" + "'" * (q + 1), self.size * self.block**2
+        pinned, content, size = f"pinned out{unit % 2}", f"C[{i},{j}]" + "'" * (done + 1), self.size * self.block**2
 
         def action() -> None:
             rows, columns = self._lines(i), self._lines(j)
