@@ -9,6 +9,7 @@ is in the notebooks.
 from __future__ import annotations
 
 import argparse
+import io
 import math
 import os
 import re
@@ -43,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.files += others  # argparse ends the list of files at the first option
     elif others:
         parser.error(f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command} --help`")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a kernel's comments may hold what a terminal doesn't know
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return args.action(args) or 0
     except CommandError as error:

@@ -157,6 +157,8 @@ SLIPS = [
     ([("r0.yz00", "r0.xz00")], "B is read at the work-item's y in place of its x", ("C[0, 8]", (1, 0))),
     ([("mul r1.x, r0.x, l0.w", "mul r1.x, r0.y, l0.w"), ("ftoi r1.y, r0.y", "ftoi r1.y, r0.x")],
      "x and y of the work-item are swapped where C is stored", ("C[0, 8]", (0, 1))),
+    ([("r0.xz00", "r9.xz00"), ("r0.yz00", "r0.xz00"), ("r9.xz00", "r0.yz00")],
+     "C is stored, or in both fetches", ("C[0, 8]", (1, 0))),
     ([("resource(0)_s", "resource(9)_s"), ("resource(1)_s", "resource(0)_s"), ("resource(9)_s", "resource(1)_s")],
      "C is stored transposed", ("C[0, 1]", (0, 0))),
     ([("mul r10, r10, cb0[0].x\n", "")], "stored by `wrong.il:154: mov g[r1.x], r10`", FIRST),

@@ -190,6 +190,13 @@ def test_slips_in_the_options_of_check_are_told(here, capsys, options, said):
     assert said in capsys.readouterr().err
 
 
+def test_findings_are_shown_on_terminals_of_few_letters(here):
+    Path("scale.il").write_text(SCALE.replace("xy00", "xy00 ; Größe"), encoding="utf-8")
+    command = [sys.executable, "-m", "cypresskit", *CHECK, "--max-fetches", "0"]
+    shown = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (shown.returncode, shown.stderr) == (1, "") and "; Gr\\xf6\\xdfe" in shown.stdout
+
+
 @pytest.mark.parametrize("most", ["nan", "-1", "inf", "few"])
 def test_budgets_are_numbers(here, capsys, most):
     with pytest.raises(SystemExit) as end:

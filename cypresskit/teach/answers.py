@@ -102,7 +102,10 @@ def mistakes(
     if m == n:
         yield "C is stored transposed, rows for columns", lambda: whole((left @ right).T)
     if m % rows == n % columns == 0 and m // rows == n // columns:
-        yield "x and y of the work-item are swapped where C is stored", partial(blocks, "yixj,x->xiyj")
+        yield (
+            "x and y of the work-item are swapped where C is stored, or in both fetches",
+            partial(blocks, "yixj,x->xiyj"),
+        )
         yield "A is read at the work-item's x in place of its y", partial(blocks, "xixj,y->yixj")
         yield "B is read at the work-item's y in place of its x", partial(blocks, "yiyj,x->yixj")
     yield "the sums are all 0 when C is stored", lambda: beta * old
