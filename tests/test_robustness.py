@@ -98,9 +98,9 @@ def test_huge_domains_are_refused(engine):
 
 
 def test_the_explaining_engine_takes_no_more_memory_than_it_says():
-    program = ck.assemble(f"{HEAD}mov r0, r1\nend")
-    with pytest.raises(ValueError, match="take a smaller domain"):
-        ck.launch(program, (1 << 14, 1 << 14), engine="explain")
+    for line in ("mov r0, r1", ""):
+        with pytest.raises(ValueError, match="take a smaller domain"):
+            ck.launch(ck.assemble(f"{HEAD}{line}\nend"), (1 << 14, 1 << 14), engine="explain")
     registers = "".join(f"mov r{n}, r{n + 1}\n" for n in range(15_000))
     with pytest.raises(ValueError, match="take a smaller domain"):
         ck.launch(ck.assemble(f"{HEAD}{registers}end"), (256, 256), engine="explain")

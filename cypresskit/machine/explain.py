@@ -21,16 +21,17 @@ from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modifie
 from cypresskit.machine.observer import INFINITE, NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
 from cypresskit.machine.run import Run, tally
 
-MAX_BYTES = 2 << 30  # of registers, for a whole domain
+MAX_BYTES = 2 << 30  # for a whole domain
+BESIDES = 120  # bytes of a work-item beside its registers: its ids, addresses and what checks keep of it, measured
 ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)
 
 
 def run(launch: Launch, observers: tuple[Observer, ...] = ()) -> Run:
     """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``."""
-    needed = 16 * launch.items * len(launch.program.registers)
+    needed = launch.items * (BESIDES + 16 * len(launch.program.registers))
     if needed > MAX_BYTES:
         raise ValueError(
-            f"the explaining engine would need {needed >> 20:,} MB for the registers of {launch.items:,} work-items: "
+            f"the explaining engine would need {needed >> 20:,} MB for {launch.items:,} work-items and their registers: "
             'take a smaller domain, or engine="fast" without observers'
         )
     with np.errstate(all="ignore"):
