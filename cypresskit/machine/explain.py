@@ -31,7 +31,7 @@ def run(launch: Launch, observers: tuple[Observer, ...] = ()) -> Run:
     needed = launch.items * (BESIDES + 16 * len(launch.program.registers))
     if needed > MAX_BYTES:
         raise ValueError(
-            f"the explaining engine would need {needed >> 20:,} MB for {launch.items:,} work-items and their registers: "
+            f"the explaining engine would need {needed >> 20:,} MB for {launch.items:,} work-items: "
             'take a smaller domain, or engine="fast" without observers'
         )
     with np.errstate(all="ignore"):
