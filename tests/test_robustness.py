@@ -107,6 +107,16 @@ def test_the_explaining_engine_takes_no_more_memory_than_it_says():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4e6  # KB
 
 
+def test_a_check_of_a_huge_domain_is_refused_before_it_takes_memory():
+    store = ck.assemble("il_cs_2_0\nmov g[vaTid0.x], vaTid0\nend")
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="take a smaller domain"):
+        check(store, 1 << 28, global_memory=np.zeros((64, 4), np.float32))
+    memory = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert memory < 10e6
+
+
 def test_a_kernel_of_many_registers_is_checked():
     registers = "".join(f"mov r{n}, r{n + 1}\n" for n in range(15_000))
     out = {0: np.zeros((8, 8, 4), np.float32)}

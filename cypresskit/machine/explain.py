@@ -28,14 +28,19 @@ ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)
 
 def run(launch: Launch, observers: tuple[Observer, ...] = ()) -> Run:
     """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``."""
+    fits(launch)
+    with np.errstate(all="ignore"):
+        return Machine(launch, observers).run()
+
+
+def fits(launch: Launch) -> None:
+    """Raise ``ValueError`` for a launch that would take more than ``MAX_BYTES``."""
     needed = launch.items * (BESIDES + 16 * len(launch.program.registers))
     if needed > MAX_BYTES:
         raise ValueError(
             f"the explaining engine would need {needed >> 20:,} MB for {launch.items:,} work-items: "
             'take a smaller domain, or engine="fast" without observers'
         )
-    with np.errstate(all="ignore"):
-        return Machine(launch, observers).run()
 
 
 @dataclass

@@ -21,7 +21,7 @@ from cypresskit.machine.checks.numbers import NumbersCheck
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.checks.report import Check, Finding, Findings, Places
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
-from cypresskit.machine.explain import run
+from cypresskit.machine.explain import fits, run
 from cypresskit.machine.launch import KernelError, prepare
 
 __all__ = ["Finding", "Findings", "check"]
@@ -66,6 +66,7 @@ def check(
         max_instructions=max_instructions,
         stepping=True,
     )
+    fits(launch)
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
     dtypes |= {f"o{n}": array.dtype for n, array in (outputs or {}).items()}
     shape: tuple[int, ...] = ()
