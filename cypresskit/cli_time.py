@@ -12,7 +12,7 @@ TIME_HELP = (
 TIME_EXAMPLE = "cypresskit time dgemm_tn --n 1664 --device HD5850"
 SCORE_HELP = (
     "Compiles and simulates every kernel of which figures were published, and times the pipelines: about a minute. "
-    "The ratio is simulated over published."
+    "The ratio is simulated over published; what a paper shows in a picture only has neither."
 )
 
 

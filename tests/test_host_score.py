@@ -5,6 +5,7 @@ from importlib.resources import files
 
 import pytest
 
+from cypresskit.draw.score import score as draw
 from cypresskit.host import host_rows
 
 
@@ -17,9 +18,25 @@ def test_rows_are_of_published_quantities(rows):
     published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["host"]
     for (id, quantity), row in rows.items():
         assert set(row) == {"id", "quantity", "published", "simulated", "ratio"}
+        if row["published"] is None:  # a picture, which stays one
+            assert row["ratio"] is None and quantity not in published[id]
+            continue
         if quantity != "with_pcie_10_gb_s":  # which is published as a sentence
             assert row["published"] == published[id][quantity]
         assert row["ratio"] == pytest.approx(row["simulated"] / row["published"])
+
+
+def test_a_picture_is_no_point_in_the_scores_chart(rows):
+    shown = draw([rows["blocked_mma", "block"], rows["blocked_mma", "overlap_gain"]])
+    assert shown.title == "Score: 1 of 1 published figures within 5%"
+
+
+def test_overlap_and_padding_gain_as_the_source_says_in_words(rows):
+    """Overlap "alleviates the communication latency", and the performance is "sensitive to the amount of padding"."""
+    least, most = rows["blocked_mma", "overlap_gain"]["simulated"]
+    assert 1.1 < least < most < 2  # two times at most, where copies and kernels take equally long
+    least, most = rows["blocked_mma", "padding_gain"]["simulated"]
+    assert 1 <= least < 1.2 and most > 1.5
 
 
 @pytest.mark.parametrize(

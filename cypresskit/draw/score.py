@@ -15,8 +15,11 @@ from cypresskit.timing import score as kernel_score
 
 
 def _flat(rows: Iterable[dict]) -> Iterator[dict]:
-    """Rows with one figure each, and a ratio; where 0 was published it is 1 for 0 and endless otherwise."""
+    """Rows with one figure each, and a ratio; where 0 was published it is 1 for 0 and endless otherwise.
+    What was published as a picture has no figure and is left out."""
     for row in rows:
+        if row["published"] is None:
+            continue
         pairs = [(row["quantity"], row["published"], row["simulated"])]
         if isinstance(row["published"], list):
             ends = zip(("least", "most"), row["published"], row["simulated"])
