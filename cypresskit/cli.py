@@ -211,33 +211,28 @@ def _check(args: argparse.Namespace) -> int:
 
 def _in_options(message: str) -> str:
     """A message of `ck.launch` about what to pass, in this command's options."""
-    message = message.replace(" (max_instructions raises the limit.)", "")
+    for option in (" (max_instructions raises the limit.)", ', or engine="fast" without observers'):
+        message = message.replace(option, "")
     message = re.sub(r"pass (input|constant|output)s=\{(\d+): array\}", r"pass --\1 \2=FILE.npy", message)
     return message.replace("pass global_memory=array", "pass --global ELEMENTS=FILE.npy")
 
 
 def _arrays(args: argparse.Namespace) -> tuple[dict, dict[int | str, Path]]:
     """The arguments of `ck.launch` but for the program, and the files that outputs and global memory ("g") go to."""
-    import numpy as np
-
-    from cypresskit.devices import HD5870
-
     domain = _domain(args.domain)
     streams, outputs = _numbered("--output", args.output), {}
     for number, target in streams.items():
         if len(domain) != 2:
             raise CommandError(f"--output {number}={target}: output streams need --domain WIDTHxHEIGHT")
-        outputs[number] = _load(target) if target.exists() else np.zeros((*domain[::-1], 4), np.float32)
+        outputs[number] = _load(target) if target.exists() else _zeros(f"--output {number}={target}", *domain[::-1])
     targets: dict[int | str, Path] = dict(streams.items())
     memory = None
     if args.memory:
         start, equals, name = args.memory.partition("=")
         if not equals or not name:
             raise CommandError(f"--global {args.memory}: expected N=FILE.npy, such as 4096=g.npy")
-        if start.isdecimal() and (len(start) > MOST_DIGITS or 16 * int(start) > HD5870.memory_bytes):
-            most = HD5870.memory_bytes // 16
-            raise CommandError(f"--global {args.memory[:40]}: the card's memory holds {most:,} elements of 16 bytes")
-        memory = np.zeros((int(start), 4), np.float32) if start.isdecimal() else _load(Path(start))
+        count = int(start[: MOST_DIGITS + 1]) if start.isdecimal() else 0
+        memory = _zeros(f"--global {args.memory[:40]}", count) if start.isdecimal() else _load(Path(start))
         targets["g"] = Path(name)
     arrays = {
         "domain": domain if len(domain) > 1 else domain[0],
@@ -247,6 +242,17 @@ def _arrays(args: argparse.Namespace) -> tuple[dict, dict[int | str, Path]]:
         "global_memory": memory,
     }
     return arrays, targets
+
+
+def _zeros(option: str, *shape: int) -> np.ndarray:
+    """Elements of four floats, as many as the card could hold."""
+    import numpy as np
+
+    from cypresskit.devices import HD5870
+
+    if math.prod(shape) > (most := HD5870.memory_bytes // 16):
+        raise CommandError(f"{option}: the card's memory holds {most:,} elements of 16 bytes")
+    return np.zeros((*shape, 4), np.float32)
 
 
 def _program(file: str, arrays: dict) -> ck.Program:

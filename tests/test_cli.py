@@ -156,6 +156,10 @@ def test_global_memory_is_no_larger_than_the_cards(here, capsys):
     for count in ("67108865", "9" * 5000):
         assert cli.main([*RUN, "--global", f"{count}=g.npy"]) == 1
         assert "the card's memory holds 67,108,864 elements" in capsys.readouterr().err
+    assert cli.main(["check", "scale.il", "--domain", "16384x16384", "--output", "0=new.npy"]) == 1
+    assert "--output 0=new.npy: the card's memory holds 67,108,864 elements" in capsys.readouterr().err
+    assert cli.main(["check", "scale.il", "--domain", "16384x16384", *RUN[4:-2]]) == 1
+    assert "writes o0: pass --output 0=FILE.npy" in capsys.readouterr().err
 
 
 CHECK = ["check", "scale.il", *RUN[2:]]
