@@ -203,10 +203,9 @@ def test_what_is_imported_is_declared(folder, extras):
     """A package that only happens to be there, by hand or because another wants it, is a fault on the next machine."""
     from importlib.metadata import packages_distributions
 
-    files = list((ROOT / folder).rglob("*.py"))
-    trees = [ast.walk(ast.parse(file.read_text())) for file in files]
     modules = set()
-    for node in (node for tree in trees for node in tree):
+    trees = [ast.parse(file.read_text()) for file in (ROOT / folder).rglob("*.py")]
+    for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -216,7 +215,8 @@ def test_what_is_imported_is_declared(folder, extras):
     ours = {file.stem for file in (ROOT / "tests").glob("*.py")} | {"cypresskit"}
     foreign = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - ours
     declared = names(PROJECT["dependencies"]).union(*(names(PROJECT["optional-dependencies"][e]) for e in extras))
-    found = {module: names(packages_distributions().get(module, [module])) for module in foreign}
+    installed = packages_distributions()
+    found = {module: names(installed.get(module, [module])) for module in foreign}
     assert {"numpy", "numba"} & foreign
     assert not {module for module, names in found.items() if not names & declared}, "not in pyproject.toml"
 
