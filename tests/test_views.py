@@ -392,8 +392,8 @@ def saved(view, tmp_path_factory):
 
 
 def assert_quick(page, last: int) -> None:
-    """Steps paint within 50 ms, and half a second at 20 a second leaves out no frame. Three tries; on a busy computer the
-    work counts that a step needs."""
+    """Steps paint within 50 ms, and half a second at 20 a second leaves out no frame. Three tries; on a busy computer
+    the work counts that a step needs."""
     best, most, spent = 1e3, 0, processor(page)
     for _ in range(3):
         start = spent()
