@@ -560,6 +560,22 @@ def test_a_wrong_factor_is_named():
     assert finding.advice.startswith("Every element is 4 times what it should be")
 
 
+def test_a_kernel_that_no_code_comes_of_is_a_finding():
+    fetches = "".join(f"sample_resource(0)_sampler(0) r{n}, vWinCoord0.xy00\n" for n in range(3, 150))
+    uses = "".join(f"mad r0, r0, l0.x, r{n}\n" for n in range(3, 150)) + "".join(
+        f"add r{n}, r0, r{n}\n" for n in range(3, 150)
+    )
+    loop = (
+        f"whileloop\nige r1.y, r1.x, l0.y\nbreak_logicalnz r1.y\niadd r1.x, r1.x, l0.y\n{uses}endloop\nmov o0, r0\nend"
+    )
+    text = f"{SCALE.partition('sample')[0]}dcl_literal l0, 0, 1, 0, 0\nmov r0, l0\nmov r1, l0\n{fetches}{loop}"
+    launch = {"inputs": {0: np.ones((8, 8, 4), np.float32)}, "outputs": {0: np.zeros((8, 8, 4), np.float32)}}
+    budgets = {"registers": 10, "fetches": 1}
+    code, fetches = check(ck.assemble(text), (8, 8), **launch, budgets=budgets)
+    assert "no code for the chip comes of this kernel: the kernel needs 15" in code.message and code.line == 8
+    assert "147 fetches per work-item; the exercise allows 1" in fetches.message
+
+
 def test_an_unknown_budget_is_refused():
     with pytest.raises(ValueError, match="no budget 'clocks'"):
         check(ck.assemble("il_ps_2_0\nend"), (1, 1), budgets={"clocks": 1})
