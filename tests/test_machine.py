@@ -1,6 +1,7 @@
 """Launching IL: one suite, run on both engines."""
 
 import re
+from time import process_time
 
 import numpy as np
 import pytest
@@ -398,6 +399,54 @@ def test_the_endless_one_of_nested_loops_is_named(engine, body, line):
     with pytest.raises(ck.KernelError, match=f"^test.il:{line}: whileloop\n") as caught:
         ck.launch(program, 64, engine=engine, max_instructions=10_000)
     assert caught.value.line == line
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("body", "line", "item"),
+    [
+        # the then branch is longer, but comes first when all work-items run in step
+        (("if_logicalnz r1.x", *["iadd r2, r2, l0.y"] * 9, "mov g[r0.y], r0", "else", "mov g[r0.y], r0", "endif"),
+         16, 1),
+        # doubles
+        (("f2d r3.xy, r0.x", "if_logicalnz r1.x", "dadd r4.xy, r3.xy, r3.xy", "mov g[r0.y].xy__, r4", "else",
+          "mov g[r0.y].xy__, r3", "endif"), 9, 1),
+    ],
+)  # fmt: skip
+def test_engines_name_the_same_failing_store(engine, body, line, item):
+    program = compute(
+        "dcl_literal l0, 1000, 1, 0, 0",
+        "mov r0.x, vaTid.x",
+        "iadd r0.y, r0.x, l0.x",
+        "iand r1.x, r0.x, l0.y",
+        *body,
+    )
+    memory = np.zeros((64, 4), np.float32)
+    with pytest.raises(ck.KernelError) as caught:
+        ck.launch(program, 128, global_memory=memory, engine=engine)
+    assert (caught.value.line, caught.value.work_item) == (line, item)
+
+
+@ENGINES
+def test_an_endless_loop_of_one_in_a_million_work_items_is_found_at_once(engine):
+    program = pixel(
+        "dcl_literal l0, 700.5, 0, 1.0, 4.0", "whileloop", "breakc_relop(ne) vWinCoord0.x, l0.x",
+        "breakc_relop(lt) vWinCoord0.y, l0.x", "endloop", "mov o0, l0.w"
+    )  # fmt: skip
+    start = process_time()
+    with pytest.raises(ck.KernelError, match=r"instructions of work-item \(700, 700\)") as caught:
+        ck.launch(program, (1024, 1024), outputs={0: np.zeros((1024, 1024), np.float32)}, engine=engine)
+    assert (caught.value.line, caught.value.work_item) == (3, (700, 700))
+    assert process_time() - start < 10
+
+
+@ENGINES
+def test_a_long_loop_that_ends_is_not_taken_for_endless(engine):
+    program = pixel("dcl_literal l0, 1, 6000, 0, 0", "mov r0, l0.z", "whileloop", "ige r0.y, r0.x, l0.y",
+                    "break_logicalnz r0.y", "iadd r0.x, r0.x, l0.x", "endloop", "mov o0, r0.x")  # fmt: skip
+    out = np.zeros((2, 2), np.int32)
+    ck.launch(program, (2, 2), outputs={0: out}, engine=engine)
+    assert (out == 6000).all()
 
 
 def test_observers_hear_what_happens_in_order():

@@ -92,7 +92,7 @@ class _Processor:
             if self.active.any():
                 assert control.target is not None
                 if self.bundles > self.launch.max_instructions:
-                    raise self.launch.endless_error(control.at)
+                    raise self.launch.endless_error(control.at, int(np.argmax(self.active)))
                 return control.target
             self.frames.pop()
             self.active = self.present(frame["entered"])

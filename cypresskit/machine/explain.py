@@ -10,27 +10,30 @@ lockstep here; ``Run`` and observers don't depend on it.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cypresskit.il import Dest, Instruction, Source
 from cypresskit.machine.fast.flow import letters, read_positions
-from cypresskit.machine.launch import Launch
+from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
 from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.machine.observer import INFINITE, NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
 from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
 BESIDES = 120  # bytes of a work-item beside its registers: its ids, addresses and what checks keep of it, measured
+PATIENCE, STEPS = 50_000_000, 20_000  # instructions times work-items, and instructions: a few seconds' work
+LONG = 3_000  # instructions of a program that takes seconds to compile
 ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)
 
 
-def run(launch: Launch, observers: tuple[Observer, ...] = ()) -> Run:
-    """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``."""
+def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int | None = None) -> Run:
+    """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``. ``most``: instructions of all
+    work-items after which a loop is taken for endless; by default the fast engine is asked if the program ends."""
     fits(launch)
     with np.errstate(all="ignore"):
-        return Machine(launch, observers).run()
+        return Machine(launch, observers, most).run()
 
 
 def fits(launch: Launch) -> None:
@@ -73,7 +76,7 @@ class Machine:
     the program and may be replaced. ``timing.addresses`` runs the address arithmetic in this way, without data.
     """
 
-    def __init__(self, launch: Launch, observers: tuple[Observer, ...]):
+    def __init__(self, launch: Launch, observers: tuple[Observer, ...], most: int | None):
         self.launch, self.observers, self.program = launch, observers, launch.program
         self.hear = {name: listeners(observers, name) for name in ("step", "wrote", "fetch", "memory", "barrier")}
         self.body = self.program.body
@@ -89,6 +92,12 @@ class Machine:
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = 0
         self.issued = 0
+        self.limit = min(launch.max_instructions, max(1, min(STEPS, PATIENCE // max(1, launch.items))))
+        raised = launch.max_instructions if launch.max_instructions > MAX_INSTRUCTIONS else 0  # by the caller
+        self.longest: float = max(5 * STEPS, raised)
+        self.most: float | None = most or (None if len(self.body) <= LONG else raised * self.items or 2 * PATIENCE)
+        memory = launch.global_memory
+        self.memory = None if memory is None else memory.copy()
         self.at = 0
         self.read: dict[int, np.ndarray] = {}  # global elements that this instruction's operands read, by operand
 
@@ -118,15 +127,40 @@ class Machine:
             return
         self.executed[at] += self.count
         self.issued += 1
-        if self.issued > self.launch.max_instructions:
-            loops = [block for block in self.blocks if isinstance(block, _Loop)]
-            if loops:
-                # an inner loop that ends every time leads back here, too: the endless one is where most of them ran
-                inside = [loop for loop in loops if 2 * (self.issued - loop.before) > self.launch.max_instructions]
-                raise self.launch.endless_error((inside or loops[:1])[-1].at)
+        if self.issued > self.limit:
+            self._doubt()
         if i.op.flow != "endloop":
             for step in self.hear["step"]:
                 step(Step(at, i, self.active, self.registers))
+
+    def _doubt(self) -> None:
+        """The program has run for long: if it is in a loop, raise the error for an endless one unless it ends.
+
+        Compiled code finds that out in a fraction of the time. What it counts, the work-items' instructions in all,
+        is as many as are executed here, unless they race."""
+        loops = [block for block in self.blocks if isinstance(block, _Loop)]
+        if not loops:
+            return
+        if self.most is None and self.issued <= self.launch.max_instructions:
+            self.most, self.longest = self._asked(), math.inf
+        if self.most is not None and self.executed.sum() <= self.most and self.issued <= self.longest:
+            self.limit = int(min(2 * self.issued, self.longest))
+            return
+        # an inner loop that ends every time leads back here, too: the endless one is where most of them ran
+        inside = [loop for loop in loops if 2 * (self.issued - loop.before) > self.issued]
+        raise self.launch.endless_error((inside or loops[:1])[-1].at, int(np.argmax(self.active)), self.issued - 1)
+
+    def _asked(self) -> float:
+        """How many instructions the work-items execute in all, by the fast engine; it may raise ``KernelError``."""
+        from cypresskit.machine.fast import run as run_fast
+
+        outputs = {n: replace(surface, words=surface.words.copy()) for n, surface in self.launch.outputs.items()}
+        try:
+            return run_fast(replace(self.launch, outputs=outputs, global_memory=self.memory)).instructions
+        except KernelError as error:
+            if any(i.line == error.line and i.op.flow == "loop" for i in self.body):
+                raise
+            return math.inf  # this engine, too, will come to that end
 
     # Control flow
 

@@ -22,8 +22,6 @@ from cypresskit.machine.run import Run
 
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would not end within a day here
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
-MAX_STEPPED = 1_000_000_000  # instructions times work-items in the explaining engine: about a minute's work,
-MIN_STEPS, MAX_STEPS = 1_000, 200_000  # and per work-item within these
 DTYPES = ("float32", "float64", "int32", "uint32")
 
 
@@ -116,13 +114,14 @@ class Launch:
             self.place(item),
         )
 
-    def endless_error(self, at: int) -> KernelError:
-        """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``."""
-        i = self.program.body[at]
+    def endless_error(self, at: int, item: int, count: int | None = None) -> KernelError:
+        """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or ``count``."""
+        i, count = self.program.body[at], count or self.max_instructions
         return KernelError(
-            f"{self.program.located(i)}\n    this loop has not ended after {self.max_instructions:,} instructions of "
-            "a work-item. Does its break condition ever become true? (max_instructions raises the limit.)",
+            f"{self.program.located(i)}\n    this loop has not ended after {count:,} instructions of "
+            f"{self.item_name(item)}. Does its break condition ever become true? (max_instructions raises the limit.)",
             i.line,
+            self.place(item),
         )
 
     def barrier_error(self, at: int, group: int, present: int) -> KernelError:
@@ -163,10 +162,9 @@ def launch(
     outputs: stream number to an array (height, width[, components]) of the domain's size, written by ``oN``.
     global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
     engine: "fast" (compiled) or "explain" (steps with every register known); observers always get the latter.
-    max_instructions: a loop in which more have been issued is taken for endless. Work-items that run together count
-        as one, so both ways of a divergent branch count: a quad in the fast engine, the whole domain in the explaining
-        one. By default what takes the engine at most about a minute: 2 million in the fast engine, fewer in the
-        explaining one the larger the domain.
+    max_instructions: a loop in which more have been issued is taken for endless (2 million by default). Work-items
+        that run together count as one, so both ways of a divergent branch count: a quad in the fast engine, the whole
+        domain in the explaining one. That one asks the fast engine instead as soon as it has stepped for a second.
     threads: host threads of the fast engine.
 
     Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't fit the program,
@@ -187,7 +185,6 @@ def launch(
         global_memory=global_memory,
         device=device,
         max_instructions=max_instructions,
-        stepping=engine == "explain" or bool(observers),
     )
     if engine == "fast" and not observers:
         from cypresskit.machine.fast import run as run_fast
@@ -214,10 +211,8 @@ def prepare(
     global_memory=None,
     device: Device = HD5870,
     max_instructions: int | None = None,
-    stepping: bool = False,
 ) -> Launch:
-    """Check the arguments of ``launch`` against the program and pack them, see there; ``stepping`` if the explaining
-    engine will run them."""
+    """Check the arguments of ``launch`` against the program and pack them, see there."""
     if not isinstance(program, Program):
         raise TypeError(f"launch takes a Program, not {type(program).__name__}: assemble the IL text first")
     if not isinstance(device, Device):
@@ -227,9 +222,6 @@ def prepare(
     ):
         raise ValueError(f"max_instructions is a number of at least 1, not {max_instructions!r}")
     shape = _domain(program, domain)
-    if max_instructions is None:
-        stepped = min(MAX_STEPS, max(MIN_STEPS, MAX_STEPPED // max(1, math.prod(shape))))
-        max_instructions = stepped if stepping else MAX_INSTRUCTIONS
     for name, given in (("inputs", inputs), ("constants", constants), ("outputs", outputs)):
         if given is not None and not isinstance(given, Mapping):
             raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found {type(given).__name__}")
@@ -239,7 +231,7 @@ def prepare(
     streams = {n: _output(a, n, shape) for n, a in outputs.items()}
     buffers = {n: _constants(a, n, program.constants.get(n, 0)) for n, a in constants.items()}
     memory = None if global_memory is None else _global(global_memory)
-    return Launch(program, shape, textures, buffers, streams, memory, device, int(max_instructions))
+    return Launch(program, shape, textures, buffers, streams, memory, device, int(max_instructions or MAX_INSTRUCTIONS))
 
 
 def _observers(observers) -> tuple[Observer, ...]:

@@ -64,7 +64,6 @@ def check(
         global_memory=global_memory,
         device=device,
         max_instructions=max_instructions,
-        stepping=True,
     )
     fits(launch)
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
@@ -82,7 +81,10 @@ def check(
     except KernelError as error:
         at = next(n for n, i in enumerate(program.body) if i.line == error.line)
         if program.body[at].op.flow == "loop" and not told(program, at, blamed):
-            checks[0].report("endless loop", at, *_sentences(str(error)))
+            place = error.work_item
+            item = place[0] + place[1] * launch.domain[0] if isinstance(place, tuple) else place
+            message = str(error).replace(launch.item_name(item), places.item(item))
+            checks[0].report("endless loop", at, *_sentences(message), item=item)
     return Findings.of(finding for c in checks for finding in c.findings())
 
 

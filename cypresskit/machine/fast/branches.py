@@ -207,7 +207,7 @@ class Branches(Instructions):
         else:
             b.go(head)
         b.label(head)
-        self.poll(at, self.load("issued"))
+        self.poll(at, self.load("issued"), "", self.load("exec") if masked else self.mask(at))
         self.blocks.append(block)
 
     def _leave(self, at: int) -> None:
@@ -271,8 +271,9 @@ class Branches(Instructions):
         if self.around[at]:
             self.store(self.variable(f"before{at}", "i64")[1:], issued)
 
-    def poll(self, at: int, issued: str) -> None:
-        """At the head of a loop: stop if told, or if the program has run for too long."""
+    def poll(self, at: int, issued: str, item: str, mask: str = "") -> None:
+        """At the head of a loop: stop if told, or if the program has run for too long; then ``item`` is named, or the
+        first work-item in ``mask``."""
         b = self.b
         bound = b.op(f"load volatile i64, ptr {self.slot('limit', 'ptr')}")  # becomes 0 if the kernel is to stop
         over = b.op(f"icmp ugt i64 {issued}, {bound}")
@@ -286,6 +287,14 @@ class Branches(Instructions):
         for loop in inner:
             ran = b.op(f"sub i64 {issued}, {self.load(f'before{loop}')}")
             place = b.op(f"select i1 {b.op(f'icmp ugt i64 {ran}, {half}')}, i64 {loop}, i64 {place}")
+        if mask:
+            n = self.lanes
+            bits = b.op(f"bitcast <{n} x i1> {mask} to i{n}")
+            lane = b.call(f"llvm.cttz.i{n}", f"i{n}", (f"i{n}", bits), ("i1", "true"))
+            item = b.op(f"extractelement <{n} x i32> {self.item}, i{n} {lane}")
+            item = b.op(f"zext i32 {item} to i64")
+        place_of_item = b.op(f"getelementptr i64, ptr {self.slot('error', 'ptr')}, i64 4")
+        b.do(f"store i64 {item}, ptr {place_of_item}")
         self.give_up(ENDLESS, place)
         b.label(on)
 

@@ -14,11 +14,12 @@ import numpy as np
 from cypresskit.machine.fast.branches import DIVERGED, ENDLESS, STOPPED
 from cypresskit.machine.fast.jit import Kernel, compiled
 from cypresskit.machine.fast.units import BAND
-from cypresskit.machine.launch import Launch
+from cypresskit.machine.launch import KernelError, Launch
 from cypresskit.machine.run import Run, tally
 
 NONE = (1 << 64) - 1  # the key of "no store has failed"
 MAX_SPARE = 64 << 20  # bytes of texture memory kept for the next launch
+EXPLAINED, REPEATED = 200_000_000, 50_000_000  # instructions that the explaining engine may do in this one's place
 CHUNKS = 4  # units are handed out in so many pieces a thread, so that none waits long for the others
 
 
@@ -122,7 +123,8 @@ class _Execution:
         launch = self.launch
         units = self._units()
         memory = launch.global_memory
-        before = memory.copy() if self.translation.divides and memory is not None else None
+        read = self.translation.divides or any(s.register.kind == "g" for i in launch.program.body for s in i.sources)
+        before = memory.copy() if read and memory is not None else None
         workers = [_Worker(self) for _ in range(min(threads, units))]
         share = -(-units // (len(workers) * (CHUNKS if len(workers) > 1 else 1)))
         if launch.program.mode == "pixel" and len(workers) > 1:
@@ -141,17 +143,22 @@ class _Execution:
             self._wait(started)
             raise
         if any(worker.status == DIVERGED for worker in workers):
-            from cypresskit.machine.explain import run as explain
-
-            if memory is not None and before is not None:
-                memory[...] = before
-            return explain(launch)
-        self._raise(workers)
+            return self._explained(before, EXPLAINED)
+        self._raise(workers, before)
         counts = np.sum([worker.counts for worker in workers], axis=0)
         executed = np.zeros(len(launch.program.body), np.int64)
         for segment, times in zip(self.translation.segments, counts[1:], strict=False):
             executed[list(segment)] += times
         return tally(launch, "fast", executed, int(counts[0]))
+
+    def _explained(self, memory: np.ndarray | None, most: int) -> Run:
+        """What the explaining engine makes of the launch, ``memory`` being what global memory held before; after
+        ``most`` instructions of all work-items it takes a loop for endless."""
+        from cypresskit.machine.explain import run as explain
+
+        if memory is not None and self.launch.global_memory is not None:
+            self.launch.global_memory[...] = memory
+        return explain(self.launch, most=most)
 
     @staticmethod
     def _wait(workers: list["_Worker"]) -> None:
@@ -164,7 +171,7 @@ class _Execution:
             return self.shared["tile_columns"] * self.shared["tile_rows"]
         return math.prod(self.launch.groups)
 
-    def _raise(self, workers: list["_Worker"]) -> None:
+    def _raise(self, workers: list["_Worker"], memory: np.ndarray | None) -> None:
         launch, body = self.launch, self.launch.program.body
         failed = [worker for worker in workers if int(worker.error[0]) != NONE]
         endless = [worker for worker in workers if worker.status == ENDLESS]
@@ -178,9 +185,16 @@ class _Execution:
             else:
                 size = len(launch.global_memory) if launch.global_memory is not None else 0
                 what = f"to g[{element}], which has {size} elements"
-            raise launch.store_error(at, item, what)
+            error = launch.store_error(at, item, what)
+            if launch.items * len(body) <= REPEATED:  # which fails first if all work-items run in step?
+                try:
+                    self._explained(memory, REPEATED)
+                except KernelError as first:
+                    if not any(i.line == first.line and i.op.flow == "loop" for i in body):
+                        error = first
+            raise error
         if endless:
-            raise launch.endless_error(min(worker.place for worker in endless))
+            raise launch.endless_error(*min((worker.place, worker.item) for worker in endless))
 
 
 def _bits(number: float) -> int:
@@ -194,7 +208,7 @@ class _Worker:
         launch, translation = execution.launch, execution.translation
         self.execution = execution
         self.counts = np.zeros(1 + len(translation.segments), np.int64)
-        self.error = np.array([NONE, 0, 0, 0], np.uint64)
+        self.error = np.array([NONE, 0, 0, 0, 0], np.uint64)
         self.lds = np.zeros(sum(size // 4 + 12 for _, size in launch.program.lds.values()) + 4, np.uint32)
         self.nowhere = np.zeros(8, np.uint32)
         quads = -(-math.prod(launch.program.group) // translation.lanes) if launch.program.mode == "compute" else 1
@@ -205,7 +219,7 @@ class _Worker:
         for name, slot in translation.slots.items():
             context[slot] = (execution.shared | own)[name]
         self.context = context
-        self.status, self.place = 0, 0
+        self.status, self.place, self.item = 0, 0, 0
         self.done = threading.Event()
 
     def run(self, todo, lock: threading.Lock) -> None:
@@ -222,6 +236,6 @@ class _Worker:
             if self.execution.limit[0] == 0:  # somebody else's end
                 self.status = STOPPED
             self.execution.limit[0] = 0
-            self.place = int(self.error[3])
+            self.place, self.item = map(int, self.error[3:])
         finally:
             self.done.set()

@@ -291,7 +291,8 @@ class Translator(Units):
                 self.enter_loop(at, b.op("load i64, ptr %spill"))
                 b.go(head)
                 b.label(head)
-                self.poll(at, b.op("load i64, ptr %spill"))
+                first = b.op(f"zext i32 {b.op(f'mul i32 {self.group}, {math.prod(self.program.group)}')} to i64")
+                self.poll(at, b.op("load i64, ptr %spill"), first)
                 blocks.append(("loop", head, end))
             elif flow == "endloop" and match[at] in level:
                 finish(at + 1, None)
