@@ -1,6 +1,7 @@
 """`cypresskit pipeline`, with kernels at 400 Gflop/s so that nothing is simulated but the host."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -44,6 +45,11 @@ def test_trace_is_written(capsys, tmp_path):
     run(capsys, "--trace", str(tmp_path / "trace.json"))
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert {"load1", "load2", "mult1", "store1", "store2"} <= {event.get("cat") for event in events}
+    rows = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert set(rows.values()) == {f"{what} {chip}" for what in ("chip", "DMA", "thread") for chip in (0, 1)}
+    for row in rows:  # slices of a row follow one another: overlapping ones would be dropped by the viewer
+        spans = [(e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == row]
+        assert spans and all(before[1] <= after[0] + 1e-3 for before, after in pairwise(spans))
 
 
 @pytest.mark.parametrize(
@@ -52,6 +58,8 @@ def test_trace_is_written(capsys, tmp_path):
         (["--board", "HD9"], "device 'HD9' is not one of"),
         (["--chips", "0"], "use_chips = 0 has to be a whole number"),
         (["--cpu", "much"], "--cpu much: expected a number from 0 to 1, static or adaptive"),
+        (["--m", "0"], "m = 0 has to be a whole number"),
+        (["--cpu", "nan"], "cpu_share = nan has to lie in 0 to 1"),
         (["--cpu", "2"], "cpu_share = 2.0 has to lie in 0 to 1"),
         (["--trace", "no/such/file"], "can't write no/such/file"),
         (["--k", "100000"], "try a smaller block"),

@@ -106,8 +106,9 @@ def gemm_out_of_core(
     chosen = tn_kernel(("sgemm_tn" if precision == "single" else "dgemm_tn") if kernel is None else kernel)
     if chosen.precision != precision:
         raise TypeError(f"the matrices are {precision}, and the kernel {chosen.name} computes in {chosen.precision}")
-    machine, data = Machine(device, use_chips=1), (a, b, c, alpha, beta, {"engine": engine, "observers": observers})
-    work = _Blocked(m, n, k, machine, chosen, block, depth, True, data)
+    launching = {"kernel": chosen, "device": device, "engine": engine, "observers": observers}
+    data = (a, b, c, beta, partial(gemm, alpha=alpha, trans_a=True, **launching))
+    work = _Blocked(m, n, k, Machine(device, use_chips=1), chosen, block, depth, True, data)
     timeline = work.plan_all()
     timeline.execute()
     return work.result, timeline
@@ -131,16 +132,16 @@ class _Blocked:
         check_whole(m=m, n=n, k=k, depth=depth)
         check_type(Machine, machine=machine)
         check_type(bool, overlap=overlap)
-        self.kernel, self.device = tn_kernel(kernel), machine.device
-        self.size = self.kernel.dtype.itemsize
+        kernel = tn_kernel(kernel)
+        self.size = kernel.dtype.itemsize
         self.block = choose_block(m, n, k, machine, depth, self.size) if block is None else block
         check_card(machine.device, card_bytes(self.block, depth, self.size))
         check_units(m, n, self.block, -(-k // depth))
         self.m, self.n, self.k = m, n, k
-        self.a, self.b, self.c, self.alpha, self.beta, self.launching = matrices or (None, None, None, 1.0, 1.0, {})
-        self.result = np.zeros((m, n) if matrices else (0, 0), self.kernel.dtype)
+        self.a, self.b, self.c, self.beta, self.product = matrices or (None, None, None, 1.0, None)
+        self.result = np.zeros((m, n) if matrices else (0, 0), kernel.dtype)
         self.plan = Plan(machine, real=bool(matrices), serial=not overlap)
-        self.rate = kernel_rate(self.kernel, self.block, self.block, min(depth, k), machine.device)
+        self.rate = kernel_rate(kernel, self.block, self.block, min(depth, k), machine.device)
         self.chunks = [range(low, min(low + depth, k)) for low in range(0, k, depth)]
 
     def plan_all(self) -> Timeline:
@@ -183,9 +184,8 @@ class _Blocked:
         card, arrays, beta = f"card C{unit % 3}", self.plan.arrays, 1.0 if done else self.beta
 
         def action() -> None:
-            multiply = partial(gemm, alpha=self.alpha, beta=beta, kernel=self.kernel, device=self.device)
-            multiply = partial(multiply, **self.launching)
-            arrays[card] = multiply(arrays[a.buffer], arrays[b.buffer], arrays[card] if beta else None, trans_a=True)
+            old = arrays[card] if beta else None
+            arrays[card] = self.product(arrays[a.buffer], arrays[b.buffer], old, beta=beta)
 
         reads, after = dict([a, b]), f"C[{i},{j}]" + "'" * (done + 1)
         if beta:

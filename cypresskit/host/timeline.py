@@ -147,7 +147,7 @@ class Timeline:
         lane, times in microseconds."""
         lanes = list(dict.fromkeys(span.task.lane for span in self.spans))
         events: list[dict] = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "cypresskit"}}]
-        for number, lane in enumerate(lanes):
+        for number, lane in enumerate(lanes, 1):  # a thread 0 would be the idle one
             events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": lane}})
         for span in self.spans:
             task = span.task
@@ -158,7 +158,7 @@ class Timeline:
                 "uses": dict(task.uses),
             }
             when = {"ts": span.start * 1e6, "dur": (span.end - span.start) * 1e6}
-            row = {"pid": 1, "tid": lanes.index(task.lane)}
+            row = {"pid": 1, "tid": lanes.index(task.lane) + 1}
             events.append({"ph": "X", "name": task.name, "cat": task.stage, **row, **when, "args": args})
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
