@@ -21,6 +21,7 @@ def test_the_peak_is_accepted():
         (lambda e, p, u, g: 2e9 * e * p * u * g, "10^9"),
         (lambda e, p, u, g: 2 * e * p * u, "how often a second"),
         (lambda e, p, u, g: 2720, "use its arguments"),
+        (lambda e, p, u, g: int(2 * e * p * u * g), "3 of 4 calls"),
         (lambda e, p, u, g: None, "return"),
         (lambda e, p, u: 1, "the call was"),
         (lambda e, p, u, g: "many", "the call was"),
