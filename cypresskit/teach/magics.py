@@ -26,9 +26,7 @@ ARGUMENTS = [name for name in inspect.signature(check).parameters if name != "pr
 
 def load_ipython_extension(shell) -> None:
     """Called by ``%load_ext``."""
-    from IPython.core.magic import no_var_expand  # `{0: x}` is a dictionary here, no place for a variable's text
 
-    @no_var_expand
     def il(line: str, cell: str) -> None:
         """``%%il name``: assemble the cell and bind the program to ``name``."""
         name = line.strip()
@@ -40,7 +38,6 @@ def load_ipython_extension(shell) -> None:
             shell.user_ns[name] = program
             print(f"{name}: a {program.mode} kernel of {len(program.body)} instructions")
 
-    @no_var_expand
     def check_cell(line: str, cell: str) -> None:
         """``%%check domain=..., inputs=..., ...``: run the cell's kernel with every check on."""
         shell.user_ns.pop("findings", None)
