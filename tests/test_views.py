@@ -210,19 +210,24 @@ def test_wavefronts_say_what_each_slot_does(view, reports):
         assert abs(now.count("ALU") - alu) <= 1 and abs(now.count("TEX") - tex) <= 1
 
 
+def lit(chip: Player, name: str) -> np.ndarray:
+    """The per cents in all parts of a kind, over the frames."""
+    parts = [t.frames for t in chip.tracks if re.fullmatch(f"{name}( \\d+)?", t.source.name)]
+    return np.concatenate(parts, axis=1)
+
+
 def test_the_chip_is_lit_by_the_reports(view, reports):
     for n, report in enumerate(reports):
         for name, want in (report.busy | {"L1 hits": report.hits["L1"], "L2 hits": report.hits["L2"]}).items():
-            assert (frames(view("chip_sizes"), name, "percent")[n] == round(100 * want)).all()
+            assert (lit(view("chip_sizes"), name)[n] == round(100 * want)).all()
 
 
 def test_the_chip_over_time_has_each_part_in_each_interval(view, reports):
     use = reports[1].use
     assert len(view("chip")) == len(use.clocks) - 1 > 50
     for name, shares in use.shares.items():
-        shown = frames(view("chip"), name, "percent")
-        assert np.array_equal(shown, np.where(np.isnan(shares), -1, np.round(100 * shares)))
-    assert len(np.unique(frames(view("chip"), "texture", "percent")[20])) > 1, "each engine has its own"
+        assert np.array_equal(lit(view("chip"), name), np.where(np.isnan(shares), -1, np.round(100 * shares)))
+    assert len(np.unique(lit(view("chip"), "texture")[20])) > 1, "each engine has its own"
 
 
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_64x64_lds", "dgemm_nn"])
@@ -453,6 +458,20 @@ def test_in_the_browser(name, view, saved, page):
     page.wait_for_timeout(250)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
     assert not faults
+
+
+def test_nothing_stays_at_the_edge_of_a_chart_that_was_narrow_at_first(saved, page):
+    page.set_viewport_size({"width": 60, "height": 600})
+    page.goto(saved("timeline").as_uri())
+    page.wait_for_function(READY)
+    for width in (120, 40, 1000):
+        page.set_viewport_size({"width": width, "height": 600})
+        page.wait_for_timeout(300)
+    painted = page.evaluate("""() => [...Bokeh.documents[0].all_models].filter(m => m.type === "Figure").map(m => {
+        const {canvas, ctx} = Bokeh.index.get_one(m).canvas_view.primary
+        return ctx.getImageData(0, 0, 1, canvas.height).data.filter(part => part > 0).length
+    })""")
+    assert painted == [0, 0]
 
 
 @pytest.mark.parametrize("name", NAMES)

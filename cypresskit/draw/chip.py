@@ -11,13 +11,14 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, beside
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Use
 
 UNITS = ("ALU", "texture", "LDS", "L1 hits")
 MEMORY = ("L2", "L2 hits", "DRAM")
-ACROSS = 10  # engines in a row
+GROUP, ACROSS = 10, 5  # engines in a group, and in a row of it
+LEFT, RIGHT = -4.6, 3.4 * ACROSS + 0.2  # edges of a part of the picture
 SIZES = (128, 256, 512, 1024, 2048)
 Shares = dict[str, np.ndarray]  # what each part of a kind was busy for, or had, in a frame
 
@@ -46,7 +47,7 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     note = sheet.note(
         "Numbers are per cent: of the clocks in which a unit worked, or of lines that L1 and L2 had." + about
     )
-    picture = [_draw(sheet, made[0], shares)]
+    picture = _draw(sheet, made[0], shares)
     return sheet.player(picture, captions, "\n".join(text), below=[note], step="Interval" if use else "Report")
 
 
@@ -77,30 +78,37 @@ def _said(r: Report) -> str:
     )
 
 
-def _draw(sheet: Sheet, report: Report, shares: Shares):
-    device = report.device
-    engines, slices, channels = device.simd_engines, device.l2_slices, device.memory_channels
-    rows = -(-engines // ACROSS)
-    low = rows * 6.6
-    label = f"{engines} SIMD engines, {slices} L2 slices, {channels} memory channels"
-    fig = sheet.plot(label, (-4.6, 3.4 * ACROSS + 0.2), (low + 5.4, -1.6))
-    across = 3.4 * (np.arange(engines) % ACROSS) + 1.6
-    down = 6.6 * (np.arange(engines) // ACROSS)
-    names = [(6.6 * row + 1.5 + 1.1 * u, unit) for row in range(rows) for u, unit in enumerate(UNITS)]
+def _draw(sheet: Sheet, report: Report, shares: Shares) -> list:
+    """Engines in groups of ten, side by side where there is room, and what they share below."""
+    engines = report.device.simd_engines
+    groups = [np.arange(first, min(first + GROUP, engines)) for first in range(0, engines, GROUP)]
+    return [beside(*(_draw_engines(sheet, group, shares) for group in groups)), _draw_memory(sheet, shares)]
+
+
+def _draw_engines(sheet: Sheet, group: np.ndarray, shares: Shares):
+    first, last, rows = group[0], group[-1], -(-len(group) // ACROSS)
+    fig = sheet.plot(f"SIMD engines {first} to {last}", (LEFT, RIGHT), (6.6 * rows - 0.6, -1.6))
+    across, down = 3.4 * ((group - first) % ACROSS) + 1.6, 6.6 * ((group - first) // ACROSS)
     for u, unit in enumerate(UNITS):
-        words = [f"SIMD engine {engine}, {unit}" for engine in range(engines)]
-        sheet.levels(fig, unit, across, down + 1.5 + 1.1 * u, shares[unit], w=3.1, h=1.0, words=words, fit=0.75)
-    wide = 3.4 * ACROSS / max(slices, channels) - 0.3
+        words = [f"SIMD engine {engine}, {unit}" for engine in group]
+        place = across, down + 1.5 + 1.1 * u
+        sheet.levels(fig, f"{unit} {first}", *place, shares[unit][:, group], w=3.1, h=1.0, words=words, fit=0.75)
+    sheet.inks(fig.rect(across, down + 2.75, 3.3, 5.7, fill_color=None, line_width=1), line_color="line")
+    sheet.words(fig, across, down + 0.45, list(map(str, group)), "soft", align="center", size=10, fit=0.7)
+    sheet.words(fig, [0], [-0.8], [f"SIMD engines {first} to {last}"], bold=True)
+    heights = np.add.outer(6.6 * np.arange(rows), 1.5 + 1.1 * np.arange(len(UNITS))).ravel()
+    sheet.words(fig, np.full(len(heights), -0.3), heights, UNITS * rows, "soft", align="right", size=11, fit=0.75)
+    return fig
+
+
+def _draw_memory(sheet: Sheet, shares: Shares):
+    slices, channels = shares["L2"].shape[1], shares["DRAM"].shape[1]
+    fig = sheet.plot(f"{slices} L2 slices and {channels} memory channels", (LEFT, RIGHT), (5.1, 0), high=120)
     for row, (name, part) in enumerate(zip(MEMORY, ("L2 slice", "hits of L2 slice", "memory channel"))):
         count = shares[name].shape[1]
-        x, y = 3.4 * ACROSS * (np.arange(count) + 0.5) / count, np.full(count, low + 1.0 + 1.7 * row)
+        wide = 3.4 * ACROSS / count
+        place = wide * (np.arange(count) + 0.5), np.full(count, 0.85 + 1.7 * row)
         words = [f"{part} {n}" for n in range(count)]
-        sheet.levels(fig, name, x, y, shares[name], w=wide, h=1.3, words=words, fit=0.75)
-        names.append((low + 1.0 + 1.7 * row, name))
-    sheet.inks(fig.rect(across, down + 2.75, 3.3, 5.7, fill_color=None, line_width=1), line_color="line")
-    numbers = [str(engine) for engine in range(engines)]
-    sheet.words(fig, across, down + 0.45, numbers, "soft", align="center", size=10, fit=0.7)
-    sheet.words(fig, [0], [-0.8], ["SIMD engines"], bold=True)
-    heights, units = zip(*names)
-    sheet.words(fig, [-0.3] * len(names), heights, units, "soft", align="right", size=11, fit=0.75)
+        sheet.levels(fig, name, *place, shares[name], w=0.9 * wide, h=1.3, words=words, fit=0.75)
+        sheet.words(fig, [-0.3], place[1][:1], [name], "soft", align="right", size=11, fit=0.75)
     return fig

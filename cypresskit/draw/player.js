@@ -168,6 +168,16 @@ function colour() {
   }
 }
 const scale = Number(getComputedStyle(el).getPropertyValue("--ck-scale")) || 1
+// Bokeh clears its canvas half a pixel off, so what it drew before it knew its width stays at the edge: wiped off here.
+for (const figure of figures) {
+  figure.properties.inner_width.change.connect(() => {
+    const {canvas, ctx} = child(figure).canvas_view.primary
+    ctx.save()
+    ctx.resetTransform()
+    ctx.clearRect(0, 0, canvas.width, canvas.height)
+    ctx.restore()
+  })
+}
 for (const [figure, glyph, part] of fitted) {
   const fit = () => {
     const cell = figure.inner_width / Math.abs(figure.x_range.end - figure.x_range.start)

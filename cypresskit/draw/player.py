@@ -122,12 +122,12 @@ class Player:
         self.speed = Select(options=rates, value="10", width=116, **widget)
         self.slider = Slider(
             start=0, end=max(count - 1, 1), step=1, value=start, show_value=False, tooltips=False, height=22,
-            stylesheets=[theme.WIDGET_CSS], margin=(10, 14, 4, 14), styles={"flex": "1 1 220px"},
+            stylesheets=[theme.WIDGET_CSS], margin=(6, 14), styles={"flex": "1 1 220px"},
         )  # fmt: skip
         words = {"stylesheets": [theme.TEXT_CSS], "sizing_mode": "stretch_width"}
         self.caption = Div(**words)
         self.live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
-        wrap = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap", "gap": "4px 0"}}
+        wrap = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap", "align-items": "center"}}
         controls = Row(self.back, self.play, self.forward, self.speed, self.slider, visible=count > 1, **wrap)
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if count > 1 else ""
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
@@ -198,7 +198,8 @@ class Player:
         """Write a page with everything in it: it plays from disk, without network."""
         document = self._document()
         try:
-            page = file_html(document, INLINE, self.title, template=get_env().from_string(theme.PAGE))
+            template, scale = get_env().from_string(theme.PAGE), self.root.styles.get("--ck-scale", "1")
+            page = file_html(document, INLINE, self.title, template=template, template_variables={"scale": scale})
         finally:
             document.clear()
         path = Path(path)

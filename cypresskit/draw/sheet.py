@@ -139,8 +139,8 @@ class Sheet:
     def legend(self, kinds: Kinds) -> Div:
         """What the cells' kinds mean."""
         words = " &ensp;".join(
-            f'<span style="white-space:nowrap"><span class="key none" style="background:{theme.KINDS[tint]};width:auto;'
-            f'min-width:18px;text-align:center;font-size:11px;line-height:12px">{mark}</span>{name}</span>'
+            f'<span style="white-space:nowrap"><span class="key none" style="background:{theme.KINDS[tint]}">'
+            f"<span>{mark}</span></span>{name}</span>"
             for name, tint, mark in kinds
         )
         return self.note(words)

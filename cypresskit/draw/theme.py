@@ -102,8 +102,9 @@ code, .code > div { display: block; overflow: hidden; text-overflow: ellipsis; w
 .code .now { background: var(--ck-shade); border-left-color: var(--ck-wrote); font-weight: 600; }
 .n { display: inline-block; width: 5ch; margin-right: 1ch; text-align: right; color: var(--ck-soft); }
 .now .n { color: var(--ck-ink); }
-.key { display: inline-block; box-sizing: border-box; width: 18px; height: 14px;
-  margin: 0 4px -2px 0; }
+.key { display: inline-block; box-sizing: border-box; min-width: 1.4em; height: 1.1em; margin: 0 4px -2px 0;
+  text-align: center; line-height: 0.95em; }
+.key > * { font-size: 0.85em; }
 .key.read { border: 2px dashed var(--ck-read); }
 .key.wrote { border: 3px solid var(--ck-wrote); }
 .key.none { border: 1px solid var(--ck-line); }
@@ -123,7 +124,7 @@ PAGE = """
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>:root { color-scheme: light dark; }
 body { padding: 12px; background: #fff; color: #1b1b1f; font: 15px sans-serif; }
-h1 { font-size: 20px; margin: 0 0 8px; }
+h1 { font-size: calc(20px * {{ scale }}); margin: 0 0 8px; }
 @media (prefers-color-scheme: dark) { body { background: #17171b; color: #ececf1; } }</style>
 {% endblock %}
 {% block inner_body %}<main><h1>{{ title }}</h1>{{ super() }}</main>{% endblock %}
