@@ -264,7 +264,7 @@ class Host:
     dma_gb_s: float = _n("GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0)
     naive_gb_s: float = _n("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
     remote_store_gb_s: float = _n(
-        "GB/s that a kernel's own stores of 16 bytes make of the bus", "PCIe 2.0: each with 24 bytes of packet around it", 3.2
+        "GB/s that a kernel's own stores of 16 bytes make of the bus", "PCIe 2.0: 24 bytes around each", 3.2
     )
 
     def __post_init__(self):
