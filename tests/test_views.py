@@ -173,6 +173,11 @@ def test_l1_holds_what_was_fetched_and_evicts_when_full():
     assert misses == entered >= 32
 
 
+def test_tiles_put_a_quad_of_single_words_into_one_line():
+    text = repr(draw.texture_fetch("sgemm_naive", "sgemm_naive", layouts=("linear", "tiled"), fetches=2))
+    assert re.findall(r", ([AB]): (\d+) clocks", text) == [("A", "32"), ("B", "16"), ("A", "16"), ("B", "16")]
+
+
 def test_layouts_and_modes_change_the_lines():
     text = repr(draw.texture_fetch("sgemm_tn", "sgemm_tn_compute", layouts=("tiled",)))
     assert "sgemm_tn, tiled: 16 fetches" in text

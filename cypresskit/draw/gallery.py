@@ -27,7 +27,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Player]]] = {
     ),
     "texture_fetch_layouts": (
         "Rows against tiles in memory",
-        lambda: draw.texture_fetch("dgemm_nn", "dgemm_nn", layouts=("linear", "tiled")),
+        lambda: draw.texture_fetch("sgemm_naive", "sgemm_naive", layouts=("linear", "tiled")),
     ),
     "lds_transpose": ("A tile of A through the LDS, with and without bank conflicts", draw.lds_transpose),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),

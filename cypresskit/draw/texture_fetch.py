@@ -14,6 +14,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.draw.player import Player
 from cypresskit.draw.runs import listened
 from cypresskit.draw.sheet import Sheet, beside, held
+from cypresskit.kernels import KERNELS
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.timing.cache import Cache, fold
 
@@ -78,7 +79,9 @@ def texture_fetch(
     ``layouts``: for each run "linear" (the default: rows) or "tiled" (8 x 8 texels). ``device`` has L1's size and
     ways. Raises ``ValueError`` for runs without fetches.
     """
-    traffic = [listened(run, n=32 if "dgemm" in str(run) else 64, k=16) for run in runs or ("dgemm_tn", "dgemm_nn")]
+    given = runs or ("dgemm_tn", "dgemm_nn")
+    blocks = [KERNELS[run].block[0] if isinstance(run, str) else 0 for run in given]  # 8 in a row are a wavefront's
+    traffic = [listened(run, n=max(32, 8 * block), k=16) for run, block in zip(given, blocks)]
     sides = [Side(t, layout) for t, layout in zip(traffic, [*layouts, *["linear"] * len(traffic)])]
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(side.name for side in sides))
     panels = [_Panel(side, fetches, device) for side in sides]
