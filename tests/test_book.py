@@ -85,6 +85,20 @@ def test_links_to_other_lessons_lead_somewhere(path):
         assert (BOOK / target).exists(), target
 
 
+@each_lesson
+def test_the_teachers_guide_has_the_lesson(path):
+    """Its title, its minutes, and what its last section asks."""
+    text = path.read_text()
+    number, title = text.splitlines()[0].removeprefix("# ").split(" ", 1)
+    minutes = re.search(r"(\d+) minutes", text[text.index("**What you need**") :])[1]
+    guide = (ROOT / "docs/teaching.md").read_text() + "\n#"
+    section = re.search(rf"^### {number} {re.escape(title)} \({minutes} minutes.*?^#", guide, re.M | re.S)
+    assert section, f"docs/teaching.md has no ### {number} {title} ({minutes} minutes ...)"
+    asked = "?" in re.sub(r"<details>.*?</details>", "", text[text.index("## The way on") :], flags=re.S)
+    items = ["Goal", "Goes wrong", *(["The way on"] if asked and number != "00" else [])]
+    assert not [item for item in items if f"- *{item}.* " not in section[0]]
+
+
 SOURCE = """# A lesson
 
 ```python
@@ -146,7 +160,6 @@ def test_an_unknown_lesson_is_refused(tmp_path, capsys):
 @pytest.mark.notebook
 def test_nbgrader_generates_grades_and_gives_feedback(tmp_path):
     """Lesson 01 as an assignment: who solves nothing gets none of its three points, who solves all gets all."""
-    pytest.importorskip("nbgrader")
     from nbgrader.api import Gradebook
 
     name = next(path.stem for path in SOURCES if path.stem.startswith("01"))
