@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cypresskit.il import Dest, Instruction, Source
+from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.machine.fast.flow import letters, read_positions
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
 from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
@@ -309,12 +309,16 @@ class Machine:
 
     def _write(self, at: int, dest: Dest, rows: np.ndarray) -> None:
         """Write rows (one per written component, or one for all) to a register, an output or global memory."""
+        register = dest.register
+        if register.kind == "r" and dest.mask == "xyzw" and self.count == self.items:
+            self.registers[register.index][...] = rows
+            self._tell_wrote(at, register, (0, 1, 2, 3))
+            return
         rows = np.broadcast_to(rows, (max(1, len(dest.written)), self.items))
         values = dict(zip(dest.written, rows, strict=False))
         for c, character in enumerate(dest.mask):
             if character in "01":
                 values[c] = np.full(self.items, ONE if character == "1" else 0, np.uint32)
-        register = dest.register
         if register.kind == "g":
             self._write_global(at, dest, values)
         elif register.kind == "o":
@@ -326,12 +330,12 @@ class Machine:
         else:
             target = self.registers[register.index]
             for c, value in values.items():
-                if self.count == self.items:
-                    target[c] = value
-                else:
-                    np.copyto(target[c], value, where=self.active)
-            for wrote in self.hear["wrote"]:
-                wrote(Wrote(at, register, tuple(sorted(values)), target.T, self.active))
+                np.copyto(target[c], value, where=self.active)
+            self._tell_wrote(at, register, tuple(sorted(values)))
+
+    def _tell_wrote(self, at: int, register: Register, components: tuple[int, ...]) -> None:
+        for wrote in self.hear["wrote"]:
+            wrote(Wrote(at, register, components, self.registers[register.index].T, self.active))
 
     def _tell_stored(self, at: int, register, values: dict[int, np.ndarray]) -> None:
         if self.hear["wrote"]:

@@ -14,8 +14,11 @@ class BarrierCheck(Check):
     def __init__(self, places: Places, blamed: Blamed):
         super().__init__(places)
         self.blamed = blamed
+        self.entered: dict[int, np.ndarray] = {}  # who came to an if or loop last
 
     def step(self, event: Step) -> None:
+        if event.instruction.op.flow in ("if", "loop"):
+            self.entered[event.at] = event.active.copy()
         if event.instruction.op.kind != "fence" or not event.instruction.control("threads"):
             return
         if event.active.all():
@@ -24,10 +27,9 @@ class BarrierCheck(Check):
         split = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
         if not len(split):
             return
-        group = int(split[0])
-        size = here.shape[1]
+        group, size = int(split[0]), here.shape[1]
         present, absent = (group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False))
-        opener = self._opener(event.at)
+        opener = self._opener(event.at, group)
         if told(self.program, opener, self.blamed):
             return
         line = self.program.body[opener].line
@@ -50,15 +52,17 @@ class BarrierCheck(Check):
             other_line=line,
         )
 
-    def _opener(self, at: int) -> int:
-        """The innermost loop or if around ``at``."""
+    def _opener(self, at: int, group: int) -> int:
+        """The loop or if around ``at`` that splits the group: the innermost to which all of it came."""
         stack = []
         for n, i in enumerate(self.program.body[:at]):
             if i.op.flow in ("loop", "if"):
                 stack.append(n)
             elif i.op.flow in ("endloop", "endif"):
                 stack.pop()
-        return stack[-1] if stack else at
+        size = int(np.prod(self.program.group))
+        here = slice(group * size, (group + 1) * size)
+        return next((n for n in reversed(stack) if self.entered[n][here].all()), at)
 
 
 def told(program: Program, opener: int, blamed: Blamed) -> bool:

@@ -8,15 +8,22 @@ import numpy as np
 
 from cypresskit.machine.checks.marks import Blamed
 from cypresskit.machine.checks.report import Check, Places
-from cypresskit.machine.observer import INFINITE, NOWHERE, Fetch, Memory
+from cypresskit.machine.fast.flow import letters, read_positions
+from cypresskit.machine.observer import INFINITE, NOWHERE, Fetch, Memory, Step
+
+TINY = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, lie below
 
 
 class MemoryCheck(Check):
-    """Reports accesses out of range, negative or unaligned."""
+    """Reports accesses out of range, negative or unaligned, and whole numbers as coordinates of ``sample``."""
 
     def __init__(self, places: Places, blamed: Blamed):
         super().__init__(places)
         self.blamed = blamed
+        self.sampled: dict[int, list[int]] = {}  # instruction to the components of a register that are its coordinates
+        for at, i in enumerate(self.program.body):
+            if i.op.name == "sample" and (source := i.sources[0]).register.kind == "r":
+                self.sampled[at] = letters(source, read_positions(self.program, i, 0))
 
     def _of(self, at: int, wrong: np.ndarray) -> np.ndarray:
         """The numbers of those work-items that are to be told of."""
@@ -32,6 +39,25 @@ class MemoryCheck(Check):
                     advice = f"Declare `dcl_cb cb{register.index}[{register.element + 1}]`, or is the number wrong?"
                     word, key = f"cb{register.index}[{register.element}", (str(register),)
                     self.report("constant outside", at, message, advice, word=word, key=key, element=str(register))
+
+    def step(self, event: Step) -> None:
+        if event.at not in self.sampled:
+            return
+        register = event.instruction.sources[0].register
+        rows = event.registers[register.index][self.sampled[event.at]] << np.uint32(1)
+        tiny = (rows - np.uint32(1) < TINY).any(axis=0)
+        if tiny.any() and len(bad := self._of(event.at, event.active & tiny)):
+            item = int(bad[0])
+            self.report(
+                "whole coordinate",
+                event.at,
+                f"{self.places.item(item)} samples at {register}, which holds a whole number: as a float that is 0",
+                "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole numbers.",
+                count=len(bad),
+                word=str(register),
+                item=item,
+                element=str(register),
+            )
 
     def fetch(self, event: Fetch) -> None:
         if event.inside.all():
@@ -63,6 +89,8 @@ class MemoryCheck(Check):
             return "The coordinate is infinite: look where its register was computed (a division by 0?)."
         if not self.program.textures[event.resource].unnormalised:
             return "This texture is declared without `unnorm`: coordinates run from 0 to 1. Declare `_type(2d,unnorm)`."
+        if self.program.body[event.at].opcode == "load" and (advice := _float_advice(x)):
+            return f"{advice} `load` takes whole numbers, `sample` takes floats."
         swapped = down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height
         if swapped and across.max() >= 1.5 * width:
             return "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would turn them round."
@@ -87,10 +115,14 @@ class MemoryCheck(Check):
         item, place = int(bad[0]), int(event.element[bad[0]])
         verb, kind = ("stores to", "store outside") if event.store else ("loads", "load outside")
         if event.space == "lds":
-            size = self.program.lds[event.block][1]
+            stride, size = self.program.lds[event.block]
+            if not stride and place >= 1 << 31:  # the chip takes the address for positive, a reader doesn't
+                place -= 1 << 32
             element = self.places.lds(event.block, place)
             has = f"byte {place}, but LDS block {event.block} has {size} bytes"
             advice = "LDS addresses count bytes (a number is 4, four are 16): check the shift, and the size declared."
+            if stride:
+                advice = f"This block's addresses count records of {stride} bytes, and then bytes: check both."
         else:
             assert self.launch.global_memory is not None
             element = self.places.element(place)
@@ -98,6 +130,7 @@ class MemoryCheck(Check):
             advice = "Check the row stride (in 128-bit elements, not numbers), and that the domain fits the array."
         if place < 0:
             advice = "The address is negative: look at what is subtracted, and whether a float was used unconverted."
+        advice = _float_advice(place) or advice
         register = self._address(event)
         gets = "nothing is stored" if event.store else "it gets 0"
         message = f"{self.places.item(item)} {verb} {element} ({has}); {gets}"
@@ -119,3 +152,11 @@ class MemoryCheck(Check):
             item=item,
             element=self.places.lds(event.block, place),
         )
+
+
+def _float_advice(place: int) -> str:
+    """Advice for an address or coordinate that is a float's bits."""
+    value = float(np.array(place & 0xFFFFFFFF, np.uint32).view(np.float32))
+    if -(2**31) <= place < 2**32 and 2.0**-20 < abs(value) < 2.0**40:
+        return f"These are the bits of a float, {value:g}: make it a whole number with `ftoi`."
+    return ""

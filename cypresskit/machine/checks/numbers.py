@@ -186,9 +186,9 @@ class NumbersCheck(Marks):
         if fault.name == "NaN":
             made = MADE.get(i.op.name, "0 * infinity or infinity - infinity")
             return f"This operation made it: {made}." + " Look for the infinity first." * bool(np.isinf(values).any())
-        return (
-            "The result is larger than the format holds (3.4e38 in single precision): scale the data, or use doubles."
-        )
+        if i.op.double:
+            return "The result is larger than a double holds (1.8e308, or 3.4e38 as a float): scale the data."
+        return "The result is larger than single precision holds (3.4e38): scale the data, or use doubles."
 
     def _bits_advice(self, fault: _Made, i: Instruction) -> str:
         at: int | Fetch | None = fault.at
