@@ -21,12 +21,11 @@ import numpy as np
 from numba import njit
 
 from cypresskit.devices import Device
-from cypresskit.timing.cache import find, fold
+from cypresskit.timing.cache import compiled, find, fold
 from cypresskit.timing.dram import drain, geometry, line_clocks, place, transfer
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
 
 NEVER = 1e300
-COUNTS = "alu tex lds quad_lines l1_asked l1_missed l2_asked l2_missed slice dram written".split()
 EVENTS = 4096  # of the timeline that is kept
 PACE = 1024  # times of progress that are kept
 AHEAD = 64  # clocks for which an engine may be ahead of the others
@@ -46,15 +45,20 @@ class Outcome:
     start: np.ndarray
     end: np.ndarray
     engine: np.ndarray
-    counts: dict[str, float]
     timeline: np.ndarray
     progress: np.ndarray
     pace: int
     done: np.ndarray
+    counts: dict[str, float]
 
-    def when(self, clauses: float) -> float:
-        """The clock at which so many clauses were over, all wavefronts together."""
-        return float(np.interp(clauses, np.arange(len(self.progress)) * self.pace, self.progress))
+    def when(self, clauses: np.ndarray) -> np.ndarray:
+        """The clocks at which so many clauses were over, all wavefronts together."""
+        return np.interp(clauses, np.arange(len(self.progress)) * self.pace, self.progress)
+
+    def missed(self, clauses: np.ndarray, device: Device) -> np.ndarray:
+        """The lines that L2 had missed by then."""
+        lines = parts(self.done[:-1], device)[1][..., 1].sum(axis=1)
+        return np.interp(clauses, np.arange(len(lines)) * self.pace, lines)
 
 
 def run(work: Packed, device: Device, slots: int) -> Outcome:
@@ -94,13 +98,28 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
     )
     arrays = (work.clauses, work.references, work.segments, work.paths, work.path, work.member, work.streams)
     total = int(work.clauses_of_path[work.path].sum())
-    end, start, stop, engine, counts, timeline, progress, pace, done = _run(
+    end, start, stop, engine, timeline, progress, pace, done, l1_asked, written = _run(
         numbers, clocks, *arrays, work.cost, work.ptr, work.line, work.offset, total
     )
-    return Outcome(end, start, stop, engine, dict(zip(COUNTS, counts.tolist())), timeline, progress, pace, done)
+    per_engine, per_slice, dram = parts(done[-1], device)
+    alu, tex, lds, l1_missed = per_engine.sum(axis=0).tolist()
+    l2_asked, l2_missed = per_slice.sum(axis=0).tolist()
+    counts = {"alu": alu, "tex": tex, "lds": lds, "slice": l2_asked * clocks[3], "dram": float(dram.sum())}
+    counts |= {"l1_asked": l1_asked, "l1_missed": l1_missed, "l2_asked": l2_asked, "l2_missed": l2_missed}
+    counts["written"] = written
+    return Outcome(end, start, stop, engine, timeline, progress, pace, done, counts)
 
 
-@njit(cache=True, error_model="numpy")
+def parts(done: np.ndarray, device: Device) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``Outcome.done``, of shape (..., all parts), by kind: (..., engines, 4), (..., slices, 2), (..., channels)."""
+    first, last = 4 * device.simd_engines, 4 * device.simd_engines + 2 * device.l2_slices
+    engines, slices = (
+        x.reshape(*done.shape[:-1], -1, n) for x, n in ((done[..., :first], 4), (done[..., first:last], 2))
+    )
+    return engines, slices, done[..., last:]
+
+
+@compiled()
 def _first(ready, e):
     """The slot of engine ``e`` that is ready first."""
     best = 0
@@ -110,7 +129,7 @@ def _first(ready, e):
     return best
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _sort(order, clocks):
     """Sort the engines in ``order`` by ``clocks``, by insertion: few are out of place, and it compiles quickly."""
     for at in range(1, len(order)):
@@ -171,12 +190,13 @@ def _run(
     back = np.zeros((engines, slots))  # when the clause's data are there
     arrived = np.zeros((engines, slots), np.int64)
     next_clock, next_slot = np.full(engines, NEVER), np.zeros(engines, np.int64)
-    counts = np.zeros(11)
+    asked, written = 0, 0  # lines: of L1, by stores
     timeline, events = np.zeros((EVENTS, 5)), 0
     began = np.zeros((engines, slots))
     progress, over, pace = np.zeros(PACE + 1), 0, max(clause_total // PACE, 1)
     mark, noted = pace, 1
-    parts, slice_at, channel_at = np.zeros(4 * engines + 2 * slices + channels), 4 * engines, 4 * engines + 2 * slices
+    slice_at, channel_at = 4 * engines, 4 * engines + 2 * slices
+    parts = np.zeros(channel_at + channels)
     parts_at = np.zeros((PACE + 2, len(parts)))
     first_of = np.arange(slots) // group * group
     groups = total // group
@@ -213,13 +233,11 @@ def _run(
                     a = other
             begin = max(now, alu_free[e, a])
             done = begin + clause_clocks + clauses[c, 1] * result_clocks
-            counts[0] += clauses[c, 1] * bundle_clocks
             parts[4 * e] += clauses[c, 1] * bundle_clocks
             for r in range(clauses[c, 2], clauses[c, 3]):
                 r = references[r]
                 clocks_lds = cost[streams[r, 0] + member[w] * streams[r, 1] + turn[e, s] % streams[r, 1]]
                 lds_free[e] = max(begin + clause_clocks, lds_free[e]) + clocks_lds
-                counts[2] += clocks_lds
                 parts[4 * e + 2] += clocks_lds
                 done = max(done, lds_free[e])
             alu_free[e, a] = done
@@ -238,9 +256,8 @@ def _run(
                     drain(done, channel, channel_free, owed)
                     owed[channel] += dram_line
                     accepted = max(accepted, channel_free[channel] + owed[channel])
-                    counts[9] += dram_line
                     parts[channel_at + channel] += dram_line
-                    counts[10] += 1
+                    written += 1
             store_free[e] = done
             done = max(done, accepted)
             began[e, s] = begin
@@ -285,19 +302,16 @@ def _run(
                     way = 0
                     if not uncached:
                         way = find(l1_tag, l1_used, e * l1_size + fold(line, l1_bits) * l1_ways, l1_ways, line, tick)
-                        counts[4] += 1
+                        asked += 1
                         if way >= 0:
                             data = max(data, l1_ready[way] + clocks_tex - offsets[p])
                             continue
                         way = -1 - way
-                        counts[5] += 1
                         parts[4 * e + 3] += 1
                     channel, bank, dram_row = place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits)
                     slice_ = (channel if channels >= slices else fold(line, 16)) % slices
                     clock = max(clock, slice_free[slice_])
                     slice_free[slice_] = clock + slice_clocks
-                    counts[8] += slice_clocks
-                    counts[6] += 1
                     parts[slice_at + 2 * slice_] += 1
                     way2 = -1
                     if l2_sets > 0:
@@ -309,8 +323,6 @@ def _run(
                         come = dram_clocks + transfer(
                             clock, dram_line, channel, bank, dram_row, channel_free, bank_free, bank_row, row_clocks
                         )
-                        counts[7] += 1
-                        counts[9] += dram_line
                         parts[slice_at + 2 * slice_ + 1] += 1
                         parts[channel_at + channel] += dram_line
                         if l2_sets > 0:
@@ -319,9 +331,7 @@ def _run(
                     if not uncached:
                         l1_tag[way], l1_used[way], l1_ready[way] = line, tick, come
                     data = max(data, come + clocks_tex - offsets[p])
-                counts[1] += clocks_tex
                 parts[4 * e + 1] += clocks_tex
-                counts[3] += clocks_tex
                 data_free[e] = data
                 back[e, s] = data
                 fetch[e, s] += 1
@@ -412,4 +422,4 @@ def _run(
         end = max(end, channel_free[channel] + owed[channel])
     for part in range(len(parts)):
         parts_at[PACE + 1, part] = parts[part]
-    return end, started, ended, on, counts, timeline[:events], progress, pace, parts_at
+    return end, started, ended, on, timeline[:events], progress, pace, parts_at, asked, written

@@ -17,21 +17,23 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine.launch import Launch
 from cypresskit.timing.addresses import walk
-from cypresskit.timing.engine import Outcome, run
+from cypresskit.timing.engine import Outcome, parts, run
 from cypresskit.timing.flow import path
 from cypresskit.timing.report import Event, Report, Use, bound
 from cypresskit.timing.shapes import Shapes
 from cypresskit.timing.work import KINDS, Packed, pack
 
 ROUNDS = 3  # simulated at least, beside the ragged one
-BUDGET = 20_000_000  # lines and clauses that are simulated at first: a second or so
-SMALL = 30_000_000  # of the whole launch, up to which it is simulated at once
-LONG = 25_000_000  # of those rounds, from which on one has to do
-EASY = 100_000_000  # up to which everything, or else twice as much, is simulated where the pace is uneven: 4 seconds
-MOST = 250_000_000  # the same where it is wild: 10 seconds
-UNEVEN = 0.004  # the pace may change by this from the first half of what is simulated to the second; else there is more
-INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
+BUDGET = 25_000_000  # lines and clauses that are simulated at first: less than a second
+SMALL = 35_000_000  # of the whole launch, up to which it is simulated at once
+LONG = 30_000_000  # of those rounds, from which on one has to do
+EASY = 100_000_000  # up to which everything, or else twice as much, is simulated where the pace is uneven: 3 seconds
+MOST = 250_000_000  # the same where it is wild: 6 seconds
+UNEVEN = 0.004  # the pace may change by this from the first half of what is simulated to the second, times the share of
+# the launch that is not simulated; else there is more
 WILD = 0.02  # from this change of pace on it is wild
+DRIFT = 1.05  # or where L2 misses so much more in the second half: sharing is being lost, and the pace will follow
+INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
 
 
 def simulate(
@@ -149,17 +151,24 @@ class _Sampled:
             self.clocks, self.share = self.outcome.end_clock, some / total
             if some == total:
                 return
-            # The pace from the end of the first round, which starts with cold caches, to the middle of the last.
-            first, last = (1.0, rounds - 0.5) if rounds > 2 else (0.5, 1.5) if rounds > 1 else (0.25, 0.75)
-            marks = np.array([first, (first + last) / 2, last]) * work.clauses_of_path[work.path].mean() * round_
-            clocks = np.array([self.outcome.when(mark) for mark in marks])
-            early, late = np.diff(clocks)
-            uneven = abs(early - late) / late * (1 - self.share)
-            most = MOST if uneven > WILD else EASY
-            if uneven <= UNEVEN or cost * (rest / round_ + rounds * 2) > most:
+            pace, wild, steady = self._pace(work, rounds, round_)
+            most = MOST if wild else EASY
+            if steady or cost * (rest / round_ + rounds * 2) > most:
                 break
             rounds = whole if cost * total / round_ <= most else rounds * 2
-        self.clocks += (total - some) / round_ * (clocks[2] - clocks[0]) / (last - first)
+        self.clocks += (total - some) / round_ * pace
+
+    def _pace(self, work: Packed, rounds: int, round_: int) -> tuple[float, bool, bool]:
+        """Clocks a round, once the first one's cold caches are warm; whether that is wild, and whether it is steady."""
+        first, last = (1.0, rounds - 0.5) if rounds > 2 else (0.5, 1.5) if rounds > 1 else (0.25, 0.75)
+        marks = np.array([first, (first + last) / 2, last]) * work.clauses_of_path[work.path].mean() * round_
+        clocks, counts = self.outcome.when(marks), self.outcome.counts
+        early, late = np.diff(clocks)
+        uneven = abs(early - late) / late * (1 - self.share)
+        sooner, later = np.diff(self.outcome.missed(marks, self.device))
+        waited_for = counts["tex"] > counts["alu"]  # otherwise misses are hidden behind the ALU's work
+        drifting = rounds > 2 and later > DRIFT * sooner and waited_for
+        return (clocks[2] - clocks[0]) / (last - first), drifting or uneven > WILD, uneven <= UNEVEN and not drifting
 
     def _work(self, some: int) -> Packed:
         parties = walk(self.shapes, self.device, np.arange(some), self.layout)
@@ -175,7 +184,7 @@ def _report(name, device: Device, size, flops: float, precision: str, gprs: int,
     busy = {unit: counts[what] / all_ for unit, (what, all_) in units.items()}
     out = of.outcome
     occupied = float((out.end - out.start).sum() / (out.end_clock * device.simd_engines * active))
-    lines, line = counts["quad_lines"], device.line_bytes
+    lines, line = counts["tex"], device.line_bytes
     hits = {
         "L1": 1 - counts["l1_missed"] / lines if lines and counts["l1_asked"] else 0.0,
         "L2": 1 - counts["l2_missed"] / counts["l2_asked"] if counts["l2_asked"] else 0.0,
@@ -203,6 +212,9 @@ def _report(name, device: Device, size, flops: float, precision: str, gprs: int,
     )
 
 
+INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
+
+
 def _use(out: Outcome, device: Device) -> Use:
     """What each part did, interval by interval."""
     noted = np.append(True, out.progress[1:] > 0)
@@ -212,15 +224,12 @@ def _use(out: Outcome, device: Device) -> Use:
     done = np.concatenate([out.done[:-1][noted], out.done[-1:]])
     count = int(np.clip(out.end_clock / SHORTEST, 1, INTERVALS))
     bounds = np.linspace(0, out.end_clock, count + 1)
-    did = np.diff([np.interp(bounds, clock, part) for part in done.T])
-    engines, slices = 4 * device.simd_engines, 2 * device.l2_slices
-    alu, texture, lds, l1_missed = did[:engines].reshape(-1, 4, count).transpose(1, 2, 0)
-    asked, l2_missed = did[engines : engines + slices].reshape(-1, 2, count).transpose(1, 2, 0)
+    engines, slices, dram = parts(np.diff([np.interp(bounds, clock, part) for part in done.T]).T, device)
+    alu, texture, lds, l1_missed = engines.transpose(2, 0, 1)
+    asked, l2_missed = slices.transpose(2, 0, 1)
     cached = texture if out.counts["l1_asked"] else 0 * texture
     busy = {"ALU": alu, "texture": texture, "LDS": lds, "L2": asked * device.line_bytes / device.l2_slice_bytes_clock}
-    shares = {
-        name: _served(clocks / bounds[1]) for name, clocks in (busy | {"DRAM": did[engines + slices :].T}).items()
-    }
+    shares = {name: _served(clocks / bounds[1]) for name, clocks in (busy | {"DRAM": dram}).items()}
     return Use(bounds, shares | {"L1 hits": _hits(cached, l1_missed), "L2 hits": _hits(asked, l2_missed)})
 
 
