@@ -124,6 +124,7 @@ def test_good_values_are_let_through(function, monkeypatch):
         (lambda: host.gemm_out_of_core(A, B, beta=1.0), "beta is 1, but there is no c"),
         (lambda: host.gemm_out_of_core(A, C), "the inner sizes, 5 and 4, must be equal"),
         (lambda: host.gemm_out_of_core(A, B, kernel="sgemm_tn"), "are double, and the kernel sgemm_tn computes in sin"),
+        (lambda: ck.gemm(ck.DD(A), ck.DD(B), out_of_core=True), "float32 or float64, not double-double"),
         (lambda: ck.gemm(A, B, out_of_core="no"), "out_of_core is True or False, not 'no'"),
         (lambda: Machine(use_chips=3), "use_chips = 3: the board has 2"),
         (lambda: Machine(device="HD5970"), "device has to be a cypresskit.devices.Device, not 'HD5970'"),

@@ -52,9 +52,7 @@ def gemm(
     if _whether("out_of_core", out_of_core) and m and n and k:
         from cypresskit.host.blocked import gemm_out_of_core
 
-        if precision == "double-double":
-            raise TypeError("out of core, gemm takes float32 or float64, not double-double")
-        views, launching = (_stored(a, trans_a), _stored(b, trans_b)), {"engine": engine, "observers": observers}
+        views, launching = (a.T if trans_a else a, b.T if trans_b else b), {"engine": engine, "observers": observers}
         return gemm_out_of_core(*views, c, alpha=alpha[0], beta=beta[0], kernel=kernel, device=device, **launching)[0]
     if kernel is None:
         chosen = choose(m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device).kernel
