@@ -4,17 +4,19 @@ Every number comes from a recorded run: the values in the registers after each i
 lines executed. ``block.py`` finds out which registers play which part; its limits are this view's.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Div, HoverTool
+from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
 from cypresskit.draw.block import Block, Origin, Origins, Update, find_block
 from cypresskit.draw.player import Listing, Player, Track, short
 from cypresskit.draw.runs import recorded
+from cypresskit.draw.sheet import Sheet
 from cypresskit.machine.record import Recording
 
 NAMES = {0: "A", 1: "B"}
@@ -101,7 +103,10 @@ class _Frames:
         if i.op.kind == "flow":
             return head + self._flow(step, i)
         if i.dest is not None and i.dest.register.kind == "r":
-            return f"{head}sets {str(i.dest).replace('_', '')} to {self._register(i, registers)}"
+            written, typed = str(i.dest).replace("_", ""), text.split(",")[0].split()[-1]
+            renamed = re.match(r"r\d+", typed) and typed.split(".")[0] != str(i.dest.register)
+            macro = f" ({typed} in the macro)" if renamed else ""
+            return f"{head}sets {written}{macro} to {self._register(i, registers)}"
         return head + escape(i.op.meaning)
 
     def _place(self, u: Update) -> tuple[int, int]:
@@ -152,20 +157,15 @@ def register_block(recording: Recording | str = "sgemm_tn", *, start: int = 0) -
     recording = recorded(recording)
     block = find_block(recording)
     frames = _Frames(recording, block)
-    inks = theme.Inks()
     where = f"work-item {recording.place if len(recording.place) > 1 else recording.place[0]}"
-    title = f"Register block of {recording.program.name}, {where}"
-    cells, tracks = _draw_cells(block, frames, inks, title)
-    maps, more = _draw_maps(recording, block, frames, inks)
-    listing = Div(stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
-    legend = Div(text=_LEGEND, stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
-    lines = Listing(listing, recording.program.lines, [[recording.line(s)] for s in range(len(recording))])
+    sheet = Sheet(f"Register block of {recording.program.name}, {where}")
+    cells, maps = _draw_cells(sheet, block, frames), _draw_maps(sheet, recording, block, frames)
+    lines = Listing(sheet.note(""), recording.program.lines, [[recording.line(s)] for s in range(len(recording))])
+    legend = sheet.note(_LEGEND + " Of a double-double the high part is written." * (block.words == 4))
     marks = _rounds(block)
-    return Player(
-        title, cells, [listing, maps, legend], frames.captions, tracks + more,
-        figures=[cells, maps], text=_text(title, recording, block, frames, marks), inks=inks,
-        listings=[lines], marks=marks, start=start,
-    )  # fmt: skip
+    text = _text(sheet.title, recording, block, frames, marks)
+    side = [lines.place, maps, legend]
+    return sheet.player([cells], frames.captions, text, side=side, listings=[lines], marks=marks, start=start)
 
 
 _LEGEND = (
@@ -190,11 +190,12 @@ def _registers(cells: Iterable[tuple[int, int]]) -> str:
     return " ".join(f"r{n}" for n in numbers) if len(numbers) < 3 else f"r{numbers[0]}-r{numbers[-1]}"
 
 
-def _draw_cells(block: Block, frames: _Frames, inks: theme.Inks, title: str):
+def _draw_cells(sheet: Sheet, block: Block, frames: _Frames):
     """The block, with A's columns on its left and B's rows above it."""
     rows, columns, phases = block.rows, block.columns, block.phases
     edge = phases + GAP  # from the block to the far side of the operands
-    fig = theme.plot(title, (-edge - 0.15, len(columns) + 1.45), (len(rows) + 0.75, -edge - 0.75), name="cells")
+    size = (-edge - 0.15, len(columns) + 1.45), (len(rows) + 0.75, -edge - 0.75)
+    fig = sheet.plot(sheet.title, *size, name="cells")
     across = [j + 0.5 for j in range(len(columns))]
     down = [i + 0.5 for i in range(len(rows))]
     before = [p + 0.5 - edge for p in range(phases)]
@@ -203,64 +204,55 @@ def _draw_cells(block: Block, frames: _Frames, inks: theme.Inks, title: str):
         [(across[j - columns[0]], before[p]) for p, j in block.b],
         [(before[p], down[i - rows[0]]) for i, p in block.a],
     )
-    groups = zip("CBA", places, (block.totals, block.b, block.a))
-    tracks = [
-        track
-        for n, (name, where, cells) in enumerate(groups)
-        for track in _draw_group(fig, inks, name, where, list(cells.values()), block.words, frames, n)
-    ]
-    heads = ColumnDataSource(
-        {
-            "x": before + [-0.12] * phases,
-            "y": [-GAP / 2] * phases + before,
-            "align": ["center"] * phases + ["right"] * phases,
-        },
-        name="k",
-    )
-    tracks.append(Track(heads, "k", frames.k, text="text", prefix="k="))
-    small = {"text_baseline": "middle", "text_font_size": "11px"}
-    inks(fig.text("x", "y", text="text", text_align="align", source=heads, **small), text_color="soft")
+    for n, (name, where, cells) in enumerate(zip("CBA", places, (block.totals, block.b, block.a))):
+        _draw_group(sheet, fig, name, where, list(cells.values()), block.words, frames, n)
+    heads = sheet.source("k", x=before + [-0.12] * phases, y=[-GAP / 2] * phases + before,
+                         align=["center"] * phases + ["right"] * phases)  # fmt: skip
+    sheet.tracks.append(Track(heads, "k", frames.k, text="text", prefix="k="))
+    sheet.words(fig, "x", "y", "text", "soft", align="align", size=11, source=heads)
     right = len(columns) + 0.1
     names = [(right, y, _registers(c for (r, _), c in block.totals.items() if r == i)) for y, i in zip(down, rows)]
     names += [(right, y, _registers(c for (q, _), c in block.b.items() if q == p)) for p, y in enumerate(before)]
     below = [
         (x, len(rows) + 0.3, _registers(c for (_, q), c in block.a.items() if q == p)) for p, x in enumerate(before)
     ]
-    where = f"block C[{rows[0]}:{rows[-1] + 1}, {columns[0]}:{columns[-1] + 1}]"
-    words = [(0.0, len(rows) + 0.38, where), (0.0, -edge - 0.4, "B"), (-GAP - phases / 2 - 0.1, -GAP - 0.35, "A")]
-    bold = {"text_baseline": "middle", "text_font_size": "13px", "text_font_style": "bold"}
-    for labels, align, style, ink in (
-        (names, "left", small, "soft"),
-        (below, "center", small, "soft"),
-        (words, "left", bold, "ink"),
-    ):
-        inks(fig.text(*(list(c) for c in zip(*labels)), text_align=align, **style), text_color=ink)
-    return fig, tracks
+    name = f"block C[{rows[0]}:{rows[-1] + 1}, {columns[0]}:{columns[-1] + 1}]"
+    words = [(0.0, len(rows) + 0.38, name), (0.0, -edge - 0.4, "B"), (-GAP - phases / 2 - 0.1, -GAP - 0.35, "A")]
+    looks: tuple[dict, ...] = (
+        {"ink": "soft", "size": 11},
+        {"ink": "soft", "size": 11, "align": "center"},
+        {"bold": True},
+    )
+    for labels, look in zip((names, below, words), looks):
+        x, y, text = map(list, zip(*labels))
+        sheet.words(fig, x, y, text, **look)
+    return fig
 
 
-def _draw_group(fig, inks: theme.Inks, name: str, places, cells, words: int, frames: _Frames, n: int) -> list[Track]:
+def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, frames: _Frames, n: int) -> None:
     """One group of cells: a box tinted by its number, the number, and frames round what is read or written."""
     x, y = (np.array(axis, np.float32) for axis in zip(*places))
     names = [f"r{register}.{'xyzw'[c : c + words]}" for register, c in cells]
-    source = ColumnDataSource({"x": x, "y": y, "register": names}, name=f"cells {name}")
+    source = sheet.source(f"cells {name}", x=x, y=y, register=names, wrote=frames.wrote[n], read=frames.read[n])
+    sheet.tracks.append(Track(source, "value", frames.values[n], text="text"))
     finite = frames.values[n][np.isfinite(frames.values[n])]
     top = float(np.abs(finite).max(initial=0)) or 1.0
     tint = linear_cmap("value", theme.TINTS, -top, top, nan_color="rgba(0,0,0,0)")
     box = fig.rect("x", "y", 0.94, 0.94, source=source, fill_color=tint)
-    fig.add_tools(HoverTool(renderers=[inks(box, line_color="line")], tooltips="@register = @value"))
+    fig.add_tools(HoverTool(renderers=[sheet.inks(box, line_color="line")], tooltips="@register = @value"))
+    _draw_frames(sheet, fig, source, 0.9, 0.9)
+    sheet.words(fig, "x", "y", "text", align="center", fit=0.34, source=source)
+
+
+def _draw_frames(sheet: Sheet, fig, source: ColumnDataSource, w, h) -> None:
+    """Frames round what is read and what is written; columns of those names are their lines' widths."""
     for column, dash in (("read", "dashed"), ("wrote", "solid")):
-        edge = fig.rect("x", "y", 0.9, 0.9, source=source, fill_color=None, line_width=column, line_dash=dash)
-        inks(edge, line_color=column)
-    style = {"text_align": "center", "text_baseline": "middle", "text_font_size": "12px"}
-    inks.fit(fig, inks(fig.text("x", "y", text="text", source=source, **style), text_color="ink"))
-    return [
-        Track(source, "value", frames.values[n], text="text"),
-        Track(source, "wrote", frames.wrote[n]),
-        Track(source, "read", frames.read[n]),
-    ]
+        edge = fig.rect("x", "y", w, h, source=source, fill_color=None, line_width=column, line_dash=dash)
+        sheet.inks(edge, line_color=column)
 
 
-def _draw_maps(recording: Recording, block: Block, frames: _Frames, inks: theme.Inks):
+def _draw_maps(sheet: Sheet, recording: Recording, block: Block, frames: _Frames):
+    """The matrices, this work-item's part of them, and what moves: texels fetched, elements read and written."""
     shapes = {NAMES[n]: (h, w * words // block.words) for n, (h, w, words) in recording.textures.items() if n in NAMES}
     shapes["C"] = (shapes["A"][1 - block.k_axis[0]], shapes["B"][1 - block.k_axis[1]])
     gap = 0.06 * sum(columns for _, columns in shapes.values())
@@ -269,7 +261,7 @@ def _draw_maps(recording: Recording, block: Block, frames: _Frames, inks: theme.
         left[name], right = right, right + columns + gap
     high = max(rows for rows, _ in shapes.values())
     label = "The matrices as they lie in memory: " + ", ".join(f"{n} {r} x {c}" for n, (r, c) in shapes.items())
-    fig = theme.plot(label, (-gap / 2, right - gap / 2), (high + gap / 2, -1.6 * gap), name="maps")
+    fig = sheet.plot(label, (-gap / 2, right - gap / 2), (high + gap / 2, -1.6 * gap), name="maps")
     fig.min_height = 110
 
     def boxes(name: str, rows: range, columns: range):
@@ -283,36 +275,24 @@ def _draw_maps(recording: Recording, block: Block, frames: _Frames, inks: theme.
         "C": (block.rows, block.columns),
     }
     outlines = zip(*(boxes(name, range(r), range(c)) for name, (r, c) in shapes.items()))
-    inks(fig.rect(*map(list, outlines), fill_color=None, line_width=1.5), line_color="ink")
+    sheet.inks(fig.rect(*map(list, outlines), fill_color=None, line_width=1.5), line_color="ink")
     parts = zip(*(boxes(name, *stripe) for name, stripe in stripes.items()))
-    inks(fig.rect(*map(list, parts), line_width=1), fill_color="shade", line_color="line")
+    sheet.inks(fig.rect(*map(list, parts), line_width=1), fill_color="shade", line_color="line")
     names = [f"{name}  {rows} x {columns}" for name, (rows, columns) in shapes.items()]
-    inks(
-        fig.text(list(left.values()), -0.45 * gap, text=names, text_font_size="12px", text_baseline="bottom"),
-        text_color="ink",
-    )
-    return fig, _mark_tracks(recording, block, frames, inks, fig, left)
+    sheet.words(fig, list(left.values()), -0.45 * gap, names, text_baseline="bottom")
 
-
-def _mark_tracks(recording: Recording, block: Block, frames: _Frames, inks: theme.Inks, fig, left) -> list[Track]:
-    """The rectangles that move over the maps: texels fetched, elements read, elements of C written."""
     wide = [recording.textures[n][2] // block.words for n in NAMES]
     updates = max(frames.updates.values(), key=len)
-    read = [len({o[1] for o in origins}) for origins in ([u.from_a for u in updates], [u.from_b for u in updates])]
-    tall = [len({o[0] for o in origins}) for origins in ([u.from_a for u in updates], [u.from_b for u in updates])]
-    width = np.array([*wide, *read, len({u.from_b[1 - block.k_axis[1]] for u in updates})], np.float32)
-    height = np.array([1, 1, *tall, len({u.from_a[1 - block.k_axis[0]] for u in updates})], np.float32)
-    scale = np.array([*wide, 1, 1, 1], np.float32)
+    both = [u.from_a for u in updates], [u.from_b for u in updates]
+    width = np.array([*wide, *(len({o.column for o in origins}) for origins in both), 0], np.float32)
+    height = np.array([1, 1, *(len({o.row for o in origins}) for origins in both), 0], np.float32)
+    width[4], height[4] = (len({o[1 - block.k_axis[n]] for o in both[n]}) for n in (1, 0))
     offset = np.array([left[name] for name in "ABABC"], np.float32)
-    marks = ColumnDataSource(
-        {"w": width, "h": height, "wrote": [3, 3, 0, 0, 3], "read": [0, 0, 2, 2, 0]},
-        name="marks",
-    )
-    for column, style in (("read", "dashed"), ("wrote", "solid")):
-        box = fig.rect("x", "y", "w", "h", source=marks, fill_color=None, line_width=column, line_dash=style)
-        inks(box, line_color=column)
-    x = offset + frames.marks[:, :, 1] * scale + width / 2
-    return [Track(marks, "x", x), Track(marks, "y", frames.marks[:, :, 0] + height / 2)]
+    x = offset + frames.marks[:, :, 1] * np.array([*wide, 1, 1, 1], np.float32) + width / 2
+    y = frames.marks[:, :, 0] + height / 2
+    marks = sheet.source("marks", x=x, y=y, w=width, h=height, wrote=[3, 3, 0, 0, 3], read=[0, 0, 2, 2, 0])
+    _draw_frames(sheet, fig, marks, "w", "h")
+    return fig
 
 
 def _text(title: str, recording: Recording, block: Block, frames: _Frames, marks: list[int]) -> str:
