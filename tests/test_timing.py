@@ -79,6 +79,7 @@ UNEVEN = {  # pace changes on the way: L2 thrashed later on, DRAM banks met in t
 }  # fmt: skip
 EVEN = {
     "sgemm_nn": 2560,
+    "sgemm_64x64": 2048,
     "dgemm_nn": 1536,
     "dgemm_tn_buffer": 1280,
     "sgemm_naive": 640,
@@ -92,6 +93,12 @@ EVEN = {
 def test_what_is_simulated_by_default_is_within_1_per_cent_of_everything(name, n):
     exact, default = (simulate(name, n, exact=exact) for exact in (True, False))
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
+
+
+@pytest.mark.slow
+def test_a_launch_that_is_losing_its_sharing_is_simulated_whole():
+    # Up to the sixth of 20 rounds its pace is even, but L2 misses more and more; then it falls by 8 per cent.
+    assert simulate("dgemm_tt", 2048).simulated == 1 > simulate("dgemm_nn", 2048).simulated
 
 
 def test_one_wavefront_by_hand():
