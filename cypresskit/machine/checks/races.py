@@ -83,13 +83,20 @@ class RaceCheck(Check):
         who = np.repeat(who, len(words))
         epoch = self.epochs[event.space][self.group[who]] & EPOCH
         stamp = SEEN | (epoch << AT_BITS | event.at) << ITEM_BITS | who
-        self._clash(event, shadow.writer[place], stamp, place, "wrote")
+        wrote = shadow.writer[place]
         if event.store:
+            shadow.writer[place] = stamp
+            if (lost := shadow.writer[place] != stamp).any():  # they meet in this store: that says it all
+                self._clash(event, shadow.writer[place], stamp, place, "wrote")
+                alone = ~np.isin(place, place[lost])
+                for readers in (shadow.reader, shadow.another, shadow.foreign):
+                    readers[place[~alone]] = 0
+                place, stamp, wrote = place[alone], stamp[alone], wrote[alone]
             for readers in (shadow.reader, shadow.another, shadow.foreign):
                 self._clash(event, readers[place], stamp, place, "read")
                 readers[place] = 0
-            shadow.writer[place] = stamp
-            self._clash(event, shadow.writer[place], stamp, place, "wrote")
+        self._clash(event, wrote, stamp, place, "wrote")
+        if event.store:
             return
         old = shadow.reader[place]
         fresh = (old == 0) | self._same_group(old, stamp) & ~self._same_epoch(old, stamp)
@@ -137,12 +144,13 @@ class RaceCheck(Check):
         else:
             element = self.places.element(place // 4, place % 4)
         does = "writes" if event.store else "reads"
+        between = "with no fence between" if self.group[item] == self.group[other] else "at a time that nothing orders"
         together = at == event.at and verb == "wrote"
         lines = tuple(sorted((line, self.program.body[event.at].line)))
         self.report(
             "race",
             event.at,
-            f"{self.places.item(item)} {does} {element}; another work-item {verb} it with no fence between",
+            f"{self.places.item(item)} {does} {element}; another work-item {verb} it {between}",
             self._advice(event, at, item, other, together),
             key=(event.space, lines),
             count=count,
@@ -168,7 +176,10 @@ class RaceCheck(Check):
             (i for i in between if i.opcode == "fence" and not (i.control("threads") and i.control("lds"))), None
         )
         if weak:
-            return f"`{weak}` (line {weak.line}) doesn't make work-items wait for each other: `fence_threads_lds` does."
+            waits = (
+                "wait for what others do in LDS" if weak.control("threads") else "make work-items wait for each other"
+            )
+            return f"`{weak}` (line {weak.line}) doesn't {waits}: `fence_threads_lds` does."
         tail = ""
         if self.places.wavefront(item) == self.places.wavefront(other):
             tail = " (They share a wavefront, so this chip happens to run them in step; another may not.)"
