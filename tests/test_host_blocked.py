@@ -133,7 +133,7 @@ def test_1792_is_the_largest_block_that_1_gb_allows():
 
 @pytest.mark.parametrize(
     ("n", "block"),
-    [(17920, 1792), (128, 128), (2000, 1024), (3585, 1280), (5000, 1280)],  # 3 x 1280 = 3840, not 3 x 1792 = 5376
+    [(17920, 1792), (128, 128), (2000, 1024), (3585, 1280), (5000, 1280), (7296, 1536)],  # 3 x 1280 = 3840, not 5376
 )
 def test_the_block_that_pads_little_and_still_hides_the_bus_is_chosen(n, block):
     assert choose_block(n, n, n, ONE) == block
