@@ -47,7 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a kernel's comments may hold what a terminal doesn't know
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return args.action(args) or 0
+        status = args.action(args) or 0
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # who reads, `head` say, has seen enough; Python would write the rest when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except CommandError as error:
         print(f"cypresskit {args.command}: {error}", file=sys.stderr)
         return 1

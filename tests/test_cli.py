@@ -251,6 +251,15 @@ def test_module_is_the_same_command():
     assert re.fullmatch(r"cypresskit \d+\.\d+\.\d+\n", shown.stdout)
 
 
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
+    reads, writes = os.pipe()
+    os.close(reads)
+    command = [sys.executable, "-m", "cypresskit", "card", "sgemm_tn"]
+    ended = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, text=True)
+    os.close(writes)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_fuzz_says_how_many_programs_went_wrong(here, capsys, monkeypatch):
     assert cli.main(["fuzz", "--seconds", "0", "--seed", "3"]) == 0
     assert capsys.readouterr().out == "0 valid, 0 nearly valid, 1 random: 0 went wrong\n"
