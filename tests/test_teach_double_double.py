@@ -167,7 +167,7 @@ def test_right_dot_products_are_accepted(right):
         (lambda x, y: "0", "TypeError"),
         (0.0, "not a function"),
     ],
-    ids="plain no_sums no_products signs sign_of_f fsum one_product one_short negative none nan text no_function".split(),
+    ids="plain no_sums no_products signs sign_f fsum one_product one_short minus none nan text no_function".split(),
 )
 def test_wrong_dot_products_are_rejected(wrong, said):
     verdict = check_dot(wrong)
