@@ -9,7 +9,9 @@ VENV   ?= .venv
 ARGS   ?=
 
 bin     := $(VENV)/bin
-quick   := not browser and not notebook and not slow
+alone   := browser or alone
+quick   := not notebook and not slow and not ($(alone))
+cores   := -n auto --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
 .PHONY: help lab test core lint format bench book gallery clean distclean
@@ -20,16 +22,16 @@ help:  ## list these commands
 lab: $(VENV)/installed  ## open the workbook in JupyterLab
 	@$(bin)/cypresskit lab $(ARGS)
 
-test: $(VENV)/installed-tests  ## run every test: first the quick ones on all cores, then those that must run alone
+test: $(VENV)/installed-tests  ## run every test: on all cores, but then alone what measures speed
 ifeq ($(strip $(ARGS)),)
-	$(bin)/python -m pytest -q -n auto -m "$(quick)"
-	$(bin)/python -m pytest -m "not ($(quick))"
+	$(bin)/python -m pytest -q $(cores) -m "not ($(alone))"
+	$(bin)/python -m pytest -m "$(alone)"
 else
 	$(bin)/python -m pytest $(ARGS)
 endif
 
 core: $(VENV)/installed-tests  ## run the quick tests alone: no browser, no notebooks, on all cores
-	$(bin)/python -m pytest -n auto -m "$(quick)" $(ARGS)
+	$(bin)/python -m pytest $(cores) -m "$(quick)" $(ARGS)
 
 lint: $(VENV)/installed-tests  ## check style and types
 	$(bin)/ruff check cypresskit tests

@@ -221,7 +221,7 @@ def test_what_is_imported_is_declared(folder, extras):
     assert not {module for module, names in found.items() if not names & declared}, "not in pyproject.toml"
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 def test_import_is_fast_and_free_of_pictures():
     seconds = []
     for _ in range(7):
