@@ -99,6 +99,12 @@ def test_near_misses_stay_silent(path):
     assert not (found := checked(near, launch)), str(found)
 
 
+def test_the_caret_is_below_the_operand():
+    text = "il_ps_2_0\ndcl_output_generic o0\nadd r2, r2, r1\nmov o0, r2\nend"
+    found = checked(text, {"domain": 8, "outputs": {0: np.zeros((1, 8, 4), np.float32)}})
+    assert [(f.line, f.column) for f in found] == [(3, 9), (3, 13)]
+
+
 def test_the_zoo_has_enough_kinds():
     assert len(ZOO) >= 24
 

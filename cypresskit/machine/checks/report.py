@@ -195,9 +195,12 @@ class Check(Observer):
 
 
 def column(text: str, word: str) -> int:
-    """Where ``word`` stands in a line, from 1; the line's first word if it isn't there."""
+    """Where ``word`` stands in a line, from 1; the line's first word if it isn't there. With a comma before it, it is
+    rather a source than the destination."""
     code = re.split(r";|//", text, maxsplit=1)[0]
-    found = re.search(rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![0-9])", code, re.IGNORECASE) if word else None
+    pattern = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(word.lstrip(','))}(?![0-9])", re.IGNORECASE)
+    source = pattern.search(code, code.find(",") + 1) if word[:1] == "," else None
+    found = (source or pattern.search(code)) if word else None
     return found.start() + 1 if found else len(text) - len(text.lstrip()) + 1
 
 

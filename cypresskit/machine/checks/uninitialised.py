@@ -78,7 +78,7 @@ class UninitialisedCheck(Marks):
             message = f"{self.places.item(item)} uses {name}{via} which was never set"
             advice = self._setters(at if unset.copied < 0 else unset.copied, unset.source)
         self.report("uninitialised", at, message, advice, key=(element.split(".")[0].split("[")[0],), count=len(bad),
-                    word=f"r{key[0]}", item=item, element=element)  # fmt: skip
+                    word=f",r{key[0]}", item=item, element=element)  # fmt: skip
 
     def _setters(self, at: int, source: Key) -> str:
         number, component = source
