@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 
 import cypresskit as ck
+from cypresskit.devices import Device
 from cypresskit.host import balance, largest_block
 from cypresskit.teach import bus, contest, formula, larger, pipelines, published, small
 
@@ -102,7 +103,8 @@ def test_right_functions_of_lesson_08():
         (lambda m, n, t: -(-m // t) * -(-n // t) * t * t / (m * n) - 1, "padding included"),
         (lambda m, n, t: 1 - m * n / ((m // t + 1) * (n // t + 1) * t * t), "a multiple already"),
         (lambda m, n, t: 1 - m / (-(-m // t) * t), "not m alone"),
-        (lambda m, n, t: (m % t) / t, "round m and n up"),
+        (lambda m, n, t: 100 - 100 * m * n / (-(-m // t) * -(-n // t) * t * t), "in per cent"),
+        (lambda m, n, t: (m % t) / t, "What padding costs"),
     ],
 )
 def test_wastes(answer, said):
@@ -144,7 +146,11 @@ def test_right_reductions(text):
         (tail(add=""), "masters' sums alone"),
         (tail(fence=""), "race"),
         (tail(add=ADD.replace("l2.y", "l2.z")), "lds"),
-        (tail(add=ADD.replace("r14, r14, r4", "r14, r14, r14")), "r14"),
+        (tail(add=ADD.replace("r14, r14, r4", "r14, r14, r14")), "masters' sums twice"),
+        (tail(add=ADD.replace("r3.y, r3.y", "r3.x, r3.x")), "masters' sums twice"),
+        (tail(add=ADD.replace(" r4, r3.y", " r14, r3.y").replace("add r14, r14, r4", "")), "slaves' sums alone"),
+        (tail(add=ADD + "\nadd r14, r14, r4"), "slaves' sums twice"),
+        (tail(fence="", add="fence_threads_lds\n" + ADD), "barrier"),
         (tail(add=ADD.replace("r14, r14, r4", "r14, r4, r4")), "r14"),
         (tail(add=ADD.replace("iadd r3.y, r3.x, l2.y", "mov r3.y, r3.x")), "r14"),
         (tail(add=ADD.replace("lds_load", "lds_laod")), "does not assemble"),
@@ -172,22 +178,24 @@ def test_a_stack_is_faster_than_a_single_product():
 
 
 def test_right_functions_of_lesson_09():
-    assert bus.check_seconds(lambda n, b, f: 32 * n * n / b + 2 * n * n * n / f).right
-    assert bus.check_balance(lambda b, f, s: f / b * 2 * s).right
+    assert bus.check_seconds(lambda n, b, f: 24 * n * n / b + 2 * n * n * n / f).right
+    assert bus.check_balance(lambda b, f, s, moved: f / b / 2 * s * moved).right
     assert bus.check_size_for(lambda p, b, f: 16 * f / b / (1 / p - 1)).right
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (lambda n, b, f: 32 * n**2 / b, "transfers alone"),
+        (lambda n, b, f: 24 * n**2 / b, "transfers alone"),
         (lambda n, b, f: 2 * n**3 / f, "kernel alone"),
-        (lambda n, b, f: 24 * n**2 / b + 2 * n**3 / f, "four in all"),
-        (lambda n, b, f: 16 * n**2 / b + 2 * n**3 / f, "8 bytes"),
-        (lambda n, b, f: 4 * n**2 / b + 2 * n**3 / f, "in bytes"),
-        (lambda n, b, f: 32 * n**2 / b + n**3 / f, "n additions"),
-        (lambda n, b, f: max(32 * n**2 / b, 2 * n**3 / f), "add up"),
-        (lambda n, b, f: 32 * n**2 / 3e9 + 2 * n**3 / f, "2 of 4 calls"),
+        (lambda n, b, f: 32 * n**2 / b + 2 * n**3 / f, "the old C"),
+        (lambda n, b, f: 16 * n**2 / b + 2 * n**3 / f, "C comes back"),
+        (lambda n, b, f: 12 * n**2 / b + 2 * n**3 / f, "8 bytes"),
+        (lambda n, b, f: 3 * n**2 / b + 2 * n**3 / f, "in bytes"),
+        (lambda n, b, f: 24 * n**2 / b + n**3 / f, "n additions"),
+        (lambda n, b, f: max(24 * n**2 / b, 2 * n**3 / f), "add up"),
+        (lambda n, b, f: 24e3 * n**2 / b + 2e3 * n**3 / f, "milliseconds"),
+        (lambda n, b, f: 24 * n**2 / 3e9 + 2 * n**3 / f, "2 of 4 calls"),
     ],
 )
 def test_seconds(answer, said):
@@ -197,11 +205,13 @@ def test_seconds(answer, said):
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (lambda b, f, s: 16 * f / b, "for doubles"),
-        (lambda b, f, s: 4 * s * f / b, "not n^3"),
-        (lambda b, f, s: b / (2 * s * f), "upside down"),
-        (lambda b, f, s: 1.5 * s * f / b, "Three go there"),
-        (lambda b, f, s: 2400, "calls are right"),
+        (lambda b, f, s, moved: 2 * s * f / b, "for four matrices, however many"),
+        (lambda b, f, s, moved: 16 * f / b, "four matrices of doubles"),
+        (lambda b, f, s, moved: 4 * moved * f / b, "for doubles"),
+        (lambda b, f, s, moved: moved * s * f / b, "not n^3"),
+        (lambda b, f, s, moved: 2 * b / (moved * s * f), "upside down"),
+        (lambda b, f, s, moved: (moved * s * f / b / 2) ** 0.5, "solve for n"),
+        (lambda b, f, s, moved: 2400, "calls are right"),
     ],
 )
 def test_balances(answer, said):
@@ -248,10 +258,11 @@ def test_right_largest_blocks():
     ("answer", "said"),
     [
         (lambda m, d: fits(m, d) + 128, "one step too far"),
-        (lambda m, d: 1792, "1 of 4 calls"),
+        (lambda m, d: 1792, "1 of 5 calls"),
+        (lambda m, d: fits(m - 1, d), "to its last byte"),
         (lambda m, d: int((-2 * d + math.sqrt(4 * d * d + 3 * m / 8)) / 3), "not a multiple"),
         (lambda m, d: next(b for b in range(128, 9999, 128) if 8 * (2 * d * (b + 128) + (b + 128) ** 2) > m), "twice"),
-        (lambda m, d: fits(m, 16384), "2 of 4 calls"),
+        (lambda m, d: fits(m, 16384), "2 of 5 calls"),
     ],
 )
 def test_largest_blocks(answer, said):
@@ -488,7 +499,9 @@ def test_filled_rounds(answer, said):
         (replace(ck.HD5870, l1_clocks=1), "l1_clocks is not"),
         (replace(ck.HD5870, register_pool=512), "bytes more than"),
         (replace(ck.HD5870, register_pool=264), "bytes more than"),
-        (replace(ck.HD5870, register_pool=16), "does not run"),
+        (replace(ck.HD5870, register_pool=16), "can't be timed"),
+        (replace(ck.HD5870, l1_bytes=0, l2_bytes=0), "which of its memories"),
+        (type("Own", (Device,), {"texture_gb_s": 1e9})(name="own"), "not a Own"),
         (None, "not a NoneType"),
         ("HD 5870", "not a str"),
     ],
@@ -503,7 +516,20 @@ def test_written_kernels_are_right(shape):
     assert score.verdict.right and score.gflops > 0 and score.report.kernel.startswith(f"{shape[0]} x {shape[1]}")
 
 
+@pytest.mark.parametrize("shape", [(6, 8, 1), (8, 6, 1), (0, 8, 1), (8, 8, 0), (32, 32, 1)])
+def test_kernels_that_can_not_be_written_are_refused(shape):
+    with pytest.raises(ValueError, match="multiples of 4"):
+        contest.write(*shape)
+
+
 TEXT = ck.kernels["sgemm_tn"].text
+TEST = "ge r1.x, r0.z, cb0[0].z"
+
+
+def cheat(old: str, new: str, literal: str = "512.0, 0.0, 0.0, 0.0") -> str:
+    """``sgemm_tn`` with a change, and a literal l8."""
+    assert old in TEXT
+    return TEXT.replace(old, new, 1).replace("dcl_cb ", f"dcl_literal l8, {literal}\ndcl_cb ", 1)
 
 
 @pytest.mark.parametrize(
@@ -513,33 +539,78 @@ TEXT = ck.kernels["sgemm_tn"].text
         (TEXT.replace("cb0[0].y", "cb0[0].x"), "answer"),
         (TEXT.replace("mul r25, r25, cb0[0].x", ";"), "answer"),
         (TEXT.replace("mov r25, l0.z", ";", 1), ""),
-        (TEXT.replace("whileloop", "whileloop\nge r1.y, r0.z, l8.x\nbreak_logicalnz r1.y", 1).replace(
-            "dcl_cb ", "dcl_literal l8, 64.0, 0.0, 0.0, 0.0\ndcl_cb "), "512 x 512 x 512"),
+        (cheat(TEST, "min r1.x, cb0[0].z, l8.x\nge r1.x, r0.z, r1.x"), "At 1024 x 1024 x 1024"),  # half of k
+        (cheat("break_logicalnz r1.x", "break_logicalnz r1.x\nge r1.y, vWinCoord0.x, l8.x\nbreak_logicalnz r1.y",
+               "64.0, 0.0, 0.0, 0.0"), "the first C[0, 512]: 0 in place"),  # leaves out what is far to the right
+        (cheat("break_logicalnz r1.x", "ge r1.y, l8.x, cb0[0].z\niand r1.x, r1.x, r1.y\nbreak_logicalnz r1.x"),
+         "not ended"),  # never stops once k is large
+        (cheat("    mad r10, r2.x, r4, r10", "eq r1.y, r2.x, l0.z\nif_logicalz r1.y\nmad r10, r2.x, r4, r10\nendif"),
+         "can't be timed"),  # right, but its pace depends on the numbers
+        (ck.kernels["sgemm_64x64_lds"].text, "workgroup"),
         ("", "does not assemble"),
+        (None, "not text"),
     ],
 )  # fmt: skip
 def test_wrong_entries_have_no_speed(text, said):
-    score = contest.judge(contest.entry(text))
+    mine = contest.entry(text)
+    score = contest.judge(mine, n=1024)
     assert score.gflops == 0 and score.report is None
     if said:
         rejects(score.verdict, said)
-    assert "     -  mine" in contest.leaderboard([score])
+    assert "     -  mine" in contest.leaderboard([mine], n=1024)
+
+
+def test_the_contest_computes_what_it_times():
+    """Stopping at 512 steps is right up to k = 512, and has no speed beyond."""
+    lazy = contest.entry(cheat(TEST, "min r1.x, cb0[0].z, l8.x\nge r1.x, r0.z, r1.x"))
+    assert contest.judge(lazy, n=512).verdict.right
+    assert not contest.judge(lazy, n=576).verdict.right
+    assert contest.timed(lazy, 2048, device=ck.HD5870).gflops > ck.HD5870.single_gflops
+
+
+class Forged(contest.Entry):
+    def result(self, arguments, m, n):
+        return np.zeros((m, n))
+
+
+@pytest.mark.parametrize(
+    ("mine", "said"),
+    [
+        (contest.entry(TEXT, block=(16, 16)), "no work-item wrote it"),
+        *[
+            (contest.entry(TEXT, block=block), "whole numbers")
+            for block in ((0, 8), (-8, -8), (8.0, 8), [8, 8], "88", 8)
+        ],
+        (contest.entry(TEXT, block=(2048, 2048)), "whole numbers"),
+        (contest.entry(TEXT, k_step=0), "whole numbers"),
+        (Forged("x", "single", "pixel", (8, 8), 2, "", True, source=TEXT), "not a Forged"),
+        (contest.Score("x", None), "not a Score"),
+        (ck.kernels["sgemm_64x64_lds"], "no rival"),
+    ],
+)
+def test_what_is_no_entry_is_told(mine, said):
+    rejects(contest.judge(mine).verdict, said)
+    rejects(contest.check_entry(mine), said)
 
 
 def test_an_entry_has_to_be_faster_than_the_catalogues():
     rejects(contest.check_entry(contest.write(8, 8, 1)), "sgemm_tn does")
     rejects(contest.check_entry(ck.kernels["sgemm_tn"]), "sgemm_tn does")
-    rejects(contest.check_entry(ck.kernels["dgemm_tn"]), "not a Kernel")
+    rejects(contest.check_entry(ck.kernels["dgemm_tn"]), "no rival")
     rejects(contest.check_entry(None), "not a NoneType")
     rejects(contest.check_entry(contest.entry(TEXT, block=(4, 4))), "")
     assert contest.check_entry(contest.write(8, 8, 4)).right
 
 
-def test_the_leaderboard_sorts_and_names_the_paper():
-    scores = [contest.judge(contest.write(4, 4, steps), n=256) for steps in (1, 2)]
-    lines = contest.leaderboard(scores).splitlines()
-    assert "Nakasato 2010" in lines[1] and len(lines) == 4
-    assert float(lines[2].split()[0]) >= float(lines[3].split()[0])
+def test_the_leaderboard_judges_sorts_and_names_the_paper():
+    own = replace(ck.HD5870, name="mine", lds_bytes=0, register_pool=288)
+    kernels = [contest.write(4, 4, steps) for steps in (1, 2)]
+    lines = contest.leaderboard([*kernels, (kernels[0], own), (kernels[0], replace(own, clock_ghz=9.0))], n=256)
+    head, paper, *rest, wrong = lines.splitlines()
+    assert "n = 256" in head and "Nakasato 2010" in paper and len(rest) == 3 and "clock_ghz is not" in wrong
+    speeds = [float(line.split()[0]) for line in rest]
+    assert speeds == sorted(speeds, reverse=True) and speeds[-1] > 0
+    assert sum("step, mine" in line and "lds_bytes 0" in line for line in rest) == 1
 
 
 # -- the notebooks

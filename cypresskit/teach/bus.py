@@ -31,48 +31,47 @@ def simulated_rate(n: int) -> float:
 
 
 def check_seconds(seconds: Callable) -> Verdict:
-    """Exercise 1: ``seconds(n, bandwidth, rate)`` of one double-precision product with its transfers."""
+    """Exercise 1: ``seconds(n, bandwidth, rate)`` of C = A B in double precision: A and B go there, C comes back."""
+
+    def with_bytes(count: int) -> Callable:
+        return lambda n, b, f: count * n**2 / b + kernel_seconds(n, f)
+
     return formula.judge(
         seconds,
         "seconds",
-        lambda n, b, f: transfer_seconds(n, b) + kernel_seconds(n, f),
+        with_bytes(24),
         [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
         {
-            "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: transfer_seconds(n, b),
+            "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: 24 * n**2 / b,
             "that is the kernel alone; the matrices have to travel as well.": lambda n, b, f: kernel_seconds(n, f),
-            "three matrices go there and one comes back: four in all.": lambda n, b, f: (
-                24 * n**2 / b + kernel_seconds(n, f)
-            ),
-            "a double takes 8 bytes.": lambda n, b, f: 16 * n**2 / b + kernel_seconds(n, f),
-            "the bandwidth is in bytes, and a matrix has n * n numbers of 8 bytes.": lambda n, b, f: (
-                4 * n**2 / b + kernel_seconds(n, f)
-            ),
-            "each of n * n elements takes n multiplications and n additions.": lambda n, b, f: (
-                transfer_seconds(n, b) + n**3 / f
-            ),
-            "nothing overlaps here: the times add up.": lambda n, b, f: max(
-                transfer_seconds(n, b), kernel_seconds(n, f)
-            ),
+            "four matrices cross the bus if the old C is one of them; here it is not.": with_bytes(32),
+            "C comes back, so three matrices cross the bus.": with_bytes(16),
+            "a double takes 8 bytes.": with_bytes(12),
+            "the bandwidth is in bytes, and a matrix has n * n numbers of 8 bytes.": with_bytes(3),
+            "each of n * n elements takes n multiplications and n additions.": lambda n, b, f: 24 * n**2 / b + n**3 / f,
+            "nothing overlaps here: the times add up.": lambda n, b, f: max(24 * n**2 / b, kernel_seconds(n, f)),
+            "that is in milliseconds.": lambda n, b, f: 1e3 * with_bytes(24)(n, b, f),
         },
-        "four matrices of 8 n^2 bytes over the bandwidth, and 2 n^3 operations over the rate.",
+        "two times add up: bytes over bytes a second, and operations over operations a second.",
         " s",
     )
 
 
 def check_balance(n_balance: Callable) -> Verdict:
-    """Exercise 2: ``n_balance(bandwidth, rate, size)`` for numbers of ``size`` bytes."""
+    """Exercise 2: ``n_balance(bandwidth, rate, size, moved)`` for ``moved`` matrices of numbers of ``size`` bytes."""
     return formula.judge(
         n_balance,
         "n_balance",
-        lambda b, f, s: 2 * s * f / b,
-        [(*both, size) for both, size in zip(TRIED, (8, 4, 8, 16))],
+        lambda b, f, s, moved: moved * s * f / (2 * b),
+        [(*both, *more) for both, more in zip(TRIED, ((8, 4), (4, 3), (8, 2), (16, 4)))],
         {
-            "16 F / B is for doubles: what in it is the 8 bytes of a double?": lambda b, f, s: 16 * f / b,
-            "the kernel does 2 n^3 operations, not n^3.": lambda b, f, s: 4 * s * f / b,
-            "upside down: a faster bus makes a smaller n do.": lambda b, f, s: b / (2 * s * f),
-            "which number of matrices travels? Three go there and one comes back.": lambda b, f, s: 1.5 * s * f / b,
+            "that is for four matrices, however many are moved.": lambda b, f, s, moved: 2 * s * f / b,
+            "that is for doubles, whatever the size of a number.": lambda b, f, s, moved: 4 * moved * f / b,
+            "16 F / B is for four matrices of doubles.": lambda b, f, s, moved: 16 * f / b,
+            "the kernel does 2 n^3 operations, not n^3.": lambda b, f, s, moved: moved * s * f / b,
+            "upside down: a faster bus makes a smaller n do.": lambda b, f, s, moved: 2 * b / (moved * s * f),
         },
-        "set 4 S n^2 / B equal to 2 n^3 / F and solve for n.",
+        "write down both times, with `moved` matrices of n^2 numbers, set them equal and solve for n.",
     )
 
 

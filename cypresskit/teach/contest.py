@@ -1,13 +1,16 @@
 """Lesson 12: kernels and chips that compete in simulated Gflop/s, and the checks of the four exercises.
 
 An entry is a single-precision TN kernel (the rules of ``sgemm_tn.il``: resources 0 and 1, cb0, C in g[]) with its own
-block. It has to be right before it is timed: with every check on at two small sizes, with alpha and beta, and then
-at 512 x 512 x 512. ``write`` makes such kernels for any block. A chip may move memory about on the die and no more.
+block. It has to be right before it is timed: with every check on at two small sizes, with alpha and beta, and then in
+the very launch that is timed, every element. That launch's numbers are whole and up to 64, so that sums are exact in
+any order and yet too large for two of them to share a float. The timing model refuses branches that depend on them.
+``write`` makes such kernels for any block. A chip may move memory about on the die and no more.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from textwrap import shorten
 
 import numpy as np
 
@@ -19,12 +22,12 @@ from cypresskit.machine import KernelError, launch
 from cypresskit.teach import formula
 from cypresskit.teach.answers import check_gemm
 from cypresskit.teach.published import kernel as published
-from cypresskit.teach.verdict import Verdict, stopped
+from cypresskit.teach.verdict import Verdict
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import compiled, simulate
 
 N = 2048  # where entries are timed
-FREE = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes", "name")  # what a chip may change
+FREE = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 
 
@@ -53,7 +56,13 @@ def with_loop(loop: str) -> str:
 
 
 def write(rows: int, columns: int, steps: int) -> Entry:
-    """An entry with a block of ``rows`` x ``columns`` (multiples of 4) and ``steps`` steps of k a turn."""
+    """An entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k a turn; ``ValueError`` unless rows and
+    columns are multiples of 4 and the block has at most 16 x 16 elements."""
+    if rows % 4 or columns % 4 or not 0 < rows * columns <= 256 or min(rows, columns, steps) < 1:
+        raise ValueError(
+            f"write({rows}, {columns}, {steps}): rows and columns are multiples of 4, as texels are, for at most 256"
+            " elements; steps are at least 1"
+        )
     down, across = rows // 4, columns // 4
     first = 2 + steps * (down + across)  # of the block's registers
     fetches, products = [], []
@@ -105,16 +114,46 @@ timed = lru_cache(maxsize=64)(simulate)
 
 
 def judge(of: Kernel, device: Device = HD5870, n: int = N) -> Score:
-    """Check an entry (or a kernel of the catalogue) and, if it is right, time it at n x n x n."""
-    fault = _fault(of, device)
+    """Check an entry (or ``sgemm_tn`` and its like) and, if it is right, time it at n x n x n. It never raises."""
+    fault = chip_fault(device) or _not_an_entry(of)
+    if fault:
+        return Score(str(getattr(of, "name", of)), fault)
+    return _judged(of, replace(device, name=HD5870.name), n)  # a new name alone is no new chip to time
+
+
+@lru_cache(maxsize=64)
+def _judged(of: Kernel, device: Device, n: int) -> Score:
+    fault = _fault(of, device, n)
     if fault:
         return Score(of.name, fault)
-    report = timed(of, n, device=device)
+    try:
+        report = timed(of, n, device=device)
+    except ValueError as error:
+        hint = "addresses and branches may not depend on what the matrices hold, and a wavefront has to fit the chip."
+        return Score(of.name, Verdict(False, f"{of.name} can't be timed: {error}", hint))
     return Score(of.name, Verdict(True, f"{of.name}: {report.gflops:.0f} Gflop/s at n = {n}."), report)
 
 
-def _fault(of: Kernel, device: Device) -> Verdict | None:
-    """What is wrong with a kernel, or None."""
+def _not_an_entry(of) -> Verdict | None:
+    """What keeps anything from being run as an entry, or None. A class that overrides a kernel's methods is none."""
+    kind = type(of).__name__
+    if type(of) is not Entry and not (type(of) is Kernel and of in KERNELS.values()):
+        what = f"An entry is what contest.entry(...) or contest.write(...) returns, not a {kind}."
+        return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
+    text: object = of.text  # whatever was passed
+    if not isinstance(text, str):
+        return Verdict(False, f"The kernel is a {type(text).__name__}, not text.", "pass the IL between quotes.")
+    if (of.precision, of.mode, of.trans_a, of.trans_b, of.streams) != ("single", "pixel", True, False, 0):
+        return Verdict(False, f"{of.name} is no rival of sgemm_tn.", "entries compute SGEMM TN as pixel kernels.")
+    sizes = [*of.block, of.k_step] if isinstance(of.block, tuple) else []
+    if len(sizes) != 3 or not all(type(size) is int and 0 < size <= 64 for size in sizes):
+        what = f"block = {of.block!r}, k_step = {of.k_step!r}: three whole numbers from 1 to 64 are needed."
+        return Verdict(False, what, "rows and columns of C that a work-item computes, as (8, 8); steps of k in a turn.")
+    return None
+
+
+def _fault(of: Kernel, device: Device, full: int) -> Verdict | None:
+    """What is wrong with a kernel, or None: at two small sizes with every check on, then at ``full`` cubed."""
     try:
         program = of.program
         compiled(of, device)
@@ -124,35 +163,46 @@ def _fault(of: Kernel, device: Device) -> Verdict | None:
         return Verdict(False, f"The kernel does not compile: {error}", "fewer registers: a smaller block, fewer steps.")
     rng = np.random.default_rng(12)
     (rows, columns), k = of.block, 2 * of.k_step
-    for m, n in ((rows, 2 * columns), (2 * rows, columns)):
-        a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
-        found = check_gemm(of, a, b, c, alpha=2.0, beta=-1.0, program=program)
-        if found:
-            return Verdict(
-                False, f"{found[0]}\nHere C is {m} x {n} and k = {k}.", "that line, before you think of speed."
-            )
-    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((512, 512), (512, 512)))
-    arguments = of.arguments(a, b, None, 1.0, 0.0)
     try:
-        run = launch(program, **arguments, max_instructions=100_000_000)
-    except KernelError as error:
-        return Verdict(False, f"At 512 x 512 x 512: {error}", "it ran at small sizes: what depends on the size?")
-    if run.out_of_range or not np.array_equal(of.result(arguments, 512, 512), a.T @ b):
-        return Verdict(
-            False, "C is wrong at 512 x 512 x 512, though right at small sizes.", "what depends on the size?"
-        )
-    return None
+        for m, n in ((rows, 2 * columns), (2 * rows, columns)):
+            a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
+            if found := check_gemm(of, a, b, c, alpha=2.0, beta=-1.0, program=program):
+                finding = f"{found[0]}\nHere C is {m} x {n} and k = {k}."
+                return Verdict(False, finding, "that line, before you think of speed.")
+        a, b = (rng.integers(-64, 65, (full, full)).astype(np.float32) for _ in "ab")
+        arguments = of.arguments(a, b, None, 1.0, 0.0)
+        run = launch(program, **arguments)
+    except (KernelError, TypeError, ValueError) as error:
+        return Verdict(False, f"The kernel does not run: {error}", "are its mode, block and k_step those of the text?")
+    got, want = of.result(arguments, full, full), a.T @ b
+    wrong = np.argwhere(got != want)
+    if not len(wrong) and not run.out_of_range:
+        return None
+    what = f"{run.out_of_range:,} fetches lie outside A and B"
+    if len(wrong):
+        i, j = wrong[0]
+        what = f"{len(wrong):,} elements are wrong, the first C[{i}, {j}]: {got[i, j]:g} in place of {want[i, j]:g}"
+    finding = f"At {full} x {full} x {full}, where it would be timed, {what}. At small sizes it is right."
+    return Verdict(False, finding, "what depends on the size, on k or on the place?")
 
 
-def leaderboard(scores: list[Score], chip: str = "HD 5870") -> str:
-    """Scores, the best first, with the published figure among them. Wrong kernels stand below, with the reason."""
+def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -> str:
+    """Judge kernels, or pairs of a kernel and a chip, and list them, the best first, with the published figure among
+    them. Wrong ones stand below, with the reason."""
     paper = published("sgemm_tn")
-    rows = [(s.gflops, s.name, f"{s.report.registers:3} registers, {s.report.bound}") for s in scores if s.report]
-    rows.append((paper["gflops_max"], "Nakasato 2010", f"measured at n = {paper['n_at_max']}"))
-    lines = [f"simulated on the {chip}, n = {N}"]
-    lines += [f"{g:6.0f}  {name:20} {more}" for g, name, more in sorted(rows, reverse=True)]
-    wrong = [f"     -  {s.name:20} {s.verdict.finding.splitlines()[0][:80]}" for s in scores if not s.report]
-    return "\n".join(lines + wrong)
+    rows, wrong = [(float(paper["gflops_max"]), "Nakasato 2010", f"measured at n = {paper['n_at_max']}")], []
+    for of in entries:
+        kernel, chip = of if isinstance(of, tuple) and len(of) == 2 else (of, HD5870)
+        score = judge(kernel, chip, n)
+        name = shorten(score.name if chip is HD5870 else f"{score.name}, {getattr(chip, 'name', chip)}", 20)
+        if score.report:
+            more = [f"{score.report.registers:3} registers", score.report.bound]
+            more += [f"{f} {getattr(chip, f)}" for f in FREE if getattr(chip, f) != getattr(HD5870, f)]
+            rows.append((score.gflops, name, ", ".join(more)))
+        else:
+            wrong.append(f"     -  {name:20} {shorten(score.verdict.finding, 80)}")
+    lines = [f"{g:6.0f}  {name:20} {more}" for g, name, more in sorted(rows, reverse=True)]
+    return "\n".join([f"Gflop/s, simulated at n = {n}", *lines, *wrong])
 
 
 def die_bytes(device: Device) -> int:
@@ -164,13 +214,13 @@ def die_bytes(device: Device) -> int:
 
 def chip_fault(device) -> Verdict | None:
     """What a chip may not be, or None: only memories change, and all together they don't grow."""
-    if not isinstance(device, Device):
+    if type(device) is not Device:
         return Verdict(
             False, f"A chip is a Device, not a {type(device).__name__}.", "replace(ck.HD5870, ...) makes one."
         )
     for field in fields(Device):
-        if field.name not in FREE and getattr(device, field.name) != getattr(HD5870, field.name):
-            return Verdict(False, f"{field.name} is not the HD 5870's.", f"only {', '.join(FREE[:-1])} may change.")
+        if field.name not in (*FREE, "name") and getattr(device, field.name) != getattr(HD5870, field.name):
+            return Verdict(False, f"{field.name} is not the HD 5870's.", f"only {', '.join(FREE)} may change.")
     over = die_bytes(device) - die_bytes(HD5870)
     if over > 0:
         return Verdict(False, f"{over:,} bytes more than the HD 5870 has.", "take them from another memory.")
@@ -183,10 +233,10 @@ def check_two_steps(loop) -> Verdict:
         return Verdict(
             False, f"The loop is a {type(loop).__name__}, not text.", "keep the three quotes on either side."
         )
-    mine = entry(with_loop(loop))
-    fault = _fault(mine, HD5870)
-    if fault:
-        return fault
+    mine, n = entry(with_loop(loop)), 1024
+    score = judge(mine, n=n)
+    if not score.report:
+        return score.verdict
     card = compiled(mine, HD5870).card(2)
     if card.mads < 128:
         return Verdict(
@@ -194,10 +244,10 @@ def check_two_steps(loop) -> Verdict:
             f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k.",
             "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again.",
         )
-    speed, plain = judge(mine).gflops, timed(write(8, 8, 1), N, device=HD5870).gflops
+    plain = timed(write(8, 8, 1), n, device=HD5870).gflops
     return Verdict(
         True,
-        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {speed:.0f} Gflop/s at n = {N};"
+        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {score.gflops:.0f} Gflop/s at n = {n};"
         f" one step a turn gives {plain:.0f}.",
     )
 
@@ -227,20 +277,16 @@ def check_filled(filled: Callable) -> Verdict:
                 (n // 8) ** 2 / (-(-((n // 8) ** 2) // (20 * k)) * 20 * k)
             ),
         },
-        "(n / 64)^2 wavefronts; 20 engines take `active` each in a round; round the number of rounds up.",
+        "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",
     )
 
 
 def check_chip(chip) -> Verdict:
     """Exercise 3: a chip on which ``sgemm_tn`` runs at least 3 % faster than on the HD 5870, with as much memory."""
-    fault = chip_fault(chip)
-    if fault:
-        return fault
-    before = timed(KERNELS["sgemm_tn"], N, device=HD5870)
-    try:
-        after = timed(KERNELS["sgemm_tn"], N, device=chip)
-    except ValueError as error:
-        return Verdict(False, f"sgemm_tn does not run on it: {error}", "which memory does it need?")
+    score = judge(KERNELS["sgemm_tn"], chip)
+    if not score.report:
+        return score.verdict
+    before, after = timed(KERNELS["sgemm_tn"], N, device=HD5870), score.report
     finding = f"sgemm_tn: {after.gflops:.0f} Gflop/s with {after.active} wavefronts on an engine; the HD 5870 has"
     finding += f" {before.gflops:.0f} with {before.active}"
     if after.gflops < 1.03 * before.gflops:
@@ -252,13 +298,7 @@ def check_chip(chip) -> Verdict:
 
 def check_entry(mine: Kernel) -> Verdict:
     """Exercise 4: an entry that is right, and faster on the simulated HD 5870 than ``sgemm_tn``."""
-    if not isinstance(mine, Kernel) or mine.precision != "single":
-        what = f"An entry is what contest.entry(...) or contest.write(...) returns, not a {type(mine).__name__}."
-        return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
-    try:
-        score = judge(mine)
-    except Exception as error:
-        return stopped("The launch", error, "are block and k_step those of the text?")
+    score = judge(mine)
     if not score.report:
         return score.verdict
     best = timed(KERNELS["sgemm_tn"], N, device=HD5870).gflops

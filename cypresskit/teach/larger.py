@@ -51,17 +51,23 @@ def check_largest(largest: Callable) -> Verdict:
             block += 128
         return block
 
+    def loose(memory: int, depth: int) -> int:
+        block = right(memory, depth)
+        return block - MULTIPLE * (sum(card_bytes(block, depth).values()) == memory)
+
+    exact = sum(card_bytes(1024, 4096).values())
     return formula.judge(
         largest,
         "largest",
         right,
-        [(1 << 30, 16384), (1 << 30, 4096), (2 << 30, 16384), (256 << 20, 8192)],
+        [(1 << 30, 16384), (1 << 30, 4096), (2 << 30, 16384), (256 << 20, 8192), (int(exact), 4096)],
         {
             "that block is not a multiple of 128.": lambda m, d: right(m, d, 1),
             "that is one step too far: its buffers no longer fit.": lambda m, d: right(m, d) + 128,
             "each strip is there twice, and a block of C three times.": single,
+            "buffers that fill the card to its last byte fit too.": loose,
         },
-        "try 128, 256, 384, ... as long as 8 (4 depth b + 3 b^2) bytes fit.",
+        'print the bytes that b = 1792 and 1920 take, and compare with the table in "How large a block?".',
     )
 
 

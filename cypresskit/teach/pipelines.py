@@ -54,7 +54,7 @@ def check_pipeline(pipeline: Callable) -> Verdict:
             "only the units after the first come out at the slowest stage's pace.": lambda s, u: sum(s) + u * max(s),
             "not the mean: the slowest stage sets the pace.": lambda s, u: sum(s) + (u - 1) * sum(s) / len(s),
         },
-        "the first unit passes all stages; each further one comes out one slowest stage later.",
+        "when does the first unit come out, and how long after it each further one? Draw the three rows of the lesson.",
         " s",
     )
 

@@ -71,18 +71,28 @@ def check_reduction(tail) -> Verdict:
         a, x, y = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (1, k), (m, 1)))
         found = check_gemm(kernel, a, x, y, alpha=2.0, beta=-1.0, program=program)
         if found:
-            half = 2 * a.reshape(m, -1, 2, 4)[:, :, 0].reshape(m, -1) @ x.reshape(-1, 2, 4)[:, 0].reshape(-1, 1) - y
-            return Verdict(False, f"For {m} x {k}:\n{found[0]}", _hint(program, found[0].kind, kernel, a, x, y, half))
+            said = str(found[0]).replace("C[", "y[")  # what a GEMM calls C
+            return Verdict(False, f"For {m} x {k}:\n{said}", _hint(program, found[0].kind, kernel, a, x, y))
     return Verdict(True, "y is right at two sizes, and nobody reads the LDS before it is written.")
 
 
-def _hint(program, kind: str, kernel, a, x, y, half: np.ndarray) -> str:
-    given = kernel.arguments(a, x, y, 2.0, -1.0)
+def _hint(program, kind: str, kernel, a, x, y) -> str:
     if kind != "answer":
         return "what that work-item read, and who had to write it before."
+    given = kernel.arguments(a, x, y, 2.0, -1.0)
     launch(program, **given)
-    if np.array_equal(given["global_memory"], half):
-        return "y has the masters' sums alone. Those of their slaves lie 16 bytes further in the LDS."
+    odd = np.arange(x.size) // 4 % 2  # 1 where a slave reads
+    masters, slaves = a @ (x[0] * (1 - odd)), a @ (x[0] * odd)
+    slips = {
+        "y has the masters' sums alone. Those of their slaves lie 16 bytes further in the LDS.": masters,
+        "y has the slaves' sums alone: load them into another register, and add it to r14.": slaves,
+        "y has the masters' sums twice: at r3.x is a master's own; its slave's lie 16 bytes further.": 2 * masters,
+        "y has the slaves' sums twice.": masters + 2 * slaves,
+    }
+    got = given["global_memory"].reshape(-1)
+    for said, sums in slips.items():
+        if np.array_equal(got, 2 * sums - y.reshape(-1)):
+            return said
     return "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a master's sums plus its slave's."
 
 
@@ -98,6 +108,9 @@ def check_waste(waste: Callable) -> Verdict:
         lambda m, n, tile: 1 - m * n / (up(m, tile) * up(n, tile)),
         [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
         {
+            "a share lies between 0 and 1; that is in per cent.": lambda m, n, t: (
+                100 - 100 * m * n / (up(m, t) * up(n, t))
+            ),
             "that is the share of useful arithmetic; asked is the rest.": lambda m, n, t: m * n / (up(m, t) * up(n, t)),
             "compare with all that is computed, padding included, not with what is useful.": lambda m, n, t: (
                 up(m, t) * up(n, t) / (m * n) - 1
@@ -107,5 +120,5 @@ def check_waste(waste: Callable) -> Verdict:
             ),
             "n is padded too, not m alone.": lambda m, n, t: 1 - m / up(m, t),
         },
-        "round m and n up to multiples of the tile; the useful part of the arithmetic is m n over what that gives.",
+        '"What padding costs": how many rows and columns are computed, and how many of them are useful?',
     )
