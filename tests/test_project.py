@@ -160,7 +160,7 @@ def test_public_address_is_in_one_marked_place():
 
 def test_readme_links_lead_somewhere():
     readme = (ROOT / "README.md").read_text()
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", readme):
+    for target in re.findall(r"(?:\]\(|src=\"|srcset=\")(?!http)([^)#\"]+)", readme):
         assert (ROOT / target).exists(), f"README.md points to {target}"
 
 
