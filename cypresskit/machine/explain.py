@@ -24,6 +24,7 @@ from cypresskit.machine.run import Run, tally
 MAX_BYTES = 2 << 30  # for a whole domain
 BESIDES = 120  # bytes of a work-item beside its registers: its ids, addresses and what checks keep of it, measured
 PATIENCE, STEPS = 50_000_000, 20_000  # instructions times work-items, and instructions: a few seconds' work
+SECONDS = 5  # of compiled code, which stepping would take an hour for
 LONG = 3_000  # instructions of a program that takes seconds to compile
 ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)
 
@@ -142,7 +143,10 @@ class Machine:
         if not loops:
             return
         if self.most is None and self.issued <= self.launch.max_instructions:
-            self.most, self.longest = self._asked(), math.inf
+            try:
+                self.most, self.longest = self._asked(), math.inf
+            except TimeoutError:
+                raise self.launch.long_error(loops[0].at, SECONDS) from None
         if self.most is not None and self.executed.sum() <= self.most and self.issued <= self.longest:
             self.limit = int(min(2 * self.issued, self.longest))
             return
@@ -151,12 +155,14 @@ class Machine:
         raise self.launch.endless_error((inside or loops[:1])[-1].at, int(np.argmax(self.active)), self.issued - 1)
 
     def _asked(self) -> float:
-        """How many instructions the work-items execute in all, by the fast engine; it may raise ``KernelError``."""
+        """How many instructions the work-items execute in all, by the fast engine; it may raise ``KernelError``, or
+        ``TimeoutError``."""
         from cypresskit.machine.fast import run as run_fast
 
         outputs = {n: replace(surface, words=surface.words.copy()) for n, surface in self.launch.outputs.items()}
         try:
-            return run_fast(replace(self.launch, outputs=outputs, global_memory=self.memory)).instructions
+            launch = replace(self.launch, outputs=outputs, global_memory=self.memory)
+            return run_fast(launch, seconds=SECONDS).instructions
         except KernelError as error:
             if any(i.line == error.line and i.op.flow == "loop" for i in self.body):
                 raise

@@ -124,6 +124,15 @@ class Launch:
             self.place(item),
         )
 
+    def long_error(self, at: int, seconds: float) -> KernelError:
+        """The error for a loop, opened at ``body[at]``, that is too long to be stepped through."""
+        i = self.program.body[at]
+        return KernelError(
+            f"{self.program.located(i)}\n    this loop is too long to be stepped through by {self.items:,} work-items: "
+            f"compiled code takes more than {seconds} seconds. Take a smaller domain, or fewer turns.",
+            i.line,
+        )
+
     def barrier_error(self, at: int, group: int, present: int) -> KernelError:
         """The error for a barrier ``body[at]`` that only part of a workgroup reaches."""
         i = self.program.body[at]

@@ -83,8 +83,8 @@ def check(
         if program.body[at].op.flow == "loop" and not told(program, at, blamed):
             place = error.work_item
             item = place[0] + place[1] * launch.domain[0] if isinstance(place, tuple) else place
-            message = str(error).replace(launch.item_name(item), places.item(item))
-            checks[0].report("endless loop", at, *_sentences(message), item=item)
+            message = str(error) if item is None else str(error).replace(launch.item_name(item), places.item(item))
+            checks[0].report("long loop" if item is None else "endless loop", at, *_sentences(message), item=item)
     return Findings.of(finding for c in checks for finding in c.findings())
 
 

@@ -8,6 +8,7 @@ import ctypes
 import math
 import struct
 import threading
+import time
 
 import numpy as np
 
@@ -23,16 +24,17 @@ EXPLAINED, REPEATED = 200_000_000, 50_000_000  # instructions that the explainin
 CHUNKS = 4  # units are handed out in so many pieces a thread, so that none waits long for the others
 
 
-def run(launch: Launch, threads: int = 1) -> Run:
+def run(launch: Launch, threads: int = 1, seconds: float = math.inf) -> Run:
     """Run a checked launch with ``threads`` host threads; the results don't depend on their number.
 
-    Raises ``KernelError`` for a store out of range, an endless loop, or a barrier that only part of a group reaches.
+    Raises ``KernelError`` for a store out of range, an endless loop, or a barrier that only part of a group reaches,
+    and ``TimeoutError`` if it took ``seconds`` of processor time.
     """
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
     execution = _Execution(launch, compiled(launch.program))
     try:
-        return execution.run(threads)
+        return execution.run(threads, time.process_time() + seconds)
     finally:
         _spare[:0] = execution.lent
         while sum(memory.nbytes for memory in _spare) > MAX_SPARE:
@@ -119,7 +121,7 @@ class _Execution:
 
     # Running
 
-    def run(self, threads: int) -> Run:
+    def run(self, threads: int, end: float) -> Run:
         launch = self.launch
         units = self._units()
         memory = launch.global_memory
@@ -137,7 +139,7 @@ class _Execution:
             for worker in workers:
                 threading.Thread(target=worker.run, args=(todo, lock), daemon=True).start()
                 started.append(worker)
-            self._wait(started)
+            self._wait(started, end)
         except BaseException:
             self.limit[0] = 0
             self._wait(started)
@@ -161,10 +163,11 @@ class _Execution:
         return explain(self.launch, most=most)
 
     @staticmethod
-    def _wait(workers: list["_Worker"]) -> None:
+    def _wait(workers: list["_Worker"], end: float = math.inf) -> None:
         for worker in workers:
             while not worker.done.wait(0.1):  # not longer: on some hosts nothing interrupts a wait
-                pass
+                if time.process_time() > end:
+                    raise TimeoutError
 
     def _units(self) -> int:
         if self.launch.program.mode == "pixel":
