@@ -42,7 +42,7 @@ def read(path: Path) -> NotebookNode:
     """A lesson's source as a notebook, solutions still marked. Raises ``ValueError`` if marks don't pair."""
     import jupytext
 
-    cells = jupytext.reads(path.read_text(), fmt="md").cells
+    cells = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md").cells
     for cell in cells:
         left = MARKS.sub("", cell.source)
         if "BEGIN SOLUTION" in left or "END SOLUTION" in left:
