@@ -274,6 +274,15 @@ def test_the_timeline_marks_what_binds_and_says_what_runs(view, pipeline):
             assert (f"{span.task.lane}: {span.task.name}" in caption) == runs_now
 
 
+def test_a_task_that_hardly_uses_a_resource_does_not_fill_its_row():
+    """A kernel that writes its result over the bus meanwhile: its bar is in the chip's row, not in the bus'."""
+    task = Task("mult", "mult", "chip 0", {"chip 0": 2.0, "bus": 2.0}, {}, {"c": "c"})
+    resources = {"chip 0": Resource("chip 0", 1.0, "seconds"), "bus": Resource("bus", 10.0, "bytes")}
+    player = draw.timeline(run([task], resources, 1e9), names=("one",))
+    bars = next(m for m in player.root.references() if m.name == "one mult").data
+    assert "bus: 10.0%" in repr(player) and len(bars["task"]) == 1
+
+
 def test_digits_agree_with_wide_arithmetic():
     mpmath = pytest.importorskip("mpmath")
     rng = np.random.default_rng(8)

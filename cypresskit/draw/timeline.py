@@ -1,8 +1,9 @@
 """Pipelines as Gantt charts: a row for each resource, one timeline above the other, in step.
 
-A resource that one lane has to itself (a chip, a DMA engine, a thread) shows that lane's tasks; one that several share
-(the bus, the host's memory) shows how much of it is used. The busiest is marked: it binds. Zoom with the tools beside
-the chart, point at a task for its numbers. Left out: how a task's share changes while it runs; its average is drawn.
+A resource that one lane has to itself (a chip, a DMA engine, a thread) shows that lane's tasks; one that several share,
+or that one hardly uses (the bus, the host's memory), shows how much of it is used. The busiest is marked: it binds. Zoom
+with the tools beside the chart, point at a task for its numbers. Left out: how a task's share changes while it runs; its
+average is drawn.
 """
 
 from collections.abc import Callable
@@ -56,12 +57,16 @@ def _moments(timelines: tuple[Timeline, ...]) -> np.ndarray:
 
 def _rows(one: Timeline) -> list[str]:
     """The resources that are used, those with a lane of their own first."""
-    lanes = {name: {s.task.lane for s in one.spans if s.task.uses.get(name)} for name in one.resources}
-    return sorted((name for name in lanes if lanes[name]), key=lambda name: (len(lanes[name]) > 1, name))
+    used = {name for span in one.spans for name in span.task.uses if span.task.uses[name]}
+    return sorted(used, key=lambda name: (_shared(one, name), name))
 
 
 def _shared(one: Timeline, name: str) -> bool:
-    return len({s.task.lane for s in one.spans if s.task.uses.get(name)}) > 1
+    """Whether several lanes use a resource, or one that leaves most of it unused."""
+    spans = [span for span in one.spans if span.task.uses.get(name)]
+    return (
+        len({s.task.lane for s in spans}) > 1 or one.busy[name] * one.seconds < sum(s.end - s.start for s in spans) / 2
+    )
 
 
 def _draw(sheet: Sheet, name: str, one: Timeline, window: Range1d, moments: np.ndarray):
