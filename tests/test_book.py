@@ -66,6 +66,9 @@ def test_three_exercises_each_failing_until_solved(path):
     assert all(said.startswith("Not yet.") and "Where to look:" in said for said in before), before
     assert all(said.startswith("Right.") for said in after), after
     folds = sum(cell.source.count(book.FOLD) for cell in source.cells)
+    marks = [cell.metadata.nbgrader for cell in book.assignment(source).cells if "nbgrader" in cell.metadata]
+    assert sum(mark.get("points", 0) for mark in marks) == len(before), "each check is worth a point"
+    assert len({mark["grade_id"] for mark in marks}) == 2 * len(before)
     assert folds == len(before), "each exercise shows its solution, folded"
 
 
