@@ -201,7 +201,10 @@ class NumbersCheck(Marks):
                 f"{line} makes a whole number or a mask, and its bits are stored as a float: convert it with `itof`, "
                 "or let `cmov_logical` choose between two floats."
             )
-        return "These bits are no finite number in the array they are stored to: was a whole number or a mask meant?"
+        return (
+            "These bits are no finite number in the array they are stored to: a float literal has a point, as in -1.0, "
+            "and a whole number needs `itof`."
+        )
 
     def _came(self, fault: _Made, source: Source, item: int) -> str:
         if source.register.kind != "r":

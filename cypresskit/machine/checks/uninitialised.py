@@ -55,6 +55,8 @@ class UninitialisedCheck(Marks):
                 bad = np.zeros(self.launch.items, bool)
                 bad[who[missing]] = True
                 unset = _Unset(None, event.at, event.block, (event.element & ~3) + 4 * word)
+                if i.dest.register.kind != "r":
+                    self.tell(event.at, None, unset, bad)
                 for c in (word,) if i.opcode.endswith("vec") else self.needs.writes[event.at]:
                     self.carried.setdefault(c, []).append(Mark(bad, unset))
 
@@ -64,13 +66,14 @@ class UninitialisedCheck(Marks):
     def same(self, key: Key, fault: _Unset):
         return key[0], fault.source and fault.source[0]
 
-    def tell(self, at: int, key: Key, unset: _Unset, who: np.ndarray) -> None:
+    def tell(self, at: int, key: Key | None, unset: _Unset, who: np.ndarray) -> None:
         bad = np.flatnonzero(who)
-        item, name = int(bad[0]), f"r{key[0]}.{'xyzw'[key[1]]}"
+        item, name = int(bad[0]), f"r{key[0]}.{'xyzw'[key[1]]}" if key else ""
         if unset.source is None:
             assert unset.bytes is not None
             element = self.places.lds(unset.block, int(unset.bytes[item]))
-            message = f"{self.places.item(item)} uses {name}, loaded from {element}, where nobody stored before"
+            uses = f"uses {name}, loaded from" if key else "stores what it loads from"
+            message = f"{self.places.item(item)} {uses} {element}, where nobody stored before"
             advice = "Store to it first, with `fence_threads_lds` between, or load from another place."
         else:
             element = f"r{unset.source[0]}.{'xyzw'[unset.source[1]]}"
@@ -78,7 +81,7 @@ class UninitialisedCheck(Marks):
             message = f"{self.places.item(item)} uses {name}{via} which was never set"
             advice = self._setters(at if unset.copied < 0 else unset.copied, unset.source)
         self.report("uninitialised", at, message, advice, key=(element.split(".")[0].split("[")[0],), count=len(bad),
-                    word=f",r{key[0]}", item=item, element=element)  # fmt: skip
+                    word=name and f",{name[:-2]}", item=item, element=element)  # fmt: skip
 
     def _setters(self, at: int, source: Key) -> str:
         number, component = source
