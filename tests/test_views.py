@@ -274,7 +274,7 @@ def test_the_timeline_marks_what_binds_and_says_what_runs(view, pipeline):
             assert (f"{span.task.lane}: {span.task.name}" in caption) == runs_now
 
 
-def test_a_task_that_hardly_uses_a_resource_does_not_fill_its_row():
+def test_a_tasks_bar_is_in_its_own_row_alone():
     """A kernel that writes its result over the bus meanwhile: its bar is in the chip's row, not in the bus'."""
     task = Task("mult", "mult", "chip 0", {"chip 0": 2.0, "bus": 2.0}, {}, {"c": "c"})
     resources = {"chip 0": Resource("chip 0", 1.0, "seconds"), "bus": Resource("bus", 10.0, "bytes")}

@@ -1,9 +1,8 @@
 """Pipelines as Gantt charts: a row for each resource, one timeline above the other, in step.
 
-A resource that one lane has to itself (a chip, a DMA engine, a thread) shows that lane's tasks; one that several share,
-or that one hardly uses (the bus, the host's memory), shows how much of it is used. The busiest is marked: it binds. Zoom
-with the tools beside the chart, point at a task for its numbers. Left out: how a task's share changes while it runs; its
-average is drawn.
+A resource that one lane has to itself (a chip, a DMA engine, a thread) shows that lane's tasks; what is used besides
+(the bus, the host's memory) shows how much of it is in use. The busiest is marked: it binds. Zoom with the tools beside
+the chart, point at a task for its numbers. Left out: how a task's share changes while it runs; its average is drawn.
 """
 
 from collections.abc import Callable
@@ -62,11 +61,9 @@ def _rows(one: Timeline) -> list[str]:
 
 
 def _shared(one: Timeline, name: str) -> bool:
-    """Whether several lanes use a resource, or one that leaves most of it unused."""
-    spans = [span for span in one.spans if span.task.uses.get(name)]
-    return (
-        len({s.task.lane for s in spans}) > 1 or one.busy[name] * one.seconds < sum(s.end - s.start for s in spans) / 2
-    )
+    """Whether several lanes use a resource, or one that has a resource of its own name besides."""
+    lanes = {span.task.lane for span in one.spans if span.task.uses.get(name)}
+    return len(lanes) > 1 or bool((lanes - {name}) & set(one.resources))
 
 
 def _draw(sheet: Sheet, name: str, one: Timeline, window: Range1d, moments: np.ndarray):
