@@ -271,6 +271,19 @@ def test_shapes_of_a_launch_are_those_of_the_arrays():
     assert shapes.domain == launch.domain and shapes.wavefronts == launch.wavefronts
 
 
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"textures": {}}, r"(?s)sgemm_tn.il:\d+: .*uses resource 0, and Shapes has no textures\[0\]"),
+        ({"constants": {0: np.zeros((1, 4), np.uint32)}}, r"constants\[0\] has shape \(1, 4\), not \(5, 4\)"),
+        ({"domain": (8, -8, 1)}, "is not three whole multiples"),
+    ],
+)
+def test_shapes_that_leave_something_out_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(gemm_shapes(KERNELS["sgemm_tn"], 64, 64, 64), **change)
+
+
 def test_a_sweep_is_a_table_that_saves(tmp_path):
     table = sweep(["sgemm_tn", "dgemm_tn"], [64, 128], [HD5870, HD5850], progress=False)
     assert len(table) == 8

@@ -17,13 +17,28 @@ TILE = 8  # texels along a side of a micro tile, and pixels along a wavefront's
 @dataclass(frozen=True)
 class Shapes:
     """A launch without its data: ``textures`` number to (width, height, bytes per texel), ``constants`` number to
-    uint32 of shape (elements, 4), ``outputs`` number to bytes per pixel."""
+    uint32 of shape (elements, 4), ``outputs`` number to bytes per pixel. ``ValueError`` if the program needs more."""
 
     program: Program
     domain: tuple[int, int, int]
     textures: dict[int, tuple[int, int, int]]
     constants: dict[int, np.ndarray]
     outputs: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given = {"cb": "constants", "o": "outputs", "resource": "textures"}  # global memory needs no shape
+        for kind, number, line in self.program.needs:
+            if kind in given and number not in getattr(self, given[kind]):
+                used = f"uses {kind} {number}, and Shapes has no {given[kind]}[{number}]"
+                raise ValueError(f"{self.program.where(line)}\n    {used}")
+        for number, least in self.program.constants.items():
+            shape = np.shape(self.constants.get(number, np.zeros((least, 4))))
+            if len(shape) != 2 or shape[0] < least or shape[1] != 4:
+                what = f"constants[{number}] has shape {shape}, not ({least}, 4), which {self.program.name} reads"
+                raise ValueError(what)
+        groups = self.program.group if self.program.mode == "compute" else (1, 1, 1)
+        if len(self.domain) != 3 or any(d < 0 or d % g for d, g in zip(self.domain, groups)):
+            raise ValueError(f"the domain {self.domain} is not three whole multiples of the workgroup {groups}")
 
     @staticmethod
     def of(launch: Launch) -> "Shapes":
