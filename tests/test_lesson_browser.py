@@ -182,6 +182,16 @@ def test_keys_step_jump_and_play(shown, player, recording):
     assert shown.evaluate(AT, None)["frame"] == stopped
 
 
+def test_tab_goes_from_the_player_through_its_controls_in_order(shown):
+    inner = "() => { let e = document.activeElement; while (e.shadowRoot?.activeElement) e = e.shadowRoot.activeElement"
+    names = []
+    for _ in range(6):
+        shown.keyboard.press("Tab")
+        names.append(shown.evaluate(inner + "; return e.getAttribute('aria-label') || e.innerText.trim() }"))
+    assert names[0].startswith("Register block of") and "space plays" in names[0]
+    assert names[1:] == ["\N{LEFTWARDS ARROW} Back", "Play", "Next \N{RIGHTWARDS ARROW}", "Speed", "Step"]
+
+
 def test_the_sliders_own_keys_move_one_step(shown):
     shown.evaluate(AT, 40)
     shown.locator(".noUi-handle").focus()

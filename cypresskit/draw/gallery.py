@@ -55,7 +55,8 @@ a {{ color: #0064a8; }} pre, code {{ font: 13px/1.45 ui-monospace, "DejaVu Sans 
 pre {{ overflow-x: auto; margin: 0; padding: 6px 10px; }} .input pre {{ background: #f2f2f5; }}
 :not(pre) > code {{ overflow-wrap: anywhere; }}
 .anchor-link, .prompt {{ display: none; }} table {{ border-collapse: collapse; }}
-td, th {{ border: 1px solid #8888; padding: 2px 8px; }} img {{ max-width: 100%; }}
+td, th {{ border: 1px solid #8888; padding: 2px 8px; }}
+@media (max-width: 500px) {{ td, th {{ padding: 2px 4px; overflow-wrap: anywhere; }} }} img {{ max-width: 100%; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #17171b; color: #ececf1; }} a {{ color: #6cc0f5; }}
 .input pre {{ background: #2a2a31; }} }}</style>{head}</head><body><main>{body}</main></body></html>
 """
