@@ -175,13 +175,13 @@ def _fault(of: Kernel, device: Device, full: int) -> Verdict | None:
     except (KernelError, TypeError, ValueError) as error:
         return Verdict(False, f"The kernel does not run: {error}", "are its mode, block and k_step those of the text?")
     got, want = of.result(arguments, full, full), a.T @ b
-    wrong = np.argwhere(got != want)
-    if not len(wrong) and not run.out_of_range:
+    wrong = got != want
+    if not wrong.any() and not run.out_of_range:
         return None
     what = f"{run.out_of_range:,} fetches lie outside A and B"
-    if len(wrong):
-        i, j = wrong[0]
-        what = f"{len(wrong):,} elements are wrong, the first C[{i}, {j}]: {got[i, j]:g} in place of {want[i, j]:g}"
+    if wrong.any():
+        i, j = divmod(int(wrong.argmax()), full)
+        what = f"{wrong.sum():,} elements are wrong, the first C[{i}, {j}]: {got[i, j]:g} in place of {want[i, j]:g}"
     finding = f"At {full} x {full} x {full}, where it would be timed, {what}. At small sizes it is right."
     return Verdict(False, finding, "what depends on the size, on k or on the place?")
 
