@@ -129,6 +129,6 @@ def sensitivity(device: Device = HD5870, *, executor: Executor | None = None, pr
         tables[name] = dict(zip(boards, table["gflops"]))
     rows = []
     for key in boards:
-        moved = {name: round(100 * (of[key] / next(iter(of.values())) - 1), 1) for name, of in tables.items()}
+        moved = {name: round(100 * (of[key] / next(iter(of.values())) - 1), 1) + 0.0 for name, of in tables.items()}
         rows.append({"calibration": key[0], "value": key[1], **moved})
     return Table(rows)
