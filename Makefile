@@ -71,7 +71,7 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 	@$(install) setuptools wheel
 	@$(install) --no-build-isolation --editable .
 	@mkdir -p $(VENV)/share/jupyter/lab/settings  # or JupyterLab asks about its news, over the first picture
-	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' \
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
 	  > $(VENV)/share/jupyter/lab/settings/overrides.json
 	@touch $@
 
