@@ -12,6 +12,7 @@ notebooks/, so nothing a test does there changes the work tree.
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,6 +26,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script: tests of interrupts would hang
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a first example compiles its kernel. In CI the same examples every time, so that red means a change.
 hypothesis.settings.register_profile("here", deadline=None, derandomize=IN_CI)
