@@ -172,8 +172,9 @@ def chart(label: str, x_title: str, y_title: str, *, height: int = 300, tools: s
 
 def enlarge(root: LayoutDOM, factor: float) -> None:
     """Make all text, lines, controls and charts of a layout larger: for a projector."""
+    glyphs = ("line_width", "size", "x_offset", "y_offset", "label_height", "glyph_height", "glyph_width")
     for model in root.references():
-        lengths = ("width", "height", "min_height") if isinstance(model, LayoutDOM) else ("line_width", "size")
+        lengths = ("width", "height", "min_height") if isinstance(model, LayoutDOM) else glyphs
         for name in model.properties():
             if name.endswith("font_size"):
                 value = getattr(model, name)
