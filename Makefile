@@ -73,6 +73,8 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 	@mkdir -p $(VENV)/share/jupyter/lab/settings  # or JupyterLab asks about its news, over the first picture
 	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
 	  > $(VENV)/share/jupyter/lab/settings/overrides.json
+	@echo "Compiling the timing engine for this processor: once, some seconds."
+	@$(bin)/python -c 'import cypresskit; cypresskit.simulate("sgemm_tn", 64)'
 	@touch $@
 
 $(VENV)/installed-tests: $(VENV)/installed

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -223,15 +222,16 @@ def test_what_is_imported_is_declared(folder, extras):
 
 @pytest.mark.alone
 def test_import_is_fast_and_free_of_pictures():
-    seconds = []
-    for _ in range(7):
-        start = time.perf_counter()
+    seconds = []  # of processor time: another process may be busy beside
+    for _ in range(3):
+        start = os.times()
         shown = run(sys.executable, "-c", "import cypresskit, sys; print(*sys.modules)")
-        seconds.append(time.perf_counter() - start)
+        end = os.times()
+        seconds.append(end.children_user - start.children_user + end.children_system - start.children_system)
         assert shown.returncode == 0, shown.stderr
         loaded = {name.partition(".")[0] for name in shown.stdout.split()}
         assert not loaded & {"bokeh", "ipywidgets", "jupyter_bokeh", "IPython"}
-    assert min(seconds) < 0.5, "starting Python and importing cypresskit took half a second, seven times"
+    assert min(seconds) < 0.5, "starting Python and importing cypresskit took half a second, three times"
 
 
 def test_package_data_is_packaged():
