@@ -77,7 +77,7 @@ def check_share(next_share: Callable) -> Verdict:
             "that is the CPU's rate over the chips'; asked is its part of both.": lambda s, c, g: s / c / ((1 - s) / g),
             "shares have to add up to 1: divide by the sum of both rates.": lambda s, c, g: s * g / c,
         },
-        "each did its share in its seconds, which gives two rates; the new share is the CPU's part of their sum.",
+        "how much of the whole did each do in a second? Which part of what both did was the CPU's?",
     )
 
 
