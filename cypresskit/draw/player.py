@@ -247,4 +247,5 @@ def load() -> None:
     from IPython.display import HTML, display
 
     scripts = "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
-    display(HTML(f'{scripts}<span class="cypresskit-loaded"></span>'))
+    wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
+    display(HTML(f'{scripts}{wrap}<span class="cypresskit-loaded"></span>'))

@@ -18,6 +18,7 @@ from cypresskit.host import Machine, Span, Timeline, five_stage, four_stage
 FRAMES = 240  # at most
 STAGES = {
     "load1": ("yellow", "/"), "load2": ("blue", "."), "mult": ("orange", " "), "mult1": ("orange", " "),
+    "send": ("blue", "."), "fetch": ("purple", "-"),
     "cpu": ("grey", "x"), "store": ("green", "\\"), "store1": ("purple", "-"), "store2": ("green", "\\"),
 }  # fmt: skip
 
