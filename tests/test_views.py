@@ -258,6 +258,10 @@ def test_performance_draws_rows_ceilings_and_published_points(view, reports):
     row = reports[1].row()
     ceiling = row["gflops"] / max(row["busy_ALU"], row["busy_texture"])
     assert f"ceiling {ceiling:.0f}" in text
+    assert reports[0].bound == "tail"
+    drawn = draw.performance([reports[0].row()]).root.references()
+    labels = " ".join(item.label.value for item in drawn if type(item).__name__ == "LegendItem")
+    assert "; texture allows" in labels, "a unit has a ceiling, and a tail is none"
     with pytest.raises(ValueError, match="no rows"):
         draw.performance([])
 

@@ -43,9 +43,9 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
         curve = curves[name]
         y = [curve[n]["gflops"] for n in sorted(curve)]
         last = curve[max(curve)]
-        ceiling = _ceiling(last)
+        unit, ceiling = _ceiling(last)
         drawn = sheet.line(fig, sorted(curve), y, number, shapes=True)
-        items.append((f"{name}, simulated; {last['bound']} allows {ceiling:.0f}", drawn))
+        items.append((f"{name}, simulated; {unit} allows {ceiling:.0f}", drawn))
         sheet.line(fig, [0, right], [ceiling, ceiling], number, line_alpha=0.6)[0].glyph.line_width = 1
         speeds = ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in sorted(curve))
         lines.append(f"{name}: ceiling {ceiling:.0f}; {speeds}")
@@ -64,8 +64,11 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     return sheet.player([fig], captions, "\n".join(lines), below=[note], step="N")
 
 
-def _ceiling(row: dict) -> float:
-    return row["gflops"] / max(value for key, value in row.items() if key.startswith("busy_"))
+def _ceiling(row: dict) -> tuple[str, float]:
+    """The busiest unit and what it would allow."""
+    busy = {key.removeprefix("busy_"): value for key, value in row.items() if key.startswith("busy_")}
+    unit = max(busy, key=busy.__getitem__)
+    return unit, row["gflops"] / busy[unit]
 
 
 def _said(name: str, row: dict | None) -> str:

@@ -130,10 +130,7 @@ class AnswerCheck(Check):
             )
         axes = ("rows", "columns", "components") if wrong.ndim > 1 else ("elements",)
         spread = ", ".join(f"{axis} {found.min()} to {found.max()}" for axis, found in zip(axes, np.nonzero(wrong)))
-        return (
-            f"Wrong are {spread}; no common mistake gives exactly this: follow the first wrong element's work-item by "
-            "hand."
-        )
+        return f"Wrong are {spread}: follow the first wrong element's work-item by hand."
 
     def _gives(self, result: np.ndarray, got: np.ndarray) -> bool:
         return result.shape == got.shape and bool(self._same(got, result).all())
