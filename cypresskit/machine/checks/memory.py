@@ -92,7 +92,7 @@ class MemoryCheck(Check):
         if self.program.body[event.at].opcode == "load" and (advice := _float_advice(x)):
             return f"{advice} `load` takes whole numbers, `sample` takes floats."
         swapped = down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height
-        if swapped and across.max() >= 1.5 * width:
+        if swapped and (across.max() >= 1.5 * width or down.max() >= 1.5 * height):
             return "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would turn them round."
         if across.min() < 0 or down.min() < 0:
             return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
