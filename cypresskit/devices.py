@@ -36,6 +36,9 @@ class Board:
     l2_bytes: int = _n("bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10)
 
     def __post_init__(self):
+        for f in fields(self)[1:]:
+            value = getattr(self, f.name)
+            _check(self, f.name, isinstance(value, int | float) and abs(value) < float("inf"), "has to be a number")
         for name in ("simd_engines", "thread_processors", "lanes", "memory_channels", "chips"):
             _check(self, name, _whole(getattr(self, name)), "has to be a whole number of at least 1")
         for name in ("clock_ghz", "memory_gb_s", "memory_bytes"):
@@ -139,6 +142,11 @@ class Device(Board):
         _check(self, "launch_us", self.launch_us >= 0, "has to be 0 or more")
         _check(self, "dram_efficiency", 0 < self.dram_efficiency <= 1, "has to lie in 0 to 1")
         _check(self, "l2_slice_bytes_clock", self.l2_slice_bytes_clock > 0, "has to be above 0")
+        _check(self, "wavefront", self.wavefront == 64, "has to be 64, of which the engines are built")
+        together = self.thread_processors * self.bundle_clocks
+        _check(self, "thread_processors", together == 64, f"x bundle_clocks {self.bundle_clocks} has to be a wavefront")
+        _check(self, "lanes", self.lanes == 5, "has to be 5: the compiler fills the slots x, y, z, w and t")
+        _check(self, "double_fmas", self.double_fmas in (0, 1), "has to be 1, or 0 on a chip without doubles")
         ordered = self.l1_clocks <= self.l2_clocks <= self.dram_clocks
         _check(self, "l2_clocks", ordered, f"has to lie between l1_clocks {self.l1_clocks} and dram_clocks")
         _check(self, "result_clocks", self.result_clocks >= self.bundle_clocks, "can't be below bundle_clocks")

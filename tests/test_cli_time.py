@@ -43,7 +43,7 @@ def test_card_reads_a_file_of_ones_own(capsys, tmp_path):
     ("words", "expected"),
     [
         (["time", "sgemm", "--n", "64"], "no kernel 'sgemm'; the catalogue has"),
-        (["time", "sgemm_tn", "--n", "0"], "whole numbers above 0"),
+        (["time", "sgemm_tn", "--n", "0"], "whole numbers from 1 to"),
         (["time", "sgemm_tn", "--n", "64", "--device", "HD9999"], "is not one of"),
         (["card", "sgemm"], "no kernel 'sgemm', and no such file"),
         (["card", "sgem_tn"], "Did you mean `sgemm_tn`?"),

@@ -57,6 +57,11 @@ def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
         ({"dram_clocks": 100}, "l2_clocks = 160 has to lie between"),
         ({"simd_engines": 2.5}, "simd_engines = 2.5 has to be a whole number"),
         ({"memory_channels": 6}, "memory_channels = 6 has to be a power of two"),
+        ({"clock_ghz": "0.85"}, "clock_ghz = '0.85' has to be a number"),
+        ({"wavefront": 32}, "wavefront = 32 has to be 64"),
+        ({"thread_processors": 8}, "thread_processors = 8 x bundle_clocks 4 has to be a wavefront"),
+        ({"lanes": 4}, "lanes = 4 has to be 5"),
+        ({"double_fmas": 0.5}, "double_fmas = 0.5 has to be 1, or 0"),
     ],
 )
 def test_impossible_boards_are_refused_by_name_value_and_rule(change, message):

@@ -135,7 +135,7 @@ def test_one_wavefront_by_hand():
         ("sgemm_tn_37", {"register_pool": 512}, True),
         ("dgemm_nn", {"quads_per_clock": 2}, True),
         ("dgemm_nn", {"line_bytes": 32, "l1_ways": 16}, False),
-        ("dgemm_tn", {"bundle_clocks": 8}, False),
+        ("dgemm_tn", {"bundle_clocks": 8, "thread_processors": 8}, False),
     ],
 )
 def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
@@ -233,7 +233,8 @@ def test_bound_is_the_busiest_unit_or_why_none_is_busy():
     "arguments, message",
     [
         (("sgemm_tn",), "pass n, the matrices' size"),
-        (("sgemm_tn", 0), "have to be whole numbers above 0"),
+        (("sgemm_tn", 0), "have to be whole numbers from 1 to 65,536"),
+        (("sgemm_tn", 10**11), "have to be whole numbers from 1 to 65,536"),
         (("sgemm_tn", 256, {"layout": "zigzag"}), '"linear" or "tiled", not \'zigzag\''),
         (("sgemm_tn", 256, {"count": 3}), "take a packed kernel"),
     ],
@@ -259,6 +260,10 @@ def test_code_whose_address_is_data_is_refused():
         simulate(compile(program), launch=launch)
     with pytest.raises(ValueError, match="needs its launch"):
         simulate(compile(program))
+
+
+def test_fewer_channels_than_l2_slices_share_all_slices(seconds):
+    assert seconds("dgemm_tn", replace(HD5870, memory_channels=4)) < 1.05 * seconds("dgemm_tn", HD5870)
 
 
 def test_shapes_of_a_launch_are_those_of_the_arrays():

@@ -35,6 +35,7 @@ def test_more_lines_than_ways_in_rotation_always_miss_and_fewer_always_hit():
 
 def test_sets_are_the_line_number_folded():
     assert fold(0b1010_0110, 4) == 0b1010 ^ 0b0110
+    assert fold(0x3_0005, 16) == 3 ^ 5 and fold(5, 32) == 5
     # 16 lines a power of two apart fall into 16 different sets: all stay. Without folding they would share one.
     assert Cache(1024, 1, 64).trace([1024 * n for n in range(16)] * 2) == "m" * 16 + "h" * 16
 

@@ -18,8 +18,8 @@ compiled = partial(njit, cache=True, error_model="numpy", _nrt=False)
 @compiled()
 def fold(number, bits):
     """The number's bits in groups of ``bits``, all combined by exclusive or (up to eight groups)."""
-    number ^= number >> (4 * bits)
-    number ^= number >> (2 * bits)
+    number ^= number >> min(4 * bits, 63)  # a machine shifts by 64 as if by 0
+    number ^= number >> min(2 * bits, 63)
     number ^= number >> bits
     return number & ((1 << bits) - 1)
 

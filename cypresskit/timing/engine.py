@@ -309,7 +309,7 @@ def _run(
                         way = -1 - way
                         parts[4 * e + 3] += 1
                     channel, bank, dram_row = place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits)
-                    slice_ = (channel if channels >= slices else fold(line, 16)) % slices
+                    slice_ = (channel if channels >= slices else fold(line, 8)) % slices
                     clock = max(clock, slice_free[slice_])
                     slice_free[slice_] = clock + slice_clocks
                     parts[slice_at + 2 * slice_] += 1

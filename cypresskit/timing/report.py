@@ -112,13 +112,7 @@ class Report:
             for pid, kind in enumerate(kinds)
         ]
         for e in self.timeline:
-            what = {
-                "ph": "X",
-                "name": f"wavefront {e.wavefront}",
-                "cat": e.kind,
-                "pid": kinds.index(e.kind),
-                "tid": e.slot,
-            }
+            what: dict = {"ph": "X", "name": f"wavefront {e.wavefront}", "cat": e.kind}
             what |= {"pid": kinds.index(e.kind), "tid": e.slot}
             events.append(what | {"ts": e.start / per_us, "dur": (e.end - e.start) / per_us, "args": asdict(e)})
         return {"displayTimeUnit": "ns", "traceEvents": events}

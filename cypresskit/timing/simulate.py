@@ -25,7 +25,7 @@ from cypresskit.timing.work import KINDS, Packed, pack
 
 ROUNDS = 3  # simulated at least, beside the ragged one
 BUDGET = 25_000_000  # lines and clauses that are simulated at first: less than a second
-SMALL = 35_000_000  # of the whole launch, up to which it is simulated at once
+SMALL = 37_000_000  # of the whole launch, up to which it is simulated at once
 LONG = 30_000_000  # of those rounds, from which on one has to do
 EASY = 100_000_000  # up to which everything, or else twice as much, is simulated where the pace is uneven: 3 seconds
 MOST = 250_000_000  # the same where it is wild: 6 seconds
@@ -33,6 +33,7 @@ UNEVEN = 0.004  # the pace may change by this from the first half of what is sim
 # the launch that is not simulated; else there is more
 WILD = 0.02  # from this change of pace on it is wild
 DRIFT = 1.05  # or where L2 misses so much more in the second half: sharing is being lost, and the pace will follow
+LARGEST = 1 << 16  # rows or columns: the widest texture has 16384 texels, of four numbers at most
 INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
 
 
@@ -94,8 +95,8 @@ def _size(kernel: Kernel, m: int | None, n: int | None, k: int | None) -> tuple[
     if n is None:
         raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
     size = tuple(n if s is None else s for s in (m, 1 if kernel.vector else n, k))
-    if not all(isinstance(s, (int, np.integer)) and s > 0 for s in size):
-        raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers above 0")
+    if not all(isinstance(s, (int, np.integer)) and 0 < s <= LARGEST for s in size):
+        raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {LARGEST:,}")
     return int(size[0]), int(size[1]), int(size[2])
 
 
@@ -106,22 +107,12 @@ def compiled(kernel: Kernel, device: Device) -> Code:
 
 
 def gemm_shapes(kernel: Kernel, m: int, n: int, k: int, beta: float = 0.0, count: int = 1) -> Shapes:
-    """The launch of a catalogue kernel for m x n x k, ``count`` times if it is a packed one.
-
-    Its arrays are made, of zeros that nothing touches.
-    """
-    m, n, k = kernel.padded(m, n, k)
-    pair = (2,) if kernel.precision == "double-double" else ()
-    a, b = ((k, m) if kernel.trans_a else (m, k)), ((n, k) if kernel.trans_b else (k, n))
+    """The launch of a catalogue kernel for m x n x k, ``count`` times if it is a packed one."""
     if count != 1 and not kernel.packed:
         raise ValueError(f"{kernel.name} computes one product in a launch, not {count}: take a packed kernel")
-    stack = (count,) if kernel.packed else ()
-    zeros = [np.zeros((*stack, *shape, *pair), kernel.dtype) for shape in (a, b)]
-    given = kernel.arguments(zeros[0], zeros[1], None, 1.0, beta)
-    textures = {t: (x.shape[1], x.shape[0], x.itemsize * x.shape[2]) for t, x in given["inputs"].items()}
-    outputs = {t: x.itemsize * x.shape[2] for t, x in given.get("outputs", {}).items()}
-    x, y, z = (*given["domain"], 1, 1)[:3]
-    return Shapes(kernel.program, (x, y, z), textures, given["constants"], outputs)
+    of = kernel.layout(m, n, k, 1.0, beta, count)
+    x, y, z = (*of.domain, 1, 1)[:3]
+    return Shapes(kernel.program, (x, y, z), of.textures, of.constants, of.outputs)
 
 
 @dataclass(eq=False)
@@ -212,15 +203,10 @@ def _report(name, device: Device, size, flops: float, precision: str, gprs: int,
     )
 
 
-INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
-
-
 def _use(out: Outcome, device: Device) -> Use:
     """What each part did, interval by interval."""
     noted = np.append(True, out.progress[1:] > 0)
-    clock = np.maximum.accumulate(
-        [*out.progress[noted], out.end_clock]
-    )  # an engine may be some clocks ahead of another
+    clock = np.maximum.accumulate([*out.progress[noted], out.end_clock])  # an engine may be ahead of another
     done = np.concatenate([out.done[:-1][noted], out.done[-1:]])
     count = int(np.clip(out.end_clock / SHORTEST, 1, INTERVALS))
     bounds = np.linspace(0, out.end_clock, count + 1)
