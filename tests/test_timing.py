@@ -229,6 +229,9 @@ def test_bound_is_the_busiest_unit_or_why_none_is_busy():
     assert bound({"ALU": 0.5, "texture": 0.4}, 0.3) == "tail"
 
 
+SHAPES = gemm_shapes(KERNELS["sgemm_tn"], 64, 64, 64)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -237,11 +240,23 @@ def test_bound_is_the_busiest_unit_or_why_none_is_busy():
         (("sgemm_tn", 10**11), "have to be whole numbers from 1 to 65,536"),
         (("sgemm_tn", 256, {"layout": "zigzag"}), '"linear" or "tiled", not \'zigzag\''),
         (("sgemm_tn", 256, {"count": 3}), "take a packed kernel"),
+        (("sgemm_tn", True), "have to be whole numbers"),
+        (("sgemm_tn", 256, {"beta": float("nan")}), "have to be finite"),
+        (("sgemm_tn", 256, {"flops": -5}), "flops not below 0"),
+        (("sgemm_tn", 256, {"launch": 3}), "a catalogue kernel has its own launch"),
+        (("sgemm_tn", 256, {"device": "HD5870"}), "cypresskit.devices.DEVICES .* not 'HD5870'"),
+        ((5, 256), "int can't be timed: pass a kernel's name"),
+        ((compile(KERNELS["sgemm_tn"].program), 256, {"launch": SHAPES}), "leave out n, m and k"),
+        ((compile(KERNELS["sgemm_nn"].program), {"launch": SHAPES}), "two programs"),
+        (
+            (compile(KERNELS["sgemm_tn"].program), {"launch": SHAPES, "precision": "half"}),
+            "precision 'half' is not one",
+        ),
     ],
 )
 def test_arguments_that_make_no_sense(arguments, message):
     *positional, more = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         simulate(*positional, **more)
 
 
@@ -300,6 +315,12 @@ def test_a_sweep_is_a_table_that_saves(tmp_path):
     assert "| kernel | gflops |" in table.markdown(["kernel", "gflops"])
     with pytest.raises(ValueError, match=r"saved as \.csv or \.json"):
         table.save(tmp_path / "t.txt")
+
+
+def test_a_sweep_over_one_thing_needs_no_list():
+    assert list(sweep("sgemm_tn", 64, HD5870, progress=False)) == list(sweep(["sgemm_tn"], [64], progress=False))
+    with pytest.raises(TypeError, match=r"executor is a concurrent\.futures\.Executor.* not 4"):
+        sweep("sgemm_tn", 64, executor=4)
 
 
 def test_a_sweep_on_an_executor_is_the_same():

@@ -7,6 +7,7 @@ the simulated rounds went. Where that pace is uneven (wavefronts drift apart and
 meets DRAM banks in turns), more is simulated. ``Report.simulated`` says how much was.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -68,14 +69,11 @@ def simulate(
     Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or
     branches depend on data.
     """
-    if layout not in ("linear", "tiled"):
-        raise ValueError(f'layout is "linear" or "tiled", not {layout!r}')
+    _checked(kernel, n, device, launch, layout, beta, flops, precision)
     size = None
     if isinstance(kernel, Code):
-        if launch is None:
-            raise ValueError("compiled code needs its launch: pass launch=prepare(...) or launch=Shapes(...)")
         code, name = kernel, kernel.program.name
-        shapes = launch if isinstance(launch, Shapes) else Shapes.of(launch)
+        shapes = launch if isinstance(launch, Shapes) else Shapes.of(launch)  # type: ignore[arg-type]
     else:
         kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
         size = _size(kernel, m, n, k)
@@ -91,11 +89,34 @@ def simulate(
     return _report(name, device, size, flops or 0.0, precision, code.gprs, active, result)
 
 
+def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str) -> None:
+    """Arguments of other types and values that make no sense."""
+    if not isinstance(kernel, (str, Kernel, Code)):
+        raise TypeError(f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, or compile(program)")
+    if not isinstance(device, Device):
+        raise TypeError(f"device is one of cypresskit.devices.DEVICES or made from one by replace, not {device!r}")
+    if layout not in ("linear", "tiled"):
+        raise ValueError(f'layout is "linear" or "tiled", not {layout!r}')
+    if not math.isfinite(beta) or (flops is not None and not 0 <= flops < math.inf):
+        raise ValueError(f"beta {beta} and flops {flops} have to be finite, flops not below 0")
+    if not isinstance(kernel, Code):
+        if launch is not None:
+            raise ValueError("a catalogue kernel has its own launch: pass n, or compile the program")
+        return
+    if not isinstance(launch, (Launch, Shapes)):
+        raise ValueError("compiled code needs its launch: pass launch=prepare(...) or launch=Shapes(...)")
+    if launch.program.body != kernel.program.body:
+        raise ValueError(f"the launch is for {launch.program.name}, the code for {kernel.program.name}: two programs")
+    if n is not None:
+        raise ValueError("compiled code has its sizes from its launch: leave out n, m and k")
+    device.peak_gflops(precision)
+
+
 def _size(kernel: Kernel, m: int | None, n: int | None, k: int | None) -> tuple[int, int, int]:
     if n is None:
         raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
     size = tuple(n if s is None else s for s in (m, 1 if kernel.vector else n, k))
-    if not all(isinstance(s, (int, np.integer)) and 0 < s <= LARGEST for s in size):
+    if not all(type(s) is not bool and isinstance(s, (int, np.integer)) and 0 < s <= LARGEST for s in size):
         raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {LARGEST:,}")
     return int(size[0]), int(size[1]), int(size[2])
 

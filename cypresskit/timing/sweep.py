@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -65,19 +66,22 @@ class Table:
 
 
 def sweep(
-    kernels: Iterable[str | Kernel],
-    ns: Iterable[int],
-    devices: Iterable[Device] = (HD5870,),
+    kernels: str | Kernel | Iterable[str | Kernel],
+    ns: int | Iterable[int],
+    devices: Device | Iterable[Device] = (HD5870,),
     *,
     executor: Executor | None = None,
     progress: bool = True,
     **options,
 ) -> Table:
-    """Simulate every kernel at every N (square matrices) on every device; a progress bar shows how far it is.
+    """Simulate every kernel at every N (square matrices) on every device, one or several of each, with a progress bar.
 
     ``executor`` runs the points side by side; ``options`` go to ``simulate`` (layout, exact, beta).
     """
-    points = [(kernel, n, device, options) for device in devices for kernel in kernels for n in ns]
+    axes = ([of] if isinstance(of, (str, int, Kernel, Device)) else list(of) for of in (devices, kernels, ns))
+    points = [(kernel, n, device, options) for device, kernel, n in product(*axes)]
+    if executor is not None and not isinstance(executor, Executor):
+        raise TypeError(f"executor is a concurrent.futures.Executor, such as ProcessPoolExecutor(), not {executor!r}")
     bar = tqdm(total=len(points), desc="simulating", disable=not progress)
     with bar:
         if executor is None:
