@@ -161,7 +161,9 @@ def _run(
     l1_sets, l1_ways, l2_sets, l2_ways, slices, channels, banks = numbers[7:14]
     line_bits, burst_bits, channel_bits, bank_bits, row_bits = numbers[14:19]
     l1_clocks, l2_clocks, dram_clocks, slice_clocks, dram_line, row_clocks = clocks
-    l1_bits, l2_bits = 0, 0
+    l1_bits, l2_bits, spread_bits = 0, 0, channel_bits
+    while 1 << spread_bits < slices:
+        spread_bits += 1
     while 1 << l1_bits < l1_sets:
         l1_bits += 1
     while 1 << l2_bits < l2_sets:
@@ -309,7 +311,10 @@ def _run(
                         way = -1 - way
                         parts[4 * e + 3] += 1
                     channel, bank, dram_row = place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits)
-                    slice_ = (channel if channels >= slices else fold(line, 8)) % slices
+                    slice_ = channel
+                    if spread_bits > channel_bits:  # several slices to a channel: the next bits choose among them
+                        slice_, _, _ = place(line, line_bits, burst_bits, spread_bits, bank_bits, row_bits)
+                    slice_ %= slices
                     clock = max(clock, slice_free[slice_])
                     slice_free[slice_] = clock + slice_clocks
                     parts[slice_at + 2 * slice_] += 1

@@ -34,7 +34,8 @@ UNEVEN = 0.004  # the pace may change by this from the first half of what is sim
 # the launch that is not simulated; else there is more
 WILD = 0.02  # from this change of pace on it is wild
 DRIFT = 1.05  # or where L2 misses so much more in the second half: sharing is being lost, and the pace will follow
-LARGEST = 1 << 16  # rows or columns: the widest texture has 16384 texels, of four numbers at most
+LARGEST = 1 << 16  # rows or columns of a matrix: the widest texture has 16384 texels, of four numbers at most
+LONGEST = 1 << 20  # of a vector
 INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
 
 
@@ -116,8 +117,9 @@ def _size(kernel: Kernel, m: int | None, n: int | None, k: int | None) -> tuple[
     if n is None:
         raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
     size = tuple(n if s is None else s for s in (m, 1 if kernel.vector else n, k))
-    if not all(type(s) is not bool and isinstance(s, (int, np.integer)) and 0 < s <= LARGEST for s in size):
-        raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {LARGEST:,}")
+    most = LONGEST if kernel.vector else LARGEST
+    if not all(type(s) is not bool and isinstance(s, (int, np.integer)) and 0 < s <= most for s in size):
+        raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}")
     return int(size[0]), int(size[1]), int(size[2])
 
 
