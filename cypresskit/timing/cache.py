@@ -12,10 +12,10 @@ import numpy as np
 from numba import njit
 
 # What the engine calls allocates nothing; counting references to its arrays, atomically, would take half of the time.
-compiled = partial(njit, cache=True, error_model="numpy", _nrt=False)
+native = partial(njit, cache=True, error_model="numpy", _nrt=False)
 
 
-@compiled()
+@native()
 def fold(number, bits):
     """The number's bits in groups of ``bits``, all combined by exclusive or (up to eight groups)."""
     number ^= number >> min(4 * bits, 63)  # a machine shifts by 64 as if by 0
@@ -24,7 +24,7 @@ def fold(number, bits):
     return number & ((1 << bits) - 1)
 
 
-@compiled()
+@native()
 def find(tags, used, place, ways, line, tick):
     """The place of ``line`` in the set that starts at ``place``, marked as used, or -1 - (the place to replace)."""
     tags, used = tags[place : place + ways], used[place : place + ways]

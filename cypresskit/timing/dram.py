@@ -10,12 +10,12 @@ in ``dram_efficiency``).
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.timing.cache import compiled, fold
+from cypresskit.timing.cache import fold, native
 
 GLOBAL = 1 << 34  # first line number of global memory: lines from here on are not folded
 
 
-@compiled()
+@native()
 def place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits):
     """(channel, bank, row) of a line; all arguments after it are base-2 logarithms of bytes or counts."""
     burst = (line if line < GLOBAL else line - GLOBAL) >> (burst_bits - line_bits)
@@ -26,7 +26,7 @@ def place(line, line_bits, burst_bits, channel_bits, bank_bits, row_bits):
     return channel, bank, burst >> (channel_bits + bank_bits + row_bits - burst_bits)
 
 
-@compiled()
+@native()
 def transfer(clock, clocks, channel, bank, row, channel_free, bank_free, bank_row, row_clocks):
     """The clock at which a transfer of ``clocks`` that is asked for at ``clock`` begins; keeps channel and bank."""
     start = max(clock, channel_free[channel])
@@ -38,7 +38,7 @@ def transfer(clock, clocks, channel, bank, row, channel_free, bank_free, bank_ro
     return start
 
 
-@compiled()
+@native()
 def drain(clock, channel, channel_free, owed):
     """Let the channel send stores that it owes in the time in which nobody wanted to read, up to ``clock``."""
     if channel_free[channel] < clock:

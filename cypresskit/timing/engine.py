@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from cypresskit.devices import Device
-from cypresskit.timing.cache import compiled, find, fold
+from cypresskit.timing.cache import find, fold, native
 from cypresskit.timing.dram import drain, geometry, line_clocks, place, transfer
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
 
@@ -119,7 +119,7 @@ def parts(done: np.ndarray, device: Device) -> tuple[np.ndarray, np.ndarray, np.
     return engines, slices, done[..., last:]
 
 
-@compiled()
+@native()
 def _first(ready, e):
     """The slot of engine ``e`` that is ready first."""
     best = 0
@@ -129,7 +129,7 @@ def _first(ready, e):
     return best
 
 
-@compiled()
+@native()
 def _sort(order, clocks):
     """Sort the engines in ``order`` by ``clocks``, by insertion: few are out of place, and it compiles quickly."""
     for at in range(1, len(order)):
