@@ -14,7 +14,7 @@ quick   := not notebook and not slow and not ($(alone))
 cores   := -n auto --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: help lab test core lint format bench book gallery clean distclean
+.PHONY: help lab test core lint format oldest bench book gallery fuzz clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -34,22 +34,30 @@ core: $(VENV)/installed-tests  ## run the quick tests alone: no browser, no note
 	$(bin)/python -m pytest $(cores) -m "$(quick)" $(ARGS)
 
 lint: $(VENV)/installed-tests  ## check style and types
-	$(bin)/ruff check cypresskit tests
-	$(bin)/ruff format --check cypresskit tests
+	$(bin)/ruff check cypresskit tests tools
+	$(bin)/ruff format --check cypresskit tests tools
 	$(bin)/mypy
 
 format: $(VENV)/installed-tests  ## put the code in the project's style
-	$(bin)/ruff check --fix cypresskit tests
-	$(bin)/ruff format cypresskit tests
+	$(bin)/ruff check --fix cypresskit tests tools
+	$(bin)/ruff format cypresskit tests tools
+
+oldest: $(bin)/python  ## the quick tests of the core with the oldest versions that pyproject.toml allows, in VENV=.venv-oldest
+	$(bin)/python -m pip install --quiet $$($(bin)/python -c 'import re, tomllib; print(*(re.sub(">=", "==", line) for line in\
+	 tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))') hypothesis pytest
+	$(bin)/python -m pytest -q tests/test_gemm.py tests/test_timing.py tests/test_dd.py
 
 bench: $(VENV)/installed  ## measure the functional speed against numpy
 	@$(bin)/cypresskit bench $(ARGS)
 
 book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their sources; ARGS=03 for one
-	@$(bin)/python -m cypresskit.teach.book notebooks $(ARGS)
+	@$(bin)/python -m tools.book notebooks $(ARGS)
 
 gallery: $(VENV)/installed-tests  ## write every lesson and view as web pages that work offline, into site/
-	@$(bin)/python -m cypresskit.draw.gallery site notebooks
+	@$(bin)/python -m tools.gallery site notebooks
+
+fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree? ARGS="--seconds 600"
+	@$(bin)/python -m tools.fuzz $(ARGS)
 
 clean:  ## remove caches and build products
 	rm -rf build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
@@ -69,7 +77,7 @@ $(bin)/python:
 $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 	@echo "Installing cypresskit and JupyterLab into $(VENV): once, a minute or two."
 	@$(install) setuptools wheel
-	@$(install) --no-build-isolation --editable .
+	@$(install) --no-build-isolation --editable '.[lab]'
 	@mkdir -p $(VENV)/share/jupyter/lab/settings  # or JupyterLab asks about its news, over the first picture
 	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
 	  > $(VENV)/share/jupyter/lab/settings/overrides.json

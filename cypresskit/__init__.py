@@ -1,9 +1,10 @@
 """cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon HD 5870."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from cypresskit.blas import DD, CardMemoryError, choose, gemm, gemm_packed, gemv
-from cypresskit.blas import open_card as open
+from cypresskit.blas import open_card as open  # noqa: F401
 from cypresskit.devices import HD5850, HD5870, HD5970, Device
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
@@ -13,12 +14,14 @@ from cypresskit.machine.record import Recorder, Recording
 
 __version__ = "0.1.0"
 
+# Not in a star import: names that Python has itself, `open` and `compile`, and what needs more than numpy and numba.
 __all__ = [
     "DD",
     "HD5850",
     "HD5870",
     "HD5970",
     "CardMemoryError",
+    "CompileError",
     "Device",
     "ILError",
     "Kernel",
@@ -29,15 +32,17 @@ __all__ = [
     "Recording",
     "Run",
     "assemble",
+    "check",
     "choose",
     "gemm",
+    "gemm_out_of_core",
     "gemm_packed",
     "gemv",
     "kernels",
     "launch",
-    "open",
+    "simulate",
+    "sweep",
 ]
-
 
 #: What is imported when first used: the compiler and the timing model take their time, drawing needs bokeh.
 _LATER = {
@@ -45,17 +50,34 @@ _LATER = {
     "check": "machine.checks",
     "compile": "compiler",
     "draw": "",
+    "gemm_out_of_core": "host",
+    "host": "",
     "simulate": "timing",
     "sweep": "timing",
     "teach": "",
 }
 
+if TYPE_CHECKING:  # the same for type checkers and editors, which then know the types and refuse what isn't here
+    from cypresskit import draw as draw
+    from cypresskit import host as host
+    from cypresskit import teach as teach
+    from cypresskit.compiler import CompileError
+    from cypresskit.compiler import compile as compile
+    from cypresskit.host import gemm_out_of_core
+    from cypresskit.machine.checks import check
+    from cypresskit.timing.simulate import simulate
+    from cypresskit.timing.sweep import sweep
+else:
 
-def __getattr__(name: str):
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"cypresskit.{_LATER[name] or name}")
-    return getattr(module, name) if _LATER[name] else module
+    def __getattr__(name: str):
+        if name not in _LATER:
+            words = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(words, name=name, obj=import_module(__name__))
+        try:
+            module = import_module(f"cypresskit.{_LATER[name] or name}")
+        except ModuleNotFoundError as error:
+            raise ImportError(f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'") from error
+        return getattr(module, name) if _LATER[name] else module
 
 
 def __dir__() -> list[str]:

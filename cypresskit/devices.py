@@ -9,11 +9,35 @@ Sources: "Table 1" is the table in Nakasato's GEMM paper on Cypress; "APP" AMD's
 as rows for comparison.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import partial
+
+import numpy as np
+
+from cypresskit.tables import table
 
 
-def _n(unit: str, source: str, default, calibrated: str = ""):
-    return field(default=default, metadata={"unit": unit, "source": source, "calibrated": calibrated})
+def is_whole(value, most: float = math.inf) -> bool:
+    """Whether a value is a whole number of at least 1, of Python or numpy; True is none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(1 <= value <= most)
+
+
+def _n(holds: Callable, what: str, unit: str, source: str, default, calibrated: str = ""):
+    metadata = {"unit": unit, "source": source, "calibrated": calibrated, "holds": holds, "what": what}
+    return field(default=default, metadata=metadata)
+
+
+def _is_power(value) -> bool:
+    return is_whole(value) and int(value).bit_count() == 1
+
+
+_number = partial(_n, lambda value: True, "")
+_count = partial(_n, is_whole, "has to be a whole number of at least 1")
+_positive = partial(_n, lambda value: value > 0, "has to be above 0")
+_amount = partial(_n, lambda value: value >= 0, "has to be 0 or more")
+_power = partial(_n, _is_power, "has to be a power of two")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,30 +45,32 @@ class Board:
     """A board (or one chip of it) as its data sheet has it; the defaults are those of a Cypress chip."""
 
     name: str
-    simd_engines: int = _n("per chip", "Table 1, APP table D.4", 20)
-    thread_processors: int = _n("per SIMD engine", "Table 1", 16)
-    lanes: int = _n("single-precision multiply-adds per thread processor and clock", "Table 1", 5)
-    double_fmas: float = _n("double multiply-adds per thread processor and clock", "ISA 4, Table 1's peak", 1.0)
-    clock_ghz: float = _n("GHz", "Table 1", 0.85)
-    memory_gb_s: float = _n("GB/s, peak", "Table 1, APP table D.4", 153.6)
-    memory_channels: int = _n("32-bit GDDR5 channels", "APP table D.4", 8)
-    memory_bytes: int = _n("bytes", "Table 1", 1 << 30)
-    chips: int = _n("chips on the board; every other number is of one chip", "APP table D.4", 1)
-    register_bytes: int = _n("bytes per SIMD engine", "Table 1", 256 << 10)
-    lds_bytes: int = _n("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
-    l1_bytes: int = _n("bytes of texture cache per SIMD engine; 0 for none", "Table 1, APP table D.4", 8 << 10)
-    l2_bytes: int = _n("bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10)
+    simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20)
+    thread_processors: int = _count("per SIMD engine", "Table 1", 16)
+    lanes: int = _count("single-precision multiply-adds per thread processor and clock", "Table 1", 5)
+    double_fmas: float = _amount("double multiply-adds per thread processor and clock", "ISA 4, Table 1's peak", 1.0)
+    clock_ghz: float = _positive("GHz", "Table 1", 0.85)
+    memory_gb_s: float = _positive("GB/s, peak", "Table 1, APP table D.4", 153.6)
+    memory_channels: int = _count("32-bit GDDR5 channels", "APP table D.4", 8)
+    memory_bytes: int = _positive("bytes", "Table 1", 1 << 30)
+    chips: int = _count("chips on the board; every other number is of one chip", "APP table D.4", 1)
+    register_bytes: int = _number("bytes per SIMD engine", "Table 1", 256 << 10)
+    lds_bytes: int = _amount("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
+    l1_bytes: int = _amount("bytes of texture cache per SIMD engine; 0 for none", "Table 1, APP table D.4", 8 << 10)
+    l2_bytes: int = _amount("bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10)
 
     def __post_init__(self):
         for f in fields(self)[1:]:
             value = getattr(self, f.name)
             _check(self, f.name, isinstance(value, int | float) and abs(value) < float("inf"), "has to be a number")
-        for name in ("simd_engines", "thread_processors", "lanes", "memory_channels", "chips"):
-            _check(self, name, _whole(getattr(self, name)), "has to be a whole number of at least 1")
-        for name in ("clock_ghz", "memory_gb_s", "memory_bytes"):
-            _check(self, name, getattr(self, name) > 0, "has to be above 0")
-        for name in ("lds_bytes", "l1_bytes", "l2_bytes", "double_fmas"):
-            _check(self, name, getattr(self, name) >= 0, "has to be 0 or more")
+            _check(self, f.name, f.metadata["holds"](value), f.metadata["what"])
+
+    def __repr__(self) -> str:
+        what = f"{self.simd_engines} SIMD engines at {self.clock_ghz:g} GHz, {self.single_gflops:.0f} Gflop/s"
+        return f"<{type(self).__name__} {self.name}: {what} in single precision, {self.double_gflops:.0f} in double>"
+
+    def _repr_html_(self) -> str:
+        return table(("", "value", "unit", "source"), _numbers(self), self.name)
 
     @property
     def single_gflops(self) -> float:
@@ -66,67 +92,73 @@ class Board:
         return peaks[precision]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Device(Board):
     """A chip that can be compiled for and timed."""
 
     # threads
-    wavefront: int = _n("work-items", "Table 1: 16 thread processors x 4 clocks", 64)
-    max_wavefronts: int = _n("per SIMD engine", "APP 4.11.2.1", 32)
-    max_wavefronts_chip: int = _n("per chip", "APP table D.4", 496)
-    max_workgroups: int = _n("workgroups per SIMD engine", "APP 4.11.2.3", 8)
-    register_pool: int = _n(
+    wavefront: int = _count("work-items", "Table 1: 16 thread processors x 4 clocks", 64)
+    max_wavefronts: int = _count("per SIMD engine", "APP 4.11.2.1", 32)
+    max_wavefronts_chip: int = _count("per chip", "APP table D.4", 496)
+    max_workgroups: int = _count("workgroups per SIMD engine", "APP 4.11.2.3", 8)
+    register_pool: int = _count(
         "registers shared by the wavefronts of an engine", "Nakasato, equation 2; AMD's own table has 248", 256
     )
-    gpr_limit: int = _n("registers per work-item", "ISA 2.4", 128)
-    clause_temporaries: int = _n("registers T0-T3, alive within a clause", "ISA 2.4", 4)
+    gpr_limit: int = _count("registers per work-item", "ISA 2.4", 128)
+    clause_temporaries: int = _number("registers T0-T3, alive within a clause", "ISA 2.4", 4)
     # instruction stream
-    alu_clause_slots: int = _n("64-bit slots per ALU clause, literal pairs counted", "ISA 4", 128)
-    tex_clause_fetches: int = _n("fetches per TEX clause", "ISA 2.4", 16)
-    bundle_clocks: int = _n("clocks per VLIW bundle of a wavefront", "APP 4.11.1", 4)
-    result_clocks: int = _n("clocks until a bundle's result can be read", "APP 4.11.1", 8)
+    alu_clause_slots: int = _count("64-bit slots per ALU clause, literal pairs counted", "ISA 4", 128)
+    tex_clause_fetches: int = _count("fetches per TEX clause", "ISA 2.4", 16)
+    bundle_clocks: int = _count("clocks per VLIW bundle of a wavefront", "APP 4.11.1", 4)
+    result_clocks: int = _count("clocks until a bundle's result can be read", "APP 4.11.1", 8)
     # texture unit and caches
-    line_bytes: int = _n(
-        "bytes per cache line, L1 and L2", "none", 64, "the published rates: 62 % and 94 % (Ashraf), NN against TN"
+    line_bytes: int = _power("bytes per cache line, L1 and L2", "none", 64, "assumed: four texels of 16 bytes")
+    texture_banks: int = _power(
+        "banks of L1, each of which gives 16 bytes a clock",
+        "APP 4.9: 64 B per clock",
+        4,
+        "as banks, not lines: kernels whose textures are shifted by a texel in every other row",
     )
-    quads_per_clock: int = _n("quad lines served per clock by a texture unit", "APP 4.9: 64 B per clock", 1)
-    l1_ways: int = _n("ways", "none", 8, "assumed; the published rates don't depend on it above 4")
-    l2_ways: int = _n("ways", "none", 16, "assumed; the published rates hardly depend on it")
-    l2_slices: int = _n("slices", "APP 4.9", 8)
-    l2_slice_bytes_clock: float = _n("bytes per clock and slice", "APP 4.9", 64.0)
-    l1_clocks: int = _n("clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred")
-    l2_clocks: int = _n("clocks from fetch to data, L2 hit", "none", 160, "assumed: between L1 and DRAM")
-    dram_clocks: int = _n(
-        "clocks from fetch to data, DRAM", "APP 4.11.1: 300 to 600", 500, "the paper's 25 against 37 registers"
+    quads_per_clock: int = _count("quads begun per clock by a texture unit", "APP 4.9: four addresses per clock", 1)
+    l1_ways: int = _count("ways", "none", 8, "assumed; the published rates don't depend on it above 4")
+    l2_ways: int = _count("ways", "none", 16, "assumed; the published rates hardly depend on it")
+    l2_slices: int = _count("slices", "APP 4.9", 8)
+    l2_slice_bytes_clock: float = _positive("bytes per clock and slice", "APP 4.9", 64.0)
+    l1_clocks: int = _amount("clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred")
+    l2_clocks: int = _amount("clocks from fetch to data, L2 hit", "none", 160, "assumed: between L1 and DRAM")
+    dram_clocks: int = _amount(
+        "clocks from fetch to data, DRAM", "APP 4.11.1: 300 to 600", 320, "the paper's 25 against 37 registers"
     )
-    switch_clocks: int = _n(
-        "clocks from a wavefront's clause until its next may start", "none", 20, "the paper's 25 against 37 registers"
+    switch_clocks: int = _amount(
+        "clocks from a wavefront's clause until its next may start", "APP 4.14, 4.15.3: about 40", 40
     )
-    clause_clocks: int = _n(
-        "clocks of its ALU turn that a clause takes to get going", "none", 24, "the paper's DGEMM TN, 472 Gflop/s"
+    clause_clocks: int = _amount(
+        "clocks of its ALU turn that a clause takes to get going",
+        "none",
+        4,
+        "one bundle: DGEMM TN, 472 Gflop/s, and 94 % of peak (Li)",
     )
     # DRAM
-    channel_bytes: int = _n("bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256)
-    memory_banks: int = _n("banks per channel (address bits 14:11)", "APP 4.6.2", 16)
-    dram_row_bytes: int = _n("bytes of a bank's open row", "none", 2048, "usual for GDDR5 chips of 1 Gbit")
-    dram_row_clocks: int = _n("clocks a bank needs to change its row", "none", 34, "40 ns, usual for GDDR5")
-    dram_efficiency: float = _n("share of the peak that back-to-back bursts reach", "APP table 4.7", 0.84)
-    store_clocks: int = _n("clocks per store of a wavefront, two per quarter", "APP 4.6.4", 8)
+    channel_bytes: int = _power("bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256)
+    memory_banks: int = _power("banks per channel (address bits 14:11)", "APP 4.6.2", 16)
+    dram_row_bytes: int = _power("bytes of a bank's open row", "none", 2048, "usual for GDDR5 chips of 1 Gbit")
+    dram_row_clocks: int = _amount("clocks a bank needs to change its row", "none", 34, "40 ns, usual for GDDR5")
+    dram_efficiency: float = _number("share of the peak that back-to-back bursts reach", "APP table 4.7", 0.84)
+    store_clocks: int = _amount("clocks per store of a wavefront, two per quarter", "APP 4.6.4", 8)
     # LDS
-    lds_banks: int = _n("banks of 4 bytes", "APP 4.7, table D.4", 32)
-    lds_items_clock: int = _n("work-items that may ask in one clock, two words each", "APP 4.7", 16)
+    lds_banks: int = _power("banks of 4 bytes", "APP 4.7, table D.4", 32)
+    lds_items_clock: int = _count("work-items that may ask in one clock, two words each", "APP 4.7", 16)
     # launch
-    launch_us: float = _n("microseconds from launch to first wavefront", "none", 10.0, "assumed; APP bounds it by 225")
+    launch_us: float = _amount(
+        "microseconds that a launch costs host and chip before its first wavefront",
+        "APP: at most 225",
+        225.0,
+        "Ashraf's packed products, from 450 Gflop/s at N = 512",
+    )
 
     def __post_init__(self):
         super().__post_init__()
-        counts = "wavefront max_wavefronts max_wavefronts_chip max_workgroups register_pool gpr_limit alu_clause_slots"
-        counts += " tex_clause_fetches bundle_clocks result_clocks quads_per_clock l1_ways l2_ways l2_slices"
-        counts += " memory_banks lds_banks lds_items_clock"
-        for name in counts.split():
-            _check(self, name, _whole(getattr(self, name)), "has to be a whole number of at least 1")
-        for name in ("line_bytes", "channel_bytes", "dram_row_bytes", "memory_channels", "memory_banks", "lds_banks"):
-            _check(self, name, getattr(self, name).bit_count() == 1, "has to be a power of two")
+        _check(self, "memory_channels", _is_power(self.memory_channels), "has to be a power of two")
         _check(self, "line_bytes", self.line_bytes >= 16, "has to hold at least one texel of 16 bytes")
         _check(self, "channel_bytes", self.channel_bytes >= self.line_bytes, "has to hold at least one cache line")
         _check(self, "dram_row_bytes", self.dram_row_bytes >= self.channel_bytes, "has to be at least channel_bytes")
@@ -136,12 +168,7 @@ class Device(Board):
             sets, rest = divmod(size, ways * self.line_bytes)
             what = f"does not divide into sets of {ways} ways x {self.line_bytes} bytes, a power of two of them"
             _check(self, f"{level}_bytes", size == 0 or (rest == 0 and sets.bit_count() == 1), what)
-        times = "l1_clocks l2_clocks dram_clocks switch_clocks clause_clocks dram_row_clocks store_clocks"
-        for name in times.split():
-            _check(self, name, getattr(self, name) >= 0, "has to be 0 or more")
-        _check(self, "launch_us", self.launch_us >= 0, "has to be 0 or more")
         _check(self, "dram_efficiency", 0 < self.dram_efficiency <= 1, "has to lie in 0 to 1")
-        _check(self, "l2_slice_bytes_clock", self.l2_slice_bytes_clock > 0, "has to be above 0")
         _check(self, "wavefront", self.wavefront == 64, "has to be 64, of which the engines are built")
         together = self.thread_processors * self.bundle_clocks
         _check(self, "thread_processors", together == 64, f"x bundle_clocks {self.bundle_clocks} has to be a wavefront")
@@ -153,8 +180,8 @@ class Device(Board):
 
     @property
     def texture_gb_s(self) -> float:
-        """All texture units together, GB/s: one 64-byte line per quad and clock (1088 on the HD 5870)."""
-        return self.simd_engines * self.quads_per_clock * self.line_bytes * self.clock_ghz
+        """All texture units together, GB/s: 16 bytes of each bank per clock (1088 on the HD 5870)."""
+        return self.simd_engines * self.quads_per_clock * 16 * self.texture_banks * self.clock_ghz
 
     @property
     def dram_bytes_clock(self) -> float:
@@ -201,18 +228,11 @@ def calibrations(device: Device) -> tuple[Calibration, ...]:
     return tuple(Calibration(name, value, meta["unit"], meta["calibrated"]) for name, value, meta in rows)
 
 
-def device_table(board: Board) -> str:
-    """Every number of a board as Markdown: value, unit, source."""
-    lines = [f"| {board.name} | value | unit | source |", "|---|---|---|---|"]
-    for f in fields(board)[1:]:
-        meta = f.metadata
-        source = f"calibrated: {meta['calibrated']}" if meta["calibrated"] else meta["source"]
-        lines.append(f"| {f.name} | {getattr(board, f.name)} | {meta['unit']} | {source} |")
-    return "\n".join(lines)
-
-
-def _whole(value) -> bool:
-    return isinstance(value, int) and value >= 1
+def _numbers(board: Board) -> list[tuple]:
+    """Name, value, unit and source of each number."""
+    rows = [(f.name, getattr(board, f.name), f.metadata) for f in fields(board)[1:]]
+    source = "calibrated: {calibrated}".format_map
+    return [(name, value, of["unit"], source(of) if of["calibrated"] else of["source"]) for name, value, of in rows]
 
 
 def _check(board: Board, name: str, good: bool, what: str) -> None:
@@ -259,19 +279,19 @@ class Host:
     chips that share one x16 slot. "Nakasato" is his GEMM paper on Cypress; "Nakasato, ja" an earlier one."""
 
     name: str
-    memory_gb_s: float = _n("GB/s, host memory, reads and writes together", "Li, platform", 31.2)
-    cpu_gflops: float = _n("Gflop/s in double precision, peak of all cores", "Li, platform", 128.0)
-    cores: int = _n("cores; each chip takes one away from the multiplication", "X5650: 2 x 6", 12)
-    cpu_efficiency: float = _n(
+    memory_gb_s: float = _number("GB/s, host memory, reads and writes together", "Li, platform", 31.2)
+    cpu_gflops: float = _number("Gflop/s in double precision, peak of all cores", "Li, platform", 128.0)
+    cores: int = _count("cores; each chip takes one away from the multiplication", "X5650: 2 x 6", 12)
+    cpu_efficiency: float = _number(
         "share of its cores' peak that the CPU's GEMM reaches", "none", 0.95, "assumed: a good BLAS"
     )
-    cpu_bytes_flop: float = _n(
+    cpu_bytes_flop: float = _number(
         "bytes of host memory per flop of the CPU's GEMM", "none", 0.05, "assumed: C once per 320 of k"
     )
-    pcie_gb_s: float = _n("GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0)
-    dma_gb_s: float = _n("GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0)
-    naive_gb_s: float = _n("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
-    remote_store_gb_s: float = _n(
+    pcie_gb_s: float = _number("GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0)
+    dma_gb_s: float = _number("GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0)
+    naive_gb_s: float = _number("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
+    remote_store_gb_s: float = _number(
         "GB/s that a kernel's own stores of 16 bytes make of the bus", "PCIe 2.0: 24 bytes around each", 3.2
     )
 
@@ -280,7 +300,7 @@ class Host:
             value = getattr(self, f.name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
                 raise ValueError(f"{self.name}: {f.name} = {value!r} has to be above 0 and finite")
-        if not _whole(self.cores) or self.cpu_efficiency > 1:
+        if not is_whole(self.cores) or self.cpu_efficiency > 1:
             raise ValueError(
                 f"{self.name}: cores = {self.cores} has to be a whole number, cpu_efficiency = {self.cpu_efficiency} at"
                 " most 1"

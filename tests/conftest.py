@@ -24,6 +24,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import cypresskit as ck
+
+TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 ROOT = Path(__file__).resolve().parent.parent
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
@@ -33,6 +36,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 # No deadline: a first example compiles its kernel. In CI the same examples every time, so that red means a change.
 hypothesis.settings.register_profile("here", deadline=None, derandomize=IN_CI)
 hypothesis.settings.load_profile("here")
+
+
+def pixel(*lines: str) -> ck.Program:
+    """A pixel kernel of these lines."""
+    return ck.assemble("\n".join(["il_ps_2_0", *lines, "end"]), "test.il")
+
+
+def compute(*lines: str) -> ck.Program:
+    """A compute kernel of these lines."""
+    return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
 
 
 def pytest_collection_modifyitems(items):

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from conftest import ROOT
 
-from cypresskit.teach import book
+from tools import book
 
 BOOK = ROOT / "notebooks"
 SOURCES = book.sources(BOOK)
@@ -77,7 +77,7 @@ def test_every_lesson_has_the_form(path):
     text = path.read_text()
     for heading in HEADINGS:
         assert heading in text, f"there is no {heading}"
-    assert "## Summary" in text and "## The way on" in text and re.search(r"\d\d minutes", text)
+    assert "## Summary" in text and "## Going further" in text and re.search(r"\d\d minutes", text)
     too_long = [line for line in text.splitlines() if len(line) > 130 and not line.startswith("|")]
     assert not too_long, f"lines over 130: {too_long}"
 
@@ -97,8 +97,8 @@ def test_the_teachers_guide_has_the_lesson(path):
     guide = (ROOT / "docs/teaching.md").read_text() + "\n#"
     section = re.search(rf"^### {number} {re.escape(title)} \({minutes} minutes.*?^#", guide, re.M | re.S)
     assert section, f"docs/teaching.md has no ### {number} {title} ({minutes} minutes ...)"
-    asked = "?" in re.sub(r"<details>.*?</details>", "", text[text.index("## The way on") :], flags=re.S)
-    items = ["Goal", "Goes wrong", *(["The way on"] if asked and number != "00" else [])]
+    asked = "?" in re.sub(r"<details>.*?</details>", "", text[text.index("## Going further") :], flags=re.S)
+    items = ["Goal", "Goes wrong", *(["Going further"] if asked and number != "00" else [])]
     assert not [item for item in items if f"- *{item}.* " not in section[0]]
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit.machine.checks.findings import Places
 from cypresskit.machine.checks.races import RaceCheck
-from cypresskit.machine.checks.report import Places
 from cypresskit.machine.launch import prepare
-from cypresskit.machine.observer import Barrier, Memory
+from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 
 ACCESSES = "mov g[r0.x], r0\n" + "mov r1, g[r0.x]\n" * 3
 FENCES = "fence_threads_memory\nfence_threads_lds\nfence_memory\n"
@@ -39,14 +39,14 @@ def test_a_race_is_found_where_there_is_one(name):
             i = program.body[at]
             if i.op.kind == "fence":
                 active = np.isin(group, random.integers(0, group.max() + 1, 2))
-                check.barrier(Barrier(at, active))
-                if i.control("threads") and i.control("lds" if space == "lds" else "memory"):
+                check.barrier(BarrierEvent(at, active))
+                if i.controls.threads and (i.controls.lds if space == "lds" else i.controls.memory):
                     epochs += active
                 continue
             active, places = np.isin(np.arange(items), random.integers(0, items, 2)), random.integers(0, 2, items)
             store = at == 0
             element = places * 4 if space == "lds" else places
-            check.memory(Memory(at, space, store, element, (0,), np.ones(items, bool), active))
+            check.memory(MemoryEvent(at, space, store, element, (0,), np.ones(items, bool), active))
             where = places + 10 * group if space == "lds" else places
             accesses += [(where[n], n, epochs[n], store) for n in np.flatnonzero(active)]
         race = any(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 import urllib.request
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from conftest import ROOT, wait_for
 
 from cypresskit import cli
+from cypresskit.cli import cmd_lab, files
+from cypresskit.host import pipeline
 
 SCALE = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
@@ -236,7 +239,7 @@ def test_help_of_the_whole_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     named = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M))
-    assert named == {"lab", "run", "check", "fuzz", "pipeline", "kernels", "bench", "card", "time", "score"}
+    assert named == {"lab", "run", "check", "pipeline", "kernels", "bench", "card", "il", "time", "score"}
 
 
 def test_unknown_options_are_refused_where_nothing_takes_them(capsys):
@@ -260,13 +263,76 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_fuzz_says_how_many_programs_went_wrong(here, capsys, monkeypatch):
-    assert cli.main(["fuzz", "--seconds", "0", "--seed", "3"]) == 0
-    assert capsys.readouterr().out == "0 valid, 0 nearly valid, 1 random: 0 went wrong\n"
-    monkeypatch.setattr("cypresskit.assemble", lambda text: 1 / 0)
-    assert cli.main(["fuzz", "--seconds", "0", "--seed", "3"]) == 1
-    shown = capsys.readouterr().out
-    assert "again with `cypresskit fuzz --seconds 0 --seed 3`" in shown and shown.endswith(": 1 went wrong\n")
+@pytest.mark.parametrize("output", ["closed", "full"])
+def test_output_that_nobody_takes_ends_the_command_with_a_line(output):
+    command = f"{sys.executable} -m cypresskit card sgemm_tn {'>&-' if output == 'closed' else '>/dev/full'}"
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert re.fullmatch(r"cypresskit card: .*standard output.*\n", ended.stderr)
+
+
+def test_names_of_files_cannot_steer_the_terminal(here, capsys):
+    assert cli.main(["card", "./\x1b[2Jevil.il"]) == 1
+    assert "\x1b" not in (error := capsys.readouterr().err) and r"can't read \x1b[2Jevil.il: No such file" in error
+
+
+TWO = SCALE.replace("o0\n", "o0\ndcl_output_generic o1\n", 1).replace("end", "mov o1, r0\nend")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--output", "1=c.npy"], "c.npy and c.npy are one file: of two results one would be lost"),
+        (["--output", "1=./link.npy"], "c.npy and link.npy are one file"),
+        (["--output", "1=no/d.npy"], "can't write no/d.npy: there is no folder"),
+        (["--output", "1=locked/d.npy"], "can't write locked/d.npy: no permission"),
+        (["--output", "1=d.npy", "--output", "2=e.npy"], "--output 2=e.npy: scale.il writes o0, o1"),
+    ],
+)
+def test_targets_are_checked_before_the_run(here, capsys, monkeypatch, more, said):
+    Path("scale.il").write_text(TWO)
+    Path("link.npy").symlink_to("c.npy")
+    Path("locked").mkdir()
+    allowed = os.access  # root may write anywhere
+    monkeypatch.setattr(os, "access", lambda path, mode: "locked" not in str(path) and allowed(path, mode))
+    monkeypatch.setattr("cypresskit.launch", lambda *_, **__: pytest.fail("the program has run"))
+    assert cli.main([*RUN, *more]) == 1
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_full_disk_or_an_interrupt_leaves_older_files_as_they_were(here, capsys, monkeypatch, error):
+    Path("scale.il").write_text(TWO)
+    np.save("c.npy", np.full((6, 5), 7, np.float32))
+    writers = []
+
+    def failing(array):
+        writers.append(array)
+        if len(writers) == 1:
+            return files_array_writer(array)
+
+        def write(path):
+            path.write_bytes(b"half of it")
+            raise error
+
+        return write
+
+    files_array_writer = files.array_writer
+    monkeypatch.setattr("cypresskit.cli.cmd_run.array_writer", failing)
+    status = cli.main([*RUN, "--output", "1=d.npy"])
+    assert status == (1 if isinstance(error, OSError) else 130)
+    assert isinstance(error, KeyboardInterrupt) or "can't write d.npy: No space left" in capsys.readouterr().err
+    assert (np.load("c.npy") == 7).all()
+    assert sorted(path.name for path in Path().glob("[!aks]*")) == ["c.npy"]
+
+
+def test_a_link_is_followed_and_a_mode_kept(here):
+    np.save("real.npy", np.zeros((6, 5, 4), np.float32))
+    os.chmod("real.npy", 0o640)
+    Path("c.npy").symlink_to("real.npy")
+    assert cli.main(RUN) == 0
+    assert Path("c.npy").is_symlink() and np.load("real.npy").any()
+    assert Path("real.npy").stat().st_mode & 0o777 == 0o640
 
 
 @pytest.mark.slow
@@ -275,11 +341,12 @@ def test_bench_reports_every_size():
     assert shown.returncode == 0, shown.stderr
     result = json.loads(shown.stdout)
     assert result["threads"] == 1
-    assert [row["n"] for row in result["sizes"]] == [256, 512, 1024]
-    assert [row["kernel"] for row in result["others"]] == ["dgemm_tn", "ddgemm_tn_fma", "sgemm_64x64_lds"]
-    for row in result["sizes"]:
-        assert row["ratio"] == pytest.approx(row["cypresskit_gflops"] / row["numpy_gflops"], rel=0.01)
-        assert row["first_call_s"] > 0
+    assert [row["n"] for row in result["sizes"]] == [64, 128, 256, 512, 1024, 2048]
+    assert {"dgemm_tn", "ddgemm_tn_fma", "sgemm_64x64_lds"} <= {row["kernel"] for row in result["others"]}
+    assert {"fast", "explain"} == {row["engine"] for row in result["others"]}
+    for row in result["sizes"] + result["all_threads"]:
+        assert row["ratio"] == pytest.approx(row["cypresskit_gflops"] / row["numpy_gflops"], rel=0.01, abs=0.001)
+        assert row["spread"][0] <= row["cypresskit_gflops"] <= row["spread"][1] and row["first_call_s"] > 0
 
 
 def test_lab_opens_the_first_lesson(tmp_path):
@@ -304,7 +371,127 @@ def test_lab_opens_the_first_lesson(tmp_path):
 
 
 def test_lab_without_lessons_says_where_to_get_them(here, monkeypatch, capsys):
-    monkeypatch.setattr(cli, "__file__", str(here / "site-packages/cypresskit/cli.py"))
+    monkeypatch.setattr(cmd_lab, "CHECKOUT", here / "site-packages/notebooks")
+    monkeypatch.setattr(cmd_lab, "INSTALLED", here / "site-packages/cypresskit/lessons")
     assert cli.main(["lab"]) == 1
     error = capsys.readouterr().err
     assert "make lab" in error and str(here / "notebooks") in error
+
+
+def test_installed_lessons_are_copied_and_never_over_work(here, monkeypatch):
+    from jupyterlab.labapp import LabApp
+
+    started = []
+    monkeypatch.setattr(LabApp, "launch_instance", started.append)
+    monkeypatch.setattr(cmd_lab, "CHECKOUT", here / "nowhere")
+    monkeypatch.setattr(cmd_lab, "INSTALLED", ROOT / "notebooks")
+    for _ in range(2):
+        assert cli.main(["lab", "--no-browser"]) == 0
+        Path("cypresskit-lessons/00_start_here.ipynb").write_text("my work")
+    assert {f"--ServerApp.root_dir={here}/cypresskit-lessons", "--no-browser"} < set(started[0])
+    copied = {path.name for path in Path("cypresskit-lessons").iterdir()}
+    assert copied == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} and len(copied) == 13
+    assert Path("cypresskit-lessons/00_start_here.ipynb").read_text() == "my work"
+
+
+# -- time, card --------------------------------------------------------------------------------------------------------
+
+
+def said(capsys, *words: str) -> str:
+    assert cli.main(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_time_prints_a_report_and_its_json(capsys, tmp_path):
+    trace = tmp_path / "trace.json"
+    text = said(capsys, "time", "dgemm_tn", "--n", "256", "--device", "HD5850", "--trace", str(trace))
+    assert text.startswith("dgemm_tn 256 x 256 x 256 on HD 5850: ")
+    assert json.loads(trace.read_text())["traceEvents"]
+    row = json.loads(said(capsys, "time", "dgemm_tn", "--n", "256", "--m", "128", "--k", "64", "--json"))
+    assert {"gflops", "clocks", "bound"} <= set(row)
+    assert (row["m"], row["n"], row["k"]) == (128, 256, 64)
+
+
+def test_card_prints_the_keys_that_others_read(capsys):
+    card = json.loads(said(capsys, "card", "sgemm_tn", "--json"))
+    keys = "gprs loop_bundles k_per_iteration slots4_pct slots5_pct wavefronts fetches nominal_gflops".split()
+    assert set(keys) <= set(card)
+    both = json.loads(said(capsys, "card", "sgemm_tn", "--llvm", "--json"))
+    assert both["llvm"]["gprs"] > card["gprs"]
+    assert "LLVM" in said(capsys, "card", "sgemm_tn", "--llvm")
+    assert "MULADD_IEEE" in said(capsys, "card", "sgemm_tn", "--listing")
+    assert len(json.loads(said(capsys, "card", "--all", "--json"))) == 8
+
+
+def test_card_reads_a_file_of_ones_own(capsys, tmp_path):
+    path = tmp_path / "mine.il"
+    path.write_text("il_ps_2_0\nadd r0, vWinCoord0, vWinCoord0\nmov o0, r0\nend\n")
+    assert "mine" in said(capsys, "card", str(path))
+
+
+# -- pipeline, with kernels at 400 Gflop/s so that nothing is simulated but the host -----------------------------------
+
+SIZES = ["--m", "16384", "--n", "16384", "--k", "1536"]
+
+
+def pipelined(capsys, *options: str, stages: str = "five-stage") -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "kernel_rate", lambda *_: 400e9)
+        return said(capsys, "pipeline", stages, *SIZES, *options)
+
+
+def test_json_has_rates_shares_and_what_binds(capsys):
+    numbers = json.loads(pipelined(capsys, "--board", "HD5970", "--json"))
+    assert numbers["gflops"] * numbers["seconds"] == pytest.approx(2 * 16384**2 * 1536 / 1e9)
+    assert numbers["bound"] == "chip 0" and set(numbers["busy"]) > {"host memory", "PCIe to card", "CPU", "chip 1"}
+    assert 0.8 < numbers["busy"]["chip 0"] < 1
+
+
+def test_text_names_what_binds_and_every_share(capsys):
+    first, *shares = pipelined(capsys, "--chips", "1", stages="four-stage").splitlines()
+    assert first.endswith("bound by chip 0")
+    assert len(shares) == 7 and all("%" in line for line in shares)
+
+
+def test_the_cpu_takes_a_share(capsys):
+    alone, static, adaptive = (
+        json.loads(pipelined(capsys, "--json", "--cpu", cpu))["gflops"] for cpu in ("0", "static", "adaptive")
+    )
+    assert alone < static <= adaptive
+
+
+def test_trace_is_written(capsys, tmp_path):
+    pipelined(capsys, "--trace", str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {"load1", "load2", "mult1", "store1", "store2"} <= {event.get("cat") for event in events}
+    rows = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert set(rows.values()) == {f"{what} {chip}" for what in ("chip", "DMA", "thread") for chip in (0, 1)}
+    for row in rows:  # slices of a row follow one another: overlapping ones would be dropped by the viewer
+        spans = [(e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == row]
+        assert spans and all(before[1] <= after[0] + 1e-3 for before, after in pairwise(spans))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("time sgemm --n 64", "no kernel 'sgemm'; the catalogue has"),
+        ("time sgemm_tn --n 0", "whole numbers from 1 to"),
+        ("time sgemm_tn --n 64 --device HD9999", "is not one of"),
+        ("card sgemm", "no kernel 'sgemm', and no such file"),
+        ("card sgem_tn", "Did you mean `sgemm_tn`?"),
+        ("card missing.il", "can't read missing.il"),
+        ("card", "name a kernel or an IL file"),
+        ("pipeline five-stage --m 9 --n 9 --k 9 --board HD9", "device 'HD9' is not one of"),
+        ("pipeline five-stage --m 9 --n 9 --k 9 --chips 0", "use_chips = 0 has to be a whole number"),
+        ("pipeline five-stage --m 9 --n 9 --k 9 --cpu much", "--cpu much: expected a number from 0 to 1, static or ad"),
+        ("pipeline five-stage --m 0 --n 9 --k 9", "m = 0 has to be a whole number"),
+        ("pipeline five-stage --m 9 --n 9 --k 9 --cpu nan", "cpu_share = nan has to lie in 0 to 1"),
+        ("pipeline five-stage --m 9 --n 9 --k 9 --cpu 2", "cpu_share = 2.0 has to lie in 0 to 1"),
+        ("pipeline five-stage --m 9 --n 9 --k 9 --trace no/such/file", "can't write no/such/file"),
+        ("pipeline five-stage --m 9 --n 9 --k 100000", "try a smaller block"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(words, expected, capsys):
+    assert cli.main(words.split()) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"cypresskit {words.split()[0]}: ") and expected in error and "Traceback" not in error

@@ -6,16 +6,21 @@ import random
 import re
 import time
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.compiler import CompileError, card_table, compile, kernel_card
-from cypresskit.compiler.execute import execute
+from cypresskit.cli.cmd_card import card_table
+from cypresskit.compiler import STYLES, CompileError, kernel_card
+from cypresskit.compiler import compile as compile_
 from cypresskit.compiler.legality import check
-from cypresskit.fuzz.programs import random_program
 from cypresskit.machine.launch import prepare
+from cypresskit.machine.vliw import execute
+from tools.fuzz.programs import random_program
+
+compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 
 #: Registers and bundles per turn of the main loop, at most; share of bundles with 4 or 5 filled slots, at least.
 PUBLISHED = {
@@ -40,12 +45,12 @@ def matrices(kernel, m, n, k, rng):
     return [rng.standard_normal(count + shape + pair).astype(kernel.dtype) for shape in shapes]
 
 
-def same_bits(program, arguments) -> bool:
+def same_bits(program, arguments, style="best") -> bool:
     """Whether the compiled code leaves the same bits in all arrays as the IL."""
     il, code = copy.deepcopy(arguments), copy.deepcopy(arguments)
     ck.launch(program, engine="explain", **il)
     launch = prepare(program, **code)
-    execute(compile(program), launch)
+    execute(compile(program, style=style), launch)
     same = True
     if il.get("global_memory") is not None:
         words = np.ascontiguousarray(il["global_memory"]).reshape(-1).view(np.uint32)
@@ -60,7 +65,7 @@ def test_published_figures(name):
     kernel = ck.kernels[name]
     card = kernel_card(kernel, compile(kernel.program))
     registers, bundles, filled = PUBLISHED[name]
-    assert card.gprs <= registers
+    assert card.gprs == 37 if name == "sgemm_tn_37" else card.gprs <= registers
     assert card.loop_bundles <= bundles
     assert card.slots4_pct + card.slots5_pct >= filled
     assert card.loop_bundles <= GOAL * card.bundles_bound
@@ -72,18 +77,15 @@ def test_compiling_twice_gives_the_same():
         assert len(listings) == 1, name
 
 
-def test_tweaked_kernel_holds_exactly_37():
-    assert compile(ck.kernels["sgemm_tn_37"].program).gprs == 37
-
-
+@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", list(ck.kernels))
-def test_catalogue_is_legal_and_gives_the_same_bits(name):
+def test_catalogue_is_legal_and_gives_the_same_bits(name, style):
     kernel = ck.kernels[name]
-    assert check(compile(kernel.program)) == []
+    assert check(compile(kernel.program, style=style)) == []
     m, n, k = (64, 128, 8) if kernel.mode == "compute" else (16, 24, 8)
     for beta in (0.5, 0.0):
         a, b, c = matrices(kernel, m, n, k, np.random.default_rng(7))
-        assert same_bits(kernel.program, kernel.arguments(a, b, c, 1.5, beta))
+        assert same_bits(kernel.program, kernel.arguments(a, b, c, 1.5, beta), style)
 
 
 def test_catalogue_compiles_fast():
@@ -96,28 +98,20 @@ def test_catalogue_compiles_fast():
     assert times[slowest] < 1.0, slowest  # 0.5 s on an idle machine; shared ones get a factor of two
 
 
-def random_case(seed: int) -> None:
-    text, arguments = random_program(random.Random(seed))
-    program = ck.assemble(text)
-    assert check(compile(program)) == [], seed
-    assert same_bits(program, arguments), seed
-
-
-@pytest.mark.parametrize("start", range(0, 60, 10))
-def test_random_programs(start):
-    for seed in range(start, start + 10):
-        random_case(seed)
+@pytest.mark.parametrize("seeds", [*(range(n, n + 10) for n in range(0, 60, 10)), [6897]], ids=lambda s: s[0])
+def test_random_programs(seeds):  # a double of number 6897 has both words in one bank, and gets copies
+    for seed in seeds:
+        text, arguments = random_program(random.Random(seed))
+        program = ck.assemble(text)
+        for style in STYLES:
+            assert check(compile(program, style=style)) == [], (seed, style)
+            assert same_bits(program, arguments, style), (seed, style)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(10_000, 10_400, 100))
-def test_hundreds_of_random_programs(start):  # `cypresskit fuzz` goes on for as long as one likes
-    for seed in range(start, start + 100):
-        random_case(seed)
-
-
-def test_double_whose_words_share_a_bank_gets_copies():
-    random_case(6897)
+def test_hundreds_of_random_programs(start):  # the fuzzer goes on for as long as one likes
+    test_random_programs(range(start, start + 100))
 
 
 # What it sees through
@@ -166,28 +160,30 @@ end
 """
 
 
+def looped(body: str, text: str = LOOP):
+    """Compiled code of a kernel whose loop does ``body``."""
+    return compile(ck.assemble(text.replace("{body}", body)))
+
+
 def loop_names(body: str) -> list[str]:
-    code = compile(ck.assemble(LOOP.replace("{body}", body)))
-    return [o.name for c in code.main_loop if c.clause for b in c.clause.bundles for o in b.operations]
+    return [o.name for c in looped(body).main_loop for o in c.operations]
+
+
+def offsets(body: str) -> list[tuple]:
+    return [f.offset for c in looped(body).main_loop for f in c.fetches]
+
+
+FETCH = "sample_resource(0)_sampler(0) r3, r2.xy00\nadd r5, r5, r3"
 
 
 def test_whole_steps_of_a_coordinate_become_texel_offsets():
-    body = "\n".join(
-        f"    add r2.xy, r0.xz, l0.{a}{b}\n    sample_resource(0)_sampler(0) r3, r2.xy00\n    add r5, r5, r3"
-        for a, b in ("xy", "yx", "zw")
-    )
+    body = "\n".join(f"add r2.xy, r0.xz, l0.{a}{b}\n{FETCH}" for a, b in ("xy", "yx", "zw"))
     assert loop_names(body).count("ADD") == 12 + 1
-    code = compile(ck.assemble(LOOP.replace("{body}", body)))
-    offsets = [f.offset for c in code.main_loop if c.clause for f in c.clause.fetches]
-    assert offsets == [(0, 1), (1, 0), (2, 3)]
+    assert offsets(body) == [(0, 1), (1, 0), (2, 3)]
 
 
 def test_fractional_steps_stay_additions():
-    body = (
-        "mul r2.xy, r0.xz, cb0[0].y\nadd r2.xy, r2.xy, l0.yy\nsample_resource(0)_sampler(0) r3, r2.xy00\nadd r5, r5, r3"
-    )
-    code = compile(ck.assemble(LOOP.replace("{body}", body)))
-    assert [f.offset for c in code.main_loop if c.clause for f in c.clause.fetches] == [(0, 0)]
+    assert offsets(f"mul r2.xy, r0.xz, cb0[0].y\nadd r2.xy, r2.xy, l0.yy\n{FETCH}") == [(0, 0)]
 
 
 def test_equal_operations_are_shared_and_dead_ones_dropped():
@@ -196,61 +192,68 @@ def test_equal_operations_are_shared_and_dead_ones_dropped():
 
 
 def test_loop_tests_at_its_end():
-    code = compile(ck.assemble(LOOP.replace("{body}", "add r5, r5, l0.y")))
-    assert [c.name for c in code.main_loop] == [
+    assert [c.name for c in looped("add r5, r5, l0.y").main_loop] == [
         "LOOP_START_DX10", "ALU_PUSH_BEFORE", "JUMP", "LOOP_BREAK", "POP", "LOOP_END"]  # fmt: skip
 
 
 def test_integer_test_leaves_without_a_push():
-    text = LOOP.replace("ge r1.x, r0.z, cb0[0].x", "ige r1.x, r0.z, cb0[0].x").replace("{body}", "add r5, r5, l0.y")
-    assert "ALU_BREAK" in [c.name for c in compile(ck.assemble(text)).main_loop]
+    text = LOOP.replace("ge r1.x, r0.z, cb0[0].x", "ige r1.x, r0.z, cb0[0].x")
+    assert "ALU_BREAK" in [c.name for c in looped("add r5, r5, l0.y", text).main_loop]
 
 
 # What it refuses
 
 
 def test_too_many_registers_names_the_line():
-    body = "\n".join(f"mad r{n}, r{n}, r{n}, cb0[0]" for n in range(10, 150))
-    start = "\n".join(f"mov r{n}, l0.y" for n in range(10, 150))
-    total = "\n".join(f"add r5, r5, r{n}" for n in range(10, 150))
-    text = LOOP.replace("{body}", body).replace("mov r5, l0.x", start + "\nmov r5, l0.x")
-    text = text.replace("mov o0", total + "\nmov o0")
+    body, start, total = (
+        "\n".join(line.replace("rN", f"r{n}") for n in range(10, 150))
+        for line in ("mad rN, rN, rN, cb0[0]", "mov rN, l0.y", "add r5, r5, rN")
+    )
+    text = LOOP.replace("mov r5, l0.x", start + "\nmov r5, l0.x").replace("mov o0", total + "\nmov o0")
     with pytest.raises(CompileError, match=r"kernel\.il:\d+: .*\n.*needs 14\d registers.* has 12[48]") as error:
-        compile(ck.assemble(text))
+        looped(body, text)
     assert isinstance(error.value, ValueError)
 
 
-def test_endless_loop_is_refused():
-    text = "il_ps_2_0\ndcl_output_generic o0\nmov r0, r0\nwhileloop\nadd r0, r0, r0\nendloop\nmov o0, r0\nend\n"
-    with pytest.raises(CompileError, match=r"kernel\.il:4: whileloop\n.*nothing leaves this loop"):
-        compile(ck.assemble(text))
+ENDLESS = "il_ps_2_0\ndcl_output_generic o0\nmov r0, r0\nwhileloop\nadd r0, r0, r0\nendloop\nmov o0, r0\nend\n"
+REFUSED = {  # kernel, what the chip lacks, words
+    "endless": (ENDLESS, {}, r"kernel\.il:4: whileloop\n.*nothing leaves this loop"),
+    "doubles": (
+        "dgemm_tn", {"double_fmas": 0}, r"dgemm_tn\.il:\d+: dmad .*\n.*dmad works on doubles, and the HD 5870 has none"
+    ),
+    "LDS": ("sgemm_64x64_lds", {"lds_bytes": 128}, r"\.il:\d+: lds_.*\n.*\d+ bytes of LDS are more than the 128"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "lacks", "message"),
-    [
-        (
-            "dgemm_tn",
-            {"double_fmas": 0},
-            r"dgemm_tn\.il:\d+: dmad .*\n.*dmad works on doubles, and the HD 5870 has none",
-        ),
-        ("sgemm_64x64_lds", {"lds_bytes": 128}, r"\.il:\d+: lds_.*\n.*\d+ bytes of LDS are more than the 128"),
-    ],
-)
-def test_what_the_chip_lacks_is_refused(name, lacks, message):
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_compiled_is_refused(what):
+    kernel, lacks, message = REFUSED[what]
+    program = ck.kernels[kernel].program if kernel in ck.kernels else ck.assemble(kernel)
     with pytest.raises(CompileError, match=message):
-        compile(ck.kernels[name].program, replace(ck.HD5870, **lacks))
+        compile(program, replace(ck.HD5870, **lacks))
 
 
-def test_thousands_of_branches_are_no_trouble():
-    lines = ["il_ps_2_0", "dcl_output_generic o0", "dcl_cb cb0[1]", "mov r0, cb0[0]"]
-    lines += ["if_logicalnz r0.x\nadd r0.x, r0.y, r0.x\nendif"] * 600 + ["mov o0, r0", "end"]
+NESTS = {  # times, an opening and a closing line
+    "branches in a row": (600, "if_logicalnz r0.x\nadd r0.x, r0.y, r0.x\nendif", ""),
+    "branches in one another": (9000, "if_logicalnz r0.x", "endif"),
+    "loops in one another": (500, "whileloop\nadd r0.x, r0.y, r0.x\nbreak_logicalnz r0.x", "endloop"),
+}
+
+
+@pytest.mark.parametrize("what", NESTS)
+def test_very_many_branches_and_loops_are_no_trouble(what):
+    count, opening, closing = NESTS[what]
+    lines = ["il_ps_2_0", "dcl_output_generic o0", "dcl_cb cb0[1]", "mov r0, cb0[0]", *[opening] * count]
+    lines += ["add r0.x, r0.y, r0.x", *[closing] * count, "mov o0, r0", "end"]
     assert compile(ck.assemble("\n".join(lines))).gprs <= 2
 
 
 def test_only_programs_are_compiled():
     with pytest.raises(TypeError, match="assemble the IL text first"):
         compile("il_ps_2_0\nend\n")
+
+
+# What it tells
 
 
 # What it prints
@@ -283,14 +286,9 @@ def test_card_has_the_keys_of_the_command_line():
 
 def test_each_row_of_a_card_says_what_it_means():
     card = compile(ck.kernels["sgemm_tn"].program).card()
-    assert re.search(r"^slots5 pct +81\.5 +% have all five$", str(card), re.M)
+    assert re.search(r"^slots5 pct +88\.9 +% have all five$", str(card), re.M)
     assert re.search(r"^gprs +25 +35 +registers of a work-item", card.text({"gprs": 35}), re.M)
     assert all(row.metadata["means"] for row in fields(card)[1:])
-
-
-def test_steps_of_k_are_guessed_from_the_sums():
-    for name, steps in (("sgemm_tn", 2), ("sgemm_64x64", 4), ("dgemm_tn", 4)):
-        assert compile(ck.kernels[name].program).card().k_per_iteration == steps
 
 
 @pytest.mark.parametrize("name", list(ck.kernels))
@@ -308,21 +306,23 @@ def test_nominal_rate_counts_the_precision_and_stays_below_the_peak(name):
         assert counted.k_per_iteration * partial == known.k_per_iteration
 
 
-def test_a_coordinate_that_moves_on_is_no_sum():
-    body = "mad r0.x, r0.z, cb0[0].y, r0.x\nsample_resource(0)_sampler(0) r3, r0.xz\nmad r5, r3, r3, r5"
-    card = compile(ck.assemble(LOOP.replace("{body}", body))).card()
-    assert (card.mads, card.k_per_iteration, card.flops) == (5, 1, 8)
-
-
-def test_products_that_go_elsewhere_leave_k_unknown():
-    body = "sample_resource(0)_sampler(0) r3, r0.xz\nmad r5.xyz, r3, r3, r5\nmad r5.w, r5.w, r3.x, r3.y"
-    card = compile(ck.assemble(LOOP.replace("{body}", body))).card()
-    assert (card.k_per_iteration, card.flops) == (None, 8 + 1)  # and the counter's addition
+@pytest.mark.parametrize(
+    ("body", "mads", "steps", "flops"),
+    [
+        ("mad r0.x, r0.z, cb0[0].y, r0.x\nsample_resource(0)_sampler(0) r3, r0.xz\nmad r5, r3, r3, r5", 5, 1, 8),
+        ("sample_resource(0)_sampler(0) r3, r0.xz\nmad r5.xyz, r3, r3, r5\nmad r5.w, r5.w, r3.x, r3.y", 4, None, 8 + 1),
+    ],
+)
+def test_steps_of_k_are_what_sums_take(body, mads, steps, flops):
+    card = looped(body).card()
+    assert (card.mads, card.k_per_iteration, card.flops) == (mads, steps, flops)
 
 
 def test_table_sets_published_against_compiled():
     table = card_table([ck.kernels["sgemm_tn"], ck.kernels["sgemm_64x64"]])
-    assert table.split("\n")[2].startswith("| `sgemm_tn` | 25 | 25 | - | 27 (2 k) | 26 | 83.9 % |")
+    assert table.split("\n")[2].startswith(
+        "| `sgemm_tn` | 25 | 25 | 25 | - | 31 (2 k) | 27 | 26 | 83.9 % | 87.1 % | 96.3 % |"
+    )
     assert table.split("\n")[3].startswith("| `sgemm_64x64` | 39 |")
 
 

@@ -2,6 +2,7 @@
 
 import random
 import sys
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 from test_compiler import same_bits
 
 import cypresskit as ck
-from cypresskit.compiler import compile
+from cypresskit.compiler import compile as compile_
+from cypresskit.compiler import search
 from cypresskit.compiler.legality import check
-from cypresskit.fuzz.programs import random_program
+from tools.fuzz.programs import random_program
+
+compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 
 HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
@@ -40,10 +44,11 @@ def program(body: str, turns: str = "cb0[0].w"):
 
 def names(code) -> list[str]:
     """Operations and fetches of the main loop."""
-    clauses = [c.clause for c in code.main_loop if c.clause is not None]
-    return [o.name for c in clauses for b in c.bundles for o in b.operations] + [
-        f.name for c in clauses for f in c.fetches
-    ]
+    return all_names(code.main_loop)
+
+
+def all_names(controls) -> list[str]:
+    return [o.name for c in controls for o in (*c.operations, *c.fetches)]
 
 
 def bits_stay(kernel, turns: int = 3) -> bool:
@@ -82,9 +87,7 @@ def test_what_stays_the_same_is_computed_before_the_loop(what, turns):
     body, gone = INVARIANT[what]
     kernel = program(body)
     code = compile(kernel)
-    everywhere = [o.name for c in code.clauses for b in c.bundles for o in b.operations]
-    everywhere += [f.name for c in code.clauses for f in c.fetches]
-    assert gone in everywhere and gone not in names(code)
+    assert gone in all_names(code.controls) and gone not in names(code)
     assert bits_stay(kernel, turns)
 
 
@@ -108,9 +111,8 @@ STAYING = {  # body: what must stay in the loop
 @pytest.mark.parametrize("what", STAYING)
 def test_what_the_loop_changes_or_may_not_do_stays(what):
     body, there = STAYING[what]
-    kernel = program(body)
-    assert there in names(compile(kernel))
-    assert bits_stay(kernel)
+    assert there in names(compile(program(body)))
+    assert bits_stay(program(body))
 
 
 def test_a_divisor_that_stays_gives_its_reciprocal_before_the_loop():
@@ -131,8 +133,7 @@ def test_invariants_leave_both_of_nested_loops():
     kernel = program(inner)
     code = compile(kernel)
     assert "RECIP_UINT" not in names(code)
-    depth = {o.line: c.depth for c in code.controls if c.clause for b in c.clause.bundles for o in b.operations
-             if o.name == "MULHI_UINT"}  # fmt: skip
+    depth = {o.line: c.depth for c in code.controls for o in c.operations if o.name == "MULHI_UINT"}
     lines = {kernel.body[at].opcode: kernel.body[at].line for at in range(len(kernel.body))}
     assert (depth[lines["udiv"]], depth[lines["umod"]]) == (0, 1)
     assert bits_stay(kernel)
@@ -163,7 +164,7 @@ def test_every_choice_of_what_moves_keeps_the_bits(monkeypatch):
     """Random programs with all that can move moved, whether it pays or not."""
     monkeypatch.setattr(sys.modules["cypresskit.compiler.hoist"], "REGISTER", -1e9)
     later = count()
-    monkeypatch.setattr(sys.modules["cypresskit.compiler"], "clocks", lambda code: next(later))
+    monkeypatch.setattr(search, "clocks", lambda code: next(later))
     for seed in range(12):
         text, arguments = random_program(random.Random(seed))
         kernel = ck.assemble(text)

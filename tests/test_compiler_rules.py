@@ -1,13 +1,16 @@
 """The hardware's rules, one by one: the port search on the ISA's examples, and a checker that must find each fault."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 import cypresskit as ck
-from cypresskit.compiler import compile
+from cypresskit.compiler import compile as compile_
 from cypresskit.compiler.legality import check
 from cypresskit.compiler.ports import Ports, unit
+
+compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 
 X, Y, Z, W = range(4)
 
@@ -17,30 +20,23 @@ def fits(*units) -> bool:
     return all(ports.fit([u]) for u in units)
 
 
-def test_three_words_of_a_bank_fit_and_a_fourth_does_not():
-    a, b, c, d = ((X, name) for name in "abcd")
-    assert fits(unit([a, b, c], False))
-    assert not fits(unit([a, b, c], False), unit([d], False))
+A, B, C, D = ((X, name) for name in "abcd")
+VECTOR = [([A, B], False), ([C, (Y, "a")], False)]
+FITS = {  # operands of slots, and whether the slot is t; whether a bundle can read them
+    "three words of a bank": ([([A, B, C], False)], True),
+    "and a fourth": ([([A, B, C], False), ([D], False)], False),
+    "swizzles work around a conflict (ISA 4.7.7)": ([*VECTOR, ([B, (Y, "a")], False)], True),
+    "a square needs one port": ([([A, A], False), ([B, C], False)], True),
+    "other repeats need two": ([([A, B, A], False), ([C, D], False)], False),
+    "t finds free ports (ISA 4.7.8)": ([*VECTOR, ([(Z, "c"), (W, "c")], True)], True),
+    "t shares one with a vector slot": ([*VECTOR, ([A, (Y, "a")], True)], True),
+}
 
 
-def test_swizzles_work_around_a_conflict():
-    # ISA 4.7.7: GPR1.X * GPR2.X, GPR3.X * GPR1.Y, GPR2.X * GPR1.Y is legal with the right bank swizzles.
-    one, two, three, y = (X, 1), (X, 2), (X, 3), (Y, 1)
-    assert fits(unit([one, two], False), unit([three, y], False), unit([two, y], False))
-
-
-def test_a_square_needs_one_port_but_other_repeats_two():
-    a, b, c = (X, "a"), (X, "b"), (X, "c")
-    assert fits(unit([a, a], False), unit([b, c], False))
-    assert not fits(unit([a, b, a], False), unit([c, (X, "d")], False))
-
-
-def test_t_finds_a_free_port_or_shares_one():
-    # ISA 4.7.8: the t slot may read two words in one cycle, from free ports or along with a vector slot.
-    one, two, three, y = (X, 1), (X, 2), (X, 3), (Y, 1)
-    vector = [unit([one, two], False), unit([three, y], False)]
-    assert fits(*vector, unit([(Z, 3), (W, 3)], True))
-    assert fits(*vector, unit([one, y], True))
+@pytest.mark.parametrize("what", FITS)
+def test_a_bundle_reads_what_its_ports_allow(what):
+    slots, wanted = FITS[what]
+    assert fits(*(unit(reads, scalar) for reads, scalar in slots)) == wanted
 
 
 def test_t_loses_cycles_to_constants():
@@ -56,10 +52,10 @@ def code():
 
 def changed(code, name: str, change):
     """The code with the first clause of that name changed."""
-    at = next(n for n, c in enumerate(code.controls) if c.name == name and c.clause is not None)
+    at = next(n for n, c in enumerate(code.controls) if c.name == name)
     control = code.controls[at]
     controls = list(code.controls)
-    controls[at] = replace(control, clause=change(control.clause))
+    controls[at] = change(control)
     return replace(code, controls=tuple(controls))
 
 
@@ -120,9 +116,9 @@ def test_the_unchanged_code_is_legal(code):
 @pytest.mark.parametrize("text", FAULTS)
 def test_every_fault_in_an_alu_clause_is_found(code, text):
     loop = next(n for n, c in enumerate(code.controls) if c.name == "LOOP_START_DX10")
-    at = next(n for n, c in enumerate(code.controls) if n > loop and c.clause is not None and c.clause.kind == "ALU")
+    at = next(n for n, c in enumerate(code.controls) if n > loop and c.bundles)
     controls = list(code.controls)
-    controls[at] = replace(controls[at], clause=FAULTS[text](controls[at].clause))
+    controls[at] = FAULTS[text](controls[at])
     found = check(replace(code, controls=tuple(controls)))
     assert any(text in fault for fault in found), found
 
@@ -132,7 +128,7 @@ def test_faults_of_fetch_clauses_and_control_flow_are_found(code):
     assert any("24 fetches" in fault for fault in check(many))
     far = changed(code, "TEX", lambda c: replace(c, fetches=(replace(c.fetches[0], offset=(8, 0)),)))
     assert any("offset (8, 0)" in fault for fault in check(far))
-    fetch = next(c for c in code.controls if c.name == "TEX").clause.fetches[0]
+    fetch = next(c for c in code.controls if c.name == "TEX").fetches[0]
     chained = changed(
         code, "TEX", lambda c: replace(c, fetches=(c.fetches[0], replace(c.fetches[1], source=fetch.dest)))
     )

@@ -1,5 +1,6 @@
 """Pictures without a browser: what a player holds and weighs, how it reads as text, and where its data come from."""
 
+import base64
 import re
 import subprocess
 import sys
@@ -129,7 +130,7 @@ def test_captions_name_the_elements_that_an_instruction_works_on(run):
     assert "fetches B[0, 8:12] into r4: " + f"({', '.join(short(float(v)) for v in b[0, 8:12])})" in fetch
     grows = [c for c in captions if "grows by" in c]
     assert len(grows) == 6 * 16
-    assert "C[9, 8:12] grows by A[0, 9] times B[0, 8:12], to " in grows[2]
+    assert "C[10, 8:12] grows by A[0, 10] times B[0, 8:12], to " in grows[2]
     assert "leaves the loop" in "".join(captions) and captions[-1].endswith("of global memory")
 
 
@@ -165,7 +166,7 @@ def test_the_text_form_is_the_same_each_time(run):
 def test_tracks_hold_every_frame_as_changes():
     frames = np.array([[0.0, 1.0], [0.0, 1.0], [-0.0, np.nan], [5.0, np.nan]], np.float32)
     source = ColumnDataSource({"x": [0, 1]})
-    changes = Track(source, "v", frames).changes().data
+    changes = Track(source, "v", frames).changes()
     now = [source.data["v"].copy()]
     for frame in range(1, 4):
         now.append(now[-1].copy())
@@ -188,6 +189,8 @@ def test_a_notebook_output_is_light_and_falls_back_to_text(player):
     assert bundle["text/plain"] == repr(player)
     assert len(bundle["text/html"]) < 150_000
     assert repr(player).splitlines()[1].strip() in bundle["text/html"].replace("&#x27;", "'")
+    image = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', bundle["text/html"])
+    assert base64.b64decode(image[1]).decode() == player.still()
     assert "http" not in re.sub(r"https?://(www\.w3\.org|[\w.]*bokeh)", "", bundle["text/html"])
 
 

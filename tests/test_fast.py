@@ -7,30 +7,25 @@ import random
 import threading
 import time
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from conftest import TEXTURE, compute, pixel
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cypresskit as ck
-from cypresskit.fuzz.programs import random_program
+from cypresskit.il.meaning import MEANING
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
+from cypresskit.machine.fast.native_meaning import NATIVE
+from cypresskit.machine.fast.target import Target, compile_for
 from cypresskit.machine.fast.translate import translate
-
-TEXTURE = "dcl_resource_id({})_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+from tools.fuzz.programs import random_program
 
 
 def examples(count: int):
     return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-
-
-def pixel(*lines: str) -> ck.Program:
-    return ck.assemble("\n".join(["il_ps_2_0", *lines, "end"]), "test.il")
-
-
-def compute(*lines: str) -> ck.Program:
-    return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
 
 
 def launched(program: ck.Program, arguments: dict, **how):
@@ -62,17 +57,16 @@ def test_random_programs_give_the_explaining_engines_bits_and_counts(seed, state
 
 
 @examples(8)
-@given(st.integers(0, 10**9), st.sampled_from(["soft", "x86-64", "x86-64-v3"]))
+@given(st.integers(0, 10**9), st.sampled_from(["portable", "flags", "x86-64", "sandybridge", "x86-64-v3"]))
 def test_random_programs_on_other_hosts(seed, host):
-    """Without the host's flush mode, and on x86 without AVX-512 or AVX at all."""
-    if host != "soft" and platform.machine().lower() not in ("x86_64", "amd64"):
+    """Without the host's flush mode, and on x86 without AVX-512, fused multiply-add, or AVX."""
+    if host not in ("portable", "flags") and platform.machine().lower() not in ("x86_64", "amd64"):
         return
-    with pytest.MonkeyPatch.context() as patch:
-        if host == "soft":
-            patch.setattr(jit.platform, "machine", lambda: "none")
-        else:
-            patch.setattr(jit, "_machine", lambda size: jit._target().create_target_machine(cpu=host, opt=2))
+    compile_for(host)
+    try:
         assert_equal(*random_case(seed, 25))
+    finally:
+        compile_for("")
 
 
 @examples(8)
@@ -98,10 +92,10 @@ def test_gemm_kernels_on_odd_domains(name, shape):
 def test_the_gemm_loop_is_uniform_and_shares_its_loads():
     program = ck.kernels["sgemm_tn"].program
     analysis = Analysis(program)
-    assert not any(analysis.divergent) and not analysis.loop_divergent
+    assert not any(analysis.vary.divergent) and not analysis.vary.loop_divergent
     fetches = [at for at, i in enumerate(program.body) if i.op.kind == "fetch"]
-    x = [analysis.lane_bits(at, 0, program.body[at].sources[0], (0,)) for at in fetches]
-    y = [analysis.lane_bits(at, 0, program.body[at].sources[0], (1,)) for at in fetches]
+    x = [analysis.vary.lane_bits(at, 0, program.body[at].sources[0], (0,)) for at in fetches]
+    y = [analysis.vary.lane_bits(at, 0, program.body[at].sources[0], (1,)) for at in fetches]
     assert set(x) == {0b01, 0b10} and set(y) == {0}  # A differs between rows of a quad, B between columns, k nowhere
 
 
@@ -125,7 +119,7 @@ def test_parts_of_a_workgroup_number_that_a_quad_shares_are_uniform():
         "mov g[vaTid.x], r0",
     )
     analysis = Analysis(program)
-    bits = {(at, c): analysis.of_web(web) for (at, c), web in analysis.webs.defined.items()}
+    bits = {(at, c): analysis.vary.of_web(web) for (at, c), web in analysis.webs.defined.items()}
     assert not any(bits[0, 0]) and not any(bits[3, 1])
     assert bits[1, 1] == bits[2, 0] == [1, 2]
 
@@ -158,8 +152,8 @@ def test_payloads_survive_copies_but_not_arithmetic():
 def test_minus_zero_and_far_coordinates():
     places = np.array([-0.0, 0.0, -1e-45, 7.99, 8.0, -0.5, 2.0**31, 3e38, np.nan, np.inf, -np.inf, 1e-45], np.float32)
     program = pixel(
-        TEXTURE.format(0),
-        TEXTURE.format(1),
+        TEXTURE.format(0, "2d,unnorm"),
+        TEXTURE.format(1, "2d,unnorm"),
         "sample_resource(1)_sampler(1) r0, vWinCoord0.xy",
         "sample_resource(0)_sampler(0) o0, r0.xy",
         "sample_resource(0)_sampler(0)_aoffimmi(1,-1,0) o1, r0.yx",
@@ -253,7 +247,6 @@ ENDLESS = ("whileloop", "iadd r0.x, r0.x, r0.y", "endloop")
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads):
-    before = threading.active_count()
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     begun = time.perf_counter()
@@ -262,7 +255,10 @@ def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads):
     timer.join()
     assert time.perf_counter() - begun < 1.5
     time.sleep(0.05)
-    assert threading.active_count() == before
+    waiting = len(execute._idle)  # every thread is given back, and takes the next launch
+    assert waiting >= threads
+    assert_equal(*random_case(1, 20), threads=threads)
+    assert len(execute._idle) == waiting
 
 
 def test_the_hosts_flush_mode_comes_back():
@@ -281,7 +277,7 @@ def test_an_equal_program_is_compiled_once(monkeypatch):
 
 
 def test_texture_memory_is_lent_and_returned():
-    program = pixel(TEXTURE.format(0), "sample_resource(0)_sampler(0) o0, vWinCoord0.xy")
+    program = pixel(TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0) o0, vWinCoord0.xy")
     texture = np.ones((64, 64, 4), np.float32)
     for size in (64, 60):  # a smaller one in the same memory sees nothing of the larger
         out = np.zeros((80, 80, 4), np.float32)
@@ -292,7 +288,9 @@ def test_texture_memory_is_lent_and_returned():
 
 def test_the_translation_grows_with_the_program_not_faster():
     short, long = (
-        translate(pixel(*[f"mad r{k % 9}, r{k % 7}, r{k % 5}, r{k % 3}" for k in range(n)]), False).text.count("\n")
+        translate(
+            pixel(*[f"mad r{k % 9}, r{k % 7}, r{k % 5}, r{k % 3}" for k in range(n)]), jit.this_host()
+        ).text.count("\n")
         for n in (100, 800)
     )
     assert long < 9 * short
@@ -305,3 +303,16 @@ def test_a_comparison_with_what_becomes_constant_flushes_the_other_side():
         ck.launch(ck.assemble(text), 64, global_memory=memory, engine=engine)
     assert memories[0][:, 0].all()
     assert np.array_equal(*memories)
+
+
+def test_every_opcode_has_a_native_meaning_beside_numpys():
+    assert NATIVE.keys() == MEANING.keys()
+
+
+def test_on_arm_its_own_flush_mode_is_set_and_its_flags_are_read():
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    text = translate(ck.kernels["sgemm_tn"].program, Target("neoverse-n1", "", True, "arm", 512, False)).text
+    machine = llvm.Target.from_triple("aarch64-linux-gnu").create_target_machine(cpu="neoverse-n1")
+    assembly = machine.emit_assembly(llvm.parse_assembly(text)).lower()
+    assert all(word in assembly for word in ("msr\tfpcr", "msr\tfpsr", "mrs\tx", "fmla"))

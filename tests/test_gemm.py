@@ -1,6 +1,7 @@
 """gemm has the meaning that BLAS gives it, on data where a wrong index shows."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -38,6 +39,36 @@ def test_a_thousand_random_shapes_in_all_four_transposes():
         a, b, c = matrices(rng, m, n, k, trans_a, trans_b)
         got = ck.gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
         check(got, a, b, c, alpha, beta, trans_a, trans_b)
+
+
+def on_card(a, b, c, **how):
+    with ck.open() as gpu:
+        return gpu.download(gpu.multiply(*map(gpu.upload, (a, b, c)), **how))
+
+
+WAYS = {  # to the same product: what it is asked with, and whether b is a vector
+    "gemv": (lambda a, b, c, trans_a, **how: ck.gemv(a, b[:, 0], c[:, 0], trans=trans_a, **how)[:, np.newaxis], True),
+    "packed": (lambda *abc, **how: ck.gemm_packed(*(np.stack([x, 2 * x, x]) for x in abc), **how)[2], False),
+    "on the card": (on_card, False),
+    "out of core": (lambda *abc, **how: ck.gemm_out_of_core(*abc, **how)[0], False),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_gives_the_product(way, flags, dtype):
+    multiply, vector = WAYS[way]
+    how = dict(zip(("trans_a", "trans_b"), flags))
+    if way == "packed":
+        flags, dtype, how = FLAGS[0], np.float32, {}
+    elif vector:
+        flags = flags[0], False
+        how = {"trans_a": flags[0]}
+    for m, n, k in ((1, 1, 1), (70, 65, 33), (5, 64, 300), (150, 133, 40)):
+        a, b, c = matrices(np.random.default_rng(m), m, 1 if vector else n, k, *flags, dtype=dtype)
+        got = multiply(a, b, c, alpha=2.0, beta=-0.5, **how)
+        check(got, a, b, c, 2.0, -0.5, *flags)
 
 
 def test_any_strides_are_read_and_nothing_is_written():
@@ -80,40 +111,35 @@ def test_empty_matrices_as_blas_has_them(m, n, k):
 GOOD = np.ones((4, 4), np.float32)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (([[1.0]], GOOD), TypeError, "a must be a numpy array or a DD, not list"),
-        ((GOOD, GOOD.astype(int)), TypeError, "b has dtype int64: gemm takes float32 or float64"),
-        ((GOOD, GOOD.astype(float)), TypeError, "b is float64 but a is float32"),
-        ((GOOD, GOOD, GOOD.astype(float)), TypeError, "c is float64 but a is float32"),
-        ((GOOD[0], GOOD), ValueError, "a matrix has two dimensions"),
-        ((GOOD, GOOD[:3]), ValueError, r"the inner sizes, 4 and 3, must be equal"),
-        ((GOOD, GOOD, GOOD[:3]), ValueError, r"c has shape \(3, 4\), the product has \(4, 4\)"),
-    ],
-)
-def test_matrices_that_do_not_fit_are_refused(arguments, error, message):
-    with pytest.raises(error, match=message):
-        ck.gemm(*arguments)
-
-
 def test_numpys_own_truth_values_are_taken():
     assert (ck.gemm(GOOD, GOOD, trans_a=np.True_, trans_b=np.False_) == GOOD.T @ GOOD).all()
 
 
-def test_scalars_and_kernel_names_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="there is no c to multiply"):
-        ck.gemm(GOOD, GOOD, beta=1.0)
-    with pytest.raises(TypeError, match="alpha must be a real number, not complex"):
-        ck.gemm(GOOD, GOOD, alpha=1j)
-    with pytest.raises(TypeError, match="trans_a is True or False, not 'N'"):
-        ck.gemm(GOOD, GOOD, trans_a="N")
-    with pytest.raises(TypeError, match=r"kernel is the name of one in ck\.kernels, or a Kernel, not 3"):
-        ck.gemm(GOOD, GOOD, kernel=3)
-    with pytest.raises(TypeError, match=r"device is a Device, such as ck\.HD5870, not 'HD5850'"):
-        ck.gemm(GOOD, GOOD, device="HD5850")
-    with pytest.raises(KeyError, match="no kernel 'sgem'; the catalogue has sgemm_tn"):
-        ck.gemm(GOOD, GOOD, kernel="sgem")
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_matrices_of_numpys_old_kind_are_arrays_and_masked_ones_are_refused():
+    a, x = np.arange(20, dtype=np.float32).reshape(5, 4), np.ones((4, 1), np.float32)
+    for got in (
+        ck.gemm(a, np.matrix(x)),
+        ck.gemm(np.matrix(a), x),
+        ck.gemm(np.matrix(x).T, np.matrix(a), trans_b=True).T,
+    ):
+        assert type(got) is np.ndarray and np.array_equal(got, a @ x)
+    assert np.array_equal(ck.gemm_out_of_core(np.matrix(a), np.matrix(x))[0], a @ x)
+    with ck.open() as gpu:
+        assert np.array_equal(gpu.download(gpu.upload(np.matrix(a))), a)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ck.DD])
+def test_scalars_beyond_the_precision_are_refused_and_infinities_taken(dtype):
+    one = ck.DD(np.ones((1, 1))) if dtype is ck.DD else np.ones((1, 1), dtype)
+    for alpha in (2**2000, -(2**2000), Fraction(10**400), *([1e39] if dtype is np.float32 else [])):
+        with pytest.raises(
+            ValueError, match=r"alpha is beyond the largest number of (single|double|double-double) pre"
+        ):
+            ck.gemm(one, one, alpha=alpha)
+    if dtype is not ck.DD:  # whose kernels make NaN of it
+        assert ck.gemm(one, one, alpha=-np.inf)[0, 0] == -np.inf
+    assert float(ck.gemm(one, one, alpha=1e38)[0, 0]) == dtype(1e38)
 
 
 def test_the_catalogue_says_what_is_in_it():
@@ -129,53 +155,6 @@ def test_double_double_matrices_and_scalars():
     exact = a.fractions()
     want = (exact.dot(exact.T) - exact) * third.fractions()
     assert (abs(got.fractions() - want) < 1e-29).all()
-    with pytest.raises(TypeError, match="b is DD but a is float64"):
-        ck.gemm(np.ones((2, 2)), a)
-    with pytest.raises(TypeError, match="computes in single precision, the matrices are double-double"):
-        ck.gemm(a, a, kernel="sgemm_tn")
-
-
-@pytest.mark.parametrize("trans", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gemv_is_the_product_with_a_column(trans, dtype):
-    rng = np.random.default_rng(4)
-    for rows, columns in ((1, 1), (70, 33), (5, 300)):
-        a = rng.standard_normal((rows, columns)).astype(dtype)
-        m, k = (columns, rows) if trans else (rows, columns)
-        x, y = rng.standard_normal(k).astype(dtype), rng.standard_normal(m).astype(dtype)
-        got = ck.gemv(a, x, y, alpha=2.0, beta=0.5, trans=trans)
-        check(got[:, np.newaxis], a, x[:, np.newaxis], y[:, np.newaxis], 2.0, 0.5, trans, False)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "more", "error", "message"),
-    [
-        ((GOOD, GOOD), {}, ValueError, "x has shape .*: a vector has one dimension"),
-        ((GOOD[0], GOOD[0]), {}, ValueError, "a has shape .*: a matrix has two dimensions"),
-        ((GOOD, None), {}, TypeError, "x must be a numpy array or a DD, not NoneType"),
-        ((GOOD, GOOD[0].astype(float)), {}, TypeError, "x is float64 but a is float32"),
-        ((GOOD, GOOD[0], GOOD[0].astype(float)), {}, TypeError, "y is float64 but a is float32"),
-        ((GOOD[:3], GOOD[0, :3]), {}, ValueError, r"op\(a\) is 3 x 4, so x has to have 4 elements, not 3"),
-        ((GOOD[:3], GOOD[0]), {"trans": True}, ValueError, r"op\(a\) is 4 x 3, so x has to have 3 elements, not 4"),
-        ((GOOD[:3], GOOD[0], GOOD[0]), {}, ValueError, r"op\(a\) is 3 x 4, so y has to have 3 elements, not 4"),
-        ((GOOD, GOOD[0]), {"beta": 1}, ValueError, "beta is 1, but there is no y to multiply with it"),
-        ((GOOD, GOOD[0]), {"beta": "1"}, TypeError, "beta must be a real number, not str"),
-        ((GOOD, GOOD[0]), {"trans": "T"}, TypeError, "trans is True or False, not 'T'"),
-        ((GOOD, GOOD[0]), {"trans_b": True}, TypeError, "unexpected keyword argument 'trans_b'"),
-    ],
-)
-def test_vectors_that_do_not_fit_are_refused_by_their_own_names(arguments, more, error, message):
-    with pytest.raises(error, match=message):
-        ck.gemv(*arguments, **more)
-
-
-def test_packed_products_are_those_of_the_pairs():
-    rng = np.random.default_rng(5)
-    for count, m, n, k in ((1, 3, 4, 5), (4, 70, 65, 9), (3, 64, 64, 64)):
-        a, b, c = (rng.standard_normal((count, *s)).astype(np.float32) for s in ((m, k), (k, n), (m, n)))
-        got = ck.gemm_packed(a, b, c, alpha=-1.0, beta=2.0)
-        for i in range(count):
-            check(got[i], a[i], b[i], c[i], -1.0, 2.0, False, False)
 
 
 def test_packed_products_as_blas_has_them():
@@ -185,10 +164,6 @@ def test_packed_products_as_blas_has_them():
     assert (ck.gemm_packed(nan, nan, ones, alpha=0.0, beta=2.0) == 2).all()
     assert ck.gemm_packed(ones[:0], ones[:0]).shape == (0, 3, 3)
     assert (ck.gemm_packed(ones[:, :, :0], ones[:, :0]) == 0).all()
-    with pytest.raises(ValueError, match="shapes are"):
-        ck.gemm_packed(ones, ones[:1])
-    with pytest.raises(TypeError, match="packed matrices are float32"):
-        ck.gemm_packed(ones.astype(float), ones.astype(float))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -206,14 +181,6 @@ def test_the_cases_of_the_reference_test_program(dtype):
             got = ck.gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
             check(got, a, b, c, alpha, beta, trans_a, trans_b)
     assert np.array_equal(whole, before)
-
-
-@pytest.mark.parametrize("flags", FLAGS)
-def test_out_of_core_gives_the_same_product(flags):
-    rng = np.random.default_rng(11)
-    a, b, c = matrices(rng, 150, 133, 40, *flags, dtype=np.float64)
-    got = ck.gemm(a, b, c, alpha=2.0, beta=-1.0, trans_a=flags[0], trans_b=flags[1], out_of_core=True)
-    check(got, a, b, c, 2.0, -1.0, *flags)
 
 
 def test_a_launch_of_matrices_that_do_not_fit_the_kernel_is_refused():

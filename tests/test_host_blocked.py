@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cypresskit import Observer, gemm
+from cypresskit import Observer
 from cypresskit.devices import HD5870
 from cypresskit.host import blocked
 from cypresskit.host.blocked import blocked_time, card_bytes, choose_block, gemm_out_of_core, largest_block
@@ -73,16 +73,6 @@ def test_matrices_larger_than_a_small_card():
     result, timeline = gemm_out_of_core(a, b, device=card, depth=256)
     assert np.array_equal(result, a @ b)
     assert sum(span.task.stage == "mult" for span in timeline.spans) == 5 * 5 * 3  # blocks of 128, strips of 256
-
-
-@pytest.mark.parametrize(("trans_a", "trans_b"), [(False, False), (False, True), (True, False), (True, True)])
-def test_gemm_takes_every_transpose_out_of_core(trans_a, trans_b):
-    card = replace(HD5870, memory_bytes=80 << 20)  # blocks of 128: two by two of them
-    a, b, c = whole_numbers(1, 149, 33), whole_numbers(2, 33, 131), whole_numbers(3, 149, 131)
-    stored = a.T.copy() if trans_a else a, b.T.copy() if trans_b else b
-    options = {"trans_a": trans_a, "trans_b": trans_b, "out_of_core": True}
-    result = gemm(*stored, c, alpha=-2.0, beta=0.5, device=card, **options)
-    assert np.array_equal(result, 0.5 * c - 2 * (a @ b))
 
 
 def test_engine_and_observers_go_to_every_launch():

@@ -11,7 +11,7 @@ from cypresskit.devices import HD5970, XEON
 from cypresskit.host import hybrid, pipeline
 from cypresskit.host.machine import Machine, corner_turn, split
 from cypresskit.host.pipeline import Matrices, five_stage, four_stage
-from cypresskit.host.timeline import Span, Task, Timeline
+from cypresskit.host.tasks import Span, Task, Timeline
 
 PIPELINES = {"four": four_stage, "five": five_stage}
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cypresskit.host.resources import Demand, Resource, fair_shares
-from cypresskit.host.timeline import Span, Task, Timeline, TimelineError, run
+from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run
 
 BUS = {"bus": Resource("bus", 6.0, "bytes"), "memory": Resource("memory", 10.0, "bytes")}
 

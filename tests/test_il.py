@@ -1,9 +1,13 @@
 """The IL front end: everything that production kernels use is read, everything else is refused with a reason."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.il import OPCODES, Register, opcode_table
+from cypresskit.il import OPCODES, Register, opcode_table, reference
+from cypresskit.il.left_out import left_out, unknown
 
 RESOURCE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 
@@ -341,3 +345,93 @@ def test_text_must_be_text_and_of_a_kernels_size():
 def test_the_opcode_table_documents_every_opcode():
     table = opcode_table()
     assert all(f"`{name}`" in table and opcode.meaning in table for name, opcode in OPCODES.items())
+
+
+@pytest.mark.parametrize(
+    ("line", "section"),
+    [
+        ("uav_raw_load_id(0) r0, r1", "7.15"),
+        ("dcl_raw_uav_id(0)", "7.5"),
+        ("kill r0", "7.6"),
+        ("sample_l_resource(0)_sampler(0) r0, r1", "7.6"),
+        ("lds_read_add_resource(0) r0, r1, r2", "7.16"),
+        ("lds_load_byte_id(0) r0, r1", "7.16"),
+        ("gds_load_id(0) r0, r1", "7.17"),
+        ("switch r0.x", "7.4"),
+        ("call 3", "7.4"),
+        ("sin_vec r0, r1", "7.11"),
+        ("mov r0, x0[r1.x]", "section 5"),
+    ],
+)
+def test_what_the_subset_leaves_out_is_said_so_with_the_section_that_defines_it(line, section):
+    with pytest.raises(ck.ILError, match="not in cypresskit's subset") as error:
+        ck.assemble(pixel(line))
+    assert section in str(error.value)
+    assert "Did you mean" not in str(error.value)
+
+
+def test_nothing_of_the_subset_is_listed_as_left_out():
+    assert not [name for name in OPCODES if left_out(name, name)]
+
+
+@pytest.mark.parametrize(
+    ("word", "guess"),
+    [("dcl_litteral", "dcl_literal"), ("lds_lod_id", "lds_load"), ("addd", "add"), ("frobnicate", "")],
+)
+def test_a_name_is_suggested_only_where_it_is_near_and_of_the_same_kind(word, guess):
+    assert unknown(word, OPCODES).endswith(f"Did you mean `{guess}`?" if guess else "no instruction of IL.")
+
+
+def test_what_authors_of_that_time_wrote_is_read():
+    group = ck.assemble("il_cs\ndcl_max_thread_per_group 256\nret_dyn\nendmain\nend").group
+    assert group == (256, 1, 1)
+    names = "vAbsTid0 vTidInGrp0 vThreadGrpId0 vTGroupid0 vTid0 vaTid vAbsTidFlat0 vTidInGrpFlat0 vThreadGrpIdFlat0"
+    body = ck.assemble(compute(*(f"mov r0, {name}" for name in names.split()))).body
+    kinds = "vAbsTid vTidInGrp vThreadGrpId vThreadGrpIdFlat vTidInGrpFlat vAbsTidFlat vAbsTidFlat vTidInGrpFlat"
+    assert [i.sources[0].register.kind for i in body] == [*kinds.split(), "vThreadGrpIdFlat"]
+    place = ck.assemble(pixel("dcl_input_interp(linear) v0.xy__", "mov r0, v0.xy"))
+    assert place == ck.assemble(pixel("dcl_input_position_interp(linear) vWinCoord0.xy__", "mov r0, vWinCoord0.xy"))
+    first = "mdef(7)_out(1)_in(1)\nmov out0, in0\nmend\n"
+    assert ck.assemble(first + pixel("mcall(7) (r0), (r1)")) == ck.assemble(pixel(first + "mcall(7) (r0), (r1)"))
+
+
+def test_a_literal_that_is_an_address_is_the_element():
+    kernel = ck.assemble(
+        compute("dcl_literal l3, 5, -1, 0, 0", "mov r0, g[l3.x+2]", "mov g[l3.y+4], r0", "mov r1, g[l3.z]")
+    )
+    load, store, zero = kernel.body
+    assert [str(r) for r in (load.sources[0].register, store.dest.register, zero.sources[0].register)] == [
+        "g[7]",
+        "g[3]",
+        "g[0]",
+    ]
+    with pytest.raises(ck.ILError, match="l4 is not declared"):
+        ck.assemble(compute("mov r0, g[l4.x]"))
+
+
+@pytest.mark.parametrize("lines", [("ret_dyn", "mov r0, r1"), ("if_logicalnz r0.x", "ret_dyn", "endif")])
+def test_a_return_from_the_middle_is_refused(lines):
+    with pytest.raises(ck.ILError, match="last instruction"):
+        ck.assemble(pixel(*lines))
+
+
+def test_rcp_rsq_and_sqrt_take_the_last_component_their_vec_forms_each_its_own():
+    assert str(only("rsq r0, r1.yxzw_neg(xw)").sources[0]) == "r1.w_neg(xyzw)"
+    assert str(only("rcp r0, r1.y").sources[0]) == "r1.y"
+    assert str(only("sqrt r0, r1_neg(x)").sources[0]) == "r1.w"
+    assert str(only("rsq_vec r0, r1").sources[0]) == "r1"
+
+
+@pytest.mark.parametrize("op", OPCODES.values(), ids=lambda op: op.name)
+def test_every_example_of_the_reference_assembles_and_runs(op):
+    program = ck.assemble(reference.kernel(op))
+    pixel = program.mode == "pixel"
+    texel = np.ones((8, 8, 4), np.float32)
+    memory = None if pixel else np.zeros((64, 4), np.float32)
+    domain = (8, 8) if len([g for g in program.group if g > 1]) > 1 or pixel else 64
+    ck.launch(program, domain, inputs={0: texel, 1: texel}, outputs={}, global_memory=memory)
+    assert op.name in reference.describe(op.name)
+
+
+def test_the_reference_page_is_current():
+    assert (Path(__file__).parent.parent / "docs/il.md").read_text(encoding="utf-8") == reference.page()

@@ -8,8 +8,8 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.compiler import compile
-from cypresskit.compiler.execute import execute
 from cypresskit.machine.launch import prepare
+from cypresskit.machine.vliw import execute
 
 KERNELS = list(ck.kernels.values())
 DOUBLED = [k for k in KERNELS if k.precision == "double-double"]
@@ -77,7 +77,7 @@ def painted(kernel, arguments, m, n, k):
     """``arguments`` with NaN in all padding but k's: in the rows and columns of A, B and C that no result depends on,
     and around the textures."""
     padded = kernel.padded(m, n, k)
-    stored = kernel.layout(m, n, k).stored
+    stored = kernel.stored(*kernel.padded(m, n, k))
     pair = (2,) if kernel.precision == "double-double" else ()
     inputs, memory = dict(arguments["inputs"]), arguments.get("global_memory")
     if kernel.buffer:
@@ -202,7 +202,7 @@ def test_a_vector_kernel_refuses_more_columns():
 
 def test_lds_layouts_have_the_conflicts_that_they_teach():
     """Clocks of the LDS accesses of one turn, told by an observer of their addresses."""
-    from cypresskit.timing.lds import access_clocks
+    from cypresskit.timing.units.lds_banks import access_clocks
 
     class Clocks(ck.Observer):
         def __init__(self):

@@ -326,8 +326,8 @@ def test_a_view_under_controls_is_drawn_anew(lab, page):
     handle = page.locator(".widget-slider .noUi-handle").first
     handle.scroll_into_view_if_needed()
     captions = page.locator(".jupyter-widgets [data-ready]")
-    captions.get_by_text("16 wavefronts").first.wait_for()
+    captions.get_by_text("256 x 256 x 256").first.wait_for()
     handle.focus()
     page.keyboard.press("ArrowRight")
-    captions.get_by_text("64 wavefronts").first.wait_for(timeout=10_000)
+    captions.get_by_text("512 x 512 x 512").first.wait_for(timeout=10_000)
     assert captions.count() == 1, "the new picture replaces the old one"

@@ -5,21 +5,13 @@ from time import process_time
 
 import numpy as np
 import pytest
+from conftest import TEXTURE, compute, pixel
 
 import cypresskit as ck
 
 ENGINES = pytest.mark.parametrize("engine", ["explain", "fast"])
 ONE = 0x3F800000
 SWAPPED = np.dtype(np.float32).newbyteorder()
-TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
-
-
-def pixel(*lines: str) -> ck.Program:
-    return ck.assemble("\n".join(["il_ps_2_0", *lines, "end"]), "test.il")
-
-
-def compute(*lines: str) -> ck.Program:
-    return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
 
 
 def output(program: ck.Program, domain, engine: str, dtype=np.float32, **arguments) -> np.ndarray:

@@ -3,9 +3,12 @@
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,10 +23,17 @@ import cypresskit
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PYTHONS = ("3.11", "3.13")
+PYTHON = ("cypresskit", "tests", "tools")  # what is Python
+
+
+EXTRAS = PROJECT["optional-dependencies"]
 
 
 def names(requirements) -> set[str]:
-    return {canonicalize_name(Requirement(text).name) for text in requirements}
+    """What is required, that of our own extras included."""
+    wanted = [Requirement(text) for text in requirements]
+    own = [name for requirement in wanted for name in requirement.extras if requirement.name == "cypresskit"]
+    return {canonicalize_name(r.name) for r in wanted if r.name != "cypresskit"}.union(*(names(EXTRAS[e]) for e in own))
 
 
 def constraints(python: str) -> dict[str, str]:
@@ -68,10 +78,19 @@ def test_constraints_are_exact_versions_by_name():
 
 
 @pytest.mark.parametrize("python", PYTHONS)
+def test_bounds_hold_for_what_was_tested(python):
+    """Every dependency names the least that works, and the constraints keep to it."""
+    pinned = constraints(python)
+    for text in [*PROJECT["dependencies"], *EXTRAS["draw"], *EXTRAS["lab"]]:
+        wanted = Requirement(text)
+        if wanted.name != "cypresskit":
+            assert ">=" in text and pinned[canonicalize_name(wanted.name)] in wanted.specifier, text
+
+
+@pytest.mark.parametrize("python", PYTHONS)
 def test_constraints_pin_every_dependency(python):
     pinned = constraints(python)
-    extras = PROJECT["optional-dependencies"].values()
-    wanted = names(PROJECT["dependencies"]).union(*map(names, extras))
+    wanted = names(PROJECT["dependencies"]).union(*map(names, EXTRAS.values()))
     assert wanted <= pinned.keys()
 
 
@@ -79,7 +98,8 @@ def test_what_runs_here_is_what_the_constraints_say():
     from importlib.metadata import version
 
     pinned = constraints(f"{sys.version_info.major}.{sys.version_info.minor}")
-    different = {n: (version(n), pinned[n]) for n in names(PROJECT["dependencies"]) if version(n) != pinned[n]}
+    wanted = names([*PROJECT["dependencies"], "cypresskit[lab]"])
+    different = {name: (version(name), pinned[name]) for name in wanted if version(name) != pinned[name]}
     assert not different, "installed and pinned versions differ"
 
 
@@ -87,7 +107,7 @@ def test_conda_environment_installs_the_checkout_with_the_constraints():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     python, *rest = environment["dependencies"]
     assert python.removeprefix("python=") in PYTHONS
-    assert rest == ["pip", {"pip": ["-c constraints.txt", "-e ."]}]
+    assert rest == ["pip", {"pip": ["-c constraints.txt", "-e .[lab]"]}]
 
 
 def test_binder_has_the_runtime_dependencies_at_their_pinned_versions():
@@ -96,7 +116,7 @@ def test_binder_has_the_runtime_dependencies_at_their_pinned_versions():
     lines = [line for line in (ROOT / "binder/requirements.txt").read_text().splitlines() if line[0] != "#"]
     pinned = constraints(python)
     of_binder = {"jupyterlab", "ipython", "nbconvert", "nbformat"}  # which its own environment brings
-    wanted = {name: pinned[name] for name in names(PROJECT["dependencies"]) - of_binder}
+    wanted = {name: pinned[name] for name in names([*PROJECT["dependencies"], *EXTRAS["draw"]]) - of_binder}
     assert {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in map(Requirement, lines)} == wanted
 
 
@@ -194,14 +214,27 @@ def test_ci_runs_make_test():
     assert script.read_text().rstrip().endswith("\nmake test")
 
 
+def test_the_ten_functions_of_the_tour_are_short_and_there():
+    tour = (ROOT / "CONTRIBUTING.md").read_text().split("## From one")[1].split("\n## ")[0]
+    stations = re.findall(r"\[`(\w+)`\]\((cypresskit/([a-z]+)\S*\.py)\)", tour)
+    assert len({room for *_, room in stations}) == len(stations) == 10
+    for name, file, _ in stations:
+        functions = [
+            node for node in ast.walk(ast.parse((ROOT / file).read_text())) if isinstance(node, ast.FunctionDef)
+        ]
+        (found,) = [node for node in functions if node.name == name]
+        assert found.end_lineno - found.lineno < 29, f"{name} has grown"
+
+
 # -- the package -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("folder", "extras"), [("cypresskit", ["grading"]), ("tests", ["grading", "test"])])
-def test_what_is_imported_is_declared(folder, extras):
+@pytest.mark.parametrize("folder", PYTHON)
+def test_what_is_imported_is_declared(folder):
     """A package that only happens to be there, by hand or because another wants it, is a fault on the next machine."""
     from importlib.metadata import packages_distributions
 
+    extras = ["lab"] if folder == "cypresskit" else ["grading", "test"]
     modules = set()
     trees = [ast.parse(file.read_text()) for file in (ROOT / folder).rglob("*.py")]
     for node in (node for tree in trees for node in ast.walk(tree)):
@@ -211,12 +244,12 @@ def test_what_is_imported_is_declared(folder, extras):
             modules.add(node.module)
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip":
             modules.add(ast.literal_eval(node.args[0]))
-    ours = {file.stem for file in (ROOT / "tests").glob("*.py")} | {"cypresskit"}
+    ours = {path.stem for path in (ROOT / "tests").iterdir()} | {"cypresskit", "tools"}
     foreign = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - ours
-    declared = names(PROJECT["dependencies"]).union(*(names(PROJECT["optional-dependencies"][e]) for e in extras))
+    declared = names(PROJECT["dependencies"]).union(*(names(EXTRAS[e]) for e in extras))
     installed = packages_distributions()
     found = {module: names(installed.get(module, [module])) for module in foreign}
-    assert {"numpy", "numba"} & foreign
+    assert "numpy" in foreign
     assert not {module for module, names in found.items() if not names & declared}, "not in pyproject.toml"
 
 
@@ -234,20 +267,22 @@ def test_import_is_fast_and_free_of_pictures():
     assert min(seconds) < 0.5, "starting Python and importing cypresskit took half a second, three times"
 
 
-def test_package_data_is_packaged():
-    """A wheel has the kernels, the tables and py.typed: every such file of the package matches a pattern."""
-    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
-    assert (ROOT / "cypresskit/py.typed").exists()
-    for file in (ROOT / "cypresskit").rglob("*"):
-        if file.is_file() and file.suffix not in (".py", ".pyc", ".nbi", ".nbc"):
-            assert any(file.match(pattern) for pattern in data), f"{file} is in no wheel"
-
-
-def test_only_draw_and_teach_import_bokeh_or_ipywidgets():
-    for file in (ROOT / "cypresskit").rglob("*.py"):
-        if file.relative_to(ROOT / "cypresskit").parts[0] not in ("draw", "teach"):
-            found = re.search(r"^\s*(?:from|import)\s+(bokeh|ipywidgets|jupyter_bokeh)\b", file.read_text(), re.M)
-            assert not found, f"{file} imports {found[1]}"
+@pytest.mark.slow
+def test_an_sdist_is_the_whole_repository_and_a_wheel_has_the_lessons(tmp_path):
+    files = run("git", "ls-files", "-z").stdout.split("\0")[:-1] or pytest.skip("not a git checkout")
+    source = tmp_path / "source"
+    for name in files:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    build = "import setuptools.build_meta as b; b.build_sdist('..'); b.build_wheel('..')"
+    built = subprocess.run([sys.executable, "-c", build], cwd=source, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as sdist:
+        assert set(files) <= {name.partition("/")[2] for name in sdist.getnames()}
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    lessons = {f"cypresskit/lessons/{Path(name).name}" for name in files if re.fullmatch(r"notebooks/[^/]+ipynb", name)}
+    assert packed == {name for name in files if name.startswith("cypresskit/")} | lessons
 
 
 # -- the text ----------------------------------------------------------------------------------------------------------
@@ -272,9 +307,39 @@ def test_files_end_in_one_newline_and_have_no_trailing_blanks():
 
 @pytest.mark.parametrize(
     "tool",
-    [("ruff", "check", "cypresskit", "tests"), ("ruff", "format", "--check", "cypresskit", "tests"), ("mypy",)],
+    [("ruff", "check", *PYTHON), ("ruff", "format", "--check", *PYTHON), ("mypy",)],
     ids=["ruff check", "ruff format", "mypy"],
 )
 def test_clean(tool):
     result = run(sys.executable, "-m", *tool)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+# -- the public forge --------------------------------------------------------------------------------------------------
+
+FORGE = {
+    "github-workflows": sorted(ROOT.glob(".github/workflows/*.yml")),
+    "github-issue-forms": sorted(p for p in ROOT.glob(".github/ISSUE_TEMPLATE/*.yml") if p.stem != "config"),
+    "github-issue-config": [ROOT / ".github/ISSUE_TEMPLATE/config.yml"],
+    "dependabot": [ROOT / ".github/dependabot.yml"],
+}
+
+
+@pytest.mark.parametrize("schema", FORGE)
+def test_the_forge_understands_its_files(schema):
+    assert FORGE[schema]
+    done = run(
+        sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, FORGE[schema])
+    )
+    assert not done.returncode, done.stdout + done.stderr
+
+
+def test_workflows_call_what_there_is():
+    steps = "\n".join(file.read_text() for file in FORGE["github-workflows"])
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    assert set(re.findall(r"\bmake (\w+)", steps)) <= targets
+    assert all((ROOT / name).exists() for name in re.findall(r"run: (\.\S+)", steps))
+    offered = {c.rpartition(" :: ")[2] for c in PROJECT["classifiers"] if ":: Python ::" in c}
+    assert offered == set(
+        yaml.safe_load(FORGE["github-workflows"][-1].read_text())["jobs"]["quick"]["strategy"]["matrix"]["python"]
+    )

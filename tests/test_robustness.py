@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit import fuzz
 from cypresskit.machine.checks import check
+from tools import fuzz
 
 HEAD = "il_ps_2_0\n"
 
@@ -161,3 +161,12 @@ def test_kernel_text_is_never_run_as_python(capsys):
 def test_fuzzing_finds_nothing():
     said = []
     assert fuzz.run(5, seed=random.Random(0).randrange(4), say=said.append) == 0, "\n".join(said)
+
+
+def test_the_fuzzer_says_how_many_programs_went_wrong(monkeypatch):
+    said = []
+    assert fuzz.run(0, 3, said.append) == 0
+    assert said == ["0 valid, 0 nearly valid, 1 random: 0 went wrong"]
+    monkeypatch.setitem(fuzz.KINDS, "random", lambda rng: 1 / 0)
+    assert fuzz.run(0, 3, said.append) == 1
+    assert "again with `python -m tools.fuzz --seconds 0 --seed 3`" in said[1] and said[-1].endswith(": 1 went wrong")

@@ -1,4 +1,4 @@
-"""The event engine: schedules of a few wavefronts, worked out by hand."""
+"""The units of the chip: schedules of a few wavefronts, worked out by hand."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ import pytest
 
 from cypresskit.devices import HD5870
 from cypresskit.timing.engine import run
+from cypresskit.timing.units.dram import geometry, place
 from cypresskit.timing.work import (
     ALU,
     BARRIER,
@@ -49,6 +50,9 @@ def fetch(addresses, wavefronts=1, **more):
     return stream(np.tile(np.asarray(addresses, np.int64), (wavefronts, 1)), **more)
 
 
+# The ALU (units.alu)
+
+
 def test_one_wavefront_alone_runs_at_half_rate():
     result = outcome([Clause(ALU, 10)])
     assert schedule(result) == "0 ALU 0-80"
@@ -70,6 +74,15 @@ def test_a_clause_takes_its_clocks_to_get_going():
     )
 
 
+def test_an_alu_clause_lasts_as_long_as_the_lds_needs():
+    none = np.zeros(0, np.int64)
+    lds = Stream(np.array([100, 100]), np.zeros(3, np.int64), none, none.astype(np.int32))
+    assert schedule(outcome([Clause(ALU, 10, (lds,))], 2)) == "0 ALU 0-100 | 1 ALU 0-200"
+
+
+# The dispatcher (units.dispatch) and the order of clauses (units.sequencer)
+
+
 def test_without_a_free_slot_the_next_wavefront_starts_when_one_has_ended():
     result = outcome([Clause(ALU, 10)], 3, slots=1)
     assert result.start.tolist() == [0, 80, 160] and result.end.tolist() == [80, 160, 240]
@@ -78,6 +91,30 @@ def test_without_a_free_slot_the_next_wavefront_starts_when_one_has_ended():
 def test_wavefronts_go_round_the_engines():
     result = outcome([Clause(ALU, 10)], 5, slots=1, device=replace(ONE, simd_engines=4))
     assert result.engine.tolist() == [0, 1, 2, 3, 0]
+
+
+def test_a_workgroup_starts_only_when_all_its_slots_are_free():
+    short, long_ = (Clause(ALU, 1),), (Clause(ALU, 10),)
+    paths = [Path(np.array([0, 2, 3]), ((short, 1),)), Path(np.array([1]), ((long_, 1),))]
+    assert run(pack(paths, 2), ONE, 2).start.tolist() == [0, 0, 80, 80]
+
+
+def test_segments_follow_one_another_each_for_its_turns():
+    segments = (((Clause(ALU, 1), Clause(ALU, 2)), 2), ((Clause(ALU, 3),), 1))
+    result = run(pack([Path(np.arange(1), segments)]), ONE, 1)
+    assert schedule(result) == "0 ALU 0-8 | 0 ALU 8-24 | 0 ALU 24-32 | 0 ALU 32-48 | 0 ALU 48-72"
+
+
+# Barriers (units.barrier)
+
+
+def test_a_barrier_holds_a_workgroup_until_its_last_wavefront_is_there():
+    clauses = (Clause(ALU, 10), Clause(BARRIER), Clause(ALU, 1))
+    result = run(pack([Path(np.arange(3), ((clauses, 1),))], 3), ONE, 3)
+    assert result.end.tolist() == [168, 168, 176]  # the third came at 160
+
+
+# The texture unit (units.texture)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +150,27 @@ def test_a_miss_costs_dram_a_line_of_another_wavefront_on_its_way_is_waited_for(
     assert (result.counts["l1_asked"], result.counts["l1_missed"], result.counts["l2_missed"]) == (2, 1, 1)
 
 
+def test_the_texture_unit_serves_in_the_order_of_coming():
+    clauses = [Clause(ALU, 1), Clause(TEX, streams=(fetch(0 * LANES, 3),))]
+    assert [part for part in schedule(outcome(clauses, 3)).split(" | ") if "TEX" in part] == [
+        "0 TEX 8-324", "1 TEX 24-340", "2 TEX 40-356"
+    ]  # fmt: skip
+
+
+# L2 (units.l2); DRAM by itself is in test_timing_memory
+
+
+@pytest.mark.parametrize("bytes_clock, clocks", [(64, 16 + 150), (16, 60 + 150 + 1)])
+def test_a_slice_gives_its_lines_one_after_another(bytes_clock, clocks):
+    """16 lines of one slice, which L2 has by then; at a quarter of the rate the last is sent in clock 60, not 15."""
+    board = replace(ONE, l2_slice_bytes_clock=bytes_clock, l1_bytes=0)
+    same = [byte for byte in range(0, 1 << 20, 256) if place(byte // 64, geometry(board))[0] == 0]
+    lines = fetch(np.array(same)[LANES // 4])
+    clauses = [Clause(TEX, streams=(lines,)), Clause(ALU, 1000), Clause(TEX, streams=(lines,))]
+    *_, last = outcome(clauses, device=board).timeline
+    assert last[4] - last[3] == clocks
+
+
 def test_latencies_of_the_three_levels():
     warm = [Clause(TEX, streams=(fetch(0 * LANES),)), Clause(ALU, 100)]
     again = schedule(outcome([*warm, Clause(TEX, streams=(fetch(0 * LANES),))])).split(" | ")[-1]
@@ -139,22 +197,7 @@ def test_a_loop_moves_its_lines_by_a_step_after_every_round_of_phases():
     assert (result.counts["l1_asked"], result.counts["l1_missed"]) == (6, 3)
 
 
-def test_an_alu_clause_lasts_as_long_as_the_lds_needs():
-    none = np.zeros(0, np.int64)
-    lds = Stream(np.array([100, 100]), np.zeros(3, np.int64), none, none.astype(np.int32))
-    assert schedule(outcome([Clause(ALU, 10, (lds,))], 2)) == "0 ALU 0-100 | 1 ALU 0-200"
-
-
-def test_a_barrier_holds_a_workgroup_until_its_last_wavefront_is_there():
-    clauses = (Clause(ALU, 10), Clause(BARRIER), Clause(ALU, 1))
-    result = run(pack([Path(np.arange(3), ((clauses, 1),))], 3), ONE, 3)
-    assert result.end.tolist() == [168, 168, 176]  # the third came at 160
-
-
-def test_a_workgroup_starts_only_when_all_its_slots_are_free():
-    short, long_ = (Clause(ALU, 1),), (Clause(ALU, 10),)
-    paths = [Path(np.array([0, 2, 3]), ((short, 1),)), Path(np.array([1]), ((long_, 1),))]
-    assert run(pack(paths, 2), ONE, 2).start.tolist() == [0, 0, 80, 80]
+# The store path (units.store_path)
 
 
 def store(count):

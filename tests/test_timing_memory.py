@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from cypresskit.devices import HD5870
-from cypresskit.timing.cache import Cache, fold
-from cypresskit.timing.dram import Dram, line_clocks, line_place
-from cypresskit.timing.lds import access_clocks
+from cypresskit.timing.units.cache import Cache, fold
+from cypresskit.timing.units.dram import GLOBAL, geometry, line_clocks, place, read_dram
+from cypresskit.timing.units.lds_banks import access_clocks
+from cypresskit.timing.units.state import make_chip
+from cypresskit.timing.work import Path, pack
 
 LANES = np.arange(64)
 
@@ -46,10 +48,28 @@ def test_impossible_caches_are_refused(arguments):
         Cache(*arguments)
 
 
+def line_place(device, address, image=False):
+    """(channel, bank, row) of a byte address, in an image or in global memory."""
+    return place((address >> 6) + (0 if image else GLOBAL), geometry(device))
+
+
 def test_address_bits_choose_channel_and_bank():
     assert line_place(HD5870, 0x300) == (3, 0, 0)  # bits 10:8
     assert line_place(HD5870, 0x2800) == (0, 5, 0)  # bits 14:11
     assert line_place(HD5870, 1 << 18) == (0, 0, 1)  # a row of 2 KB on each of 128 banks: 256 KB
+
+
+class Dram:
+    """A device's DRAM, which nobody else reads."""
+
+    def __init__(self, device):
+        self.device = device
+        self.chip = make_chip(pack([Path(np.arange(1), ())]), device, 1)
+
+    def read(self, address, clock=0.0, image=False):
+        """The clock at which the line's last byte has left its channel."""
+        at = line_place(self.device, address, image)
+        return line_clocks(self.device) + read_dram(self.chip.memory, self.chip.clocks, clock, *at)
 
 
 def read_clocks(stride, count=8, **more):

@@ -2,7 +2,18 @@
 
 from cypresskit.blas.choice import Choice, choose
 from cypresskit.blas.dd import DD
-from cypresskit.blas.factory import Card, CardMemoryError, OnCard, open_card
+from cypresskit.blas.factory import CardMemoryError, MatrixFactory, OnCard, open_card
 from cypresskit.blas.gemm import gemm, gemm_packed, gemv
 
-__all__ = ["DD", "Card", "CardMemoryError", "Choice", "OnCard", "choose", "gemm", "gemm_packed", "gemv", "open_card"]
+__all__ = [
+    "DD",
+    "CardMemoryError",
+    "Choice",
+    "MatrixFactory",
+    "OnCard",
+    "choose",
+    "gemm",
+    "gemm_packed",
+    "gemv",
+    "open_card",
+]

@@ -12,10 +12,12 @@ caches, and the launch's overhead, which is the same for all.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from cypresskit.blas.figures import figures
+from cypresskit.blas.figures import Figures, kept
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.machine.shape import WAVEFRONT, wavefronts
 
 #: Kernels that exist to be compared with: what they show costs time.
 SHOWPIECES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "packed")
@@ -72,7 +74,11 @@ def choose(
         raise ValueError(f"m, n, k = {m}, {n}, {k}: sizes are not negative")
     if precision not in {kernel.precision for kernel in KERNELS.values()}:
         raise ValueError(f"precision {precision!r} is not one of single, double, double-double")
-    trans_a, trans_b = bool(trans_a), bool(trans_b)  # numpy's can't be multiplied with a string
+    return _fastest(m, n, k, precision, bool(trans_a), bool(trans_b), device)
+
+
+@lru_cache(maxsize=1024)
+def _fastest(m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: bool, device: Device) -> Choice:
     found = []
     for kernel in KERNELS.values():
         if kernel.precision != precision or any(word in kernel.name for word in SHOWPIECES):
@@ -83,7 +89,8 @@ def choose(
         turned = "a" * (kernel.trans_a != trans_a) + "b" * (kernel.trans_b != trans_b and not kernel.vector)
         number = kernel.dtype.itemsize * (2 if precision == "double-double" else 1)
         moved = 2 * number * sum({"a": m * k, "b": k * n}[which] for which in turned)
-        per_engine = -(-_wavefronts(kernel, big_m, big_n) // device.simd_engines)
+        group = 0 if kernel.mode == "pixel" else WAVEFRONT  # which divides the catalogue's groups
+        per_engine = -(-wavefronts(kernel.domain(big_m, big_n), group) // device.simd_engines)
         seconds = figures(kernel, device).clocks(per_engine, big_k) / (device.clock_ghz * 1e9)
         seconds += moved / (device.memory_gb_s * device.dram_efficiency * 1e9)
         found.append(Choice(kernel, (m, n, k), layout_size, seconds, turned))
@@ -91,6 +98,10 @@ def choose(
     return replace(best, others=tuple(others[:3]))
 
 
-def _wavefronts(kernel: Kernel, m: int, n: int) -> int:
-    sizes = (*kernel.domain(m, n), 1)[:2]
-    return -(-sizes[0] // 8) * -(-sizes[1] // 8) if kernel.mode == "pixel" else -(-sizes[0] // 64)
+def figures(kernel: Kernel, device: Device = HD5870) -> Figures:
+    """The kernel's figures on a device: from the file, or else from compiler and timing model."""
+    if known := kept(kernel, device):
+        return known
+    from cypresskit.blas.measure import measure  # numba stands behind it, which takes long to import
+
+    return measure(kernel, device)

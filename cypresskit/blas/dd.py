@@ -85,6 +85,7 @@ class DD:
     """
 
     pairs: np.ndarray
+    __matmul__: Callable  # ``blas.gemm`` gives it
     __array_ufunc__ = None  # so that numpy leaves `array + dd` to this class
     __hash__ = None  # type: ignore[assignment]
 
@@ -184,7 +185,7 @@ class DD:
     @_completed(np.divide)
     def __truediv__(self, other):
         quotient = DD.from_pairs(self.hi / other.hi)
-        for _ in "ab":  # each step adds the 53 bits that are missing
+        for _ in range(2):  # each step adds the 53 bits that are missing
             quotient = quotient + DD.from_pairs((self - quotient * other).hi / other.hi)
         return quotient.hi, quotient.lo
 
@@ -208,12 +209,6 @@ class DD:
             if len(rest):
                 flat[0] = flat[0] + rest[0]
         return flat[0] if len(flat) else DD(0)
-
-    def __matmul__(self, other) -> "DD":
-        """The product of two matrices, on the simulated device; see ``ck.gemm``."""
-        from cypresskit.blas.gemm import gemm
-
-        return gemm(self, other)
 
     __eq__, __ne__, __lt__ = _relation(np.equal), _relation(np.not_equal), _relation(np.less)
     __le__, __gt__, __ge__ = _relation(np.less_equal), _relation(np.greater), _relation(np.greater_equal)

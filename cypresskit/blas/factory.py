@@ -19,11 +19,12 @@ import numpy as np
 
 from cypresskit.blas.choice import Choice, choose
 from cypresskit.blas.dd import DD
-from cypresskit.blas.gemm import _matrix, _precision, _scalar, _stored, gemm, sizes
+from cypresskit.blas.gemm import _matrix, _precision, _scalar, _stored, gemm, plain, sizes
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import assemble
-from cypresskit.kernels.convention import constants, texels
+from cypresskit.kernels.convention import constants, padded, texels
 from cypresskit.machine import launch
+from cypresskit.tables import table
 
 ROWS, COLUMNS, START = 8, 64, 256  # a matrix's sizes and its first element are multiples of these
 MAX_TEXTURE = 16384  # rows, and texels in a row
@@ -47,7 +48,7 @@ class OnCard:
     values: np.ndarray | DD | None = field(default=None, repr=False)  # None once it is freed
 
 
-class Card:
+class MatrixFactory:
     """A device with its memory; made by ``ck.open``. ``engine`` computes, see ``ck.launch``."""
 
     def __init__(self, device: Device = HD5870, engine: str = "fast"):
@@ -55,7 +56,7 @@ class Card:
         self.matrices: list[OnCard] = []
         self._made = 0
 
-    def __enter__(self) -> "Card":
+    def __enter__(self) -> "MatrixFactory":
         return self
 
     def __exit__(self, *_) -> None:
@@ -68,6 +69,14 @@ class Card:
         """Bytes of the card's memory that matrices hold, padding included."""
         return sum(matrix.bytes for matrix in self.matrices)
 
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [(m.name, f"{m.shape[0]} x {m.shape[1]}", m.precision, f"{m.bytes:,}") for m in self.matrices]
+        total = f"{self.used:,} of {self.device.memory_bytes:,} bytes on the {self.device.name}"
+        return table(("matrix", "shape", "precision", "bytes"), rows, total)
+
     def __str__(self) -> str:
         rows = [f"{m.bytes:14,}  {m.name}, {m.shape[0]} x {m.shape[1]} {m.precision}" for m in self.matrices]
         total = f"{self.used:14,}  bytes of {self.device.memory_bytes:,} on the {self.device.name}"
@@ -75,6 +84,7 @@ class Card:
 
     def upload(self, array: np.ndarray | DD, name: str = "") -> OnCard:
         """Put a copy of a matrix on the card; float32, float64 or ``DD``."""
+        array = plain(array)
         precision = _precision({"the matrix": array}, (2,))  # refuses what is no matrix
         matrix = self._room(array.shape, precision, name)
         matrix.values = array.copy() if isinstance(array, np.ndarray) else DD(array)
@@ -105,7 +115,7 @@ class Card:
     ) -> OnCard:
         """A new matrix, alpha op(a) op(b) + beta c, as ``ck.gemm`` has it. Where the kernel wants a matrix transposed,
         its transpose takes room as long as the kernel runs."""
-        values = [None if x is None else self._values(x) for x in (a, b, c)]
+        values: list = [None if x is None else self._values(x) for x in (a, b, c)]
         m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
         choice = choose(m, n, k, a.precision, trans_a=trans_a, trans_b=trans_b, device=self.device)
         turned: list[OnCard] = []
@@ -139,7 +149,8 @@ class Card:
             raise ValueError(f"{both}: only matrices alike can be added")
         alpha, beta = (_scalar(name, value, a.precision) for name, value in (("alpha", alpha), ("beta", beta)))
         rows, columns = a.shape
-        filled = [_padded(_stored(x, False)) for x in values]
+        stored = [_stored(x, False)[np.newaxis] for x in values]
+        filled = [padded(x, (rows, -(-columns // 4) * 4), x.dtype) for x in stored]
         inputs = {n: texels(x) for n, x in enumerate(filled)}
         with self._made_of(a.shape, a.precision, name) as result:
             out = np.zeros_like(inputs[0])
@@ -169,7 +180,7 @@ class Card:
             raise
 
     def _run(self, name: str, out: np.ndarray, **arguments) -> None:
-        text = files("cypresskit.kernels").joinpath(f"{name}.il").read_text()
+        text = files("cypresskit.kernels").joinpath(f"{name}.il").read_text(encoding="utf-8")
         domain = out.shape[1::-1]
         if all(domain):
             program = assemble(text, f"{name}.il")
@@ -203,14 +214,7 @@ class Card:
         return matrix
 
 
-def _padded(matrix: np.ndarray) -> np.ndarray:
-    """Columns filled up with zeros to whole texels of any type."""
-    result = np.zeros((matrix.shape[0], -(-matrix.shape[1] // 4) * 4, *matrix.shape[2:]), matrix.dtype)
-    result[:, : matrix.shape[1]] = matrix
-    return result
-
-
-def open_card(device: Device = HD5870, *, engine: str = "fast") -> Card:
+def open_card(device: Device = HD5870, *, engine: str = "fast") -> MatrixFactory:
     """A card with empty memory, to be used in a ``with`` statement, at whose end its memory is given back.
 
     ``device`` is a board such as ``ck.HD5870``; ``engine`` as in ``ck.launch``. Raises ``TypeError``, ``ValueError``.
@@ -219,4 +223,4 @@ def open_card(device: Device = HD5870, *, engine: str = "fast") -> Card:
         raise TypeError(f"device is a board such as ck.HD5870, not {type(device).__name__}")
     if engine not in ("fast", "explain"):
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
-    return Card(device, engine)
+    return MatrixFactory(device, engine)

@@ -7,6 +7,7 @@ small products in one launch.
 """
 
 import numbers
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,13 +17,15 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import launch
 
+Matrix = TypeVar("Matrix", np.ndarray, DD)
+TYPES = {np.dtype(name): name for name in ("float32", "float64")}
 MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 
 
 def gemm(
-    a,
-    b,
-    c=None,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix | None = None,
     *,
     alpha=1.0,
     beta=0.0,
@@ -32,42 +35,39 @@ def gemm(
     device: Device = HD5870,
     engine: str = "fast",
     observers=(),
-    out_of_core: bool = False,
-):
+    threads: int | None = None,
+) -> Matrix:
     """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``, ``trans_b`` say so.
 
     ``a``: (m, k), or (k, m) if ``trans_a``. ``b``: (k, n), or (n, k) if ``trans_b``. ``c``: (m, n), needed where beta
     is not 0. All of one type: numpy arrays of float32 or float64, or double-doubles (``DD``); of any strides; none is
     written to. ``alpha`` and ``beta`` are numbers, with double-doubles also single ``DD``. ``kernel`` names a kernel of
-    ``ck.kernels``; by default the one that ``ck.choose`` finds fastest. ``engine`` and ``observers`` go to
-    ``ck.launch``. ``out_of_core`` brings the matrices to the card and back in blocks, as a product larger than the
-    card's memory must be done (``host.blocked``); the kernel is then a TN kernel, of float32 or float64.
+    ``ck.kernels``; by default the one that ``ck.choose`` finds fastest. ``engine``, ``observers`` and ``threads`` go
+    to ``ck.launch``. A product larger than the card's memory is for ``ck.gemm_out_of_core``.
 
-    Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit, ``KeyError`` for an unknown kernel.
+    Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit and for numbers beyond the precision,
+    ``KeyError`` for an unknown kernel.
     """
+    a, b, c = map(plain, (a, b, c))
     precision, alpha, beta, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)
     if alpha[0] == 0 or k == 0:
         alpha, k = (0.0, 0.0), 0
-    if _whether("out_of_core", out_of_core) and m and n and k:
-        from cypresskit.host.blocked import gemm_out_of_core
-
-        views, launching = (a.T if trans_a else a, b.T if trans_b else b), {"engine": engine, "observers": observers}
-        return gemm_out_of_core(*views, c, alpha=alpha[0], beta=beta[0], kernel=kernel, device=device, **launching)[0]
     if kernel is None:
         chosen = choose(m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device).kernel
     else:
         chosen = _named(kernel, precision)
-    pair = (2,) if precision == "double-double" else ()
+    pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
     if not m or not n:
         return _matrix(np.zeros((m, n, *pair), chosen.dtype))
     if k:
         stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
     else:
-        shapes = ((0, m) if chosen.trans_a else (m, 0)), ((n, 0) if chosen.trans_b else (0, n))
+        shapes: tuple = ((0, m) if chosen.trans_a else (m, 0)), ((n, 0) if chosen.trans_b else (0, n))
         stored = np.zeros((*shapes[0], *pair), chosen.dtype), np.zeros((*shapes[1], *pair), chosen.dtype)
     arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), alpha, beta)
-    launch(chosen.program, **arguments, device=device, engine=engine, observers=observers)
+    how = {"device": device, "engine": engine, "observers": observers, "threads": threads}
+    launch(chosen.program, **arguments, **how, in_place=True)
     return _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair))
 
 
@@ -97,9 +97,9 @@ def sizes(a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool) 
 
 
 def gemv(
-    a,
-    x,
-    y=None,
+    a: Matrix,
+    x: Matrix,
+    y: Matrix | None = None,
     *,
     alpha=1.0,
     beta=0.0,
@@ -108,12 +108,14 @@ def gemv(
     device: Device = HD5870,
     engine: str = "fast",
     observers=(),
-):
+    threads: int | None = None,
+) -> Matrix:
     """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
 
     ``a`` is a matrix, ``x`` and ``y`` vectors, of one type as in ``gemm``, which has the other keywords too. In single
     precision an SGEMV kernel of the catalogue computes it; otherwise a GEMM kernel pads the vector.
     """
+    a, x, y = map(plain, (a, x, y))
     precision = _precision({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
     m, k = a.shape[::-1] if _whether("trans", trans) else a.shape
     if len(x) != k:
@@ -123,7 +125,7 @@ def gemv(
     if y is None and _scalar("beta", beta, precision)[0] != 0:
         raise ValueError(f"beta is {float(beta):g}, but there is no y to multiply with it")
     column = None if y is None else y.reshape(m, 1)
-    how = {"kernel": kernel, "device": device, "engine": engine, "observers": observers}
+    how = {"kernel": kernel, "device": device, "engine": engine, "observers": observers, "threads": threads}
     return gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how).reshape(-1)
 
 
@@ -136,11 +138,13 @@ def gemm_packed(
     beta: float = 0.0,
     device: Device = HD5870,
     engine: str = "fast",
+    threads: int | None = None,
 ) -> np.ndarray:
     """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape (count, m, n).
 
     ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0; otherwise as ``gemm``.
     """
+    a, b, c = map(plain, (a, b, c))
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
     if _precision(arrays, (3, 3, 3)) != "single":
         raise TypeError(f"packed matrices are float32, not {_kind('a', a)}")
@@ -159,8 +163,14 @@ def gemm_packed(
         scalars[0], a, b = (0.0, 0.0), np.zeros((count, m, 0), np.float32), np.zeros((count, 0, n), np.float32)
     packed = KERNELS["sgemm_packed"]
     arguments = packed.arguments(a, b, c, *scalars)
-    launch(packed.program, **arguments, device=device, engine=engine)
+    launch(packed.program, **arguments, device=device, engine=engine, threads=threads, in_place=True)
     return packed.result(arguments, m, n)
+
+
+def plain(array):
+    """An array of a subclass of numpy's, such as a matrix, as an ordinary one: it would reshape and multiply in its own
+    way. What is no array, or has a mask, stays, to be refused."""
+    return np.asarray(array) if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray) else array
 
 
 def _precision(arrays: dict, dimensions: tuple[int, ...]) -> str:
@@ -180,9 +190,11 @@ def _kind(name: str, array) -> str:
         return "DD"
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array or a DD, not {type(array).__name__}")
-    if array.dtype.name not in ("float32", "float64") or not array.dtype.isnative:
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, and kernels know no mask: say what stands there, {name}.filled(0)")
+    if array.dtype not in TYPES:
         raise TypeError(f"{name} has dtype {array.dtype}: gemm takes float32 or float64, or a DD")
-    return array.dtype.name
+    return TYPES[array.dtype]
 
 
 def _whether(name: str, value) -> bool:
@@ -198,9 +210,14 @@ def _scalar(name: str, value, precision: str) -> tuple[float, float]:
     if isinstance(value, numbers.Real) or (
         isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiu"
     ):
-        if precision == "double-double":
-            return _scalar(name, DD(value), precision)
-        return float(value), 0.0
+        try:
+            high, low = DD(value).pairs.tolist() if precision == "double-double" else (float(value), 0.0)
+        except OverflowError:
+            high, low = float("-inf" if value < 0 else "inf"), 0.0
+        largest = float(np.finfo(np.float32 if precision == "single" else np.float64).max)
+        if abs(high) > largest and abs(value) != float("inf"):
+            raise ValueError(f"{name} is beyond the largest number of {precision} precision, {largest:.3g}")
+        return high, low
     raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
 
 
@@ -223,3 +240,11 @@ def _stored(matrix, transposed: bool) -> np.ndarray:
 
 def _matrix(result: np.ndarray):
     return DD.wrap(result) if result.ndim == 3 else result
+
+
+def _multiplied(self: DD, other) -> DD:
+    """The product of two matrices, on the simulated device; see ``ck.gemm``."""
+    return gemm(self, other)
+
+
+DD.__matmul__ = _multiplied  # here, since double-doubles know nothing of kernels

@@ -7,12 +7,17 @@ its slots fill and the registers that its own order needs.
 """
 
 from collections import Counter
+from dataclasses import dataclass
 
-from cypresskit.compiler.ir import Block, Function, Op, Value
-from cypresskit.compiler.webs import Web
+from cypresskit.compiler.ir import BasicBlock, Export, GlobalRead, GlobalWrite, LdsPop, Op, VirtualRegister, Word
 from cypresskit.devices import Device
 
-WIDTH = {"any": 1, "vector": 1, "t": 1, "x": 1, "pair": 2, "quad": 4}
+
+@dataclass(eq=False)
+class BlockPressure:
+    """A scheduled block through which virtual registers live whose channel is still open: how full its channels are."""
+
+    peak: list[int]
 
 
 class _Order:
@@ -33,10 +38,18 @@ class _Order:
 
 
 class Problem:
-    """What is known of a block before scheduling: dependences, heights, uses."""
+    """What is known of a block before scheduling: dependences, heights, uses. ``scheduled``: the pressure of blocks
+    that have been scheduled, by what lives through them with its channel still open."""
 
-    def __init__(self, function: Function, block: Block, live_in: set, live_out: set, device: Device, crowds: dict):
-        self.function, self.block, self.device, self.crowds = function, block, device, crowds
+    def __init__(
+        self,
+        block: BasicBlock,
+        live_in: set[VirtualRegister],
+        live_out: set[VirtualRegister],
+        device: Device,
+        scheduled: dict[VirtualRegister, list[BlockPressure]],
+    ):
+        self.block, self.device, self.scheduled = block, device, scheduled
         self.ops = block.ops
         self.live_in, self.live_out = live_in, live_out
         self.number = {op: n for n, op in enumerate(self.ops)}
@@ -44,11 +57,11 @@ class Problem:
         self.after: list[list[tuple[int, int]]] = [[] for _ in range(count)]  # (op, 1 if a later bundle, 0 if the same)
         self.waits = [0] * count
         self.defined = {r for op in self.ops for r in op.results}
-        last = {}
+        last: dict[VirtualRegister, Word] = {}
         for op in self.ops:
             for r in op.results:
-                last[r.web] = r
-        self.leaving = {last[w] for w in live_out if w in last}  # values that live on after the block
+                last[r.vreg] = r
+        self.leaving = {last[w] for w in live_out if w in last}  # words that live on after the block
         self.uses: Counter = Counter()
         for op in self.ops:
             self.uses.update(self.reads(op).keys())
@@ -56,7 +69,7 @@ class Problem:
         self.uses.update(w for w in live_out if w not in last)
         self.edges()
         self.heights()
-        self.first_use: dict[Value, int] = {}
+        self.first_use: dict[Word, int] = {}
         for n, op in enumerate(self.ops):
             for src in op.srcs:
                 self.first_use[src.value] = max(self.first_use.get(src.value, 0), self.height[n])
@@ -65,10 +78,10 @@ class Problem:
         self.source_need = self.need()
         self.bound = self.lower_bound()
 
-    def reads(self, op: Op) -> dict[Value | Web, Web]:
-        """Values that an op reads, or the webs of those that were there before the block, and where each lies."""
-        values = [s.value for s in op.srcs if s.value.located]
-        return {value if value in self.defined else value.web: value.web for value in values}
+    def reads(self, op: Op) -> dict[Word | VirtualRegister, VirtualRegister]:
+        """Words that an op reads, or the virtual registers of those that were there before the block, and where each
+        lies."""
+        return {word if word in self.defined else word.vreg: word.vreg for word in op.located}
 
     def edges(self) -> None:
         """Who waits for whom."""
@@ -80,34 +93,33 @@ class Problem:
                 self.after[a].append((b, later))
                 self.waits[b] += 1
 
-        maker: dict[Value, int] = {}
-        writer: dict[Web, int] = {}
-        readers: dict[Web, list[int]] = {}
+        maker: dict[Word, int] = {}
+        writer: dict[VirtualRegister, int] = {}
+        readers: dict[VirtualRegister, list[int]] = {}
         memory, lds, outputs = _Order(), _Order(), _Order()
         for n, op in enumerate(self.ops):
-            name = op.name
-            for s in op.srcs:
-                if s.value in maker:
-                    edge(maker[s.value], n, 1)
-                if s.value.located:
-                    readers.setdefault(s.value.web, []).append(n)
+            detail, barrier = op.detail, op.kind == "sync"
+            for word in op.located:
+                if word in maker:
+                    edge(maker[word], n, 1)
+                readers.setdefault(word.vreg, []).append(n)
             for r in op.results:
-                for m in readers.pop(r.web, []):
+                for m in readers.pop(r.vreg, []):
                     edge(m, n, 0)
-                if r.web in writer:
-                    edge(writer[r.web], n, 1)
-                maker[r] = writer[r.web] = n
-            if name == "LDS_POP":
-                edge(self.number[op.info["read"]], n, 1)
+                if r.vreg in writer:
+                    edge(writer[r.vreg], n, 1)
+                maker[r] = writer[r.vreg] = n
+            if isinstance(detail, LdsPop):
+                edge(self.number[detail.read], n, 1)
             before: list[int] = []
-            if name in ("MEM_READ", "MEM_WRITE", "GROUP_BARRIER"):
-                before += memory.put(n, name != "MEM_READ")
-            if op.row is not None and op.row.kind in ("lds", "sync"):
-                before += lds.put(n, "READ" not in name)
-            if name == "EXPORT":
+            if isinstance(detail, GlobalRead | GlobalWrite) or barrier:
+                before += memory.put(n, not isinstance(detail, GlobalRead))
+            if op.kind == "lds" or barrier:
+                before += lds.put(n, "READ" not in op.name)
+            if isinstance(detail, Export):
                 before += outputs.put(n, True)
-            if op.row is not None and op.row.predicate:  # it ends the block: only arithmetic may follow in its clause
-                before += [m for m, o in enumerate(self.ops) if o.row is None or o.row.kind in ("lds", "sync")]
+            if op.predicate:  # it ends the block: only arithmetic may follow in its clause
+                before += [m for m, o in enumerate(self.ops) if o.kind in ("", "lds", "sync")]
             for m in before:
                 edge(m, n, 1)
 
@@ -122,13 +134,13 @@ class Problem:
         left = Counter(self.uses)
         most = len(live)
         for op in self.ops:
-            for key, web in self.reads(op).items():
+            for key, vreg in self.reads(op).items():
                 left[key] -= 1
                 if not left[key]:
-                    live.discard(web)
+                    live.discard(vreg)
             for r in op.results:
                 if self.uses[r]:
-                    live.add(r.web)
+                    live.add(r.vreg)
             most = max(most, len(live))
         return -(-most // 4)
 
@@ -137,8 +149,8 @@ class Problem:
         slots: Counter = Counter()
         for op in self.ops:
             if op.row is not None:
-                slots[op.row.slots] += WIDTH[op.row.slots]
-            elif op.name == "LDS_POP":
+                slots[op.slots] += op.row.width
+            elif isinstance(op.detail, LdsPop):
                 slots["any"] += len(op.results)
         vector = slots["vector"] + slots["pair"] + slots["quad"]
         total = sum(slots.values())

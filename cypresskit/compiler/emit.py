@@ -8,79 +8,74 @@ restores. A test whose only work is to leave a loop needs none of that if its op
 from dataclasses import replace
 
 from cypresskit.compiler.allocate import Allocation
-from cypresskit.compiler.bundles import SIGN, Draft, Placed, Step, literal
-from cypresskit.compiler.code import Bundle, Clause, Code, Control, Fetch, Operation, Read, Store
-from cypresskit.compiler.ir import Block, Function, Op
-from cypresskit.compiler.isa import INLINE, T
+from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
+from cypresskit.compiler.code import Code
+from cypresskit.compiler.ir import BasicBlock, Export, GlobalRead, GlobalWrite, LdsAccess, LdsPop, Op, TexelFetch
+from cypresskit.compiler.isa import INLINE, SIGN, T, opposite
+from cypresskit.compiler.packing import Draft, Placed, needs_literal
 from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES
+from cypresskit.compiler.schedule import Schedule
 from cypresskit.devices import Device
 
-OPPOSITE = {
-    "PRED_SETE": ("PRED_SETNE", False),
-    "PRED_SETNE": ("PRED_SETE", False),
-    "PRED_SETE_INT": ("PRED_SETNE_INT", False),
-    "PRED_SETNE_INT": ("PRED_SETE_INT", False),
-    "PRED_SETGT_INT": ("PRED_SETGE_INT", True),
-    "PRED_SETGE_INT": ("PRED_SETGT_INT", True),
-    "PRED_SETGT_UINT": ("PRED_SETGE_UINT", True),
-    "PRED_SETGE_UINT": ("PRED_SETGT_UINT", True),
-}
 
-
-def emit(
-    function: Function, steps: dict[Block, list[Step]], allocation: Allocation, device: Device, bounds: dict
-) -> Code:
-    """The finished code."""
-    return replace(_Emitter(function, steps, allocation, device).run(), bounds=bounds)
+def emit(scheduled: Schedule, allocation: Allocation, device: Device, sums: tuple[int, ...]) -> Code:
+    """The finished code; ``sums`` are noted for its card."""
+    controls = tuple(_Emitter(scheduled, allocation).run())
+    gprs, temporaries = allocation.registers, allocation.temporaries
+    return Code(scheduled.function.program, device, controls, gprs, temporaries, scheduled.source_gprs, sums)
 
 
 class _Emitter:
-    def __init__(self, function: Function, steps: dict[Block, list[Step]], allocation: Allocation, device: Device):
-        self.function, self.steps, self.allocation, self.device = function, steps, allocation, device
-        self.program = function.program
-        self.controls: list[Control] = []
+    """``opened``: controls whose target is not known yet: JUMP, ELSE, LOOP_START."""
 
-    def run(self) -> Code:
-        items = self.function.items
+    def __init__(self, scheduled: Schedule, allocation: Allocation):
+        self.items, self.plans = scheduled.function.items, scheduled.plans
+        self.allocation = allocation
+        self.program = scheduled.function.program
+        self.controls: list[Control] = []
+        self.opened: list[int] = []
         self.depth = 0
-        opened: list[int] = []  # controls whose target is not known yet: JUMP, ELSE, LOOP_START
+
+    def run(self) -> list[Control]:
         n = 0
-        while n < len(items):
-            item = items[n]
-            if isinstance(item, Block):
+        while n < len(self.items):
+            item = self.items[n]
+            if isinstance(item, BasicBlock):
                 self.block(item)
-            elif item == "loop":
-                self.depth += 1
-                opened.append(self.add("LOOP_START_DX10"))
-            elif item == "endloop":
-                start = opened.pop()
-                self.aim(start, self.add("LOOP_END", target=start + 1) + 1)
-                self.depth -= 1
-            elif item in ("break", "continue"):
-                self.add("LOOP_BREAK" if item == "break" else "LOOP_CONTINUE")
             elif item == "if":
-                n = self.test(n, opened)
-            elif item == "else":
-                following = items[n + 1]
-                assert isinstance(following, Block)
-                if self.steps[following] or items[n + 2] != "endif":
-                    here = self.add("ELSE")
-                    self.aim(opened.pop(), here)
-                    opened.append(here)
+                n += self.test(n)
             else:
-                self.aim(opened.pop(), self.add("POP"))
+                self.keyword(n, item)
             n += 1
         self.add("END")
-        return Code(
-            self.program,
-            self.device,
-            tuple(self.controls),
-            self.allocation.registers,
-            self.allocation.temporaries,
-        )
+        return self.controls
 
-    def add(self, name: str, **what) -> int:
-        at = what.pop("at", self.controls[-1].at if self.controls else 0)
+    def keyword(self, n: int, keyword: str) -> None:
+        """Control flow that tests nothing: item ``n``."""
+        if keyword == "loop":
+            self.depth += 1
+            self.opened.append(self.add("LOOP_START_DX10"))
+        elif keyword == "endloop":
+            start = self.opened.pop()
+            self.aim(start, self.add("LOOP_END", target=start + 1) + 1)
+            self.depth -= 1
+        elif keyword in ("break", "continue"):
+            self.add(f"LOOP_{keyword.upper()}")
+        elif keyword == "endif":
+            self.aim(self.opened.pop(), self.add("POP"))
+        elif not self.empty(n + 1) or self.items[n + 2] != "endif":
+            here = self.add("ELSE")
+            self.aim(self.opened.pop(), here)
+            self.opened.append(here)
+
+    def empty(self, n: int) -> bool:
+        """Whether item ``n`` is a block with nothing to do."""
+        item = self.items[n]
+        return isinstance(item, BasicBlock) and not self.plans[item]
+
+    def add(self, name: str, at: int | None = None, **what) -> int:
+        if at is None:
+            at = self.controls[-1].at if self.controls else 0
         line = self.program.body[at].line if self.program.body else 0
         self.controls.append(Control(name, depth=self.depth, at=at, line=line, **what))
         return len(self.controls) - 1
@@ -88,35 +83,34 @@ class _Emitter:
     def aim(self, index: int, target: int) -> None:
         self.controls[index] = replace(self.controls[index], target=target)
 
-    def test(self, n: int, opened: list[int]) -> int:
-        """An if: push the mask before the clause that tests. Returns the last item that was dealt with."""
-        items, last = self.function.items, self.controls[-1]
-        then, leave = items[n + 1], items[n + 2]
-        if leave in ("break", "continue") and isinstance(then, Block) and not self.steps[then]:
-            rest = items[n + 3 : n + 7]
-            simple = len(rest) > 3 and rest[1] == "else" and rest[3] == "endif"
-            if simple and not any(self.steps[b] for b in rest if isinstance(b, Block)):
-                inverted = _inverted(last)
-                if inverted is not None:
-                    name = "ALU_BREAK" if leave == "break" else "ALU_CONTINUE"
-                    self.controls[-1] = replace(last, name=name, clause=inverted)
-                    return n + 6
+    def test(self, n: int) -> int:
+        """An if: push the mask before the clause that tests, or leave the loop if that is all it does. Returns how many
+        more items were dealt with."""
+        last = self.controls[-1]
+        words = [item if isinstance(item, str) else "" for item in self.items[n + 1 : n + 7]]
+        leave, *rest = words[1:] or [""]
+        if leave in ("break", "continue") and rest == ["", "else", "", "endif"]:
+            blocks = (n + 1, n + 3, n + 5)
+            inverted = _inverted(last) if all(map(self.empty, blocks)) else None
+            if inverted is not None:
+                self.controls[-1] = replace(last, name=f"ALU_{leave.upper()}", bundles=inverted)
+                return 6
         self.controls[-1] = replace(last, name="ALU_PUSH_BEFORE")
-        opened.append(self.add("JUMP"))
-        return n
+        self.opened.append(self.add("JUMP"))
+        return 0
 
-    def block(self, block: Block) -> None:
-        for step in self.steps[block]:
-            if step.kind == "ALU":
-                bundles = tuple(self.bundle(d) for d in step.bundles)
-                self.add("ALU", clause=Clause("ALU", bundles), at=bundles[0].operations[0].at)
-            elif step.kind == "TEX":
-                fetches = tuple(self.fetch(op) for op in step.ops)
-                self.add("TEX", clause=Clause("TEX", fetches=fetches), at=fetches[0].at)
+    def block(self, block: BasicBlock) -> None:
+        for plan in self.plans[block]:
+            if plan.kind == "ALU":
+                bundles = tuple(self.bundle(d) for d in plan.bundles)
+                self.add("ALU", bundles[0].operations[0].at, bundles=bundles)
+            elif plan.kind == "TEX":
+                fetches = tuple(self.fetch(op) for op in plan.ops)
+                self.add("TEX", fetches[0].at, fetches=fetches)
             else:
-                store = self.store(step.ops[0])
+                store = self.store(plan.ops[0])
                 name = "MEM_EXPORT_WRITE_IND" if store.index is not None else "MEM_EXPORT_WRITE"
-                self.add("EXPORT" if store.name == "EXPORT" else name, store=store, at=store.at)
+                self.add("EXPORT" if store.name == "EXPORT" else name, store.at, store=store)
 
     def line(self, op: Op) -> int:
         return self.program.body[op.at].line
@@ -125,8 +119,8 @@ class _Emitter:
 
     def bundle(self, draft: Draft) -> Bundle:
         numbers: dict[Op, int] = {}
-        operations = []
         literals: list[int] = []
+        operations = []
         for slot in sorted(draft.slots):
             placed = draft.slots[slot]
             number = numbers.setdefault(placed.op, len(numbers))
@@ -134,106 +128,104 @@ class _Emitter:
         return Bundle(tuple(operations), tuple(literals))
 
     def operation(self, draft: Draft, placed: Placed, number: int, literals: list[int]) -> Operation:
-        op, slot = placed.op, placed.slot
+        op, slot, result = placed.op, placed.slot, placed.result
         swizzle = ""
         if placed.unit >= 0:
             swizzle = (SCALAR_NAMES if slot == T else VECTOR_NAMES)[draft.ports.swizzles[placed.unit]]
-        if op.name == "LDS_POP":
-            reads: tuple[Read, ...] = (Read("queue", index=placed.place),)
-            name, result = "MOV", placed.result
-        else:
-            reads = tuple(self.read(draft, op, k, literals) for k in placed.operands)
-            name, result = op.name, placed.result
-        channel = slot if slot != T else (placed.channel if placed.channel is not None else 0)
+        name, reads = op.name, tuple(self.read(draft, op, k, literals) for k in placed.operands)
+        if isinstance(op.detail, LdsPop):
+            name, reads = "MOV", (Read("queue", index=placed.place),)
+        channel = slot if slot != T else (placed.channel or 0)
         dest = None
         if result is not None and result in self.allocation.written:
-            dest = (result.web.number, result.web.channel)
-            channel = result.web.channel
-        info = op.info
-        lds = (info["block"], info["base"], info["size"]) if "block" in info else (0, 0, 0)
+            channel = result.vreg.channel or 0
+            dest = (self.allocation.numbers[result.vreg], channel)
+        lds = op.detail if isinstance(op.detail, LdsAccess) else None
         return Operation(
             name, slot, channel, reads, dest, swizzle, op.at, self.line(op), number, placed.place, op.omod, op.clamp,
-            info.get("offset", 0) if "block" in info else 0, lds,
+            lds,
         )  # fmt: skip
 
     def read(self, draft: Draft, op: Op, k: int, literals: list[int]) -> Read:
-        value, neg, absolute = op.srcs[k]
-        if value.kind == "const":
-            bits = value.bits
-            if literal(op, k, op.srcs[k]) is not None:
+        word, neg, absolute = op.srcs[k]
+        if word.kind == "const":
+            bits = word.bits
+            if needs_literal(op, k, op.srcs[k]):
                 if bits not in literals:
                     literals.append(bits)
                 return Read("literal", channel=literals.index(bits), bits=bits)
             if bits in INLINE:
                 return Read("inline", bits=bits)
             return Read("inline", bits=bits ^ SIGN, neg=True)
-        if value.kind == "constant":
-            buffer, element, channel = value.place
+        if word.kind == "constant":
+            buffer, element, channel = word.place
             return Read("constant", buffer, channel, element, neg=neg, abs=absolute)
-        if value in draft.forwards:
-            kind, channel = draft.forwards[value]
+        if word in draft.forwards:
+            kind, channel = draft.forwards[word]
             return Read(kind, channel=channel, neg=neg, abs=absolute)
-        return Read("gpr", value.web.number, value.web.channel, neg=neg, abs=absolute)
+        return Read("gpr", self.allocation.numbers[word.vreg], word.vreg.channel or 0, neg=neg, abs=absolute)
 
     # Fetches and stores
 
-    def fetch(self, op: Op) -> Fetch:
-        select = ["_"] * 4
-        dest = 0
-        for c, value in enumerate(op.results):
-            if value in self.allocation.written:
-                select[value.web.channel] = "xyzw"[c]
-                dest = value.web.number
-        source, letters = None, ""
+    def fetch(self, op: Op) -> FetchInstruction:
+        select, letters = ["_"] * 4, ""
+        dest, source = 0, None
+        numbers, detail = self.allocation.numbers, op.detail
+        for c, word in enumerate(op.results):
+            if word in self.allocation.written:
+                select[word.vreg.channel or 0] = "xyzw"[c]
+                dest = numbers[word.vreg]
         for s in op.srcs:
             if s.value.located:
-                source = s.value.web.number
-                letters += "xyzw"[s.value.web.channel]
+                source = numbers[s.value.vreg]
+                letters += "xyzw"[s.value.vreg.channel or 0]
             else:
                 letters += "1" if s.value.bits else "0"
-        offset = op.info["offset"] if op.name != "MEM_READ" else (op.info["offset"],)
-        return Fetch(
-            op.name, dest, "".join(select), source, letters, tuple(offset), op.at, self.line(op),
-            op.info.get("resource", 0), op.info.get("unnormalised", True),
-        )  # fmt: skip
+        offset: tuple[int, ...] = (0,)
+        resource, unnormalised = 0, True
+        if isinstance(detail, TexelFetch):
+            offset, resource, unnormalised = detail.offset, detail.resource, detail.unnormalised
+        elif isinstance(detail, GlobalRead):
+            offset = (detail.offset,)
+        return FetchInstruction(
+            op.name, dest, "".join(select), source, letters, offset, op.at, self.line(op), resource, unnormalised
+        )
 
-    def store(self, op: Op) -> Store:
-        mask = op.info["mask"]
-        select, source = ["_"] * 4, 0
-        for component, s in zip(mask, op.srcs):
+    def store(self, op: Op) -> StoreInstruction:
+        detail = op.detail
+        assert isinstance(detail, Export | GlobalWrite)
+        select, source, index = ["_"] * 4, 0, None
+        numbers = self.allocation.numbers
+        for component, s in zip(detail.mask, op.srcs):
             if s.value.located:
-                select[component] = "xyzw"[s.value.web.channel]
-                source = s.value.web.number
+                select[component] = "xyzw"[s.value.vreg.channel or 0]
+                source = numbers[s.value.vreg]
             else:
                 select[component] = "1" if s.value.bits else "0"
-        if op.name == "EXPORT":
-            return Store("EXPORT", source, "".join(select), op.info["target"], None, op.at, self.line(op))
-        index = op.srcs[len(mask)].value.web.number if op.info["indexed"] else None
-        return Store("MEM_WRITE", source, "".join(select), op.info["offset"], index, op.at, self.line(op))
+        if isinstance(detail, GlobalWrite) and detail.indexed:
+            index = numbers[op.srcs[-1].value.vreg]
+        place = detail.target if isinstance(detail, Export) else detail.offset
+        return StoreInstruction(op.name, source, "".join(select), place, index, op.at, self.line(op))
 
 
-def _inverted(control: Control) -> Clause | None:
-    """The clause with its test turned into the opposite, if the chip has that."""
-    clause = control.clause
-    assert clause is not None
-    bundles = []
-    found = False
-    for bundle in clause.bundles:
+def _inverted(control: Control) -> tuple[Bundle, ...] | None:
+    """An ALU clause with its test turned into the opposite, if the chip has that."""
+    bundles, found = [], False
+    for bundle in control.bundles:
         operations = []
         for o in bundle.operations:
             if o.row.predicate:
-                if o.name not in OPPOSITE:
+                other = opposite(o.row)
+                if other is None or (other[1] and o.slot == T):
                     return None
-                name, swap = OPPOSITE[o.name]
-                if swap and o.slot == T:
-                    return None
-                if swap:
+                row, swapped = other
+                if swapped:
                     o = replace(o, reads=o.reads[::-1], swizzle=_swapped(o.swizzle))
-                o = replace(o, name=name)
+                o = replace(o, name=row.name)
                 found = True
             operations.append(o)
         bundles.append(replace(bundle, operations=tuple(operations)))
-    return replace(clause, bundles=tuple(bundles)) if found else None
+    return tuple(bundles) if found else None
 
 
 def _swapped(swizzle: str) -> str:

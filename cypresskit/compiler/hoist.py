@@ -13,12 +13,10 @@ Left out: what one turn can hand on to the next one (strength reduction), and co
 where they are read.
 """
 
-from cypresskit.compiler.code import Code
-from cypresskit.compiler.dependences import WIDTH
-from cypresskit.compiler.ir import Block, Function, Op, Value
+from cypresskit.compiler.ir import BasicBlock, Function, GlobalRead, GlobalWrite, LdsPop, Op, TexelFetch, Word
 
-TURNS = 16  # of a loop, where it is weighed against what is done before it
 REGISTER = 0.015  # share of the clocks that a register is worth: SGEMM with 37 of them is 16 % slower than with 25
+HIGHEST = 32  # loops in one another that are looked at, from the inside
 FETCH = 4  # bundles that take as long as a fetch
 
 
@@ -28,46 +26,41 @@ def hoist(function: Function, words: int) -> int:
     most = 0
     for start, end in _loops(function):
         before = function.items[start - 1]
-        assert isinstance(before, Block)
+        assert isinstance(before, BasicBlock)
         if not before.dead:
-            most = max(most, _Loop(function.items[start:end]).move(before, words))
+            most = max(most, _Invariants(function.items[start:end]).move(before, words))
     return most
 
 
-def clocks(code: Code) -> float:
-    """What is to be small: bundles and fetches, each times the turns of the loops around it, and registers."""
-    total = 0
-    for control in code.controls:
-        if control.clause is not None:
-            work = len(control.clause.bundles) + FETCH * len(control.clause.fetches)
-            total += work * TURNS**control.depth
-    return total * (1 + REGISTER * code.gprs)
-
-
 def _loops(function: Function) -> list[tuple[int, int]]:
-    """First and last item of every loop, inner ones before those around them."""
+    """First and last item of every loop, inner ones before those around them; none that is around very many."""
     found, open_ = [], []
+    height = 0  # loops that the one which ends is around
     for n, item in enumerate(function.items):
         if item == "loop":
             open_.append(n)
+            height = 0
         elif item == "endloop":
-            found.append((open_.pop(), n))
+            start = open_.pop()
+            if height < HIGHEST:
+                found.append((start, n))
+            height += 1
     return found
 
 
-class _Loop:
-    """One loop and its invariants, ``moving``."""
+class _Invariants:
+    """The operations of one loop that it need not repeat, ``moving``."""
 
-    def __init__(self, items: list[Block | str]):
-        self.blocks = [item for item in items if isinstance(item, Block)]
+    def __init__(self, items: list[BasicBlock | str]):
+        self.blocks = [item for item in items if isinstance(item, BasicBlock)]
         ops = [op for b in self.blocks for op in b.ops]
         self.inside = {r for op in ops for r in op.results} | {phi for b in self.blocks for phi in b.phis}
-        self.quiet = not any(op.name in ("MEM_WRITE", "GROUP_BARRIER") for op in ops)
+        self.quiet = not any(isinstance(op.detail, GlobalWrite) or op.name == "GROUP_BARRIER" for op in ops)
         self.slots = sum(map(_slots, ops))
         self.moving: dict[Op, None] = {}  # in the order of the program
         depth = 0
         for item in items:
-            if isinstance(item, Block):
+            if isinstance(item, BasicBlock):
                 for op in item.ops:
                     if self.may_move(op, depth > 0) and not any(self.changes(s.value) for s in op.srcs):
                         self.moving[op] = None
@@ -76,7 +69,7 @@ class _Loop:
         self.read = {s.value for op in ops if op not in self.moving for s in op.srcs}
         self.merged = {v for b in self.blocks for phi in b.phis for v in phi.args.values()}
 
-    def changes(self, value: Value) -> bool:
+    def changes(self, value: Word) -> bool:
         """Whether the loop makes it anew in each turn."""
         return value in self.inside and value.op not in self.moving
 
@@ -84,7 +77,8 @@ class _Loop:
         """Whether doing it earlier, and where it was not to be done, shows nowhere."""
         if op.row is not None:
             return op.pure
-        return not conditional and (op.name in ("SAMPLE", "LD") or (op.name == "MEM_READ" and self.quiet))
+        fetch = isinstance(op.detail, TexelFetch) or (isinstance(op.detail, GlobalRead) and self.quiet)
+        return fetch and not conditional
 
     def words(self, op: Op) -> int:
         """Results that live through the loop if it moves. The register that a copy fills is needed anyway."""
@@ -106,7 +100,7 @@ class _Loop:
         parts = self.made_of(op)
         return (sum(map(_slots, parts)) - sum(r not in self.read for r in op.results)) / sum(map(self.words, parts))
 
-    def move(self, before: Block, words: int) -> int:
+    def move(self, before: BasicBlock, words: int) -> int:
         """Move what saves most until ``words`` results leave the loop; how many there are that save enough."""
         worth = {op: self.worth(op) for op in self.moving if self.words(op)}
         wanted = [op for op in worth if worth[op] > REGISTER / 4 * self.slots]
@@ -125,4 +119,6 @@ class _Loop:
 
 def _slots(op: Op) -> int:
     """Slots that it fills, or as many as take its time."""
-    return WIDTH[op.row.slots] if op.row is not None else len(op.results) if op.name == "LDS_POP" else 5 * FETCH
+    if op.row is not None:
+        return op.row.width
+    return len(op.results) if isinstance(op.detail, LdsPop) else 5 * FETCH

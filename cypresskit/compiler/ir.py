@@ -1,23 +1,22 @@
-"""The compiler's middle form: scalar values in static single assignment, basic blocks in structured control flow.
+"""The compiler's middle form: scalar words in static single assignment, basic blocks in structured control flow.
 
-A ``Value`` is one 32-bit word: a constant, an element of a constant buffer, a register that is filled before the kernel
-starts, the result of an ``Op``, or a ``phi`` that picks the value of the edge control came along. An IL register's
-components, and the two words of a double, are separate values, so that each may later live in any channel.
+A ``Word`` is 32 bits: a constant, an element of a constant buffer, a register that is filled before the kernel starts,
+the result of an ``Op``, or a ``phi`` that picks the word of the edge control came along. An IL register's components,
+and the two words of a double, are separate words, so that each may later live in any channel.
 
-A ``Function`` is a list of items: blocks, and between them the words of control flow ("loop", "endloop", "if", "else",
-"endif", "break", "continue"). An "if" tests the predicate that the last op of the block before it sets; every if has an
-else block, perhaps empty, so every edge has a block of its own where copies can go.
+A ``Function`` is a list of items: blocks, and between them the keywords of control flow ("loop", "endloop", "if",
+"else", "endif", "break", "continue"). An "if" tests the predicate that the last op of the block before it sets; every
+if has an else block, perhaps empty, so every edge has a block of its own where copies can go.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cypresskit.compiler.isa import OPS
+from cypresskit.compiler.isa import OPS, HardwareOp
 from cypresskit.il import Program
 
-FETCHES = ("SAMPLE", "LD", "MEM_READ")
-STORES = ("MEM_WRITE", "EXPORT")
+LOW, HIGH, ANY = 0b0101, 0b1010, 0b1111  # channels by bit: x and z, y and w, all
 
 
 class CompileError(ValueError):
@@ -29,27 +28,30 @@ def refuse(program: Program, at: int, what: str) -> CompileError:
     return CompileError(f"{program.where(program.body[at].line)}\n    {what}")
 
 
-class Value:
-    """One 32-bit word. ``kind``: "const" (``bits``), "constant" (``place`` = buffer, element, channel), "input"
-    (``place`` = register, channel), "op" (``op``), "phi" (``block``, ``args`` by predecessor)."""
+class Word:
+    """32 bits. ``kind``: "const" (``bits``), "constant" (``place`` = buffer, element, channel), "input" (``place`` =
+    register, channel), "op" (``op``), "phi" (``block``, ``args`` by predecessor). ``home``: the
+    IL register and component that it was first written to."""
 
-    __slots__ = ("args", "bits", "block", "forward", "kind", "op", "place", "web")
+    __slots__ = ("args", "bits", "block", "forward", "home", "kind", "op", "place", "vreg")
+
+    vreg: "VirtualRegister"  # where it lives, once passes behind SSA form have decided that
 
     def __init__(self, kind: str, bits: int = 0, place: tuple[int, ...] = (), op: "Op | None" = None, block=None):
         self.kind, self.bits, self.place, self.op = kind, bits, place, op
-        self.block: Block | None = block
-        self.args: dict[Block, Value] = {}
-        self.forward: Value | None = None
-        self.web: Any = None  # the webs.Web that it joins
+        self.block: BasicBlock | None = block
+        self.args: dict[BasicBlock, Word] = {}
+        self.forward: Word | None = None
+        self.home: tuple[int, int] | None = None
 
-    def resolve(self) -> "Value":
-        """The value that stands for this one after simplification."""
-        value = self
-        while value.forward is not None:
-            value = value.forward
-        if value is not self:
-            self.forward = value
-        return value
+    def resolve(self) -> "Word":
+        """The word that stands for this one after simplification."""
+        word = self
+        while word.forward is not None:
+            word = word.forward
+        if word is not self:
+            self.forward = word
+        return word
 
     @property
     def located(self) -> bool:
@@ -57,114 +59,249 @@ class Value:
         return self.kind in ("op", "phi", "input")
 
 
-class Src(NamedTuple):
-    """An operand: a value, perhaps made absolute, then negated."""
+class VirtualRegister:
+    """Words that share a ``channel`` of a register, once that is decided; ``allowed`` ones as bits; ``fixed``: the
+    register of a preloaded input; ``group`` of those that lie in the same register; ``pair``, the one that holds the
+    other word of a double and lies beside it; ``mask``, a bit for every point of the program where it is alive;
+    ``depth`` of the innermost loop it is alive in; ``order`` in which they were made."""
 
-    value: Value
+    __slots__ = (*"allowed channel depth fixed group mask order pair words".split(),)
+
+    def __init__(self, word: Word, order: int):
+        self.words = [word]
+        self.order = order
+        self.allowed = ANY
+        self.channel: int | None = None
+        self.fixed: int | None = None
+        self.group: RegisterGroup | None = None
+        self.pair: VirtualRegister | None = None
+        self.mask = 0
+        self.depth = 0
+        word.vreg = self
+
+    def __repr__(self) -> str:
+        place = "?" if self.channel is None else "xyzw"[self.channel]
+        return f"v{self.order}.{place}"
+
+    @property
+    def home(self) -> tuple[int, int] | None:
+        """The IL register and component that its words were first written to, if any."""
+        return next((word.home for word in self.words if word.home is not None), None)
+
+
+class RegisterGroup:
+    """At most four virtual registers that must lie in one register, in different channels."""
+
+    __slots__ = ("vregs",)
+
+    def __init__(self, vregs: list[VirtualRegister]):
+        self.vregs = vregs
+        for vreg in vregs:
+            vreg.group = self
+
+
+class Src(NamedTuple):
+    """An operand: a word, perhaps made absolute, then negated."""
+
+    value: Word
     neg: bool = False
     abs: bool = False
+
+    def resolve(self) -> "Src":
+        """The operand with the word that stands for its own after simplification."""
+        return Src(self.value.resolve(), self.neg, self.abs)
+
+
+@dataclass(frozen=True)
+class TexelFetch:
+    """Of SAMPLE and LD: ``offset`` in texels is added to the coordinates, one for each dimension."""
+
+    resource: int
+    offset: tuple[int, ...]
+    unnormalised: bool
+
+
+@dataclass(frozen=True)
+class GlobalRead:
+    """Of MEM_READ: element ``offset`` of global memory, plus the operand if there is one."""
+
+    offset: int
+
+
+@dataclass(frozen=True)
+class GlobalWrite:
+    """Of MEM_WRITE: operands go to components ``mask`` of element ``offset``, plus the last of them if ``indexed``."""
+
+    offset: int
+    mask: tuple[int, ...]
+    indexed: bool
+
+
+@dataclass(frozen=True)
+class Export:
+    """Of EXPORT: operands go to components ``mask`` of output ``target``."""
+
+    target: int
+    mask: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LdsAccess:
+    """Of LDS instructions: LDS ``block`` lies at bytes ``base`` to ``base + size``. ``offset`` words behind the first
+    word is the second of LDS_WRITE_REL and LDS_READ_REL_RET. The address counts from the start of the whole LDS."""
+
+    block: int
+    base: int
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class LdsPop:
+    """Of LDS_POP: the LDS ``read`` whose words it takes from the queue."""
+
+    read: "Op"
+
+
+Detail = TexelFetch | GlobalRead | GlobalWrite | Export | LdsAccess | LdsPop
 
 
 @dataclass(eq=False)
 class Op:
-    """An operation on values. ``name`` is a row of ``isa.OPS``, or SAMPLE, LD (texture fetches), MEM_READ, MEM_WRITE
+    """An operation on words. ``name`` is a row of ``isa.OPS``, or SAMPLE, LD (texture fetches), MEM_READ, MEM_WRITE
     (global memory), EXPORT (an output), LDS_POP (takes what an LDS read queued). Doubles are two sources, low first.
 
-    ``at`` is the index in ``Program.body``. ``info`` holds what else the instruction carries: resource, offsets, mask.
+    ``at`` is the index in ``Program.body``. ``detail`` is what else the instruction carries.
     """
 
     name: str
     srcs: list[Src]
     at: int
     words: int = 1
+    detail: Detail | None = None
     omod: float = 1.0
     clamp: bool = False
-    info: dict = field(default_factory=dict)
-    results: list[Value] = field(default_factory=list)
+    results: list[Word] = field(default_factory=list)
 
     def __post_init__(self):
         if not self.results:
-            self.results = [Value("op", op=self) for _ in range(self.words)]
+            self.results = [Word("op", op=self) for _ in range(self.words)]
 
     @property
-    def row(self) -> Any:
-        """The hardware table's row, or None for fetches and memory."""
+    def row(self) -> HardwareOp | None:
+        """The hardware table's row, or None for fetches, stores and pops."""
         return OPS.get(self.name)
+
+    @property
+    def slots(self) -> str:
+        """The row's slots; "" of fetches, stores and pops."""
+        return "" if self.row is None else self.row.slots
+
+    @property
+    def kind(self) -> str:
+        """The row's kind of operands; "" of fetches, stores and pops."""
+        return "" if self.row is None else self.row.kind
+
+    @property
+    def fetches(self) -> bool:
+        """Whether it goes into a fetch clause."""
+        return isinstance(self.detail, TexelFetch | GlobalRead)
+
+    @property
+    def stores(self) -> bool:
+        """Whether it is a control-flow instruction of its own that writes memory or an output."""
+        return isinstance(self.detail, GlobalWrite | Export)
+
+    @property
+    def predicate(self) -> bool:
+        """Whether it is the test that ends its block."""
+        return self.row is not None and self.row.predicate
 
     @property
     def effect(self) -> bool:
         """Whether it does more than compute its results."""
-        if self.name in ("MEM_WRITE", "EXPORT") or (self.row and self.row.predicate):
-            return True
-        return self.name in ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")
+        return self.stores or self.predicate or self.name in ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")
+
+    @property
+    def arithmetic(self) -> bool:
+        """Whether its operands alone give its results, or its test."""
+        return self.row is not None and self.row.meaning is not None
 
     @property
     def pure(self) -> bool:
         """Whether two such ops on the same operands give the same results."""
-        return self.name in ("SAMPLE", "LD") or bool(self.row and self.row.meaning and not self.row.predicate)
+        return isinstance(self.detail, TexelFetch) or (self.arithmetic and not self.predicate)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether it is a product, or the sum of one and an addend."""
+        return self.row is not None and self.row.flops > 0 and self.name not in ("ADD", "ADD_64")
+
+    @property
+    def plain(self) -> bool:
+        """Whether neither its first operand nor its result is modified."""
+        return not (self.srcs[0].neg or self.srcs[0].abs or self.clamp) and self.omod == 1.0
+
+    @property
+    def located(self) -> list[Word]:
+        """Operands that live in registers."""
+        return [s.value for s in self.srcs if s.value.located]
+
+    def takes_float(self, n: int) -> bool:
+        """Whether operand ``n`` can be negated and made absolute: of a double only the high word."""
+        return self.kind == "float" or (self.kind == "double" and n % 2 == 1)
 
 
 @dataclass(eq=False)
-class Block:
+class BasicBlock:
     """Ops in order. ``depth`` counts the loops around it; ``dead`` blocks are never reached."""
 
     depth: int = 0
     ops: list[Op] = field(default_factory=list)
-    phis: list[Value] = field(default_factory=list)
-    preds: list["Block"] = field(default_factory=list)
-    succs: list["Block"] = field(default_factory=list)
-    defs: dict = field(default_factory=dict)
+    phis: list[Word] = field(default_factory=list)
+    preds: list["BasicBlock"] = field(default_factory=list)
+    succs: list["BasicBlock"] = field(default_factory=list)
+    defs: dict[tuple[int, int], Word] = field(default_factory=dict)
     sealed: bool = True
-    incomplete: dict = field(default_factory=dict)
+    incomplete: dict[tuple[int, int], Word] = field(default_factory=dict)
     dead: bool = False
 
 
 @dataclass(eq=False)
 class Function:
-    """A lowered kernel: ``items`` are blocks and control-flow words, ``inputs`` the preloaded registers it reads."""
+    """A lowered kernel: ``items`` are blocks and keywords of control flow, ``inputs`` the preloaded registers it
+    reads, ``vregs`` how many virtual registers were made."""
 
     program: Program
-    items: list[Block | str]
-    inputs: list[Value]
+    items: list[BasicBlock | str]
+    inputs: list[Word]
+    vregs: int = 0
 
     @property
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[BasicBlock]:
         """All blocks, in the order of the program."""
-        return (item for item in self.items if isinstance(item, Block))
+        return (item for item in self.items if isinstance(item, BasicBlock))
+
+    def vreg(self, word: Word) -> VirtualRegister:
+        """A new virtual register for a word."""
+        self.vregs += 1
+        return VirtualRegister(word, self.vregs)
 
 
-def liveness(blocks: list[Block]) -> tuple[dict[Block, set], dict[Block, set]]:
-    """Webs (or values, where none are set) alive at each block's start and end. A phi's argument is alive at the end of
-    the predecessor it comes from; the phi itself is defined at the start of its block."""
-
-    def key(value: Value):
-        return value.web or value
-
-    live_in: dict[Block, set] = {b: set() for b in blocks}
-    live_out: dict[Block, set] = {b: set() for b in blocks}
-    use, define = {}, {}
-    for b in blocks:
-        reads: set = set()
-        writes = {key(p) for p in b.phis}
-        for op in b.ops:
-            reads |= {key(s.value) for s in op.srcs if s.value.located} - writes
-            writes |= {key(r) for r in op.results}
-        use[b], define[b] = reads, writes
-    passed = {
-        b: {s: {key(p.args[b]) for p in s.phis if b in p.args and p.args[b].located} for s in b.succs} for b in blocks
-    }
-    changed = True
-    while changed:
-        changed = False
-        for b in reversed(blocks):
-            out: set = set()
-            for s in b.succs:
-                out |= live_in[s] | passed[b][s]
-            if out != live_out[b]:
-                live_out[b] = out
-                changed = True
-            new = use[b] | (out - define[b])
-            if new != live_in[b]:
-                live_in[b] = new
-                changed = True
-    return live_in, live_out
+def backward_slice(words: Iterable[Word]) -> tuple[set[Word], set[Op]]:
+    """All that ``words`` are computed from, through phis and LDS reads: the words, and the ops that make them."""
+    found: set[Word] = set()
+    makers: set[Op] = set()
+    stack = list(words)
+    while stack:
+        word = stack.pop()
+        if word in found:
+            continue
+        found.add(word)
+        stack += word.args.values()
+        op = word.op
+        while op is not None and op not in makers:
+            makers.add(op)
+            stack += [s.value for s in op.srcs]
+            op = op.detail.read if isinstance(op.detail, LdsPop) else None
+    return found, makers

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.machine.numerics import MEANING
+from cypresskit.il.meaning import MEANING
+from cypresskit.il.opcodes import RELATIONS
 
 SLOTS = "xyzwt"
 X, Y, Z, W, T = range(5)
+SIGN = 0x80000000
 
 #: Cycle in which each operand is read, per bank swizzle (ISA 4.7.7, 4.7.8).
 VECTOR_SWIZZLES = {
@@ -34,25 +36,44 @@ SCALAR_SWIZZLES = {"SCL_210": (2, 1, 0), "SCL_122": (1, 2, 2), "SCL_212": (2, 1,
 INLINE = {0: "0.0f", 0x3F800000: "1.0f", 0x3F000000: "0.5f", 1: "1", 0xFFFFFFFF: "-1"}
 
 
+DOUBLES = ("ADD_64", "MUL_64", "FMA_64", "DIV_64", "FLT32_TO_FLT64", "MIN_64", "MAX_64", "FRACT_64")
+
+
 @dataclass(frozen=True)
 class HardwareOp:
     """One row.
 
     ``slots``: "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all of x y z w.
     ``kind``: "float", "int" or "double" operands, "lds", or "sync". ``reads``: operands (a double counts once).
-    ``meaning``: arrays of bits to an array of bits, or None where an engine does more than arithmetic.
+    ``meaning``: arrays of bits to an array of bits, or None where an engine does more than arithmetic. ``commutes``:
+    the two operands may change places. ``neutral``: the second operand that leaves the first as it is. ``scales``:
+    takes the output scale. ``flops``: floating-point operations. ``relation``: of a comparison or test, a name of
+    ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``llvm``: LLVM's instruction or intrinsic of the same
+    meaning, with its operands' type.
     """
 
     name: str
     slots: str
     kind: str
     reads: int
-    meaning: Callable[..., np.ndarray] | None
+    meaning: Callable[..., np.ndarray] | None = None
+    commutes: bool = False
+    neutral: int | None = None
+    scales: bool = False
+    flops: int = 0
+    relation: str = ""
+    compares: str = ""
+    llvm: str = ""
+
+    @property
+    def width(self) -> int:
+        """VLIW slots that it fills."""
+        return {"pair": 2, "quad": 4}.get(self.slots, 1)
 
     @property
     def double_result(self) -> bool:
         """Whether the result is two words."""
-        return self.name in ("ADD_64", "MUL_64", "FMA_64", "DIV_64", "FLT32_TO_FLT64")
+        return self.name in DOUBLES
 
     @property
     def predicate(self) -> bool:
@@ -65,112 +86,140 @@ class HardwareOp:
         return self.kind not in ("lds", "sync") and not self.predicate
 
 
-def _flip(name: str) -> Callable:
-    """The comparison with its operands exchanged: the chip has greater-than, IL less-than."""
-    return lambda a, b: MEANING[name](b, a)
-
-
-def _mulhi(a, b):
-    return ((a.astype(np.uint64) * b.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
-
-
 def _recip_uint(a):
     """2^32 / a rounded down, all ones for 0 and 1."""
     return np.minimum((np.uint64(1) << np.uint64(32)) // np.maximum(a, np.uint32(1)), 0xFFFFFFFF).astype(np.uint32)
 
 
 _M = MEANING
-_TABLE: dict[tuple[str, str], dict[str, tuple[int, Callable | None]]] = {
-    ("any", "float"): {
-        "MOV": (1, _M["mov"]),
-        "ADD": (2, _M["add"]),
-        "MUL_IEEE": (2, _M["mul"]),
-        "MULADD_IEEE": (3, _M["mad"]),
-        "FLOOR": (1, _M["flr"]),
-        "FRACT": (1, _M["frc"]),
-        "MIN_DX10": (2, _M["min"]),
-        "MAX_DX10": (2, _M["max"]),
-        "SETGT_DX10": (2, _flip("lt")),
-        "SETGE_DX10": (2, _M["ge"]),
-        "SETE_DX10": (2, _M["eq"]),
-        "SETNE_DX10": (2, _M["ne"]),
-        "PRED_SETGT": (2, _flip("lt")),
-        "PRED_SETGE": (2, _M["ge"]),
-        "PRED_SETE": (2, _M["eq"]),
-        "PRED_SETNE": (2, _M["ne"]),
-    },
-    ("any", "int"): {
-        "ADD_INT": (2, _M["iadd"]),
-        "SUB_INT": (2, _M["isub"]),
-        "AND_INT": (2, _M["iand"]),
-        "OR_INT": (2, _M["ior"]),
-        "XOR_INT": (2, _M["ixor"]),
-        "NOT_INT": (1, _M["inot"]),
-        "LSHL_INT": (2, _M["ishl"]),
-        "LSHR_INT": (2, _M["ushr"]),
-        "ASHR_INT": (2, _M["ishr"]),
-        "MIN_INT": (2, _M["imin"]),
-        "MAX_INT": (2, _M["imax"]),
-        "MIN_UINT": (2, _M["umin"]),
-        "MAX_UINT": (2, _M["umax"]),
-        "SETE_INT": (2, _M["ieq"]),
-        "SETNE_INT": (2, _M["ine"]),
-        "SETGT_INT": (2, _flip("ilt")),
-        "SETGE_INT": (2, _M["ige"]),
-        "SETGT_UINT": (2, _flip("ult")),
-        "SETGE_UINT": (2, _M["uge"]),
-        "CNDE_INT": (3, lambda a, b, c: _M["cmov_logical"](a, c, b)),
-        "PRED_SETE_INT": (2, _M["ieq"]),
-        "PRED_SETNE_INT": (2, _M["ine"]),
-        "PRED_SETGT_INT": (2, _flip("ilt")),
-        "PRED_SETGE_INT": (2, _M["ige"]),
-        "PRED_SETGT_UINT": (2, _flip("ult")),
-        "PRED_SETGE_UINT": (2, _M["uge"]),
-    },
-    ("vector", "float"): {"FMA": (3, _M["fma"])},
-    ("t", "float"): {
-        "FLT_TO_INT": (1, _M["ftoi"]),
-        "FLT_TO_UINT": (1, _M["ftou"]),
-        "RECIP_IEEE": (1, _M["rcp"]),
-        "SQRT_IEEE": (1, _M["sqrt"]),
-        "DIV_IEEE": (3, lambda a, b, q: _M["div"](a, b)),
-    },
-    ("t", "int"): {
-        "MULLO_INT": (2, _M["imul"]),
-        "MULHI_UINT": (2, _mulhi),
-        "RECIP_UINT": (1, _recip_uint),
-        "INT_TO_FLT": (1, _M["itof"]),
-        "UINT_TO_FLT": (1, _M["utof"]),
-    },
-    ("pair", "double"): {
-        "ADD_64": (2, _M["dadd"]),
-        "SETGT_64": (2, _flip("dlt")),
-        "SETGE_64": (2, _M["dge"]),
-        "SETE_64": (2, _M["deq"]),
-        "SETNE_64": (2, _M["dne"]),
-        "FLT64_TO_FLT32": (1, _M["d2f"]),
-    },
-    ("pair", "float"): {"FLT32_TO_FLT64": (1, _M["f2d"])},
-    ("quad", "double"): {
-        "MUL_64": (2, _M["dmul"]),
-        "FMA_64": (3, _M["dmad"]),
-        "DIV_64": (3, lambda a, b, q: _M["ddiv"](a, b)),
-    },
-    ("x", "lds"): {
-        "LDS_WRITE": (2, None),
-        "LDS_WRITE_REL": (3, None),
-        "LDS_READ_RET": (1, None),
-        "LDS_READ_REL_RET": (1, None),
-        "LDS_READ2_RET": (2, None),
-    },
-    ("x", "sync"): {"GROUP_BARRIER": (0, None)},
-}
+OPS: dict[str, HardwareOp] = {}
 
-OPS: dict[str, HardwareOp] = {
-    name: HardwareOp(name, slots, kind, reads, meaning)
-    for (slots, kind), rows in _TABLE.items()
-    for name, (reads, meaning) in rows.items()
-}
+
+def _add(slots: str, kind: str, name: str, reads: int, meaning: Callable | None, **columns) -> None:
+    OPS[name] = HardwareOp(name, slots, kind, reads, meaning, **columns)
+
+
+_add("any", "float", "MOV", 1, _M["mov"], scales=True)
+_add("any", "float", "ADD", 2, _M["add"], scales=True, commutes=True, flops=1, llvm="fadd float")
+_add("any", "float", "MUL_IEEE", 2, _M["mul"], scales=True, commutes=True, flops=1, llvm="fmul float")
+_add("any", "float", "MULADD_IEEE", 3, _M["mad"], flops=2, llvm="call float fmuladd")
+_add("vector", "float", "FMA", 3, _M["fma"], flops=2, llvm="call float fma")
+_add("any", "float", "FLOOR", 1, _M["flr"], scales=True, llvm="call float floor")
+_add("any", "float", "FRACT", 1, _M["frc"], scales=True)
+_add("any", "float", "RNDNE", 1, _M["round_nearest"], scales=True)
+_add("any", "float", "CEIL", 1, _M["round_plusinf"], scales=True)
+_add("any", "float", "TRUNC", 1, _M["round_z"], scales=True)
+_add("any", "float", "MIN_DX10", 2, _M["min"], scales=True, llvm="call float minnum")
+_add("any", "float", "MAX_DX10", 2, _M["max"], scales=True, llvm="call float maxnum")
+_add("t", "float", "FLT_TO_INT", 1, _M["ftoi"], llvm="fptosi float")
+_add("t", "float", "FLT_TO_UINT", 1, _M["ftou"], llvm="fptoui float")
+_add("t", "float", "RECIP_IEEE", 1, _M["rcp"], scales=True)
+_add("t", "float", "SQRT_IEEE", 1, _M["sqrt"], scales=True)
+_add("t", "float", "RECIPSQRT_IEEE", 1, _M["rsq"], scales=True)
+_add("t", "float", "DIV_IEEE", 3, lambda a, b, quotient: _M["div"](a, b))
+
+_add("any", "int", "ADD_INT", 2, _M["iadd"], commutes=True, neutral=0, llvm="add i32")
+_add("any", "int", "SUB_INT", 2, _M["isub"], neutral=0, llvm="sub i32")
+_add("any", "int", "AND_INT", 2, _M["iand"], commutes=True, neutral=0xFFFFFFFF, llvm="and i32")
+_add("any", "int", "OR_INT", 2, _M["ior"], commutes=True, neutral=0, llvm="or i32")
+_add("any", "int", "XOR_INT", 2, _M["ixor"], commutes=True, neutral=0, llvm="xor i32")
+_add("any", "int", "NOT_INT", 1, _M["inot"])
+_add("any", "int", "LSHL_INT", 2, _M["ishl"], neutral=0, llvm="shl i32")
+_add("any", "int", "LSHR_INT", 2, _M["ushr"], neutral=0, llvm="lshr i32")
+_add("any", "int", "ASHR_INT", 2, _M["ishr"], neutral=0, llvm="ashr i32")
+_add("any", "int", "MIN_INT", 2, _M["imin"])
+_add("any", "int", "MAX_INT", 2, _M["imax"])
+_add("any", "int", "MIN_UINT", 2, _M["umin"])
+_add("any", "int", "MAX_UINT", 2, _M["umax"])
+_add("any", "int", "CNDE_INT", 3, lambda a, b, c: _M["cmov_logical"](a, c, b))
+_add("t", "int", "MULLO_INT", 2, _M["imul"], commutes=True, llvm="mul i32")
+_add("t", "int", "MULHI_INT", 2, _M["imul_high"])
+_add("t", "int", "MULHI_UINT", 2, _M["umul_high"])
+_add("any", "int", "ADDC_UINT", 2, _M["icarry"])
+_add("any", "int", "SUBB_UINT", 2, _M["iborrow"])
+_add("vector", "int", "MUL_UINT24", 2, _M["umul24"])
+_add("vector", "int", "MULHI_UINT24", 2, _M["umul24_high"])
+_add("vector", "int", "MULADD_UINT24", 3, _M["umad24"])
+_add("vector", "int", "BCNT_INT", 1, _M["icbits"])
+_add("vector", "int", "BFE_INT", 3, lambda a, b, c: _M["ibit_extract"](c, b, a))
+_add("vector", "int", "BFE_UINT", 3, lambda a, b, c: _M["ubit_extract"](c, b, a))
+_add("vector", "int", "BFM_INT", 2, lambda a, b: _M["ubit_insert"](a, b, np.uint32(0xFFFFFFFF), np.uint32(0)))
+_add("vector", "int", "BFI_INT", 3, lambda mask, a, b: (mask & a) | (~mask & b))
+_add("t", "int", "RECIP_UINT", 1, _recip_uint)
+_add("t", "int", "INT_TO_FLT", 1, _M["itof"], llvm="sitofp i32")
+_add("t", "int", "UINT_TO_FLT", 1, _M["utof"], llvm="uitofp i32")
+
+_add("pair", "double", "ADD_64", 2, _M["dadd"], flops=1, commutes=True)
+_add("quad", "double", "MUL_64", 2, _M["dmul"], flops=1, commutes=True)
+_add("quad", "double", "FMA_64", 3, _M["dmad"], flops=2)
+_add("quad", "double", "DIV_64", 3, lambda a, b, quotient: _M["ddiv"](a, b))
+_add("pair", "double", "MIN_64", 2, _M["dmin"])
+_add("pair", "double", "MAX_64", 2, _M["dmax"])
+_add("pair", "double", "FRACT_64", 1, _M["dfrac"])
+_add("pair", "double", "FLT64_TO_FLT32", 1, _M["d2f"])
+_add("pair", "float", "FLT32_TO_FLT64", 1, _M["f2d"])
+
+_add("x", "lds", "LDS_WRITE", 2, None)
+_add("x", "lds", "LDS_WRITE_REL", 3, None)
+_add("x", "lds", "LDS_READ_RET", 1, None)
+_add("x", "lds", "LDS_READ_REL_RET", 1, None)
+_add("x", "lds", "LDS_READ2_RET", 2, None)
+_add("x", "sync", "GROUP_BARRIER", 0, None)
+
+
+#: Comparisons, by the letter of what they compare: the end of the name, slots, kind. The chip has greater-than where
+#: the arithmetic has less-than, and compares unsigned integers for equality as if they had signs.
+COMPARED = {"f": ("_DX10", "any", "float"), "i": ("_INT", "any", "int"), "u": ("_UINT", "any", "int"),
+            "d": ("_64", "pair", "double")}  # fmt: skip
+CHIP_RELATIONS = {"gt": "GT", "ge": "GE", "eq": "E", "ne": "NE"}
+
+
+def _add_comparison(compares: str, relation: str) -> None:
+    ending, slots, kind = COMPARED[compares]
+    prefix, equality = compares.replace("f", ""), relation in ("eq", "ne")
+    meaning = _M[f"{prefix}{relation}"] if relation != "gt" else _flipped(_M[f"{prefix}lt"])
+    name, llvm = f"SET{CHIP_RELATIONS[relation]}", ""
+    if compares == "f":
+        llvm = f"fcmp {'u' if relation == 'ne' else 'o'}{relation} float"
+    elif compares != "d":
+        llvm = f"icmp {'' if equality else compares.replace('i', 's')}{relation} i32"
+    columns = {"relation": relation, "compares": compares, "llvm": llvm}
+    _add(slots, kind, f"{name}{ending}", 2, meaning, commutes=kind == "int" and equality, **columns)
+    if compares != "d":
+        _add("any", kind, f"PRED_{name}{ending.removesuffix('_DX10')}", 2, meaning, **columns)
+
+
+def _flipped(meaning: Callable) -> Callable:
+    return lambda a, b: meaning(b, a)
+
+
+for _compares in COMPARED:
+    for _relation in CHIP_RELATIONS if _compares != "u" else ("gt", "ge"):
+        _add_comparison(_compares, _relation)
+
+
+def comparison(relation: str, compares: str) -> tuple[str, bool]:
+    """The operation that compares operands of a type (a letter of ``COMPARED``), and whether it takes them
+    exchanged."""
+    swapped = relation not in CHIP_RELATIONS
+    name = CHIP_RELATIONS[RELATIONS[relation].flipped if swapped else relation]
+    return f"SET{name}{COMPARED[compares][0]}", swapped
+
+
+def predicate_of(compare: HardwareOp) -> HardwareOp | None:
+    """The test of the same relation, if there is one."""
+    return OPS.get(f"PRED_{compare.name.removesuffix('_DX10')}") if compare.relation else None
+
+
+def opposite(test: HardwareOp) -> tuple[HardwareOp, bool] | None:
+    """The test that passes where this one doesn't, and whether it takes the operands exchanged. Of floats only equality
+    has one, since a NaN fails all others."""
+    negated = RELATIONS[test.relation].negated
+    if test.kind != "int" and negated not in ("eq", "ne"):
+        return None
+    name, swapped = comparison(negated, test.compares)
+    found = predicate_of(OPS[name])
+    return None if found is None else (found, swapped)
 
 
 def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:

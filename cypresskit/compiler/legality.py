@@ -8,7 +8,8 @@ their slots (4.12); the LDS queue is first in first out and empty at a clause's 
 outlive their clause (2.6.1). Left out: whether the code computes what the IL says; running it shows that.
 """
 
-from cypresskit.compiler.code import Bundle, Clause, Code, Control, Operation
+from cypresskit.compiler.assembly import Bundle, Control, Operation
+from cypresskit.compiler.code import Code
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOTS, VECTOR_SWIZZLES
 
 FIRST_TEMPORARY = 124
@@ -37,7 +38,8 @@ class _Checker:
         self.report(self.code.gprs <= limit, f"{self.code.gprs} registers, {limit} exist")
         self.flow()
         for n, control in enumerate(self.code.controls):
-            self.where = f"{n:02d} {control.name}"
+            name = control.name
+            self.where = f"{n:02d} {name}"
             if control.store is not None:
                 store = control.store
                 self.register(store.source)
@@ -46,10 +48,10 @@ class _Checker:
                     self.report(fine, f"a memory write can't swizzle: {store.select}")
                     if store.index is not None:
                         self.register(store.index)
-            elif control.clause is not None and control.clause.kind == "TEX":
-                self.tex(control.clause)
-            elif control.clause is not None:
-                self.alu(control, control.clause)
+            elif name == "TEX":
+                self.tex(control)
+            elif name.startswith("ALU"):
+                self.alu(control)
         return self.found
 
     def register(self, number: int) -> None:
@@ -65,9 +67,7 @@ class _Checker:
             name = control.name
             if control.target is not None:
                 self.report(0 <= control.target < len(controls), "jumps out of the program")
-            tests = [
-                o for b in (control.clause.bundles if control.clause else ()) for o in b.operations if o.row.predicate
-            ]
+            tests = [o for o in control.operations if o.row.predicate]
             wanted = name in ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE")
             self.report(len(tests) == wanted, f"{len(tests)} tests in the clause")
             if name == "ALU_PUSH_BEFORE":
@@ -95,7 +95,7 @@ class _Checker:
 
     # Fetch clauses
 
-    def tex(self, clause: Clause) -> None:
+    def tex(self, clause: Control) -> None:
         count = len(clause.fetches)
         self.report(0 < count <= self.device.tex_clause_fetches, f"{count} fetches")
         written: set[tuple[int, int]] = set()
@@ -116,7 +116,7 @@ class _Checker:
 
     # ALU clauses
 
-    def alu(self, control: Control, clause: Clause) -> None:
+    def alu(self, clause: Control) -> None:
         self.report(0 < clause.slots <= self.device.alu_clause_slots, f"{clause.slots} slots")
         self.report(len(clause.windows) <= 2, f"{len(clause.windows)} constant windows")
         previous: set[int] = set()

@@ -8,7 +8,7 @@ IL it came from. T0 to T3 are the clause temporaries.
 
 import struct
 
-from cypresskit.compiler.code import TEMPORARY, Clause, Code, Control, Fetch, Operation, Read
+from cypresskit.compiler.assembly import TEMPORARY, Control, FetchInstruction, Operation, Read
 from cypresskit.compiler.isa import INLINE, SLOTS
 
 COLUMN = 104  # where the lines of IL stand
@@ -16,16 +16,15 @@ USUAL = ("VEC_012", "SCL_210")
 SCALES = {2.0: "*2", 4.0: "*4", 0.5: "/2"}
 
 
-def listing(code: Code) -> str:
-    """The whole listing."""
-    lines = [f"; {code.program.name}: {code.gprs} registers, {code.wavefronts} wavefronts on a SIMD engine"]
+def listing(controls: tuple[Control, ...]) -> str:
+    """All instructions as text."""
+    lines: list[str] = []
     number = 0
-    for n, control in enumerate(code.controls):
+    for n, control in enumerate(controls):
         indent = "  " * (control.depth - (control.name in ("LOOP_START_DX10", "LOOP_END")))
         store = control.store
         lines.append(_line(f"{n:02d} {indent}{_head(control)}", store.line if store else None))
-        if control.clause is not None:
-            number = _clause(control.clause, f"   {indent}", number, lines)
+        number = _clause(control, f"   {indent}", number, lines)
     return "\n".join(lines) + "\n"
 
 
@@ -35,12 +34,12 @@ def _line(text: str, line: int | None) -> str:
 
 
 def _head(control: Control) -> str:
-    name, clause = control.name, control.clause
-    if clause is not None and clause.kind == "ALU":
-        locked = "".join(f" KCACHE{n}(CB{b}:{first}-{first + 31})" for n, (b, first) in enumerate(clause.windows))
-        return f"{name}: CNT({clause.slots}){locked}"
-    if clause is not None:
-        return f"{name}: CNT({len(clause.fetches)})"
+    name = control.name
+    if control.bundles:
+        locked = "".join(f" KCACHE{n}(CB{b}:{first}-{first + 31})" for n, (b, first) in enumerate(control.windows))
+        return f"{name}: CNT({control.slots}){locked}"
+    if control.fetches:
+        return f"{name}: CNT({len(control.fetches)})"
     store = control.store
     if store is not None:
         mask = "" if store.select == "xyzw" else f".{store.select}"
@@ -52,7 +51,7 @@ def _head(control: Control) -> str:
     return name if control.target is None else f"{name} {jumps[name]}({control.target:02d})"
 
 
-def _clause(clause: Clause, indent: str, number: int, lines: list[str]) -> int:
+def _clause(clause: Control, indent: str, number: int, lines: list[str]) -> int:
     """Append a clause's lines; the number of the next bundle or fetch."""
     for fetch in clause.fetches:
         lines.append(_line(f"{indent}{number:>5}  {_fetch(fetch)}", fetch.line))
@@ -66,7 +65,7 @@ def _clause(clause: Clause, indent: str, number: int, lines: list[str]) -> int:
     return number
 
 
-def _fetch(f: Fetch) -> str:
+def _fetch(f: FetchInstruction) -> str:
     dest = f"R{f.dest}" + ("" if f.select == "xyzw" else f".{f.select}")
     if f.name == "MEM_READ":
         place = f"DWORD_PTR[{4 * f.offset[0]}{'' if f.source is None else f'+R{f.source}.{f.coordinates}'}]"
@@ -85,7 +84,7 @@ def _operation(o: Operation) -> str:
     operands = "".join(f"{text + ',':<8}" for text in first) + last
     notes = [SCALES[o.omod]] if o.omod in SCALES else []
     notes += ["CLAMP"] if o.clamp else []
-    notes += [f"OFFSET({o.offset})"] if o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL") else []
+    notes += [f"OFFSET({o.lds.offset})"] if o.lds and o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL") else []
     notes += ["UPDATE_EXEC_MASK"] if o.row.predicate else []
     swizzle = "" if o.swizzle in USUAL else o.swizzle
     return f"{o.name:<16} {operands:<46} {swizzle:<7} {' '.join(notes)}".rstrip()

@@ -10,21 +10,24 @@ import re
 from collections import Counter
 from dataclasses import asdict, dataclass
 
-from cypresskit.compiler.ir import Block, CompileError, Function, Op, Src, Value, refuse
+from cypresskit.compiler.ir import (
+    BasicBlock,
+    CompileError,
+    Function,
+    GlobalRead,
+    GlobalWrite,
+    Op,
+    Src,
+    TexelFetch,
+    Word,
+    refuse,
+)
+from cypresskit.compiler.isa import HardwareOp
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.simplify import simplify
 from cypresskit.devices import HD5870
 from cypresskit.il import Program
 
-FLOATS = {"ADD": "fadd", "MUL_IEEE": "fmul"}
-CALLS = {"MULADD_IEEE": "fmuladd", "FMA": "fma", "FLOOR": "floor", "MIN_DX10": "minnum", "MAX_DX10": "maxnum"}
-INTEGERS = {"ADD_INT": "add", "SUB_INT": "sub", "AND_INT": "and", "OR_INT": "or", "XOR_INT": "xor", "LSHL_INT": "shl",
-            "LSHR_INT": "lshr", "ASHR_INT": "ashr", "MULLO_INT": "mul"}  # fmt: skip
-COMPARISONS = {"SETGT_DX10": "fcmp ogt", "SETGE_DX10": "fcmp oge", "SETE_DX10": "fcmp oeq", "SETNE_DX10": "fcmp une",
-               "SETGT_INT": "icmp sgt", "SETGE_INT": "icmp sge", "SETE_INT": "icmp eq", "SETNE_INT": "icmp ne",
-               "SETGT_UINT": "icmp ugt", "SETGE_UINT": "icmp uge"}  # fmt: skip
-CONVERSIONS = {"FLT_TO_INT": "fptosi float", "FLT_TO_UINT": "fptoui float", "INT_TO_FLT": "sitofp i32",
-               "UINT_TO_FLT": "uitofp i32"}  # fmt: skip
 HEADER = """declare <4 x float> @llvm.r600.tex(<4 x float>, i32, i32, i32, i32, i32, i32, i32, i32, i32)
 declare float @llvm.fmuladd.f32(float, float, float)
 declare float @llvm.fma.f32(float, float, float)
@@ -55,9 +58,7 @@ def llvm_card(program: Program) -> LLVMCard:
     """Compile a single-precision kernel with LLVM. Raises ``CompileError`` for what this way does not know."""
     import llvmlite.binding as llvm
 
-    function = lower(program, HD5870)
-    simplify(function)
-    text = _Writer(function).module()
+    text = _ModuleWriter(simplify(lower(program, HD5870))).module()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple("r600--").create_target_machine(cpu="cypress", opt=3)
@@ -103,12 +104,12 @@ def read_assembly(assembly: str) -> LLVMCard:
     return LLVMCard(len(registers), count, four, five, assembly)
 
 
-class _Writer:
+class _ModuleWriter:
     """LLVM IR of a function. Words are i32 values ``%v<n>``; floats are bitcasts of them."""
 
     def __init__(self, function: Function):
         self.function = function
-        self.names: dict[Value, str] = {}
+        self.names: dict[Word, str] = {}
         self.labels = {block: f"b{n}" for n, block in enumerate(function.blocks)}
         self.lines: list[str] = []
         self.count = 0
@@ -121,7 +122,7 @@ class _Writer:
                 self.names[value] = f"%v{len(self.names)}"
         self.lines.append("define amdgpu_ps void @main(<4 x float> inreg %r0, <4 x float> inreg %r1) {")
         for n, item in enumerate(items):
-            if isinstance(item, Block) and not item.dead:
+            if isinstance(item, BasicBlock) and not item.dead:
                 self.block(item, n)
         return HEADER + "\n".join([*self.lines, "}", ""])
 
@@ -130,7 +131,7 @@ class _Writer:
         self.lines.append(f"  %t{self.count} = {text}")
         return f"%t{self.count}"
 
-    def word(self, value: Value) -> str:
+    def word(self, value: Word) -> str:
         """A value as i32."""
         if value.kind == "const":
             return str(value.bits)
@@ -158,7 +159,7 @@ class _Writer:
             text = self.new(f"insertelement <4 x float> {text}, float {word}, i32 {n}")
         return text
 
-    def block(self, block: Block, n: int) -> None:
+    def block(self, block: BasicBlock, n: int) -> None:
         self.lines.append(f"{self.labels[block]}:")
         for phi in block.phis:
             pairs = [f"[ {self.plain(arg)}, %{self.labels[b]} ]" for b, arg in phi.args.items()]
@@ -166,7 +167,7 @@ class _Writer:
         test = None
         for op in block.ops:
             if op.row is not None and op.row.predicate:
-                test = self.compare(op, "SET" + op.name.removeprefix("PRED_SET") + "_DX10" * ("INT" not in op.name))
+                test = self.compare(op, op.row)
             else:
                 self.op(op)
         if not block.succs:
@@ -177,7 +178,7 @@ class _Writer:
         else:
             self.lines.append(f"  br label %{self.labels[block.succs[0]]}")
 
-    def plain(self, value: Value) -> str:
+    def plain(self, value: Word) -> str:
         """A phi's argument, which must be there already."""
         if value.located and value.kind != "input":
             return self.names[value]
@@ -185,83 +186,80 @@ class _Writer:
             return str(value.bits)
         raise CompileError("an input or constant that flows into a loop unchanged is not known to this way")
 
-    def compare(self, op: Op, name: str) -> str:
-        if op.name.endswith("UINT"):
-            name = op.name.removeprefix("PRED_")
-        kind = COMPARISONS[name]
-        if kind.startswith("fcmp"):
-            a, b = (self.number(s) for s in op.srcs)
-            return self.new(f"{kind} float {a}, {b}")
-        a, b = (self.word(s.value) for s in op.srcs)
-        return self.new(f"{kind} i32 {a}, {b}")
+    def compare(self, op: Op, row: HardwareOp) -> str:
+        """A comparison or a test, as i1."""
+        return self.new(f"{row.llvm} {', '.join(self.operands(op, row.llvm.endswith('float')))}")
+
+    def operands(self, op: Op, floats: bool) -> list[str]:
+        return [self.number(s) if floats else self.word(s.value) for s in op.srcs]
 
     def op(self, op: Op) -> None:
-        name = op.name
-        if name in ("SAMPLE", "MEM_READ"):
+        if isinstance(op.detail, TexelFetch | GlobalRead) and op.name != "LD":
             self.fetch(op)
-            return
-        if name == "MEM_WRITE":
-            self.store(op)
-            return
-        target = self.names[op.results[0]] if len(op.results) == 1 else ""
-        if op.omod != 1.0 or op.clamp or not target:
+        elif isinstance(op.detail, GlobalWrite):
+            self.store(op, op.detail)
+        elif op.row is None or op.omod != 1.0 or op.clamp or len(op.results) != 1:
             raise self.unknown(op)
-        if name in FLOATS or name in CALLS:
-            numbers = [self.number(s) for s in op.srcs]
-            if name in FLOATS:
-                result = self.new(f"{FLOATS[name]} float {', '.join(numbers)}")
-            else:
-                arguments = ", ".join(f"float {x}" for x in numbers)
-                result = self.new(f"call float @llvm.{CALLS[name]}.f32({arguments})")
-            self.lines.append(f"  {target} = bitcast float {result} to i32")
-        elif name in INTEGERS:
-            a, b = (self.word(s.value) for s in op.srcs)
-            self.lines.append(f"  {target} = {INTEGERS[name]} i32 {a}, {b}")
-        elif name == "RECIP_UINT":
-            self.lines.append(f"  {target} = udiv i32 -1, {self.word(op.srcs[0].value)}")
-        elif name == "MULHI_UINT":
-            a, b = (self.new(f"zext i32 {self.word(s.value)} to i64") for s in op.srcs)
-            high = self.new(f"lshr i64 {self.new(f'mul i64 {a}, {b}')}, 32")
-            self.lines.append(f"  {target} = trunc i64 {high} to i32")
-        elif name in COMPARISONS:
-            self.lines.append(f"  {target} = sext i1 {self.compare(op, name)} to i32")
-        elif name in CONVERSIONS:
-            if "float" in CONVERSIONS[name]:
-                self.lines.append(f"  {target} = {CONVERSIONS[name]} {self.number(op.srcs[0])} to i32")
-            else:
-                result = self.new(f"{CONVERSIONS[name]} {self.word(op.srcs[0].value)} to float")
-                self.lines.append(f"  {target} = bitcast float {result} to i32")
-        elif name == "CNDE_INT":
-            a, b, c = (self.word(s.value) for s in op.srcs)
-            self.lines.append(f"  {target} = select i1 {self.new(f'icmp eq i32 {a}, 0')}, i32 {b}, i32 {c}")
-        elif name == "MOV":
-            self.lines.append(f"  {target} = bitcast float {self.number(op.srcs[0])} to i32")
         else:
-            raise self.unknown(op)
+            self.lines.append(f"  {self.names[op.results[0]]} = {self.arithmetic(op, op.row)}")
+
+    def arithmetic(self, op: Op, row: HardwareOp) -> str:
+        """What gives the i32 word that an op computes."""
+        code = row.llvm
+        if row.relation and code:
+            return f"sext i1 {self.compare(op, row)} to i32"
+        if code.startswith("call"):
+            numbers = ", ".join(f"float {x}" for x in self.operands(op, True))
+            return f"bitcast float {self.new(f'call float @llvm.{code.split()[-1]}.f32({numbers})')} to i32"
+        if code.startswith(("fpto", "sito", "uito")):  # conversions
+            (x,) = self.operands(op, code.endswith("float"))
+            if code.startswith("fpto"):
+                return f"{code} {x} to i32"
+            return f"bitcast float {self.new(f'{code} {x} to float')} to i32"
+        if code:
+            floats = code.endswith("float")
+            text = f"{code} {', '.join(self.operands(op, floats))}"
+            return f"bitcast float {self.new(text)} to i32" if floats else text
+        return self.written_out(op)
+
+    def written_out(self, op: Op) -> str:
+        """An op that LLVM has no one instruction for."""
+        if op.name == "RECIP_UINT":
+            return f"udiv i32 -1, {self.word(op.srcs[0].value)}"
+        if op.name == "MULHI_UINT":
+            a, b = (self.new(f"zext i32 {word} to i64") for word in self.operands(op, False))
+            product = self.new(f"mul i64 {a}, {b}")
+            return f"trunc i64 {self.new(f'lshr i64 {product}, 32')} to i32"
+        if op.name == "CNDE_INT":
+            a, b, c = self.operands(op, False)
+            return f"select i1 {self.new(f'icmp eq i32 {a}, 0')}, i32 {b}, i32 {c}"
+        if op.name == "MOV":
+            return f"bitcast float {self.number(op.srcs[0])} to i32"
+        raise self.unknown(op)
 
     def unknown(self, op: Op) -> CompileError:
         return refuse(self.function.program, op.at, f"{op.name} is not known to the way through LLVM")
 
     def fetch(self, op: Op) -> None:
-        if op.name == "SAMPLE":
+        if isinstance(op.detail, TexelFetch):
             place = self.vector([self.number(s) for s in op.srcs])
-            x, y = (*op.info["offset"], 0)[:2]
-            resource = op.info["resource"]
+            x, y = (*op.detail.offset, 0)[:2]
+            resource = op.detail.resource
             numbers = ", ".join(f"i32 {n}" for n in (x, y, 0, resource, resource, 0, 0, 0, 0))
             vector = self.new(f"call <4 x float> @llvm.r600.tex(<4 x float> {place}, {numbers})")
-        else:
-            vector = self.new(f"load <4 x float>, ptr addrspace(1) {self.address(op, op.srcs)}")
-        for c, value in enumerate(op.results):
+        elif isinstance(op.detail, GlobalRead):
+            vector = self.new(f"load <4 x float>, ptr addrspace(1) {self.address(op.detail.offset, op.srcs)}")
+        for c, word in enumerate(op.results):
             part = self.new(f"extractelement <4 x float> {vector}, i32 {c}")
-            self.lines.append(f"  {self.names[value]} = bitcast float {part} to i32")
+            self.lines.append(f"  {self.names[word]} = bitcast float {part} to i32")
 
-    def store(self, op: Op) -> None:
-        if op.info["mask"] != [0, 1, 2, 3]:
+    def store(self, op: Op, detail: GlobalWrite) -> None:
+        if detail.mask != (0, 1, 2, 3):
             raise self.unknown(op)
         words = self.vector([self.number(s) for s in op.srcs[:4]])
-        self.lines.append(f"  store <4 x float> {words}, ptr addrspace(1) {self.address(op, op.srcs[4:])}")
+        self.lines.append(f"  store <4 x float> {words}, ptr addrspace(1) {self.address(detail.offset, op.srcs[4:])}")
 
-    def address(self, op: Op, srcs: list[Src]) -> str:
+    def address(self, offset: int, srcs: list[Src]) -> str:
         index = self.word(srcs[0].value) if srcs else "0"
-        place = self.new(f"add i32 {index}, {op.info['offset']}")
+        place = self.new(f"add i32 {index}, {offset}")
         return self.new(f"inttoptr i32 {self.new(f'shl i32 {place}, 4')} to ptr addrspace(1)")

@@ -1,170 +1,195 @@
 """From IL to scalar operations: the first pass.
 
-Each component of an IL register becomes a variable of its own, and each write to it a new value (``ssa``). So a `mov`
-is no operation at all, unless it loads a constant or changes its operand. ``operands`` says what an instruction reads,
-``arithmetic`` what it computes, ``flow`` where control goes; here are the instructions as wholes: which components they
-write, fetches, stores, the local data share.
+Each component of an IL register becomes a variable of its own, and each write to it a new word (``ssa``). So a `mov` is
+no operation at all, unless it loads a constant or changes its operand. ``sources`` says what an instruction reads,
+``expansion`` what it computes, ``control_flow`` where control goes; here are the instructions as wholes: which
+components they write, fetches, stores, the local data share.
 """
 
 import math
-import sys
 
-from cypresskit.compiler.flow import Flow
-from cypresskit.compiler.ir import Function, Op, Src, Value, refuse
-from cypresskit.compiler.operands import ONE
+from cypresskit.compiler.control_flow import Regions
+from cypresskit.compiler.expansion import doubles, scalar, scaled
+from cypresskit.compiler.ir import Export, Function, GlobalWrite, LdsAccess, LdsPop, Src, TexelFetch, Word, refuse
+from cypresskit.compiler.sources import ONE, Sources, plain, times
+from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.devices import Device
 from cypresskit.il import Dest, Instruction, Program
 
 
-def lower(program: Program, device: Device) -> Function:
-    """The scalar form of a program. A workgroup of one wavefront runs in step and needs no barrier."""
-    limit = sys.getrecursionlimit()  # a read looks back through as many blocks as the program has branches
-    sys.setrecursionlimit(max(limit, 1000 + 10 * len(program.body)))
-    try:
-        return _Lowering(program, device).run()
-    finally:
-        sys.setrecursionlimit(limit)
+def lower(program: Program, device: Device, rotate: bool = True) -> Function:
+    """The scalar form of a program, with its loops rotated where they can be. A workgroup of one wavefront runs in step
+    and needs no barrier."""
+    return _Lowering(program, device, rotate).run()
 
 
-class _Lowering(Flow):
-    def __init__(self, program: Program, device: Device):
-        super().__init__(program)
-        self.body, self.device = program.body, device
+class _Lowering:
+    """``tests``: where the test of each loop that is open stands if the loop is rotated, or None."""
+
+    def __init__(self, program: Program, device: Device, rotate: bool):
+        self.program, self.body, self.device, self.rotate = program, program.body, device, rotate
+        self.builder = OpBuilder()
+        self.sources = Sources(self.builder, program)
+        self.flow = Regions(self.builder, self.sources, program)
+        self.tests: list[int | None] = []
         self.barriers = math.prod(program.group) > device.wavefront
-        bases, total = {}, 0
+        self.lds_base, self.lds_bytes = {}, 0
         for n, (_, size) in sorted(program.lds.items()):
-            bases[n] = total
-            total += size
-        self.lds_base, self.lds_bytes = bases, total
+            self.lds_base[n] = self.lds_bytes
+            self.lds_bytes += size
 
     def run(self) -> Function:
-        self.range(0, len(self.body))
-        inputs = [v for v in self.places.values() if v.kind == "input"]
-        return Function(self.program, self.items, inputs)
+        at = 0
+        while at < len(self.body):
+            flow = self.body[at].op.flow
+            if flow == "loop":
+                at = self.begin_loop(at)
+                continue
+            if flow == "endloop":
+                self.end_loop(self.program.matching[at])
+            else:
+                self.instruction(at)
+            at += 1
+        inputs = [word for word in self.builder.places.values() if word.kind == "input"]
+        return Function(self.program, self.builder.items, inputs)
+
+    def begin_loop(self, at: int) -> int:
+        """Begin a loop, its test in front of it if it is rotated. Returns the next instruction."""
+        test = self.flow.test_to_rotate(at) if self.rotate else None
+        if test is not None:
+            self.straight(at + 1, test)
+            self.flow.begin_if(self.body[test], inverted=True)
+        self.flow.begin_loop(at)
+        self.tests.append(test)
+        return at + 1 if test is None else test + 1
+
+    def end_loop(self, at: int) -> None:
+        """End the loop that began at ``at``."""
+        test = self.tests.pop()
+        if test is not None:
+            self.straight(at + 1, test)
+            self.flow.instruction(self.body[test])
+        self.flow.end_loop()
+        if test is not None:
+            self.flow.end_if()
+
+    def straight(self, start: int, stop: int) -> None:
+        """The arithmetic before a loop's test, and its place."""
+        for at in range(start, stop):
+            self.instruction(at)
+        self.builder.at = stop
 
     # Instructions
 
-    def range(self, start: int, stop: int) -> None:
-        at = start
-        while at < stop:
-            i = self.body[at]
-            self.at, self.gread = at, None
-            self.check_chip(i)
-            if i.op.flow == "loop":
-                end = self.program.matching[at]
-                self.loop(at, end)
-                at = end + 1
-                continue
-            if i.op.flow:
-                self.flow(i)
-            elif i.op.kind == "fetch":
-                self.fetch(i)
-            elif i.op.kind == "lds":
-                self.lds(i)
-            elif i.op.kind == "fence":
-                if self.barriers and i.control("threads"):
-                    self.emit("GROUP_BARRIER", words=0)
-            elif i.dest is not None:
-                self.alu(i, i.dest)
-            at += 1
+    def instruction(self, at: int) -> None:
+        i = self.body[at]
+        self.builder.at = at
+        self.check_chip(i)
+        if i.op.flow:
+            self.flow.instruction(i)
+        elif i.op.kind == "fetch":
+            self.fetch(i)
+        elif i.op.kind == "lds":
+            self.lds(i)
+        elif i.op.kind == "fence":
+            if self.barriers and i.controls.threads:
+                self.builder.emit("GROUP_BARRIER", words=0)
+        elif i.dest is not None:
+            self.alu(i, i.dest)
 
     def check_chip(self, i: Instruction) -> None:
         """Raise ``CompileError`` for an instruction that the chip has nothing for."""
         name, most = self.device.name, self.device.lds_bytes
+        what = ""
         if i.op.double and not self.device.double_fmas:
-            raise refuse(
-                self.program,
-                self.at,
-                f"{i.op.name} works on doubles, and the {name} has none: compute in single precision",
-            )
-        if i.op.kind == "lds" and self.lds_bytes > most:
-            what = f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} of the {name}"
-            raise refuse(
-                self.program, self.at, f"{what}: share fewer values, or let the work-items of a group fetch them"
-            )
+            what = f"{i.op.name} works on doubles, and the {name} has none: compute in single precision"
+        elif i.op.kind == "lds" and self.lds_bytes > most:
+            what = f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} of the {name}: "
+            what += "share fewer values, or let the work-items of a group fetch them"
+        if what:
+            raise refuse(self.program, self.builder.at, what)
 
     def alu(self, i: Instruction, dest: Dest) -> None:
-        op, positions = i.op, dest.written
-        values: dict[int, Value] = {}
+        op, b, positions = i.op, self.builder, dest.written
+        words: dict[int, Word] = {}
         if op.double:
             srcs: list[Src] = []
             for n, kind in enumerate(op.sources):
-                srcs += self.double(i, n) if kind == "d" else [self.operand(i, n, 0)]
-            results = self.doubles(op.name, srcs)
+                srcs += self.sources.double(i, n) if kind == "d" else [self.sources.operand(i, n, 0)]
+            results = doubles(b, op, srcs)
             if op.result != "d":
-                results = [self.scaled(i, results[0])] * 2
-            values = {p: results[p % 2] for p in positions}
-        elif op.name == "dp4":
-            parts = [self.emit("MUL_IEEE", *(self.operand(i, n, p) for n in (0, 1))) for p in range(4)]
-            total = parts[0]
-            for part in parts[1:]:
-                total = self.emit("ADD", total, part)
-            total = self.scaled(i, total)
-            values = dict.fromkeys(positions, total)
+                results = [scaled(b, i, results[0])] * 2
+            words = {p: results[p % 2] for p in positions}
+        elif op.across:
+            places = range(op.across)
+            total, *parts = [b.emit("MUL_IEEE", *(self.sources.operand(i, n, p) for n in (0, 1))) for p in places]
+            for part in parts:
+                total = b.emit("ADD", total, part)
+            words = dict.fromkeys(positions, scaled(b, i, total))
         else:
-            done: dict[tuple, Value] = {}
+            done: dict[tuple, Word] = {}
             for p in positions:
-                srcs = [self.operand(i, n, p) for n in range(len(op.sources))]
+                srcs = [self.sources.operand(i, n, p) for n in range(len(op.sources))]
                 if op.name == "mov" or tuple(srcs) not in done:
-                    done[tuple(srcs)] = self.scaled(i, self.scalar(op.name, srcs))
-                values[p] = done[tuple(srcs)]
-        self.write(dest, values)
+                    done[tuple(srcs)] = scaled(b, i, scalar(b, op, srcs))
+                words[p] = done[tuple(srcs)]
+        self.write(dest, words)
 
-    def write(self, dest: Dest, values: dict[int, Value]) -> None:
+    def write(self, dest: Dest, words: dict[int, Word]) -> None:
+        b, register = self.builder, dest.register
         for c, letter in enumerate(dest.mask):
             if letter in "01":
-                values[c] = self.emit("MOV", self.const(ONE if letter == "1" else 0))
-        register = dest.register
+                words[c] = b.emit("MOV", b.const(ONE if letter == "1" else 0))
         if register.kind == "r":
-            for c, value in values.items():
-                self.block.defs[register.index, c] = value
+            for c, word in words.items():
+                b.block.defs[register.index, c] = word
+                word.home = word.home or (register.index, c)
             return
-        mask = sorted(values)
-        srcs = [Src(values[c]) for c in mask]
+        mask = tuple(sorted(words))
+        srcs = [Src(words[c]) for c in mask]
         if register.kind == "o":
-            self.emit("EXPORT", *srcs, words=0, mask=mask, target=register.index)
+            b.emit("EXPORT", *srcs, words=0, detail=Export(register.index, mask))
             return
         address = register.address
         if address is not None:
-            srcs.append(Src(self.component(address, address.swizzle[0])))
-        self.emit("MEM_WRITE", *srcs, words=0, mask=mask, offset=register.element, indexed=address is not None)
+            srcs.append(Src(self.sources.component(address, address.swizzle[0])))
+        b.emit("MEM_WRITE", *srcs, words=0, detail=GlobalWrite(register.element, mask, address is not None))
 
     def fetch(self, i: Instruction) -> None:
-        resource = i.control("resource")
+        resource = i.controls.resource
         texture = self.program.textures[resource]
-        srcs = [Src(self.plain(self.operand(i, 0, axis))) for axis in range(texture.dimensions)]
-        offset = tuple(i.control("aoffimmi", (0, 0, 0)))[: texture.dimensions]
-        info = {"resource": resource, "offset": offset, "unnormalised": texture.unnormalised}
-        op = self.append(Op("SAMPLE" if i.opcode == "sample" else "LD", srcs, self.at, words=4, info=info))
-        assert i.dest is not None
-        self.write(i.dest, {c: op.results[c] for c in i.dest.written})
+        srcs = [Src(plain(self.builder, self.sources.operand(i, 0, axis))) for axis in range(texture.dimensions)]
+        offset = i.controls.aoffimmi[: texture.dimensions]
+        detail = TexelFetch(resource, offset, texture.unnormalised)
+        results = self.builder.append("SAMPLE" if i.opcode == "sample" else "LD", srcs, 4, detail).results
+        if i.dest is not None:
+            self.write(i.dest, {c: results[c] for c in i.dest.written})
 
     # Local data share
 
     def lds(self, i: Instruction) -> None:
-        store, vector = "store" in i.opcode, i.opcode.endswith("vec")
-        block = i.control("id")
+        b, operand = self.builder, self.sources.operand
+        store, vector = i.op.store, i.op.words > 1
+        block = i.controls.id
         stride, size = self.program.lds[block]
-        address = self.operand(i, 0, 0).value
+        base, address = self.lds_base[block], operand(i, 0, 0).value
         if stride:
-            offset = self.operand(i, 1, 0) if vector else self.operand(i, 0, 1)
-            address = self.emit("ADD_INT", self.times(address, self.const(stride)), offset)
-        if self.lds_base[block]:
-            address = self.emit("ADD_INT", address, self.const(self.lds_base[block]))
+            offset = operand(i, 1, 0) if vector else operand(i, 0, 1)
+            address = b.emit("ADD_INT", times(b, address, b.const(stride)), offset)
+        if base:
+            address = b.emit("ADD_INT", address, b.const(base))
         components = list(i.dest.written) if vector and i.dest else [0]
-        found: dict[int, Value] = {}
+        found: dict[int, Word] = {}
         for first in range(0, len(components), 2):
             pair = components[first : first + 2]
-            start = self.emit("ADD_INT", address, self.const(4 * pair[0])) if pair[0] else address
-            info = {"block": block, "base": self.lds_base[block], "size": size, "offset": pair[-1] - pair[0]}
+            start = b.emit("ADD_INT", address, b.const(4 * pair[0])) if pair[0] else address
+            detail = LdsAccess(block, base, size, pair[-1] - pair[0])
             if store:
-                data = [self.plain(self.operand(i, 2 if vector else 1, c)) for c in pair]
-                name = "LDS_WRITE" if len(pair) == 1 else "LDS_WRITE_REL"
-                self.emit(name, start, *data, words=0, **info)
+                data = [plain(b, operand(i, 2 if vector else 1, c)) for c in pair]
+                b.emit("LDS_WRITE" if len(pair) == 1 else "LDS_WRITE_REL", start, *data, words=0, detail=detail)
             else:
                 name = "LDS_READ_RET" if len(pair) == 1 else "LDS_READ_REL_RET"
-                read = self.append(Op(name, [Src(start)], self.at, words=0, info=info))
-                pop = self.append(Op("LDS_POP", [], self.at, words=len(pair), info={"read": read}))
-                found.update(zip(pair, pop.results, strict=True))
+                read = b.append(name, [Src(start)], 0, detail)
+                found |= zip(pair, b.append("LDS_POP", [], len(pair), LdsPop(read)).results)
         if not store and i.dest is not None:
             self.write(i.dest, found if vector else dict.fromkeys(i.dest.written, found[0]))

@@ -6,10 +6,11 @@ it is too large for that to help (beyond 2^22), it lies outside every texture, w
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from cypresskit.compiler.ir import Function, Op, Src, Value
+from cypresskit.compiler.ir import Function, Op, Src, TexelFetch, Word
 
 OFFSETS = range(-8, 8)  # whole texels that a fetch instruction can add (ISA 10, TEX_WORD2)
 WHOLE = ("FLOOR", "INT_TO_FLT", "UINT_TO_FLT")  # always give whole numbers
@@ -18,29 +19,28 @@ KEPT = (*WHOLE, "ADD", "MUL_IEEE", "MULADD_IEEE", "MOV", "MIN_DX10", "MAX_DX10")
 
 def offset_fetches(function: Function) -> None:
     """Turn additions to the coordinates of fetches into offsets, in place."""
-    fetches = [op for block in function.blocks for op in block.ops if op.name in ("SAMPLE", "LD")]
-    halves = _multiples_of_half(function) if any(op.name == "SAMPLE" for op in fetches) else set()
-    for op in fetches:
-        if op.name == "SAMPLE" and not op.info["unnormalised"]:
+    ops = [op for block in function.blocks for op in block.ops]
+    halves = _multiples_of_half(function) if any(op.name == "SAMPLE" for op in ops) else set()
+    for op in ops:
+        fetch, integer = op.detail, op.name == "LD"
+        if not isinstance(fetch, TexelFetch) or not (integer or fetch.unnormalised):
             continue
+        offset = list(fetch.offset)
         for axis, src in enumerate(op.srcs):
-            value, moved = src.value, op.info["offset"][axis]
-            while True:
-                step = _added(value, op.name == "LD", halves)
-                if step is None or moved + step[1] not in OFFSETS:
-                    break
-                value, moved = step[0], moved + step[1]
-            if value is not src.value:
-                op.srcs[axis] = Src(value)
-                op.info["offset"] = tuple(moved if n == axis else o for n, o in enumerate(op.info["offset"]))
+            word = src.value
+            while (step := _added(word, integer, halves)) is not None and offset[axis] + step[1] in OFFSETS:
+                word, offset[axis] = step[0], offset[axis] + step[1]
+            if word is not src.value:
+                op.srcs[axis] = Src(word)
+        op.detail = replace(fetch, offset=tuple(offset))
 
 
-def _number(value: Value, kind: type = np.float32) -> float:
+def _number(value: Word, kind: type = np.float32) -> float:
     """What a constant is, read as that numpy type; NaN for other values."""
     return float(np.array([value.bits], np.uint32).view(kind)[0]) if value.kind == "const" else math.nan
 
 
-def _added(value: Value, integer: bool, halves: set[Value]) -> tuple[Value, int] | None:
+def _added(value: Word, integer: bool, halves: set[Word]) -> tuple[Word, int] | None:
     """``value`` as (another value, whole number added to it)."""
     op = value.op
     if op is None or op.name != ("ADD_INT" if integer else "ADD") or op.omod != 1.0 or op.clamp:
@@ -53,19 +53,19 @@ def _added(value: Value, integer: bool, halves: set[Value]) -> tuple[Value, int]
     return None
 
 
-def _multiples_of_half(function: Function) -> set[Value]:
+def _multiples_of_half(function: Function) -> set[Word]:
     """Values that are multiples of 1/2, or not finite, whatever the inputs."""
     ops = [op for block in function.blocks for op in block.ops if op.name in KEPT]
     phis = [phi for block in function.blocks for phi in block.phis]
     known = {op.results[0] for op in ops} | set(phis)
     known |= {v for v in function.inputs if function.program.mode == "pixel"}
 
-    def half(value: Value, of: int = 2) -> bool:
+    def half(value: Word, of: int = 2) -> bool:
         """Whether it is a multiple of 1/2, or a constant that is one of 1/``of``."""
         number = _number(value)
         return value in known if value.kind != "const" else abs(number) < 2**22 and (of * number).is_integer()
 
-    def whole(value: Value) -> bool:
+    def whole(value: Word) -> bool:
         return value.kind == "const" and half(value, 1)
 
     def follows(op: Op) -> bool:

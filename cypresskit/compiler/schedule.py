@@ -1,114 +1,54 @@
 """Scheduling: ops into clauses and bundles, block by block, the innermost loops first.
 
-A block becomes a list of ``Step``s: fetch clauses, ALU clauses of bundles, stores. Fetches go as early as their
+A block becomes a list of ``ClausePlan``s: fetch clauses, ALU clauses of bundles, stores. Fetches go as early as their
 addresses and the register budget allow; ALU ops follow in list order, the longest chain of dependents first, then the
-order of the IL, and among equals the op that needs the fewest new read ports (``bundles`` does the placing).
+order of the IL, and among equals the op that needs the fewest new read ports (``packing`` does the placing).
 
-The scheduler also decides the channel of every web it meets, since a slot writes its own channel: a sum carried by a
-loop goes where the first bundle that reads it wants it, and what a fetch brings is spread over the channels, so that
-words read together come from different banks. A loop's budget of registers starts from what the order of the IL needs
-and grows only while the bundles are more than 5 % above their lower bound; code outside loops lives on what its loops
-need.
+The scheduler also decides the channel of every virtual register it meets, since a slot writes its own channel: a sum
+carried by a loop goes where the first bundle that reads it wants it, and what a fetch brings is spread over the
+channels, so that words read together come from different banks. What a loop's registers are limited to, and which
+limits are tried, says ``search``.
 """
 
 from collections import Counter
+from dataclasses import dataclass
 from itertools import permutations
 
-from cypresskit.compiler.bundles import WORST, Crowd, Draft, Packing, Step
+from cypresskit.compiler.constraints import possible
 from cypresskit.compiler.dependences import Problem
-from cypresskit.compiler.ir import FETCHES, STORES, Block, Function, Op, Value, liveness, refuse
-from cypresskit.compiler.isa import T
-from cypresskit.compiler.ties import part
-from cypresskit.compiler.webs import Web, possible
-from cypresskit.devices import Device
+from cypresskit.compiler.ir import BasicBlock, Function, Op, Word
+from cypresskit.compiler.packing import WORST, ClausePlan, Draft, Packer
 
 WINDOW = 64  # ready ops that are looked at for a bundle
-TRIES = ((0, WINDOW), (0, 40), (0, 100), (2, WINDOW))  # registers more, window
-GOAL = 1.05
-MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
 
 
-def schedule(function: Function, device: Device) -> tuple[dict[Block, list[Step]], dict[str, int]]:
-    """Clauses and bundles for every block; decides the webs' channels. Also the registers that the innermost loop needs
-    in the order of the IL, as ``{"registers": n}``.
+@dataclass(eq=False)
+class Schedule:
+    """A function with the clauses and stores of every block. ``source_gprs``: registers that the innermost loop needs
+    in the order of the IL."""
 
-    A double operation whose words all ended up in one bank fits no bundle: it then gets copies to read, and all begins
-    anew. Raises ``CompileError`` if that does not help.
-    """
-    webs = {r.web: r.web.channel for block in function.blocks for op in block.ops for r in op.results}
-    webs |= {phi.web: phi.web.channel for block in function.blocks for phi in block.phis}
-    parted: set[Op] = set()
-    while True:
-        try:
-            return _attempt(function, device)
-        except _Stuck as stuck:
-            op = stuck.op
-            if op in parted or op.row is None or op.row.kind != "double":
-                what = f"no bundle of this chip can hold {op.name} here"
-                raise refuse(function.program, op.at, what) from None
-            parted.add(op)
-            for web, channel in webs.items():
-                web.channel = channel
-            part(stuck.block, op)
+    function: Function
+    plans: dict[BasicBlock, list[ClausePlan]]
+    source_gprs: int
 
 
-class _Stuck(Exception):
-    """An op that goes into no bundle, and its block."""
+class NoBundle(Exception):
+    """No bundle can hold ``op``, whatever registers it is given."""
 
-    def __init__(self, block: Block, op: Op):
+    def __init__(self, block: BasicBlock, op: Op):
         super().__init__(op.name)
         self.block, self.op = block, op
 
 
-def _attempt(function: Function, device: Device) -> tuple[dict[Block, list[Step]], dict[str, int]]:
-    blocks = list(function.blocks)
-    live_in, live_out = liveness(blocks)
-    done: dict[Block, list[Step]] = {}
-    crowds: dict[Web, list[Crowd]] = {}
-    floor, need = 1, 0
-    for block in sorted(blocks, key=lambda b: -b.depth):
-        entering = live_in[block] | {phi.web for phi in block.phis}
-        problem = Problem(function, block, entering, live_out[block], device, crowds)
-        if block.depth == 0:
-            run = _Run(problem, max(floor - floor // MARGIN, problem.source_need))
-            run.go()
-        else:
-            run = _best(problem, floor)
-        done[block] = run.steps
-        run.commit()
-        floor = max(floor, run.budget)
-        if block.depth == max(b.depth for b in blocks):
-            need = max(need, problem.source_need)
-        crowd = Crowd(run.peak)
-        for web in entering & live_out[block]:
-            if web.channel is None:
-                crowds.setdefault(web, []).append(crowd)
-    return done, {"registers": need}
-
-
-def _best(problem: Problem, floor: int) -> "_Run":
-    """The smallest budget whose bundles come within 5 % of the bound, or the best compromise."""
-    start = max(floor, problem.source_need)
-    best, cost = None, 0.0
-    for extra, window in TRIES:
-        run = _Run(problem, start + extra, window)
-        run.go()
-        new = run.bundles * (1 + 0.01 * run.budget)
-        if best is None or new < cost:
-            best, cost = run, new
-        if best.bundles <= max(GOAL * problem.bound, problem.chain() + 1):
-            break
-    assert best is not None
-    return best
-
-
-class _Run(Packing):
-    """One attempt at a block with a budget of registers."""
+class ListScheduler:
+    """One attempt at a block with a budget of registers: ``plans``, their ``bundles``, and the ``pressure`` that they
+    cause, whose decisions ``commit`` makes final."""
 
     def __init__(self, problem: Problem, budget: int, window: int = WINDOW):
-        super().__init__(problem, budget)
-        self.window = window
-        self.steps: list[Step] = []
+        self.problem, self.window, self.ops = problem, window, problem.ops
+        self.packer = Packer(problem, budget)
+        self.pressure = self.packer.pressure
+        self.plans: list[ClausePlan] = []
         self.waits = list(problem.waits)
         self.before: list[list[int]] = [[] for _ in self.ops]
         for m, edges in enumerate(problem.after):
@@ -116,49 +56,54 @@ class _Run(Packing):
                 self.before[n].append(m)
         self.ready = [n for n in range(len(self.ops)) if not self.waits[n]]
         self.order = [(-problem.height[n], n) for n in range(len(self.ops))]
-        self.fetches = [n for n, op in enumerate(self.ops) if op.name in FETCHES]
-        self.forwards: dict[Value, tuple[str, int]] = {}
+        self.fetches = [n for n, op in enumerate(self.ops) if op.fetches]
+        self.forwards: dict[Word, tuple[str, int]] = {}
         # Doubles fill x y z w and leave t: while there are enough of them, single-slot ops wait for a t beside one.
-        self.wide = {n for n, op in enumerate(self.ops) if op.row is not None and op.row.slots in ("pair", "quad")}
+        self.wide = {n for n, op in enumerate(self.ops) if op.slots in ("pair", "quad")}
         self.wide_left = len(self.wide)
-        self.company: Counter = Counter()  # fetched words by (height of their first reader, channel)
+        self.read_together: Counter = Counter()  # fetched words by (height of their first reader, channel)
         self.bundles = 0
 
-    def go(self) -> None:
+    @property
+    def fetch_clauses(self) -> list[ClausePlan]:
+        return [plan for plan in self.plans if plan.kind == "TEX"]
+
+    def run(self) -> "ListScheduler":
         """Schedule the whole block."""
-        while self.open:
+        while self.packer.open:
             self.advance()
-        self.restore()
-        self.steps = [step for step in self.steps if step.bundles or step.ops]
+        self.pressure.restore()
+        self.plans = [plan for plan in self.plans if plan.bundles or plan.ops]
+        return self
 
     def advance(self) -> None:
         """The next fetch clause, bundle or stores, or one register more if nothing goes."""
         batch, urgent = self.next_fetches()
-        if batch and not urgent and not self.queue:
+        if batch and not urgent and not self.packer.queue:
             self.fetch(batch)
         elif self.bundle(urgent):
             return
-        elif self.queue or self.tested:  # what must be done in this clause is, whatever it costs in registers
+        elif self.packer.queue or self.packer.tested:  # the clause must be finished: exceed the budget
             self.raise_budget()
         elif self.store():
             return
         elif batch and not self.waits[batch[0]]:
             self.fetch(batch[:1])
-        elif self.steps and self.steps[-1].kind == "ALU" and self.steps[-1].slots:
-            self.steps.append(Step("ALU"))  # a fresh clause, with its own constants
+        elif self.plans and self.plans[-1].kind == "ALU" and self.plans[-1].slots:
+            self.plans.append(ClausePlan("ALU"))  # a fresh clause, with its own constants
             self.forwards = {}
         else:
             self.raise_budget()
 
     def raise_budget(self) -> None:
-        self.budget += 1
-        if self.budget > 4 * self.problem.device.gpr_limit:
+        self.pressure.budget += 1
+        if self.pressure.budget > 4 * self.problem.device.gpr_limit:
             doubles = [self.ops[n] for n in self.ready if self.alu(n) and self.ops[n].name.endswith("_64")]
-            raise _Stuck(self.problem.block, (doubles or [self.ops[min(self.open)]])[0])
+            raise NoBundle(self.problem.block, (doubles or [self.ops[min(self.packer.open)]])[0])
 
     def finish(self, n: int) -> None:
         """A fetch or store is done: what waited for it may go."""
-        self.open.discard(n)
+        self.packer.open.discard(n)
         self.ready.remove(n)
         for m, _ in self.problem.after[n]:
             self.release(m)
@@ -168,26 +113,30 @@ class _Run(Packing):
         if not self.waits[m]:
             self.ready.append(m)
 
+    def alu(self, n: int) -> bool:
+        return not self.ops[n].fetches and not self.ops[n].stores
+
     # Fetches and stores
 
     def next_fetches(self) -> tuple[list[int], set[int]]:
         """Fetches for the next clause, in the order of the IL, as many as registers allow; and the ALU ops that they
         wait for."""
-        self.fetches = waiting = [n for n in self.fetches if n in self.open]
+        self.fetches = waiting = [n for n in self.fetches if n in self.packer.open]
         if not waiting:
             return [], set()
-        room = [self.limit - c for c in self.count]
-        total = 4 * self.budget - len(self.live)
-        cohorts = {w.cohort for w in self.live if w.cohort is not None and len(w.cohort.webs) > 2}
-        loose = sum(w.cohort not in cohorts for w in self.live) - sum(4 - len(c.webs) for c in cohorts)
-        whole = self.budget - len(cohorts) - -(-loose // 4)  # registers of which all channels are free, at best
+        pressure, live = self.pressure, self.pressure.live
+        room = [pressure.limit - c for c in pressure.count]
+        total = 4 * pressure.budget - len(live)
+        groups = {w.group for w in live if w.group is not None and len(w.group.vregs) > 2}
+        loose = sum(w.group not in groups for w in live) - sum(4 - len(c.vregs) for c in groups)
+        whole = pressure.budget - len(groups) - -(-loose // 4)  # registers of which all channels are free, at best
         batch: list[int] = []
         urgent: set[int] = set()
         for n in waiting:
             needs = self.ancestors(n)
             if needs is None:
                 continue
-            words = sum(1 for r in self.ops[n].results if self.problem.uses[r] and r.web not in self.live)
+            words = sum(1 for r in self.ops[n].results if self.problem.uses[r] and r.vreg not in live)
             total -= words
             whole -= words > 2
             fits = sum(r > 0 for r in room) >= words and total >= 0 and whole >= 0
@@ -207,20 +156,17 @@ class _Run(Packing):
         stack = [n] if self.waits[n] else []
         while stack:
             for m in self.before[stack.pop()]:
-                if m in self.open and m not in found:
+                if m in self.packer.open and m not in found:
                     if not self.alu(m):
                         return None
                     found.add(m)
                     stack.append(m)
         return found
 
-    def alu(self, n: int) -> bool:
-        return self.ops[n].name not in FETCHES and self.ops[n].name not in STORES
-
     def fetch(self, batch: list[int]) -> None:
         """A fetch clause."""
-        step = Step("TEX")
-        self.steps.append(step)
+        plan = ClausePlan("TEX")
+        self.plans.append(plan)
         self.forwards = {}
         for n in batch:
             if self.waits[n]:
@@ -230,42 +176,41 @@ class _Run(Packing):
             wanted = [r for r in op.results if self.problem.uses[r]]
             self.spread(op, wanted)
             for r in wanted:
-                self.born(r)
-            step.ops.append(op)
+                self.pressure.write(r)
+            plan.ops.append(op)
             self.finish(n)
 
     def read_registers(self, op: Op) -> None:
-        for s in op.srcs:
-            if s.value.located:
-                self.settle(s.value.web)
-        self.die(op)
+        for word in op.located:
+            self.pressure.settle(word.vreg)
+        self.pressure.read(op)
 
-    def spread(self, op: Op, wanted: list[Value]) -> None:
+    def spread(self, op: Op, wanted: list[Word]) -> None:
         """Channels for a fetch's results: what is read at the same time should come from different banks."""
-        height = self.problem.first_use
+        height, pressure = self.problem.first_use, self.pressure
         best, lowest = None, None
         for order in permutations(range(4), len(wanted)):
-            wish = {r.web: c for r, c in zip(wanted, order)}
+            wish = {r.vreg: c for r, c in zip(wanted, order)}
             if any(w.channel not in (None, c) for w, c in wish.items()) or not possible(wish):
                 continue
             cost = (
-                sum(self.crowding(w, c) for w, c in wish.items()),
-                sum(self.company[height[r], c] for r, c in zip(wanted, order)),
-                sum(self.count[c] for c in order) if len(wanted) < 4 else 0,
+                sum(pressure.excess(w, c) for w, c in wish.items()),
+                sum(self.read_together[height[r], c] for r, c in zip(wanted, order)),
+                sum(pressure.count[c] for c in order) if len(wanted) < 4 else 0,
                 sum(op.results.index(r) != c for r, c in zip(wanted, order)),
             )
             if lowest is None or cost < lowest:
                 best, lowest = order, cost
         for r, c in zip(wanted, best or ()):
-            self.settle(r.web, c)
-            self.company[height[r], c] += 1
+            pressure.settle(r.vreg, c)
+            self.read_together[height[r], c] += 1
 
     def store(self) -> bool:
         """Do the stores that are ready; whether there were any."""
-        stores = [n for n in sorted(self.ready) if self.ops[n].name in STORES]
+        stores = [n for n in sorted(self.ready) if self.ops[n].stores]
         for n in stores:
             self.read_registers(self.ops[n])
-            self.steps.append(Step("STORE", ops=[self.ops[n]]))
+            self.plans.append(ClausePlan("STORE", ops=[self.ops[n]]))
             self.finish(n)
         self.forwards = {}
         return bool(stores)
@@ -276,20 +221,20 @@ class _Run(Packing):
         """Build one bundle; False if no op would go in."""
         if not any(self.alu(n) for n in self.ready):
             return False
-        limit = self.problem.device.alu_clause_slots
-        goes_on = bool(self.steps) and self.steps[-1].kind == "ALU"
-        if not goes_on or (self.steps[-1].slots + WORST > limit and not (self.queue or self.tested)):
-            self.step, self.forwards, goes_on = Step("ALU"), {}, False
+        packer, limit = self.packer, self.problem.device.alu_clause_slots
+        goes_on = bool(self.plans) and self.plans[-1].kind == "ALU"
+        if not goes_on or (self.plans[-1].slots + WORST > limit and not (packer.queue or packer.tested)):
+            packer.clause, self.forwards, goes_on = ClausePlan("ALU"), {}, False
         else:
-            self.step = self.steps[-1]
-        self.room = limit - self.step.slots
+            packer.clause = self.plans[-1]
+        packer.room = limit - packer.clause.slots
         draft = Draft(self.forwards)
         later: list[int] = []
         while len(draft.slots) < 5:
             n = self.pick(draft, urgent)
             if n is None:
                 break
-            self.open.discard(n)
+            packer.open.discard(n)
             self.wide_left -= n in self.wide
             self.ready.remove(n)
             for m, bundles in self.problem.after[n]:
@@ -302,41 +247,29 @@ class _Run(Packing):
         for m in later:
             self.release(m)
         if not goes_on:
-            self.steps.append(self.step)
-        self.step.bundles.append(draft)
-        self.step.slots += draft.size
+            self.plans.append(packer.clause)
+        packer.clause.bundles.append(draft)
+        packer.clause.slots += draft.size
         self.bundles += 1
-        self.forwards = {
-            p.result: ("ps", 0) if p.slot == T else ("pv", p.slot) for p in draft.slots.values() if p.result is not None
-        }
+        self.forwards = draft.results
         return True
 
     def pick(self, draft: Draft, urgent: set[int]) -> int | None:
         """The next op for the bundle, placed in it."""
+        packer, order, height = self.packer, self.order, self.problem.height
         ready = [n for n in self.ready if self.alu(n)]
-        if self.queue and self.room < WORST * (len(self.queue) + 2):  # the rest of the clause is for the LDS queue
+        if packer.queue and packer.room < WORST * (len(packer.queue) + 2):  # the clause must empty the queue
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
-        self.keep_vector = 2 * self.wide_left >= len(self.open)
-        wide = self.wide if self.keep_vector else set()
-        if len(self.live) > 4 * self.budget - 4:
-            ready.sort(key=lambda n: (n not in urgent, self.growth(self.ops[n]), n not in wide, self.order[n]))
+        packer.t_first = 2 * self.wide_left >= len(packer.open)
+        wide = self.wide if packer.t_first else set()
+        if len(self.pressure.live) > 4 * self.pressure.budget - 4:
+            growth = {n: self.pressure.growth(self.ops[n]) for n in ready}
+            ready.sort(key=lambda n: (n not in urgent, growth[n], n not in wide, order[n]))
         else:
-            ready.sort(key=lambda n: (n not in urgent, n not in wide, self.order[n]))
+            ready.sort(key=lambda n: (n not in urgent, n not in wide, order[n]))
             if draft.slots and ready:
-                height = self.problem.height
                 top = height[ready[0]]
                 ready = ready[: self.window]
-                ports = {n: self.new_ports(draft, self.ops[n]) for n in ready}
-                ready.sort(key=lambda n: (n not in urgent, n not in wide, top - height[n] > 1, ports[n], self.order[n]))
-        return next((n for n in ready[: self.window] if self.place(draft, self.ops[n])), None)
-
-    @staticmethod
-    def new_ports(draft: Draft, op: Op) -> int:
-        """Reads that the bundle does not do yet."""
-        banks = draft.ports.banks
-        new = 0
-        for s in op.srcs:
-            web = s.value.web
-            if web is not None and s.value not in draft.forwards:
-                new += web.channel is None or web not in banks[web.channel]
-        return new
+                reads = {n: packer.new_reads(draft, self.ops[n]) for n in ready}
+                ready.sort(key=lambda n: (n not in urgent, n not in wide, top - height[n] > 1, reads[n], order[n]))
+        return next((n for n in ready[: self.window] if packer.place(draft, self.ops[n])), None)

@@ -8,127 +8,129 @@ After that, fetches take over additions to their coordinates (``offsets``), and 
 (``lds_pairs``). Nothing here may change a bit: no float is reassociated.
 """
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from cypresskit.compiler.ir import Block, Function, Op, Src, Value
+from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word, backward_slice
+from cypresskit.compiler.isa import SIGN, HardwareOp, opposite, predicate_of
 from cypresskit.compiler.lds_pairs import pair_lds_reads
 from cypresskit.compiler.offsets import offset_fetches
-from cypresskit.machine.numerics import pair, scaled
+from cypresskit.il.meaning import pair, scaled
 
-SIGN, ALL = 0x80000000, 0xFFFFFFFF
-COMMUTATIVE = {"ADD", "MUL_IEEE", "ADD_INT", "AND_INT", "OR_INT", "XOR_INT", "SETE_INT", "SETNE_INT", "MULLO_INT"}
-NEUTRAL = {("ADD_INT", 0), ("SUB_INT", 0), ("OR_INT", 0), ("XOR_INT", 0), ("AND_INT", ALL), ("LSHL_INT", 0)}
-NEUTRAL |= {("LSHR_INT", 0), ("ASHR_INT", 0)}
-PREDICATES = {  # a comparison that a test against 0 reads: the test that compares itself, and its opposite
-    "SETGT_DX10": ("PRED_SETGT", None),
-    "SETGE_DX10": ("PRED_SETGE", None),
-    "SETE_DX10": ("PRED_SETE", "PRED_SETNE"),
-    "SETNE_DX10": ("PRED_SETNE", "PRED_SETE"),
-    "SETE_INT": ("PRED_SETE_INT", "PRED_SETNE_INT"),
-    "SETNE_INT": ("PRED_SETNE_INT", "PRED_SETE_INT"),
-    "SETGT_INT": ("PRED_SETGT_INT", "PRED_SETGE_INT swapped"),
-    "SETGE_INT": ("PRED_SETGE_INT", "PRED_SETGT_INT swapped"),
-    "SETGT_UINT": ("PRED_SETGT_UINT", "PRED_SETGE_UINT swapped"),
-    "SETGE_UINT": ("PRED_SETGE_UINT", "PRED_SETGT_UINT swapped"),
-}
+ALL = 0xFFFFFFFF
 
 
-def simplify(function: Function) -> None:
-    """Rewrite ``function`` in place."""
-    pass_ = _Simplifier(function)
+def simplify(function: Function, plainly: bool = False) -> Function:
+    """Rewrite ``function`` in place; ``plainly``, tests and offsets stay as the program has them."""
+    rewriter = _Rewriter(function, plainly)
     for _ in range(3):
         _drop_trivial_phis(function)
-        if not pass_.run():
+        if not rewriter.run():
             break
     _drop_dead(function)
-    offset_fetches(function)
+    if not plainly:
+        offset_fetches(function)
     pair_lds_reads(function)
     _drop_dead(function)
+    return function
 
 
-class _Simplifier:
-    def __init__(self, function: Function):
-        self.function = function
-        self.constants: dict[int, Value] = {}
+@dataclass(eq=False)
+class _Scope:
+    """Ops that may be shared here: a ``table`` that may be the surrounding scope's, and the keys ``added`` to it."""
 
-    def const(self, bits: int) -> Value:
-        return self.constants.setdefault(bits, Value("const", bits=bits))
+    table: dict[tuple, Op]
+    added: list[tuple] = field(default_factory=list)
+
+    def leave(self) -> None:
+        """Forget what was added."""
+        for key in self.added:
+            del self.table[key]
+
+
+class _Rewriter:
+    def __init__(self, function: Function, plainly: bool):
+        self.function, self.plainly = function, plainly
+        self.constants: dict[int, Word] = {}
+        self.scopes: list[_Scope] = []
+        self.changed = False
+
+    def const(self, bits: int) -> Word:
+        return self.constants.setdefault(bits, Word("const", bits=bits))
 
     def run(self) -> bool:
         """One pass; whether anything changed."""
         self.changed = False
-        scopes: list[dict] = [{}]
+        self.scopes = [_Scope({})]
         for item in self.function.items:
-            if isinstance(item, Block):
-                item.ops = [op for op in item.ops if self.visit(op, scopes)]
-            elif item == "if":
-                scopes.append(dict(scopes[-1]))
-            elif item == "else":
-                scopes[-1] = dict(scopes[-2])
-            elif item == "endif":
-                scopes.pop()
-            elif item == "loop":
-                scopes.append({})
-            elif item == "endloop":
-                scopes.pop()
-                scopes[-1] = {}
+            if isinstance(item, BasicBlock):
+                item.ops = [op for op in item.ops if self.keeps(op)]
+            else:
+                self.enter(item)
         return self.changed
 
-    def visit(self, op: Op, scopes: list[dict]) -> bool:
+    def enter(self, keyword: str) -> None:
+        """Open and close scopes."""
+        scopes = self.scopes
+        if keyword == "if":
+            scopes.append(_Scope(scopes[-1].table))
+        elif keyword == "else":
+            scopes[-1].leave()
+            scopes[-1] = _Scope(scopes[-2].table)
+        elif keyword == "endif":
+            scopes.pop().leave()
+        elif keyword == "loop":
+            scopes.append(_Scope({}))
+        elif keyword == "endloop":
+            scopes.pop()
+            scopes[-1].leave()
+            scopes[-1] = _Scope({})
+
+    def keeps(self, op: Op) -> bool:
         """Rewrite one op; False if it is to be dropped."""
-        op.srcs = [self.look_through(op, n, Src(s.value.resolve(), s.neg, s.abs)) for n, s in enumerate(op.srcs)]
-        if op.row is not None and op.row.meaning is not None:
-            if op.row.predicate:
-                self.test(op)
+        op.srcs = [self.look_through(op, n, s.resolve()) for n, s in enumerate(op.srcs)]
+        row = op.row
+        if row is not None and op.arithmetic:
+            if row.predicate:
+                if not self.plainly:
+                    self.test(op)
                 return True
-            self.algebra(op)
-            if op.name == "MOV" and self.is_copy(op):
+            self.algebra(op, row)
+            if op.name == "MOV" and op.plain and op.srcs[0].value.kind not in ("const", "constant"):
                 return self.replace(op, op.srcs[0].value)
-            if all(s.value.kind == "const" for s in op.srcs) and not (op.name == "MOV" and _plain(op)):
+            if all(s.value.kind == "const" for s in op.srcs) and not (op.name == "MOV" and op.plain):
                 self.fold(op)
-        if op.pure and not (op.name == "MOV" and op.srcs[0].value.kind == "const"):
-            key = self.key(op)
-            same = scopes[-1].get(key)
-            if same is not None:
-                for mine, other in zip(op.results, same.results, strict=True):
-                    mine.forward = other
-                self.changed = True
-                return False
-            scopes[-1][key] = op
-        return True
+        return not op.pure or (op.name == "MOV" and op.srcs[0].value.kind == "const") or self.first(op)
 
-    @staticmethod
-    def key(op: Op) -> tuple:
-        srcs = [(id(s.value), s.neg, s.abs) for s in op.srcs]
-        if op.name in COMMUTATIVE:
-            srcs.sort()
-        elif op.name in ("ADD_64", "MUL_64"):
-            srcs = [src for operand in sorted([srcs[:2], srcs[2:]]) for src in operand]
-        return op.name, tuple(srcs), op.omod, op.clamp, tuple(sorted(op.info.items()))
-
-    def replace(self, op: Op, value: Value) -> bool:
-        op.results[0].forward = value
+    def first(self, op: Op) -> bool:
+        """Whether no equal op came before it; if one did, its results are taken."""
+        scope, key = self.scopes[-1], _key(op)
+        same = scope.table.get(key)
+        if same is None:
+            scope.table[key] = op
+            scope.added.append(key)
+            return True
+        for mine, other in zip(op.results, same.results, strict=True):
+            mine.forward = other
         self.changed = True
         return False
 
-    @staticmethod
-    def is_copy(op: Op) -> bool:
-        return _plain(op) and op.srcs[0].value.kind not in ("const", "constant")
+    def replace(self, op: Op, word: Word) -> bool:
+        op.results[0].forward = word
+        self.changed = True
+        return False
 
     def look_through(self, op: Op, n: int, src: Src) -> Src:
         """An operand read past the MOV that made it, where the reader can do what the MOV did."""
-        row = op.row
-        alu = row is not None and row.meaning is not None
-        floats = alu and (row.kind == "float" or (row.kind == "double" and n % 2 == 1))
         made = src.value.op
         if made is not None and made.name == "MOV" and made.omod == 1.0 and not made.clamp and made.srcs:
-            inner = made.srcs[0]
-            inner = Src(inner.value.resolve(), inner.neg, inner.abs)
-            if inner.value.kind in ("const", "constant") and not (alu or op.name.startswith("LDS_")):
+            inner = made.srcs[0].resolve()
+            if inner.value.kind in ("const", "constant") and not (op.arithmetic or op.name.startswith("LDS_")):
                 return src
             if not inner.neg and not inner.abs:
                 src = Src(inner.value, src.neg, src.abs)
-            elif floats and not (row.reads == 3 and inner.abs):
+            elif op.arithmetic and op.takes_float(n) and not (op.row and op.row.reads == 3 and inner.abs):
                 src = Src(inner.value, src.neg, True) if src.abs else Src(inner.value, src.neg != inner.neg, inner.abs)
         if src.value.kind == "const" and (src.neg or src.abs):
             bits = src.value.bits & ~SIGN if src.abs else src.value.bits
@@ -137,74 +139,86 @@ class _Simplifier:
 
     def fold(self, op: Op) -> None:
         """Carry out an op whose operands are all constants: it becomes a MOV."""
-        if len(op.results) == 2:
+        row = op.row
+        if len(op.results) == 2 or row is None or row.meaning is None:
             return  # doubles of constants are rare: leave them to the chip
         words = [np.array([s.value.bits], np.uint32) for s in op.srcs]
         with np.errstate(all="ignore"):
-            if op.row.kind == "double":
+            if row.kind == "double":
                 words = [pair(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
-            bits = op.row.meaning(*words)
+            bits = row.meaning(*words)
             if op.omod != 1.0 or op.clamp:
                 bits = scaled(bits, op.omod, op.clamp)
         op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(self.const(int(bits[0])))], 1.0, False
         self.changed = True
 
-    def algebra(self, op: Op) -> None:
+    def algebra(self, op: Op, row: HardwareOp) -> None:
         if len(op.srcs) != 2 or op.omod != 1.0 or op.clamp:
             return
-        (a, *_), (b, *_) = op.srcs
-        if op.name in COMMUTATIVE and a.kind == "const" and b.kind != "const" and op.row.kind == "int":
+        a, b = (s.value for s in op.srcs)
+        if row.commutes and a.kind == "const" and b.kind != "const" and row.kind == "int":
             op.srcs.reverse()
             a, b = b, a
         if b.kind != "const":
             return
-        if (op.name, b.bits) in NEUTRAL:
+        if row.neutral == b.bits:
             op.name, op.srcs = "MOV", op.srcs[:1]
         elif op.name == "SUB_INT":
             op.name, op.srcs = "ADD_INT", [op.srcs[0], Src(self.const(-b.bits & ALL))]
         elif op.name == "ADD_INT" and a.op is not None and a.op.name == "ADD_INT":
             inner = a.op.srcs[1].value.resolve()
             if inner.kind == "const":
-                total = self.const(inner.bits + b.bits & ALL)
-                op.srcs = [Src(a.op.srcs[0].value.resolve()), Src(total)]
+                op.srcs = [Src(a.op.srcs[0].value.resolve()), Src(self.const(inner.bits + b.bits & ALL))]
 
     def test(self, op: Op) -> None:
         """A test of a comparison's result compares itself."""
         made, zero = op.srcs[0].value.op, op.srcs[1].value
-        if made is None or made.name not in PREDICATES or zero.kind != "const" or zero.bits:
+        if made is None or made.row is None or zero.kind != "const" or zero.bits:
             return
-        if op.name not in ("PRED_SETNE_INT", "PRED_SETE_INT"):
+        row, swapped = predicate_of(made.row), False
+        if row is None or op.name not in ("PRED_SETNE_INT", "PRED_SETE_INT"):
             return
-        name = PREDICATES[made.name][op.name == "PRED_SETE_INT"]
-        if name is None:
-            return
-        srcs = [Src(s.value.resolve(), s.neg, s.abs) for s in made.srcs]
-        if name.endswith(" swapped"):
-            name, srcs = name.split()[0], srcs[::-1]
-        op.name, op.srcs = name, srcs
+        if op.name == "PRED_SETE_INT":
+            other = opposite(row)
+            if other is None:
+                return
+            row, swapped = other
+        srcs = [s.resolve() for s in made.srcs]
+        op.name, op.srcs = row.name, srcs[::-1] if swapped else srcs
         self.changed = True
 
 
-def _plain(op: Op) -> bool:
-    return not (op.srcs[0].neg or op.srcs[0].abs or op.clamp) and op.omod == 1.0
+def _key(op: Op) -> tuple:
+    """Equal for ops that compute the same."""
+    srcs = [(id(s.value), s.neg, s.abs) for s in op.srcs]
+    if op.row is not None and op.row.commutes:
+        half = len(srcs) // 2  # an operand's words
+        srcs = [src for operand in sorted([srcs[:half], srcs[half:]]) for src in operand]
+    return op.name, tuple(srcs), op.omod, op.clamp, op.detail
 
 
 def _drop_trivial_phis(function: Function) -> None:
-    """A phi whose arguments are one value, or itself, is that value."""
-    changed = True
-    while changed:
-        changed = False
-        for block in function.blocks:
-            kept = []
-            for phi in block.phis:
-                phi.args = {b: v.resolve() for b, v in phi.args.items()}
-                others = set(phi.args.values()) - {phi}
-                if len(others) == 1:
-                    phi.forward = others.pop()
-                    changed = True
-                else:
-                    kept.append(phi)
-            block.phis = kept
+    """A phi whose arguments are one word, or itself, is that word."""
+    blocks = list(function.blocks)
+    work = [phi for block in reversed(blocks) for phi in block.phis]
+    users: dict[Word, dict[Word, None]] = {}  # phis that a word is an argument of, in order
+    for phi in work:
+        for word in phi.args.values():
+            users.setdefault(word.resolve(), {})[phi] = None
+    while work:
+        phi = work.pop()
+        if phi.forward is not None:
+            continue
+        others = {word.resolve() for word in phi.args.values()} - {phi}
+        if len(others) == 1:
+            phi.forward = others.pop()
+            again = users.pop(phi, {})
+            work += again
+            users.setdefault(phi.forward, {}).update(again)
+    for block in blocks:
+        block.phis = [phi for phi in block.phis if phi.forward is None]
+        for phi in block.phis:
+            phi.args = {b: word.resolve() for b, word in phi.args.items()}
 
 
 def _drop_dead(function: Function) -> None:
@@ -214,23 +228,10 @@ def _drop_dead(function: Function) -> None:
         for phi in block.phis:
             phi.args = {b: v.resolve() for b, v in phi.args.items()}
         for op in block.ops:
-            op.srcs = [Src(s.value.resolve(), s.neg, s.abs) for s in op.srcs]
-    work = [op for block in blocks for op in block.ops if op.effect]
-    alive = set(map(id, work))
-    values: set[Value] = set()
-    stack = [s.value for op in work for s in op.srcs]
-    while stack:
-        value = stack.pop()
-        if value in values:
-            continue
-        values.add(value)
-        stack += value.args.values()
-        maker = value.op
-        while maker is not None and id(maker) not in alive:
-            alive.add(id(maker))
-            stack += [s.value for s in maker.srcs]
-            maker = maker.info.get("read")  # a pop needs the LDS read that it empties
+            op.srcs = [s.resolve() for s in op.srcs]
+    effects = {op for block in blocks for op in block.ops if op.effect}
+    words, makers = backward_slice(s.value for op in effects for s in op.srcs)
     for block in blocks:
-        block.ops = [op for op in block.ops if id(op) in alive]
-        block.phis = [phi for phi in block.phis if phi in values]
-    function.inputs = [v for v in function.inputs if v in values]
+        block.ops = [op for op in block.ops if op in effects or op in makers]
+        block.phis = [phi for phi in block.phis if phi in words]
+    function.inputs = [v for v in function.inputs if v in words]

@@ -5,43 +5,41 @@ of additions and multiply-adds. A product counts if what was fetched goes into i
 If anything else is multiplied, as in sums of double-doubles, the code does not tell: the catalogue of kernels does.
 """
 
-from cypresskit.compiler.ir import Block, Function, Op, Value
+from cypresskit.compiler.ir import BasicBlock, Function, LdsPop, Op, Word
 
 ADDENDS = {"ADD": (0, 1), "ADD_64": (0, 2), "MULADD_IEEE": (2,), "FMA": (2,), "FMA_64": (4,)}  # places of low words
-PRODUCTS = ("MUL_IEEE", "MUL_64", "MULADD_IEEE", "FMA", "FMA_64")
-LOADED = ("SAMPLE", "LD", "MEM_READ", "LDS_POP")
 MOST = 10_000  # parts of a sum that are looked at
 
 
-def products(function: Function) -> list[int]:
+def products(function: Function) -> tuple[int, ...]:
     """Products that each sum of the main loop takes in a turn; empty if the loop multiplies for anything else."""
-    loaded: set[Value] = set()
+    loaded: set[Word] = set()
     multiplied: set[Op] = set()
     for op in (op for block in function.blocks for op in block.ops):
-        if op.name in LOADED or any(s.value in loaded for s in op.srcs):
+        if op.fetches or isinstance(op.detail, LdsPop) or any(s.value in loaded for s in op.srcs):
             loaded.update(op.results)
-            # of a multiply-add, the addend may be all that was fetched
-            if op.name in PRODUCTS and any(s.value in loaded for s in op.srcs[: 2 * len(op.results)]):
+            # skip a multiply-add of which only the addend was fetched
+            if op.multiplies and any(s.value in loaded for s in op.srcs[: 2 * len(op.results)]):
                 multiplied.add(op)
     main = _main_loop(function)
     ends = [(phi, value) for block in main[:1] for phi in block.phis for b, value in phi.args.items() if b in main]
     sums = [count for phi, value in ends if (count := _taken(value, phi, multiplied))]
-    return sums if sum(sums) == sum(op in multiplied for block in main for op in block.ops) else []
+    return tuple(sums) if sum(sums) == sum(op in multiplied for block in main for op in block.ops) else ()
 
 
-def _main_loop(function: Function) -> list[Block]:
+def _main_loop(function: Function) -> list[BasicBlock]:
     """Blocks of the innermost loop with most operations."""
     depth = max(block.depth for block in function.blocks)
-    loops: list[list[Block]] = []
+    loops: list[list[BasicBlock]] = []
     for before, item in zip(function.items, function.items[1:]):
-        if isinstance(item, Block) and item.depth == depth > 0:
+        if isinstance(item, BasicBlock) and item.depth == depth > 0:
             if before == "loop":
                 loops.append([])
             loops[-1].append(item)
     return max(loops, key=lambda loop: sum(len(b.ops) for b in loop), default=[])
 
 
-def _taken(value: Value, phi: Value, multiplied: set[Op]) -> int:
+def _taken(value: Word, phi: Word, multiplied: set[Op]) -> int:
     """Products that ``value`` is more than ``phi``; 0 if it is not that, or the high word of a double."""
     count = carried = seen = 0
     stack = [value]

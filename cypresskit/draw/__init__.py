@@ -7,13 +7,13 @@ from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
 from cypresskit.draw.lds import lds_transpose
 from cypresskit.draw.performance import performance
+from cypresskit.draw.pipelines import timeline
 from cypresskit.draw.player import Player, load
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.roofline import roofline
-from cypresskit.draw.score import score
+from cypresskit.draw.score_chart import score
 from cypresskit.draw.texture_fetch import texture_fetch
-from cypresskit.draw.timeline import timeline
-from cypresskit.draw.wavefronts import wavefronts
+from cypresskit.draw.wavefronts import waiting, wavefronts
 
 __all__ = [
     "Player",
@@ -29,5 +29,6 @@ __all__ = [
     "score",
     "texture_fetch",
     "timeline",
+    "waiting",
     "wavefronts",
 ]

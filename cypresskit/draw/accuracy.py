@@ -85,7 +85,7 @@ def accuracy(measured: Sequence[Digits] | Sequence[int] = SIZES) -> Player:
         word = fig.segment([limit], [row - 0.45], [limit], [row + 0.45], line_width=1.5, line_dash="dashed")
         sheet.inks(word, line_color="soft")
         sheet.words(fig, [limit + 0.2], [row - 0.53], [f"{BITS[precision]} bits"], "soft", size=10)
-    captions = [f"k = {m.k}. " + "<br>".join(_said(p, m.of[p]) for p in KERNELS) for m in made]
+    captions = [f"k = {m.k}. " + "\n".join(_said(p, m.of[p]) for p in KERNELS) for m in made]
     text = [sheet.title]
     text += [f"k = {m.k:5}  " + "  ".join(_said(p, m.of[p], plain=True) for p in KERNELS) for m in made]
     note = sheet.note(
@@ -97,5 +97,5 @@ def accuracy(measured: Sequence[Digits] | Sequence[int] = SIZES) -> Player:
 
 
 def _said(precision: str, digits: np.ndarray, plain: bool = False) -> str:
-    name, middle, least = precision if plain else f"<b>{precision}</b>", np.median(digits), digits.min()
+    name, middle, least = precision if plain else f"**{precision}**", np.median(digits), digits.min()
     return f"{name}: median {middle:.1f} digits, worst {least:.1f}"

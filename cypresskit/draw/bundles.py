@@ -1,210 +1,246 @@
-"""The VLIW bundles of a kernel's loop: slots x y z w t filled or idle, PV and PS, read ports, the IL line.
+"""The VLIW bundles of a kernel's loop: which lines of IL are in which slots, what they read, what is handed on.
 
-Drawn from compiled code, ``ck.compile``. Two compilations (of two kernels, or for two devices) stand side by side. What
-the previous bundle hands on without a register is an arrow; the registers read are shown by cycle and bank. Left out:
-fetches, and bundles outside the main loop.
+Drawn from compiled code, ``ck.compile``, a frame for each bundle; several compilations are scenes of one picture. A
+line of IL and all that became of it have one colour. Left out: fetches, and bundles outside the main loop.
 """
 
-import numpy as np
-from bokeh.models import Column
+from dataclasses import dataclass
 
-from cypresskit.compiler import Bundle, Code, Operation, compile
+import numpy as np
+from bokeh.core.properties import value
+
+from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
-from cypresskit.draw.player import Listing, Player
-from cypresskit.draw.sheet import Kinds, Sheet, beside, held
+from cypresskit.draw import theme
+from cypresskit.draw.player import Player
+from cypresskit.draw.sheet import Sheet, together
 from cypresskit.kernels import KERNELS
 
-WIDE = 4.2  # a slot's width, in rows
-PORTS, HANDED = -11.0, -6.4  # where the read ports begin, and the bundle before with its arrows
-CLASSES = {
-    "multiply-add": "blue", "float": "green", "double": "purple", "integer": "yellow", "LDS": "orange", "test": "grey",
-}  # fmt: skip
+WIDE, HIGH = 1100, 420
+LISTING, TABLE, DETAIL = (0, 306), (340, 400), 770  # left edges, and widths, of the parts
+SHOWN, LINE, TOP = 17, 22, 34  # lines of IL in sight, the height of one, where the parts begin
+SLOT, PORT = 62, (124, 26)  # of the detail: a slot's width, where the ports begin and how high one is
+IDLE = len(theme.SERIES)
+COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]
 
 
 def bundles(*codes: Code | str) -> Player:
-    """A player of the bundles of a kernel's main loop, a frame for each; several compilations side by side.
+    """A player of the bundles of a kernel's main loop, a frame for each; several compilations are scenes.
 
     ``codes`` are compiled kernels, or names of the catalogue's; by default "sgemm_tn". Raises ``ValueError`` for code
     without ALU bundles.
     """
-    made = [compile(KERNELS[code].program) if isinstance(code, str) else code for code in codes or ("sgemm_tn",)]
-    sheet = Sheet("VLIW bundles: " + ", ".join(_name(code) for code in made))
-    panels = [_Panel(code) for code in made]
-    count = max(len(panel.rows) for panel in panels)
-    figures = [panel.draw(sheet, count) for panel in panels]
-    captions = ["<br>".join(panel.caption(n) for panel in panels) for n in range(count)]
-    text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text())])
-    key = sheet.legend([("idle", "none", ""), *((name, tint, "") for name, tint in CLASSES.items())])
-    note = sheet.note(
-        "An arrow is a result that comes from the bundle before, over PV or PS, and needs no read port. Of each bank"
-        " (x y z w) one register can be read in each of three cycles."
-    )
-    alone = len(made) == 1
-    listings = [
-        Listing(sheet.note(""), panel.code.program.lines, [panel.lines(n) for n in range(count)], 13 if alone else 5)
-        for panel in panels
+    loops = [
+        _Loop(compile(KERNELS[code].program) if isinstance(code, str) else code) for code in codes or ("sgemm_tn",)
     ]
-    texts = [listing.place for listing in listings]
-    picture = figures if alone else [Column(*parts, sizing_mode="stretch_width") for parts in zip(texts, figures)]
-    return sheet.player(
-        [beside(*picture)], captions, text, side=texts * alone, listings=listings, below=[key, note], step="Bundle"
+    sheet = Sheet("VLIW bundles: " + ", ".join(loop.name for loop in loops))
+    fig = sheet.stage("Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots", WIDE, HIGH)
+    _draw_listing(sheet, fig, loops)
+    _draw_table(sheet, fig, loops)
+    _draw_detail(sheet, fig, loops)
+    for number, loop in enumerate(loops):
+        sheet.about |= {10_000 * number + line: loop.story(line) for line in loop.used}
+    captions = [loop.say(n) for loop in loops for n in range(len(loop.bundles))]
+    text = "\n".join([sheet.title, *(line for loop in loops for line in loop.text())])
+    note = sheet.note(
+        "Of each bank (x y z w) one register can be read in each of three cycles. What comes from the bundle before,"
+        " over PV or PS, needs no port."
     )
+    scenes = [(loop.name, len(loop.bundles)) for loop in loops]
+    return sheet.player([fig], captions, text, below=[note], step="Bundle", scenes=scenes)
 
 
-def _name(code: Code) -> str:
-    return code.program.name.removesuffix(".il")
+@dataclass(frozen=True, eq=False)
+class _Loop:
+    """The bundles of a main loop."""
 
+    code: Code
 
-def _class(o: Operation) -> str:
-    row = o.row
-    if row.kind in ("lds", "sync"):
-        return "LDS"
-    if row.predicate or o.name.startswith("SET"):
-        return "test"
-    if o.name.startswith(("MULADD", "FMA")) and row.kind == "float":
-        return "multiply-add"
-    return {"double": "double", "int": "integer"}.get(row.kind, "float")
-
-
-class _Panel:
-    def __init__(self, code: Code) -> None:
-        self.code, self.name = code, _name(code)
-        clauses = [c.clause for c in code.main_loop if c.clause is not None and c.clause.kind == "ALU"]
-        self.rows: list[tuple[Bundle, bool]] = [(b, n == 0) for c in clauses for n, b in enumerate(c.bundles)]
-        if not self.rows:
+    def __post_init__(self) -> None:
+        if not self.bundles:
             raise ValueError(f"{self.name}: its main loop has no ALU bundles to draw")
 
-    def lines(self, n: int) -> list[int]:
-        """The IL lines that a bundle's operations come from."""
-        return sorted({o.line for o in self.rows[min(n, len(self.rows) - 1)][0].operations})
+    @property
+    def name(self) -> str:
+        return self.code.program.name.removesuffix(".il")
 
-    def _arrows(self, n: int) -> list[tuple[int, int]]:
+    @property
+    def bundles(self) -> list[Bundle]:
+        return [bundle for clause in self.code.main_loop for bundle in clause.bundles]
+
+    @property
+    def firsts(self) -> set[int]:
+        """The bundles that begin a clause: nothing is handed on to them."""
+        return set(np.cumsum([0, *(len(clause.bundles) for clause in self.code.main_loop)])[:-1].tolist())
+
+    @property
+    def used(self) -> list[int]:
+        """The IL lines that the loop comes from."""
+        return sorted({o.line for bundle in self.bundles for o in bundle.operations})
+
+    def colour(self, line: int) -> int:
+        return self.used.index(line) % IDLE
+
+    def handed(self, n: int) -> list[tuple[int, int]]:
         """Slots of the bundle before and of this one, for every result handed on."""
-        pairs = {(4 if r.kind == "ps" else r.channel, o.slot) for o in self.rows[n][0].operations for r in o.reads
+        pairs = {(4 if r.kind == "ps" else r.channel, o.slot) for o in self.bundles[n].operations for r in o.reads
                  if r.kind in ("pv", "ps")}  # fmt: skip
         return sorted(pairs)
 
-    def _ports(self, n: int) -> dict[tuple[int, int], int]:
-        """(cycle, bank) to the register read there."""
-        used = {}
-        for o in self.rows[n][0].operations:
-            cycles = (
-                SCALAR_SWIZZLES.get(o.swizzle, (2, 1, 0)) if o.slot == 4 else VECTOR_SWIZZLES.get(o.swizzle, (0, 1, 2))
-            )
-            used.update({(cycles[k], r.channel): r.index for k, r in enumerate(o.reads) if r.kind == "gpr"})
+    def ports(self, n: int) -> dict[tuple[int, int], tuple[int, list[int]]]:
+        """(cycle, bank) to the register that is read there, and the slots that take it."""
+        used: dict[tuple[int, int], tuple[int, list[int]]] = {}
+        for o in self.bundles[n].operations:
+            swizzles = SCALAR_SWIZZLES if o.slot == 4 else VECTOR_SWIZZLES
+            cycles = swizzles.get(o.swizzle, (2, 1, 0) if o.slot == 4 else (0, 1, 2))
+            for k, r in enumerate(o.reads):
+                if r.kind == "gpr":
+                    used.setdefault((cycles[k], r.channel), (r.index, []))[1].append(o.slot)
         return used
 
-    def caption(self, n: int) -> str:
-        if n >= len(self.rows):
-            return f"<b>{self.name}</b>: the loop has {len(self.rows)} bundles."
-        bundle, first = self.rows[n]
-        lines = self.lines(n)
-        handed = len(self._arrows(n))
-        return (
-            f"<b>{self.name}</b>, bundle {n + 1} of {len(self.rows)}{', first of its clause' * first}: "
-            f"{bundle.filled} of 5 slots, IL line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}; "
-            f"{len(self._ports(n))} of 12 read ports{f', {handed} from PV or PS' * (handed > 0)}."
-        )
-
-    def draw(self, sheet: Sheet, count: int):
-        """Ports on top, bundles below, the current one framed."""
-        total = len(self.rows)
-        fig = sheet.plot(
-            f"{self.name}: {total} bundles of five slots",
-            (-5, 5 * WIDE + 0.3),
-            (total + 0.6, PORTS - 3.4),
-            high=15 * (total + 4 - PORTS),
-            name=self.name,
-        )
-        filled = {(n, o.slot): o for n, (bundle, _) in enumerate(self.rows) for o in bundle.operations}
-        names = sorted({o.name for o in filled.values()})
-        kinds = [("idle", "none", "")]
-        kinds += [(n, CLASSES[_class(next(o for o in filled.values() if o.name == n))], _short(n)) for n in names]
-        places = [(n, slot) for n in range(total) for slot in range(5)]
-        states = [1 + names.index(filled[p].name) if p in filled else 0 for p in places]
-        words = [
-            f"bundle {n + 1}, {'xyzwt'[s]}, line {filled[n, s].line}:" if (n, s) in filled else "idle"
-            for n, s in places
+    def story(self, line: int) -> str:
+        text = self.code.program.lines[line - 1].split(";")[0].strip()
+        places = [
+            f"{n + 1} {'xyzwt'[o.slot]}" for n, b in enumerate(self.bundles) for o in b.operations if o.line == line
         ]
-        row, slot = np.array(places).T
-        always = np.tile(np.array(states, np.uint8), (count, 1))
-        place = (slot + 0.5) * WIDE, row + 0.5
-        size = 0.97 * WIDE, 0.9
-        sheet.cells(fig, f"slots {self.name}", *place, always, kinds, w=size[0], h=size[1], words=words, fit=0.72)
-        middle = (np.arange(5) + 0.5) * WIDE
-        for y in (HANDED - 0.65, -0.65):
-            sheet.words(fig, middle, [y] * 5, list("xyzwt"), "soft", align="center", fit=0.8)
-        firsts = np.flatnonzero([first for _, first in self.rows])
-        for names, left, down in (([str(n + 1) for n in range(total)], -0.5, np.arange(total)),
-                                  ([f"clause {n + 1}" for n in range(len(firsts))], -2, firsts)):  # fmt: skip
-            sheet.words(fig, [left] * len(down), down + 0.5, names, "soft", align="right", fit=0.7)
-        at = np.minimum(np.arange(count), total - 1)[:, np.newaxis]
-        sheet.outline(fig, f"now {self.name}", [2.5 * WIDE], at + 0.5, [5 * WIDE], [1])
-        self._draw_arrows(sheet, fig, np.array(states, np.uint8).reshape(-1, 5), kinds, count)
-        self._draw_ports(sheet, fig, count, middle)
-        sheet.words(
-            fig,
-            [-4.8],
-            [PORTS - 2.6],
-            [f"{self.name}: {total} bundles, {self.code.gprs} registers"],
-            bold=True,
-            size=13,
+        return f"**Line {line}**, {text}, is done in these bundles and slots: {', '.join(places)}."
+
+    def say(self, n: int) -> str:
+        bundle, ports, handed = self.bundles[n], len(self.ports(n)), len(self.handed(n))
+        lines = sorted({o.line for o in bundle.operations})
+        return (
+            f"**{self.name}**, bundle {n + 1} of {len(self.bundles)}{', first of its clause' * (n in self.firsts)}: "
+            f"{bundle.filled} of 5 slots, IL line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}; "
+            f"{ports} of 12 read ports{f', {handed} from PV or PS' * (handed > 0)}."
         )
-        return fig
-
-    def _draw_arrows(self, sheet: Sheet, fig, slots: np.ndarray, kinds: Kinds, count: int) -> None:
-        """The bundle before, this one, and what goes from one to the other."""
-        before = np.concatenate([slots[:1] * 0, slots[:-1]])
-        before[[n for n, (_, first) in enumerate(self.rows) if first]] = 0  # nothing is handed on between clauses
-        for y, states, name in ((0.5, before, "before"), (3.6, slots, "now")):
-            place = (np.arange(5) + 0.5) * WIDE, np.full(5, HANDED + y)
-            title = f"{name} in {self.name}"
-            sheet.cells(fig, title, *place, held(states, count), kinds, w=0.97 * WIDE, h=0.9, fit=0.72)
-            sheet.words(fig, [-0.5], [HANDED + y], [name], "soft", align="right", fit=0.7)
-        most = max(1, *(len(self._arrows(n)) for n in range(len(self.rows))))
-        ends = np.full((4, len(self.rows), most), np.nan, np.float32)
-        for n in range(len(self.rows)):
-            for k, (source, target) in enumerate(self._arrows(n)):
-                ends[:, n, k] = (source + 0.5) * WIDE, HANDED + 1, (target + 0.5) * WIDE, HANDED + 2.9
-        x0, y0, x1, y1 = (held(end, count) for end in ends)
-        columns = sheet.source(f"handed on {self.name}", x0=x0, y0=y0, x1=x1, y1=y1)
-        sheet.inks(fig.segment("x0", "y0", "x1", "y1", source=columns, line_width=2), line_color="wrote")
-        tip = fig.scatter("x1", "y1", source=columns, marker="inverted_triangle", size=7)
-        sheet.inks(tip, line_color="wrote", fill_color="wrote")
-
-    def _draw_ports(self, sheet: Sheet, fig, count: int, middle: np.ndarray) -> None:
-        places = [(cycle, bank) for cycle in range(3) for bank in range(4)]
-        registers = np.array([[self._ports(n).get(p, -1) for p in places] for n in range(len(self.rows))])
-        registers = held(registers, count)
-        x, y = np.array([middle[bank] for _, bank in places]), np.array([PORTS + cycle + 0.5 for cycle, _ in places])
-        kinds = [("free", "none", ""), ("read", "blue", "")]
-        words = [f"cycle {cycle}, bank {'xyzw'[bank]}" for cycle, bank in places]
-        sheet.cells(fig, f"port {self.name}", x, y, registers >= 0, kinds, w=0.97 * WIDE, h=0.9, words=words)
-        sheet.numbers(fig, f"ports {self.name}", x, y, registers, prefix="R", align="center", fit=0.72)
-        names = [f"cycle {cycle}" for cycle in range(3)]
-        sheet.words(fig, [-0.5] * 3, np.arange(3) + PORTS + 0.5, names, "soft", align="right", fit=0.7)
-        sheet.words(fig, [-0.5], [PORTS - 0.7], ["read ports"], "soft", align="right", fit=0.7)
-        sheet.words(fig, middle[:4], [PORTS - 0.7] * 4, [f"bank {c}" for c in "xyzw"], "soft", align="center", fit=0.7)
 
     def text(self) -> list[str]:
-        filled = [bundle.filled for bundle, _ in self.rows]
-        counts = ", ".join(f"{n} slots: {filled.count(n)}" for n in range(5, 0, -1) if n in filled)
-        lines = [f"{self.name}: {len(self.rows)} bundles in the loop, {self.code.gprs} registers; {counts}"]
-        for n, (bundle, first) in enumerate(self.rows):
+        lines = [f"{self.name}: {len(self.bundles)} bundles in the loop, {self.code.gprs} registers"]
+        for n, bundle in enumerate(self.bundles):
             by = {o.slot: _short(o.name) for o in bundle.operations}
             slots = " ".join(f"{by.get(slot, '-'):7}" for slot in range(5))
-            lines.append(f"  {n + 1:3}{'*' if first else ' '} {slots} {len(self._arrows(n))} handed on")
+            lines.append(f"  {n + 1:3}{'*' if n in self.firsts else ' '} {slots} {len(self.handed(n))} handed on")
         return lines
+
+
+def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
+    """The lines of IL round those that the bundle comes from, in their colours."""
+    names, line, colour, key, now = [""], [], [], [], []
+    for number, loop in enumerate(loops):
+        texts = [text.split(";")[0].strip() for text in loop.code.program.lines]
+        listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if texts[n - 1]]
+        base = len(names)
+        names += [f"{n:4}  {texts[n - 1][:38]}" for n in listed]
+        for bundle in loop.bundles:
+            lines = {o.line for o in bundle.operations}
+            first = max(0, min(listed.index(min(lines)) - 5, len(listed) - SHOWN))
+            rows = [n if n < len(listed) else -1 for n in range(first, first + SHOWN)]
+            line.append([base + n if n >= 0 else 0 for n in rows])
+            shown = [listed[n] if n >= 0 and listed[n] in loop.used else 0 for n in rows]
+            colour.append([loop.colour(n) if n else IDLE for n in shown])
+            key.append([10_000 * number + n if n else -1 for n in shown])
+            now.append([2 if n in lines else 0 for n in shown])
+    y = TOP + (np.arange(SHOWN) + 0.5) * LINE
+    left, wide = LISTING
+    sheet.words(fig, [left], [16], ["Lines of IL"], bold=True, size=14)
+    source = sheet.boxes(fig, "lines", [left + wide / 2] * SHOWN, y, wide, LINE - 2, fill="rgba(128,128,128,0.05)",
+                         key=np.array(key), now=np.array(now, np.uint8))  # fmt: skip
+    sheet.inks(fig.rect("x", "y", wide, LINE - 2, source=source, fill_color=None, line_width="now"), line_color="soft")
+    sheet.boxes(fig, "line colours", [left + 6] * SHOWN, y, 9, LINE - 6, fill=("colour", COLOURS),
+                colour=np.array(colour, np.uint8))  # fmt: skip
+    sheet.numbers(fig, "texts", [left + 14] * SHOWN, y, np.array(line), names=names, size=12,
+                  text_font=value("monospace"))  # fmt: skip
+
+
+def _draw_table(sheet: Sheet, fig, loops: list[_Loop]) -> None:
+    """All bundles of the loop, in as many columns as they need; the one that runs is framed."""
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("x", "y", "w", "h", "colour", "key", "now")}
+    left, wide = TABLE
+    for number, loop in enumerate(loops):
+        count = len(loop.bundles)
+        columns = -(-count // 17)
+        rows = -(-count // columns)
+        w, h = (wide / columns - 28) / 5, min(22.0, (HIGH - TOP - 4) / rows)
+        colour, key = np.full((2, count * 5), IDLE)
+        key[:] = -1
+        for n, bundle in enumerate(loop.bundles):
+            for o in bundle.operations:
+                at = 5 * n + o.slot
+                colour[at], key[at] = loop.colour(o.line), 10_000 * number + o.line
+        row, slot = np.divmod(np.arange(count * 5), 5)
+        x = left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w
+        y = TOP + (row % rows + 0.5) * h
+        fixed: dict[str, np.ndarray] = {
+            "x": x,
+            "y": y,
+            "w": np.full(len(x), w - 2),
+            "h": np.full(len(x), h - 2),
+            "colour": colour,
+            "key": key,
+        }
+        for what, values in fixed.items():
+            parts[what].append(np.tile(values, (count, 1)))
+        parts["now"].append(2 * (row == np.arange(count)[:, np.newaxis]))
+    places = [together(parts[what]).astype(np.float32) for what in "xywh"]
+    colour, key = together(parts["colour"], IDLE).astype(np.uint8), together(parts["key"], -1)
+    sheet.words(fig, [left], [16], ["The loop's bundles: slots x y z w t"], bold=True, size=14)
+    now = together(parts["now"], 0).astype(np.uint8)
+    source = sheet.boxes(fig, "slots", *places, fill=("colour", COLOURS), colour=colour, key=key, now=now)
+    edge = fig.rect("x", "y", "w", "h", source=source, fill_color=None, line_width="now")
+    sheet.inks(edge, line_color="ink")
+
+
+def _draw_detail(sheet: Sheet, fig, loops: list[_Loop]) -> None:
+    """The bundle that runs: the bundle before, the read ports, wires into the slots."""
+    left = DETAIL
+    names = ["", *dict.fromkeys(_short(o.name) for loop in loops for b in loop.bundles for o in b.operations)]
+    middle = left + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
+    rows = {"before": TOP + 16, "now": HIGH - 34}
+    bank, port = left + 40 + (np.arange(4) + 0.5) * (SLOT - 4), PORT[0] + (np.arange(3) + 0.5) * PORT[1]
+    count = sum(len(loop.bundles) for loop in loops)
+    register = np.full((count, 12), -1)
+    wires, handed = np.full((4, count, 15), np.nan, np.float32), np.full((4, count, 5), np.nan, np.float32)
+    slots = {row: (np.zeros((count, 5), int), np.full((count, 5), IDLE), np.full((count, 5), -1)) for row in rows}
+    frame = 0
+    for number, loop in enumerate(loops):
+        for n in range(len(loop.bundles)):
+            for row, at in (("before", n - 1), ("now", n)):
+                for o in loop.bundles[at].operations if row == "now" or n not in loop.firsts else ():
+                    name, colour, key = (part[frame] for part in slots[row])
+                    name[o.slot], colour[o.slot] = names.index(_short(o.name)), loop.colour(o.line)
+                    key[o.slot] = 10_000 * number + o.line
+            wire = 0
+            for (cycle, channel), (index, takers) in loop.ports(n).items():
+                register[frame, 4 * cycle + channel] = index
+                for slot in dict.fromkeys(takers):
+                    foot = bank[channel], port[cycle] + PORT[1] / 2 - 3
+                    wires[:, frame, wire] = *foot, middle[slot] + 9 * (cycle - 1), rows["now"] - 13
+                    wire += 1
+            for k, (source, target) in enumerate(loop.handed(n)[:5]):
+                handed[:, frame, k] = middle[source], rows["before"] + 13, middle[target] + 18, rows["now"] - 13
+            frame += 1
+    sheet.words(fig, [left], [16], ["This bundle"], bold=True, size=14)
+    x0, y0, x1, y1 = wires
+    sheet.arrows(fig, "wires", x0, y0, x1, y1, "soft", width=1.2, size=5)
+    x, y = np.tile(bank, 3), np.repeat(port, 4)
+    words = [f"cycle {cycle}, bank {c}" for cycle in range(3) for c in "xyzw"]
+    sheet.boxes(fig, "port", x, y, SLOT - 8, PORT[1] - 4, ink="faint", line="line", words=words)
+    sheet.numbers(fig, "ports", x, y, register, prefix="R", align="center", size=12)
+    sheet.words(fig, bank, [PORT[0] - 9] * 4, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
+    sheet.words(fig, [left + 34] * 3, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
+    x0, y0, x1, y1 = handed
+    sheet.arrows(fig, "handed on", x0, y0, x1, y1, "wrote", width=2.5, size=8)
+    for row, height in rows.items():
+        name, colour, key = slots[row]
+        place = f"slots {row}", middle, [height] * 5, SLOT - 8, 24
+        sheet.boxes(fig, *place, fill=("colour", COLOURS), colour=colour.astype(np.uint8), key=key, round=3)
+        sheet.numbers(fig, f"names {row}", middle, [height] * 5, name, names=names, align="center", size=11)
+        sheet.words(fig, [left + 34], [height], [row], "soft", align="right", size=11)
+    sheet.words(fig, middle, [HIGH - 12] * 5, list("xyzwt"), "soft", align="center", size=12)
 
 
 def _short(name: str) -> str:
     """An operation's name in seven letters or so."""
-    for old, new in (
-        ("_IEEE", ""),
-        ("_DX10", ""),
-        ("PRED_SET", "P_"),
-        ("_INT", "_I"),
-        ("_UINT", "_U"),
-    ):
+    for old, new in (("_IEEE", ""), ("_DX10", ""), ("PRED_SET", "P_"), ("_INT", "_I"), ("_UINT", "_U"), ("LDS_", "")):
         name = name.replace(old, new)
     return name[:8]

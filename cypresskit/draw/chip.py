@@ -1,30 +1,31 @@
-"""The chip with its parts lit by use: SIMD engines with ALUs, texture units, LDS and L1, the L2 slices, the channels.
+"""The chip at work: wavefronts leave the map of C for a SIMD engine, stay there while they run, and come back done.
 
-From timing reports. One report is shown over time, each part by itself, in the intervals of ``Report.use``. Several
-(sizes of a matrix, kernels, boards) have a frame each, with a kind's average in all its parts. L1 and L2 show hits as
-well; all else is clocks at work. Left out: what a launch does after the simulated time, if only a share is simulated.
+From timing reports, each drawn over its time: when each wavefront ran and on which engine, how busy its arithmetic and
+texture unit were, the L2 slices and the memory channels. Several reports (sizes of a matrix, kernels) are scenes of one
+picture. Left out: what a launch does after the simulated time, if only a share is simulated.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, beside
+from cypresskit.draw.sheet import Sheet, together
+from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
-from cypresskit.timing.report import Use
 
-UNITS = ("ALU", "texture", "LDS", "L1 hits")
-MEMORY = ("L2", "L2 hits", "DRAM")
-GROUP, ACROSS = 10, 5  # engines in a group, and in a row of it
-LEFT, RIGHT = -4.6, 3.4 * ACROSS + 0.2  # edges of a part of the picture
 SIZES = (128, 256, 512, 1024, 2048)
-Shares = dict[str, np.ndarray]  # what each part of a kind was busy for, or had, in a frame
+FRAMES = 120  # of a report
+WIDE, HIGH, MAP, TOP = 1100, 424, 224, 46  # the stage, the map of C and where it begins
+LEFT, ACROSS, ENGINE = 268, 5, (160, 72)  # the engines' left edge, how many in a row, the room of one
+TILES = 1024  # in the map at most: then a tile stands for several wavefronts
+STATES = ["rgba(128,128,128,0.16)", "rgba(0,158,115,0.38)", "rgba(0,158,115,1)"]  # to come, running, done
+IDLE = ["rgba(128,128,128,0.05)", "rgba(128,128,128,0.20)"]
 
 
 def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[int] = SIZES) -> Player:
-    """A player of the chip's use: a report over time, or several with a frame each.
+    """A player of the chip over the time of a report, or of several, one scene each.
 
     ``reports`` come from ``simulate``, all for boards with equally many parts; a kernel's name is simulated for
     ``sizes``. Raises ``ValueError`` if there are none, or if the boards differ.
@@ -34,81 +35,227 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     made = [reports] if isinstance(reports, Report) else list(reports)
     if len({(r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in made}) != 1:
         raise ValueError("the chip is drawn for one or more reports, all of boards with the same parts")
+    if any(r.use is None for r in made):
+        raise ValueError("the chip is drawn from reports that tell what its parts did: those of simulate")
     sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in made))}")
-    use = made[0].use if len(made) == 1 else None
-    frames, captions = zip(*(_over_time(made[0], use) if use else map(_average, made)))
-    shares = {name: np.array([frame[name] for frame in frames]) for name in (*UNITS, *MEMORY)}
-    text = [sheet.title, *map(str, made)]
-    if use:
-        text += [caption.split("<br>")[0] for caption in captions[:: max(1, len(captions) // 8)]]
-        about = f" An interval is {use.clocks[1]:.0f} clocks long; work counts from where it begins."
-    else:
-        about = " Engines, slices and channels show their average over the launch."
-    note = sheet.note(
-        "Numbers are per cent: of the clocks in which a unit worked, or of lines that L1 and L2 had." + about
-    )
-    picture = _draw(sheet, made[0], shares)
-    return sheet.player(picture, captions, "\n".join(text), below=[note], step="Interval" if use else "Report")
-
-
-def _average(r: Report) -> tuple[Shares, str]:
-    """A report's averages in each part, and words."""
-    counts = dict.fromkeys(UNITS, r.device.simd_engines) | dict.fromkeys(MEMORY, r.device.l2_slices)
-    counts["DRAM"] = r.device.memory_channels
-    whole = r.busy | {f"{level} hits": share for level, share in r.hits.items()}
-    return {name: np.full(count, whole[name]) for name, count in counts.items()}, _said(r)
-
-
-def _over_time(r: Report, use: Use) -> Iterator[tuple[Shares, str]]:
-    """The parts' shares in each interval, and words."""
-    part = "" if r.simulated == 1 else f" ({r.simulated:.0%} of the launch)"
-    for n, (start, end) in enumerate(pairwise(use.clocks)):
-        shares = {name: share[n] for name, share in use.shares.items()}
-        means = ", ".join(f"{name} {100 * shares[name].mean():.0f} %" for name in (*UNITS[:3], "L2", "DRAM"))
-        idle = int((shares["ALU"] == 0).sum())
-        words = f"Clocks {start:.0f} to {end:.0f} of {use.clocks[-1]:.0f}{part}. On average: {means}; "
-        yield shares, f"{words}{idle or 'no'} engine{'s' * (idle != 1)} without work.<br>{_said(r)}"
-
-
-def _said(r: Report) -> str:
-    size = f" {' x '.join(map(str, r.size))}" if r.size else ""
-    return (
-        f"<b>{r.kernel}{size}</b> on the {r.device.name}: {r.gflops:.0f} Gflop/s, {r.percent:.0f} % of peak, bound by "
-        f"{r.bound}. {r.wavefronts} wavefronts, {r.active} to an engine at a time."
+    scenes = [_Scene(r, n, len({r.kernel for r in made}) == 1) for n, r in enumerate(made)]
+    parts = f"{made[0].device.simd_engines} SIMD engines, {made[0].device.l2_slices} L2 slices"
+    fig = sheet.stage(f"A map of C and {parts} and the memory channels", WIDE, HIGH)
+    _draw_map(sheet, fig, scenes)
+    places = _draw_engines(sheet, fig, scenes)
+    _draw_memory(sheet, fig, scenes)
+    _draw_running(sheet, fig, scenes)
+    _draw_dots(sheet, fig, scenes, places)
+    key = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
+                    ("tile done, or a wavefront", "c", "box"), ("arithmetic (ALU) at work", "alu", "box"),
+                    ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"))  # fmt: skip
+    captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
+    text = "\n".join([sheet.title, *(f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes)])
+    return sheet.player(
+        [fig], captions, text, below=[key], step="Moment", scenes=[(scene.name, FRAMES) for scene in scenes], lasts=12
     )
 
 
-def _draw(sheet: Sheet, report: Report, shares: Shares) -> list:
-    """Engines in groups of ten, side by side where there is room, and what they share below."""
-    engines = report.device.simd_engines
-    groups = [np.arange(first, min(first + GROUP, engines)) for first in range(0, engines, GROUP)]
-    return [beside(*(_draw_engines(sheet, group, shares) for group in groups)), _draw_memory(sheet, shares)]
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """A report, its number among those shown, and whether the kernel tells it from the others."""
+
+    report: Report
+    number: int
+    alone: bool
+
+    @property
+    def name(self) -> str:
+        size = self.report.size
+        if size is None or not self.alone:
+            return self.report.kernel
+        return f"N = {size[0]}" if len(set(size)) == 1 else " x ".join(map(str, size))
+
+    @property
+    def clocks(self) -> np.ndarray:
+        """The clock of each frame; in the last all is over."""
+        assert self.report.use is not None
+        return np.linspace(0, self.report.use.clocks[-1], FRAMES)
+
+    @property
+    def wavefronts(self) -> np.ndarray:
+        """Engine, start and end of each that was simulated."""
+        assert self.report.use is not None
+        return self.report.use.wavefronts
+
+    @property
+    def running(self) -> np.ndarray:
+        """Of each frame and wavefront, whether it runs."""
+        _, start, end = self.wavefronts.T
+        return (start < self.clocks[:, np.newaxis]) & (end > self.clocks[:, np.newaxis])
+
+    def share(self, name: str) -> np.ndarray:
+        """What each part of a kind was busy for, or had, in each frame, in per cent; -1 for nothing asked."""
+        use = self.report.use
+        assert use is not None
+        at = np.clip(np.searchsorted(use.clocks, self.clocks, "right") - 1, 0, len(use.clocks) - 2)
+        shares = np.nan_to_num(np.round(100 * use.shares[name][at]), nan=-1).astype(np.int32)
+        shares[[0, -1]] = np.minimum(shares[[0, -1]], 0)
+        return shares
+
+    def grid(self) -> tuple[int, int, int]:
+        """The map of C: tiles across and down, and wavefronts to a tile."""
+        count = self.report.wavefronts
+        each = -(-count // TILES)
+        tiles = -(-count // each)
+        kernel, size = KERNELS.get(self.report.kernel), self.report.size
+        across = -(-size[1] // (8 * kernel.block[1])) if kernel and size and each == 1 else 0
+        across = across if 0 < across <= tiles else int(np.ceil(np.sqrt(tiles)))
+        return across, -(-tiles // across), each
+
+    def tile(self, wavefront) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Where the tile of a wavefront is in the map, and its size."""
+        across, down, each = self.grid()
+        size = min(MAP / across, MAP / down, 40.0)
+        at = np.asarray(wavefront) // each
+        return 12 + (at % across + 0.5) * size, TOP + (at // across + 0.5) * size, size, size
+
+    def say(self, frame: int) -> str:
+        r, clock = self.report, self.clocks[frame]
+        end = self.wavefronts[:, 2]
+        now = int(self.running[frame].sum())
+        engines = len(np.unique(self.wavefronts[self.running[frame], 0]))
+        part = "" if r.simulated == 1 else f" ({r.simulated:.0%} of the launch is simulated)"
+        over = f", {r.gflops:.0f} Gflop/s, {r.percent:.0f} % of peak, bound by {r.bound}" if frame == FRAMES - 1 else ""
+        size = f" {' x '.join(map(str, r.size))}" if r.size else ""
+        return (
+            f"**{r.kernel}{size}** on the {r.device.name}. Clock {clock:,.0f} of {self.clocks[-1]:,.0f}{part}: {now} "
+            f"wavefronts run, on {engines} of {r.device.simd_engines} engines; {int((end <= clock).sum())} done{over}."
+        )
 
 
-def _draw_engines(sheet: Sheet, group: np.ndarray, shares: Shares):
-    first, last, rows = group[0], group[-1], -(-len(group) // ACROSS)
-    fig = sheet.plot(f"SIMD engines {first} to {last}", (LEFT, RIGHT), (6.6 * rows - 0.6, -1.6))
-    across, down = 3.4 * ((group - first) % ACROSS) + 1.6, 6.6 * ((group - first) // ACROSS)
-    for u, unit in enumerate(UNITS):
-        words = [f"SIMD engine {engine}, {unit}" for engine in group]
-        place = across, down + 1.5 + 1.1 * u
-        sheet.levels(fig, f"{unit} {first}", *place, shares[unit][:, group], w=3.1, h=1.0, words=words, fit=0.75)
-    sheet.inks(fig.rect(across, down + 2.75, 3.3, 5.7, fill_color=None, line_width=1), line_color="line")
-    sheet.words(fig, across, down + 0.45, list(map(str, group)), "soft", align="center", size=10, fit=0.7)
-    sheet.words(fig, [0], [-0.8], [f"SIMD engines {first} to {last}"], bold=True)
-    heights = np.add.outer(6.6 * np.arange(rows), 1.5 + 1.1 * np.arange(len(UNITS))).ravel()
-    sheet.words(fig, np.full(len(heights), -0.3), heights, UNITS * rows, "soft", align="right", size=11, fit=0.75)
-    return fig
+def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
+    states, keys, places = [], [], []
+    for scene in scenes:
+        each = scene.grid()[2]
+        tiles = -(-scene.report.wavefronts // each)
+        _, start, end = scene.wavefronts.T
+        clock = scene.clocks[:, np.newaxis]
+        state = np.zeros((FRAMES, tiles), np.uint8)
+        owner = np.arange(len(start)) // each
+        for part, kind in ((start < clock, 1), (end <= clock, 2)):
+            of = np.stack([np.bincount(owner, row, minlength=tiles) for row in part])
+            whole = np.bincount(np.arange(scene.report.wavefronts) // each, minlength=tiles)
+            state[of > 0 if kind == 1 else of == whole] = kind
+        x, y, w, h = scene.tile(np.arange(tiles) * each)
+        places.append(np.stack([np.tile(v, (FRAMES, 1)) for v in (x, y, np.full(tiles, w - 1), np.full(tiles, h - 1))]))
+        states.append(state)
+        keys.append(np.tile(np.arange(tiles) + 100_000 * scene.number if each == 1 else [-1] * tiles, (FRAMES, 1)))
+        for wavefront, (engine, begin, stop) in enumerate(scene.wavefronts) if each == 1 else ():
+            sheet.about[100_000 * scene.number + wavefront] = (
+                f"**Wavefront {wavefront}** of {scene.name}: runs on SIMD engine {engine:.0f} from clock {begin:,.0f}"
+                f" to {stop:,.0f}."
+            )
+    boxes = (together([place[n] for place in places]).astype(np.float32) for n in range(4))
+    state, key = together(states, 0), together(keys, -1).astype(np.int32)
+    sheet.words(fig, [12], [14], ["C: a tile for each wavefront"], bold=True, size=14)
+    sheet.boxes(fig, "map", *boxes, fill=("state", STATES), state=state, key=key)
+    done = np.concatenate([(scene.wavefronts[:, 2] <= scene.clocks[:, np.newaxis]).sum(axis=1) for scene in scenes])
+    now = np.concatenate([scene.running.sum(axis=1) for scene in scenes])
+    whole = np.repeat([len(scene.wavefronts) for scene in scenes], FRAMES)
+    counts = (("to come: ", whole - now - done, "soft"), ("running: ", now, "c"), ("done: ", done, "ink"))
+    for n, (prefix, values, ink) in enumerate(counts):
+        place = [12], [TOP + MAP + 22 + 22 * n]
+        sheet.numbers(fig, prefix[:-2], *place, values[:, np.newaxis], prefix=prefix, ink=ink, size=15)
 
 
-def _draw_memory(sheet: Sheet, shares: Shares):
-    slices, channels = shares["L2"].shape[1], shares["DRAM"].shape[1]
-    fig = sheet.plot(f"{slices} L2 slices and {channels} memory channels", (LEFT, RIGHT), (5.1, 0), high=120)
-    for row, (name, part) in enumerate(zip(MEMORY, ("L2 slice", "hits of L2 slice", "memory channel"))):
-        count = shares[name].shape[1]
-        wide = 3.4 * ACROSS / count
-        place = wide * (np.arange(count) + 0.5), np.full(count, 0.85 + 1.7 * row)
-        words = [f"{part} {n}" for n in range(count)]
-        sheet.levels(fig, name, *place, shares[name], w=0.9 * wide, h=1.3, words=words, fit=0.75)
-        sheet.words(fig, [-0.3], place[1][:1], [name], "soft", align="right", size=11, fit=0.75)
-    return fig
+def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
+    """The engines with their bars; where each slot is: (engines, slots, 2)."""
+    engines, slots = scenes[0].report.device.simd_engines, max(scene.report.active for scene in scenes)
+    number = np.arange(engines)
+    rows = -(-engines // ACROSS)
+    x = LEFT + number % ACROSS * (ENGINE[0] + 6)
+    y = TOP - 20 + number // ACROSS * ENGINE[1] + 54 * (number // ACROSS >= (rows + 1) // 2)
+    wide, high = ENGINE[0], ENGINE[1] - 6
+    busy = [
+        np.stack([np.bincount(scene.wavefronts[now, 0].astype(int), minlength=engines) for now in scene.running])
+        for scene in scenes
+    ]
+    works = (together(busy, 0) > 0).astype(np.uint8)
+    words = [f"SIMD engine {n}" for n in number]
+    sheet.boxes(fig, "engines", x + wide / 2, y + high / 2, wide, high, fill=("works", IDLE), works=works, words=words,
+                line="line")  # fmt: skip
+    sheet.words(fig, x + 6, y + 11, [f"engine {n}" for n in number], "soft", size=12)
+    for place, (unit, ink) in enumerate((("ALU", "alu"), ("texture", "texture"))):
+        share = together([scene.share(unit) for scene in scenes], 0)
+        hits = together([scene.share("L1 hits") for scene in scenes], 0)
+        tall = np.maximum(share, 0.5) / 100 * (high - 14)
+        left, foot = x + wide - 28 + 14 * place, y + high - 7
+        tips = [f"SIMD engine {n}, {unit}" for n in number]
+        sheet.boxes(fig, f"room {unit}", left, y + high / 2, 10, high - 14, ink="faint")
+        sheet.boxes(fig, unit, left, foot - tall / 2, 10, tall, ink=ink, moves=("y", "h"), percent=share, hits=hits,
+                    words=tips, tip="@words: at work @percent %; L1 has @hits % of the lines")  # fmt: skip
+    across = -(-slots // 2) if slots > 4 else slots
+    slot = np.arange(slots)
+    step = min(22.0, (wide - 44) / across)
+    down = 30 + slot // across * min(20.0, step + 4)
+    places = np.stack(
+        np.broadcast_arrays(x[:, np.newaxis] + 14 + slot % across * step, y[:, np.newaxis] + down), axis=-1
+    )
+    side = min(14.0, step - 3)
+    sheet.boxes(fig, "slots", places[..., 0].ravel(), places[..., 1].ravel(), side, side, line="line", round=7)
+    return places
+
+
+def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
+    device = scenes[0].report.device
+    rows = -(-device.simd_engines // ACROSS)
+    middle = TOP - 20 + (rows + 1) // 2 * ENGINE[1]
+    wide = ACROSS * (ENGINE[0] + 6) - 6
+    for n, (name, title) in enumerate((("L2", "L2 slice"), ("DRAM", "memory channel"))):
+        share = together([scene.share(name) for scene in scenes], 0)
+        hits = together([scene.share("L2 hits") for scene in scenes], 0) if name == "L2" else share
+        count = share.shape[1]
+        each = wide / count
+        left, y = LEFT + np.arange(count) * each, np.full(count, middle + 9 + 24 * n)
+        sheet.boxes(fig, f"room {name}", left + each / 2, y, each - 6, 19, ink="faint", line="line")
+        long = np.maximum(share, 0.5) / 100 * (each - 6)
+        tip = "@words: at work @percent %" + ", has @hits % of the lines" * (name == "L2")
+        words = [f"{title} {i}" for i in range(count)]
+        sheet.boxes(fig, name, left + 3 + long / 2, y, long, 19, ink="texture", alpha=0.45, moves=("x", "w"),
+                    percent=share, hits=hits, words=words, tip=tip)  # fmt: skip
+        sheet.words(fig, left + each / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
+
+
+def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
+    """How many wavefronts run, over time: it fills, it holds, it drains."""
+    top, high = HIGH - 46, 40
+    wide = ACROSS * (ENGINE[0] + 6) - 6
+    slots = max(scene.report.active for scene in scenes) * scenes[0].report.device.simd_engines
+    tall = np.concatenate([np.tile(scene.running.sum(axis=1) / slots * high, (FRAMES, 1)) for scene in scenes])
+    each = wide / FRAMES
+    x = LEFT + (np.arange(FRAMES) + 0.5) * each
+    sheet.boxes(fig, "room running", [LEFT + wide / 2], [top + high / 2], [wide], high, ink="faint", alpha=0.6)
+    sheet.boxes(fig, "run", np.tile(x, (len(tall), 1)), top + high - tall / 2, each + 0.3, tall, ink="c", alpha=0.45)
+    head = LEFT + np.tile(np.arange(FRAMES) + 0.5, len(scenes))[:, np.newaxis] * each
+    sheet.boxes(fig, "head", head, [top + high / 2], [2.5], high, ink="ink", moves=("x",))
+    sheet.words(fig, [LEFT + wide], [top - 8], [f"wavefronts that run, of {slots} that find room"], "soft", size=12,
+                align="right")  # fmt: skip
+
+
+def _draw_dots(sheet: Sheet, fig, scenes: Sequence[_Scene], places: np.ndarray) -> None:
+    """The wavefronts under way: from their tile to a slot of their engine, and back."""
+    engines, slots, _ = places.shape
+    at = np.full((2, len(scenes) * FRAMES, 2 * engines * slots), np.nan, np.float32)
+    key = np.full(at.shape[1:], -1, np.int32)
+    for scene in scenes:
+        _, _, each = scene.grid()
+        free = np.zeros((engines, slots))
+        turns = np.zeros((engines, slots), int)
+        base, step = FRAMES * scene.number, scene.clocks[1]
+        x, y, *_ = scene.tile(np.arange(len(scene.wavefronts)))
+        for wavefront, (engine, start, end) in enumerate(scene.wavefronts):
+            e = int(engine)
+            slot = int(np.argmax(free[e] <= start + 1))
+            free[e, slot], turns[e, slot] = end, turns[e, slot] + 1
+            dot = 2 * (e * slots + slot) + turns[e, slot] % 2
+            first, last = int(start / step) + 1, min(int(np.ceil(end / step)), FRAMES - 1)
+            at[:, base + first : base + last, dot] = places[e, slot][:, np.newaxis]
+            at[:, [base + first - 1, base + last], dot] = np.array([x[wavefront], y[wavefront]])[:, np.newaxis]
+            key[base + first - 1 : base + last + 1, dot] = 100_000 * scene.number + wavefront if each == 1 else -1
+    sheet.boxes(fig, "dots", at[0], at[1], 12, 12, ink="c", key=key, moves=("x", "y"), round=6)

@@ -5,13 +5,12 @@ Gflop/s divided by the share of clocks in which its busiest unit worked: what th
 out: published curves, which exist as pictures only.
 """
 
-import json
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 
 import numpy as np
+from bokeh.models import HoverTool
 
-from cypresskit.devices import HD5870
+from cypresskit import published
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.timing import sweep
@@ -32,12 +31,11 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     names = list(dict.fromkeys(row["kernel"] for row in table))
     sizes = sorted({row["n"] for row in table})
     curves = {name: {row["n"]: row for row in table if row["kernel"] == name} for name in names}
-    published = json.loads(files("cypresskit.data").joinpath("published.json").read_text())["kernels"]
-    known = {row["id"]: row for row in published if "gflops_max" in row}
+    known = {name: row for name, row in published.kernels().items() if "gflops_max" in row}
     top = max([*(row["gflops"] for row in table), *(known[n]["gflops_max"] for n in names if n in known)])
     right = max([*sizes, *(known[n]["n_at_max"] for n in names if "n_at_max" in known.get(n, {}))])
     sheet = Sheet("Performance against N: " + ", ".join(names))
-    fig = sheet.chart(sheet.title, "N", "Gflop/s", height=480, x_range=(0, 1.05 * right), y_range=(0, 1.2 * top))
+    fig = sheet.chart(sheet.title, "N", "Gflop/s", height=430, x_range=(0, 1.05 * right), y_range=(0, 1.2 * top))
     items, lines = [], [sheet.title]
     for number, name in enumerate(names):
         curve = curves[name]
@@ -46,6 +44,9 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
         unit, ceiling = _ceiling(last)
         drawn = sheet.line(fig, sorted(curve), y, number, shapes=True)
         items.append((f"{name}, simulated; {unit} allows {ceiling:.0f}", drawn))
+        words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in sorted(curve)]
+        source = sheet.source(f"points {name}", x=sorted(curve), y=y, words=words)
+        fig.add_tools(HoverTool(renderers=[sheet.points(fig, "x", "y", number, source=source)], tooltips="@words"))
         sheet.line(fig, [0, right], [ceiling, ceiling], number, line_alpha=0.6)[0].glyph.line_width = 1
         speeds = ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in sorted(curve))
         lines.append(f"{name}: ceiling {ceiling:.0f}; {speeds}")
@@ -56,11 +57,9 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     heads = np.array(sizes, float)
     sheet.head(fig, heads, 0, 1.2 * top)
     sheet.series(fig, items, "below", 1)
-    captions = [f"N = {n}. " + "<br>".join(_said(name, curves[name].get(n)) for name in names) for n in sizes]
-    note = sheet.note(
-        "Filled: simulated. Hollow and large: the published best. Thin: what the busiest unit would allow if it never"
-        f" paused. Peaks of the {HD5870.name}: {HD5870.single_gflops:.0f} single, {HD5870.double_gflops:.0f} double."
-    )
+    captions = [f"N = {n}. " + "\n".join(_said(name, curves[name].get(n)) for name in names) for n in sizes]
+    hollow = " Hollow and large: the published best." * any(name in known for name in names)
+    note = sheet.note(f"Filled: simulated.{hollow} Thin: what the busiest unit would allow if it never paused.")
     return sheet.player([fig], captions, "\n".join(lines), below=[note], step="N")
 
 
@@ -73,5 +72,10 @@ def _ceiling(row: dict) -> tuple[str, float]:
 
 def _said(name: str, row: dict | None) -> str:
     if row is None:
-        return f"<b>{name}</b> was not simulated"
-    return f"<b>{name}</b>: {row['gflops']:.0f} Gflop/s, {row['percent']:.0f} % of peak, bound by {row['bound']}"
+        return f"**{name}** was not simulated"
+    said = f"**{name}**: {row['gflops']:.0f} Gflop/s, {row['percent']:.0f} % of peak, bound by {row['bound']}"
+    if "registers" not in row:
+        return said
+    fetched = row["bytes_L1"] / (row["gflops"] * row["seconds"] * 1e9 / 2)
+    said += f"; {row['registers']} registers, room for {row['active']} wavefronts an engine, {row['wavefronts']} in all"
+    return f"{said}; {fetched:.2g} bytes fetched for a multiply-add" if fetched else said

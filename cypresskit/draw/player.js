@@ -1,13 +1,16 @@
-// The player's half that runs in the browser: the body of one CustomJS, run once when the document is ready.
+// The player's half that runs in the browser: a function's body, run once for each player when its layout is drawn.
 //
-// Arguments: root (the layout), play, back, forward, slider, speed (widgets), caption, live (Divs), figures, count,
-// start, captions (one text per frame), marks (frames to jump to), tracks, listings, inks, fitted, step. A track is a
-// column of a source over time: {source, column, changes, text, prefix, names, few}, where changes is a source with the
-// columns frame, cell and value; it is spread out once, from the column as it stands, into an array of frames x cells.
-// Everything is wired here, so no message to Python is ever needed.
-const view = cb_context.index.get_one(root)
-const el = view.el
-const child = (model) => cb_context.index.get_one(model)
+// `root` is the layout, `index` finds the view of a model. What Python says about the picture is in root.tags[0]: the
+// widgets; figures; captions (one text per frame), marks (frames to jump to), scenes (first frame, number of frames) of
+// which one is shown at a time; tracks, listings, picks, about, inks, fitted, step, hint, choices and truth of a guess. A track
+// is a column of a source over time: {source, column, changes, text, prefix, names, moves}, where changes has
+// the arrays frame, cell and value; it is spread out once, from the column as it stands, into an array of
+// frames x cells. Everything is wired here, so no message to Python is ever needed.
+const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, start, scenes, captions,
+  marks, tracks, listings, inks, fitted, step, hint, truth, right, choices, picks, about} = root.tags[0]
+const child = (model) => index.get_one(model)
+const el = child(root).el
+const count = captions.length
 
 // Five characters or so for any number; the same rule as short() in player.py.
 const short = (v) => {
@@ -23,7 +26,7 @@ const kinds = {float32: Float32Array, float64: Float64Array, int32: Int32Array, 
 
 for (const track of tracks) {
   const first = track.source.data[track.column]
-  const {frame: at, cell, value} = track.changes.data
+  const {frame: at, cell, value} = track.changes
   const size = first.length
   const all = new kinds[first.dtype](count * size)
   all.set(first)
@@ -35,9 +38,12 @@ for (const track of tracks) {
 }
 
 let frame = -1
+let [first, frames] = scenes[0]  // of the scene that is shown
 let timer = null
 let due = 0
 let shown = 0
+let motion = 0  // counts what was set in motion: only the latest goes on
+let pick = null  // the key that is chosen
 const still = window.matchMedia("(prefers-reduced-motion: reduce)")
 
 function list({lines, window}, current) {
@@ -45,7 +51,7 @@ function list({lines, window}, current) {
   const rows = lines.slice(from, from + window).map((text, i) => {
     const n = from + i + 1
     const now = current.includes(n)
-    return `<div class="${now ? "now" : "row"}"><span class="n">${now ? "&#9654;" : ""} ${n}</span>${text}</div>`
+    return `<div data-line="${n}" class="${now ? "now" : "row"}"><span class="n">${now ? "&#9654;" : ""} ${n}</span>${text}</div>`
   })
   return `<div class="code">${rows.join("")}</div>`
 }
@@ -53,14 +59,69 @@ function list({lines, window}, current) {
 const signs = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
 const words = () => captions[frame].replace(/<[^>]*>/g, " ").replace(/&[lga][tm]p?;/g, (sign) => signs[sign])
 
-// A frame shown quietly is not read out: twenty a second would be noise.
-function show(k, quiet) {
-  k = Math.max(0, Math.min(count - 1, k))
+// What moves goes from one frame's places to the next one's; what comes from nowhere, or goes there, jumps.
+const movers = new Map()
+for (const track of tracks) if (track.moves) movers.set(track.source, [...(movers.get(track.source) ?? []), track])
+
+function between(from, to, part) {
+  for (const [source, list] of movers) {
+    let data = null
+    for (const {column, size, all} of list) {
+      const a = all.subarray(from * size, (from + 1) * size), b = all.subarray(to * size, (to + 1) * size)
+      let now = null
+      for (let i = 0; i < size; i++) {
+        const way = b[i] - a[i]
+        if (way) (now ??= b.slice())[i] = a[i] + way * part
+      }
+      if (now) (data ??= {...source.data})[column] = now
+    }
+    if (data) source.data = data
+  }
+}
+
+function travel(from, to, time) {
+  const mine = ++motion, begin = performance.now(), even = time < 180
+  let last = -100
+  const move = () => {
+    if (mine !== motion || !el.isConnected) return
+    const now = performance.now(), part = Math.min(1, (now - begin) / time)
+    if (now - last > 28 || part === 1) {
+      between(from, to, even ? part : part * part * (3 - 2 * part))
+      last = now
+    }
+    if (part < 1) requestAnimationFrame(move)
+  }
+  move()
+}
+
+// What is chosen is lit wherever it is, and that may change with the frame.
+function light() {
+  for (const {source, on} of picks) {
+    const {key, lit} = source.data
+    const now = Array.from(key, (k) => k === pick ? on : 0)
+    if (now.some((v, i) => v !== lit[i])) source.data = {...source.data, lit: now}
+  }
+}
+
+const said = new Map(about)
+function choose(key) {
+  pick = said.has(key) ? key : null
+  light()
+  chosen.text = said.get(pick) ?? `<span class="soft">Click a thing, and it stays lit.</span> ${hint}`
+  el.dataset.pick = pick ?? ""
+  if (pick !== null) live.text = chosen.text.replace(/<[^>]*>/g, " ")
+}
+
+// A frame shown quietly is not read out: twenty a second would be noise. What moves takes `time` milliseconds.
+function show(k, quiet, time) {
+  k = Math.max(first, Math.min(first + frames - 1, k))
   if (k === frame) return
+  const from = frame
   frame = k
+  motion++
   const changed = new Map()
   for (const track of tracks) {
-    const {source, column, size, all, text, prefix, names, few} = track
+    const {source, column, size, all, text, prefix, names} = track
     const now = all.slice(k * size, (k + 1) * size)
     const before = source.data[column]
     let same = before.length === size
@@ -70,13 +131,11 @@ function show(k, quiet) {
     if (!changed.has(source)) changed.set(source, {...source.data})
     changed.get(source)[column] = now
     if (text) changed.get(source)[text] = Array.from(now, (v) => names.length ? names[v] : prefix === "" ? short(v) : v < 0 ? "" : prefix + v)
-    if (few) {
-      const data = changed.get(source), at = [...now.keys()].filter((i) => data[text][i] !== "")
-      changed.set(few, {x: at.map((i) => data.x[i]), y: at.map((i) => data.y[i]), [text]: at.map((i) => data[text][i])})
-    }
   }
   for (const [source, data] of changed) source.data = data
-  slider.value = k
+  if (pick !== null) light()
+  if (time && from >= first && movers.size && !still.matches) travel(from, k, time)
+  slider.value = k - first
   caption.text = captions[k]
   for (const listing of listings) listing.place.text = list(listing, listing.current[k])
   for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words()}`)
@@ -90,7 +149,7 @@ function show(k, quiet) {
 // The slider has no name of its own for a screen reader, and keeps setting its bare number as what is read out.
 const grip = child(slider).el.shadowRoot.querySelector(".noUi-handle")
 function handle() {
-  const words = `${step.toLowerCase()} ${frame + 1} of ${count}`
+  const words = `${step.toLowerCase()} ${frame - first + 1} of ${frames}`
   if (grip.getAttribute("aria-valuetext") !== words) grip.setAttribute("aria-valuetext", words)
 }
 grip.setAttribute("aria-label", step)
@@ -105,41 +164,93 @@ function stop() {
 }
 
 // Frames are due at fixed times, so a late frame doesn't delay those after it; none is ever left out.
+const period = () => 1000 / Number(speed.value)
+const over = () => frame >= first + frames - 1
 function tick() {
-  if (!el.isConnected || frame >= count - 1) { stop(); live.text = words(); return }
-  show(frame + 1, true)
-  due = Math.max(due + 1000 / Number(speed.value), performance.now() - 200)
+  if (!el.isConnected || over()) { stop(); live.text = words(); reveal(); return }
+  show(frame + 1, true, period())
+  due = Math.max(due + period(), performance.now() - 200)
   timer = setTimeout(tick, Math.max(0, due - performance.now()))
 }
 
 function toggle() {
   if (timer !== null) { stop(); live.text = words(); return }
   if (still.matches) { show(frame + 1); return }
-  if (frame >= count - 1) show(0, true)
+  if (over()) show(first, true)
   play.label = "Pause"
   el.dataset.playing = "yes"
-  due = performance.now() + 1000 / Number(speed.value)
-  timer = setTimeout(tick, 1000 / Number(speed.value))
+  due = performance.now() + period()
+  timer = setTimeout(tick, period())
 }
 
-function go(k) { stop(); show(k) }
+function go(k) { stop(); show(k, false, Math.abs(k - frame) === 1 ? 220 : 0); if (over()) reveal() }
 const mark = (way) => {
-  const found = way > 0 ? marks.find((m) => m > frame) : marks.findLast((m) => m < frame)
-  return found ?? (way > 0 ? count - 1 : 0)
+  const [last, found] = [first + frames - 1, way > 0 ? marks.find((m) => m > frame) : marks.findLast((m) => m < frame)]
+  return Math.max(first, Math.min(last, found ?? (way > 0 ? last : first)))
 }
 
 play.on_event("button_click", toggle)
 back.on_event("button_click", () => go(frame - 1))
 forward.on_event("button_click", () => go(frame + 1))
-slider.properties.value.change.connect(() => { if (slider.value !== frame) go(slider.value) })
+slider.properties.value.change.connect(() => { if (slider.value + first !== frame) { stop(); show(slider.value + first); if (over()) reveal() } })
+scene.properties.active.change.connect(() => {
+  const at = frame - first
+  stop();
+  [first, frames] = scenes[scene.active]
+  slider.end = Math.max(frames - 1, 1)
+  show(first + Math.min(at, frames - 1))
+})
+
+// A guess, and at the end what was recorded.
+let guessed = null
+answers.properties.active.change.connect(() => {
+  if (answers.active === null || timer !== null) return
+  guessed = choices[answers.active]
+  show(first, true)
+  if (!still.matches) toggle()
+})
+function reveal() {
+  if (!truth) return
+  const verdict = guessed === null ? "" : `You said <b>${guessed}</b>, and that is ${guessed === right ? "right" : "wrong"}: `
+  asked.text = verdict + truth
+  child(answers).el.style.display = "none"
+  el.dataset.revealed = "yes"
+}
+
+// Clicks: in a figure on what can be chosen, in a listing on a line.
+for (const figure of new Set(picks.map((p) => p.figure).filter((f) => f))) {
+  figure.on_event("tap", ({x, y}) => {
+    for (const {source, w, h} of picks.filter((p) => p.figure === figure)) {
+      const data = source.data, wide = (i) => data[w]?.[i] ?? w, high = (i) => data[h]?.[i] ?? h
+      const at = Array.from(data.key).findLastIndex((key, i) =>
+        said.has(key) && Math.abs(x - data.x[i]) <= wide(i) / 2 && Math.abs(y - data.y[i]) <= high(i) / 2)
+      if (at >= 0) { choose(data.key[at] === pick ? null : data.key[at]); return }
+    }
+    choose(null)
+  })
+}
+for (const {place, current} of listings) {
+  child(place).el.addEventListener("click", (event) => {
+    const row = event.composedPath().find((e) => e.dataset?.line)
+    if (!row) return
+    const runs = (from, to) => { for (let k = from; k < to; k++) if (current[k].includes(Number(row.dataset.line))) return k }
+    const next = runs(frame + 1, first + frames) ?? runs(first, frame)
+    if (next !== undefined) { stop(); show(next) }
+  })
+}
+const neighbour = (way) => {
+  const keys = [...said.keys()], at = keys.indexOf(pick)
+  choose(keys[at < 0 ? (way > 0 ? 0 : keys.length - 1) : (at + way + keys.length) % keys.length])
+}
 
 // In a notebook or a lesson keys count only while the focus is in the player; a saved page has nothing else to use them.
 // A control keeps the keys that it uses itself. JupyterLab looks for its shortcuts before the page's elements see a key;
 // the attribute tells it to leave this element's keys alone.
 const keys = {
-  " ": toggle, ArrowRight: () => go(frame + 1), ArrowLeft: () => go(frame - 1), Home: () => go(0),
-  End: () => go(count - 1), PageDown: () => go(mark(1)), PageUp: () => go(mark(-1)),
+  " ": toggle, ArrowRight: () => go(frame + 1), ArrowLeft: () => go(frame - 1), Home: () => go(first),
+  End: () => go(first + frames - 1), PageDown: () => go(mark(1)), PageUp: () => go(mark(-1)),
 }
+if (said.size) Object.assign(keys, {ArrowDown: () => neighbour(1), ArrowUp: () => neighbour(-1), Escape: () => choose(null)})
 el.setAttribute("data-lm-suppress-shortcuts", "true")
 function press(event) {
   if (event.altKey || event.ctrlKey || event.metaKey || !(event.key in keys)) return
@@ -178,10 +289,10 @@ for (const figure of figures) {
     ctx.restore()
   })
 }
-for (const [figure, glyph, part] of fitted) {
+for (const [figure, glyph, part, most] of fitted) {
   const fit = () => {
     const cell = figure.inner_width / Math.abs(figure.x_range.end - figure.x_range.start)
-    if (cell > 0) glyph.text_font_size = {value: `${Math.max(8, Math.min(13 * scale, part * cell)).toFixed(1)}px`}
+    if (cell > 0) glyph.text_font_size = {value: `${Math.max(figure.inner_width > 640 ? 11 : 8, Math.min(most * scale, part * cell)).toFixed(1)}px`}
   }
   figure.properties.inner_width.change.connect(fit)
   fit()
@@ -204,4 +315,5 @@ new ResizeObserver(() => { box.style.minHeight = `${probe.offsetHeight}px` }).ob
 colour()
 stop()
 show(start, true)
+choose(null)
 el.dataset.ready = "yes"

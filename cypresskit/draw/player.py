@@ -2,16 +2,21 @@
 
 A ``Player`` holds a Bokeh layout whose data sources show one frame, and *tracks*: how a column of a source changes from
 frame to frame, kept as changes only, so that a thousand frames of a hundred cells weigh some kilobytes. The script in
-``player.js`` spreads them out once in the browser and then plays, steps and scrubs; it also answers keys, follows light
-and dark, honours "reduced motion" and speaks to screen readers. A player is shown in a notebook by being a cell's value
-or by ``show()``, saved as a page that needs no network by ``save("x.html")``, and has a text form, ``str(player)``,
-with the numbers that the picture shows. Call ``load()`` once in a notebook before the first player.
+``player.js`` spreads them out once in the browser and then plays, steps and scrubs; what ``moves`` travels from one
+frame to the next. It also answers keys and clicks, keeps the chosen thing lit in every part of the picture, follows
+light and dark, honours "reduced motion" and speaks to screen readers.
 
-Left out: frames computed on demand. What needs a new simulation is built anew, in Python.
+A player is shown in a notebook by being a cell's value or by ``show()``; until its script runs (or where none may) a
+still of its first frame stands there. ``save`` writes a page that needs no network (.html), or that still (.svg, .png).
+``str(player)`` is the picture in words. Call ``load()`` once in a notebook before the first player.
+
+Left out: frames computed on demand. What needs a new simulation is built anew, in Python (see ``controls``).
 """
 
+import base64
 import json
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from html import escape
@@ -20,16 +25,15 @@ from pathlib import Path
 
 import numpy as np
 from bokeh.core.json_encoder import serialize_json
-from bokeh.core.templates import get_env
 from bokeh.document import Document
-from bokeh.embed import file_html
 from bokeh.embed.util import standalone_docs_json_and_render_items
-from bokeh.models import Button, Column, ColumnDataSource, CustomJS, Div, LayoutDOM, Row, Select, Slider
-from bokeh.resources import INLINE, Resources
+from bokeh.models import Button, Column, ColumnDataSource, Div, LayoutDOM, RadioButtonGroup, Row, Select, Slider
+from bokeh.resources import Resources
 
-from cypresskit.draw import theme
+from cypresskit.draw import still, theme
 
-SPEEDS = ["1", "2", "5", "10", "20", "60"]
+SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
+LASTS = 12.0  # seconds that a picture plays at normal speed, if that is 1 to 30 frames a second
 
 
 def short(value: float) -> str:
@@ -51,9 +55,8 @@ def short(value: float) -> str:
 class Track:
     """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32, float64, int32, uint8
     or uint16. With ``text`` a second column of that name gets the numbers as text; with a ``prefix`` ("k = ") the
-    numbers are indices, written after it, and a negative one is left blank; with ``names`` they say which of them.
-    ``few`` then gets the cells whose text is not empty (x, y and the text): a browser takes its time over each text,
-    even an empty one."""
+    numbers are indices, written after it, and a negative one is left blank; with ``names`` they say which of them. What
+    ``moves`` goes through the values in between; from or to NaN it jumps."""
 
     source: ColumnDataSource
     column: str
@@ -61,9 +64,9 @@ class Track:
     text: str = ""
     prefix: str = ""
     names: Sequence[str] = ()
-    few: ColumnDataSource | None = None
+    moves: bool = False
 
-    def changes(self) -> ColumnDataSource:
+    def changes(self) -> dict[str, np.ndarray]:
         """The changes in order of frames; puts the first frame into the source."""
         bits = np.ascontiguousarray(self.frames).view(f"u{self.frames.dtype.itemsize}")
         at, cell = np.nonzero(bits[1:] != bits[:-1])
@@ -71,13 +74,15 @@ class Track:
         if self.text:
             self.source.data[self.text] = [""] * self.frames.shape[1]
         value = self.frames[1:][at, cell]
-        return ColumnDataSource({"frame": (at + 1).astype(np.int32), "cell": cell.astype(np.int32), "value": value})
+        small = np.uint16 if max(self.frames.shape) < 1 << 16 else np.int32
+        return {"frame": (at + 1).astype(small), "cell": cell.astype(small), "value": value}
 
 
 @dataclass(frozen=True, eq=False)
 class Listing:
     """The text of a kernel beside a picture, in ``place``: its ``lines`` and, for each frame, the ``current`` ones
-    (counted from 1), shown with their neighbours, ``window`` lines at a time."""
+    (counted from 1), shown with their neighbours, ``window`` lines at a time. A click on a line goes to the next frame
+    in which it is current."""
 
     place: Div
     lines: Sequence[str]
@@ -85,12 +90,38 @@ class Listing:
     window: int = 13
 
 
+@dataclass(frozen=True, eq=False)
+class Pick:
+    """Cells of a source that a click chooses by their ``key`` (a column of whole numbers, negative for nothing), and
+    how the chosen key is shown: its cells get ``on`` in the column ``lit``, all others 0. ``figure`` is where clicks
+    count (None: nowhere); ``w`` and ``h`` are the cells' sizes, numbers or columns."""
+
+    source: ColumnDataSource
+    figure: LayoutDOM | None
+    w: float | str
+    h: float | str
+    on: float = 3.0
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A question asked before the picture plays, what can be answered, and at the end what was recorded: in words, and
+    as the right one of the choices."""
+
+    question: str
+    choices: Sequence[str]
+    truth: str
+    right: str
+
+
 class Player:
     """A picture that plays; see the module. ``title`` names it. Controls and caption stand on top, where a low screen
-    shows them; then ``picture`` with ``side`` beside it (or below, where there is no room), then ``below``. ``figures``
-    are those in any of them, ``captions`` has HTML for each frame, ``marks`` are the frames that Page Up and Page Down
-    jump to, ``text`` is the text form, ``step`` names what the slider moves along. With one frame there is nothing to
-    play, and no controls."""
+    shows them; then ``picture`` with ``side`` beside it (or below, on a narrow page), then ``below``. ``figures`` are
+    those in any of them, ``captions`` has words for each frame (see ``theme.html``), ``marks`` are the frames that Page
+    Up and Page Down jump to, ``text`` is the text form, ``step`` names what the slider moves along. ``scenes``: several
+    recordings in one picture, a name and a number of frames each, one after another in all tracks. ``about`` says what
+    each key is that can be chosen. It plays in ``lasts`` seconds. With one frame there is nothing to play, and no
+    controls."""
 
     def __init__(
         self,
@@ -108,61 +139,86 @@ class Player:
         below: Sequence[LayoutDOM] = (),
         start: int = 0,
         step: str = "Step",
+        scenes: Sequence[tuple[str, int]] = (),
+        picks: Sequence[Pick] = (),
+        about: Mapping[int, str] | None = None,
+        guess: Guess | None = None,
+        lasts: float = LASTS,
     ) -> None:
         if not captions or any(len(track.frames) != len(captions) for track in tracks):
             raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
-        self.title, self.captions, self.tracks = title, list(captions), list(tracks)
-        self._text = text
-        count = len(self.captions)
+        self.title, self.captions, self.tracks, self.figures = title, list(captions), list(tracks), list(figures)
+        self.scenes = list(scenes) or [("", len(self.captions))]
+        self._text, self._start, self._inks = text, start, inks
+        longest = max(frames for _, frames in self.scenes)
+        rate = min(max(longest / lasts, 1.0), 30.0)
         widget = {"stylesheets": [theme.WIDGET_CSS], "height": 32}
+        words = {"stylesheets": [theme.TEXT_CSS], "sizing_mode": "stretch_width"}
         self.play = Button(label="Play", width=68, **widget)
         self.back = Button(label="\N{LEFTWARDS ARROW} Back", width=68, **widget)
         self.forward = Button(label="Next \N{RIGHTWARDS ARROW}", width=68, **widget)
-        rates = [(speed, f"{speed} per s") for speed in SPEEDS]
-        self.speed = Select(options=rates, value="10", width=116, **widget)
+        rates = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
+        self.speed = Select(options=rates, value=f"{rate:g}", width=90, name="speed", **widget)
         self.slider = Slider(
-            start=0, end=max(count - 1, 1), step=1, value=start, show_value=False, tooltips=False, height=22,
-            stylesheets=[theme.WIDGET_CSS], margin=(6, 14), styles={"flex": "1 1 220px"},
+            start=0, end=max(self.scenes[0][1] - 1, 1), step=1, value=start, show_value=False, tooltips=False,
+            height=22, stylesheets=[theme.WIDGET_CSS], margin=(6, 14), styles={"flex": "1 1 180px"},
         )  # fmt: skip
-        words = {"stylesheets": [theme.TEXT_CSS], "sizing_mode": "stretch_width"}
-        self.caption = Div(**words)
+        self.scene = RadioButtonGroup(
+            labels=[name for name, _ in self.scenes], active=0, visible=len(self.scenes) > 1, name="scene", **widget
+        )
+        self.caption, self.chosen = Div(**words), Div(visible=bool(about), **words)
         self.live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
         wrap = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap", "align-items": "center"}}
-        controls = Row(self.back, self.play, self.forward, self.speed, self.slider, visible=count > 1, **wrap)
-        keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if count > 1 else ""
+        moving = longest > 1 or len(self.scenes) > 1
+        controls = Row(
+            self.scene, self.back, self.play, self.forward, self.speed, self.slider, visible=moving, **wrap
+        )  # fmt: skip
+        asked = Div(text=theme.html(f"**Guess first:** {guess.question}") if guess else "", **words)
+        answers = RadioButtonGroup(labels=list(guess.choices) if guess else [], active=None, **widget)
+        asked.styles, asked.sizing_mode = {"width": "auto"}, None
+        guessing = Row(asked, answers, visible=guess is not None, **wrap)
+        keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
+        keys += ", up and down choose, Escape lets go" if about and keys else ""
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
-        below = [*below, Div(text=hint, **words)] if keys else below
-        # Side by side as long as both find room, else one below the other.
+        below = [self.chosen, *below, *([Div(text=hint, **words)] if keys and not about else [])]
         parts = [Column(picture, sizing_mode="stretch_width")]
         parts += [Column(*side, sizing_mode="stretch_width")] if side else []
         for part, grow in zip(parts, (5, 4)):
-            part.styles = {"flex": f"{grow} 1 {grow * 72}px", "min-width": "0"}
+            part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
         wrap["styles"] = {"flex-wrap": "wrap", "gap": "4px 20px"}
         self.root = Column(
-            controls, self.caption, Row(*parts, **wrap), *below, self.live,
+            controls, guessing, self.caption, Row(*parts, **wrap), *below, self.live,
             sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
             html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}".strip()},
         )  # fmt: skip
-        self._script = CustomJS(
-            code=files("cypresskit.draw").joinpath("player.js").read_text(encoding="utf-8"),
-            args={
-                "root": self.root, "play": self.play, "back": self.back, "forward": self.forward, "slider": self.slider,
-                "speed": self.speed, "caption": self.caption, "live": self.live, "figures": list(figures),
-                "count": count, "start": start, "captions": self.captions, "marks": [int(mark) for mark in marks],
+        firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
+        # Not a model's property: the script takes it from here.
+        self.root.tags = [
+            {
+                "play": self.play, "back": self.back, "forward": self.forward, "slider": self.slider,
+                "speed": self.speed, "scene": self.scene, "caption": self.caption, "live": self.live,
+                "chosen": self.chosen, "answers": answers, "asked": asked, "figures": self.figures, "start": start,
+                "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
+                "captions": [theme.html(caption) for caption in self.captions], "marks": [int(mark) for mark in marks],
                 "tracks": [
                     {"source": t.source, "column": t.column, "changes": t.changes(), "text": t.text, "prefix": t.prefix,
-                     "names": list(t.names), "few": t.few}
+                     "names": list(t.names), "moves": t.moves}
                     for t in self.tracks
                 ],
                 "listings": [
                     {"place": one.place, "lines": [escape(line.replace("    ", "  ")) for line in one.lines],
-                     "current": one.current, "window": min(one.window, len(one.lines))}
+                     "current": [list(map(int, lines)) for lines in one.current],
+                     "window": min(one.window, len(one.lines))}
                     for one in listings
                 ],
-                "inks": [list(ink) for ink in inks.pairs], "fitted": [list(pair) for pair in inks.fitted],
-                "step": step,
-            },
-        )  # fmt: skip
+                "inks": [list(ink) for ink in inks.pairs], "fitted": [list(text) for text in inks.fitted],
+                "step": step, "hint": hint, "truth": theme.html(guess.truth) if guess else "",
+                "right": theme.html(guess.right) if guess else "",
+                "choices": [theme.html(choice) for choice in guess.choices] if guess else [],
+                "picks": [{"source": p.source, "figure": p.figure, "w": p.w, "h": p.h, "on": p.on} for p in picks],
+                "about": [[int(key), theme.html(words)] for key, words in (about or {}).items()],
+            }
+        ]  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -175,18 +231,33 @@ class Player:
         theme.enlarge(self.root, factor)
         return self
 
-    def _document(self) -> Document:
+    def still(self) -> str:
+        """The first frame as an SVG picture."""
+        first: dict[str, dict] = {}
+        for track in self.tracks:
+            named = first.setdefault(track.source.id, {})
+            now = track.frames[self._start]
+            named[track.column] = now
+            if track.text:
+                named[track.text] = [self._written(track, v) for v in now.tolist()]
+        return still.svg(self.title, self.captions[self._start], self.figures, first, self._inks)
+
+    @staticmethod
+    def _written(track: Track, value: float) -> str:
+        if track.names:
+            return track.names[int(value)]
+        return short(value) if not track.prefix else f"{track.prefix}{value}" if value >= 0 else ""
+
+    def _embedded(self) -> str:
         document = Document(title=self.title)
         document.add_root(self.root)
-        document.js_on_event("document_ready", self._script)
-        return document
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        document = self._document()
         try:
-            return {"text/plain": repr(self), "text/html": embed(self.root, repr(self))}
+            return embed(self.root, repr(self), self.still())
         finally:
             document.clear()
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._embedded()}
 
     def show(self) -> None:
         """Show the player in a notebook; elsewhere, print its text form."""
@@ -195,15 +266,19 @@ class Player:
         display(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write a page with everything in it: it plays from disk, without network."""
-        document = self._document()
-        try:
-            template, scale = get_env().from_string(theme.PAGE), self.root.styles.get("--ck-scale", "1")
-            page = file_html(document, INLINE, self.title, template=template, template_variables={"scale": scale})
-        finally:
-            document.clear()
+        """Write a page with everything in it (.html), which plays from disk, without network; or a still of the first
+        frame (.svg, or .png where Chromium is at hand). Raises ``ValueError`` for another ending."""
         path = Path(path)
-        path.write_text(page, encoding="utf-8")
+        if path.suffix == ".svg":
+            path.write_text(self.still(), encoding="utf-8")
+        elif path.suffix == ".png":
+            still.png(self.still(), path)
+        elif path.suffix in (".html", ".htm"):
+            scale = self.root.styles.get("--ck-scale", "1")
+            parts = {"title": escape(self.title), "scripts": _scripts(), "player": self._embedded(), "scale": scale}
+            path.write_text(theme.PAGE.format(**parts), encoding="utf-8")
+        else:
+            raise ValueError(f"{path.name}: a player is saved as .html, .svg or .png")
         return path
 
 
@@ -212,40 +287,61 @@ def inline_resources() -> Resources:
     return Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
 
 
+def _scripts() -> str:
+    return "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
+
+
 # The script finds its place by where it stands, so nothing here depends on a random name. Notebooks put outputs and
-# scripts on the page in their own order: it waits for load()'s script.
-EMBED = """<!-- player --><div class="cypresskit-player"><pre>{text}</pre></div>
+# scripts on the page in their own order: it waits for load()'s script. Nothing is evaluated from text, so a page may
+# forbid that. A strict sanitizer leaves the image, with the picture in words.
+EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="data:image/svg+xml;base64,{still}"
+ style="max-width: 100%"></div>
 <script>(() => {{
   const place = document.currentScript.previousElementSibling
-  const docs = {docs}
-  const [id] = Object.keys(docs)
-  const items = [{{docid: id, roots: {{{root}: place}}, root_ids: [{root}]}}]
+  const packed = Uint8Array.from(atob("{docs}"), (one) => one.charCodeAt(0))
+  const play = (root, index) => {{
+{script}
+  }}
   let tries = 0
-  const start = () => {{
+  const start = async () => {{
     if (window.Bokeh && window.Bokeh.Widgets) {{
+      const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))
+      const docs = JSON.parse(await new Response(stream).text())
+      const items = [{{docid: Object.keys(docs)[0], roots: {{{root}: place}}, root_ids: [{root}]}}]
       place.textContent = ""
-      window.Bokeh.embed.embed_items(docs, items)
+      await window.Bokeh.embed.embed_items(docs, items)
+      const doc = window.Bokeh.documents.findLast((one) => one.get_model_by_id({root}))
+      const root = doc.get_model_by_id({root})
+      let began = false
+      const begin = () => {{
+        if (!began) play(root, window.Bokeh.index)
+        began = true
+      }}
+      if (doc.is_idle) begin()
+      else doc.idle.connect(begin)
       return
     }}
-    if (tries++ === 30) place.insertAdjacentText("afterbegin", "To see the picture, run the notebook's first cells.")
+    if (tries++ === 30) place.insertAdjacentHTML("beforeend", "<p>This is a still. To see it move, run the " +
+      "notebook's first cells; where each output has a page of its own, open a page that .save wrote.</p>")
     if (place.isConnected) setTimeout(start, 100)
   }}
   start()
 }})()</script><!-- /player -->"""
 
 
-def embed(root: LayoutDOM, text: str) -> str:
-    """HTML that shows a layout (and its document's scripts) on a page where ``load()`` was called; ``text`` stands
-    there until then."""
+def embed(root: LayoutDOM, text: str, picture: str) -> str:
+    """HTML that shows a player's layout on a page where ``load()`` was called; until then, ``picture`` (SVG) stands
+    there, and ``text`` for those who don't see."""
     docs, _ = standalone_docs_json_and_render_items([root])
-    script = serialize_json({"document": next(iter(docs.values()))}).replace("</", "<\\/")
-    return EMBED.format(text=escape(text), docs=script, root=json.dumps(root.id))
+    data = serialize_json({"document": next(iter(docs.values()))}).encode()
+    script = files("cypresskit.draw").joinpath("player.js").read_text(encoding="utf-8")
+    image, packed = (base64.b64encode(part).decode() for part in (picture.encode(), zlib.compress(data, 9)))
+    return EMBED.format(text=escape(text), still=image, docs=packed, root=json.dumps(root.id), script=script)
 
 
 def load() -> None:
     """Put Bokeh's scripts on a notebook's page (1.7 MB): once, in a cell of its own."""
     from IPython.display import HTML, display
 
-    scripts = "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
-    display(HTML(f'{scripts}{wrap}<span class="cypresskit-loaded"></span>'))
+    display(HTML(f'{_scripts()}{wrap}<span class="cypresskit-loaded"></span>'))

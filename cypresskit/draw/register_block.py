@@ -6,7 +6,6 @@ lines executed. ``block.py`` finds out which registers play which part; its limi
 
 import re
 from collections.abc import Iterable, Sequence
-from html import escape
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
@@ -15,8 +14,8 @@ from bokeh.transform import linear_cmap
 from cypresskit.draw import theme
 from cypresskit.draw.block import Block, Origin, Origins, Update, find_block
 from cypresskit.draw.player import Listing, Player, Track, short
-from cypresskit.draw.runs import recorded
 from cypresskit.draw.sheet import Sheet
+from cypresskit.kernels.samples import recorded
 from cypresskit.machine.record import Recording
 
 NAMES = {0: "A", 1: "B"}
@@ -86,7 +85,7 @@ class _Frames:
         recording, block = self.recording, self.block
         i, line = recording.program.body[recording.at[step]], recording.line(step)
         text = recording.program.lines[line - 1].split(";")[0].strip()
-        head = f"Step {step + 1} of {len(recording)}, line {line}: <code>{escape(text)}</code>"
+        head = f"Step {step + 1} of {len(recording)}, line {line}: `{text}` "
         updates = self.updates.get(step)
         if updates:
             value = [short(float(self.values[0][step, elements[u.total]])) for u in updates]
@@ -107,7 +106,7 @@ class _Frames:
             renamed = re.match(r"r\d+", typed) and typed.split(".")[0] != str(i.dest.register)
             macro = f" ({typed} in the macro)" if renamed else ""
             return f"{head}sets {written}{macro} to {self._register(i, registers)}"
-        return head + escape(i.op.meaning)
+        return head + i.op.meaning
 
     def _place(self, u: Update) -> tuple[int, int]:
         return u.from_a[1 - self.block.k_axis[0]], u.from_b[1 - self.block.k_axis[1]]
@@ -161,7 +160,7 @@ def register_block(recording: Recording | str = "sgemm_tn", *, start: int = 0) -
     sheet = Sheet(f"Register block of {recording.program.name}, {where}")
     cells, maps = _draw_cells(sheet, block, frames), _draw_maps(sheet, recording, block, frames)
     lines = Listing(sheet.note(""), recording.program.lines, [[recording.line(s)] for s in range(len(recording))])
-    legend = sheet.note(_LEGEND + " Of a double-double the high part is written." * (block.words == 4))
+    legend = sheet.html(_LEGEND + " Of a double-double the high part is written." * (block.words == 4))
     marks = _rounds(block)
     text = _text(sheet.title, recording, block, frames, marks)
     side = [lines.place, maps, legend]

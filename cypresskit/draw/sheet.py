@@ -1,11 +1,11 @@
-"""A picture under construction: figures, coloured cells, outlines, words and lines, and how they change with the frame.
+"""A picture under construction: figures, boxes, arrows, words and lines, and how they change with the frame.
 
 A view fills a ``Sheet`` and asks it for the ``Player``. An array given with one row per frame becomes a track; anything
-else stands still. Cells have a *kind*, a number per frame into a list of (name, tint, mark): the tint is for the eye,
-the mark is written into the cell, the name is in the hover, so that nothing is said by colour alone.
+else stands still. On a *stage* a unit is a pixel of the largest size that it is shown in; words on it shrink with it.
 """
 
 from collections.abc import Sequence
+from html import escape
 
 import numpy as np
 from bokeh.models import Column, ColumnDataSource, Div, HoverTool, LayoutDOM, Legend, Row
@@ -13,9 +13,7 @@ from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Player, Track
-
-Kinds = Sequence[tuple[str, str, str]]  # name, tint (of theme.KINDS), mark
+from cypresskit.draw.player import Pick, Player, Track
 
 
 class Sheet:
@@ -25,6 +23,14 @@ class Sheet:
         self.title, self.inks = title, theme.Inks()
         self.tracks: list[Track] = []
         self.figures: list[figure] = []
+        self.picks: list[Pick] = []
+        self.about: dict[int, str] = {}
+        self._stages: list[figure] = []
+
+    def stage(self, label: str, width: float, height: float) -> figure:
+        """A bare figure from (0, 0) at the upper left to (width, height); a unit is a pixel at its largest."""
+        self._stages.append(self.plot(label, (0, width), (height, 0), high=height))
+        return self._stages[-1]
 
     def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], **options) -> figure:
         """A bare figure with x and y in the same unit; ``label`` is what a screen reader calls it."""
@@ -36,69 +42,121 @@ class Sheet:
         self.figures.append(theme.chart(label, x_title, y_title, **options))
         return self.figures[-1]
 
-    def source(self, name: str, **columns) -> ColumnDataSource:
-        """A source called ``name``; columns of shape (frames, cells) follow the frames."""
+    def source(self, name: str, moves: Sequence[str] = (), **columns) -> ColumnDataSource:
+        """A source called ``name``; columns of shape (frames, cells) follow the frames, and those in ``moves`` go
+        through what lies between."""
         still = {key: value for key, value in columns.items() if np.ndim(value) < 2}
         source = ColumnDataSource(still, name=name)
         for key, value in columns.items():
             if np.ndim(value) == 2:
-                self.tracks.append(Track(source, key, np.ascontiguousarray(value)))
+                self.tracks.append(Track(source, key, np.ascontiguousarray(value), moves=key in moves))
                 source.data[key] = value[0].copy()
         return source
 
-    def cells(self, fig: figure, name: str, x, y, states: np.ndarray, kinds: Kinds, *, w=0.92, h=0.92, size: int = 11,
-              words: Sequence[str] = (), fit: float = 0.0, more: dict | None = None) -> ColumnDataSource:  # fmt: skip
-        """Boxes with centres ``x``, ``y``; ``states`` (frames, cells) uint8 are their kinds. ``words`` say in the hover
-        what each is; with ``fit`` marks are this part of a unit high; ``more`` columns may hold ``w`` and ``h``."""
-        words = list(words) or [""] * states.shape[1]
-        source = self.source(name, x=x, y=y, words=words, **more or {})
-        marks = [mark for *_, mark in kinds]
-        few = ColumnDataSource({"x": [], "y": [], "mark": []}, name=f"marks of {name}") if any(marks) else None
-        self.tracks.append(Track(source, "kind", states.astype(np.uint8), text="mark", names=marks, few=few))
-        tints = [theme.KINDS[tint] for _, tint, _ in kinds]
-        tints += tints[:1] * (len(tints) == 1)
-        box = fig.rect("x", "y", w, h, source=source, fill_color=linear_cmap("kind", tints, -0.5, len(tints) - 0.5))
-        fig.add_tools(HoverTool(renderers=[self.inks(box, line_color="line")], tooltips="@words @mark"))
-        if few is not None:
-            self.words(fig, "x", "y", "mark", source=few, align="center", size=size, fit=fit)
+    def boxes(
+        self, fig: figure, name: str, x, y, w, h, *, fill=None, ink: str = "", line: str = "", words=None, key=None,
+        moves: Sequence[str] = (), alpha=1.0, width: float = 1, tip: str = "@words",
+        round: float = 0, **columns,
+    ) -> ColumnDataSource:  # fmt: skip
+        """Boxes of any size. ``fill``: a colour, (column, palette) for a colour of each, or None with ``ink``, a token;
+        ``line``: the token of the edge, ``round`` the corners. ``words``: what each is, for the hover, which says
+        ``tip``. ``key``: whole numbers by which a click chooses them. Arrays of shape (frames, boxes) follow the
+        frames."""
+        given = {"x": x, "y": y, "w": w, "h": h} | columns
+        arrays = {k: np.asarray(v, np.float32) if k in "xywh" else v for k, v in given.items() if np.ndim(v)}
+        size = [given[k] if np.ndim(given[k]) == 0 else k for k in "wh"]
+        if words is not None:
+            arrays["words"] = list(words)
+        if key is not None:
+            arrays |= {"key": np.asarray(key, np.int32), "lit": [0] * np.shape(key)[-1]}
+        source = self.source(name, moves, **arrays)
+        look = {"fill_alpha": alpha, "line_width": width if line else 0, "border_radius": round}
+        if isinstance(fill, tuple):
+            column, palette = fill
+            look["fill_color"] = linear_cmap(column, list(palette), -0.5, len(palette) - 0.5)
+        elif not ink:
+            look["fill_color"] = fill
+        box = fig.rect("x", "y", *size, source=source, line_color=None, **look)
+        self.inks(box, **({"fill_color": ink} if ink else {}), **({"line_color": line} if line else {}))
+        if words is not None:
+            fig.add_tools(HoverTool(renderers=[box], tooltips=tip))
+        if key is not None:
+            edge = fig.rect("x", "y", *size, source=source, fill_color=None, line_width="lit", border_radius=round)
+            self.inks(edge, line_color="ink")
+            self.picks.append(Pick(source, fig, size[0], size[1]))
         return source
 
-    def numbers(self, fig: figure, name: str, x, y, values: np.ndarray, *, ink: str = "ink",
+    def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, at, **look) -> None:
+        """Bars from ``start`` to ``end`` in time: what is past at each of the ``clocks`` (frames,) is drawn in full,
+        what is to come faintly, and the border moves. ``at`` turns time into x; the rest is as for ``boxes``."""
+        start, end = np.asarray(start, float), np.asarray(end, float)
+        faint = {key: value for key, value in look.items() if key not in ("key", "words", "alpha")}
+        pale = 0.3 * look.get("alpha", 1.0)
+        self.boxes(
+            fig, f"{name} to come", (at(start) + at(end)) / 2, y, at(end) - at(start) - 0.7, h, alpha=pale, **faint
+        )
+        done = np.clip(clocks[:, np.newaxis], start, end)
+        wide = np.maximum(at(done) - at(start) - 0.7, 0.001)
+        self.boxes(fig, name, at(start) + wide / 2, y, wide, h, moves=("x", "w"), **look)
+
+    def follow(self, source: ColumnDataSource, column: str, frames: np.ndarray) -> None:
+        """Let a column of a source move."""
+        self.tracks.append(Track(source, column, frames, moves=True))
+        source.data[column] = frames[0].copy()
+
+    def arrows(self, fig: figure, name: str, x0, y0, x1, y1, ink: str = "ink", *, key=None, width: float = 2,
+               size: float = 7, moves: Sequence[str] = ()) -> ColumnDataSource:  # fmt: skip
+        """Lines with a point at their end; those at NaN are not there. With ``key`` they are seen only while that is
+        chosen."""
+        ends: dict = {k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))}
+        if key is not None:
+            ends |= {"key": np.asarray(key, np.int32), "lit": [0] * np.shape(key)[-1]}
+        source = self.source(name, moves, **ends)
+        shown = {"line_alpha": "lit"} if key is not None else {}
+        line = fig.segment("x0", "y0", "x1", "y1", source=source, line_width=width, **shown)
+        shown |= {"fill_alpha": "lit"} if key is not None else {}
+        tip = fig.scatter("x1", "y1", source=source, marker="circle", size=size, **shown)
+        self.inks(line, line_color=ink)
+        self.inks(tip, line_color=ink, fill_color=ink)
+        if key is not None:
+            self.picks.append(Pick(source, None, 0, 0, 1.0))
+        return source
+
+    def numbers(self, fig: figure, name: str, x, y, values: np.ndarray, *, ink: str = "ink", names: Sequence[str] = (),
                 prefix: str = "\N{ZERO WIDTH SPACE}", **style) -> ColumnDataSource:  # fmt: skip
-        """Whole numbers at ``x``, ``y`` after a prefix; ``values`` (frames, numbers); negative ones are left blank."""
+        """Whole numbers at ``x``, ``y`` after a prefix, or what ``names`` calls them; ``values`` (frames, numbers);
+        negative ones are left blank."""
         source = self.source(name, x=x, y=y)
-        self.tracks.append(Track(source, "value", values.astype(np.int32), text="text", prefix=prefix))
+        self.tracks.append(Track(source, "value", values.astype(np.int32), text="text", prefix=prefix, names=names))
         self.words(fig, "x", "y", "text", ink, source=source, **style)
         return source
 
-    def levels(self, fig: figure, name: str, x, y, shares: np.ndarray, *, w=0.92, h=0.92, words: Sequence[str] = (),
-               fit: float = 0.0) -> ColumnDataSource:  # fmt: skip
-        """Boxes lit by ``shares`` (frames, cells) of 1, each with its per cent written in; NaN leaves one blank."""
-        source = self.source(name, x=x, y=y, words=list(words) or [""] * shares.shape[1])
-        percent = np.nan_to_num(np.round(100 * shares), nan=-1).astype(np.int32)
-        self.tracks.append(Track(source, "percent", percent, text="text", prefix="\N{ZERO WIDTH SPACE}"))
-        fill = linear_cmap("percent", theme.LEVELS, 0, 100)
-        box = fig.rect("x", "y", w, h, source=source, fill_color=fill)
-        fig.add_tools(HoverTool(renderers=[self.inks(box, line_color="line")], tooltips="@words: @percent %"))
-        self.words(fig, "x", "y", "text", source=source, align="center", size=10, fit=fit)
-        return source
-
-    def outline(self, fig: figure, name: str, x, y, w, h, ink: str = "wrote", dash: str = "solid") -> ColumnDataSource:
-        """Frames round places; those at NaN are not there. x, y, w, h as for ``source``."""
-        columns = {key: np.asarray(value, np.float32) for key, value in zip("xywh", (x, y, w, h))}
-        source = self.source(name, **columns)
-        box = fig.rect("x", "y", "w", "h", source=source, fill_color=None, line_width=3, line_dash=dash)
-        self.inks(box, line_color=ink)
-        return source
+    def race(self, fig: figure, name: str, left: float, wide: float, so_far: np.ndarray, end: float, most: float, *,
+             title: str, unit: str = "clock") -> None:  # fmt: skip
+        """One of several that run on one clock, on a stage: its title, a bar that grows, clocks ``so_far`` (frames,),
+        and where it is done."""
+        self.words(fig, [left], [12], [title], bold=True, size=16)
+        self.boxes(fig, f"road {name}", [left + wide / 2], [34], [wide], 10, ink="faint")
+        x = np.maximum(wide * so_far / most, 0.01)[:, np.newaxis]
+        self.boxes(fig, f"clock {name}", left + x / 2, [34], x, 10, ink="read", moves=("x", "w"))
+        clocks = so_far.astype(int)[:, np.newaxis]
+        place = [left + wide], [12]
+        self.numbers(fig, f"clocks {name}", *place, clocks, prefix=f"{unit} ", align="right", size=14)
+        done, words = np.where(clocks >= end, clocks, -1), f"done at {unit} "
+        place = [left + wide * end / most], [49]
+        self.numbers(fig, f"finish {name}", *place, done, prefix=words, ink="c", bold=True, align="right", size=13)
 
     def words(self, fig: figure, x, y, text, ink: str = "ink", *, align="left", size: int = 12, bold: bool = False,
               fit: float = 0.0, **more):  # fmt: skip
         """Text at points."""
         # Text that fits itself starts small: what a first, larger one leaves at the figure's edge is never wiped off.
-        style = {"text_baseline": "middle", "text_font_size": f"{8 if fit else size}px", "text_align": align}
+        staged = fig in self._stages
+        style = {"text_baseline": "middle", "text_font_size": f"{8 if fit or staged else size}px", "text_align": align}
         style |= {"text_font_style": "bold"} if bold else {}
         drawn = self.inks(fig.text(x, y, text=text, **style | more), text_color=ink)
-        if fit:
+        if staged:
+            self.inks.fit(fig, drawn, size, size)
+        elif fit:
             self.inks.fit(fig, drawn, fit)
         return drawn
 
@@ -136,33 +194,32 @@ class Sheet:
         self.inks.plain(legend, label_text_color="ink")
         fig.add_layout(legend, place)
 
-    def legend(self, kinds: Kinds) -> Div:
-        """What the cells' kinds mean."""
-        words = " &ensp;".join(
-            f'<span style="white-space:nowrap"><span class="key none" style="background:{theme.KINDS[tint]}">'
-            f"<span>{mark}</span></span>{name}</span>"
-            for name, tint, mark in kinds
-        )
-        return self.note(words)
+    def key(self, *things: tuple[str, str, str]) -> Div:
+        """What colours mean: words, a colour (a token or its own) and how it is shown, "box", "ring" or "pale"."""
+        spans = []
+        for words, colour, look in things:
+            colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
+            style = {"ring": f"border:3px solid {colour}", "pale": f"background:{colour};opacity:.35"}
+            style["box"] = f"background:{colour}"
+            style["hatch"] = f"background:repeating-linear-gradient(45deg,var(--ck-ink) 0 1px,{colour} 1px 5px)"
+            mark = f'<span class="key" style="{style[look]}"></span>'
+            spans.append(f'<span style="white-space:nowrap">{mark}{escape(words)}</span>')
+        return self.html(" &ensp;".join(spans))
 
-    def note(self, html: str) -> Div:
-        """Words below a picture."""
+    def note(self, text: str) -> Div:
+        """Words below a picture; see ``theme.html``."""
+        return self.html(theme.html(text))
+
+    @staticmethod
+    def html(html: str) -> Div:
+        """HTML below a picture, in which names have been escaped."""
         return Div(text=html, stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
 
     def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *, side=(), **more) -> Player:
         """The finished picture: ``picture`` one below the other, ``side`` beside it."""
         layout = Column(*picture, sizing_mode="stretch_width")
-        return Player(
-            self.title,
-            layout,
-            list(side),
-            captions,
-            self.tracks,
-            figures=self.figures,
-            text=text,
-            inks=self.inks,
-            **more,
-        )
+        own: dict = {"figures": self.figures, "inks": self.inks, "picks": self.picks, "about": self.about}
+        return Player(self.title, layout, list(side), captions, self.tracks, text=text, **own, **more)
 
 
 def beside(*parts: LayoutDOM, room: int = 300) -> Row:
@@ -174,6 +231,7 @@ def beside(*parts: LayoutDOM, room: int = 300) -> Row:
     )
 
 
-def held(frames: np.ndarray, count: int) -> np.ndarray:
-    """An array with a row per frame, made ``count`` rows long by holding its last."""
-    return np.concatenate([frames, np.repeat(frames[-1:], count - len(frames), axis=0)])
+def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
+    """Arrays (frames, things) of several scenes, one below the other, filled up to the most things."""
+    most = max(part.shape[1] for part in scenes)
+    return np.concatenate([np.pad(p, ((0, 0), (0, most - p.shape[1])), constant_values=empty) for p in scenes])

@@ -1,8 +1,8 @@
-"""A wavefront's fetches, quad by quad: the lines of the matrices that a quad touches, its clocks, and what L1 does.
+"""A wavefront's fetches, clock by clock: which lines a quad's four texels lie in, and what each costs.
 
 From the recorded fetches of a wavefront. The texture unit takes one quad after another and a clock for each 64-byte
-line that the quad touches; every such line is looked up in L1, an empty ``timing.cache.Cache`` at the start. Several
-kernels or memory layouts are shown side by side and in step. Left out: other wavefronts, and when data arrive.
+line that the quad touches; every such line is looked up in L1, an empty ``units.cache.Cache`` at the start. Several
+kernels or memory layouts race on one clock. Left out: other wavefronts, and when data arrive.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,20 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
-from cypresskit.draw.player import Player
-from cypresskit.draw.runs import listened
-from cypresskit.draw.sheet import Sheet, beside, held
+from cypresskit.draw.player import Guess, Player
+from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels import KERNELS
+from cypresskit.kernels.samples import listened
 from cypresskit.machine.traffic import Access, Traffic
-from cypresskit.timing.cache import Cache, fold
+from cypresskit.timing.units.cache import Cache
 
 TILE = 8  # texels along a side of a tile in the tiled layout
-LINES = [("not touched", "none", ""), ("touched before", "grey", ""), ("hit", "blue", "h"), ("miss", "orange", "m")]
-SETS = [("empty", "none", ""), ("line of A", "grey", "A"), ("line of B", "grey", "B"), ("hit", "blue", "h"),
-        ("miss, entered", "orange", "m"), ("miss, another line evicted", "purple", "e")]  # fmt: skip
-QUADS = [("to come", "none", "")] + [
-    (f"{n} clocks", tint, str(n)) for n, tint in enumerate(("grey", "blue", "yellow", "orange", "purple"))
-]
+WIDE, HIGH, GAP = 520, 432, 50  # a panel, and between two, in pixels
+ITEM, TOP, TICKS = 17, 84, 300  # a work-item's side, and where the tile and the ticks begin
+MATRIX, ROOM = 166, (172, 186)  # where the matrices begin, and the room that each has
+RESOURCES = {0: "A", 1: "B"}
+# Of matrices A and B: a line not yet touched, touched, its texel wanted now; and a line for which the quad waits.
+SHADES = [f"rgba({rgb},{alpha})" for rgb in ("0,114,178", "230,159,0") for alpha in (0.10, 0.3, 0.95)]
+TICK = ["rgba(128,128,128,0.10)", "#0072b2", "#e69f00"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Side:
 
     @property
     def name(self) -> str:
-        """The kernel's name, with the layout if it is not the linear one."""
+        """The kernel's name, with the layout if it isn't the linear one."""
         name = self.traffic.launch.program.name.removesuffix(".il")
         return name if self.layout == "linear" else f"{name}, {self.layout}"
 
@@ -60,12 +61,8 @@ class Side:
             found = lines(x, y)
             order = np.argsort(found, kind="stable")
             for part in np.split(order, np.flatnonzero(np.diff(found[order])) + 1):
-                boxes[number, int(found[part[0]])] = (
-                    x[part].min(),
-                    y[part].min(),
-                    x[part].max() + 1,
-                    y[part].max() + 1,
-                )
+                sides = x[part].min(), y[part].min(), x[part].max() + 1, y[part].max() + 1
+                boxes[number, int(found[part[0]])] = sides
             base += (-(-height // TILE) * TILE * pitch * texel // line + 63) // 64 * 64
         return of, boxes
 
@@ -73,7 +70,7 @@ class Side:
 def texture_fetch(
     *runs: Traffic | str, layouts: Sequence[str] = (), fetches: int = 16, device: Device = HD5870
 ) -> Player:
-    """A player of a wavefront's first ``fetches`` fetches, a frame for each quad; several runs side by side.
+    """A player of a wavefront's first ``fetches`` fetches, clock by clock; several runs race.
 
     ``runs`` are kernels by name, or ``Traffic`` that listened to a launch; by default "dgemm_tn" and "dgemm_nn".
     ``layouts``: for each run "linear" (the default: rows) or "tiled" (8 x 8 texels). ``device`` has L1's size and
@@ -84,141 +81,214 @@ def texture_fetch(
     traffic = [listened(run, n=max(32, 8 * block), k=16) for run, block in zip(given, blocks)]
     sides = [Side(t, layout) for t, layout in zip(traffic, [*layouts, *["linear"] * len(traffic)])]
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(side.name for side in sides))
-    panels = [_Panel(side, fetches, device) for side in sides]
-    count = max(len(panel.captions) for panel in panels)
-    figures = [panel.draw(sheet, count) for panel in panels]
-    captions = ["<br>".join(panel.captions[min(n, len(panel.captions) - 1)] for panel in panels) for n in range(count)]
-    text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text)])
-    note = sheet.note(
-        "A quad is four work-items. The texture unit needs a clock for each 64-byte line that a quad touches; each is "
-        f"looked up in L1 ({device.l1_bytes // 1024} KB, {device.l1_ways} ways), which is empty at first."
-    )
-    below = [sheet.legend([*LINES, SETS[1], SETS[2], SETS[5]]), note]
-    return sheet.player([beside(*figures)], captions, text, marks=range(0, count, 16), step="Quad", below=below)
+    panels = [_Replay(side, fetches, device) for side in sides]
+    most = max(len(panel.served) for panel in panels)
+    label = "; ".join(f"{panel.side.name}: work-items in quads, the matrices in lines, clocks paid" for panel in panels)
+    fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 24, HIGH)
+    for n, panel in enumerate(panels):
+        panel.draw(sheet, fig, 12 + n * (WIDE + GAP), n, most, panel.side.name in [p.side.name for p in panels[:n]])
+    captions = [f"Clock {t} of {most}. " + " ".join(panel.say(t) for panel in panels) for t in range(most + 1)]
+    text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text())])
+    key = sheet.key(("line of A", "a", "box"), ("line of B", "b", "box"), ("not in L1: fetched from L2", "ink", "ring"),
+                    ("the quad waits for a second line", "wait", "ring"))  # fmt: skip
+    ends = sorted(panels, key=lambda panel: len(panel.served))
+    truth = ", ".join(f"{panel.side.name} takes {len(panel.served)} clocks" for panel in ends) + "."
+    same = len({panel.side.name for panel in panels}) == 1
+    names = [panel.side.name for panel in panels]
+    guess = None if same else Guess("which one is done first?", names, truth, ends[0].side.name)
+    marks = [n for n, now in enumerate(panels[0].served) if now.quad == now.number == 0]
+    return sheet.player([fig], captions, text, marks=marks, step="Clock", below=[key], guess=guess, lasts=14)
 
 
-class _Panel:
-    """One run, replayed: what every cell shows at every frame."""
+@dataclass(frozen=True)
+class _Served:
+    """What the texture unit does in a clock: one of the ``lines`` of a quad of a fetch, and whether L1 has it."""
+
+    fetch: int
+    quad: int
+    number: int
+    lines: tuple[int, ...]
+    hit: bool
+
+    @property
+    def line(self) -> int:
+        return self.lines[self.number]
+
+
+class _Replay:
+    """One run, replayed clock by clock, and its part of the picture."""
 
     def __init__(self, side: Side, fetches: int, device: Device) -> None:
-        self.side, self.device = side, device
+        self.side = side
         self.lines_of, self.boxes = side.places(device.line_bytes)
-        accesses = [a for a in side.traffic.accesses if a.kind == "fetch"][:fetches]
-        if not accesses:
+        self.accesses = [a for a in side.traffic.accesses if a.kind == "fetch"][:fetches]
+        if not self.accesses:
             raise ValueError(f"{side.name}: wavefront {side.traffic.wavefront} fetches nothing from a texture")
-        self.cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
-        self.number = {key: n for n, key in enumerate(self.boxes)}
-        self.matrix = {line: number for number, line in self.boxes}
-        frames = 16 * len(accesses)
-        self.lines = np.zeros((frames, len(self.boxes)), np.uint8)
-        self.sets = np.zeros((frames, len(self.cache.tags)), np.uint8)
-        self.quads = np.zeros((frames, 16), np.uint8)
-        self.running = np.zeros((2, frames, 1), np.int32)  # clocks and the hit rate in per cent so far
-        self.captions: list[str] = []
-        self.text = [f"{side.name}: {len(accesses)} fetches"]
-        self.clocks = self.hits = self.looked = 0
-        touched: set[int] = set()
-        for at, access in enumerate(accesses):
-            before = self.clocks, self.hits, self.looked
+        self.place = {line: (number, box) for (number, line), box in self.boxes.items()}
+        cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
+        self.served: list[_Served] = []
+        for at, access in enumerate(self.accesses):
             for quad in range(16):
-                self._quad(16 * at + quad, quad, access, touched)
-            clocks, hits, looked = self.clocks - before[0], self.hits - before[1], self.looked - before[2]
-            self.text.append(
-                f"  line {self._line(access)}, {self._name(access)}: {clocks} clocks, {hits} of {looked} lines hit"
-            )
-        self.text.append(f"  {self.clocks} clocks, hit rate {self.hits / max(self.looked, 1):.1%}")
-
-    def _line(self, access: Access) -> int:
-        return self.side.traffic.launch.program.body[access.at].line
+                on = self._items(access, quad)
+                assert access.x is not None and access.y is not None
+                wanted = tuple(dict.fromkeys(self.lines_of[access.resource](access.x[on], access.y[on]).tolist()))
+                for number, line in enumerate(wanted):
+                    hit = cache.access(line * device.line_bytes) == "h"
+                    self.served.append(_Served(at, quad, number, wanted, hit))
 
     @staticmethod
-    def _name(access: Access) -> str:
-        return {0: "A", 1: "B"}.get(access.resource, f"resource {access.resource}")
+    def _items(access: Access, quad: int) -> np.ndarray:
+        return np.flatnonzero(access.active[4 * quad : 4 * quad + 4]) + 4 * quad
 
-    def _quad(self, frame: int, quad: int, access: Access, touched: set[int]) -> None:
-        """Look up the lines of a quad and note what is seen."""
-        on = np.flatnonzero(access.active[4 * quad : 4 * quad + 4]) + 4 * quad
-        assert access.x is not None and access.y is not None
-        wanted = list(dict.fromkeys(self.lines_of[access.resource](access.x[on], access.y[on]).tolist()))
-        self.lines[frame, list(touched)] = 1
-        new, evicted = {}, 0
-        for line in wanted:
-            first = fold(line, self.cache.bits) * self.cache.ways
-            old = self.cache.tags[first : first + self.cache.ways].copy()
-            hit = self.cache.access(line * self.device.line_bytes) == "h"
-            way = first + int(np.flatnonzero(self.cache.tags[first : first + self.cache.ways] == line)[0])
-            gone = not hit and bool(old[way - first] >= 0)
-            new[way], evicted = 3 if hit else 5 if gone else 4, evicted + gone
-            self.lines[frame, self.number[access.resource, line]] = 2 if hit else 3
-            self.hits += hit
-        touched |= {self.number[access.resource, line] for line in wanted}
-        full = np.flatnonzero(self.cache.tags >= 0)
-        self.sets[frame, full] = [1 + min(self.matrix[int(self.cache.tags[way])], 1) for way in full]
-        self.sets[frame, list(new)] = list(new.values())
-        self.clocks, self.looked = self.clocks + len(wanted), self.looked + len(wanted)
-        self.quads[frame] = np.append(self.quads[frame - 1, :quad] if quad else [], [0] * (16 - quad))
-        self.quads[frame, quad] = 1 + len(wanted)
-        rate = self.hits / max(self.looked, 1)
-        self.running[:, frame, 0] = self.clocks, round(100 * rate)
-        hits, thrown = sum(kind == 3 for kind in new.values()), f", {evicted} evicted" * (evicted > 0)
-        self.captions.append(
-            f"<b>{self.side.name}</b>, line {self._line(access)} fetches {self._name(access)}: quad {quad + 1} of 16 "
-            f"touches {len(wanted)} line{'s' * (len(wanted) != 1)}, {hits} hit{thrown}. "
-            f"{self.clocks} clocks so far, hit rate {rate:.0%}."
+    def say(self, clock: int) -> str:
+        name = f"**{self.side.name}**"
+        if clock == 0:
+            return f"{name}: nothing fetched."
+        if clock >= len(self.served):
+            missed = sum(not one.hit for one in self.served)
+            return f"{name}: done; {missed} of {len(self.served)} lines asked for were not in L1."
+        now = self.served[clock - 1]
+        access = self.accesses[now.fetch]
+        line = self.side.traffic.launch.program.body[access.at].line
+        hits = sum(one.hit for one in self.served[:clock])
+        return (
+            f"{name}: fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad {now.quad + 1}: "
+            f"line {now.number + 1} of {len(now.lines)}; {hits / clock:.0%} hits in L1."
         )
 
-    def draw(self, sheet: Sheet, count: int):
-        """The panel's figure: quads and L1 on top, the matrices below."""
-        lines, sets, quads = (held(frames, count) for frames in (self.lines, self.sets, self.quads))
-        name, ways = self.side.name, self.cache.ways
-        rows = len(self.cache.tags) // ways
-        shapes = {n: (s.words.shape[0], s.words.shape[1]) for n, s in self.side.traffic.launch.textures.items()}
-        left, right, unit = {}, 0.0, {}
-        for number in sorted(shapes):  # matrices fit a box 17 high and share 30 across
-            height, width = shapes[number]
-            unit[number] = min(13.0 / width, 2.0), min(17.0 / height, 1.2)
-            left[number], right = right, right + unit[number][0] * width + 2
-        top = 12.0
-        fig = sheet.plot(f"{name}: quads, L1, and the matrices as 64-byte lines", (-1.2, 30), (29.6, -4.4))
-        sheet.words(fig, [0], [-3.4], [name], bold=True, size=13)
-        for at, title, prefix, numbers in zip(
-            (12, 20), ("clocks", "rate"), ("clocks: ", "hit rate, %: "), self.running
-        ):
-            sheet.numbers(fig, f"{title} {name}", [at], [-3.4], held(numbers, count), prefix=prefix)
-        heads = ["Quads: clocks", f"L1: {rows} sets across, {ways} ways down"]
-        sheet.words(fig, [0, 12], [-1.4] * 2, heads, bold=True)
-        x, y = np.arange(16) % 4 * 2 + 1.0, np.arange(16) // 4 * 2 + 1.0
-        words = [f"quad {n + 1}, clocks" for n in range(16)]
-        sheet.cells(fig, f"quads {name}", x, y, quads, QUADS, w=1.85, h=1.85, words=words, size=12, fit=1)
-        all_ways = np.arange(rows * ways)
-        words = [f"set {n // ways}, way {n % ways}:" for n in all_ways]
-        across = 17 / rows
-        x, y = 12 + (all_ways // ways + 0.5) * across, (all_ways % ways + 0.5) * 8.5 / ways
-        sheet.cells(fig, f"sets {name}", x, y, sets, SETS, w=0.94 * across, h=8 / ways, words=words, size=8, fit=0.8)
-        boxes, words = [], []
-        for (number, line), (x0, y0, x1, y1) in self.boxes.items():
-            u, v = unit[number]
-            boxes.append(
-                (left[number] + (x0 + x1) / 2 * u, top + (y0 + y1) / 2 * v, (x1 - x0) * u - 0.1, (y1 - y0) * v - 0.1)
-            )
-            words.append(
-                f"{'AB'[number] if number < 2 else number}, rows from {y0}, texels {x0} to {x1 - 1}, line {line}"
-            )
-        x, y, w, h = (np.array(values) for values in zip(*boxes))
-        sheet.cells(
-            fig,
-            f"lines {name}",
-            x,
-            y,
-            lines,
-            LINES,
-            w="w",
-            h="h",
-            words=words,
-            size=8,
-            fit=min(0.8, 0.85 * h.min()),
-            more={"w": w, "h": h},
+    def draw(self, sheet: Sheet, fig, left: float, n: int, most: int, again: bool) -> None:
+        name = f"{self.side.name} {n}" if again else self.side.name
+        end = len(self.served)
+        clocks = np.minimum(np.arange(most + 1), end)
+        sheet.race(fig, name, left, WIDE, clocks, end, most, title=self.side.name)
+        self._lines(sheet, fig, name, left, most, n)
+        self._tile(sheet, fig, name, left, most)
+        self._ticks(sheet, fig, name, left, clocks, n)
+
+    def _lane(self, lane) -> tuple[np.ndarray, np.ndarray]:
+        """Where a work-item stands in the tile: quads are 2 x 2 in a pixel shader, 4 x 1 in a compute shader."""
+        lane = np.asarray(lane)
+        if self.side.traffic.launch.program.mode == "pixel":
+            return lane // 4 % 4 * 2 + lane % 2, lane // 16 * 2 + lane % 4 // 2
+        return lane % 8, lane // 8
+
+    def _tile(self, sheet: Sheet, fig, name: str, left: float, most: int) -> None:
+        """The work-items in quads; the quad that is served, with an arrow from each of its four to its texel, and the
+        texels of the line that arrive now."""
+        lane = np.arange(64)
+        across, down = self._lane(lane)
+        apart = (across // 2 * 3, down // 2 * 3) if self._lane(2)[1] == 1 else (across // 4 * 3, down * 0)
+        x, y = left + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
+        sheet.words(fig, [left], [TOP - 14], ["64 work-items, in quads"], size=13)
+        words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in lane]
+        sheet.boxes(fig, f"tile {name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words)
+        frames = most + 1
+        box = np.full((4, frames, 1), np.nan, np.float32)
+        ends = np.full((4, frames, 4), np.nan, np.float32)
+        flight = np.full((2, frames, 8), np.nan, np.float32)
+        matrix = np.zeros((frames, 8), np.uint8)
+        for clock, now in enumerate(self.served[:-1], 1):  # after the last clock nothing is under way
+            access = self.accesses[now.fetch]
+            four = np.arange(4 * now.quad, 4 * now.quad + 4)
+            sides = x[four].min(), x[four].max(), y[four].min(), y[four].max()
+            box[:2, clock, 0] = (sides[0] + sides[1]) / 2, (sides[2] + sides[3]) / 2
+            box[2:, clock, 0] = sides[1] - sides[0] + ITEM, sides[3] - sides[2] + ITEM
+            on = self._items(access, now.quad)
+            assert access.x is not None and access.y is not None
+            to = self._texel(left, access.resource, access.x[on] + 0.5, access.y[on] + 0.5)
+            ends[:, clock, on - 4 * now.quad] = x[on], y[on], *to
+            mine = self.lines_of[access.resource](access.x[on], access.y[on]) == now.line
+            slot = on[mine] % 4 + 4 * (clock % 2)
+            flight[:, clock - 1, slot] = np.array(to)[:, mine]
+            flight[:, clock, slot] = x[on[mine]], y[on[mine]]
+            matrix[clock - 1 : clock + 1, slot] = min(access.resource, 1)
+        source = sheet.source(f"quad {name}", x=box[0], y=box[1], w=box[2], h=box[3])
+        sheet.inks(fig.rect("x", "y", "w", "h", source=source, fill_color=None, line_width=3), line_color="ink")
+        sheet.arrows(fig, f"arrows {name}", *ends, width=1.5, size=5)
+        sheet.boxes(fig, f"texels {name}", flight[0], flight[1], 7, 7, line="ink", moves=("x", "y"),
+                    fill=("matrix", TICK[1:]), matrix=matrix)  # fmt: skip
+
+    def _scale(self) -> dict[int, tuple[float, float, float]]:
+        """For each matrix its left edge and the size of a texel."""
+        shapes = {number: s.words.shape for number, s in sorted(self.side.traffic.launch.textures.items())}
+        room = ROOM[0] * 2 / len(shapes)
+        scale = {}
+        for place, (number, (height, width, _)) in enumerate(shapes.items()):
+            scale[number] = MATRIX + place * (room + 12), min(room / width, 13.0), min(ROOM[1] / height, 13.0)
+        return scale
+
+    def _texel(self, left: float, resource: int, x, y):
+        start, u, v = self._scale()[resource]
+        return left + start + np.asarray(x) * u, TOP + np.asarray(y) * v
+
+    def _lines(self, sheet: Sheet, fig, name: str, left: float, most: int, n: int) -> None:
+        """The matrices as they lie in memory, a box for each line."""
+        number, boxes = zip(*self.place.values())
+        at = {line: i for i, line in enumerate(self.place)}
+        kind = np.zeros((most + 1, len(at)), np.uint8) + 3 * np.minimum(number, 1).astype(np.uint8)
+        wait = np.zeros((most + 1, len(at)), np.uint8)
+        for clock, now in enumerate(self.served, 1):
+            i = at[now.line]
+            kind[clock:, i] = 3 * min(number[i], 1) + 1
+            kind[clock, i] += clock < len(self.served)
+            wait[clock, [at[line] for line in now.lines[now.number + 1 :]]] = 3
+        x0, y0, x1, y1 = np.array(boxes, float).T
+        scale = self._scale()
+        left_of, u, v = (np.array([scale[m][part] for m in number]) for part in range(3))
+        place = left + left_of + (x0 + x1) / 2 * u, TOP + (y0 + y1) / 2 * v, (x1 - x0) * u - 1.5, (y1 - y0) * v - 1
+        words = [
+            f"{_matrix(m)}, row {box[1]}, texels {box[0]} to {box[2] - 1}: one line of 64 bytes"
+            for m, box in zip(number, boxes)
+        ]
+        keys = np.arange(len(at)) + 10_000 * n
+        source = sheet.boxes(
+            fig, f"lines {name}", *place, fill=("kind", SHADES), kind=kind, wait=wait, words=words, key=keys
         )
-        names = [f"{'AB'[n] if n < 2 else n}: {shapes[n][0]} x {shapes[n][1]} texels" for n in sorted(shapes)]
-        sheet.words(fig, list(left.values()), [top - 1.2] * len(left), names, bold=True)
-        return fig
+        sheet.inks(fig.rect("x", "y", "w", "h", source=source, fill_color=None, line_width="wait"), line_color="wait")
+        for m, (start, _, _) in scale.items():
+            rows, width, _ = self.side.traffic.launch.textures[m].words.shape
+            title = f"{_matrix(m)}: {rows} rows of {width} texels"
+            sheet.words(fig, [left + start], [TOP - 14], [title], "a" if m == 0 else "b" if m == 1 else "ink", size=13)
+        times: dict[int, list[int]] = {}
+        for clock, now in enumerate(self.served, 1):
+            times.setdefault(now.line, []).append(clock)
+        for line, i in at.items():
+            asked = times.get(line, [])
+            when = f"asked for {len(asked)} times, first in clock {asked[0]}" if asked else "not asked for here"
+            sheet.about[int(keys[i])] = f"{self.side.name}: **{words[i]}**, {when}."
+
+    def _ticks(self, sheet: Sheet, fig, name: str, left: float, clocks: np.ndarray, n: int) -> None:
+        """A row for each fetch, and in it a box for each clock that it has taken so far."""
+        fetch = np.array([one.fetch for one in self.served])
+        across = np.concatenate([np.arange((fetch == f).sum()) for f in range(len(self.accesses))])
+        wide = min(14.5, (WIDE - 76) / (across.max() + 1))
+        row = min(8.0, 128 / len(self.accesses))
+        x, y = left + 76 + (across + 0.5) * wide, TICKS + (fetch + 0.5) * row
+        matrix = np.array([1 + min(self.accesses[f].resource, 1) for f in fetch], np.uint8)
+        kind = np.where(np.arange(len(fetch)) < clocks[:, np.newaxis], matrix, 0).astype(np.uint8)
+        at = {line: i for i, line in enumerate(self.place)}
+        missed = np.array([not one.hit for one in self.served])
+        keys = [at[one.line] + 10_000 * n for one in self.served]
+        words = [f"clock {t}: quad {one.quad + 1} of fetch {one.fetch + 1}, line {one.number + 1} of {len(one.lines)}, "
+                 f"{'in L1' if one.hit else 'not in L1'}" for t, one in enumerate(self.served, 1)]  # fmt: skip
+        sheet.words(fig, [left], [TICKS - 14], ["What each fetch has paid: a box is a clock"], size=13)
+        source = sheet.boxes(fig, f"ticks {name}", x, y, wide - 1.5, row - 1.5, fill=("kind", TICK), kind=kind,
+                             words=words, key=keys, missed=(2 * ((kind > 0) & missed)).astype(np.uint8))  # fmt: skip
+        edge = fig.rect("x", "y", wide - 3, row - 2.5, source=source, fill_color=None, line_width="missed")
+        sheet.inks(edge, line_color="ink")
+        step = max(1, round(14 / row))
+        shown = range(0, len(self.accesses), step)
+        each = [f"{f + 1} {_matrix(access.resource)}" for f, access in enumerate(self.accesses)]
+        names = [", ".join(each[f : f + step]) for f in shown]
+        sheet.words(fig, [left] * len(names), [TICKS + (f + step / 2) * row for f in shown], names, "soft", size=11)
+
+    def text(self) -> list[str]:
+        lines = [f"{self.side.name}: {len(self.accesses)} fetches of 16 quads"]
+        for number, access in enumerate(self.accesses, 1):
+            line = self.side.traffic.launch.program.body[access.at].line
+            lines.append(f"  fetch {number}, line {line}: {_matrix(access.resource)}")
+        return lines
+
+
+def _matrix(resource: int) -> str:
+    return RESOURCES.get(resource, f"resource {resource}")

@@ -10,6 +10,7 @@ everything by shape or text as well. ``enlarge`` makes a picture's text and line
 """
 
 import re
+from html import escape
 
 from bokeh.model import Model
 from bokeh.models import GlyphRenderer, LayoutDOM
@@ -27,7 +28,17 @@ TOKENS = {
     "green": ("#00694b", "#35c99a"),
     "purple": ("#8a3d6b", "#e39ac3"),
     "yellow": ("#8a5a00", "#f0b840"),
+    # What a picture is about, everywhere the same: the matrices, units, and who waits and need not.
+    "a": ("#0072b2", "#56b4e9"),
+    "b": ("#c98500", "#f0b840"),
+    "c": ("#009e73", "#35c99a"),
+    "alu": ("#93407c", "#e08fc8"),
+    "texture": ("#5f6b7a", "#a3acba"),
+    "wait": ("#d2321e", "#ff7a66"),
+    "faint": ("#e3e3e8", "#3a3a43"),
 }
+# One of several of a kind (rows of a matrix, blocks, wavefronts); each stands out on a light and on a dark page.
+SERIES = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc79a7", "#909090")
 LINES = ("read", "wrote", "green", "purple", "yellow", "soft")  # for one series after another
 DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid")
 SHAPES = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus")
@@ -50,19 +61,6 @@ def _variables(which: int) -> str:
 TINTS = [f"rgba(213,94,0,{alpha})" for alpha in (0.42, 0.34, 0.26, 0.18, 0.1)]
 TINTS += ["rgba(128,128,128,0.06)"]
 TINTS += [f"rgba(0,130,200,{alpha})" for alpha in (0.1, 0.18, 0.26, 0.34, 0.42)]
-# Tints of a kind of thing; they stand behind text in both themes.
-KINDS = {
-    "none": "rgba(128,128,128,0.05)",
-    "grey": "rgba(128,128,128,0.28)",
-    "blue": "rgba(0,130,200,0.42)",
-    "orange": "rgba(213,94,0,0.45)",
-    "green": "rgba(0,158,115,0.42)",
-    "purple": "rgba(204,121,167,0.5)",
-    "yellow": "rgba(230,159,0,0.42)",
-}
-# From nothing to all of it.
-LEVELS = [f"rgba(213,94,0,{0.02 + 0.055 * n:.3f})" for n in range(11)]
-
 # Bokeh gives each of its elements its own variables, so a widget has to be told one by one.
 ROOT_CSS = f"""
 :host {{ {_variables(0)} color: var(--ck-ink); outline-offset: 2px; max-width: calc(1100px * var(--ck-scale, 1));
@@ -118,20 +116,30 @@ td, th { text-align: left; padding: 2px 6px 2px 0; overflow-wrap: anywhere; bord
 # Read out, not seen.
 HIDDEN_CSS = ":host { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }"
 
-PAGE = """
-{% extends "file.html.jinja" %}
-{% block postamble %}
+# A page of its own: title, size of the text, Bokeh's scripts, the player.
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<style>:root { color-scheme: light dark; }
-body { padding: 12px; background: #fff; color: #1b1b1f; font: 15px sans-serif; }
-h1 { font-size: calc(20px * {{ scale }}); margin: 0 0 8px; }
-@media (prefers-color-scheme: dark) { body { background: #17171b; color: #ececf1; } }</style>
-{% endblock %}
-{% block inner_body %}<main><h1>{{ title }}</h1>{{ super() }}</main>{% endblock %}
+<style>:root {{ color-scheme: light dark; }}
+body {{ padding: 12px; margin: 0; background: #fff; color: #1b1b1f; font: 15px sans-serif; }}
+h1 {{ font-size: calc(20px * {scale}); margin: 0 0 8px; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #17171b; color: #ececf1; }} }}</style>
+{scripts}</head><body><main><h1>{title}</h1>{player}</main></body></html>
 """
 
 
-HIGH = 480  # pixels that a figure without axes takes at most, so that it and the controls fit a low screen
+HIGH = 480  # pixels that a figure without axes takes at most
+ROOM = 250  # pixels of a window's height that stay free for controls, words and what the page has around them
+MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
+
+
+def html(text: str) -> str:
+    """Words as HTML: the one place where names of kernels, files and boards are escaped. ``**bold**``, `` `code` `` and
+    ends of lines are marks."""
+    text = escape(text)
+    for mark, tag in MARKS:
+        text = re.sub(mark, tag, text)
+    return text
 
 
 def _figure(label: str, **options) -> figure:
@@ -149,7 +157,8 @@ def _figure(label: str, **options) -> figure:
 def plot(label: str, x: tuple[float, float], y: tuple[float, float], high: float = HIGH, **options) -> figure:
     """A bare figure: units of x and y equally long, y downwards if its range is; at most ``high`` pixels high."""
     shape = abs((x[1] - x[0]) / (y[1] - y[0]))
-    styles = {"max-width": f"calc({high * shape:.0f}px * var(--ck-scale, 1))"}
+    most = f"calc({high * shape:.0f}px * var(--ck-scale, 1))"
+    styles = {"max-width": f"max(340px, min({most}, calc((100vh - {ROOM}px) * {shape:.3f})))"}
     bare = {"toolbar_location": None, "tools": "", "min_border": 0, "styles": styles}
     fig = _figure(label, x_range=x, y_range=y, aspect_ratio=shape, sizing_mode="scale_width", **bare | options)
     fig.axis.visible = fig.grid.visible = False
@@ -160,7 +169,8 @@ def chart(label: str, x_title: str, y_title: str, *, height: int = 300, tools: s
     """A figure with titled axes, as wide as there is room and ``height`` pixels high."""
     fig = _figure(
         label, x_axis_label=x_title, y_axis_label=y_title, toolbar_location="right" if tools else None, tools=tools,
-        min_border=4, height=height, sizing_mode="stretch_width", **options,
+        min_border=4, height=height, sizing_mode="stretch_width",
+        styles={"max-height": f"max(180px, calc(100vh - {ROOM}px))"}, **options,
     )  # fmt: skip
     fig.toolbar.logo = None
     fig.toolbar.stylesheets = [":host { --bokeh-icon-color: var(--ck-ink); --icon-color: var(--ck-ink); }"]
@@ -192,7 +202,7 @@ class Inks:
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Model, str, str]] = []
-        self.fitted: list[tuple[figure, GlyphRenderer, float]] = []
+        self.fitted: list[tuple[figure, Model, float, float]] = []
 
     def __call__(self, renderer: GlyphRenderer, **tokens: str) -> GlyphRenderer:
         """Remember colours, as in ``ink(fig.text(...), text_color="ink")``, and start with the light ones."""
@@ -207,6 +217,7 @@ class Inks:
             setattr(model, prop, TOKENS[token][0])
             self.pairs.append((model, prop, token))
 
-    def fit(self, fig: figure, renderer: GlyphRenderer, part: float = 0.34) -> None:
-        """Let the size of this text be ``part`` of the figure's unit, 8 to 13 pixels; at 0.34 five letters fit."""
-        self.fitted.append((fig, renderer.glyph, part))
+    def fit(self, fig: figure, renderer: GlyphRenderer, part: float = 0.34, most: float = 13) -> None:
+        """Let the size of this text be ``part`` of the figure's unit, 8 to ``most`` pixels; at 0.34 five letters
+        fit."""
+        self.fitted.append((fig, renderer.glyph, part, most))

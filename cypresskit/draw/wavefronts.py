@@ -1,118 +1,192 @@
-"""The wavefronts of one SIMD engine over time: ALU clauses, TEX clauses, and waiting for a turn.
+"""The wavefronts of one SIMD engine over time, and below them who computes: two, one, or nobody.
 
-Drawn from timing reports. Each lane is a wavefront slot of SIMD engine 0; a TEX bar ends when the data are there. Fewer
-registers, more slots: when one wavefront waits, another computes. Left out: the other engines.
+Drawn from timing reports. Each lane is a wavefront slot of SIMD engine 0; a fetch is on its way until its data are
+there. Fewer registers, more slots: when one wavefront waits, another computes. Left out: the other engines.
 """
 
 from itertools import pairwise
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, Range1d
 
-from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.timing import Report, simulate
 
-KINDS = {"ALU": ("blue", " "), "TEX": ("orange", "/"), "WRITE": ("purple", "x")}
 FRAMES = 150
+LEFT, WIDE, LANE = 60, 1024, 16  # of the lanes, in pixels
+COMPUTING = (("wait", 1.0), ("alu", 0.35), ("alu", 1.0))  # nobody, one, two or more: colour and strength
+HEAD = 82  # the room above and below a report's lanes
+KINDS = {"ALU": ("computes", "alu", 11), "TEX": ("fetch on its way", "texture", 3), "WRITE": ("stores", "c", 11)}
 
 
 def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float] = (2000, 6000)) -> Player:
-    """A player with a play head over the ``window`` (clocks) of one or more reports, one above the other.
+    """A player over the ``window`` (clocks) of one or more reports, one above the other.
 
     ``reports`` come from ``simulate``; kernels by name are simulated with size ``n``. By default "sgemm_tn" (25
-    registers) above "sgemm_tn_37". Pan and zoom show the rest of the run. Raises ``ValueError`` for a report without
-    timeline.
+    registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without timeline.
     """
     made = [simulate(r, n) if isinstance(r, str) else r for r in reports or ("sgemm_tn", "sgemm_tn_37")]
     for report in made:
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
     sheet = Sheet("Wavefronts of a SIMD engine: " + " and ".join(report.kernel for report in made))
-    range_ = Range1d(*window)
     clocks = np.linspace(*window, FRAMES + 1)
-    parts = [part for report in made for part in _draw(sheet, report, range_, clocks)]
-    states = [[_state(report, clock) for clock in clocks] for report in made]
+    high = sum(HEAD + LANE * report.active for report in made)
+    label = "; ".join(f"{r.kernel}: {r.active} lanes, and below them how many compute" for r in made)
+    fig = sheet.stage(label, LEFT + WIDE + 16, high)
+    tops = np.cumsum([0, *(HEAD + LANE * report.active for report in made)])
+    for number, report in enumerate(made):
+        _draw(sheet, fig, report, number, float(tops[number]), clocks)
     captions = [
-        f"Clock {clock:.0f}. "
-        + "<br>".join(
-            f"<b>{r.kernel}</b>, {r.active} slots: " + ", ".join(f"{count} {what}" for what, count in state[k].items())
-            for r, state in zip(made, states)
-        )
-        for k, clock in enumerate(clocks)
+        f"Clock {clock:.0f}. " + " ".join(f"**{r.kernel}**: {_state(r, clock)}." for r in made) for clock in clocks
     ]
     text = [f"{sheet.title}, clocks {window[0]:.0f} to {window[1]:.0f}"]
-    for r in made:
-        busy = _busy(r, "ALU", window)
-        text.append(f"{r.kernel}: {r.registers} registers, {r.active} wavefronts; ALU at work {busy:.1%} of the clocks")
-        text += [
-            f"  slot {s}: " + ", ".join(f"{kind} {_slot(r, s, kind, window):.0f} clocks" for kind in KINDS)
-            for s in range(r.active)
-        ]
-    note = sheet.note(
-        "A lane is a slot for a wavefront; where it has no bar, its wavefront waits for its turn. The ALU works on two"
-        " wavefronts at a time."
-    )
-    return sheet.player(parts, captions, "\n".join(text), below=[note], step="Clock")
-
-
-def _inside(report: Report, kind: str, window) -> list[tuple[int, float, float]]:
-    """Slot, start and end of the clauses of a kind, cut to the window."""
-    return [(e.slot, max(e.start, window[0]), min(e.end, window[1])) for e in report.timeline
-            if e.kind == kind and e.end > window[0] and e.start < window[1]]  # fmt: skip
-
-
-def _slot(report: Report, slot: int, kind: str, window) -> float:
-    return sum(end - start for s, start, end in _inside(report, kind, window) if s == slot)
-
-
-def _busy(report: Report, kind: str, window) -> float:
-    """The share of the window in which some wavefront is in a clause of this kind."""
-    busy, last = 0.0, window[0]
-    for _, start, end in sorted(_inside(report, kind, window), key=lambda row: row[1]):
-        busy += max(0.0, end - max(start, last))
-        last = max(last, end)
-    return busy / (window[1] - window[0])
-
-
-def _state(report: Report, clock: float) -> dict[str, int]:
-    now = [e.kind for e in report.timeline if e.start <= clock < e.end]
-    counts = {kind: now.count(kind) for kind in ("ALU", "TEX")}
-    return counts | {"waiting": report.active - sum(counts.values()) - now.count("WRITE")}
-
-
-def _draw(sheet: Sheet, report: Report, range_: Range1d, clocks: np.ndarray):
-    heading = f"{report.kernel}: {report.registers} registers, {report.active} wavefronts, {report.gflops:.0f} Gflop/s"
-    fig = sheet.chart(
-        f"{heading}: lanes of ALU, TEX and waiting", "clocks", "slot", height=110 + 20 * report.active,
-        tools="xpan,xzoom_in,xzoom_out,reset", x_range=range_, y_range=(report.active - 0.4, -0.6), name=report.kernel,
+    text += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in made]
+    key = sheet.key(
+        *((words, ink, "box") for words, ink, _ in KINDS.values()), ("one computes", "alu", "pale"),
+        ("nobody computes: all wait", "wait", "box"),
     )  # fmt: skip
-    fig.toolbar.active_drag = None
-    fig.yaxis.ticker = list(range(report.active))
-    fig.grid.visible = False
-    shown = [e for e in report.timeline if e.start < 4 * clocks[-1]]
-    slots = [sorted((e for e in shown if e.slot == slot), key=lambda e: e.start) for slot in range(report.active)]
-    gaps = [(a.slot, a.end, b.start) for slot in slots for a, b in pairwise(slot) if b.start > a.end]
-    lane, start, end = np.array(gaps, np.float32).reshape(-1, 3).T
-    idle = fig.segment(start, lane, end, lane, line_dash="dotted", line_width=1.5)
-    items = [("waiting", [sheet.inks(idle, line_color="soft")])]
-    for kind, (tint, hatch) in KINDS.items():
-        events = [e for e in shown if e.kind == kind]
-        if not events:
-            continue
-        columns = {
-            key: np.array([getattr(e, key) for e in events], np.float32)
-            for key in ("start", "end", "slot", "wavefront")
-        }
-        columns |= {"top": columns["slot"] - 0.36, "bottom": columns["slot"] + 0.36}
-        source = ColumnDataSource(columns, name=f"{report.kernel} {kind}")
-        look = {"fill_color": theme.KINDS[tint], "hatch_pattern": hatch, "hatch_scale": 7, "hatch_weight": 0.7}
-        box = fig.quad("start", "end", "top", "bottom", source=source, line_width=0.7, **look)
-        sheet.inks(box, line_color="soft", hatch_color="soft")
-        tips = f"{kind} of wavefront @wavefront: @start{{0}} to @end{{0}}"
-        fig.add_tools(HoverTool(renderers=[box], tooltips=tips, visible=False))
-        items.append((kind, [box]))
-    sheet.head(fig, clocks, -0.6, report.active - 0.4, f"head {report.kernel}")
-    sheet.series(fig, items, "below", 4)
-    return sheet.note(f"<b>{heading}</b>"), fig
+    return sheet.player([fig], captions, "\n".join(text), below=[key], step="Clock")
+
+
+def computing(report: Report, window: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Clocks (n + 1,) at which the number of wavefronts in an ALU clause changes within the window, and it between
+    them (n,)."""
+    spans = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
+    edges = np.unique(np.clip([*window, *(t for span in spans for t in span)], *window))
+    middle = (edges[1:] + edges[:-1]) / 2
+    return edges, np.array([sum(start <= t < end for start, end in spans) for t in middle])
+
+
+def _state(report: Report, clock: float) -> str:
+    now = [e.kind for e in report.timeline if e.start <= clock < e.end]
+    rest = report.active - len(now)
+    return f"{now.count('ALU')} compute, {now.count('TEX')} wait for data, {rest} for their turn"
+
+
+def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, clocks: np.ndarray) -> None:
+    window = float(clocks[0]), float(clocks[-1])
+    scale = WIDE / (window[1] - window[0])
+    name, lanes = f"{report.kernel} {number}" if number else report.kernel, report.active
+
+    def at(clock):
+        return LEFT + (clock - window[0]) * scale
+
+    title = f"{report.kernel}: {report.registers} registers, room for {lanes} wavefronts"
+    sheet.words(fig, [LEFT], [top + 12], [title], bold=True, size=15)
+    lane = top + 30 + LANE * np.arange(lanes)
+    sheet.words(fig, [LEFT - 8] * lanes, lane, [str(n) for n in range(lanes)], "soft", align="right", size=11)
+    here = [e for e in report.timeline if e.end > window[0] and e.start < window[1]]
+    for kind, (words, ink, high) in KINDS.items():
+        events = [e for e in here if e.kind == kind]
+        if events:
+            start, end, slot = (np.array([getattr(e, key) for e in events]) for key in ("start", "end", "slot"))
+            start, end = np.clip(start, *window), np.clip(end, *window)
+            said = [f"wavefront {e.wavefront} {words}: clocks {e.start:.0f} to {e.end:.0f}" for e in events]
+            keys = [100_000 * number + e.wavefront for e in events]
+            place = f"{kind} {name}", start, end, lane[slot.astype(int)], high, clocks, at
+            sheet.past(fig, *place, ink=ink, words=said, key=keys)
+    edges, count = computing(report, window)
+    strip, level = top + 36 + LANE * lanes, np.minimum(count, 2).astype(np.uint8)
+    who = ["nobody computes", "one computes", "two compute"]
+    said = [f"{who[n]}: clocks {a:.0f} to {b:.0f}" for n, (a, b) in zip(level, pairwise(edges))]
+    for n, (ink, strength) in enumerate(COMPUTING):
+        on = np.flatnonzero(level == n)
+        place = f"computing {n} {name}", edges[on], edges[on + 1], np.full(len(on), strip), 13, clocks, at
+        sheet.past(fig, *place, ink=ink, alpha=strength, words=[said[i] for i in on])
+    _draw_texture(sheet, fig, report, name, strip + 18, clocks, at)
+    sheet.words(fig, [LEFT - 8], [strip], ["ALU"], align="right", size=12, bold=True)
+    head = at(clocks)[:, np.newaxis]
+    middle = [(top + 22 + strip + 26) / 2]
+    sheet.boxes(fig, f"head {name}", head, middle, [2], [strip + 26 - top - 22], ink="ink", moves=("x",))
+    passed = np.clip(clocks[:, np.newaxis] - edges[:-1], 0, np.diff(edges))
+    so_far = np.maximum(clocks - window[0], 1e-9)
+    for n, said_of, ink, left in ((0, "nobody computes", "wait", 250), (1, "one", "soft", 130), (2, "two", "alu", 0)):
+        share = np.round(100 * passed[:, level == n].sum(axis=1) / so_far).astype(np.uint8)
+        names = [f"{said_of} {percent} %" for percent in range(101)]
+        x = [LEFT + WIDE - left]
+        sheet.numbers(fig, f"share {n} {name}", x, [top + 12], share[:, np.newaxis], names=names, ink=ink, bold=n == 0,
+                      align="right", size=14)  # fmt: skip
+    slots: dict[int, list] = {}
+    for e in here:
+        slots.setdefault(e.wavefront, []).append(e)
+    for wavefront, events in slots.items():
+        spent = {k: sum(min(e.end, window[1]) - max(e.start, window[0]) for e in events if e.kind == k) for k in KINDS}
+        sheet.about[100_000 * number + wavefront] = (
+            f"**Wavefront {wavefront}** of {report.kernel}, lane {events[0].slot}, in these"
+            f" {window[1] - window[0]:.0f} clocks: computes {spent['ALU']:.0f}, waits {spent['TEX']:.0f} for data, and"
+            " else for its turn."
+        )
+
+
+def _draw_texture(sheet: Sheet, fig, report: Report, name: str, y: float, clocks: np.ndarray, at) -> None:
+    """How much of the time the texture unit works, as bars whose height is the share."""
+    if report.use is None:
+        return
+    edges, share = report.use.clocks, report.use.shares["texture"][:, 0]
+    on = np.flatnonzero((edges[1:] > clocks[0]) & (edges[:-1] < clocks[-1]) & (share > 0))
+    start, end = (np.clip(side, clocks[0], clocks[-1]) for side in (edges[on], edges[on + 1]))
+    said = [
+        f"the texture unit works for {100 * share[n]:.0f} % of clocks {edges[n]:.0f} to {edges[n + 1]:.0f}" for n in on
+    ]
+    high = 14 * share[on]
+    sheet.words(fig, [LEFT - 8], [y], ["TEX"], align="right", size=12, bold=True)
+    sheet.past(fig, f"texture {name}", start, end, y + 7 - high / 2, high, clocks, at, ink="texture", words=said)
+
+
+def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> Player:
+    """The toy of lesson 04: an engine that computes for one wavefront at a time, ``compute`` clocks, after which that
+    one waits for ``wait``, ``turns`` times. A scene for each number of wavefronts up to ``most``; who is ready first
+    comes first. Raises ``ValueError`` for numbers below 1."""
+    if min(compute, wait, most, turns) < 1:
+        raise ValueError(f"compute {compute}, wait {wait}, most {most} and turns {turns} have to be 1 or more")
+    runs = [_engine(count, compute, wait, turns) for count in range(1, most + 1)]
+    ends = [max(start for _, start in run) + compute for run in runs]
+    sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
+    fig = sheet.stage(
+        "A lane for each wavefront, and below them whether anybody computes", LEFT + WIDE + 16, 60 + 30 * most
+    )
+    scale = WIDE / max(end + wait for end in ends)
+    lane = 30 + 30 * np.arange(most)
+    sheet.words(fig, [LEFT - 8] * most, lane, list("ABCDEFGHIJKLMNOP"[:most]), "soft", align="right", size=13)
+    sheet.words(fig, [LEFT - 8], [lane[-1] + 30], ["ALU"], align="right", size=13, bold=True)
+    boxes: dict[str, list] = {"ALU": [], "wait": [], "red": []}
+    captions, scenes = [], []
+    for count, (run, end) in enumerate(zip(runs, ends), 1):
+        scenes.append((f"{count} wavefront" if count == 1 else str(count), end + 1))
+        busy = {clock for _, start in run for clock in range(start, start + compute)}
+        for now in range(end + 1):
+            idle = sum(clock not in busy for clock in range(now))
+            share = f"{(now - idle) / now:.0%}" if now else "nothing"
+            captions.append(f"Clock {now}. {count} of them: the engine has computed for {share} of the time.")
+            spans = [(w, s, min(s + compute, now)) for w, s in run if s < now]
+            waits = [(w, s + compute, min(s + compute + wait, now)) for w, s in run if s + compute < now]
+            reds = [(most, clock, clock + 1) for clock in range(now) if clock not in busy]
+            spans += [(most, a, b) for _, a, b in spans]
+            for name, found in (("ALU", spans), ("wait", waits), ("red", reds)):
+                boxes[name].append(found)
+    for name, ink, high in (("wait", "texture", 4), ("ALU", "alu", 20), ("red", "wait", 20)):
+        place = np.full((2, len(captions), max(map(len, boxes[name])) or 1), np.nan, np.float32)
+        wide = np.full(place.shape[1:], 0.01, np.float32)
+        for frame, found in enumerate(boxes[name]):
+            for n, (row, start, end) in enumerate(found):
+                place[:, frame, n] = LEFT + (start + end) / 2 * scale, 30 + 30 * row
+                wide[frame, n] = (end - start) * scale - 1.5
+        sheet.boxes(fig, f"toy {name}", place[0], place[1], wide, high, ink=ink, moves=("x", "w"))
+    key = sheet.key(("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box"))
+    return sheet.player([fig], captions, sheet.title, below=[key], step="Clock", scenes=scenes, lasts=8)
+
+
+def _engine(wavefronts: int, compute: int, wait: int, turns: int) -> list[tuple[int, int]]:
+    """(wavefront, clock at which it begins to compute), one after another."""
+    ready, left, clock, found = [0] * wavefronts, [turns] * wavefronts, 0, []
+    while any(left):
+        able = [w for w in range(wavefronts) if left[w] and ready[w] <= clock]
+        if able:
+            w = min(able, key=ready.__getitem__)
+            found.append((w, clock))
+            clock, left[w] = clock + compute, left[w] - 1
+            ready[w] = clock + wait
+        else:
+            clock += 1
+    return found

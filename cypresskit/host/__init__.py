@@ -4,9 +4,9 @@ from cypresskit.host.blocked import blocked_time, gemm_out_of_core, largest_bloc
 from cypresskit.host.hybrid import adaptive, measured_share, static_share
 from cypresskit.host.machine import Machine
 from cypresskit.host.pipeline import Matrices, five_stage, four_stage
+from cypresskit.host.published_rows import host_rows
 from cypresskit.host.resources import Resource
-from cypresskit.host.score import host_rows
-from cypresskit.host.timeline import Span, Task, Timeline, TimelineError, run
+from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run
 from cypresskit.host.transfer import balance, effective_rate, kernel_seconds, measured, transfer_seconds
 
 __all__ = [

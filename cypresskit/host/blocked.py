@@ -17,12 +17,12 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.blas.gemm import checked, gemm
+from cypresskit.blas.gemm import checked, gemm, plain
 from cypresskit.devices import HD5870, Device
 from cypresskit.host.checks import check_type, check_units, check_whole
 from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, check_card, corner_turn
 from cypresskit.host.rates import kernel_rate, tn_kernel
-from cypresskit.host.timeline import Timeline
+from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
 
 MULTIPLE = 128  # blocks are multiples of this many rows and columns (Matsumoto et al.)
@@ -86,28 +86,39 @@ def gemm_out_of_core(
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
     kernel: str | Kernel | None = None,
     device: Device = HD5870,
     block: int | None = None,
     depth: int = DEPTH,
     engine: str = "fast",
     observers=(),
+    threads: int | None = None,
 ) -> tuple[np.ndarray, Timeline]:
-    """alpha a b + beta c in blocks through the card's memory, really computed, and the timeline of it.
+    """alpha op(a) op(b) + beta c in blocks through the card's memory, really computed, and the timeline of it.
 
-    ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, at least 1 in every size. ``kernel``: a TN
-    kernel; by default ``sgemm_tn`` or ``dgemm_tn``. ``block``: rows and columns of a block, by default what
-    `choose_block` finds; ``depth``: most of k in a strip. ``engine`` and ``observers`` go to ``ck.launch``. Raises
-    ``ValueError`` for shapes that don't match and blocks that don't fit the card, ``TypeError`` for other types.
+    ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, at least 1 in every size; ``trans_a``:
+    ``a`` is given as (k, m), ``trans_b``: ``b`` as (n, k). ``kernel``: a TN kernel; by default ``sgemm_tn`` or
+    ``dgemm_tn``. ``block``: rows and columns of a block, by default what `choose_block` finds; ``depth``: most of k in
+    a strip. ``engine``, ``observers``, ``threads`` go to ``ck.launch``. Raises ``ValueError`` for shapes that don't
+    match and blocks that don't fit the card, ``TypeError`` for other types.
     """
-    precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta)
+    a, b, c = map(plain, (a, b, c))
+    precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
     if precision == "double-double":
         raise TypeError("out of core, matrices are float32 or float64, not double-double")
     chosen = tn_kernel(("sgemm_tn" if precision == "single" else "dgemm_tn") if kernel is None else kernel)
     if chosen.precision != precision:
         raise TypeError(f"the matrices are {precision}, and the kernel {chosen.name} computes in {chosen.precision}")
-    launching = {"kernel": chosen, "device": device, "engine": engine, "observers": observers}
-    data = (a, b, c, beta, partial(gemm, alpha=alpha, trans_a=True, **launching))
+    launching = {"kernel": chosen, "device": device, "engine": engine, "observers": observers, "threads": threads}
+    data = (
+        a.T if trans_a else a,
+        b.T if trans_b else b,
+        c,
+        beta,
+        partial(gemm, alpha=alpha, trans_a=True, **launching),
+    )
     work = _Blocked(m, n, k, Machine(device, use_chips=1), chosen, block, depth, True, data)
     timeline = work.plan_all()
     timeline.execute()

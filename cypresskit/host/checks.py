@@ -1,41 +1,39 @@
 """What is asked of arguments before anything runs: one error that says what was written and what it has to be."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from reprlib import repr as short
 from typing import Any
 
 import numpy as np
 
+from cypresskit.devices import is_whole
+
 LARGEST = 1 << 31  # rows or columns: far beyond every memory, and their products still are floats
 UNITS = 100_000  # steps of a plan, some seconds of work for the event model
 
 
-def check_whole(**sizes: Any) -> None:
-    """``ValueError`` unless every size is a whole number of at least 1, and no absurd one."""
-    for name, size in sizes.items():
-        if not isinstance(size, int | np.integer) or isinstance(size, bool) or not 1 <= size <= LARGEST:
-            raise ValueError(f"{name} = {short(size)} has to be a whole number of at least 1 and at most {LARGEST:,}")
+def _checker(good: Callable[[Any], bool], what: str) -> Callable[..., None]:
+    """A function that raises ``ValueError`` unless every one of its named values is ``good``."""
+
+    def check(**values: Any) -> None:
+        for name, value in values.items():
+            if not good(value):
+                raise ValueError(f"{name} = {short(value)} has to {what}")
+
+    return check
 
 
-def check_positive(**values: Any) -> None:
-    """``ValueError`` unless every value is a number above 0 and finite."""
-    for name, value in values.items():
-        if not _number(value) or value == 0:
-            raise ValueError(f"{name} = {short(value)} has to be above 0 and finite")
+def _number(value: Any) -> bool:
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return real and bool(0 <= value <= sys.float_info.max)
 
 
-def check_amount(**values: Any) -> None:
-    """``ValueError`` unless every value is a number of 0 or more, and finite."""
-    for name, value in values.items():
-        if not _number(value):
-            raise ValueError(f"{name} = {short(value)} has to be 0 or more, and finite")
-
-
-def check_share(**values: Any) -> None:
-    """``ValueError`` unless every value is a number from 0 to 1."""
-    for name, value in values.items():
-        if not _number(value) or value > 1:
-            raise ValueError(f"{name} = {short(value)} has to lie in 0 to 1")
+check_whole = _checker(partial(is_whole, most=LARGEST), f"be a whole number of at least 1 and at most {LARGEST:,}")
+check_positive = _checker(lambda value: _number(value) and value > 0, "be above 0 and finite")
+check_amount = _checker(_number, "be 0 or more, and finite")
+check_share = _checker(lambda value: _number(value) and value <= 1, "lie in 0 to 1")
 
 
 def check_type(kind: type, **values) -> None:
@@ -54,8 +52,3 @@ def check_units(m: int, n: int, block: int, strips: int = 1) -> None:
             f"{m} x {n} in blocks of {block} makes {units:,} units of work, and {UNITS:,} are the most: try a larger"
             " block"
         )
-
-
-def _number(value: Any) -> bool:
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return real and bool(0 <= value <= sys.float_info.max)

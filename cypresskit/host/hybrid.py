@@ -10,7 +10,7 @@ from collections.abc import Callable
 from cypresskit.host.checks import check_share, check_type, check_whole
 from cypresskit.host.machine import CPU, Machine
 from cypresskit.host.pipeline import five_stage, four_stage
-from cypresskit.host.timeline import Timeline
+from cypresskit.host.tasks import Timeline
 
 
 def static_share(machine: Machine) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.devices import HD5970, XEON, Device, Host
 from cypresskit.host.checks import check_type, check_whole
 from cypresskit.host.resources import Resource
-from cypresskit.host.timeline import Task, Timeline, run
+from cypresskit.host.tasks import Task, Timeline, run
 
 MEMORY, TO_CARD, TO_HOST, CPU = "host memory", "PCIe to card", "PCIe to host", "CPU"
 

@@ -17,11 +17,11 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.blas.gemm import checked, gemm
+from cypresskit.blas.gemm import checked, gemm, plain
 from cypresskit.host.checks import check_share, check_type, check_units, check_whole
 from cypresskit.host.machine import CPU, MEMORY, TO_HOST, Machine, Plan, Strip, check_card, corner_turn, split
 from cypresskit.host.rates import kernel_rate, tn_kernel
-from cypresskit.host.timeline import Timeline
+from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
 
 BLOCK = 2048  # rows and columns of a work unit: it divides all sizes that Li et al. measured
@@ -40,6 +40,7 @@ class Matrices:
     beta: float = 1.0
 
     def __post_init__(self):
+        self.a, self.b, self.c = map(plain, (self.a, self.b, self.c))
         _, (self.alpha, _), (self.beta, _), self.size = checked(self.a, self.b, self.c, self.alpha, self.beta)
         self.result = np.full(self.c.shape, np.nan, self.c.dtype)
 

@@ -5,6 +5,7 @@ from functools import lru_cache
 from cypresskit.devices import Device
 from cypresskit.host.checks import check_type, check_whole
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.timing.simulate import simulate
 
 STEADY_K = 1536  # from here on a kernel's loop goes at the same pace: within 0.5 % of k = 4096
 
@@ -35,6 +36,4 @@ def _named(kernel: str | Kernel) -> Kernel:
 
 @lru_cache(maxsize=256)
 def _simulated(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
-    from cypresskit.timing.simulate import simulate  # here, since its compiled engine takes a while to import
-
     return simulate(kernel, n=n, m=m, k=k, device=device).gflops * 1e9

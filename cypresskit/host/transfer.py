@@ -8,7 +8,7 @@ nothing on the card. Three n x n matrices go there and one comes back, then or b
 
 from cypresskit.host.checks import check_positive, check_whole
 from cypresskit.host.resources import Resource
-from cypresskit.host.timeline import Task, Timeline, run
+from cypresskit.host.tasks import Task, Timeline, run
 
 BYTES = {"single": 4, "double": 8, "double-double": 16}
 

@@ -6,8 +6,8 @@ import struct
 from cypresskit.il.cursor import Line, count, end_of_line, whole
 from cypresskit.il.errors import nearest
 from cypresskit.il.opcodes import OPCODES, Opcode
-from cypresskit.il.operands import mask_letters, read_register
-from cypresskit.il.program import LETTERS, Dest, Instruction
+from cypresskit.il.program import LETTERS, Controls, Dest, Instruction
+from cypresskit.il.registers import mask_letters, read_register
 
 MAX_LDS = 32_768  # bytes of a workgroup's LDS (IL specification, "Declare a Typeless LDS")
 
@@ -20,7 +20,7 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
     control = {name: value for name, value in named if name}
     dest: Dest | None = None
     numbers: tuple[int, ...] = ()
-    controls: dict[str, object] = {}
+    controls = Controls()
     if op.name == "dcl_literal":
         dest = Dest(read_register(line))
         if dest.register.kind != "l":
@@ -36,9 +36,10 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
         if size > 4096 or number > 15:
             line.fail("the constant buffers are cb0 to cb15, with at most 4096 elements each", at)
         numbers = (number, size)
-    elif op.name == "dcl_input_position_interp":
-        controls = {"interp": segments[0][1]}
+    elif op.name in ("dcl_input_position_interp", "dcl_input"):
+        controls = Controls(interp=control.get("interp", segments[0][1]))
         dest = _input(line)
+        op = OPCODES["dcl_input_position_interp"]
     elif op.name in ("dcl_output_generic", "dcl_output_usage"):
         dest = Dest(read_register(line))
         if dest.register.kind != "o":
@@ -47,14 +48,14 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
         op = OPCODES["dcl_output_generic"]
     else:
         if op.name in ("dcl_lds", "dcl_struct_lds"):
-            controls = {"id": count(control.get("id", ""), line, at)}
+            controls = Controls(id=count(control.get("id", ""), line, at))
         found = [line.integer("a size")]
         while line.eat(","):
             found.append(line.integer("a size"))
         numbers = tuple(found)
         _check_sizes(op, numbers, line, at)
     end_of_line(line)
-    return Instruction(op.name, dest, (), tuple(sorted(controls.items())), numbers=numbers, line=line.number)
+    return Instruction(op.name, dest, (), controls, numbers=numbers, line=line.number)
 
 
 def _input(line: Line) -> Dest:
@@ -73,12 +74,12 @@ def _mask_of(line: Line) -> str:
 
 
 def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> None:
-    if op.name == "dcl_num_thread_per_group":
+    if op.name.endswith("_thread_per_group"):
         total = 1
         for n in numbers:
             total *= n
         shown = " x ".join(map(str, numbers))
-        if len(numbers) > 3 or not 0 < total <= 1024:
+        if len(numbers) > (3 if op.name.startswith("dcl_num") else 1) or not 0 < total <= 1024:
             line.fail(f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {shown}", at)
         return
     if len(numbers) != (1 if op.name == "dcl_lds" else 2):
@@ -92,7 +93,7 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         line.fail(f"{size} bytes of LDS asked for: a workgroup has {MAX_LDS} at most", at)
 
 
-def _resource(control: dict, line: Line, at: int) -> dict:
+def _resource(control: dict, line: Line, at: int) -> Controls:
     kinds = [part.strip().lower() for part in control.get("type", "").split(",")]
     if kinds[0] not in ("1d", "2d") or kinds[1:] not in ([], ["unnorm"]):
         line.fail(
@@ -105,12 +106,8 @@ def _resource(control: dict, line: Line, at: int) -> dict:
     for kind in formats - {"float", "unknown", "sint", "uint", "unorm", "snorm"}:
         line.fail(f"a format is float, unknown, sint or uint, found `{kind}`.{nearest(kind, ['float', 'unknown'])}", at)
     kind = formats.pop() if len(formats) == 1 else "unknown"
-    return {
-        "id": count(control.get("id", ""), line, at),
-        "type": kinds[0],
-        "unnorm": "unnorm" in kinds,
-        "format": kind,
-    }
+    number = count(control.get("id", ""), line, at)
+    return Controls(id=number, type=kinds[0], unnorm="unnorm" in kinds, format=kind)
 
 
 def _literal_numbers(line: Line) -> tuple[int, ...]:

@@ -53,7 +53,7 @@ class ILError(ValueError):
         return ILError, (self.name, list(self.faults))
 
 
-def nearest(word: str, known) -> str:
-    """`` Did you mean `x`?`` for the known name nearest to ``word``, or nothing."""
-    match = get_close_matches(word.lower()[:64], list(known), n=1, cutoff=0.6)
+def nearest(word: str, known, cutoff: float = 0.6) -> str:
+    """`` Did you mean `x`?`` for the known name nearest to ``word``, or nothing if none is as near as ``cutoff``."""
+    match = get_close_matches(word.lower()[:64], list(known), n=1, cutoff=cutoff)
     return f" Did you mean `{match[0]}`?" if match else ""

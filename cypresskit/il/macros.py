@@ -2,8 +2,8 @@
 
 A call becomes: a move of each actual input into a fresh register, the body, a move of each formal output into its
 actual destination. Every register and literal of the body gets a fresh number, so macros can't disturb their caller.
-What was made up is told by its name in the macro: an instruction knows the lines of the calls around it, and
-``Expansion.written`` the register's name.
+Reports use the names in the macro: an instruction knows the lines of the calls around it, and ``Expansion.written`` the
+names of fresh registers.
 """
 
 from dataclasses import replace
@@ -71,7 +71,7 @@ class _Expander:
 
     def _call(self, call: Instruction, inside: tuple[int, ...]) -> None:
         self.calls += 1
-        number = call.control("k")
+        number = call.controls.k
         macro = self.macros.get(number)
         if macro is None:
             known = ", ".join(map(str, sorted(self.macros))) or "none"

@@ -1,7 +1,10 @@
-"""What only the whole program can tell: names that are used but not declared, or that the mode doesn't have."""
+"""Names against the whole program: used but not declared, or not in this mode; addresses that literals hold."""
 
-from cypresskit.il.operands import INPUTS
-from cypresskit.il.program import Instruction, Program
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cypresskit.il.program import LETTERS, Instruction, Program, Register
+from cypresskit.il.registers import INPUTS
 
 MAX_CONSTANTS = 4096  # elements of a constant buffer (Evergreen instruction set, 4.6)
 
@@ -29,14 +32,38 @@ def name_faults(i: Instruction, program: Program):
             yield str(register), "output streams exist in pixel kernels only; a compute kernel stores to g[]"
         elif kind in ("in", "out"):
             yield str(register), f"{register} exists inside a macro only"
-    if i.op.kind == "fetch" and i.control("resource") not in program.textures:
-        n = i.control("resource")
+    if i.op.kind == "fetch" and i.controls.resource not in program.textures:
+        n = i.controls.resource
         declaration = f"dcl_resource_id({n})_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
         yield f"{i.opcode}_resource", f"resource {n} is not declared: add `{declaration}`"
     if i.op.kind == "lds":
         if program.mode == "pixel":
             yield i.opcode, f"`{i.opcode}`: a pixel kernel has no LDS; use `il_cs_2_0`"
-        elif i.control("id") not in program.lds:
-            yield i.opcode, f"LDS {i.control('id')} is not declared: add `dcl_lds_id({i.control('id')}) BYTES`"
-    if i.opcode == "fence" and program.mode == "pixel" and (i.control("threads") or i.control("lds")):
+        elif i.controls.id not in program.lds:
+            yield i.opcode, f"LDS {i.controls.id} is not declared: add `dcl_lds_id({i.controls.id}) BYTES`"
+    if i.opcode == "fence" and program.mode == "pixel" and (i.controls.threads or i.controls.lds):
         yield "fence", "a pixel kernel has no workgroup: only `fence_memory` is allowed in it"
+
+
+def literal_addresses(block: Iterable[Instruction]) -> list[Instruction]:
+    """The instructions of a block with ``g[l0.x+1]``, whose element a literal of the block holds, as ``g[n]``."""
+    block = list(block)
+    literals = {i.dest.register.index: i.numbers for i in block if i.opcode == "dcl_literal" and i.dest}
+
+    def known(register: Register) -> Register:
+        address = register.address
+        if address is None or address.register.kind != "l" or address.register.index not in literals:
+            return register
+        letter, words = address.swizzle[0], literals[address.register.index]
+        word = words[LETTERS.index(letter)] if letter in LETTERS else 0x3F800000 * int(letter)
+        return replace(register, element=register.element + (word ^ 0x80000000) - 0x80000000, address=None)
+
+    return [
+        replace(
+            i,
+            dest=i.dest and replace(i.dest, register=known(i.dest.register)),
+            sources=tuple(replace(s, register=known(s.register)) for s in i.sources),
+            outputs=tuple(replace(d, register=known(d.register)) for d in i.outputs),
+        )
+        for i in block
+    ]

@@ -5,11 +5,32 @@ and ``opcode_table`` prints it as documentation. Sources: the IL specification v
 instruction set, chapters 4 and 9, and the APP guide, table 4.14, for slots.
 
 Types are one letter: ``f`` float32, ``i`` int32, ``u`` uint32, ``d`` float64 in a pair of components, ``b`` 32 bits of
-any kind. Slots are the VLIW slots an operation may use: ``xyzwt`` any, ``xyzw`` not t, ``t`` only t, ``pair`` two slots
-(xy or zw), ``quad`` all of x y z w; a dash means that the compiler expands it into several operations.
+any kind; a quote behind a source's letter says that its bits are passed on as they are. Slots are the VLIW slots an
+operation may use: ``xyzwt`` any, ``xyzw`` not t, ``t`` only t, ``pair`` two slots (xy or zw), ``quad`` all of x y z w;
+a dash means that the compiler expands it into several operations.
 """
 
+import re
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Relation(NamedTuple):
+    """What a comparison tests: the relation that holds with its operands exchanged (``flipped``), and the one that
+    holds where this one doesn't (``negated``; of floats only for eq and ne, since a NaN fails all others)."""
+
+    flipped: str
+    negated: str
+
+
+RELATIONS = {
+    "lt": Relation("gt", "ge"),
+    "le": Relation("ge", "gt"),
+    "eq": Relation("eq", "ne"),
+    "ne": Relation("ne", "eq"),
+    "ge": Relation("le", "lt"),
+    "gt": Relation("lt", "le"),
+}
 
 
 @dataclass(frozen=True)
@@ -18,7 +39,11 @@ class Opcode:
 
     ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "declaration" or "end"; ``flow`` the role in control
     flow ("loop", "if", "else", "endif", "endloop", "break", "continue"); ``vector`` marks operations that are not done
-    component by component (dp4, doubles, fetches).
+    component by component (dp4, doubles, fetches). ``flops``: floating-point operations per result. ``passed``: the
+    sources whose bits are passed on, to the result or to memory. ``relation``: what a comparison tests, a branch
+    against 0. ``store`` and ``words``: whether an LDS access stores, and how many words at most. ``across``: how many
+    components a dot product sums. ``controls``: what may stand in brackets or behind the name, in the order in which
+    one writes it; ``needs``: those that must.
     """
 
     name: str
@@ -28,6 +53,14 @@ class Opcode:
     meaning: str
     flow: str = ""
     vector: bool = False
+    flops: int = 0
+    passed: tuple[int, ...] = ()
+    relation: str = ""
+    store: bool = False
+    words: int = 0
+    across: int = 0
+    controls: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
     @property
     def result(self) -> str:
@@ -41,198 +74,198 @@ class Opcode:
 
     def float_modifiers(self, n: int) -> bool:
         """Whether source ``n`` is modified as a float (abs, bias, ...); integers can only be negated."""
-        return self.sources[n] == "f" or (self.name, n) in BITS_AS_FLOAT
+        return self.sources[n] == "f" or n in self.passed
 
     @property
     def double(self) -> bool:
         """Whether any operand is a double."""
         return "d" in self.types
 
+    @property
+    def copies(self) -> bool:
+        """Whether the result is a source's bits."""
+        return self.kind == "alu" and bool(self.passed)
 
-#: Sources that carry bits of any kind and are modified as floats.
-BITS_AS_FLOAT = {("mov", 0), ("cmov_logical", 1), ("cmov_logical", 2), ("lds_store", 1), ("lds_store_vec", 2)}
 
 OPCODES: dict[str, Opcode] = {}
 
-
-def _add(kind: str, slots: str, rows: str, vector: bool = False) -> None:
-    for row in rows.strip().splitlines():
-        name, types, meaning = (part.strip() for part in row.split(None, 2))
-        OPCODES[name] = Opcode(name, kind, types.replace(".", ""), slots, meaning, vector=vector)
-
-
-_add(
-    "alu",
-    "xyzwt",
-    """
-    mov     bb    d = a
-    add     fff   d = a + b
-    sub     fff   d = a - b
-    mul     fff   d = a * b
-    mad     ffff  d = a * b + c, rounded once
-    flr     ff    d = floor(a)
-    frc     ff    d = a - floor(a)
-    min     fff   d = a < b ? a : b
-    max     fff   d = a >= b ? a : b
-    lt      bff   d = a < b ? all ones : 0
-    ge      bff   d = a >= b ? all ones : 0
-    eq      bff   d = a == b ? all ones : 0
-    ne      bff   d = a != b ? all ones : 0
-    iadd    iii   d = a + b, modulo 2^32
-    isub    iii   d = a - b, modulo 2^32
-    inegate ii    d = -a, modulo 2^32
-    ishl    iii   d = a shifted left by the low five bits of b
-    ishr    iii   d = a shifted right by the low five bits of b, keeping the sign
-    ushr    uuu   d = a shifted right by the low five bits of b, filling with 0
-    iand    bbb   d = a and b, bit by bit
-    ior     bbb   d = a or b, bit by bit
-    ixor    bbb   d = a exclusive-or b, bit by bit
-    inot    bb    d = not a, bit by bit
-    imin    iii   d = smaller of a and b, signed
-    imax    iii   d = larger of a and b, signed
-    umin    uuu   d = smaller of a and b, unsigned
-    umax    uuu   d = larger of a and b, unsigned
-    ilt     bii   d = a < b ? all ones : 0, signed
-    ige     bii   d = a >= b ? all ones : 0, signed
-    ieq     bii   d = a == b ? all ones : 0
-    ine     bii   d = a != b ? all ones : 0
-    ult     buu   d = a < b ? all ones : 0, unsigned
-    uge     buu   d = a >= b ? all ones : 0, unsigned
-    cmov_logical bbbb d = any bit of a set ? b : c
-""",
-)
-_add(
-    "alu",
-    "xyzw",
-    """
-    fma     ffff  d = a * b + c, rounded once
-""",
-)
-_add(
-    "alu",
-    "t",
-    """
-    imul    iii   d = low 32 bits of a * b
-    umul    uuu   d = low 32 bits of a * b
-    ftoi    if    d = a rounded towards zero, clamped to int32; NaN gives 0
-    ftou    uf    d = a rounded towards zero, clamped to uint32; NaN gives 0
-    itof    fi    d = a as float, rounded to nearest
-    utof    fu    d = a as float, rounded to nearest
-    rcp     ff    d = 1 / a, correctly rounded here (the chip: 1 ulp)
-    sqrt    ff    d = square root of a, correctly rounded here (the chip: 1 ulp)
-""",
-)
-_add(
-    "alu",
-    "-",
-    """
-    imad    iiii  d = low 32 bits of a * b, plus c
-    umad    uuuu  d = low 32 bits of a * b, plus c
-    udiv    uuu   d = a / b rounded down; all ones where b is 0
-    umod    uuu   d = a mod b; all ones where b is 0
-    div     fff   d = a / b, correctly rounded here (the chip: by reciprocal)
-""",
-)
-_add(
-    "alu",
-    "-",
-    """
-    dp4     fff   d = a.x b.x + a.y b.y + a.z b.z + a.w b.w in every component, each step rounded, from the left
-    ddiv    ddd   d = a / b, correctly rounded here (the chip: by iteration)
-""",
-    vector=True,
-)
-_add(
-    "alu",
-    "pair",
-    """
-    dadd    ddd   d = a + b
-    d2f     fd    d = a as float in every component
-    f2d     df    d = a.x as double
-    dlt     bdd   d = a < b ? all ones : 0 in every component
-    dge     bdd   d = a >= b ? all ones : 0 in every component
-    deq     bdd   d = a == b ? all ones : 0 in every component
-    dne     bdd   d = a != b ? all ones : 0 in every component
-""",
-    vector=True,
-)
-_add(
-    "alu",
-    "quad",
-    """
-    dmul    ddd   d = a * b
-    dmad    dddd  d = a * b + c, rounded once (FMA_64)
-""",
-    vector=True,
-)
-_add(
-    "fetch",
-    "-",
-    """
-    sample  bf    d = texel of a resource at float coordinates a.xy, nearest neighbour; outside it 0
-    load    bi    d = texel of a resource at integer coordinates a.xy; outside it 0
-""",
-    vector=True,
-)
-_add(
-    "lds",
-    "xyzw",
-    """
-    lds_load      bb    d = the LDS word at byte a.x (struct: a.x * stride + a.y), in every component
-    lds_load_vec  bbb   d = up to four LDS words from byte a.x (struct: a.x * stride + b.x)
-    lds_store     -bb   LDS word at byte a.x (struct: a.x * stride + a.y) = b.x
-    lds_store_vec bbbb  LDS words from byte a.x (struct: a.x * stride + b.x) = c, as many as the mask of mem says
-""",
-    vector=True,
-)
-
-_FLOW = """
-    whileloop          -    loop     runs its body until a break
-    endloop            -    endloop  end of a loop's body
-    break              -    break    leaves the loop
-    break_logicalnz    -b   break    leaves the loop if any bit of a.x is set
-    break_logicalz     -b   break    leaves the loop if a.x is 0
-    breakc             -ff  break    leaves the loop if a.x relop b.x (float)
-    continue           -    continue starts the loop's next turn
-    continue_logicalnz -b   continue starts the loop's next turn if any bit of a.x is set
-    continue_logicalz  -b   continue starts the loop's next turn if a.x is 0
-    if_logicalnz       -b   if       runs what follows if any bit of a.x is set
-    if_logicalz        -b   if       runs what follows if a.x is 0
-    ifc                -ff  if       runs what follows if a.x relop b.x (float)
-    else               -    else     runs what follows otherwise
-    endif              -    endif    end of an if
+_TABLE = """
+alu:
+    mov          bb'    xyzwt             | d = a
+    add          fff    xyzwt flops=1     | d = a + b
+    sub          fff    xyzwt flops=1     | d = a - b
+    mul          fff    xyzwt flops=1     | d = a * b
+    mad          ffff   xyzwt flops=2     | d = a * b + c, rounded once
+    flr          ff     xyzwt             | d = floor(a)
+    frc          ff     xyzwt             | d = a - floor(a)
+    min          fff    xyzwt             | d = a < b ? a : b
+    max          fff    xyzwt             | d = a >= b ? a : b
+    round_nearest ff    xyzwt             | d = a rounded to a whole number, halves to even
+    round_neginf ff     xyzwt             | d = floor(a)
+    round_plusinf ff    xyzwt             | d = ceiling of a
+    round_z      ff     xyzwt             | d = a rounded to a whole number towards zero
+    lt           bff    xyzwt relation=lt | d = a < b ? all ones : 0
+    ge           bff    xyzwt relation=ge | d = a >= b ? all ones : 0
+    eq           bff    xyzwt relation=eq | d = a == b ? all ones : 0
+    ne           bff    xyzwt relation=ne | d = a != b ? all ones : 0
+    iadd         iii    xyzwt             | d = a + b, modulo 2^32
+    isub         iii    xyzwt             | d = a - b, modulo 2^32
+    inegate      ii     xyzwt             | d = -a, modulo 2^32
+    ishl         iii    xyzwt             | d = a shifted left by the low five bits of b
+    ishr         iii    xyzwt             | d = a shifted right by the low five bits of b, keeping the sign
+    ushr         uuu    xyzwt             | d = a shifted right by the low five bits of b, filling with 0
+    iand         bbb    xyzwt             | d = a and b, bit by bit
+    ior          bbb    xyzwt             | d = a or b, bit by bit
+    ixor         bbb    xyzwt             | d = a exclusive-or b, bit by bit
+    inot         bb     xyzwt             | d = not a, bit by bit
+    imin         iii    xyzwt             | d = smaller of a and b, signed
+    imax         iii    xyzwt             | d = larger of a and b, signed
+    umin         uuu    xyzwt             | d = smaller of a and b, unsigned
+    umax         uuu    xyzwt             | d = larger of a and b, unsigned
+    ilt          bii    xyzwt relation=lt | d = a < b ? all ones : 0, signed
+    ige          bii    xyzwt relation=ge | d = a >= b ? all ones : 0, signed
+    ieq          bii    xyzwt relation=eq | d = a == b ? all ones : 0
+    ine          bii    xyzwt relation=ne | d = a != b ? all ones : 0
+    ult          buu    xyzwt relation=lt | d = a < b ? all ones : 0, unsigned
+    uge          buu    xyzwt relation=ge | d = a >= b ? all ones : 0, unsigned
+    cmov_logical bbb'b' xyzwt             | d = any bit of a set ? b : c
+    icarry       iii    xyzwt             | d = 1 where a + b exceeds 2^32 - 1, else 0
+    iborrow      iii    xyzwt             | d = 1 where a < b, unsigned, else 0
+    ibit_extract iuui   xyzw              | d = as many bits of c as a says from bit b on (five bits of each), keeping \
+        the sign
+    ubit_extract uuuu   xyzw              | d = as many bits of c as a says from bit b on (five bits of each)
+    icbits       uu     xyzw              | d = how many bits of a are set
+    umul24       uuu    xyzw              | d = low 32 bits of the product of the low 24 bits of a and b
+    umul24_high  uuu    xyzw              | d = high 16 of the 48 bits of the product of the low 24 bits of a and b
+    umad24       uuuu   xyzw              | d = low 32 bits of the product of the low 24 bits of a and b, plus c
+    fma          ffff   xyzw  flops=2     | d = a * b + c, rounded once
+    imul         iii    t                 | d = low 32 bits of a * b
+    umul         uuu    t                 | d = low 32 bits of a * b
+    imul_high    iii    t                 | d = high 32 bits of a * b, signed
+    umul_high    uuu    t                 | d = high 32 bits of a * b, unsigned
+    ftoi         if     t                 | d = a rounded towards zero, clamped to int32; NaN gives 0
+    ftou         uf     t                 | d = a rounded towards zero, clamped to uint32; NaN gives 0
+    itof         fi     t                 | d = a as float, rounded to nearest
+    utof         fu     t                 | d = a as float, rounded to nearest
+    rcp          ff     t     flops=1     | d = 1 / a.w in every component, correctly rounded here (the chip: 1 ulp)
+    rsq          ff     t     flops=1     | d = 1 / square root of a.w in every component, correctly rounded here \
+        (the chip: 1 ulp)
+    rsq_vec      ff     t     flops=1     | d = 1 / square root of a, correctly rounded here (the chip: 1 ulp)
+    sqrt_vec     ff     t     flops=1     | d = square root of a, correctly rounded here (the chip: 1 ulp)
+    sqrt         ff     t     flops=1     | d = square root of a.w in every component, correctly rounded here (the \
+        chip: 1 ulp)
+    ubit_insert  uuuuu  -                 | d with as many bits as a says from bit b on (five bits of each) taken from \
+        the low ones of c, the others from the last source
+    imad         iiii   -                 | d = low 32 bits of a * b, plus c
+    umad         uuuu   -                 | d = low 32 bits of a * b, plus c
+    udiv         uuu    -                 | d = a / b rounded down; all ones where b is 0
+    umod         uuu    -                 | d = a mod b; all ones where b is 0
+    div          fff    -     flops=1     | d = a / b, correctly rounded here (the chip: by reciprocal)
+    dp2          fff    -     flops=3 across=2 | d = a.x b.x + a.y b.y in every component, each step rounded
+    dp3          fff    -     flops=5 across=3 | d = a.x b.x + a.y b.y + a.z b.z in every component, each step \
+        rounded, from the left
+    dp4          fff    -     flops=7 across=4 | d = a.x b.x + a.y b.y + a.z b.z + a.w b.w in every component, each \
+        step rounded, from the left
+    ddiv         ddd    -     flops=1     | d = a / b, correctly rounded here (the chip: by iteration)
+    dadd         ddd    pair  flops=1     | d = a + b
+    dmin         ddd    pair              | d = a < b ? a : b
+    dmax         ddd    pair              | d = a >= b ? a : b
+    dfrac        dd     pair              | d = a - floor(a)
+    d2f          fd     pair              | d = a as float in every component
+    f2d          df     pair              | d = a.x as double
+    dlt          bdd    pair  relation=lt | d = a < b ? all ones : 0 in every component
+    dge          bdd    pair  relation=ge | d = a >= b ? all ones : 0 in every component
+    deq          bdd    pair  relation=eq | d = a == b ? all ones : 0 in every component
+    dne          bdd    pair  relation=ne | d = a != b ? all ones : 0 in every component
+    dmul         ddd    quad  flops=1     | d = a * b
+    dmad         dddd   quad  flops=2     | d = a * b + c, rounded once (FMA_64)
+fetch:
+    sample bf     controls=resource!,sampler,aoffimmi,coordtype | d = texel of a resource at float coordinates a.xy, \
+        nearest neighbour; outside it 0
+    load   bi     controls=resource!,aoffimmi | d = texel of a resource at integer coordinates a.xy; outside it 0
+lds:
+    lds_load      bb     xyzw  words=1 controls=id! | d = the LDS word at byte a.x (struct: a.x * stride + a.y), in \
+        every component
+    lds_load_vec  bbb    xyzw  words=4 controls=id! | d = up to four LDS words from byte a.x (struct: a.x * stride + \
+        b.x)
+    lds_store     -bb'   xyzw  words=1 access=store controls=id! | LDS word at byte a.x (struct: a.x * stride + a.y) \
+        = b.x
+    lds_store_vec bbbb'  xyzw  words=4 access=store controls=id! | LDS words from byte a.x (struct: a.x * stride + \
+        b.x) = c, as many as the mask of mem says
+flow:
+    whileloop          -      flow=loop                   | runs its body until a break
+    endloop            -      flow=endloop                | end of a loop's body
+    break              -      flow=break                  | leaves the loop
+    break_logicalnz    -b     flow=break relation=ne      | leaves the loop if any bit of a.x is set
+    break_logicalz     -b     flow=break relation=eq      | leaves the loop if a.x is 0
+    breakc             -ff    flow=break controls=relop!  | leaves the loop if a.x relop b.x (float)
+    continue           -      flow=continue               | starts the loop's next turn
+    continuec          -ff    flow=continue controls=relop! | starts the loop's next turn if a.x relop b.x (float)
+    continue_logicalnz -b     flow=continue relation=ne   | starts the loop's next turn if any bit of a.x is set
+    continue_logicalz  -b     flow=continue relation=eq   | starts the loop's next turn if a.x is 0
+    if_logicalnz       -b     flow=if relation=ne         | runs what follows if any bit of a.x is set
+    if_logicalz        -b     flow=if relation=eq         | runs what follows if a.x is 0
+    ifc                -ff    flow=if controls=relop!     | runs what follows if a.x relop b.x (float)
+    else               -      flow=else                   | runs what follows otherwise
+    endif              -      flow=endif                  | end of an if
+fence:
+    fence controls=threads,lds,memory | waits as its name says: _threads for the workgroup, _lds and _memory for \
+        accesses to them
+macro:
+    mcall controls=k! | expands the macro of that number
+end:
+    end     | ends the program
+    endmain | ends the main program
+    ret_dyn | returns from the main program: its last instruction, outside of loops and ifs
+declaration:
+    dcl_literal                 | four 32-bit constants: hexadecimal, float or integer text
+    dcl_resource                | an input texture
+    dcl_cb                      | a constant buffer and its size in elements
+    dcl_input_position_interp   | the pixel's place, centres at .5
+    dcl_input                   | the pixel's place as v0: `dcl_input_interp(linear) v0.xy__`
+    dcl_output_generic          | an output stream
+    dcl_output_usage            | an output stream
+    dcl_num_thread_per_group    | the workgroup's size along x, y, z
+    dcl_max_thread_per_group    | the most work-items of a workgroup: here its size, unless the other is declared
+    dcl_lds                     | an LDS block of so many bytes
+    dcl_struct_lds              | an LDS block of records: bytes of one, count
 """
-for _row in _FLOW.strip().splitlines():
-    _name, _types, _role, _meaning = _row.split(None, 3)
-    OPCODES[_name] = Opcode(_name, "flow", _types, "-", _meaning, flow=_role)
 
-_REST = """
-    fence    fence       waits as its name says: _threads for the workgroup, _lds and _memory for accesses to them
-    mcall    macro       expands the macro of that number
-    end      end         ends the program
-    endmain  end         ends the main program
-    dcl_literal                 declaration  four 32-bit constants: hexadecimal, float or integer text
-    dcl_resource                declaration  an input texture
-    dcl_cb                      declaration  a constant buffer and its size in elements
-    dcl_input_position_interp   declaration  the pixel's place, centres at .5
-    dcl_output_generic          declaration  an output stream
-    dcl_output_usage            declaration  an output stream
-    dcl_num_thread_per_group    declaration  the workgroup's size along x, y, z
-    dcl_lds                     declaration  an LDS block of so many bytes
-    dcl_struct_lds              declaration  an LDS block of records: bytes of one, count
-"""
-for _row in _REST.strip().splitlines():
-    _name, _kind, _meaning = _row.split(None, 2)
-    OPCODES[_name] = Opcode(_name, _kind, "", "-", _meaning)
 
-RELOPS = ("lt", "le", "eq", "ne", "ge", "gt")
+def _read(table: str) -> None:
+    """Rows of a name, types, slots, facts by name, and behind a bar the meaning; ``!`` marks a control that must be
+    there, ``across`` how many components are put together."""
+    kind = ""
+    for row in table.strip().splitlines():
+        head, bar, meaning = row.partition("|")
+        if not bar:
+            kind = row.strip(":")
+            continue
+        name, *words = head.split()
+        facts = dict(word.split("=") for word in words if "=" in word)
+        types, slots = (*(word for word in words if "=" not in word), "-", "-")[:2]
+        letters = re.findall("[a-z-]'?", types)
+        controls = facts.get("controls", "").split(",") if "controls" in facts else []
+        OPCODES[name] = Opcode(
+            name,
+            kind,
+            "".join(letter[0] for letter in letters) if len(letters) > 1 or types != "-" else "",
+            slots,
+            " ".join(meaning.split()),
+            facts.get("flow", ""),
+            "d" in types or kind in ("fetch", "lds") or "across" in facts,
+            int(facts.get("flops", 0)),
+            tuple(n for n, letter in enumerate(letters[1:]) if "'" in letter),
+            facts.get("relation", ""),
+            facts.get("access") == "store",
+            int(facts.get("words", 0)),
+            int(facts.get("across", 0)),
+            tuple(c.strip("!") for c in controls),
+            tuple(c.strip("!") for c in controls if "!" in c),
+        )
 
-REFUSED = {
-    "dcl_lds_size_per_thread": "belongs to an earlier chip (R700). Here a block of LDS is declared with "
-    "`dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`",
-    "lds_read_vec": "belongs to an earlier chip (R700). Use `lds_load_id(0)` or `lds_load_vec_id(0)`",
-    "lds_write_vec": "belongs to an earlier chip (R700). Use `lds_store_id(0)` or `lds_store_vec_id(0)`",
-}
+
+_read(_TABLE)
 
 
 def opcode_table() -> str:

@@ -1,37 +1,44 @@
 """Text to ``Program``: one statement a line, every fault collected before any is raised.
 
 A statement is an opcode with its bracketed controls (``sample_resource(0)_sampler(0)``), then operands separated by
-commas. ``_Assembler`` reads statements, then checks what only the whole program can tell: blocks that don't close,
+commas. ``_Assembler`` reads statements, then checks the program as a whole: blocks that don't close,
 names never declared, registers that the mode doesn't have.
 """
 
 import re
 import unicodedata
+from dataclasses import replace
+from typing import Any
 
 from cypresskit.il.cursor import FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, declaration
 from cypresskit.il.errors import Fault, ILError, nearest
-from cypresskit.il.macros import MAX_INSTRUCTIONS
-from cypresskit.il.names import name_faults
-from cypresskit.il.opcodes import OPCODES, REFUSED, RELOPS, Opcode
-from cypresskit.il.operands import dest_operand, source_operand
-from cypresskit.il.program import Dest, Instruction, Macro, Program, Source
+from cypresskit.il.left_out import ADVICE, left_out, unknown
+from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion, expand
+from cypresskit.il.names import literal_addresses, name_faults
+from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode
+from cypresskit.il.program import Controls, Dest, Instruction, Macro, Program, Source
+from cypresskit.il.registers import dest_operand, source_operand
 
 MAX_TEXT = 4_000_000  # characters of a kernel: beyond it something other than a kernel was passed
 MAX_LINE = 2_000  # characters of one line
 MAX_FAULTS = 100
+SCALAR = ("rcp", "rsq", "sqrt")  # their source's last component is the operand (IL specification, 7.11)
+BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
+HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
 RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.125}
-PLAIN = {"resource", "sampler", "id", "k", "out", "in"}  # controls that take one whole number
 
 _STRANGE = re.compile(r"[^\t\r\f\v\x20-\x7e\ufeff]")
+_MACRO = re.compile(r"mdef\b|mdef_", re.IGNORECASE)  # definitions may stand before the header
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BRACKETS = re.compile(r"\(([^()]*)\)")
 
 
-def assemble(text: str, name: str = "kernel.il") -> Program:
+def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program:
     """Read IL text into a ``Program``.
 
-    Parameters: ``text``, the kernel; ``name``, what to call it in reports. Raises ``ILError`` with every fault of the
+    Parameters: ``text``, the kernel; ``name``, what to call it in reports; ``before``, lines in front of the text that
+    aren't counted: reports number the lines from the first of ``text``. Raises ``ILError`` with every fault of the
     text, each with its line, column and what was expected; ``TypeError`` if ``text`` isn't a string.
     """
     if not isinstance(text, str):
@@ -40,79 +47,102 @@ def assemble(text: str, name: str = "kernel.il") -> Program:
         )
     if len(text) > MAX_TEXT:
         raise ILError(name, [Fault(1, 1, f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read", "")])
-    return _Assembler(text, name).program()
+    return _Assembler(text, name, before).program()
 
 
 class _Assembler:
-    def __init__(self, text: str, name: str):
+    def __init__(self, text: str, name: str, before: str = ""):
         self.name = name
         self.lines = tuple(re.split(r"\r\n|\n|\r", text))
+        self.before = before.splitlines()
         self.faults: list[Fault] = []
         self.columns: dict[int, int] = {}  # line: column of its first word, for checks made afterwards
+        self.mode = ""
+        self.instructions: list[Instruction] = []
+        self.macros: list[Macro] = []
+        self.macro: Instruction | None = None  # that is open, and what stands in it so far
+        self.body: list[Instruction] = []
+        self.ended = self.returned = False
 
     def program(self) -> Program:
-        mode, macros = "", []
-        instructions: list[Instruction] = []
-        macro: Instruction | None = None
-        body: list[Instruction] = []
-        ended = False
-        for number, raw in enumerate(self.lines, 1):
+        for number, text in enumerate([*self.before, *self.lines], 1 - len(self.before)):
             if len(self.faults) >= MAX_FAULTS:
                 break
-            if len(raw) > MAX_LINE:
-                message = f"this line has {len(raw):,} characters: at most {MAX_LINE:,} are read"
-                self.faults.append(Fault(number, 1, message, raw[:MAX_LINE]))
-                mode = mode or "compute"
-                continue
-            if len(instructions) + len(body) > MAX_INSTRUCTIONS:
-                raise ILError(
-                    self.name, [Fault(number, 1, f"the kernel has more than {MAX_INSTRUCTIONS:,} instructions", raw)]
-                )
-            line = Line(raw, number)
-            if not line.text[line.at :]:
-                continue
-            self.columns[number] = line.at + 1
-            try:
-                if strange := _STRANGE.search(line.text):
-                    line.fail(_no_il(strange[0]), strange.start())
-                if not mode:
-                    mode = _header(line)
-                    continue
-                if ended:
-                    line.fail("nothing may follow `end`")
-                instruction = _statement(line)
-                if instruction.opcode == "mdef":
-                    if macro:
-                        line.fail("`mdef` inside a macro: close the first with `mend`")
-                    macro, body = instruction, []
-                elif instruction.opcode == "mend":
-                    if not macro:
-                        line.fail("`mend` without `mdef`")
-                    macros.append(_macro(macro, body))
-                    macro = None
-                elif macro:
-                    body.append(instruction)
-                elif instruction.op.kind == "end":
-                    ended = instruction.opcode == "end"
-                else:
-                    instructions.append(instruction)
-            except FaultAt as fault:
-                self.faults.append(Fault(number, fault.column, fault.message, raw))
-                mode = mode or "compute"  # go on, to report what else is wrong
-        if not mode:
+            self._line(number, text)
+        if not self.mode:
             self._fault(1, "an empty kernel: the first line must be `il_ps_2_0` (pixel) or `il_cs_2_0` (compute)")
-        elif macro:
-            self._fault(macro.line, "`mdef` without `mend`")
-        elif not ended and not self.faults:
+        elif self.macro:
+            self._fault(self.macro.line, "`mdef` without `mend`")
+        elif not self.ended and not self.faults:
             self._fault(len(self.lines), "the kernel has no `end`")
-        for block in (instructions, *(m.body for m in macros)):
+        for block in (self.instructions, *(m.body for m in self.macros)):
             self._check_blocks(block)
-        program = Program(mode or "compute", tuple(instructions), tuple(macros), self.name, self.lines)
-        if not self._lost_names():
+        self.instructions = literal_addresses(self.instructions)
+        lost, expansion = self._lost_names(), Expansion((), {})
+        try:
+            expansion = expand(self.instructions, self.macros, self.name, self.lines)
+        except ILError as error:
+            self.faults.extend(() if lost else error.faults)
+            lost = True
+        kernel = self.mode or "compute", tuple(self.instructions), tuple(self.macros)
+        program = Program(*kernel, self.name, self.lines, *expansion)
+        if not lost:
             self._check_names(program)
         if self.faults:
             raise ILError(self.name, self.faults)
         return program
+
+    def _line(self, number: int, text: str) -> None:
+        """Read one line; after a fault go on, to report what else is wrong."""
+        if len(text) > MAX_LINE:
+            message = f"this line has {len(text):,} characters: at most {MAX_LINE:,} are read"
+            self.faults.append(Fault(number, 1, message, text[:MAX_LINE]))
+            self.mode = self.mode or "compute"
+            return
+        if len(self.instructions) + len(self.body) > MAX_INSTRUCTIONS:
+            message = f"the kernel has more than {MAX_INSTRUCTIONS:,} instructions"
+            raise ILError(self.name, [Fault(number, 1, message, text)])
+        line = Line(text, number)
+        if not line.text[line.at :]:
+            return
+        self.columns[number] = line.at + 1
+        try:
+            if strange := _STRANGE.search(line.text):
+                line.fail(_no_il(strange[0]), strange.start())
+            if not self.mode and not self.macro and not _MACRO.match(line.text, line.at):
+                self.mode = _header(line)
+            elif self.ended:
+                line.fail("nothing may follow `end`")
+            else:
+                self._place(_statement(line), line)
+        except FaultAt as fault:
+            self.faults.append(Fault(number, fault.column, fault.message, text))
+            self.mode = self.mode or "compute"
+
+    def _place(self, instruction: Instruction, line: Line) -> None:
+        """Put an instruction where it belongs: into the program, or into the macro that is open."""
+        early = "a return before the end of the kernel is not in cypresskit's subset: `ret_dyn` is its last instruction"
+        if instruction.opcode == "mdef":
+            if self.macro:
+                line.fail("`mdef` inside a macro: close the first with `mend`")
+            self.macro, self.body = instruction, []
+        elif instruction.opcode == "mend":
+            if not self.macro:
+                line.fail("`mend` without `mdef`")
+            number, outputs, inputs = self.macro.numbers
+            self.macros.append(Macro(number, outputs, inputs, tuple(literal_addresses(self.body)), self.macro.line))
+            self.macro = None
+        elif self.macro:
+            self.body.append(instruction)
+        elif instruction.op.kind == "end":
+            self.ended = instruction.opcode == "end"
+            self.returned = self.returned or instruction.opcode == "ret_dyn"
+            if self.returned and sum(BLOCKS.get(i.op.flow, 0) for i in self.instructions) > 0:
+                line.fail(early)
+        elif self.returned:
+            line.fail(early)
+        else:
+            self.instructions.append(instruction)
 
     def _fault(self, line: int, message: str, word: str = "") -> None:
         """A fault found after reading: at ``word`` in the line if it stands there, else at the line's first word."""
@@ -151,16 +181,11 @@ class _Assembler:
 
     def _check_names(self, program: Program) -> None:
         """Everything that is used must be declared and must exist in the kernel's mode."""
-        try:
-            body = program.body
-        except ILError as error:  # macro calls that can't be expanded
-            self.faults.extend(error.faults)
-            return
         if (size := sum(size for _, size in program.lds.values())) > MAX_LDS:
             last = [i.line for i in program.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")][-1]
             self._fault(last, f"the LDS blocks have {size} bytes together: a workgroup has {MAX_LDS} at most")
         seen: set[tuple[int, str]] = set()
-        for i in body:
+        for i in program.body:
             for word, message in name_faults(i, program):
                 word, message = program.as_written(word), program.as_written(message)
                 if (i.line, message) not in seen:
@@ -177,15 +202,9 @@ def _no_il(character: str) -> str:
 def _header(line: Line) -> str:
     match = line.take(_WORD)
     word = match.group().lower() if match else ""
-    if word == "il_ps_2_0":
-        return "pixel"
-    if word == "il_cs_2_0":
-        return "compute"
+    if word in HEADERS:
+        return HEADERS[word]
     return line.fail(f"expected `il_ps_2_0` (pixel) or `il_cs_2_0` (compute) first, found `{word[:40]}`", 0)
-
-
-def _macro(head: Instruction, body: list[Instruction]) -> Macro:
-    return Macro(head.control("k"), head.control("out", 0), head.control("in", 0), tuple(body), head.line)
 
 
 def _statement(line: Line) -> Instruction:
@@ -195,15 +214,15 @@ def _statement(line: Line) -> Instruction:
     word = segments[0][0]
     if word.startswith("il_"):
         line.fail(f"`{word}`: the kernel's header stands once, in the first line", start)
-    for refused, why in REFUSED.items():
-        if word.startswith(refused):
-            line.fail(f"`{refused}` {why}", start)
+    if word.startswith(tuple(ADVICE)):
+        line.fail(left_out(word), start)
     if word in ("mdef", "mend"):
         sizes = {"k" if k == "mdef" else k.strip("_"): count(v, line, start) for k, v in segments if v}
         if word == "mdef" and "k" not in sizes:
             line.fail("a macro needs a number: `mdef(7)_out(1)_in(2)`", start)
         end_of_line(line)
-        return Instruction(word, controls=tuple(sorted(sizes.items())), line=line.number)
+        numbers = tuple(sizes.get(name, 0) for name in ("k", "out", "in"))
+        return Instruction(word, numbers=numbers, line=line.number)
     op, rest = _opcode(word, line, start)
     if op.kind == "declaration":
         return declaration(op, rest, segments, line, start)
@@ -214,7 +233,7 @@ def _statement(line: Line) -> Instruction:
     end_of_line(line)
     if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
         line.fail(f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start)
-    return Instruction(op.name, dest, sources, tuple(sorted(controls.items())), shift, saturate, line=line.number)
+    return Instruction(op.name, dest, sources, controls, shift, saturate, line=line.number)
 
 
 def _head(line: Line) -> list[tuple[str, str]]:
@@ -240,42 +259,22 @@ def _opcode(word: str, line: Line, at: int) -> tuple[Opcode, str]:
         name = "_".join(parts[:length])
         if name in OPCODES:
             return OPCODES[name], "_".join(parts[length:])
-    known = [*OPCODES, "mdef", "mend"]
-    guess = nearest(word, known) or nearest(parts[0], known)
-    return line.fail(f"`{word}` is no instruction of this device.{guess}", at)
+    return line.fail(unknown(word, [*OPCODES, "mdef", "mend"]), at)
 
 
-def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[dict, float, bool]:
+def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[Controls, float, bool]:
     """Controls, result scale and saturation from what follows the opcode's name."""
-    controls: dict[str, object] = {}
+    controls: dict[str, Any] = {}
     shift, saturate = 1.0, False
     named = [(part, "") for part in rest.split("_") if part]
     if segments[0][1]:
         named[-1:] = [(named[-1][0] if named else "k", segments[0][1])]
     named += [(name.strip("_"), value) for name, value in segments[1:]]
-    allowed = {
-        "sample": ("resource", "sampler", "aoffimmi", "coordtype"),
-        "load": ("resource", "aoffimmi"),
-        "fence": ("threads", "lds", "memory"),
-        "mcall": ("k",),
-        "breakc": ("relop",),
-        "ifc": ("relop",),
-    }.get(op.name, ("id",) if op.kind == "lds" else ())
     for name, value in named:
-        if name in allowed:
-            if name in PLAIN:
-                controls[name] = count(value, line, at)
-            elif name == "aoffimmi":
-                parts = [p.strip() for p in value.split(",")]
-                if len(parts) != 3 or not all(re.fullmatch(r"[-+]?[0-9]{1,3}(\.0*)?", p) for p in parts):
-                    line.fail(f"`aoffimmi` takes three whole numbers, as in `_aoffimmi(1,0,0)`, found `({value})`", at)
-                controls[name] = tuple(int(float(p)) for p in parts)
-            elif name == "relop":
-                if value not in RELOPS:
-                    line.fail(f"`relop` is one of {', '.join(RELOPS)}, found `{value}`.{nearest(value, RELOPS)}", at)
-                controls[name] = value
-            elif op.name == "fence":
-                controls[name] = True
+        if name == "coordtype" and name in op.controls:
+            pass  # the declaration of the resource says it, too
+        elif name in op.controls:
+            controls[name] = _control(name, value, line, at)
         elif name == "sat" and op.kind == "alu":
             saturate = True
         elif name in RESULT_SCALE and op.kind == "alu":
@@ -285,17 +284,29 @@ def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[dic
         else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""
-            guess = nearest(name, [*allowed, *RESULT_SCALE, "sat"]) or others
-            line.fail(f"`{op.name}` has no control `_{name}`.{guess}", at)
-    needed = {"sample": ("resource",), "load": ("resource",), "breakc": ("relop",), "ifc": ("relop",), "mcall": ("k",)}
-    for name in needed.get(op.name, ("id",) if op.kind == "lds" else ()):
+            guess = nearest(name, [*op.controls, *RESULT_SCALE, "sat"]) or others
+            line.fail(left_out(segments[0][0], op.name) or f"`{op.name}` has no control `_{name}`.{guess}", at)
+    for name in op.needs:
         if name not in controls:
             line.fail(f"`{op.name}` needs `_{name}(...)`" if name != "k" else "`mcall` needs a number: `mcall(7)`", at)
-    if op.name == "fence" and not controls:
+    if op.kind == "fence" and not controls:
         line.fail("`fence` needs a name for what it waits for: `fence_threads_lds`, `fence_lds` or `fence_memory`", at)
-    if op.name == "sample":
-        controls.setdefault("sampler", 0)
-    return controls, shift, saturate
+    return Controls(**controls), shift, saturate
+
+
+def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | tuple[int, ...]:
+    """The value of a control of ``Controls``."""
+    if name == "aoffimmi":
+        parts = [p.strip() for p in value.split(",")]
+        if len(parts) != 3 or not all(re.fullmatch(r"[-+]?[0-9]{1,3}(\.0*)?", p) for p in parts):
+            line.fail(f"`aoffimmi` takes three whole numbers, as in `_aoffimmi(1,0,0)`, found `({value})`", at)
+        return tuple(int(float(p)) for p in parts)
+    if name == "relop":
+        if value not in RELATIONS:
+            found = f"found `{value}`.{nearest(value, RELATIONS)}"
+            line.fail(f"`relop` is one of {', '.join(RELATIONS)}, {found}", at)
+        return value
+    return True if name in ("threads", "lds", "memory") else count(value, line, at)
 
 
 def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
@@ -316,6 +327,9 @@ def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
         start = line.at
         sources.append(source_operand(line))
         _check_modifiers(op, n, sources[n], line, start)
+        if op.name in SCALAR:
+            w = sources[n].swizzle[3], "xyzw" * ("w" in sources[n].negate)
+            sources[n] = replace(sources[n], swizzle=w[0] * 4, negate=w[1])
     if op.name == "lds_load_vec" and len(sources) == 1:
         sources.append(Source(sources[0].register, "0000"))
     return dest, tuple(sources)
@@ -332,13 +346,13 @@ def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) ->
             line.fail(f"`_{name}` can't be used here: source {n + 1} of `{op.name}` is {kind}", at)
 
 
-def _macro_call(controls: dict, line: Line) -> Instruction:
+def _macro_call(controls: Controls, line: Line) -> Instruction:
     line.eat(",")
     outputs = _list(line, lambda: dest_operand(line, OPCODES["mov"]), "outputs")
     line.expect(",", "between the outputs and the inputs")
     inputs = _list(line, lambda: source_operand(line), "inputs")
     end_of_line(line)
-    return Instruction("mcall", None, tuple(inputs), tuple(controls.items()), outputs=tuple(outputs), line=line.number)
+    return Instruction("mcall", None, tuple(inputs), controls, outputs=tuple(outputs), line=line.number)
 
 
 def _list(line: Line, one, what: str) -> list:

@@ -5,18 +5,16 @@ operands, each a ``Register`` with the letters that pick its components. Line nu
 not take part in comparisons, so a program printed and assembled again equals the first.
 
 Macro calls stay in ``Program.instructions``; ``Program.body`` is the same program with every call expanded and
-declarations taken out: that is what is compiled and run.
+declarations taken out: that is what is compiled and run. The assembler expands; nothing here does.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from cypresskit.il.opcodes import OPCODES, Opcode
-
-if TYPE_CHECKING:
-    from cypresskit.il.macros import Expansion
+from cypresskit.tables import folded
 
 LETTERS = "xyzw"
 
@@ -100,12 +98,34 @@ class Dest:
         return str(self.register) + ("" if self.mask == LETTERS else f".{self.mask}")
 
 
+class Controls(NamedTuple):
+    """What stands in brackets after an opcode's name, or behind it: of fetches the ``resource``, the ``sampler`` and
+    the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS block or of a resource; what a fence waits for; the number
+    ``k`` of a macro. Of declarations: ``type`` ("2d"), ``unnorm`` and ``format`` of a resource, ``interp``."""
+
+    resource: int = 0
+    sampler: int = 0
+    aoffimmi: tuple[int, ...] = (0, 0, 0)
+    relop: str = ""
+    id: int = 0
+    threads: bool = False
+    lds: bool = False
+    memory: bool = False
+    k: int = 0
+    type: str = ""
+    unnorm: bool = False
+    format: str = ""
+    interp: str = ""
+
+
+NO_CONTROLS = Controls()
+
+
 @dataclass(frozen=True)
 class Instruction:
     """One IL instruction.
 
-    ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in the name's brackets, as sorted pairs:
-    ("resource", 0), ("relop", "ge"), ("aoffimmi", (1, 0, 0)), ("id", 0), ("k", 7) ... ``shift`` is the result scale
+    ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in its brackets. ``shift`` is the result scale
     (``_x2`` gives 2.0, ``_d4`` 0.25) and ``saturate`` clamps the result to 0..1. Declarations keep their numbers in
     ``numbers`` (32-bit patterns for literals). A macro call has ``outputs``. What comes out of one has its ``line`` in
     the macro, and in ``calls`` the lines of the calls around it, the outermost first.
@@ -114,7 +134,7 @@ class Instruction:
     opcode: str
     dest: Dest | None = None
     sources: tuple[Source, ...] = ()
-    controls: tuple[tuple[str, object], ...] = ()
+    controls: Controls = NO_CONTROLS
     shift: float = 1.0
     saturate: bool = False
     numbers: tuple[int, ...] = ()
@@ -127,18 +147,25 @@ class Instruction:
         """The opcode's row of the table."""
         return OPCODES[self.opcode]
 
-    def control(self, name: str, default=None):
-        """The value in brackets after ``_name``, or ``default``."""
-        return dict(self.controls).get(name, default)
+    @property
+    def relation(self) -> str:
+        """What a comparison or a branch tests, a name of ``RELATIONS``; of a branch without a ``relop`` against 0."""
+        return self.controls.relop or self.op.relation
 
     def __str__(self) -> str:
         if self.op.kind == "declaration":
             return self._declaration()
         text = self.opcode
-        # as one writes them: the offset last, and fence_threads_lds
-        for name, value in sorted(self.controls, key=lambda pair: (pair[0] == "aoffimmi", pair[0] != "threads")):
-            shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
-            text += f"({shown})" if name == "k" else f"_{name}" if value is True else f"_{name}({shown})"
+        for name in self.op.controls:
+            value = getattr(self.controls, name, None)
+            if name == "k":
+                text += f"({value})"
+            elif value is True:
+                text += f"_{name}"
+            elif name == "aoffimmi":
+                text += f"_aoffimmi({','.join(map(str, self.controls.aoffimmi))})" * any(self.controls.aoffimmi)
+            elif value is not None and value is not False:
+                text += f"_{name}({value})"
         if self.opcode == "mcall":
             outputs, inputs = (", ".join(map(str, group)) for group in (self.outputs, self.sources))
             return f"{text} ({outputs}), ({inputs})"
@@ -149,20 +176,19 @@ class Instruction:
         return f"{text} {', '.join(map(str, operands))}".rstrip()
 
     def _declaration(self) -> str:
-        control = dict(self.controls)
+        control = self.controls
+        numbers = ", ".join(map(str, self.numbers))
         if self.opcode == "dcl_literal":
             return f"dcl_literal {self.dest}, " + ", ".join(f"0x{number:08x}" for number in self.numbers)
         if self.opcode == "dcl_resource":
-            kind = ",".join([str(control["type"])] + (["unnorm"] if control["unnorm"] else []))
-            formats = "".join(f"_fmt{axis}({control['format']})" for axis in LETTERS)
-            return f"dcl_resource_id({control['id']})_type({kind}){formats}"
+            formats = "".join(f"_fmt{axis}({control.format})" for axis in LETTERS)
+            return f"dcl_resource_id({control.id})_type({control.type}{',unnorm' * control.unnorm}){formats}"
         if self.opcode == "dcl_input_position_interp":
-            return f"dcl_input_position_interp({control['interp']}) {self.dest}"
+            return f"dcl_input_position_interp({control.interp}) {self.dest}"
         if self.opcode == "dcl_cb":
             return f"dcl_cb cb{self.numbers[0]}[{self.numbers[1]}]"
-        numbers = ", ".join(map(str, self.numbers))
         if self.opcode in ("dcl_lds", "dcl_struct_lds"):
-            return f"{self.opcode}_id({control['id']}) {numbers}"
+            return f"{self.opcode}_id({control.id}) {numbers}"
         return f"{self.opcode} {self.dest or ''}{numbers}".rstrip()
 
 
@@ -195,6 +221,8 @@ class Program:
     """An assembled kernel.
 
     ``mode`` is "pixel" (``il_ps_2_0``) or "compute" (``il_cs_2_0``). ``lines`` holds the source text for reports.
+    ``expanded`` is ``instructions`` without macro calls; ``written`` has the registers that the expansion made up
+    ("r45") and what stands in the macro for them ("in0").
     """
 
     mode: str
@@ -202,6 +230,14 @@ class Program:
     macros: tuple[Macro, ...] = ()
     name: str = field(default="kernel.il", compare=False)
     lines: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    expanded: tuple[Instruction, ...] = field(default=(), compare=False, repr=False)
+    written: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Program {self.name}: {self.mode} mode, {len(self.instructions)} instructions>"
+
+    def _repr_html_(self) -> str:
+        return folded(repr(self), str(self))
 
     def __str__(self) -> str:
         head = "il_ps_2_0" if self.mode == "pixel" else "il_cs_2_0"
@@ -229,24 +265,18 @@ class Program:
 
     def as_written(self, text: str) -> str:
         """``text`` with the registers that a macro's expansion made up under their names in the macro."""
-        written = self._expansion.written
+        written = self.written
         return re.sub(r"\b[rl][0-9]+\b", lambda m: written.get(m[0], m[0]), text) if written else text
 
     @cached_property
     def declarations(self) -> tuple[Instruction, ...]:
         """Every declaration, those inside expanded macros included."""
-        return tuple(i for i in self._expansion.instructions if i.op.kind == "declaration")
+        return tuple(i for i in self.expanded if i.op.kind == "declaration")
 
     @cached_property
     def body(self) -> tuple[Instruction, ...]:
         """What runs: macros expanded, declarations and ``end`` removed."""
-        return tuple(i for i in self._expansion.instructions if i.op.kind not in ("declaration", "end"))
-
-    @cached_property
-    def _expansion(self) -> "Expansion":
-        from cypresskit.il.macros import expand
-
-        return expand(self.instructions, self.macros, self.name, self.lines)
+        return tuple(i for i in self.expanded if i.op.kind not in ("declaration", "end"))
 
     @cached_property
     def matching(self) -> dict[int, int]:
@@ -277,8 +307,8 @@ class Program:
     @cached_property
     def textures(self) -> dict[int, Texture]:
         """Declared input textures by resource number."""
-        rows: list[dict] = [dict(i.controls) for i in self.declarations if i.opcode == "dcl_resource"]
-        return {r["id"]: Texture(r["id"], 1 if r["type"] == "1d" else 2, r["unnorm"]) for r in rows}
+        rows = [i.controls for i in self.declarations if i.opcode == "dcl_resource"]
+        return {r.id: Texture(r.id, 1 if r.type == "1d" else 2, r.unnorm) for r in rows}
 
     @cached_property
     def constants(self) -> dict[int, int]:
@@ -301,13 +331,14 @@ class Program:
                 if register.kind in ("cb", "o", "g"):
                     lines.setdefault((register.kind, register.index), i.line)
             if i.op.kind == "fetch":
-                lines.setdefault(("resource", int(i.control("resource"))), i.line)
+                lines.setdefault(("resource", i.controls.resource), i.line)
         return tuple((kind, number, line) for (kind, number), line in lines.items())
 
     @cached_property
     def group(self) -> tuple[int, int, int]:
         """Work-items in a workgroup along x, y, z (compute mode); (64, 1, 1) where nothing is declared."""
-        sizes = [i.numbers for i in self.declarations if i.opcode == "dcl_num_thread_per_group"]
+        names = ("dcl_max_thread_per_group", "dcl_num_thread_per_group")
+        sizes = [i.numbers for name in names for i in self.declarations if i.opcode == name]
         x, y, z = (*(sizes[-1] if sizes else (64,)), 1, 1)[:3]
         return x, y, z
 
@@ -317,9 +348,9 @@ class Program:
         blocks = {}
         for i in self.declarations:
             if i.opcode == "dcl_lds":
-                blocks[i.control("id")] = (0, i.numbers[0])
+                blocks[i.controls.id] = (0, i.numbers[0])
             elif i.opcode == "dcl_struct_lds":
-                blocks[i.control("id")] = (i.numbers[0], i.numbers[0] * i.numbers[1])
+                blocks[i.controls.id] = (i.numbers[0], i.numbers[0] * i.numbers[1])
         return blocks
 
     @cached_property
@@ -345,8 +376,3 @@ def _indented(instructions, depth: int) -> list[str]:
         if i.op.flow in ("loop", "if", "else"):
             depth += 1
     return lines
-
-
-def renamed(source: Source, register: Register) -> Source:
-    """The same operand read from another register."""
-    return replace(source, register=register)

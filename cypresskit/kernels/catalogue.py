@@ -15,7 +15,9 @@ import numpy as np
 
 from cypresskit.il import Program, assemble
 from cypresskit.il.errors import nearest
-from cypresskit.kernels.convention import Layout, constants, padded, texels
+from cypresskit.kernels.convention import constants, padded, texels
+from cypresskit.machine.shape import Extent, Shape
+from cypresskit.tables import table
 
 PRECISIONS: dict[str, np.dtype] = {
     "single": np.dtype(np.float32),
@@ -55,7 +57,7 @@ class Kernel:
     @property
     def text(self) -> str:
         """The kernel's IL."""
-        return files("cypresskit.kernels").joinpath(f"{self.name}.il").read_text()
+        return files("cypresskit.kernels").joinpath(f"{self.name}.il").read_text(encoding="utf-8")
 
     @cached_property
     def program(self) -> Program:
@@ -89,7 +91,11 @@ class Kernel:
             return n // self.block[1], m // self.block[0]
         return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)
 
-    def layout(self, m: int, n: int, k: int, alpha=1.0, beta=0.0, count: int = 1) -> Layout:
+    def stored(self, m: int, n: int, k: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Rows and columns of A and B as stored."""
+        return (k, m) if self.trans_a else (m, k), (n, k) if self.trans_b else (k, n)
+
+    def shape(self, m: int, n: int, k: int, alpha=1.0, beta=0.0, count: int = 1) -> Shape:
         """A launch without its arrays, for ``count`` products of m x n x k.
 
         Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1.
@@ -97,10 +103,10 @@ class Kernel:
         if self.vector and n > 1:
             raise ValueError(f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns here")
         m, n, k = self.padded(m, n, k)
-        a = (k, m) if self.trans_a else (m, k)
-        b = (n, k) if self.trans_b else (k, n)
+        a, b = self.stored(m, n, k)
         size = self.dtype.itemsize * (2 if self.precision == "double-double" else 1)  # bytes of a number
         textures, outputs = {}, {}
+        x, y, z = (*self.domain(m, n, count), 1, 1)[:3]
         places: tuple[int, ...] = ()
         if self.buffer:
             per = 16 // size
@@ -108,12 +114,13 @@ class Kernel:
         else:
             stored = [a, b, (m, n)][: 3 if self.streams else 2]
             textures = {
-                i: (columns * size // self.texel, count * rows, self.texel) for i, (rows, columns) in enumerate(stored)
+                i: Extent(columns * size // self.texel, count * rows, self.texel)
+                for i, (rows, columns) in enumerate(stored)
             }
-            outputs = dict.fromkeys(range(self.streams), self.texel)
+            outputs = dict.fromkeys(range(self.streams), Extent(x, y, self.texel))
         blocks = m // self.tile[0], n // self.tile[1]
         cb0 = constants(alpha, beta, k, n * size // 16, blocks, places)
-        return Layout((m, n, k), (a, b), self.domain(m, n, count), textures, {0: cb0}, outputs)
+        return Shape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 
     def arguments(self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha, beta) -> dict:
         """Arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a`` else (m, k), B is (n, k) if
@@ -137,18 +144,19 @@ class Kernel:
                 f"{self.name} takes A as {stored[0]} and B as {stored[1]}; found {a.shape[1]} x {a.shape[2]} and "
                 f"{b.shape[1]} x {b.shape[2]}: k is {k} in A and {inner} in B"
             )
-        layout = self.layout(m, n, k, alpha, beta, count)
-        stored_a, stored_b = layout.stored
-        old = np.zeros((count, *layout.padded[:2], *pair), self.dtype)
+        shape = self.shape(m, n, k, alpha, beta, count)
+        big_m, big_n, big_k = self.padded(m, n, k)
+        stored_a, stored_b = self.stored(big_m, big_n, big_k)
+        old = np.zeros((count, big_m, big_n, *pair), self.dtype)
         if c is not None and np.any(beta):
             old[:, :m, :n] = c
         old = old.reshape(-1, *old.shape[2:])
         matrices = [padded(a, stored_a, self.dtype), padded(b, stored_b, self.dtype)]
-        result: dict = {"domain": layout.domain, "constants": layout.constants, "inputs": {}}
+        result: dict = {"domain": self.domain(big_m, big_n, count), "constants": shape.constants, "inputs": {}}
         if self.buffer:
             return result | {"global_memory": np.concatenate([x.reshape(-1) for x in (old, *matrices)])}
         if self.streams:
-            width, height = layout.domain
+            width, height, _ = shape.domain
             numbers = self.texel // self.dtype.itemsize
             result["outputs"] = {i: np.zeros((height, width, numbers), self.dtype) for i in range(self.streams)}
             matrices.append(old)
@@ -158,7 +166,8 @@ class Kernel:
 
     def result(self, arguments: dict, m: int, n: int) -> np.ndarray:
         """C, (m, n[, 2]), out of ``arguments`` after the launch: stripes put together and padding cut off. Of a packed
-        kernel the matrices one after another, (count, m, n)."""
+        kernel the matrices one after another, (count, m, n). Where nothing is cut off, the array is that of
+        ``arguments``."""
         big_m, big_n, _ = self.padded(m, n, 0)
         pair = (2,) if self.precision == "double-double" else ()
         if self.streams:
@@ -171,7 +180,8 @@ class Kernel:
             numbers = big_m * big_n * (2 if pair else 1)
             count = 1 if self.buffer else memory.size // numbers if numbers else 0
             whole = memory.reshape(-1)[: count * numbers].reshape(count, big_m, big_n, *pair)
-        whole = whole[:, :m, :n].copy()
+        if (m, n) != (big_m, big_n):
+            whole = whole[:, :m, :n].copy()
         return whole if self.packed else whole[0]
 
 
@@ -199,6 +209,10 @@ class Catalogue(Mapping[str, Kernel]):
             f"{k.name:22} {k.precision:13} {k.mode:8} {k.block[0]} x {k.block[1]}  {k.teaches}" for k in self.values()
         )
         return "\n".join(rows)
+
+    def _repr_html_(self) -> str:
+        rows = [(k.name, k.precision, k.mode, f"{k.block[0]} x {k.block[1]}", k.teaches) for k in self.values()]
+        return table(("kernel", "precision", "mode", "block", "it teaches"), rows)
 
 
 def _kernel(name: str, block: tuple[int, int], k_step: int, teaches: str, flags: str = "", **more) -> Kernel:

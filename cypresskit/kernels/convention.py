@@ -11,23 +11,8 @@ or one double-double. cb0 is six elements of four words; a kernel declares as ma
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """A launch without its arrays: ``padded`` (m, n, k), the shapes of A and B as ``stored``, the ``domain``, and by
-    number ``textures`` (width, height, bytes of a texel), ``constants`` (uint32, rows of four) and ``outputs`` (bytes
-    of a pixel)."""
-
-    padded: tuple[int, int, int]
-    stored: tuple[tuple[int, int], tuple[int, int]]
-    domain: tuple[int, ...]
-    textures: dict[int, tuple[int, int, int]]
-    constants: dict[int, np.ndarray]
-    outputs: dict[int, int]
 
 
 def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
@@ -65,3 +50,8 @@ def constants(alpha, beta, k: int, stride: int, blocks: tuple[int, int], places:
     words[4, :3] = 0xFFFFFFFF if scalars[1].any() else 0, blocks[1], blocks[0]
     words[5, : len(places)] = places
     return words
+
+
+def adds_c(cb0: np.ndarray) -> bool:
+    """Whether a launch with this cb0 adds beta C, that is, whether beta is not 0."""
+    return bool(cb0[4, 0])

@@ -1,23 +1,25 @@
 """The machine: runs any IL program on numpy arrays, with two engines that agree bit for bit.
 
 ``launch`` checks the arguments and picks the engine: ``fast`` translates the program to native code, ``explain`` steps
-through it with every register at hand and tells observers what happens.
+through it with every register at hand and tells observers what happens. A third, ``vliw``, runs what the compiler made
+of the program.
 """
 
-from cypresskit.machine.launch import KernelError, Launch, launch, prepare
-from cypresskit.machine.observer import Barrier, Fetch, Memory, Observer, Step, Wrote
+from cypresskit.machine.engines import launch
+from cypresskit.machine.launch import KernelError, Launch, prepare
+from cypresskit.machine.observer import BarrierEvent, FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
 from cypresskit.machine.run import Run
 
 __all__ = [
-    "Barrier",
-    "Fetch",
+    "BarrierEvent",
+    "FetchEvent",
     "KernelError",
     "Launch",
-    "Memory",
+    "MemoryEvent",
     "Observer",
     "Run",
-    "Step",
-    "Wrote",
+    "StepEvent",
+    "WroteEvent",
     "launch",
     "prepare",
 ]

@@ -2,7 +2,7 @@
 
 All work-items step through the program together; a register is an array of shape (4, items), and a mask says who is
 active. ``if`` narrows the mask, ``break`` and ``continue`` take work-items out of it until the loop's end or its next
-turn. After each instruction the observers are told what it did. It is slow beside the fast engine and simple enough
+iteration. After each instruction it notifies its observers. It is slow beside the fast engine and simple enough
 to be checked by eye; the two must agree bit for bit.
 
 Left out: the order in which wavefronts really run. Work-items that race for the same memory get the result of
@@ -10,31 +10,48 @@ lockstep here; ``Run`` and observers don't depend on it.
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from cypresskit.il import Dest, Instruction, Register, Source
-from cypresskit.machine.fast.flow import letters, read_positions
-from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
-from cypresskit.machine.numerics import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
-from cypresskit.machine.observer import INFINITE, NOWHERE, Barrier, Fetch, Memory, Observer, Step, Wrote, listeners
+from cypresskit.il.dataflow import components, lds_address, lds_words, read_positions
+from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
+from cypresskit.machine import places
+from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
+from cypresskit.machine.masks import Masks
+from cypresskit.machine.observer import (
+    BarrierEvent,
+    FetchEvent,
+    MemoryEvent,
+    Observer,
+    StepEvent,
+    WroteEvent,
+    listeners,
+)
 from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
 BESIDES = 120  # bytes of a work-item beside its registers: its ids, addresses and what checks keep of it, measured
 PATIENCE, STEPS = 50_000_000, 20_000  # instructions times work-items, and instructions: a few seconds' work
-SECONDS = 5  # of compiled code, which stepping would take an hour for
+SECONDS = 5  # time limit for the question whether a program ends
 LONG = 3_000  # instructions of a program that takes seconds to compile
 ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)
 
 
-def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int | None = None) -> Run:
+def run(
+    launch: Launch,
+    observers: tuple[Observer, ...] = (),
+    most: int | None = None,
+    ends: Callable[[Launch], float] | None = None,
+) -> Run:
     """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``. ``most``: instructions of all
-    work-items after which a loop is taken for endless; by default the fast engine is asked if the program ends."""
+    work-items after which a loop is taken for endless; by default ``ends``, if given, is asked how many a launch takes
+    (it may raise ``KernelError``, or ``TimeoutError``)."""
     fits(launch)
     with np.errstate(all="ignore"):
-        return Machine(launch, observers, most).run()
+        return Interpreter(launch, observers, most, ends).run()
 
 
 def fits(launch: Launch) -> None:
@@ -47,58 +64,35 @@ def fits(launch: Launch) -> None:
         )
 
 
-@dataclass
-class _Loop:
-    """A loop being run: how many instructions came before it, who entered, who still takes turns, who sits out the
-    rest of this turn."""
+class Interpreter:
+    """The state of a run, and what every kind of instruction does to it."""
 
-    at: int
-    before: int
-    entered: np.ndarray
-    running: np.ndarray
-    gone: np.ndarray
-
-
-@dataclass
-class _If:
-    """An if being run: who came to it, and who takes the else."""
-
-    came: np.ndarray
-    otherwise: np.ndarray
-
-
-class Machine:
-    """The state of a run, and what every kind of instruction does to it.
-
-    It may be extended: a subclass that sets up ``program``, ``body``, ``items``, ``count``, ``active``, ``registers``,
-    ``literals``, ``launch`` (asked for ``constants`` and ``ids``) and no ``observers`` has all arithmetic at hand.
-    ``_operand(i, n, components)`` gives an instruction's operand as it reads it, ``_condition(i)`` who takes a branch,
-    ``_compute(i, dest)`` the rows of a result, ``_write(at, dest, rows)`` stores them; ``run`` and ``_flow`` go through
-    the program and may be replaced. ``timing.addresses`` runs the address arithmetic in this way, without data.
-    """
-
-    def __init__(self, launch: Launch, observers: tuple[Observer, ...], most: int | None):
+    def __init__(
+        self,
+        launch: Launch,
+        observers: tuple[Observer, ...],
+        most: int | None,
+        ends: Callable[[Launch], float] | None,
+    ):
         self.launch, self.observers, self.program = launch, observers, launch.program
-        self.hear = {name: listeners(observers, name) for name in ("step", "wrote", "fetch", "memory", "barrier")}
+        self.listeners = {name: listeners(observers, name) for name in ("step", "wrote", "fetch", "memory", "barrier")}
         self.body = self.program.body
         self.items = launch.items
-        self.active = np.ones(self.items, bool)
-        self.count = self.items
+        self.masks = Masks(self.items)
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in self.program.registers}
         self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
-        self.group_of = np.arange(self.items) // math.prod(self.program.group)
-        groups = math.prod(launch.groups) if self.program.mode == "compute" else 0
+        self.group_of = np.arange(self.items) // launch.group_items
+        groups = 0 if launch.pixels else math.prod(launch.groups)
         self.lds = {n: np.zeros((groups, size // 4), np.uint32) for n, (_, size) in self.program.lds.items()}
-        self.blocks: list[_Loop | _If] = []
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = 0
         self.issued = 0
         self.limit = min(launch.max_instructions, max(1, min(STEPS, PATIENCE // max(1, launch.items))))
         raised = launch.max_instructions if launch.max_instructions > MAX_INSTRUCTIONS else 0  # by the caller
         self.longest: float = max(5 * STEPS, raised)
-        self.most: float | None = most or (None if len(self.body) <= LONG else raised * self.items or 2 * PATIENCE)
-        memory = launch.global_memory
-        self.memory = None if memory is None else memory.copy()
+        self.ends = None if most or len(self.body) > LONG else ends
+        self.most: float | None = most or (None if self.ends else raised * self.items or 2 * PATIENCE)
+        self.before = launch.memory.copy()
         self.at = 0
         self.read: dict[int, np.ndarray] = {}  # global elements that this instruction's operands read, by operand
 
@@ -110,12 +104,12 @@ class Machine:
             i = self.body[at]
             self.at = at
             self.read.clear()
-            if self.count:
+            if self.masks.count:
                 self._issue(at, i)
             if i.op.flow:
                 at = self._flow(at, i)
                 continue
-            if self.count:
+            if self.masks.count:
                 self._execute(at, i)
             at += 1
         result = tally(self.launch, "explain", self.executed, self.out_of_range)
@@ -126,112 +120,63 @@ class Machine:
     def _issue(self, at: int, i: Instruction) -> None:
         if i.op.flow in ("else", "endif"):
             return
-        self.executed[at] += self.count
+        self.executed[at] += self.masks.count
         self.issued += 1
         if self.issued > self.limit:
-            self._doubt()
+            self._check_end()
         if i.op.flow != "endloop":
-            for step in self.hear["step"]:
-                step(Step(at, i, self.active, self.registers))
+            self._notify("step", StepEvent, at, i, self.masks.active, self.registers)
 
-    def _doubt(self) -> None:
-        """The program has run for long: if it is in a loop, raise the error for an endless one unless it ends.
-
-        Compiled code finds that out in a fraction of the time. What it counts, the work-items' instructions in all,
-        is as many as are executed here, unless they race."""
-        loops = [block for block in self.blocks if isinstance(block, _Loop)]
+    def _check_end(self) -> None:
+        """After ``limit`` instructions: in a loop, find out how many the program takes, or raise the error for an
+        endless one. Compiled code counts them in a fraction of the time, and as many as are executed here, unless
+        work-items race."""
+        loops = self.masks.loops
         if not loops:
             return
-        if self.most is None and self.issued <= self.launch.max_instructions:
+        if self.ends and self.most is None and self.issued <= self.launch.max_instructions:
+            outputs = {n: replace(surface, words=surface.words.copy()) for n, surface in self.launch.outputs.items()}
+            memory = None if self.launch.global_memory is None else self.before
             try:
-                self.most, self.longest = self._asked(), math.inf
+                self.most = self.ends(replace(self.launch, outputs=outputs, global_memory=memory))
+                self.longest = math.inf
             except TimeoutError:
                 raise self.launch.long_error(loops[0].at, SECONDS) from None
         if self.most is not None and self.executed.sum() <= self.most and self.issued <= self.longest:
             self.limit = int(min(2 * self.issued, self.longest))
             return
         # an inner loop that ends every time leads back here, too: the endless one is where most of them ran
-        inside = [loop for loop in loops if 2 * (self.issued - loop.before) > self.issued]
-        raise self.launch.endless_error((inside or loops[:1])[-1].at, int(np.argmax(self.active)), self.issued - 1)
-
-    def _asked(self) -> float:
-        """How many instructions the work-items execute in all, by the fast engine; it may raise ``KernelError``, or
-        ``TimeoutError``."""
-        from cypresskit.machine.fast import run as run_fast
-
-        outputs = {n: replace(surface, words=surface.words.copy()) for n, surface in self.launch.outputs.items()}
-        try:
-            launch = replace(self.launch, outputs=outputs, global_memory=self.memory)
-            return run_fast(launch, seconds=SECONDS).instructions
-        except KernelError as error:
-            if any(i.line == error.line and i.op.flow == "loop" for i in self.body):
-                raise
-            return math.inf  # this engine, too, will come to that end
+        inside = [loop for loop in loops if 2 * (self.issued - loop.issued) > self.issued]
+        item = int(np.argmax(self.masks.active))
+        raise self.launch.endless_error((inside or loops[:1])[-1].at, item, self.issued - 1)
 
     # Control flow
 
-    def _set(self, active: np.ndarray) -> None:
-        self.active = active
-        self.count = int(np.count_nonzero(active))
-
-    def _loop(self) -> _Loop | None:
-        return next((block for block in reversed(self.blocks) if isinstance(block, _Loop)), None)
-
-    def _present(self, mask: np.ndarray) -> np.ndarray:
-        """``mask`` without those who left the innermost loop's turn."""
-        loop = self._loop()
-        return mask & ~loop.gone if loop else mask
-
     def _flow(self, at: int, i: Instruction) -> int:
         """Do a control-flow instruction; the index of the next one."""
-        flow, match = i.op.flow, self.program.matching
+        flow, masks, match = i.op.flow, self.masks, self.program.matching
         if flow == "loop":
-            self.blocks.append(_Loop(at, self.issued, self.active, self.active.copy(), np.zeros(self.items, bool)))
-            return at + 1 if self.count else match[at]
-        if flow == "if":
-            condition = self._condition(i) if self.count else self.active
-            self.blocks.append(_If(self.active, self.active & ~condition))
-            self._set(self.active & condition)
-            return at + 1 if self.count else match[at]
-        block = self.blocks[-1]
-        if flow == "else":
-            assert isinstance(block, _If)
-            self._set(self._present(block.otherwise))
-            block.otherwise = np.zeros(self.items, bool)
-            return at + 1 if self.count else match[at]
-        if flow == "endif":
-            assert isinstance(block, _If)
-            self.blocks.pop()
-            self._set(self._present(block.came))
+            masks.begin_loop(at, self.issued)
+        elif flow == "if":
+            masks.begin_if(self._condition(i) if masks.count else masks.active)
+        elif flow == "else":
+            masks.otherwise()
+        elif flow == "endif":
+            masks.end_if()
             return at + 1
-        loop = self._loop()
-        assert loop is not None
-        if flow == "endloop":
-            loop.gone[:] = False
-            self._set(loop.running)
-            if self.count:
-                self.active = loop.running.copy()
-                return loop.at + 1
-            self.blocks.pop()
-            self._set(self._present(loop.entered))
-            return at + 1
-        leaving = self.active & self._condition(i) if self.count else self.active
-        loop.gone |= leaving
-        if flow == "break":
-            loop.running &= ~leaving
-        self._set(self.active & ~leaving)
-        return match[loop.at] if not self.count and block is loop else at + 1
+        elif flow == "endloop":
+            return match[at] + 1 if masks.next_iteration() else at + 1
+        else:
+            masks.leave(self._condition(i) if masks.count else masks.active, flow == "break")
+            return match[match[at]] if not masks.count and masks.blocks[-1] is masks.loops[-1] else at + 1
+        return at + 1 if masks.count else match[at]
 
     def _condition(self, i: Instruction) -> np.ndarray:
         if not i.sources:
             return np.ones(self.items, bool)
-        if i.op.name in ("breakc", "ifc"):
-            left, right = (flushed(self._operand(i, n, (0,))) for n in (0, 1))
-            condition = RELATION[str(i.control("relop"))](left[0], right[0])
-        else:
-            word = self._operand(i, 0, (0,))[0]
-            condition = word == 0 if i.opcode.endswith("_logicalz") else word != 0
-        return np.broadcast_to(condition, self.items)
+        words = [self._operand(i, n, (0,))[0] for n in range(len(i.sources))]
+        left, right = map(flushed, words) if i.controls.relop else (words[0], 0)
+        return np.broadcast_to(RELATION[i.relation](left, right), self.items)
 
     # Operands
 
@@ -283,42 +228,32 @@ class Machine:
     # Instructions
 
     def _execute(self, at: int, i: Instruction) -> None:
-        kind = i.op.kind
-        if kind == "fetch":
-            self._fetch(at, i)
-        elif kind == "lds":
+        if i.op.kind == "lds":
             self._lds(at, i)
-        elif kind == "fence":
+        elif i.op.kind == "fence":
             self._fence(at, i)
-        else:
-            assert i.dest is not None
+        elif i.dest and i.op.kind == "fetch":
+            self._fetch(at, i, i.dest)
+        elif i.dest:
             self._write(at, i.dest, self._compute(i, i.dest))
 
     def _compute(self, i: Instruction, dest: Dest) -> np.ndarray:
         """Rows for the written components of ``dest``, or one row for all of them."""
         op, positions = i.op, dest.written
-        if op.double:
-            sources = [
-                self._double(i, n) if kind == "d" else self._operand(i, n, (0,)) for n, kind in enumerate(op.sources)
-            ]
-            result = MEANING[op.name](*sources)
-            if op.result == "d":
-                low, high = split(result)
-                return np.concatenate([high if p % 2 else low for p in positions])
-        elif op.name == "dp4":
-            result = MEANING["dp4"](
-                *(np.broadcast_to(self._operand(i, n, (0, 1, 2, 3)), (4, self.items)) for n in (0, 1))
-            )
-        else:
-            result = MEANING[op.name](*(self._operand(i, n, positions or (0,)) for n in range(len(op.sources))))
+        read = (0,) if op.double else tuple(range(op.across)) or positions or (0,)
+        sources = enumerate(op.sources)
+        result = MEANING[op.name](*(self._double(i, n) if t == "d" else self._operand(i, n, read) for n, t in sources))
+        if op.result == "d":
+            low, high = split(result)
+            return np.concatenate([high if p % 2 else low for p in positions])
         return scaled(result, i.shift, i.saturate) if i.shift != 1.0 or i.saturate else result
 
     def _write(self, at: int, dest: Dest, rows: np.ndarray) -> None:
         """Write rows (one per written component, or one for all) to a register, an output or global memory."""
         register = dest.register
-        if register.kind == "r" and dest.mask == "xyzw" and self.count == self.items:
+        if register.kind == "r" and dest.mask == "xyzw" and self.masks.count == self.items:
             self.registers[register.index][...] = rows
-            self._tell_wrote(at, register, (0, 1, 2, 3))
+            self._notify_wrote(at, register, (0, 1, 2, 3))
             return
         rows = np.broadcast_to(rows, (max(1, len(dest.written)), self.items))
         values = dict(zip(dest.written, rows, strict=False))
@@ -330,147 +265,110 @@ class Machine:
         elif register.kind == "o":
             words = self.launch.outputs[register.index].words.reshape(self.items, -1)
             values = {c: value for c, value in values.items() if c < words.shape[1]}
-            self._tell_stored(at, register, values)
+            self._notify_stored(at, register, values)
             for c, value in values.items():
-                np.copyto(words[:, c], value, where=self.active)
+                np.copyto(words[:, c], value, where=self.masks.active)
         else:
             target = self.registers[register.index]
             for c, value in values.items():
-                np.copyto(target[c], value, where=self.active)
-            self._tell_wrote(at, register, tuple(sorted(values)))
+                np.copyto(target[c], value, where=self.masks.active)
+            self._notify_wrote(at, register, tuple(sorted(values)))
 
-    def _tell_wrote(self, at: int, register: Register, components: tuple[int, ...]) -> None:
-        for wrote in self.hear["wrote"]:
-            wrote(Wrote(at, register, components, self.registers[register.index].T, self.active))
+    def _notify(self, name: str, event: Callable, *facts) -> None:
+        """Tell the observers that listen: only then the event is made."""
+        if self.listeners[name]:
+            made = event(*facts)
+            for listener in self.listeners[name]:
+                listener(made)
 
-    def _tell_stored(self, at: int, register, values: dict[int, np.ndarray]) -> None:
-        if self.hear["wrote"]:
+    def _notify_wrote(self, at: int, register: Register, components: tuple[int, ...]) -> None:
+        rows = self.registers[register.index].T
+        self._notify("wrote", WroteEvent, at, register, components, rows, self.masks.active)
+
+    def _notify_stored(self, at: int, register: Register, values: dict[int, np.ndarray]) -> None:
+        """An output or global memory is about to be written."""
+        if self.listeners["wrote"]:
             table = np.zeros((self.items, 4), np.uint32)
             for c, value in values.items():
                 table[:, c] = value
-            for wrote in self.hear["wrote"]:
-                wrote(Wrote(at, register, tuple(sorted(values)), table, self.active))
+            self._notify("wrote", WroteEvent, at, register, tuple(sorted(values)), table, self.masks.active)
 
-    def _fetch(self, at: int, i: Instruction) -> None:
-        resource = int(i.control("resource"))
+    def _fetch(self, at: int, i: Instruction, dest: Dest) -> None:
+        resource = i.controls.resource
         surface, declared = self.launch.textures[resource], self.program.textures[resource]
-        sizes, offsets = (surface.width, surface.height), i.control("aoffimmi", (0, 0, 0))
-        place = []
-        for axis in range(declared.dimensions):
-            row = self._operand(i, 0, (axis,))
-            if i.opcode == "load":
-                whole = row[0].view(np.int32).astype(np.float64)
-            else:
-                value = flushed(row)[0]
-                whole = np.floor(value if declared.unnormalised else value * np.float32(sizes[axis])).astype(np.float64)
-            place.append(np.broadcast_to(whole + offsets[axis], self.items))
-        inside = np.ones(self.items, bool)
-        for axis, whole in enumerate(place):
-            inside &= (whole >= 0) & (whole < sizes[axis])  # false for NaN
-        x, y = (_integers(p) for p in (*place, np.zeros(self.items))[:2])
-        words = surface.words.shape[2]
-        if words == 4 and inside.all():
-            texels = surface.words[y, x]
-        else:
-            texels = np.zeros((self.items, 4), np.uint32)
-            texels[inside, :words] = surface.words[y[inside], x[inside]]
-            if surface.single and words < 4:
-                texels[inside, 3] = ONE
+        rows = [np.broadcast_to(self._operand(i, 0, (n,))[0], self.items) for n in range(declared.dimensions)]
+        whole = i.op.sources[0] == "i"
+        x, y, inside = places.texel(rows, surface, i.controls.aoffimmi, whole=whole, unnormalised=declared.unnormalised)
+        texels = surface.texels(x, y, inside)
         self._count_outside(inside)
-        for fetch in self.hear["fetch"]:
-            fetch(Fetch(at, resource, x, y, inside, texels, self.active))
-        assert i.dest is not None
-        self._write(at, i.dest, texels.T[list(i.dest.written)])
+        self._notify("fetch", FetchEvent, at, resource, x, y, inside, texels, self.masks.active)
+        self._write(at, dest, texels.T[list(dest.written)])
 
     def _count_outside(self, inside: np.ndarray) -> None:
-        self.out_of_range += self.count - int(np.count_nonzero(inside & self.active))
+        self.out_of_range += self.masks.count - int(np.count_nonzero(inside & self.masks.active))
 
-    def _element(self, register) -> tuple[np.ndarray, np.ndarray]:
-        """The element of ``g[...]`` for each work-item, and whether it exists."""
-        assert self.launch.global_memory is not None
-        element = np.full(self.items, register.element, np.int64)
-        if register.address is not None:
-            element += self._rows(register.address, register.address.swizzle[0])[0].view(np.int32)
-        return element, (element >= 0) & (element < len(self.launch.global_memory))
-
-    def _tell_memory(self, at: int, space: str, store: bool, element, words, inside, block: int = 0) -> None:
-        for memory in self.hear["memory"]:
-            memory(Memory(at, space, store, element, words, inside, self.active, block))
+    def _element(self, register: Register) -> np.ndarray:
+        """The element of ``g[...]`` for each work-item."""
+        address = register.address
+        index = self._rows(address, address.swizzle[0])[0] if address else None
+        return places.element(register.element, index, self.items)
 
     def _read_global(self, source: Source) -> np.ndarray:
-        element, inside = self._element(source.register)
+        element = self._element(source.register)
+        found, inside = self.launch.elements(element)
         self._count_outside(inside)
-        if self.hear["memory"]:
+        if self.listeners["memory"]:
             i = self.body[self.at]
             n = next(n for n, s in enumerate(i.sources) if s is source)
-            words = tuple(sorted(set(letters(source, read_positions(self.program, i, n)))))
-            self._tell_memory(self.at, "global", False, element, words, inside)
-        assert self.launch.global_memory is not None
-        found = np.zeros((self.items, 4), np.uint32)
-        found[inside] = self.launch.global_memory[element[inside]]
+            words = tuple(sorted(set(components(source, read_positions(self.program, i, n)))))
+            self._notify("memory", MemoryEvent, self.at, "global", False, element, words, inside, self.masks.active)
         return found.T
 
     def _write_global(self, at: int, dest: Dest, values: dict[int, np.ndarray]) -> None:
-        element, inside = self._element(dest.register)
-        self._tell_memory(at, "global", True, element, tuple(sorted(values)), inside)
-        memory = self.launch.global_memory
-        assert memory is not None
-        outside = np.flatnonzero(self.active & ~inside)
+        memory, active = self.launch.memory, self.masks.active
+        element = self._element(dest.register)
+        inside = (element >= 0) & (element < len(memory))
+        words = tuple(sorted(values))
+        self._notify("memory", MemoryEvent, at, "global", True, element, words, inside, active)
+        outside = np.flatnonzero(active & ~inside)
         if len(outside):
             place = int(element[outside[0]])
             raise self.launch.store_error(at, int(outside[0]), f"to g[{place}], which has {len(memory)} elements")
-        self._tell_stored(at, dest.register, values)
+        self._notify_stored(at, dest.register, values)
         for c, value in values.items():
-            memory[element[self.active], c] = value[self.active]
+            memory[element[active], c] = value[active]
 
     def _lds(self, at: int, i: Instruction) -> None:
-        store, vector = "store" in i.opcode, i.opcode.endswith("vec")
-        block = int(i.control("id"))
+        block = i.controls.id
         stride, size = self.program.lds[block]
-        words = self.lds[block]
-        address = self._operand(i, 0, (0,))[0].astype(np.int64)
-        if stride:
-            offset = self._operand(i, 1, (0,)) if vector else self._operand(i, 0, (1,))
-            address = address * stride + offset[0]
-        asked = np.broadcast_to(address, self.items)
-        address = asked & ~np.int64(3)  # the two low bits don't count
-        components = i.dest.written if vector and i.dest else (0,)
-        found = []
-        inside_all = np.ones(self.items, bool)
-        for c in components:
-            inside_all &= (address + 4 * c >= 0) & (address + 4 * c < size)
-        self._tell_memory(at, "lds", store, asked, components, inside_all, block)
-        outside = np.flatnonzero(self.active & ~inside_all)
-        if store and len(outside):
-            place = int(address[outside[0]])
+        memory, active = self.lds[block], self.masks.active
+        rows = [self._operand(i, n, (p,))[0] for n, p in lds_address(self.program, i)]
+        requested = np.broadcast_to(places.lds_byte(rows[0], stride, *rows[1:]), self.items)
+        words = lds_words(i)
+        found = {c: places.lds_inside(requested, c, size) for c in words}
+        inside = np.logical_and.reduce([there for _, there in found.values()])
+        self._notify("memory", MemoryEvent, at, "lds", i.op.store, requested, words, inside, active, block)
+        outside = np.flatnonzero(active & ~inside)
+        if i.op.store and len(outside):
+            place = int(requested[outside[0]]) & ~3
             raise self.launch.store_error(at, int(outside[0]), f"to byte {place} of LDS {block}, which has {size}")
-        self._count_outside(inside_all)
-        for c in components:
-            inside = (address + 4 * c >= 0) & (address + 4 * c < size)
-            if store:
-                value = np.broadcast_to(self._operand(i, 2 if vector else 1, (c,))[0], self.items)
-                words[self.group_of[self.active], (address + 4 * c)[self.active] // 4] = value[self.active]
+        self._count_outside(inside)
+        loaded = []
+        for c, (word, there) in found.items():
+            if i.op.store:
+                value = np.broadcast_to(self._operand(i, i.op.passed[0], (c,))[0], self.items)
+                memory[self.group_of[active], word[active]] = value[active]
             else:
                 row = np.zeros(self.items, np.uint32)
-                row[inside] = words[self.group_of[inside], (address + 4 * c)[inside] // 4]
-                found.append(row)
-        if not store:
-            assert i.dest is not None
-            self._write(at, i.dest, np.stack(found))
+                row[there] = memory[self.group_of[there], word[there]]
+                loaded.append(row)
+        if i.dest and not i.op.store:
+            self._write(at, i.dest, np.stack(loaded))
 
     def _fence(self, at: int, i: Instruction) -> None:
-        if i.control("threads") and self.count < self.items:
-            here = self.active.reshape(-1, math.prod(self.program.group))
+        if i.controls.threads and self.masks.count < self.items:
+            here = self.masks.active.reshape(-1, self.launch.group_items)
             split_groups = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
             if len(split_groups):
                 raise self.launch.barrier_error(at, int(split_groups[0]), int(here[split_groups[0]].sum()))
-        for barrier in self.hear["barrier"]:
-            barrier(Barrier(at, self.active))
-
-
-def _integers(place: np.ndarray) -> np.ndarray:
-    """Coordinates as int64; those that no int64 holds become +-2^62, infinities +-``INFINITE``, NaN ``NOWHERE``."""
-    if np.abs(place).max() < 2.0**31:  # false for NaN
-        return place.astype(np.int64)
-    whole = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
-    return np.where(np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(whole) * INFINITE, whole))
+        self._notify("barrier", BarrierEvent, at, self.masks.active)

@@ -1,28 +1,26 @@
-"""A launch: a program, its domain and its arrays, checked once, then given to an engine.
+"""A launch: a program, its domain and its arrays, checked once, every numpy array as 32-bit words.
 
-``launch`` is the one way to run IL. It turns every numpy array into 32-bit words, asks an engine to run the program
-on copies, and copies results back only when the whole run went well: after an error the caller's arrays are as they
-were. What an engine reports (how many work-items executed each instruction) becomes the counts of a ``Run``.
-
-Pixel mode: the domain is (width, height); a wavefront is an 8 x 8 tile, a quad 2 x 2. Compute mode: the domain counts
-work-items along x (and y, z), multiples of the declared workgroup; a quad is four, a wavefront 64 consecutive items.
+Results are computed in copies, unless the caller wants them in place. ``engines.launch`` gives a ``Launch`` to an
+engine.
 """
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
-from cypresskit.machine.observer import Observer
-from cypresskit.machine.run import Run
+from cypresskit.il.meaning import ONE
+from cypresskit.machine.ids import coordinates, input_registers
+from cypresskit.machine.shape import Extent, Shape
 
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would not end within a day here
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
-DTYPES = ("float32", "float64", "int32", "uint32")
+DTYPES = {np.dtype(name): name for name in ("float32", "float64", "int32", "uint32")}  # a dtype's name takes long
 
 
 class KernelError(RuntimeError):
@@ -38,176 +36,85 @@ class KernelError(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
+class Surface(Extent):
     """A texture or output: ``words`` is uint32 of shape (height, width, words per texel), the latter 1, 2 or 4;
     ``single`` tells float32 data, whose missing components read 0, 0, 1.0."""
 
     words: np.ndarray
     single: bool
 
-    @property
-    def height(self) -> int:
-        return self.words.shape[0]
+    @classmethod
+    def of(cls, words: np.ndarray, single: bool) -> "Surface":
+        """The surface that has these words."""
+        return cls(words.shape[1], words.shape[0], 4 * words.shape[2], words, single)
 
-    @property
-    def width(self) -> int:
-        return self.words.shape[1]
+    def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        """The texels at those coordinates that are ``inside``, 0 for the others: uint32 of shape (items, 4)."""
+        words = self.words.shape[2]
+        if words == 4 and inside.all():
+            return self.words[y, x]
+        found = np.zeros((len(inside), 4), np.uint32)
+        found[inside, :words] = self.words[y[inside], x[inside]]
+        if self.single and words < 4:
+            found[inside, 3] = ONE
+        return found
 
 
 @dataclass(frozen=True, eq=False)
-class Launch:
-    """A checked launch. All arrays are C-contiguous uint32; ``outputs`` and ``global_memory`` are working copies.
+class Launch(Shape):
+    """A checked launch: its shape, and all arrays. These are C-contiguous uint32; ``outputs`` and ``global_memory``,
+    of shape (elements, 4) or None, are working copies."""
 
-    ``constants[n]`` has shape (elements, 4), ``global_memory`` (elements, 4) or None.
-    """
-
-    program: Program
-    domain: tuple[int, int, int]
-    textures: dict[int, Surface]
-    constants: dict[int, np.ndarray]
-    outputs: dict[int, Surface]
-    global_memory: np.ndarray | None
+    textures: Mapping[int, Surface]
+    outputs: Mapping[int, Surface]
+    global_memory: np.ndarray | None = None
     device: Device = HD5870
     max_instructions: int = MAX_INSTRUCTIONS
 
-    @property
-    def items(self) -> int:
-        """Work-items in all."""
-        return math.prod(self.domain)
+    def __post_init__(self) -> None:
+        """``prepare`` has checked the arguments."""
 
-    @property
-    def groups(self) -> tuple[int, int, int]:
-        """Workgroups along x, y, z (compute mode)."""
-        x, y, z = (d // g for d, g in zip(self.domain, self.program.group, strict=True))
-        return x, y, z
-
-    @property
-    def wavefronts(self) -> int:
-        """Wavefronts dispatched: 8 x 8 tiles, or 64 consecutive work-items of a group."""
-        if self.program.mode == "pixel":
-            return -(-self.domain[0] // 8) * -(-self.domain[1] // 8)
-        return math.prod(self.groups) * -(-math.prod(self.program.group) // 64)
-
-    def place(self, item: int):
-        """Where work-item number ``item`` is: (x, y) in a pixel domain, its flat id in a compute domain."""
-        return (item % self.domain[0], item // self.domain[0]) if self.program.mode == "pixel" else item
-
-    def item_name(self, item: int) -> str:
-        """``work-item (3, 5)``, or ``work-item 70 (number 6 of group 1)``."""
-        if self.program.mode == "pixel":
-            return f"work-item {self.place(item)}"
-        group, within = divmod(item, math.prod(self.program.group))
-        return f"work-item {item} (number {within} of group {group})"
+    @cached_property
+    def memory(self) -> np.ndarray:
+        """``global_memory``, or none of its elements."""
+        return np.zeros((0, 4), np.uint32) if self.global_memory is None else self.global_memory
 
     @cached_property
     def ids(self) -> dict[str, np.ndarray]:
         """Input registers: name to uint32 bits of shape (4, items)."""
-        return _pixel_ids(self) if self.program.mode == "pixel" else _compute_ids(self)
+        return input_registers(self, *coordinates(self, np.arange(self.items)))
+
+    def elements(self, element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Elements of global memory, uint32 of shape (items, 4), 0 for those that don't exist; and which exist."""
+        inside = (element >= 0) & (element < len(self.memory))
+        found = np.zeros((len(element), 4), np.uint32)
+        found[inside] = self.memory[element[inside]]
+        return found, inside
+
+    def _error(self, at: int, what: str, item: int | None = None) -> KernelError:
+        i = self.program.body[at]
+        return KernelError(f"{self.program.located(i)}\n    {what}", i.line, None if item is None else self.place(item))
 
     def store_error(self, at: int, item: int, what: str) -> KernelError:
         """The error for a store of ``body[at]`` outside its memory."""
-        i = self.program.body[at]
-        return KernelError(
-            f"{self.program.located(i)}\n    {self.item_name(item)} stores {what}. No array was changed. "
-            "Check the address arithmetic, or the size of the domain.",
-            i.line,
-            self.place(item),
-        )
+        what = f"{self.item_name(item)} stores {what}. No array was changed. Check the address arithmetic, or the size "
+        return self._error(at, f"{what}of the domain.", item)
 
     def endless_error(self, at: int, item: int, count: int | None = None) -> KernelError:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or ``count``."""
-        i, count = self.program.body[at], count or self.max_instructions
-        return KernelError(
-            f"{self.program.located(i)}\n    this loop has not ended after {count:,} instructions of "
-            f"{self.item_name(item)}. Does its break condition ever become true? (max_instructions raises the limit.)",
-            i.line,
-            self.place(item),
-        )
+        what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
+        why = "Does its break condition ever become true? (max_instructions raises the limit.)"
+        return self._error(at, f"{what}{self.item_name(item)}. {why}", item)
 
     def long_error(self, at: int, seconds: float) -> KernelError:
         """The error for a loop, opened at ``body[at]``, that is too long to be stepped through."""
-        i = self.program.body[at]
-        return KernelError(
-            f"{self.program.located(i)}\n    this loop is too long to be stepped through by {self.items:,} work-items: "
-            f"compiled code takes more than {seconds} seconds. Take a smaller domain, or fewer turns.",
-            i.line,
-        )
+        what = f"this loop is too long to be stepped through by {self.items:,} work-items: compiled code takes more "
+        return self._error(at, f"{what}than {seconds} seconds. Take a smaller domain, or fewer turns.")
 
     def barrier_error(self, at: int, group: int, present: int) -> KernelError:
         """The error for a barrier ``body[at]`` that only part of a workgroup reaches."""
-        i = self.program.body[at]
-        return KernelError(
-            f"{self.program.located(i)}\n    only {present} of {math.prod(self.program.group)} work-items of group "
-            f"{group} reach this barrier: the others would be waited for without end. Take it out of the if or loop "
-            "that splits the group.",
-            i.line,
-        )
-
-
-def launch(
-    program: Program,
-    domain,
-    *,
-    inputs: Mapping[int, np.ndarray] | None = None,
-    constants: Mapping[int, np.ndarray] | None = None,
-    outputs: Mapping[int, np.ndarray] | None = None,
-    global_memory: np.ndarray | None = None,
-    device: Device = HD5870,
-    engine: str = "fast",
-    observers: Iterable[Observer] = (),
-    max_instructions: int | None = None,
-    threads: int = 1,
-) -> Run:
-    """Run ``program`` over ``domain`` on the simulated ``device``.
-
-    Parameters
-    ----------
-    program: an assembled kernel.
-    domain: (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode.
-    inputs: resource number to texture: shape (height, width) or (height, width, components), dtype float32, float64,
-        int32 or uint32, at most 128 bits a texel. A 1-D resource takes (width,) or (width, components).
-    constants: buffer number to an array whose bytes are its elements of four 32-bit words. Plain Python floats
-        become float32.
-    outputs: stream number to an array (height, width[, components]) of the domain's size, written by ``oN``.
-    global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
-    engine: "fast" (compiled) or "explain" (steps with every register known); observers always get the latter.
-    max_instructions: a loop in which more have been issued is taken for endless (2 million by default). Work-items
-        that run together count as one, so both ways of a divergent branch count: a quad in the fast engine, the whole
-        domain in the explaining one. That one asks the fast engine instead as soon as it has stepped for a second.
-    threads: host threads of the fast engine.
-
-    Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't fit the program,
-    ``KernelError`` for a store out of range or an endless loop (all arrays are then as they were). A fetch out of range
-    gives 0 and is counted.
-    """
-    observers = _observers(observers)
-    if engine not in ("fast", "explain"):
-        raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
-    if not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
-    checked = prepare(
-        program,
-        domain,
-        inputs=inputs,
-        constants=constants,
-        outputs=outputs,
-        global_memory=global_memory,
-        device=device,
-        max_instructions=max_instructions,
-    )
-    if engine == "fast" and not observers:
-        from cypresskit.machine.fast import run as run_fast
-
-        result = run_fast(checked, threads=threads)
-    else:
-        from cypresskit.machine.explain import run as run_explaining
-
-        result = run_explaining(checked, observers)
-    for n, surface in checked.outputs.items():
-        _write_back((outputs or {})[n], surface.words)
-    if checked.global_memory is not None and global_memory is not None:
-        _write_back(global_memory, checked.global_memory)
-    return result
+        what = f"only {present} of {self.group_items} work-items of group {group} reach this barrier: the others would "
+        return self._error(at, f"{what}be waited for without end. Take it out of the if or loop that splits the group.")
 
 
 def prepare(
@@ -220,6 +127,7 @@ def prepare(
     global_memory=None,
     device: Device = HD5870,
     max_instructions: int | None = None,
+    in_place: bool = False,
 ) -> Launch:
     """Check the arguments of ``launch`` against the program and pack them, see there."""
     if not isinstance(program, Program):
@@ -231,23 +139,34 @@ def prepare(
     ):
         raise ValueError(f"max_instructions is a number of at least 1, not {max_instructions!r}")
     shape = _domain(program, domain)
-    for name, given in (("inputs", inputs), ("constants", constants), ("outputs", outputs)):
-        if given is not None and not isinstance(given, Mapping):
-            raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found {type(given).__name__}")
-    inputs, constants, outputs = dict(inputs or {}), dict(constants or {}), dict(outputs or {})
+    inputs, constants, outputs = (
+        _numbered("inputs", inputs),
+        _numbered("constants", constants),
+        _numbered("outputs", outputs),
+    )
     _needed(program, inputs, constants, outputs, global_memory)
     textures = {n: _texture(a, program, n) for n, a in inputs.items()}
-    streams = {n: _output(a, n, shape) for n, a in outputs.items()}
+    streams = {n: _output(a, n, shape, in_place) for n, a in outputs.items()}
     buffers = {n: _constants(a, n, program.constants.get(n, 0)) for n, a in constants.items()}
-    memory = None if global_memory is None else _global(global_memory)
-    return Launch(program, shape, textures, buffers, streams, memory, device, int(max_instructions or MAX_INSTRUCTIONS))
+    memory = None if global_memory is None else _global(global_memory, in_place)
+    most = int(max_instructions or MAX_INSTRUCTIONS)
+    return Launch(program, shape, textures, buffers, streams, memory, device, most)
 
 
-def _observers(observers) -> tuple[Observer, ...]:
-    found = tuple(observers) if isinstance(observers, Iterable) else (None,)
-    if not all(isinstance(o, Observer) for o in found):
-        raise TypeError(f"observers are objects of classes that extend ck.Observer, in a list; found {observers!r}")
-    return found
+def _numbered(name: str, given) -> dict[int, object]:
+    """Arrays by number; of those that are written, none may be another's memory."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found {type(given).__name__}")
+    arrays = dict(given or {})
+    for number in arrays:
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+            raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found the key {number!r}")
+    for one, other in combinations(arrays, 2) if name == "outputs" else ():
+        if all(isinstance(arrays[n], np.ndarray) for n in (one, other)) and np.shares_memory(
+            arrays[one], arrays[other]
+        ):
+            raise ValueError(f"outputs[{one}] and outputs[{other}] are one array: of two results one would be lost")
+    return arrays
 
 
 def _domain(program: Program, domain) -> tuple[int, int, int]:
@@ -282,8 +201,9 @@ def _words(array, name: str, ndim: tuple[int, ...]) -> np.ndarray:
     """``array`` as uint32 words with a last axis of words per element."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
-    if array.dtype.name not in DTYPES or not array.dtype.isnative:
-        raise TypeError(f"{name} has dtype {array.dtype}: the device takes {', '.join(DTYPES)}, in native byte order")
+    if array.dtype not in DTYPES:
+        known = ", ".join(DTYPES.values())
+        raise TypeError(f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order")
     if array.ndim not in ndim:
         raise ValueError(f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions")
     array = np.ascontiguousarray(array)
@@ -297,7 +217,7 @@ def _surface(array, name: str, ndim: tuple[int, int]) -> Surface:
     if words.shape[-1] not in (1, 2, 4):
         raise ValueError(f"{name} has {32 * words.shape[-1]} bits a texel: 32, 64 or 128 are possible")
     words = words if words.ndim == 3 else words[np.newaxis]
-    return Surface(words, array.dtype == np.float32)
+    return Surface.of(words, array.dtype == np.float32)
 
 
 def _texture(array, program: Program, n: int) -> Surface:
@@ -305,7 +225,7 @@ def _texture(array, program: Program, n: int) -> Surface:
     return _surface(array, f"inputs[{n}]", (1, 2) if declared and declared.dimensions == 1 else (2, 3))
 
 
-def _output(array, n: int, domain: tuple[int, int, int]) -> Surface:
+def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:
     surface = _surface(array, f"outputs[{n}]", (2, 3))
     if (surface.width, surface.height) != domain[:2]:
         raise ValueError(
@@ -313,7 +233,7 @@ def _output(array, n: int, domain: tuple[int, int, int]) -> Surface:
         )
     if not array.flags.writeable:
         raise ValueError(f"outputs[{n}] is read-only")
-    return Surface(surface.words.copy(), surface.single)
+    return surface if in_place else replace(surface, words=surface.words.copy())
 
 
 def _constants(array, n: int, declared: int) -> np.ndarray:
@@ -341,7 +261,7 @@ def _numbers(values, n: int) -> np.ndarray:
     return (array.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
 
 
-def _global(array) -> np.ndarray:
+def _global(array, in_place: bool) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"global_memory must be a numpy array, not {type(array).__name__}")
     if not array.flags.writeable:
@@ -351,38 +271,4 @@ def _global(array) -> np.ndarray:
         raise ValueError(
             f"global_memory has {4 * len(words)} bytes: a multiple of 16 is needed, since g[] has 128-bit elements"
         )
-    return words.reshape(-1, 4).copy()
-
-
-def _write_back(array: np.ndarray, words: np.ndarray) -> None:
-    array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
-
-
-def _pixel_ids(launch: Launch) -> dict[str, np.ndarray]:
-    width, height, _ = launch.domain
-    place = np.zeros((4, height, width), np.float32)
-    place[0] = np.arange(width, dtype=np.float32) + np.float32(0.5)
-    place[1] = np.arange(height, dtype=np.float32)[:, np.newaxis] + np.float32(0.5)
-    place[3] = 1.0
-    return {"vWinCoord0": place.reshape(4, -1).view(np.uint32)}
-
-
-def _compute_ids(launch: Launch) -> dict[str, np.ndarray]:
-    size, groups = launch.program.group, launch.groups
-    flat = np.arange(launch.items, dtype=np.uint32)
-    group_flat, within_flat = flat // np.uint32(math.prod(size)), flat % np.uint32(math.prod(size))
-
-    def unflatten(index, shape):
-        rows = [index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])]
-        return np.stack([*rows, np.zeros_like(index)]).astype(np.uint32)
-
-    group, within = unflatten(group_flat, groups), unflatten(within_flat, size)
-    sizes = np.array([*size, 0], np.uint32)[:, np.newaxis]
-    return {
-        "vThreadGrpId": group,
-        "vTidInGrp": within,
-        "vAbsTid": group * sizes + within,
-        "vAbsTidFlat": np.stack([flat] * 4),
-        "vThreadGrpIdFlat": np.stack([group_flat] * 4),
-        "vTidInGrpFlat": np.stack([within_flat] * 4),
-    }
+    return words.reshape(-1, 4) if in_place else words.reshape(-1, 4).copy()

@@ -5,19 +5,18 @@ checkers and counters are observers. Arrays in an event cover all work-items of 
 ``Launch.place``; they are views that the next instruction may change, so an observer copies what it keeps.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
 
 from cypresskit.il import Instruction, Register
 
-NOWHERE = np.iinfo(np.int64).min  # the whole coordinate that a NaN becomes
-INFINITE = np.iinfo(np.int64).max  # and with its sign, an infinity
-
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class StepEvent:
     """An instruction is about to run: its index ``at`` in ``Program.body``, which work-items are ``active`` (bool, one
     per work-item), and the r ``registers`` before it: number to 32-bit patterns, uint32 of shape (4, items)."""
 
@@ -28,7 +27,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Wrote:
+class WroteEvent:
     """Register ``register`` was written in ``components`` (numbers 0 to 3) by the active work-items; ``values`` has its
     32-bit patterns after that, uint32 of shape (items, 4). An output or global memory is about to be written so."""
 
@@ -40,7 +39,7 @@ class Wrote:
 
 
 @dataclass(frozen=True, eq=False)
-class Fetch:
+class FetchEvent:
     """Texels were read: ``x``, ``y`` whole coordinates (int64; at most +-2^62, unless ``INFINITE`` or ``NOWHERE``),
     ``inside`` whether they lie in the texture, ``values`` what came back, uint32 (items, 4)."""
 
@@ -54,7 +53,7 @@ class Fetch:
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class MemoryEvent:
     """Global memory or LDS was read or is about to be written: ``space`` is "global" or "lds" (then ``block`` is its
     id), ``element`` (int64) counts 128-bit elements or bytes (as asked for: the two low bits are dropped later),
     ``words`` which 32-bit words from there on each work-item looks at, ``inside`` whether all of them exist."""
@@ -70,7 +69,7 @@ class Memory:
 
 
 @dataclass(frozen=True, eq=False)
-class Barrier:
+class BarrierEvent:
     """A fence was passed by the active work-items."""
 
     at: int
@@ -83,19 +82,19 @@ class Observer:
     def start(self, launch) -> None:
         """The run begins; ``launch`` is the checked ``Launch``."""
 
-    def step(self, event: Step) -> None:
+    def step(self, event: StepEvent) -> None:
         """An instruction is about to run."""
 
-    def wrote(self, event: Wrote) -> None:
+    def wrote(self, event: WroteEvent) -> None:
         """A register was written, or an output or global memory is about to be."""
 
-    def fetch(self, event: Fetch) -> None:
+    def fetch(self, event: FetchEvent) -> None:
         """Texels were read."""
 
-    def memory(self, event: Memory) -> None:
+    def memory(self, event: MemoryEvent) -> None:
         """Global memory or LDS was read or is about to be written."""
 
-    def barrier(self, event: Barrier) -> None:
+    def barrier(self, event: BarrierEvent) -> None:
         """A fence was passed."""
 
     def finish(self, run) -> None:
@@ -103,5 +102,24 @@ class Observer:
 
 
 def listeners(observers: Iterable[Observer], event: str) -> list[Callable]:
-    """The methods named ``event`` of those observers that override it: an event that nobody hears isn't made."""
+    """The methods named ``event`` of those observers that override it: an event without a listener isn't made."""
     return [getattr(o, event) for o in observers if getattr(type(o), event) is not getattr(Observer, event)]
+
+
+_onlookers: ContextVar[tuple[Observer, ...]] = ContextVar("onlookers", default=())
+
+
+@contextmanager
+def watching_launches(*observers: Observer) -> Iterator[None]:
+    """Within this block, ``observers`` get ``start`` and ``finish`` of every launch of this thread, whoever makes it;
+    unlike those that are passed to a launch, they get nothing else, and the engine stays what it is."""
+    before = _onlookers.set((*_onlookers.get(), *observers))
+    try:
+        yield
+    finally:
+        _onlookers.reset(before)
+
+
+def onlookers() -> tuple[Observer, ...]:
+    """Those who watch this thread's launches now."""
+    return _onlookers.get()

@@ -15,7 +15,7 @@ import numpy as np
 
 from cypresskit.il import Program, assemble
 from cypresskit.machine.launch import Launch
-from cypresskit.machine.observer import Fetch, Memory, Observer, Step, Wrote
+from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,22 +114,22 @@ class Recorder(Observer):
         self._at: list[int] = []
         self._rows: dict[str, list[tuple[int, ...]]] = {"writes": [], "fetches": [], "stores": []}
 
-    def step(self, event: Step) -> None:
+    def step(self, event: StepEvent) -> None:
         if event.active[self._item]:
             self._at.append(event.at)
 
-    def wrote(self, event: Wrote) -> None:
+    def wrote(self, event: WroteEvent) -> None:
         if event.active[self._item] and event.register.kind == "r":
             step, bits = len(self._at) - 1, event.values[self._item]
             rows = ((step, event.register.index, c, int(bits[c])) for c in event.components)
             self._rows["writes"].extend(rows)
 
-    def fetch(self, event: Fetch) -> None:
+    def fetch(self, event: FetchEvent) -> None:
         if event.active[self._item]:
             x, y, inside = (int(a[self._item]) for a in (event.x, event.y, event.inside))
             self._rows["fetches"].append((len(self._at) - 1, event.resource, x, y, inside))
 
-    def memory(self, event: Memory) -> None:
+    def memory(self, event: MemoryEvent) -> None:
         if event.active[self._item] and event.store and event.space == "global":
             self._rows["stores"].append((len(self._at) - 1, int(event.element[self._item])))
 

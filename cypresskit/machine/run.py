@@ -6,9 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from cypresskit.il import Program
-
-FLOPS = {"mad": 2, "fma": 2, "dmad": 2, "dp4": 7}
-NO_FLOPS = ("flr", "frc", "min", "max", "d2f", "f2d", "itof", "utof")
+from cypresskit.il.dataflow import lds_words
 
 
 @dataclass(frozen=True)
@@ -40,16 +38,7 @@ class Run:
 
 
 COUNTED = (
-    "instructions",
-    "arithmetic",
-    "flops",
-    "fetches",
-    "lds_reads",
-    "lds_writes",
-    "global_reads",
-    "global_writes",
-    "output_writes",
-    "fences",
+    "instructions arithmetic flops fetches lds_reads lds_writes global_reads global_writes output_writes fences".split()
 )
 
 
@@ -58,9 +47,8 @@ def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
     ``Program.body``."""
     program = launch.program
     counts = dict(zip(COUNTED, (executed @ _weights(program)).tolist(), strict=True))
-    fetched = [(at, i.control("resource")) for at, i in enumerate(program.body) if i.op.kind == "fetch"]
-    size = {n: 4 * surface.words.shape[2] for n, surface in launch.textures.items()}
-    fetch_bytes = sum(int(executed[at]) * size[n] for at, n in fetched)
+    fetches = _fetches(program)
+    fetch_bytes = sum(int(executed[at].sum()) * launch.textures[n].texel for n, at in fetches.items())
     return Run(
         engine,
         launch.items,
@@ -73,6 +61,16 @@ def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
 
 
 @lru_cache(maxsize=256)
+def _fetches(program: Program) -> dict[int, list[int]]:
+    """For each resource, where in the body it is fetched from."""
+    places: dict[int, list[int]] = {}
+    for at, i in enumerate(program.body):
+        if i.op.kind == "fetch":
+            places.setdefault(i.controls.resource, []).append(at)
+    return places
+
+
+@lru_cache(maxsize=256)
 def _weights(program: Program) -> np.ndarray:
     """What one execution of each instruction adds to each of ``COUNTED``: int64, (instructions, counts)."""
     rows = np.zeros((len(program.body), len(COUNTED)), np.int64)
@@ -81,11 +79,9 @@ def _weights(program: Program) -> np.ndarray:
         adds = {"instructions": 1, "global_reads": sum(s.register.kind == "g" for s in i.sources)}
         if op.kind == "alu":
             adds["arithmetic"] = results = 1 if op.vector or not i.dest else len(i.dest.written)
-            if op.result in "fd" and op.name not in NO_FLOPS:
-                adds["flops"] = results * FLOPS.get(op.name, 1)
+            adds["flops"] = results * op.flops
         elif op.kind == "lds":
-            words = len(i.dest.written) if i.dest and op.name.endswith("vec") else 1
-            adds["lds_writes" if "store" in op.name else "lds_reads"] = words
+            adds["lds_writes" if op.store else "lds_reads"] = len(lds_words(i))
         adds["fetches"], adds["fences"] = int(op.kind == "fetch"), int(op.kind == "fence")
         kind = i.dest.register.kind if i.dest else ""
         adds["global_writes"], adds["output_writes"] = int(kind == "g"), int(kind == "o")

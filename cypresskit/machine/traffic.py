@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.machine.observer import Fetch, Memory, Observer
-
-WAVEFRONT, TILE = 64, 8
+from cypresskit.machine.ids import lanes, number
+from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,27 +37,17 @@ class Traffic(Observer):
     def start(self, launch) -> None:
         if not 0 <= self.wavefront < launch.wavefronts:
             raise ValueError(f"there is no wavefront {self.wavefront}: the launch has {launch.wavefronts}")
-        self.launch, lane = launch, np.arange(WAVEFRONT)
-        if launch.program.mode == "pixel":
-            width, height, _ = launch.domain
-            down, across = divmod(self.wavefront, -(-width // TILE))
-            x = TILE * across + lane // 4 % 4 * 2 + lane % 2
-            y = TILE * down + lane // 16 * 2 + lane % 4 // 2
-            self._items, self._there = x + width * y, (x < width) & (y < height)
-        else:
-            group = int(np.prod(launch.program.group))
-            number, part = divmod(self.wavefront, -(-group // WAVEFRONT))
-            within = part * WAVEFRONT + lane
-            self._items, self._there = number * group + within, within < group
-        self._items = np.where(self._there, self._items, 0)
+        self.launch = launch
+        first, second, self._there = lanes(launch, np.array([self.wavefront]))
+        self._items = np.where(self._there, number(launch, first, second), 0)
 
-    def fetch(self, event: Fetch) -> None:
+    def fetch(self, event: FetchEvent) -> None:
         active = event.active[self._items] & self._there & event.inside[self._items]
         if active.any():
             x, y = event.x[self._items], event.y[self._items]
             self.accesses.append(Access(event.at, "fetch", active, event.resource, x, y))
 
-    def memory(self, event: Memory) -> None:
+    def memory(self, event: MemoryEvent) -> None:
         active = event.active[self._items] & self._there
         if event.space == "lds" and active.any():
             words = np.array(event.words)[:, np.newaxis]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from math import isclose
 
+from cypresskit.teach.shell import asked
 from cypresskit.teach.verdict import Verdict, stopped
 
 CLOSE = 1e-6  # relative
@@ -33,7 +34,7 @@ def judge(
     for case in cases:
         call = f"{name}({', '.join(map(_text, case))})"
         try:
-            value = answer(*deepcopy(case))  # which it may change
+            value = asked(call, answer, *deepcopy(case))  # a copy, which it may change
             if value is None:
                 return Verdict(False, f"{call} returns nothing.", f"end {name} with `return ...`; {hint}")
             if isinstance(value, str):

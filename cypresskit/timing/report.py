@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cypresskit.devices import Device
+from cypresskit.tables import table
 
 BUSY = 0.8  # from this share on a unit is what bounds
 FULL = 0.6  # below this share of occupied wavefront slots it is the tail
@@ -33,10 +34,12 @@ class Event:
 class Use:
     """What each part of the chip did over time, in equal intervals bounded by ``clocks`` (n + 1,). ``shares`` of 1 are
     arrays (n, parts): "ALU", "texture", "LDS", "L1 hits" of each SIMD engine, "L2", "L2 hits" of each slice, "DRAM" of
-    each channel. Work counts from where it begins. Hits are NaN where nothing was asked for."""
+    each channel. Work counts from where it begins. Hits are NaN where nothing was asked for. ``wavefronts`` has a row
+    (SIMD engine, first clock, last clock) for each wavefront, in the order of dispatch."""
 
     clocks: np.ndarray
     shares: dict[str, np.ndarray]
+    wavefronts: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,15 @@ class Report:
         row |= {"wavefronts": self.wavefronts, "simulated": round(self.simulated, 4)}
         row |= {f"busy_{unit}": round(share, 4) for unit, share in self.busy.items()}
         row |= {f"hits_{level}": round(share, 4) for level, share in self.hits.items()}
-        return row | {f"bytes_{level}": round(count) for level, count in self.bytes.items()}
+        row |= {f"bytes_{level}": round(count) for level, count in self.bytes.items()}
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        first, *more = str(self).splitlines()
+        return table(("", ""), [line.strip().split(" ", 1) for line in more], first)
 
     def __str__(self) -> str:
         shape = "" if self.size is None else " x ".join(map(str, self.size)) + " "
@@ -119,7 +130,7 @@ class Report:
 
     def save_trace(self, path: str | Path) -> None:
         """Write the trace as JSON for ui.perfetto.dev or chrome://tracing."""
-        Path(path).write_text(json.dumps(self.trace()))
+        Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")
 
 
 def bound(busy: dict[str, float], occupied: float) -> str:

@@ -1,14 +1,10 @@
 """``simulate``: how many clocks a kernel takes on a device, and why.
 
-The kernel is compiled, its slice gives every wavefront's way and addresses, the engine runs them. All engines are full
-most of the time, and every round of wavefronts takes about as long as another: unless ``exact`` is asked for, a launch
-of many rounds is cut to a few and its ragged last one, and the time of what was left out is added at the pace at which
-the simulated rounds went. Where that pace is uneven (wavefronts drift apart and share less and less of L2, or a stride
-meets DRAM banks in turns), more is simulated. ``Report.simulated`` says how much was.
+The compiled code is followed without data, which gives every wavefront's clauses and the cache lines of their accesses
+(``walk``); the chip runs them (``engine``), all or as many as it takes to know the pace (``sampling``).
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,24 +12,12 @@ import numpy as np
 from cypresskit.compiler import Code, compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.machine.launch import Launch
-from cypresskit.timing.addresses import walk
-from cypresskit.timing.engine import Outcome, parts, run
-from cypresskit.timing.flow import path
+from cypresskit.machine.shape import Shape
+from cypresskit.timing.engine import Outcome
 from cypresskit.timing.report import Event, Report, Use, bound
-from cypresskit.timing.shapes import Shapes
-from cypresskit.timing.work import KINDS, Packed, pack
+from cypresskit.timing.sampling import Sample, sample
+from cypresskit.timing.work import KINDS
 
-ROUNDS = 3  # simulated at least, beside the ragged one
-BUDGET = 25_000_000  # lines and clauses that are simulated at first: less than a second
-SMALL = 37_000_000  # of the whole launch, up to which it is simulated at once
-LONG = 30_000_000  # of those rounds, from which on one has to do
-EASY = 100_000_000  # up to which everything, or else twice as much, is simulated where the pace is uneven: 3 seconds
-MOST = 250_000_000  # the same where it is wild: 6 seconds
-UNEVEN = 0.004  # the pace may change by this from the first half of what is simulated to the second, times the share of
-# the launch that is not simulated; else there is more
-WILD = 0.02  # from this change of pace on it is wild
-DRIFT = 1.05  # or where L2 misses so much more in the second half: sharing is being lost, and the pace will follow
 LARGEST = 1 << 16  # rows or columns of a matrix: the widest texture has 16384 texels, of four numbers at most
 LONGEST = 1 << 20  # of a vector
 INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
@@ -46,25 +30,27 @@ def simulate(
     m: int | None = None,
     k: int | None = None,
     device: Device = HD5870,
-    launch: Launch | Shapes | None = None,
+    launch: Shape | None = None,
     layout: str = "linear",
     beta: float = 0.0,
     count: int = 1,
     flops: float | None = None,
     precision: str = "single",
     exact: bool = False,
+    style: str = "amd",
 ) -> Report:
     """Time a kernel on ``device``.
 
     Parameters
     ----------
     kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``, otherwise equal to n): C is m x n; or compiled
-        ``Code`` with its ``launch`` (from ``machine.prepare``, or ``Shapes`` where there are no arrays).
+        ``Code`` with its ``launch`` (from ``machine.prepare``, or ``Shape`` where there are no arrays).
     layout: how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
     beta: other than 0, C is read too.
     count: products in one launch, for a packed kernel.
     flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single",
         "double", "double-double") it gives Gflop/s and per cent of peak of other kernels.
+    style: in which a catalogue kernel is compiled, "amd" or "best" (``compiler.compile``).
     exact: simulate every wavefront; otherwise some rounds of them, if there are many (within 1 %).
 
     Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or
@@ -74,11 +60,11 @@ def simulate(
     size = None
     if isinstance(kernel, Code):
         code, name = kernel, kernel.program.name
-        shapes = launch if isinstance(launch, Shapes) else Shapes.of(launch)  # type: ignore[arg-type]
+        shapes: Shape = launch  # type: ignore[assignment]
     else:
         kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
         size = _size(kernel, m, n, k)
-        code, name, precision = compiled(kernel, device), kernel.name, kernel.precision
+        code, name, precision = compiled(kernel, device, style), kernel.name, kernel.precision
         shapes = gemm_shapes(kernel, *size, beta, count)
         flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
     group = shapes.group_wavefronts
@@ -86,8 +72,8 @@ def simulate(
     active = device.active_wavefronts(code.gprs, lds, group)
     if not shapes.wavefronts:
         raise ValueError(f"{name}: the domain {shapes.domain} is empty")
-    result = _Sampled(shapes, device, layout, code, active, exact)
-    return _report(name, device, size, flops or 0.0, precision, code.gprs, active, result)
+    result = sample(code, shapes, device, layout, active, exact)
+    return _report(name, device, size, flops or 0.0, precision, code.gprs, active, shapes.wavefronts, result)
 
 
 def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str) -> None:
@@ -104,8 +90,8 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str
         if launch is not None:
             raise ValueError("a catalogue kernel has its own launch: pass n, or compile the program")
         return
-    if not isinstance(launch, (Launch, Shapes)):
-        raise ValueError("compiled code needs its launch: pass launch=prepare(...) or launch=Shapes(...)")
+    if not isinstance(launch, Shape):
+        raise ValueError("compiled code needs its launch: pass launch=prepare(...) or launch=Shape(...)")
     if launch.program.body != kernel.program.body:
         raise ValueError(f"the launch is for {launch.program.name}, the code for {kernel.program.name}: two programs")
     if n is not None:
@@ -124,73 +110,19 @@ def _size(kernel: Kernel, m: int | None, n: int | None, k: int | None) -> tuple[
 
 
 @lru_cache(maxsize=64)
-def compiled(kernel: Kernel, device: Device) -> Code:
+def compiled(kernel: Kernel, device: Device, style: str = "amd") -> Code:
     """The kernel's code for a device, kept for the next size."""
-    return compile(kernel.program, device)
+    return compile(kernel.program, device, style)
 
 
-def gemm_shapes(kernel: Kernel, m: int, n: int, k: int, beta: float = 0.0, count: int = 1) -> Shapes:
+def gemm_shapes(kernel: Kernel, m: int, n: int, k: int, beta: float = 0.0, count: int = 1) -> Shape:
     """The launch of a catalogue kernel for m x n x k, ``count`` times if it is a packed one."""
     if count != 1 and not kernel.packed:
         raise ValueError(f"{kernel.name} computes one product in a launch, not {count}: take a packed kernel")
-    of = kernel.layout(m, n, k, 1.0, beta, count)
-    x, y, z = (*of.domain, 1, 1)[:3]
-    return Shapes(kernel.program, (x, y, z), of.textures, of.constants, of.outputs)
+    return kernel.shape(m, n, k, 1.0, beta, count)
 
 
-@dataclass(eq=False)
-class _Sampled:
-    """The engine's outcome for a launch, extended to all wavefronts where only some were simulated."""
-
-    shapes: Shapes
-    device: Device
-    layout: str
-    code: Code
-    active: int
-    exact: bool
-
-    def __post_init__(self) -> None:
-        total, round_ = self.shapes.wavefronts, self.active * self.device.simd_engines
-        rest, whole = total % round_, total // round_
-        work = self._work(total if self.exact else min(total, rest + ROUNDS * round_))
-        cost = work.effort() / work.wavefronts * round_
-        rounds = max(int(BUDGET // cost) - 1, ROUNDS if ROUNDS * cost < LONG else 1)
-        if cost * total / round_ <= SMALL:
-            rounds = whole
-        while True:
-            some = total if self.exact or rounds >= whole else rest + rounds * round_
-            if some != work.wavefronts:
-                work = self._work(some)
-            self.outcome: Outcome = run(work, self.device, self.active)
-            self.clocks, self.share = self.outcome.end_clock, some / total
-            if some == total:
-                return
-            pace, wild, steady = self._pace(work, rounds, round_)
-            most = MOST if wild else EASY
-            if steady or cost * (rest / round_ + rounds * 2) > most:
-                break
-            rounds = whole if cost * total / round_ <= most else rounds * 2
-        self.clocks += (total - some) / round_ * pace
-
-    def _pace(self, work: Packed, rounds: int, round_: int) -> tuple[float, bool, bool]:
-        """Clocks a round, once the first one's cold caches are warm; whether that is wild, and whether it is steady."""
-        first, last = (1.0, rounds - 0.5) if rounds > 2 else (0.5, 1.5) if rounds > 1 else (0.25, 0.75)
-        marks = np.array([first, (first + last) / 2, last]) * work.clauses_of_path[work.path].mean() * round_
-        clocks, counts = self.outcome.when(marks), self.outcome.counts
-        early, late = np.diff(clocks)
-        uneven = abs(early - late) / late * (1 - self.share)
-        sooner, later = np.diff(self.outcome.missed(marks, self.device))
-        waited_for = counts["tex"] > counts["alu"]  # otherwise misses are hidden behind the ALU's work
-        drifting = rounds > 2 and later > DRIFT * sooner and waited_for
-        return (clocks[2] - clocks[0]) / (last - first), drifting or uneven > WILD, uneven <= UNEVEN and not drifting
-
-    def _work(self, some: int) -> Packed:
-        parties = walk(self.shapes, self.device, np.arange(some), self.layout)
-        group = self.shapes.group_wavefronts
-        return pack([path(self.code, party, scope, group) for party, scope in parties], group)
-
-
-def _report(name, device: Device, size, flops: float, precision: str, gprs: int, active: int, of: _Sampled) -> Report:
+def _report(name, device: Device, size, flops, precision: str, gprs, active, wavefronts, of: Sample) -> Report:
     counts = {what: count / of.share for what, count in of.outcome.counts.items()}
     engines = of.clocks * device.simd_engines
     units = {"ALU": ("alu", engines), "texture": ("tex", engines), "LDS": ("lds", engines)}
@@ -216,7 +148,7 @@ def _report(name, device: Device, size, flops: float, precision: str, gprs: int,
         bound=bound(busy, occupied),
         registers=gprs,
         active=active,
-        wavefronts=of.shapes.wavefronts,
+        wavefronts=wavefronts,
         simulated=of.share,
         busy=busy,
         hits=hits,
@@ -230,16 +162,16 @@ def _use(out: Outcome, device: Device) -> Use:
     """What each part did, interval by interval."""
     noted = np.append(True, out.progress[1:] > 0)
     clock = np.maximum.accumulate([*out.progress[noted], out.end_clock])  # an engine may be ahead of another
-    done = np.concatenate([out.done[:-1][noted], out.done[-1:]])
+    at = np.append(np.flatnonzero(noted), len(noted))
     count = int(np.clip(out.end_clock / SHORTEST, 1, INTERVALS))
     bounds = np.linspace(0, out.end_clock, count + 1)
-    engines, slices, dram = parts(np.diff([np.interp(bounds, clock, part) for part in done.T]).T, device)
-    alu, texture, lds, l1_missed = engines.transpose(2, 0, 1)
-    asked, l2_missed = slices.transpose(2, 0, 1)
-    cached = texture if out.counts["l1_asked"] else 0 * texture
-    busy = {"ALU": alu, "texture": texture, "LDS": lds, "L2": asked * device.line_bytes / device.l2_slice_bytes_clock}
-    shares = {name: _served(clocks / bounds[1]) for name, clocks in (busy | {"DRAM": dram}).items()}
-    return Use(bounds, shares | {"L1 hits": _hits(cached, l1_missed), "L2 hits": _hits(asked, l2_missed)})
+    did = {name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T for name, done in out.done.items()}
+    slices = did["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock
+    busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices, "DRAM": did["dram"]}
+    shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
+    cached = did["texture"] * bool(out.counts["l1_asked"])
+    shares |= {"L1 hits": _hits(cached, did["l1_missed"]), "L2 hits": _hits(did["l2_asked"], did["l2_missed"])}
+    return Use(bounds, shares, np.stack([out.engine, out.start, out.end], axis=1))
 
 
 def _served(given: np.ndarray) -> np.ndarray:

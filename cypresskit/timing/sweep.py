@@ -17,12 +17,14 @@ from tqdm.auto import tqdm
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import Kernel
+from cypresskit.tables import table
 from cypresskit.timing.simulate import simulate
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of names and values, in the order of the sweep; see ``Report.row`` for the columns."""
+    """Rows of names and values, in the order of the sweep; see ``Report.row`` for the columns.
+    ``pandas.DataFrame(table)`` makes a data frame of it."""
 
     rows: list[dict] = field(default_factory=list)
 
@@ -44,9 +46,9 @@ class Table:
         """Write as CSV or JSON, by the name's ending."""
         path = Path(path)
         if path.suffix == ".json":
-            path.write_text(json.dumps(self.rows, indent=1) + "\n")
+            path.write_text(json.dumps(self.rows, indent=1) + "\n", encoding="utf-8")
         elif path.suffix == ".csv":
-            with path.open("w", newline="") as file:
+            with path.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, list(self.rows[0]) if self.rows else [])
                 writer.writeheader()
                 writer.writerows(self.rows)
@@ -56,7 +58,13 @@ class Table:
     @staticmethod
     def load(path: str | Path) -> "Table":
         """A table that was saved as JSON."""
-        return Table(json.loads(Path(path).read_text()))
+        return Table(json.loads(Path(path).read_text(encoding="utf-8")))
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self)} rows: {', '.join(self.rows[0] if self.rows else ())}>"
+
+    def _repr_html_(self) -> str:
+        return table(list(self.rows[0]) if self.rows else [], [row.values() for row in self.rows], f"{len(self)} rows")
 
     def markdown(self, columns: Iterable[str] | None = None) -> str:
         """The rows (or some columns of them) as a Markdown table."""

@@ -8,13 +8,16 @@ different line of a quad. In a repeated segment the pattern comes back every ``p
 ``pack`` turns paths into flat arrays for the compiled engine. Left out: what the data are.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from cypresskit.timing.native import native
 
 ALU, TEX, WRITE, BARRIER = range(4)
+BANK_BITS = 4  # a bank of L1 gives a word of 16 bytes a clock
 KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
 
 
@@ -53,8 +56,7 @@ class Path:
     segments: tuple[tuple[tuple[Clause, ...], int], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Packed:
+class Packed(NamedTuple):
     """Paths as flat arrays; see ``pack``."""
 
     clauses: np.ndarray  # kind, bundles, first and last stream reference
@@ -68,7 +70,7 @@ class Packed:
     ptr: np.ndarray
     line: np.ndarray
     offset: np.ndarray
-    group: int = field(default=1)
+    group: int = 1
 
     @property
     def wavefronts(self) -> int:
@@ -156,24 +158,14 @@ def stream(addresses: np.ndarray, active: np.ndarray | None = None, *, line_byte
     """
     on = np.ones(addresses.shape, np.bool_) if active is None else active
     quads, merge, base = more.pop("quads_per_clock", 1), more.pop("merge", True), more.pop("base", 0)
+    banks = more.pop("banks", 4)
     shift = line_bytes.bit_length() - 1
-    cost, count, line, offset = _lines(np.ascontiguousarray(addresses), on, shift, quads, merge)
+    entries, items = addresses.shape
+    cost, count = np.zeros(entries, np.int32), np.zeros(entries, np.int64)
+    line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
+    _find_lines(np.ascontiguousarray(addresses), on, shift, banks, quads, merge, cost, count, line, offset)
     ptr = np.concatenate(([0], np.cumsum(count)))
     return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], **more)
-
-
-def shifted(stream: Stream, turn: int) -> Stream:
-    """The stream as it is from that turn of its loop on."""
-    if not turn or (stream.phases == 1 and not stream.step):
-        return stream
-    entry = np.arange(len(stream.cost))
-    later = entry % stream.phases + turn
-    source = entry - entry % stream.phases + later % stream.phases
-    counts = np.diff(stream.ptr)[source]
-    ptr = np.concatenate(([0], np.cumsum(counts)))
-    lines = np.repeat(stream.ptr[source] - ptr[:-1], counts) + np.arange(ptr[-1])
-    moved = stream.line[lines] + np.repeat(later // stream.phases * stream.step, counts)
-    return replace(stream, cost=stream.cost[source], ptr=ptr, line=moved, offset=stream.offset[lines])
 
 
 def fetch_clause(streams: list[Stream]) -> Clause:
@@ -225,49 +217,64 @@ def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _without(this: Stream, before: Stream):
-    keep = _fresh(this.ptr, this.line, before.ptr, before.line)
+    keep = np.ones(len(this.line), np.bool_)
+    _drop_known(keep, this.ptr, this.line, before.ptr, before.line)
     return np.concatenate(([0], np.cumsum(keep)))[this.ptr], this.line[keep], this.offset[keep]
 
 
-@njit(cache=True)
-def _fresh(ptr, line, before_ptr, before_line):
-    keep = np.ones(len(line), np.bool_)
+@native
+def _drop_known(keep, ptr, line, before_ptr, before_line):
+    """Clear ``keep`` of the lines that the same entry of ``before`` has."""
     for e in range(len(ptr) - 1):
         for p in range(ptr[e], ptr[e + 1]):
             for q in range(before_ptr[e], before_ptr[e + 1]):
                 if before_line[q] == line[p]:
                     keep[p] = False
                     break
-    return keep
 
 
-@njit(cache=True)
-def _lines(addresses, active, shift, quads_per_clock, merge):
+@native
+def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, cost, count, line, offset):
+    """Fill the last four with what each entry costs, how many lines it asks for, which, and when."""
     entries, items = addresses.shape
-    cost, count = np.zeros(entries, np.int32), np.zeros(entries, np.int64)
-    line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
     n = 0
     for e in range(entries):
         first, clock = n, 0
         for quad in range(0, items, 4):
+            oldest = first if merge else n
             for i in range(quad, min(quad + 4, items)):
                 if not active[e, i]:
                     continue
                 this, seen = addresses[e, i] >> shift, False
-                for j in range(quad, i):
-                    if active[e, j] and addresses[e, j] >> shift == this:
+                for j in range(n - 1, oldest - 1, -1):
+                    if line[j] == this:
                         seen = True
                         break
-                if seen:
-                    continue
-                if merge:
-                    for j in range(n - 1, first - 1, -1):
-                        if line[j] == this:
-                            seen = True
-                            break
                 if not seen:
                     line[n], offset[n] = this, clock // quads_per_clock
                     n += 1
-                clock += 1
+            clock += quad_clocks(addresses[e, quad : quad + 4], active[e, quad : quad + 4], banks)
         cost[e], count[e] = (clock + quads_per_clock - 1) // quads_per_clock, n - first
-    return cost, count, line[:n], offset[:n]
+
+
+@native
+def quad_clocks(addresses, active, banks):
+    """Clocks that L1 needs for a quad: as many as its fullest bank has different words of 16 bytes to give."""
+    most = 0
+    for i in range(len(addresses)):
+        if not active[i]:
+            continue
+        word, full = addresses[i] >> BANK_BITS, 1
+        for j in range(i):
+            other = addresses[j] >> BANK_BITS
+            if active[j] and other == word:
+                full = 0
+                break
+            if active[j] and (other ^ word) & (banks - 1) == 0:
+                new = 1
+                for k in range(j):
+                    if active[k] and addresses[k] >> BANK_BITS == other:
+                        new = 0
+                full += new
+        most = max(most, full)
+    return most

@@ -12,16 +12,17 @@ import numpy as np
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
-from cypresskit.machine.checks.barriers import BarrierCheck, told
+from cypresskit.machine.checks.barriers import BarrierCheck, is_suppressed
+from cypresskit.machine.checks.bounds import MemoryCheck
 from cypresskit.machine.checks.cost import CostCheck
-from cypresskit.machine.checks.marks import Blamed
-from cypresskit.machine.checks.memory import MemoryCheck
+from cypresskit.machine.checks.findings import Check, Finding, Findings, Places
+from cypresskit.machine.checks.marks import Suppressed
 from cypresskit.machine.checks.needs import Needs
 from cypresskit.machine.checks.numbers import NumbersCheck
 from cypresskit.machine.checks.races import RaceCheck
-from cypresskit.machine.checks.report import Check, Finding, Findings, Places
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
-from cypresskit.machine.explain import fits, run
+from cypresskit.machine.engines import explained
+from cypresskit.machine.explain import fits
 from cypresskit.machine.launch import KernelError, prepare
 
 __all__ = ["Finding", "Findings", "check"]
@@ -72,15 +73,15 @@ def check(
     if global_memory is not None:
         dtypes["g"], shape = global_memory.dtype, global_memory.shape
     places = Places(launch, names or {}, dtypes, shape)
-    blamed: Blamed = {}
-    checks = _checks(places, program, budgets or {}, blamed, expected)
+    suppressed: Suppressed = {}
+    checks = _checks(places, program, budgets or {}, suppressed, expected)
     if expected is not None:
         checks.append(AnswerCheck(places, outputs or {}, global_memory, expected, tolerance, mistakes or {}))
     try:
-        run(launch, tuple(checks))
+        explained(launch, tuple(checks))
     except KernelError as error:
         at = next(n for n, i in enumerate(program.body) if i.line == error.line)
-        if program.body[at].op.flow == "loop" and not told(program, at, blamed):
+        if program.body[at].op.flow == "loop" and not is_suppressed(program, at, suppressed):
             place = error.work_item
             item = place[0] + place[1] * launch.domain[0] if isinstance(place, tuple) else place
             message = str(error) if item is None else str(error).replace(launch.item_name(item), places.item(item))
@@ -88,15 +89,17 @@ def check(
     return Findings.of(finding for c in checks for finding in c.findings())
 
 
-def _checks(places: Places, program: Program, budgets: Mapping[str, float], blamed: Blamed, expected) -> list[Check]:
+def _checks(
+    places: Places, program: Program, budgets: Mapping[str, float], suppressed: Suppressed, expected
+) -> list[Check]:
     """Those that this program can fail."""
     needs = Needs(program)
-    numbers = NumbersCheck(places, needs, blamed, expected)
-    checks: list[Check] = [MemoryCheck(places, blamed), RaceCheck(places, blamed), numbers]
+    numbers = NumbersCheck(places, needs, suppressed, expected)
+    checks: list[Check] = [MemoryCheck(places, suppressed), RaceCheck(places, suppressed), numbers]
     if needs.start or program.lds:
-        checks.append(UninitialisedCheck(places, needs, blamed))
+        checks.append(UninitialisedCheck(places, needs, suppressed))
     if any(i.op.kind == "fence" for i in program.body):
-        checks.append(BarrierCheck(places, blamed))
+        checks.append(BarrierCheck(places, suppressed))
     return checks + ([CostCheck(places, budgets)] if budgets else [])
 
 

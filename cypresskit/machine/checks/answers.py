@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from cypresskit.machine.checks.report import Check, Places
-from cypresskit.machine.observer import Memory, Step
+from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.observer import MemoryEvent, StepEvent
 
 Mistakes = Mapping[str, Callable[[], np.ndarray]]
 ROUNDINGS = 32  # of the largest element: the error allowed where the caller names none
@@ -37,8 +37,7 @@ class AnswerCheck(Check):
             raise TypeError("mistakes maps sentences to functions, as in {'A is transposed': lambda: a.T @ b}")
         self.where, self.expected, self.mistakes = where, expected, mistakes
         self.tolerance = self._allowed(tolerance)
-        self.words = self.launch.global_memory if where == "g" else self.launch.outputs[min(outputs)].words
-        assert self.words is not None
+        self.words = self.launch.memory if where == "g" else self.launch.outputs[min(outputs)].words
         self.writer = np.full(self.words.size, -1, np.int32)  # of each 32-bit word: the work-item ...
         self.at = self.writer.copy()  # ... and the instruction
 
@@ -56,13 +55,13 @@ class AnswerCheck(Check):
             raise ValueError("tolerance is a number of at least 0, or an array of them with the shape of expected")
         return allowed
 
-    def step(self, event: Step) -> None:
+    def step(self, event: StepEvent) -> None:
         dest = event.instruction.dest
         if dest and dest.register.kind == "o" and str(dest.register) == self.where:
             who, count = np.flatnonzero(event.active), self.writer.size // self.launch.items
             self._wrote(who * count, [c for c in range(count) if dest.mask[c] != "_"], who, event.at)
 
-    def memory(self, event: Memory) -> None:
+    def memory(self, event: MemoryEvent) -> None:
         if event.store and event.space == "global" and self.where == "g":
             who = np.flatnonzero(event.active & event.inside)
             self._wrote(event.element[who] * 4, event.words, who, event.at)
@@ -72,7 +71,6 @@ class AnswerCheck(Check):
             self.writer[first + word], self.at[first + word] = who, at
 
     def finish(self, run) -> None:
-        assert self.words is not None
         got = self.words.reshape(-1).view(self.expected.dtype).reshape(self.expected.shape)
         wrong = ~self._same(got, self.expected)
         if not wrong.any():
@@ -92,6 +90,9 @@ class AnswerCheck(Check):
             word=self.where,
             item=item if item >= 0 else None,
             element=element,
+            index=place,
+            got=float(got[place]),
+            wanted=float(self.expected[place]),
         )
 
     def _same(self, got: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -3,34 +3,34 @@
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.machine.checks.marks import Blamed
-from cypresskit.machine.checks.report import Check, Places
-from cypresskit.machine.observer import Step
+from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.checks.marks import Suppressed
+from cypresskit.machine.observer import StepEvent
 
 
 class BarrierCheck(Check):
     """Reports a fence with ``_threads`` in divergent flow, with a work-item that came and one that didn't."""
 
-    def __init__(self, places: Places, blamed: Blamed):
+    def __init__(self, places: Places, suppressed: Suppressed):
         super().__init__(places)
-        self.blamed = blamed
+        self.suppressed = suppressed
         self.entered: dict[int, np.ndarray] = {}  # who came to an if or loop last
 
-    def step(self, event: Step) -> None:
+    def step(self, event: StepEvent) -> None:
         if event.instruction.op.flow in ("if", "loop"):
             self.entered[event.at] = event.active.copy()
-        if event.instruction.op.kind != "fence" or not event.instruction.control("threads"):
+        if event.instruction.op.kind != "fence" or not event.instruction.controls.threads:
             return
         if event.active.all():
             return
-        here = event.active.reshape(-1, int(np.prod(self.program.group)))
+        here = event.active.reshape(-1, self.launch.group_items)
         split = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
         if not len(split):
             return
         group, size = int(split[0]), here.shape[1]
         present, absent = (group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False))
         opener = self._opener(event.at, group)
-        if told(self.program, opener, self.blamed):
+        if is_suppressed(self.program, opener, self.suppressed):
             return
         line = self.program.body[opener].line
         loop = self.program.body[opener].op.flow == "loop"
@@ -60,11 +60,11 @@ class BarrierCheck(Check):
                 stack.append(n)
             elif i.op.flow in ("endloop", "endif"):
                 stack.pop()
-        size = int(np.prod(self.program.group))
+        size = self.launch.group_items
         here = slice(group * size, (group + 1) * size)
         return next((n for n in reversed(stack) if self.entered[n][here].all()), at)
 
 
-def told(program: Program, opener: int, blamed: Blamed) -> bool:
-    """Whether an if, or a break or continue of a loop, decides by a value of which was told that it is wrong."""
-    return any(at == opener or program.matching.get(at) == opener for at in blamed if program.body[at].op.flow)
+def is_suppressed(program: Program, opener: int, suppressed: Suppressed) -> bool:
+    """Whether an if, or a break or continue of a loop, depends on a value that has been reported as wrong."""
+    return any(at == opener or program.matching.get(at) == opener for at in suppressed if program.body[at].op.flow)

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from cypresskit.machine.checks.report import Check, Places
+from cypresskit.compiler import CompileError, compile
+from cypresskit.machine.checks.findings import Check, Places
 
 BUDGETS = {
     "fetches": "fetches per work-item",
@@ -26,8 +27,6 @@ class CostCheck(Check):
     def finish(self, run) -> None:
         spent: dict[str, float] = {"fetches": run.fetches / max(1, run.work_items)}
         if {"bundles", "registers"} & set(self.budgets):
-            from cypresskit.compiler import CompileError, compile
-
             try:
                 code = compile(self.program, self.launch.device)
                 spent |= {"bundles": code.card().loop_bundles, "registers": code.gprs}

@@ -1,10 +1,10 @@
-"""Marks on register components whose value is wrong, told where it is used: nobody set it, or it is no number.
+"""Taint tracking: marks on register components that hold a bad value, reported where it is used.
 
-A copy is no use: ``mov`` to a register and the operand that ``cmov_logical`` chooses carry the mark along, what it does
-not choose is not looked at. So a macro's arguments, a register that is copied whole and a value computed in vain raise
-no alarm. Whatever else a marked value is used for is told, once. What is computed of it from there on is tainted, and
-where a tainted value is an address or decides a branch, the instruction is ``blamed`` for those work-items: other
-checks keep silent about what follows there, since one fault is one report.
+A copy is no use: ``mov`` to a register and the operand that ``cmov_logical`` chooses carry the mark along; the operand
+that it does not choose is ignored. So a macro's arguments, a register that is copied whole and an unused result raise
+no alarm. Any other use is reported once. What is computed from the value after that is tainted, and where a tainted
+value is an address or a branch's condition, further reports of that instruction are ``suppressed`` for those
+work-items: one fault, one report.
 """
 
 from dataclasses import dataclass
@@ -12,46 +12,48 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.il import Instruction, Source
-from cypresskit.machine.checks.needs import Key, Needs
-from cypresskit.machine.checks.report import Check, Places
-from cypresskit.machine.observer import Step, Wrote
+from cypresskit.il.dataflow import Key, is_address
+from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.checks.needs import Needs
+from cypresskit.machine.observer import StepEvent, WroteEvent
+from cypresskit.machine.places import element
 
-Blamed = dict[int, np.ndarray]  # instruction to work-items (bool) whose address or condition there is known to be wrong
+Suppressed = dict[int, np.ndarray]  # instruction to work-items (bool) whose address or condition is known to be wrong
 
 
 @dataclass(eq=False)
 class Mark:
-    """Who (bool, one per work-item) has the wrong value, what there is to say of it, and whether that was said."""
+    """Which work-items (bool) hold the bad value, the fault, and whether it has been reported."""
 
     who: np.ndarray
     fault: object
-    told: bool = False
+    reported: bool = False
 
 
 class Marks(Check):
     """A check that marks values. A subclass puts marks on components (``marks``, or ``carried`` for the result of the
-    running instruction), and ``tell`` reports the use of one; what is the ``same`` is told in one report."""
+    running instruction); ``report_use`` reports the use of one, and uses that are the ``same`` are reported once."""
 
-    def __init__(self, places: Places, needs: Needs, blamed: Blamed):
+    def __init__(self, places: Places, needs: Needs, suppressed: Suppressed):
         super().__init__(places)
-        self.needs, self.blamed = needs, blamed
+        self.needs, self.suppressed = needs, suppressed
         self.marks: dict[Key, list[Mark]] = {}
         self.carried: dict[int, list[Mark]] = {}  # what the running instruction brings: component of its result
         self.used: dict = {}  # what it uses: the first component, its fault, and by whom
 
-    def tell(self, at: int, key: Key, fault, who: np.ndarray) -> None:
+    def report_use(self, at: int, key: Key, fault, who: np.ndarray) -> None:
         """Report that instruction ``at`` uses a marked component."""
         raise NotImplementedError
 
     def same(self, key: Key, fault):
-        """What two uses in an instruction have in common if they are one fault."""
+        """The key by which two uses in an instruction are one fault."""
         raise NotImplementedError
 
     def copied(self, at: int, fault):
         """The fault as a copy by instruction ``at`` carries it on."""
         return fault
 
-    def step(self, event: Step) -> None:
+    def step(self, event: StepEvent) -> None:
         self.carried, self.registers = {}, event.registers
         if not self.marks or self.needs.reads[event.at].isdisjoint(self.marks):
             return
@@ -59,8 +61,8 @@ class Marks(Check):
         self.used = {}
         for n, source, positions in self.needs.uses[event.at]:
             keys = [(source.register.index, "xyzw".find(source.swizzle[p])) for p in positions]
-            chooses = i.op.name == "cmov_logical" and n > 0
-            copies = (chooses or i.op.name == "mov") and i.dest is not None and i.dest.register.kind == "r"
+            chooses = i.op.copies and n in i.op.passed and len(i.op.sources) > 1
+            copies = i.op.copies and n in i.op.passed and i.dest is not None and i.dest.register.kind == "r"
             for p, key in zip(positions, keys, strict=True):
                 for mark in tuple(self.marks.get(key, ())):
                     who = mark.who & event.active
@@ -69,25 +71,24 @@ class Marks(Check):
                     if not who.any():
                         continue
                     if copies:
-                        self._carry(self.carried, p, Mark(who, self.copied(event.at, mark.fault), mark.told))
+                        self._carry(self.carried, p, Mark(who, self.copied(event.at, mark.fault), mark.reported))
                     else:
                         self._use(event.at, i, n, p, key, mark, who)
         for key, fault, who in self.used.values():
-            self.tell(event.at, key, fault, who)
+            self.report_use(event.at, key, fault, who)
 
     def _use(self, at: int, i: Instruction, n: int, p: int, key: Key, mark: Mark, who: np.ndarray) -> None:
-        if not mark.told and not self.spares(i):
+        if not mark.reported and not self.spares(i):
             first = self.used.setdefault(self.same(key, mark.fault), [key, mark.fault, who])
             first[2] = first[2] | who
             mark.who = mark.who & ~who
             self._carry(self.marks, key, mark := Mark(who, mark.fault, True))
-        if not mark.told:
+        if not mark.reported:
             return
         for c in self.needs.writes[at] if i.op.vector else (p,):
             self._carry(self.carried, c, mark)
-        vector = i.op.name.endswith("vec")
-        if n < 0 or i.op.flow or i.op.kind == "fetch" or (i.op.kind == "lds" and n < 1 + vector):
-            self.blamed[at] = self.blamed.get(at, False) | who
+        if is_address(i, n):
+            self.suppressed[at] = self.suppressed.get(at, False) | who
 
     def spares(self, i: Instruction) -> bool:
         """Whether an instruction may use a marked value."""
@@ -97,12 +98,12 @@ class Marks(Check):
     def _carry(marks: dict, key, mark: Mark) -> None:
         """Add a mark; tainted ones become one."""
         for old in marks.setdefault(key, []):
-            if old.told == mark.told and (mark.told or old.fault is mark.fault):
+            if old.reported == mark.reported and (mark.reported or old.fault is mark.fault):
                 old.who = old.who | mark.who
                 return
-        marks[key].append(Mark(mark.who, mark.fault, mark.told))
+        marks[key].append(Mark(mark.who, mark.fault, mark.reported))
 
-    def wrote(self, event: Wrote) -> None:
+    def wrote(self, event: WroteEvent) -> None:
         if event.register.kind != "r" or not (self.marks or self.carried):
             return
         for c in event.components:
@@ -128,12 +129,7 @@ class Marks(Check):
             return self.launch.constants[register.index][register.element][c : c + 1]
         if register.kind != "g":
             return self.launch.ids[register.kind][c]
-        memory = self.launch.global_memory
-        assert memory is not None
-        place = np.array([register.element], np.int64)
-        if register.address is not None:
-            place = place + self.bits(register.address, register.address.swizzle[0]).view(np.int32)
-        inside = (place >= 0) & (place < len(memory))
-        found = np.zeros(len(place), np.uint32)
-        found[inside] = memory[place[inside], c]
-        return found
+        address = register.address
+        index = None if address is None else self.bits(address, address.swizzle[0])
+        place = element(register.element, index, 1 if index is None else len(index))
+        return self.launch.elements(place)[0][:, c]

@@ -6,9 +6,7 @@ kernel of many registers, all needed at once, still takes a few kilobytes for an
 """
 
 from cypresskit.il import Instruction, Program
-from cypresskit.machine.fast.flow import Use, defines, letters, successors, uses
-
-Key = tuple[int, int]  # register number, component
+from cypresskit.il.dataflow import Key, Numbering, Use, backward, defines, keys, uses
 
 
 class Needs:
@@ -18,31 +16,18 @@ class Needs:
 
     def __init__(self, program: Program):
         self.program, body = program, program.body
-        self.bit = {number: 4 * n for n, number in enumerate(program.registers)}  # of a register's x
-        before = [0] * (len(body) + 1)
+        self.numbering = Numbering(program)
         self.uses: list[tuple[Use, ...]] = [()] * len(body)
         self.reads: list[frozenset[Key]] = [frozenset()] * len(body)
         self.writes: list[tuple[int, ...]] = [()] * len(body)
-        following = [successors(program, at) for at in range(len(body))]
-        changed = True
-        while changed:
-            changed = False
-            for at in reversed(range(len(body))):
-                after = 0
-                for n in following[at]:
-                    after |= before[n]
-                now = self._step(at, after)
-                changed |= now != before[at]
-                before[at] = now
-        start = before[0]
-        self.start = frozenset((r, c) for r, bit in self.bit.items() for c in range(4) if start >> bit + c & 1)
+        self.start = self.numbering.keys(backward(program, self._step)[0])
 
     def _step(self, at: int, after: int) -> int:
         i = self.program.body[at]
         written = defines(i)
         kept = after
         if written and i.dest:
-            bit = self.bit[i.dest.register.index]
+            bit = self.numbering.first[i.dest.register.index]
             self.writes[at] = tuple(c for c in i.dest.written if after >> bit + c & 1)
             kept = after & ~sum(1 << bit + c for c in written)
             if not self.writes[at]:
@@ -57,10 +42,8 @@ class Needs:
             if source.register.kind == "r":
                 found.append((n, source, positions))
         self.uses[at] = tuple(found)
-        self.reads[at] = frozenset((s.register.index, c) for _, s, positions in found for c in letters(s, positions))
-        for number, c in self.reads[at]:
-            kept |= 1 << self.bit[number] + c
-        return kept
+        self.reads[at] = frozenset(keys(found))
+        return kept | self.numbering.bits(self.reads[at])
 
 
 def _is_zero(i: Instruction) -> bool:

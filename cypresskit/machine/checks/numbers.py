@@ -1,10 +1,10 @@
 """Where the first NaN and the first infinity come from: which operation made them, and of which operands.
 
-Every single and double result that matters later (``Needs``) is looked at; one that isn't finite is marked and told
-once it is used (``Marks``): a quotient that ``cmov_logical`` then leaves aside is no fault, nor is a value that is
-compared with itself. Arithmetic on a NaN that came in from outside is reported with the place it came from. Bits that
-other instructions produce are looked at where they are stored to an output or global memory that holds floats or
-doubles; there a copy of what the caller's data hold, or expect, is right.
+Every single and double result that matters later (``Needs``) is checked; one that isn't finite is marked, and reported
+once it is used (``Marks``): a quotient that ``cmov_logical`` doesn't choose is no fault, nor is a value compared with
+itself. Arithmetic on a NaN that came in from outside is reported with its origin. Bits that other instructions produce
+are checked where they are stored to an output or global memory that holds floats or doubles; there a copy of what the
+caller's data hold, or expect, is right.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.il import Instruction, Register, Source
-from cypresskit.machine.checks.marks import Blamed, Mark, Marks
-from cypresskit.machine.checks.needs import Key, Needs
-from cypresskit.machine.checks.report import Places
-from cypresskit.machine.fast.flow import letters
-from cypresskit.machine.observer import Fetch, Step, Wrote
+from cypresskit.il.dataflow import Key, components
+from cypresskit.machine.checks.findings import Places
+from cypresskit.machine.checks.marks import Mark, Marks, Suppressed
+from cypresskit.machine.checks.needs import Needs
+from cypresskit.machine.observer import FetchEvent, StepEvent, WroteEvent
+from cypresskit.machine.places import element
 
 EXPONENT = {"f": np.uint32(0x7F800000), "d": np.uint32(0x7FF00000)}
 LEAST = {kind: np.uint32((int(bits) << 1) & 0xFFFFFFFF) for kind, bits in EXPONENT.items()}  # of words shifted left
@@ -35,14 +36,14 @@ class _Made:
     component: int
     items: np.ndarray
     operands: list[tuple[str, np.ndarray]]
-    came: dict[int, "int | Fetch | None"]
+    came: dict[int, "int | FetchEvent | None"]
 
 
 class NumbersCheck(Marks):
     """Reports the first NaN and the first infinity."""
 
-    def __init__(self, places: Places, needs: Needs, blamed: Blamed, expected: np.ndarray | None):
-        super().__init__(places, needs, blamed)
+    def __init__(self, places: Places, needs: Needs, suppressed: Suppressed, expected: np.ndarray | None):
+        super().__init__(places, needs, suppressed)
         self.expected = expected
         self.looked: list[list[int]] = []
         self.kinds: list[str] = []
@@ -59,27 +60,27 @@ class NumbersCheck(Marks):
             self.keeps.append(register.index if looked and register and own else -1)
         self.wanted = {"NaN", "infinity"}
         self.given: dict[tuple[str, str], bool] = {}  # whether the caller's data hold such a value
-        self.origin: dict[int, int | Fetch] = {}  # register: the instruction or fetch that wrote it last
+        self.origin: dict[int, int | FetchEvent] = {}  # register: the instruction or fetch that wrote it last
         self.before: np.ndarray | None = None
-        self.fetched: Fetch | None = None
+        self.fetched: FetchEvent | None = None
 
-    def step(self, event: Step) -> None:
+    def step(self, event: StepEvent) -> None:
         self.fetched = None
         super().step(event)
         keep = self.keeps[event.at]
         if keep >= 0 and self.wanted:
             self.before = event.registers[keep].copy()
 
-    def fetch(self, event: Fetch) -> None:
+    def fetch(self, event: FetchEvent) -> None:
         self.fetched = event
 
     def spares(self, i: Instruction) -> bool:
-        return i.op.name in ("eq", "ne", "deq", "dne") and i.sources[0] == i.sources[1]
+        return i.op.relation in ("eq", "ne") and i.op.sources[0] in "fd" and i.sources[0] == i.sources[1]
 
     def same(self, key: Key, fault: _Made):
         return fault.name
 
-    def wrote(self, event: Wrote) -> None:
+    def wrote(self, event: WroteEvent) -> None:
         if self.wanted and self.looked[event.at]:
             looked = self.looked[event.at]
             rows = event.values.T if len(looked) == 4 else event.values.T[looked]
@@ -96,8 +97,8 @@ class NumbersCheck(Marks):
                 origin = self.origin.get(i.sources[0].register.index, origin)
             self.origin[event.register.index] = origin
 
-    def _made(self, name: str, event: Wrote, bad: np.ndarray) -> None:
-        """Values that aren't finite were computed: told at once if they are stored, else marked."""
+    def _made(self, name: str, event: WroteEvent, bad: np.ndarray) -> None:
+        """Values that aren't finite were computed: reported at once if they are stored, else marked."""
         at, i, kind = event.at, self.program.body[event.at], self.kinds[event.at]
         if i.op.result != kind:
             if (name, kind) not in self.given:
@@ -118,35 +119,34 @@ class NumbersCheck(Marks):
                 for part in (c, c - 1) if kind == "d" else (c,):
                     self._carry(self.carried, part, Mark(row, made))
             elif name in self.wanted:
-                self.tell(at, (0, c), made, np.any(bad, axis=0))
+                self.report_use(at, (0, c), made, np.any(bad, axis=0))
 
     def _given(self, name: str, kind: str) -> bool:
         """Whether the caller's data hold such a value, or should in the end."""
         arrays = [*(t.words for t in self.launch.textures.values()), *self.launch.constants.values()]
-        memory = self.launch.global_memory
-        if memory is not None and any(s.register.kind == "g" for i in self.program.body for s in i.sources):
-            arrays.append(memory)
+        if any(s.register.kind == "g" for i in self.program.body for s in i.sources):
+            arrays.append(self.launch.memory)
         if self.expected is not None:
             arrays.append(np.ascontiguousarray(self.expected).reshape(-1).view(np.uint32))
         lows, highs = (slice(0, None, 2), slice(1, None, 2)) if kind == "d" else (slice(None), slice(None))
         return any(_special(kind, a.reshape(-1)[highs], a.reshape(-1)[lows])[name].any() for a in arrays)
 
-    def tell(self, at: int, key: Key, fault: _Made, who: np.ndarray) -> None:
+    def report_use(self, at: int, key: Key, fault: _Made, who: np.ndarray) -> None:
         if fault.name not in self.wanted:
             return
         self.wanted.discard(fault.name)
         i = self.program.body[fault.at]
         assert i.dest is not None
         n = int(np.argmax(who[fault.items]))
-        item, told = int(fault.items[n]), [(text, values[n]) for text, values in fault.operands]
+        item, operands = int(fault.items[n]), [(text, values[n]) for text, values in fault.operands]
         letter = "xyzw"[fault.component - (self.kinds[fault.at] == "d") : fault.component + 1]
         element = self._stored(i.dest.register, fault.component, item) or f"{i.dest.register}.{letter}"
         self.report(
             "number",
             fault.at,
             f"the first {fault.name}: {self.places.item(item)} gets {element} = {fault.name} from `{i.op.name}` of "
-            + ", ".join(f"{text} = {value:g}" for text, value in told),
-            self._advice(fault, i, [value for _, value in told], item),
+            + ", ".join(f"{text} = {value:g}" for text, value in operands),
+            self._advice(fault, i, [value for _, value in operands], item),
             key=(fault.name,),
             count=int(who.sum()),
             word=i.op.name,
@@ -158,11 +158,10 @@ class NumbersCheck(Marks):
         """An element of global memory that is about to be stored to."""
         if register.kind != "g":
             return ""
-        place, address = register.element, register.address
-        if address is not None:
-            row = np.broadcast_to(self.bits(address, address.swizzle[0]), self.launch.items)
-            place += int(row[item].view(np.int32))
-        return self.places.element(place, component)
+        address = register.address
+        index = None if address is None else self.bits(address, address.swizzle[0])
+        place = np.broadcast_to(element(register.element, index, 1 if index is None else len(index)), self.launch.items)
+        return self.places.element(int(place[item]), component)
 
     def _operand(self, i: Instruction, n: int, position: int, items: np.ndarray) -> tuple[str, np.ndarray]:
         """A source as it stands in the kernel (without modifiers) and the values its register has."""
@@ -178,7 +177,7 @@ class NumbersCheck(Marks):
             return self._bits_advice(fault, i)
         for source, value in zip(i.sources, values, strict=True):
             same = np.isnan(value) if fault.name == "NaN" else np.isinf(value)
-            if same and letters(source, (0,)):
+            if same and components(source, (0,)):
                 return f"It came in through {source.register}: {self._came(fault, source, item)}"
         least = 0.0 if i.op.double else 2.0**-126  # what lies below is flushed to 0
         if i.op.name in ("div", "ddiv", "rcp") and (values[-1] == 0 or abs(values[-1]) < least):
@@ -191,11 +190,11 @@ class NumbersCheck(Marks):
         return "The result is larger than single precision holds (3.4e38): scale the data, or use doubles."
 
     def _bits_advice(self, fault: _Made, i: Instruction) -> str:
-        at: int | Fetch | None = fault.at
+        at: int | FetchEvent | None = fault.at
         if i.op.name == "mov" and i.sources[0].register.kind == "r":
             at = fault.came[i.sources[0].register.index]
         maker = self.program.body[at] if isinstance(at, int) else i
-        if maker.op.kind == "alu" and maker.op.name not in ("mov", "cmov_logical"):
+        if maker.op.kind == "alu" and not maker.op.copies:
             line = "This line" if at == fault.at else f"Line {maker.line} (`{maker.op.name}`)"
             return (
                 f"{line} makes a whole number or a mask, and its bits are stored as a float: convert it with `itof`, "
@@ -210,7 +209,7 @@ class NumbersCheck(Marks):
         if source.register.kind != "r":
             return "the caller's data hold it."
         origin = fault.came[source.register.index]
-        if isinstance(origin, Fetch):
+        if isinstance(origin, FetchEvent):
             texel = self.places.texel(origin.resource, int(origin.x[item]), int(origin.y[item]))
             return f"line {self.program.body[origin.at].line} fetched it from {texel}."
         return f"line {self.program.body[origin].line} wrote it." if origin is not None else "nobody set it."

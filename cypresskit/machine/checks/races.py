@@ -13,16 +13,17 @@ find a race in every word that has one:
   reader of any other group, which no fence makes harmless. What an earlier write came after, it stands for.
 
 Left out: that a wavefront's 64 work-items run in step on this chip; a kernel that leans on it is reported, since the
-next chip may have other wavefronts. Accesses whose address is wrong for a reason that was told are not looked at.
+next chip may have other wavefronts. Accesses whose address is known to be wrong are ignored.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.machine.checks.marks import Blamed
-from cypresskit.machine.checks.report import Check, Places
-from cypresskit.machine.observer import Barrier, Memory
+from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.checks.marks import Suppressed
+from cypresskit.machine.ids import wavefront
+from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 
 ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19  # of a stamp, from the right; epochs are counted modulo 2^19
 SEEN = 1 << 62  # set in every stamp; 0 is "nobody", so that memory that nobody touches takes no room
@@ -42,34 +43,33 @@ class _Shadow:
 class RaceCheck(Check):
     """Reports races in LDS and in global memory, with both sides."""
 
-    def __init__(self, places: Places, blamed: Blamed):
+    def __init__(self, places: Places, suppressed: Suppressed):
         super().__init__(places)
-        self.blamed = blamed
+        self.suppressed = suppressed
         items = self.launch.items
-        self.compute = self.program.mode == "compute"
-        self.group_size = int(np.prod(self.program.group)) if self.compute else 1
+        self.group_size = self.launch.group_items
         self.item = np.arange(items)
         self.group = self.item // self.group_size
-        groups = items // self.group_size if self.compute else items
+        groups = items // self.group_size
         self.epochs = {space: np.zeros(groups, np.int64) for space in ("lds", "global")}
         self.shadows: dict[tuple[str, int], _Shadow] = {}
 
-    def barrier(self, event: Barrier) -> None:
+    def barrier(self, event: BarrierEvent) -> None:
         fence = self.program.body[event.at]
-        if not fence.control("threads"):
+        if not fence.controls.threads:
             return
         passed = event.active[:: self.group_size]
-        if fence.control("lds"):
+        if fence.controls.lds:
             self.epochs["lds"] += passed
-        if fence.control("memory"):
+        if fence.controls.memory:
             self.epochs["global"] += passed
 
-    def memory(self, event: Memory) -> None:
+    def memory(self, event: MemoryEvent) -> None:
         right = event.active & event.inside
         if event.space == "lds":
             right &= event.element & 3 == 0
-        if event.at in self.blamed:
-            right &= ~self.blamed[event.at]
+        if event.at in self.suppressed:
+            right &= ~self.suppressed[event.at]
         who = np.flatnonzero(right)
         if not len(who):
             return
@@ -107,14 +107,13 @@ class RaceCheck(Check):
         shadow.another[place[second]] = stamp[second]
         shadow.foreign[place[~together]] = stamp[~together]
 
-    def _shadow(self, event: Memory) -> _Shadow:
+    def _shadow(self, event: MemoryEvent) -> _Shadow:
         key = (event.space, event.block)
         if key not in self.shadows:
             if event.space == "lds":
                 size = self.launch.items // self.group_size * self.program.lds[event.block][1] // 4
             else:
-                assert self.launch.global_memory is not None
-                size = self.launch.global_memory.size
+                size = self.launch.memory.size
             self.shadows[key] = _Shadow(*(np.zeros(size, np.int64) for _ in range(4)))
         return self.shadows[key]
 
@@ -124,7 +123,7 @@ class RaceCheck(Check):
     def _same_epoch(self, old: np.ndarray, stamp: np.ndarray) -> np.ndarray:
         return (old ^ stamp) >> ITEM_BITS + AT_BITS == 0
 
-    def _clash(self, event: Memory, old: np.ndarray, stamp: np.ndarray, place: np.ndarray, verb: str) -> None:
+    def _clash(self, event: MemoryEvent, old: np.ndarray, stamp: np.ndarray, place: np.ndarray, verb: str) -> None:
         """Report where ``old`` and ``stamp`` are accesses of two work-items that nothing orders."""
         apart = (old != 0) & ((old ^ stamp) & ITEM != 0)
         if not apart.any():
@@ -136,7 +135,7 @@ class RaceCheck(Check):
             first = these[0]
             self._race(event, at, int(old[first]), int(stamp[first] & ITEM), int(place[first]), verb, len(these))
 
-    def _race(self, event: Memory, at: int, old: int, item: int, place: int, verb: str, count: int) -> None:
+    def _race(self, event: MemoryEvent, at: int, old: int, item: int, place: int, verb: str, count: int) -> None:
         other, line = old & ITEM, self.program.body[at].line
         if event.space == "lds":
             size = self.program.lds[event.block][1]
@@ -161,7 +160,7 @@ class RaceCheck(Check):
             other_line=line,
         )
 
-    def _advice(self, event: Memory, at: int, item: int, other: int, together: bool) -> str:
+    def _advice(self, event: MemoryEvent, at: int, item: int, other: int, together: bool) -> str:
         if together:
             return "Both store to one place in the same instruction: give each work-item a place of its own."
         if event.space == "global":
@@ -172,15 +171,11 @@ class RaceCheck(Check):
             return "Put `fence_threads_memory` between the two, where the whole group comes through."
         body = self.program.body
         between = body[at : event.at] if at < event.at else (*body[at:], *body[: event.at])  # around a loop
-        weak = next(
-            (i for i in between if i.opcode == "fence" and not (i.control("threads") and i.control("lds"))), None
-        )
+        weak = next((i for i in between if i.opcode == "fence" and not (i.controls.threads and i.controls.lds)), None)
         if weak:
-            waits = (
-                "wait for what others do in LDS" if weak.control("threads") else "make work-items wait for each other"
-            )
+            waits = "wait for what others do in LDS" if weak.controls.threads else "make work-items wait for each other"
             return f"`{weak}` (line {weak.line}) doesn't {waits}: `fence_threads_lds` does."
         tail = ""
-        if self.places.wavefront(item) == self.places.wavefront(other):
+        if wavefront(self.launch, item) == wavefront(self.launch, other):
             tail = " (They share a wavefront, so this chip happens to run them in step; another may not.)"
         return f"Put `fence_threads_lds` between the two, where the whole group comes through.{tail}"

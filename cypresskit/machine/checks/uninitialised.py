@@ -4,15 +4,15 @@ Only components that matter (``Needs``) are looked at, and only those which some
 are tracked: most kernels have none. A load from LDS is no use of the word: its result is marked.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cypresskit.machine.checks.marks import Blamed, Mark, Marks
-from cypresskit.machine.checks.needs import Key, Needs
-from cypresskit.machine.checks.report import Places
-from cypresskit.machine.fast.flow import defines
-from cypresskit.machine.observer import Memory
+from cypresskit.il.dataflow import Key, defines
+from cypresskit.machine.checks.findings import Places
+from cypresskit.machine.checks.marks import Mark, Marks, Suppressed
+from cypresskit.machine.checks.needs import Needs
+from cypresskit.machine.observer import MemoryEvent
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,27 +22,26 @@ class _Unset:
     source: Key | None
     copied: int = -1  # by the instruction that copied it first
     block: int = 0
-    bytes: np.ndarray | None = None
+    bytes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class UninitialisedCheck(Marks):
     """Reports the use of registers and LDS words that were never set."""
 
-    def __init__(self, places: Places, needs: Needs, blamed: Blamed):
-        super().__init__(places, needs, blamed)
+    def __init__(self, places: Places, needs: Needs, suppressed: Suppressed):
+        super().__init__(places, needs, suppressed)
         items = self.launch.items
         self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in needs.start}
-        size = int(np.prod(self.program.group))
-        self.group = np.arange(items) // size
-        groups = items // size if self.program.mode == "compute" else 0
+        self.group = np.arange(items) // self.launch.group_items
+        groups = items // self.launch.group_items
         self.stored = {n: np.zeros((groups, size // 4), bool) for n, (_, size) in self.program.lds.items()}
 
-    def memory(self, event: Memory) -> None:
+    def memory(self, event: MemoryEvent) -> None:
         if event.space != "lds":
             return
         stored, i = self.stored[event.block], self.program.body[event.at]
-        lost = event.active & ((event.element & 3 != 0) | self.blamed.get(event.at, False))
-        if event.store and lost.any():  # it is told that they go astray: what they miss is no second fault
+        lost = event.active & ((event.element & 3 != 0) | self.suppressed.get(event.at, False))
+        if event.store and lost.any():  # reported as out of bounds already
             stored[self.group[lost]] = True
         who = np.flatnonzero(event.active & event.inside & ~lost)
         for word in event.words:
@@ -56,8 +55,8 @@ class UninitialisedCheck(Marks):
                 bad[who[missing]] = True
                 unset = _Unset(None, event.at, event.block, (event.element & ~3) + 4 * word)
                 if i.dest.register.kind != "r":
-                    self.tell(event.at, None, unset, bad)
-                for c in (word,) if i.opcode.endswith("vec") else self.needs.writes[event.at]:
+                    self.report_use(event.at, None, unset, bad)
+                for c in (word,) if i.op.words > 1 else self.needs.writes[event.at]:
                     self.carried.setdefault(c, []).append(Mark(bad, unset))
 
     def copied(self, at: int, fault: _Unset) -> _Unset:
@@ -66,11 +65,10 @@ class UninitialisedCheck(Marks):
     def same(self, key: Key, fault: _Unset):
         return key[0], fault.source and fault.source[0]
 
-    def tell(self, at: int, key: Key | None, unset: _Unset, who: np.ndarray) -> None:
+    def report_use(self, at: int, key: Key | None, unset: _Unset, who: np.ndarray) -> None:
         bad = np.flatnonzero(who)
         item, name = int(bad[0]), f"r{key[0]}.{'xyzw'[key[1]]}" if key else ""
         if unset.source is None:
-            assert unset.bytes is not None
             element = self.places.lds(unset.block, int(unset.bytes[item]))
             uses = f"uses {name}, loaded from" if key else "stores what it loads from"
             message = f"{self.places.item(item)} {uses} {element}, where nobody stored before"

@@ -2,14 +2,16 @@
 
 ``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what happens on the way.
 
-- ``flow``         which definitions and uses of registers belong together, and what is live
+- ``defuse``       which definitions and uses of registers belong together, and what is live
 - ``variation``    what is the same in all lanes, and which control flow diverges
 - ``cells``        how registers are stored
-- ``analysis``     both, and who can see which NaN it is
-- ``arithmetic``   LLVM IR for each arithmetic opcode
-- ``operands``, ``stores``, ``memory`` (with ``access``), ``instructions``, ``branches``, ``units``, ``translate``
-                   the translation, each building on the one before: from what an instruction reads to the function
-- ``jit``, ``execute``  machine code and the launch
+- ``analysis``     all three, and which results have an observable NaN payload
+- ``vec``          LLVM IR as text behind typed values
+- ``native``       what each arithmetic opcode computes, on such values
+- ``storage``      context, literals, variables, registers, lanes; ``readwrite`` operands and results
+- ``panels``, ``access``, ``stores``    memory: textures, LDS, global memory, outputs
+- ``instructions``, ``control``, ``passes``, ``units``, ``translate``  from one instruction to the whole function
+- ``target``, ``modes``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 
 from cypresskit.machine.fast.execute import run

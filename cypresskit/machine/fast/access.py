@@ -1,152 +1,373 @@
-"""Memory accesses of the fast engine: textures, LDS and global memory, checked every time.
+"""Loads from textures, LDS and global memory, checked every time.
 
-An access reads one 128-bit *texel* for each lane. Lanes that are known to share an address (``Analysis.lane_bits``)
+An access reads one 128-bit *texel* for each lane. Lanes that are known to share an address (``Variation.lane_bits``)
 share the load. Neighbouring accesses make up a group with one test for all of them: where every address of every lane
 is inside, the loads follow at once; otherwise a second copy of the loads sends each outside address to a texel of zeros
-and counts it. What the addresses are made of is computed axis by axis, so that the host's compiler moves whatever stays
-the same out of a loop, tests included.
-
-Textures are kept in panels of four texels (64 bytes, a line of the host's cache): all rows of columns 0 to 3, then of
-columns 4 to 7, and so on. A walk down a column then reads consecutive lines.
+and counts it. What texture addresses are made of is computed axis by axis, so that the host's compiler moves whatever
+stays the same out of a loop, tests included.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from cypresskit.machine.fast.arithmetic import Builder, of
+from cypresskit.il import Instruction, Register
+from cypresskit.il.dataflow import components, defines, lds_address, lds_words
+from cypresskit.machine.fast.panels import ROW, column_offset, row_offset
+from cypresskit.machine.fast.readwrite import Reading, Writing, distinct, representative, spread
+from cypresskit.machine.fast.storage import Storage
+from cypresskit.machine.fast.target import Target
+from cypresskit.machine.fast.vec import Vec, pick
 
-PANEL = 4  # texels side by side
-
-
-def spread(lanes: int, bits: int) -> list[int]:
-    """The lanes whose number has only bits of ``bits``: one representative for each set that shares a value."""
-    return [lane for lane in range(lanes) if lane & ~bits == 0]
-
-
-def representative(lanes: int, bits: int) -> list[int]:
-    """For each lane, the position in ``spread`` of the lane that stands for it."""
-    chosen = spread(lanes, bits)
-    return [chosen.index(lane & bits) for lane in range(lanes)]
+VECTOR = 64  # bytes of a loaded vector
+FAR = 2.0**24  # beyond it not every whole coordinate is a float
 
 
-def pick(b: Builder, kind: str, parts: list[str], size: int, wanted: list[tuple[int, int]]) -> str:
-    """A vector of the wanted (part, element) pairs from vectors of ``size`` elements each."""
-    width = size
-    parts = list(parts)
-    while len(parts) > 2 or (len(parts) == 2 and len(parts) & 1):
-        if len(parts) % 2:
-            parts.append("poison")
-        indices = ", ".join(f"i32 {k}" for k in range(2 * width))
-        parts = [
-            b.op(f"shufflevector <{width} x {kind}> {x}, <{width} x {kind}> {y}, <{2 * width} x i32> <{indices}>")
-            for x, y in zip(parts[::2], parts[1::2], strict=True)
-        ]
-        width *= 2
-    second = parts[1] if len(parts) == 2 else "poison"
-    indices = ", ".join(f"i32 {part * size + element}" for part, element in wanted)
-    mask = f"<{len(wanted)} x i32> <{indices}>"
-    return b.op(f"shufflevector <{width} x {kind}> {parts[0]}, <{width} x {kind}> {second}, {mask}")
-
-
-@dataclass
-class Value:
-    """A value of one component: ``n`` lanes, or a scalar (0) that all lanes share; always i32."""
-
-    name: str
-    n: int
-
-
-def lanes_of(b: Builder, value: Value, chosen: list[int], kind: str = "i32") -> tuple[str, int]:
-    """The value in the chosen lanes: a scalar for one lane, else a vector; with its number of lanes."""
-    if not value.n:
-        if len(chosen) == 1:
-            return value.name, 0
-        return splat(b, value.name, len(chosen), kind), len(chosen)
-    if len(chosen) == 1:
-        return b.op(f"extractelement {of(kind, value.n)} {value.name}, i32 {chosen[0]}"), 0
-    if len(chosen) == value.n:
-        return value.name, value.n
-    return pick(b, kind, [value.name], value.n, [(0, lane) for lane in chosen]), len(chosen)
-
-
-def splat(b: Builder, scalar: str, n: int, kind: str = "i32") -> str:
-    """A vector with the scalar in every lane."""
-    first = b.op(f"insertelement {of(kind, n)} poison, {kind} {scalar}, i32 0")
-    indices = ", ".join(["i32 0"] * n)
-    return b.op(f"shufflevector {of(kind, n)} {first}, {of(kind, n)} poison, <{n} x i32> <{indices}>")
-
-
-def all_of(b: Builder, condition: str, n: int) -> str:
-    """i1: the condition holds in every lane."""
-    if not n:
-        return condition
-    return b.call(f"llvm.vector.reduce.and.v{n}i1", "i1", (of("i1", n), condition))
-
-
-@dataclass
+@dataclass(frozen=True)
 class Axis:
-    """One coordinate in its own distinct lanes: ``place`` (a whole double) is tested, ``index`` (i64) is used."""
+    """One coordinate of fetches in its distinct lanes: ``place`` (a whole double) is tested, ``index`` (i64) is used;
+    ``pattern``: the place's bits as a float. ``limit`` (double): the texture's size. ``offsets``: the least and the
+    largest that is added to it."""
 
     bits: int
-    n: int
-    place: str
-    index: str
-    limit: str  # double: the texture's size
-    bits_of_place: str  # i32: place as a float
+    place: Vec
+    index: Vec
+    pattern: Vec
+    limit: Vec
     key: tuple  # which operand it is
-    low: int = 0
-    high: int = 0
+    offsets: tuple[int, int] = (0, 0)
 
 
-def hidden(b: Builder, value: str, kind: str) -> str:
-    """An i64 or double scalar whose origin LLVM can't see: what is computed from it stays where it is, and isn't moved
-    out of a loop in the hope that it may be needed."""
-    bits = b.cast(value, "i64", kind, 0)
-    return b.cast(b.op(f'call i64 asm sideeffect "", "=r,0"(i64 {bits})'), kind, "i64", 0)
+@dataclass(frozen=True)
+class LaneLoads:
+    """The loads of one access while it is being translated, one for each distinct lane.
+
+    ``bits``: the lane bits on which the address depends. ``place(k)``: where distinct lane k reads. ``holds(k, word)``:
+    i1, whether that word lies inside. ``words``: those that are read, or none for the whole texel. ``fits``: makes the
+    i1 that no address is outside, where ``axes`` aren't tested. ``far(k, lanes)``: what distinct lane k reads, wherever
+    that is, for so many lanes, if ``holds`` doesn't tell.
+    """
+
+    at: int
+    bits: int
+    place: Callable[[int], Vec]
+    holds: Callable[[int, int], Vec] = lambda k, word: NotImplemented
+    words: tuple[int, ...] = ()
+    align: int = 16
+    fits: Callable[[], Vec] | None = None
+    deliver: Callable[[list[Vec]], None] | None = None  # what becomes of the texels, if not the usual
+    axes: list[Axis] = field(default_factory=list)
+    far: Callable[[int, Vec], Vec] | None = None
 
 
-def surely_inside(b: Builder, axes: list[Axis]) -> str:
+class Loads:
+    """Translation of loads. ``outside``: whether accesses out of range are counted here, or were before."""
+
+    def __init__(self, storage: Storage, reading: Reading, writing: Writing, target: Target):
+        self.s, self.reading, self.writing, self.e, self.a = storage, reading, writing, storage.e, storage.analysis
+        self.program, self.body = storage.program, storage.program.body
+        self.axes: dict[tuple, Axis] = {}  # coordinates of a group of fetches
+        self.outside = True
+        self.saving = target.saving
+        self.most = (
+            target.room // VECTOR // 2
+        )  # loaded vectors at a time; more would crowd out the values being computed
+
+    # Groups of accesses
+
+    def group(self, at: int, stop: int, execute: Callable[[int], None]) -> int:
+        """Translate the loads that begin at ``at`` as one group; the index after them, and after what ``execute``
+        translated in both its copies."""
+        group: list[LaneLoads] = []
+        self.axes = {}
+        written: set[tuple[int, int]] = set()
+        while at < stop and _loads(self.body[at]) and not self._depends(at, written):
+            i = self.body[at]
+            self.read_global(at)
+            group.append(self._fetch(at) if i.op.kind == "fetch" else self._lds(at))
+            written |= {(self.writing.dest(at).register.index, c) for c in defines(i)}
+            at += 1
+        end = at
+        if sum(len(self.a.written(access.at)) for access in group) > self.most:
+            while end < stop and _computes(self.body[end]):
+                end += 1
+        self._run(group, range(at, end), execute)
+        return end
+
+    def _depends(self, at: int, written: set[tuple[int, int]]) -> bool:
+        if self.writing.dest(at).register.kind != "r" and written:
+            return True
+        return any(
+            (source.register.index, c) in written
+            for _, source, positions in self.a.webs.uses[at]
+            if source.register.kind == "r"
+            for c in components(source, positions)
+        )
+
+    def _run(self, group: list[LaneLoads], tail: Sequence[int] = (), execute: Callable[[int], object] = id) -> None:
+        """Test all addresses of a group at once; load them, or replace those outside one by one. The arithmetic of
+        ``tail`` follows in both copies; so, in the usual one, each load can stand where its value is first needed."""
+        e = self.e
+        near, far, after = (e.new(name) for name in ("inside", "outside", "loaded"))
+        tests = [access.fits() for access in group if access.fits]
+        operands: dict[tuple, dict[int, Axis]] = {}
+        for axis in (axis for access in group for axis in access.axes):
+            operands.setdefault(axis.key, {})[id(axis)] = axis
+        for test in tests + [surely_inside(list(same.values())) for same in operands.values()]:
+            further = e.new("fits")
+            e.branch(test.freeze(), further, far, "no")
+            e.label(further)
+        e.go(near)
+        for label, checked in ((near, False), (far, True)):
+            e.label(label)
+            waiting = list(group)
+            for at in (*tail, None):
+                ready = [access for access in waiting if checked or at is None or self._touches(at, access.at)]
+                texels = [self._texels(access, checked) for access in ready]
+                for access, found in zip(ready, texels, strict=True):
+                    access.deliver(found) if access.deliver else self._deliver(access.at, found, access.bits)
+                    waiting.remove(access)
+                if at is not None:
+                    execute(at)
+            e.go(after)
+        e.label(after)
+
+    def _touches(self, at: int, load: int) -> bool:
+        """Whether ``at`` reads or writes the register that the load at ``load`` fills."""
+        loaded = self.writing.dest(load).register
+        return self.writing.dest(at).register == loaded or any(s.register == loaded for s in self.body[at].sources)
+
+    def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
+        """A <4 x i32> for each distinct lane."""
+        count = range(len(spread(self.s.lanes, access.bits)))
+        if checked and access.far:
+            return [access.far(k, self._sharing(access, k)) for k in count]
+        found, inside = [], []
+        for k in count:
+            place = access.place(k)
+            if checked:
+                inside.append(access.holds(k, max(access.words, default=0)))
+            if access.words == (0,):  # one word, for every component
+                place = self._safe(place, access.holds(k, 0)) if checked else place
+                found.append(place.load("i32", 0, 4).lanes(4))
+            elif not checked or not access.words:
+                found.append((self._safe(place, inside[-1]) if checked else place).load("i32", 4, access.align))
+            else:
+                texel = self.e.const(0, "i32", 4)
+                for c in access.words:
+                    texel = texel.put(c, self._safe(place.at(4 * c), access.holds(k, c)).load("i32", 0, 4))
+                found.append(texel)
+        if checked and self.outside:
+            self._count_outside(access, inside)
+        return found
+
+    def _sharing(self, access: LaneLoads, k: int) -> Vec:
+        """How many lanes (i64) execute the access and share distinct lane ``k``; none where they aren't counted."""
+        shared = [int(self.outside and other == k) for other in representative(self.s.lanes, access.bits)]
+        return (self.s.executing(access.at) & self.e.consts(shared, "i1")).count()
+
+    def _safe(self, place: Vec, inside: Vec) -> Vec:
+        return inside.select(place, self.s.slot("zeros", "ptr"))
+
+    def _count_outside(self, access: LaneLoads, inside: list[Vec]) -> None:
+        """Count the lanes that execute the access and whose representative is outside."""
+        every = [inside[k] for k in representative(self.s.lanes, access.bits)]
+        missed = self.s.without(self.s.executing(access.at), _vector(every))
+        self.s.add_count(0, missed.count())
+
+    def _deliver(self, at: int, texels: list[Vec], bits: int) -> None:
+        """Write loaded texels to the destination."""
+        shared, dest, fixed = representative(self.s.lanes, bits), self.writing.dest(at), self.writing.fixed(at)
+
+        def one(c: int) -> Vec:
+            return pick(texels, [(k, c) for k in shared]) if bits else texels[0][c]
+
+        if dest.register.kind != "r":
+            self.writing.components(at, {c: one(c) for c in dest.written} | fixed)
+            return
+        for cell, parts in self.writing.by_cell(at, dest.written):
+            if cell.wide:
+                self.writing.whole(at, pick(texels, [(k, c) for k in shared for c in range(4)]), parts)
+            elif cell.double and len(parts) == 2:
+                pairs = [texel.bits("i64") for texel in texels]
+                half = parts[0] // 2
+                self.s.write(at, cell, pick(pairs, [(k, half) for k in shared]) if bits else pairs[0][half])
+            else:
+                self.writing.components(at, {c: one(c) for c in parts})
+        if fixed:
+            self.writing.components(at, fixed)
+
+    # Textures
+
+    def _fetch(self, at: int) -> LaneLoads:
+        i = self.body[at]
+        texture, offsets = self.program.textures[i.controls.resource], i.controls.aoffimmi
+        base, pitch = self.s.slot(f"t{texture.id}", "ptr"), self.s.slot(f"t{texture.id}_pitch")
+        axes = [self._axis(texture.id, at, k, offsets[k]) for k in range(texture.dimensions)]
+        bits = 0
+        for axis in axes:
+            bits |= axis.bits
+        lanes = spread(self.s.lanes, bits)
+
+        def element(vector: Vec, axis: Axis, k: int) -> Vec:
+            return vector[spread(self.s.lanes, axis.bits).index(lanes[k] & axis.bits)]
+
+        def place(k: int) -> Vec:
+            where = [element(axis.index, axis, k) for axis in axes]
+            where[0] = where[0] + offsets[0] if offsets[0] else where[0]
+            moves = [column_offset(where[0], pitch), *(row_offset(y) for y in where[1:])]
+            here = base
+            for n in sorted(range(len(axes)), key=lambda n: axes[n].bits == 0):  # what all lanes share: last
+                here = here.at(moves[n])
+            return here if len(axes) < 2 else here.at(ROW * offsets[1])
+
+        def far(k: int, lanes: Vec) -> Vec:
+            exact = [element(axis.place, axis, k) + float(offsets[n]) for n, axis in enumerate(axes)]
+            exact += [self.e.const(0.0, "double")] * (2 - len(axes))
+            limits = [axis.limit for axis in axes] + [self.e.const(1.0, "double")] * (2 - len(axes))
+            texel = Vec(self.e, f"%{self.s.variable('texel', 'i32', 4)}", "ptr")
+            counts = Vec(self.e, "%counts", "ptr")
+            told = ", ".join(map(str, (texel, base, pitch, counts, lanes, *exact, *limits)))
+            self.e.do(f"call {self.saving} void @texel({told})")
+            return texel.load("i32", 4)
+
+        return LaneLoads(at, bits, place, far=far, axes=axes)
+
+    def _axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
+        """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same operand."""
+        i = self.body[at]
+        source, whole = i.sources[0], i.opcode == "load" or self.program.textures[resource].unnormalised
+        operand = (
+            i.opcode,
+            replace(source, swizzle=source.swizzle[k] * 4, negate=("xyzw"[k] in source.negate and "x") or ""),
+        )
+        key = operand, () if whole else (resource, k)
+        axis = self.axes.get((resource, k, key))
+        if axis is None:
+            limit = self.s.slot(f"t{resource}_{'height' if k else 'width'}", "double")
+            known = next((axis for (_, _, other), axis in self.axes.items() if other == key), None)
+            axis = replace(known, limit=limit, offsets=(0, 0)) if known else self._new_axis(at, k, limit, key)
+        axis = replace(axis, offsets=(min(axis.offsets[0], offset), max(axis.offsets[1], offset)))
+        self.axes[resource, k, key] = axis
+        return axis
+
+    def _new_axis(self, at: int, k: int, limit: Vec, key: tuple) -> Axis:
+        i = self.body[at]
+        bits = self.a.vary.lane_bits(at, 0, i.sources[0], (k,))
+        value = distinct(self.reading.component(at, 0, k), bits, self.s.lanes)
+        if i.opcode == "load":
+            whole, place, index = (
+                value.cast("sitofp", "float"),
+                value.cast("sitofp", "double"),
+                value.cast("sext", "i64"),
+            )
+        else:
+            value = self.reading.f.taken(value.bits("float"))
+            if not self.program.textures[i.controls.resource].unnormalised:
+                value = value * limit.cast("fptrunc", "float")
+            whole = value.call("floor")
+            place, index = whole.cast("fpext", "double"), whole.cast("fptosi", "i64")
+        return Axis(bits, place, index, whole.bits("i32"), limit, key)
+
+    # LDS
+
+    def lds_places(self, at: int) -> tuple[Vec, Vec, Callable[[int], Vec], int]:
+        """Of an LDS access: its block, byte addresses (i64) in distinct lanes, whether a word after them lies inside,
+        and the lane bits they depend on."""
+        i = self.body[at]
+        stride, size = self.program.lds[i.controls.id]
+        parts, bits = lds_address(self.program, i), 0
+        for n, position in parts:
+            bits |= self.a.vary.lane_bits(at, n, i.sources[n], (position,))
+        values = [distinct(self.reading.component(at, n, p), bits, self.s.lanes).cast("zext", "i64") for n, p in parts]
+        address = (values[0] * stride + values[1] if stride else values[0]) & -4
+        block = self.s.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
+        return block, address, lambda word: (address + 4 * word).cmp("ult", size), bits
+
+    def _lds(self, at: int) -> LaneLoads:
+        block, address, below, bits = self.lds_places(at)
+        words = lds_words(self.body[at]) or (0,)
+
+        def place(k: int) -> Vec:
+            return block.at(address[k])
+
+        one = words if self.body[at].op.words > 1 else (0,)
+        last = max(one)
+        return LaneLoads(at, bits, place, lambda k, word: below(word)[k], one, 4, lambda: below(last).all())
+
+    # Global memory
+
+    def global_elements(self, at: int, n: int, register: Register) -> tuple[Vec, Vec, int]:
+        """Elements of ``g[...]`` (i64) in distinct lanes, whether they lie inside, and the lane bits they depend on."""
+        size = self.s.slot("global_size")
+        if register.address is None:
+            element, bits = self.e.const(register.element, "i64"), 0
+        else:
+            bits = self.a.vary.lane_bits(at, n, register.address, (0,))
+            value = self.reading.raw(at, n, register.address, 0)
+            element = distinct(value, bits, self.s.lanes).cast("sext", "i64") + register.element
+        return element, element.cmp("ult", size), bits
+
+    def read_global(self, at: int) -> None:
+        """Read every ``g[...]`` that ``at`` has as a source."""
+        self.reading.found = {}
+        for n, source in enumerate(self.body[at].sources):
+            if source.register.kind == "g":
+                self.reading.found[n] = self._read_element(at, n, source.register)
+
+    def _read_element(self, at: int, n: int, register: Register) -> tuple[list[Vec], int]:
+        element, inside, bits = self.global_elements(at, -1 - n, register)
+        names = [self.s.variable(f"global{n}_{k}", "i32", 4) for k in range(len(spread(self.s.lanes, bits)))]
+
+        def place(k: int) -> Vec:
+            return self.s.slot("global", "ptr").at(element[k] << 4)
+
+        def deliver(texels: list[Vec]) -> None:
+            for name, texel in zip(names, texels, strict=True):
+                self.s.store(name, texel)
+
+        self._run([LaneLoads(at, bits, place, lambda k, word: inside[k], (), 4, inside.all, deliver)])
+        return [self.s.load(name) for name in names], bits
+
+
+def lds_offsets(blocks: dict[int, tuple[int, int]]) -> dict[int, int]:
+    """Byte offset of each LDS block in a group's memory, and under -1 the size of all; 16 bytes in reserve behind
+    each."""
+    offsets, size = {}, 0
+    for block, (_, length) in sorted(blocks.items()):
+        offsets[block] = size
+        size += -(-length // 16) * 16 + 16
+    return offsets | {-1: size}
+
+
+def _loads(i: Instruction) -> bool:
+    return i.op.kind == "fetch" or (i.op.kind == "lds" and not i.op.store)
+
+
+def _computes(i: Instruction) -> bool:
+    """Whether ``i`` only computes, from registers to registers."""
+    registers = [source.register.kind for source in i.sources] + ([i.dest.register.kind] if i.dest else [])
+    return i.op.kind == "alu" and "g" not in registers and "o" not in registers
+
+
+def _vector(parts: Sequence[Vec]) -> Vec:
+    """A vector of scalars."""
+    whole = Vec(parts[0].e, "poison", parts[0].kind, len(parts))
+    for k, part in enumerate(parts):
+        whole = whole.put(k, part)
+    return whole
+
+
+def surely_inside(axes: list[Axis]) -> Vec:
     """i1: in every lane, the coordinate that ``axes`` share lies inside all their textures, with all offsets that are
     added to it. Where this is false it may still lie inside: only -0.0 and places beyond 2^24 are such cases.
 
     One comparison does for both ends: as integers, the bits of floats from 0 up are in order, those of negative numbers
     and NaN lie above."""
-    axis = axes[0]
-    bounds = [b.op(f"fsub double {a.limit}, {float(a.high)!r}") for a in axes] + [b.constant(2.0**24, 0, "double")]
-    bound = bounds[0]
-    for other in bounds[1:]:
-        bound = b.call("llvm.minnum.f64", "double", ("double", bound), ("double", other))
-    bound = b.call("llvm.maxnum.f64", "double", ("double", bound), ("double", b.constant(0.0, 0, "double")))
-    bound = b.op(f"bitcast float {b.op(f'fptrunc double {bound} to float')} to i32")
-    n, low = axis.n, min(a.low for a in axes)
-    test = b.op(f"icmp ult {of('i32', n)} {axis.bits_of_place}, {splat(b, bound, n) if n else bound}")
+    bound = axes[0].place.e.const(FAR, "double")
+    for axis in axes:
+        bound = (axis.limit - float(axis.offsets[1])).call("minnum", bound)
+    bound = bound.call("maxnum", 0.0).cast("fptrunc", "float").bits("i32")
+    test, low = axes[0].pattern.cmp("ult", bound), min(axis.offsets[0] for axis in axes)
     if low < 0:
-        enough = b.op(f"fcmp oge {of('double', n)} {axis.place}, {b.constant(float(-low), n, 'double')}")
-        test = b._two("and", "i1", n, test, enough)
-    return all_of(b, test, n)
-
-
-@dataclass
-class Access:
-    """One access while it is being translated.
-
-    ``bits``: the lane bits on which its address depends. ``fits`` makes the i1 that no address is outside (axes of
-    textures are tested together instead). ``load(slow)`` gives one <4 x i32> for each distinct lane.
-    """
-
-    at: int
-    bits: int
-    load: Callable[[bool], list[str]]
-    fits: Callable[[], str] | None = None
-    finish: Callable[[list[str]], None] | None = None  # what becomes of them, if not the usual
-    axes: list[Axis] = field(default_factory=list)
-
-
-def panel_offset(b: Builder, x: str, shift: int, pitch: str) -> str:
-    """Bytes from a texture's start to texel column x + shift (i64 scalar) in row 0."""
-    x = b.op(f"add i64 {x}, {shift}") if shift else x
-    panel = b.op(f"ashr i64 {x}, {PANEL.bit_length() - 1}")
-    panel = b.op(f"mul i64 {panel}, {pitch}")
-    within = b.op(f"and i64 {x}, {PANEL - 1}")
-    within = b.op(f"shl i64 {within}, 4")
-    return b.op(f"add i64 {panel}, {within}")
+        test = test & axes[0].place.cmp("oge", float(-low))
+    return test.all()

@@ -1,35 +1,58 @@
-"""All that is known about a program before it is translated; this file adds who can see which NaN it is.
+"""NaN canonicalisation: which results have an observable NaN payload; and all that is known of a program, in one place.
 
 A NaN that arithmetic makes is the canonical one, but hosts make others. To repair every result would halve the speed of
-a multiply-add, so it is done only where somebody can tell: bits that are stored, or computed with as integers.
+a multiply-add, so it is done only where the difference can be observed: bits that are stored, or computed with as
+integers.
 """
 
 from cypresskit.il import Instruction, Program
-from cypresskit.machine.fast.cells import Cells
-from cypresskit.machine.fast.flow import defines, letters
-from cypresskit.machine.fast.variation import literal
+from cypresskit.il.dataflow import components, defines
+from cypresskit.machine.fast.cells import Cell, cells
+from cypresskit.machine.fast.defuse import Webs
+from cypresskit.machine.fast.variation import Variation, literal
 
 
-class Analysis(Cells):
-    """Variation, cells and NaN of a program. ``kinds`` of a cell: "f" single and "d" double results whose NaN may be
-    any, "b" bits that must be kept; ``canonical_at_definition`` are the cells whose results are repaired at once."""
+class Analysis:
+    """Webs, variation, cells and NaN of a program. ``kinds`` of a web's representative: "f" single and "d" double
+    results whose NaN may be any, "b" bits that must be kept. A cell of one arithmetic kind is made canonical where its
+    bits are observed; in a mixed one that isn't possible any more, so the results in ``canonical_at_definition`` are
+    made canonical when they are written."""
 
     def __init__(self, program: Program):
-        super().__init__(program)
-        self.canonical_at_definition: set[int] = set()
+        self.program, self.body = program, program.body
+        self.webs = Webs(program)
+        self.vary = Variation(program, self.webs)
+        self.cell_of = cells(self.webs, self.vary)
+        self.doubles, self.lanes = self.vary.doubles, self.vary.lanes
         self.kinds: dict[int, set[str]] = {}
-        self._nans()
+        self.canonical_at_definition = self._observed_in_mixed_cells(self._all_kinds())
 
-    def _nans(self) -> None:
-        """Which cells hold arithmetic results only, and which results must be canonical at once.
+    def cell(self, web: int) -> Cell:
+        """The cell of a web."""
+        return self.cell_of[self.webs.find(web)]
 
-        ``kinds`` of a cell: "f" single and "d" double results whose NaN may be any, "b" bits that must be kept. A cell
-        of one arithmetic kind is made canonical where its bits are seen; in a mixed one that isn't possible any more,
-        so there the results are made canonical when they are written.
-        """
-        moves: list[tuple[int, int]] = []  # (source cell, destination cell) of plain copies
-        seen: set[int] = set()
-        webs = self.webs
+    def defined(self, at: int, c: int) -> Cell:
+        """The cell of component ``c`` of the result of ``at``."""
+        return self.cell(self.webs.defined[at, c])
+
+    def written(self, at: int) -> set[Cell]:
+        """The cells that ``at`` writes."""
+        return {self.defined(at, c) for c in defines(self.body[at])}
+
+    def cells_read(self, at: int) -> set[str]:
+        """The names of the cells that ``at`` reads."""
+        return {
+            self.cell(self.webs.used[at, n, c]).name
+            for n, source, positions in self.webs.uses[at]
+            for c in components(source, positions)
+            if source.register.kind == "r"
+        }
+
+    # NaN
+
+    def _all_kinds(self) -> list[tuple[int, int]]:
+        """Find ``kinds``; the plain copies, as (source, destination)."""
+        moves: list[tuple[int, int]] = []
         for at, i in enumerate(self.body):
             self._definition_kinds(at, i, moves)
         changed = True
@@ -40,72 +63,67 @@ class Analysis(Cells):
                 if new:
                     self.kinds[target] |= new
                     changed = True
+        return moves
+
+    def _observed_in_mixed_cells(self, moves: list[tuple[int, int]]) -> set[int]:
         mixed = {root for root, kinds in self.kinds.items() if len(kinds) > 1}
+        seen: set[int] = set()
         for at in range(len(self.body)):
-            for n, operand, positions in webs.uses[at]:
+            for n, operand, positions in self.webs.uses[at]:
                 if operand.register.kind == "r":
-                    for c in letters(operand, positions):
-                        root = webs.find(webs.used[at, n, c])
-                        if root in mixed and self.observes(at, n, root):
-                            seen.add(root)
-        # a copy into a mixed cell passes on what it holds: then the cell it comes from is seen, too
-        while True:
+                    roots = {self.webs.find(self.webs.used[at, n, c]) for c in components(operand, positions)}
+                    seen |= {root for root in roots & mixed if self.observes(at, n, root)}
+        more = seen
+        while more:  # a copy into a mixed cell passes on what it holds: the cell that it comes from is observed, too
             more = {s for s, t in moves if t in seen and s in mixed} - seen
-            if not more:
-                break
             seen |= more
-        self.canonical_at_definition = seen
+        return seen
 
     def _definition_kinds(self, at: int, i: Instruction, moves: list[tuple[int, int]]) -> None:
-        webs = self.webs
         for c in defines(i):
-            root = webs.find(webs.defined[at, c])
+            root = self.webs.find(self.webs.defined[at, c])
             kinds = self.kinds.setdefault(root, set())
             if i.dest and i.dest.mask[c] in "01":
                 continue
             if i.op.result == "d":
-                kinds.add("d" if self.cell_of[root].form.endswith("64") else "b")
+                kinds.add("d" if self.cell_of[root].double else "b")
             elif self.arithmetic(i):
-                kinds.add("b" if self.cell_of[root].form.endswith("64") else "f")
+                kinds.add("b" if self.cell_of[root].double else "f")
             elif self.copies(i):
-                for n, source in enumerate(i.sources):
-                    if n == 0 and i.opcode != "mov":
-                        continue
-                    value = literal(self.program, source, c)
-                    if value is not None:
-                        if value & 0x7F800000 == 0x7F800000 or value >> 20 & 0x7FF == 0x7FF:
-                            kinds.add("b")
-                    elif source.register.kind == "r" and not source.modified:
-                        origin = webs.find(webs.used[at, n, "xyzw".index(source.swizzle[c])])
-                        if self._keeps_kind(at, n, c):
-                            moves.append((origin, root))
-                        else:
-                            kinds.add("b")
-                    else:
-                        kinds.add("b")
+                for n in i.op.passed:
+                    self._copy_kinds(at, n, c, root, moves)
             else:
                 kinds.add("b")
+
+    def _copy_kinds(self, at: int, n: int, c: int, root: int, moves: list[tuple[int, int]]) -> None:
+        source = self.body[at].sources[n]
+        value = literal(self.program, source, c)
+        if value is not None:
+            if value & 0x7F800000 == 0x7F800000 or value >> 20 & 0x7FF == 0x7FF:
+                self.kinds[root].add("b")
+        elif source.register.kind == "r" and not source.modified and self._keeps_kind(at, n, c):
+            moves.append((self.webs.find(self.webs.used[at, n, "xyzw".index(source.swizzle[c])]), root))
+        else:
+            self.kinds[root].add("b")
 
     @staticmethod
     def copies(i: Instruction) -> bool:
         """Whether ``i`` passes bits on unchanged."""
-        return i.opcode in ("mov", "cmov_logical") and i.shift == 1.0 and not i.saturate
+        return i.op.copies and i.shift == 1.0 and not i.saturate
 
-    def _copied(self, at: int, n: int) -> set[tuple[int, int, int]]:
-        """(at, n, c) for the components c of a copy's result that come from a register."""
-        source = self.body[at].sources[n]
-        written = self.body[at].dest.written  # type: ignore[union-attr]
-        return {(at, n, c) for c in written if source.register.kind == "r" and source.swizzle[c] in "xyzw"}
+    def passes_on(self, at: int) -> bool:
+        """Whether ``at`` copies into a cell whose results are made canonical when they are written."""
+        roots = {self.webs.find(self.webs.defined[at, c]) for c in defines(self.body[at])}
+        return self.copies(self.body[at]) and bool(roots & self.canonical_at_definition)
 
     def _keeps_kind(self, at: int, n: int, c: int) -> bool:
         """Whether component ``c`` of a copy goes from single words to single words, or with its whole double."""
-        origin = self.cell(self.webs.used[at, n, "xyzw".index(self.body[at].sources[n].swizzle[c])])
-        target = self.cell(self.webs.defined[at, c])
-        doubles = origin.form.endswith("64"), target.form.endswith("64")
-        first, i = c & 2, self.body[at]
+        i = self.body[at]
+        origin = self.cell(self.webs.used[at, n, "xyzw".index(i.sources[n].swizzle[c])])
+        first = c & 2
         whole = i.dest and i.dest.mask[first : first + 2] in ("xy", "zw")
         whole = whole and i.sources[n].swizzle[first : first + 2] in ("xy", "zw")
-        return doubles == (False, False) or (doubles == (True, True) and bool(whole))
+        return origin.double == self.defined(at, c).double and (not origin.double or bool(whole))
 
     @staticmethod
     def arithmetic(i: Instruction) -> bool:
@@ -122,11 +140,13 @@ class Analysis(Cells):
         expected = i.op.sources[n]
         if expected == "f":
             return "d" in kinds
-        if expected == "d":  # words of two doubles, or of one the wrong way round, are bits
+        if expected == "d":  # a misaligned or swapped pair of words is not one double: treat it as raw bits
             return "f" in kinds or i.sources[n].swizzle[:2] not in ("xy", "zw")
         if i.opcode == "cmov_logical" and n == 0:
             return False
-        if self.copies(i) and not i.sources[n].modified and i.dest and i.dest.register.kind == "r":
+        source = i.sources[n]
+        if self.copies(i) and not source.modified and i.dest and i.dest.register.kind == "r":
             # where the copy is of the same kind, its own cell answers for it
-            return not all(self._keeps_kind(at, n, c) for c in defines(i) if (at, n, c) in self._copied(at, n))
+            copied = [c for c in i.dest.written if source.register.kind == "r" and source.swizzle[c] in "xyzw"]
+            return not all(self._keeps_kind(at, n, c) for c in copied)
         return not (i.opcode == "mov" and not self.copies(i)) or "d" in kinds

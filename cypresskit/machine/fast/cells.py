@@ -7,113 +7,108 @@ address, or tested stays a component by itself.
 
 from dataclasses import dataclass
 
-from cypresskit.il import Program
-from cypresskit.machine.fast.flow import defines, letters
-from cypresskit.machine.fast.variation import Bits, Variation
+from cypresskit.il.dataflow import components, defines, is_address
+from cypresskit.machine.fast.defuse import Webs
+from cypresskit.machine.fast.variation import Variation
 
 
-@dataclass
+@dataclass(frozen=True)
 class Cell:
-    """Storage of one or more components of a register: ``form`` is "scalar" (i32), "lanes" (one component, a vector),
-    "scalar64" and "lanes64" (xy or zw as 64 bits), or "wide" (four components of four lanes)."""
+    """Storage of components of a register: ``n`` lanes (0: one value for all) of ``kind`` "i32", or "i64" for xy or zw
+    as a double; ``wide``: four components of every lane, one lane after the other."""
 
-    form: str
+    kind: str
+    n: int
     components: tuple[int, ...]
     name: str
+    wide: bool = False
+
+    @property
+    def double(self) -> bool:
+        """Whether it holds 64 bits."""
+        return self.kind == "i64"
 
 
-class Cells(Variation):
-    """The cells of a program."""
+def cells(webs: Webs, variation: Variation) -> dict[int, Cell]:
+    """The cell of each web, by its representative; joins webs that share one."""
+    _join_doubles(webs) if variation.doubles else _join_registers(webs, variation)
+    parts: dict[int, set[int]] = {}
+    named = [(web, c) for (_, c), web in webs.defined.items()] + [(w, c) for (_, _, c), w in webs.used.items()]
+    for web, c in named:
+        parts.setdefault(webs.find(web), set()).add(c)
+    variation.merge()
+    found = {}
+    for root, members in parts.items():
+        n = variation.lanes if any(variation.of_web(root)) else 0
+        several = len(members) > 1
+        wide = several and not variation.doubles
+        found[root] = Cell(
+            "i64" if several and variation.doubles else "i32",
+            4 * variation.lanes if wide else n,
+            tuple(sorted(members)),
+            f"r{webs.register[root]}_{root}",
+            wide,
+        )
+    return found
 
-    def __init__(self, program: Program):
-        super().__init__(program)
-        self.cell_of: dict[int, Cell] = {}
-        self._cells()
 
-    def _cells(self) -> None:
-        """Join webs of a register's components into cells, and name them."""
-        webs = self.webs
-        narrow = self._narrow()
-        for at, i in enumerate(self.body):
-            if self.doubles:
-                for n, source, positions in webs.uses[at]:
-                    if source.register.kind == "r" and i.op.double and n >= 0 and i.op.sources[n] == "d":
-                        self._join_pair(
-                            [webs.used[at, n, c] for c in letters(source, positions)], letters(source, positions)
-                        )
-                if i.op.result == "d":
-                    for p in (0, 2):
-                        if {p, p + 1} <= set(defines(i)):
-                            self._join_pair([webs.defined[at, p], webs.defined[at, p + 1]], [p, p + 1])
-            elif len(defines(i)) >= 3:
-                wide = [webs.defined[at, c] for c in defines(i) if webs.find(webs.defined[at, c]) not in narrow]
-                if len(wide) >= 3:
-                    for web in wide[1:]:
-                        webs.union(wide[0], web)
-        self._pair_copies()
-        parts: dict[int, set[int]] = {}
-        named = [(web, c) for (_, c), web in webs.defined.items()] + [(w, c) for (_, _, c), w in webs.used.items()]
-        for web, c in named:
-            parts.setdefault(webs.find(web), set()).add(c)
-        varying: dict[int, Bits] = {}
-        for web, bits in self.varying.items():
-            root = webs.find(web)
-            varying[root] = [a | b for a, b in zip(varying.get(root, [0] * self.steps), bits, strict=True)]
-        self.varying = varying
-        self._variation()  # what joins a varying component varies, too
-        for root, found in parts.items():
-            components = tuple(sorted(found))
-            uniform = not any(self.of_web(root))
-            if len(components) == 1:
-                form = "scalar" if uniform else "lanes"
-            elif self.doubles:
-                form = "scalar64" if uniform else "lanes64"
-            else:
-                form = "wide"
-            self.cell_of[root] = Cell(form, components, f"r{webs.register[root]}_{root}")
+def _join_registers(webs: Webs, variation: Variation) -> None:
+    """Make one web of components that one instruction writes together."""
+    narrow = _narrow(webs, variation)
+    for at, i in enumerate(webs.body):
+        if len(defines(i)) >= 3:
+            wide = [webs.defined[at, c] for c in defines(i) if webs.find(webs.defined[at, c]) not in narrow]
+            for web in wide[1:] if len(wide) >= 3 else ():
+                webs.union(wide[0], web)
 
-    def _pair_copies(self) -> None:
-        """A copy between halves of registers hands on whether they are kept as doubles."""
-        webs = self.webs
-        copies = []
-        for at, i in enumerate(self.body if self.doubles else ()):
-            if i.opcode == "mov" and i.sources[0].register.kind == "r":
-                for c in (0, 2):
-                    if {c, c + 1} <= set(defines(i)) and i.sources[0].swizzle[c : c + 2] in ("xy", "zw"):
-                        first = "xyzw".index(i.sources[0].swizzle[c])
-                        if i.dest and i.dest.mask[c : c + 2] in ("xy", "zw"):
-                            origin = webs.used[at, 0, first], webs.used[at, 0, first + 1]
-                            copies.append((origin, (webs.defined[at, c], webs.defined[at, c + 1])))
-        changed = True
-        while changed:
-            changed = False
-            for origin, target in copies:
-                joined = [webs.find(pair[0]) == webs.find(pair[1]) for pair in (origin, target)]
-                if any(joined) and not all(joined):
-                    webs.union(*(target if joined[0] else origin))
-                    changed = True
 
-    def _join_pair(self, pair: list[int], components: list[int]) -> None:
-        if components in ([0, 1], [2, 3]):
-            self.webs.union(pair[0], pair[1])
+def _narrow(webs: Webs, variation: Variation) -> set[int]:
+    """Webs that are better kept component by component: uniform ones, addresses, tests, results of small masks."""
+    found = {webs.find(w) for w in webs.defined.values() if not any(variation.of_web(w))}
+    for at, i in enumerate(webs.body):
+        for n, source, positions in webs.uses[at]:
+            if source.register.kind == "r" and is_address(i, n):
+                found.update(webs.find(webs.used[at, n, c]) for c in components(source, positions))
+        if len(defines(i)) in (1, 2) and i.op.kind == "alu":
+            found.update(webs.find(webs.defined[at, c]) for c in defines(i))
+    return found
 
-    def _narrow(self) -> set[int]:
-        """Webs that are better kept component by component: uniform ones, addresses, tests, results of small masks."""
-        found = {self.webs.find(w) for w in self.webs.defined.values() if not any(self.of_web(w))}
-        for at, i in enumerate(self.body):
-            address = i.op.kind == "fetch" or i.op.flow != "" or i.op.kind == "lds"
-            for n, source, positions in self.webs.uses[at]:
-                data = i.op.kind == "lds" and n == len(i.sources) - 1 and "store" in i.op.name
-                if source.register.kind == "r" and (n < 0 or (address and not data)):
-                    found.update(self.webs.find(self.webs.used[at, n, c]) for c in letters(source, positions))
-            if len(defines(i)) in (1, 2) and i.op.kind == "alu":
-                found.update(self.webs.find(self.webs.defined[at, c]) for c in defines(i))
-        return found
 
-    def cell(self, web: int) -> Cell:
-        """The cell of a web."""
-        return self.cell_of[self.webs.find(web)]
+def _join_doubles(webs: Webs) -> None:
+    """Make one web of the two words of each double."""
 
-    def cells_written(self, at: int) -> set[str]:
-        """The names of the cells that ``at`` writes."""
-        return {self.cell(self.webs.defined[at, c]).name for c in defines(self.body[at])}
+    def join(pair: list[int], letters: list[int]) -> None:
+        if letters in ([0, 1], [2, 3]):
+            webs.union(pair[0], pair[1])
+
+    for at, i in enumerate(webs.body):
+        for n, source, positions in webs.uses[at]:
+            if source.register.kind == "r" and i.op.double and n >= 0 and i.op.sources[n] == "d":
+                letters = components(source, positions)
+                join([webs.used[at, n, c] for c in letters], letters)
+        for p in (0, 2) if i.op.result == "d" else ():
+            if {p, p + 1} <= set(defines(i)):
+                join([webs.defined[at, p], webs.defined[at, p + 1]], [p, p + 1])
+    copies = _copied_pairs(webs)
+    changed = True
+    while changed:  # a copy between halves of registers hands on whether they are kept as doubles
+        changed = False
+        for origin, target in copies:
+            joined = [webs.find(pair[0]) == webs.find(pair[1]) for pair in (origin, target)]
+            if any(joined) and not all(joined):
+                webs.union(*(target if joined[0] else origin))
+                changed = True
+
+
+def _copied_pairs(webs: Webs) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """The webs of halves of registers that a mov copies, as they are, to halves of registers."""
+    copies = []
+    for at, i in enumerate(webs.body):
+        if i.opcode == "mov" and i.sources[0].register.kind == "r" and i.dest:
+            for c in (0, 2):
+                letters = i.sources[0].swizzle[c : c + 2]
+                if {c, c + 1} <= set(defines(i)) and letters in ("xy", "zw") and i.dest.mask[c : c + 2] in ("xy", "zw"):
+                    first = "xyzw".index(letters[0])
+                    origin = webs.used[at, 0, first], webs.used[at, 0, first + 1]
+                    copies.append((origin, (webs.defined[at, c], webs.defined[at, c + 1])))
+    return copies

@@ -1,151 +1,134 @@
-"""Arithmetic: what an opcode's row of the table, its modifiers, masks and NaN rules make of operands."""
+"""Everything but control flow: what an opcode's row of the table, its modifiers, masks and NaN rules make of
+operands."""
 
 from cypresskit.il import Instruction
-from cypresskit.machine.fast.access import Value, splat
-from cypresskit.machine.fast.arithmetic import LETTER, of
-from cypresskit.machine.fast.memory import MemoryAccess
+from cypresskit.machine.fast.access import Loads
+from cypresskit.machine.fast.native_meaning import KIND, NATIVE, canonical
+from cypresskit.machine.fast.readwrite import Reading, Writing
+from cypresskit.machine.fast.storage import Storage
+from cypresskit.machine.fast.stores import Stores
+from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.variation import literal
+from cypresskit.machine.fast.vec import Vec
 
 CONSTANT_SECOND = ("ishl", "ishr", "ushr", "udiv", "umod", "iand", "imul", "umul")  # worth telling LLVM a literal
 
 
-class Instructions(MemoryAccess):
-    """Translation of everything but control flow."""
+class Instructions:
+    """Translation of straight runs. ``skipped``: instructions that another pass over the loop executes."""
 
-    def instruction(self, at: int, stop: int) -> int:
-        """Translate the instruction at ``at``, or the group of accesses that begins there; the index after it."""
+    def __init__(self, storage: Storage, reading: Reading, target: Target):
+        self.s, self.e, self.a, self.reading, self.f = storage, storage.e, storage.analysis, reading, reading.f
+        self.body = storage.program.body
+        self.writing = Writing(storage, reading, lambda *what: self.stores.out(*what))
+        self.loads = Loads(storage, reading, self.writing, target)
+        self.stores = Stores(storage, self.loads)
+        self.skipped: set[int] = set()
+
+    def translate(self, at: int, stop: int) -> int:
+        """Translate the instruction at ``at``, or the group of loads that begins there; the index after it."""
         i = self.body[at]
-        if i.op.kind == "fence":
-            return at + 1
-        if i.op.kind in ("fetch", "lds"):
-            return self.accesses(at, stop)
-        self.global_reads(at)
-        assert i.dest is not None
-        written = i.dest.written
-        fixed = self.fixed(at)
-        if i.op.double:
-            self._double_result(at, i, fixed)
-            return at + 1
-        if i.op.name == "dp4":
-            value = self._dot(at, i)
-            self.write(at, dict.fromkeys(written, value) | fixed)
-            return at + 1
-        whole = ""
-        vector: list[int] = []
-        if self.lanes == 4:
-            vector = [
-                c
-                for c in written
-                if i.dest.register.kind != "r" or self.a.cell(self.a.webs.defined[at, c]).form == "wide"
-            ]
-        result: dict[int, Value] = {}
-        if vector:
-            whole = self._wide_result(at, i, tuple(vector))
-        for c in written:
-            if c not in vector:
-                result[c] = self._component_result(at, i, c)
-        if whole:
-            self.write_whole(at, whole, vector)
-        self.write(at, result | fixed)
+        if i.op.kind == "fetch" or (i.op.kind == "lds" and not i.op.store):
+            return self.loads.group(at, stop, self.execute)
+        self.execute(at)
         return at + 1
+
+    def execute(self, at: int) -> None:
+        """Translate an instruction other than a load."""
+        i = self.body[at]
+        if i.op.kind == "fence" or at in self.skipped:
+            return
+        self.loads.read_global(at)
+        if i.op.kind == "lds":
+            self.stores.lds(at)
+        elif i.op.double:
+            self._double(at, i)
+        elif i.op.across:
+            places = range(i.op.across)
+            sides = [[self.reading.component(at, n, p).bits("float") for p in places] for n in (0, 1)]
+            value = self._finished(at, i, NATIVE[i.op.name](self.f, *sides))
+            self.writing.components(at, dict.fromkeys(self.writing.dest(at).written, value) | self.writing.fixed(at))
+        else:
+            self._componentwise(at, i)
+
+    def _componentwise(self, at: int, i: Instruction) -> None:
+        dest, values = self.writing.dest(at), self.writing.fixed(at)
+        to_register = dest.register.kind == "r"
+        together = [c for c in dest.written if not to_register or self.a.defined(at, c).wide]
+        if self.s.lanes != 4:
+            together = []
+        whole = self._value(at, i, tuple(together), True) if together else None
+        values |= {c: self._value(at, i, (c,), False) for c in dest.written if c not in together}
+        if whole is not None and not to_register:
+            self.stores.out(at, values, whole)
+            return
+        if whole is not None:
+            self.writing.whole(at, whole, together)
+        self.writing.components(at, values)
+
+    def _value(self, at: int, i: Instruction, positions: tuple[int, ...], wide: bool) -> Vec:
+        """The result (i32) at these positions: of whole registers, or of one component."""
+        operands = []
+        for n, source in enumerate(i.sources):
+            same = {literal(self.s.program, source, p) for p in positions}
+            if n == 1 and i.op.name in CONSTANT_SECOND and len(same) == 1 and None not in same:
+                operands.append(self.e.const(same.pop() or 0, "i32"))
+            else:
+                operands.append(
+                    self.reading.wide(at, n, positions) if wide else self.reading.component(at, n, positions[0])
+                )
+        lanes = max(v.n for v in operands)
+        operands = [self._spread(v, lanes).bits(KIND[k]) for v, k in zip(operands, i.op.sources, strict=True)]
+        return self._finished(at, i, NATIVE[i.op.name](self.f, *operands))
+
+    def _spread(self, value: Vec, lanes: int) -> Vec:
+        """In every lane; a constant stays one."""
+        constant = value.n == 0 and value.name[0] != "%"
+        return self.e.const(value.name, value.kind, lanes) if constant else value.lanes(lanes)
 
     def _canonical_now(self, at: int) -> bool:
         """Whether a float result must have the canonical NaN when it is written."""
-        i = self.body[at]
-        assert i.dest is not None
-        if i.dest.register.kind != "r":
+        dest = self.writing.dest(at)
+        if dest.register.kind != "r":
             return True
-        roots = {self.a.webs.find(self.a.webs.defined[at, c]) for c in i.dest.written}
-        words_of_doubles = any(self.a.cell(root).form.endswith("64") for root in roots)
-        return words_of_doubles or bool(roots & self.a.canonical_at_definition)
+        roots = {self.a.webs.find(self.a.webs.defined[at, c]) for c in dest.written}
+        return any(self.a.cell(root).double for root in roots) or bool(roots & self.a.canonical_at_definition)
 
-    def _value(self, at: int, i: Instruction, operands: list[str], n: int) -> str:
-        """The result (i32 bits) of a componentwise operation on i32 operands of n lanes."""
-        b, op = self.b, i.op
-        if op.name == "mov":
-            return self._finished(at, i, operands[0], n)
-        typed = [b.cast(v, LETTER[k], "i32", n) for v, k in zip(operands, op.sources, strict=True)]
-        return self._finished(at, i, b.compute(op.name, n, *typed), n)
-
-    def _finished(self, at: int, i: Instruction, value: str, n: int) -> str:
+    def _finished(self, at: int, i: Instruction, value: Vec) -> Vec:
         """The bits (i32) of a computed ``value``: scaled, clamped, its NaN made canonical if it must be now."""
-        b, kind = self.b, LETTER[i.op.result]
         if i.shift != 1.0 or i.saturate:
-            value, kind = b.scaled(b.cast(value, "float", kind, n), i.shift, i.saturate, n), "float"
-        if kind == "float" and not i.saturate and self._canonical_now(at):
-            value = b.canonical(value, "float", n)
-        return b.cast(value, "i32", kind, n)
+            value = self.f.scaled(value.bits("float"), i.shift, i.saturate)
+        if value.kind == "float" and not i.saturate and self._canonical_now(at):
+            value = canonical(value)
+        return value.bits("i32")
 
-    def _wide_result(self, at: int, i: Instruction, positions: tuple[int, ...]) -> str:
-        operands = []
-        for k in range(len(i.sources)):
-            value = literal(self.program, i.sources[k], positions[0])
-            same = {literal(self.program, i.sources[k], p) for p in positions}
-            if k == 1 and i.op.name in CONSTANT_SECOND and value is not None and len(same) == 1:
-                operands.append(self.b.constant(value, 4 * self.lanes, "i32"))
-            else:
-                operands.append(self.wide(at, k, positions))
-        return self._value(at, i, operands, 4 * self.lanes)
-
-    def _component_result(self, at: int, i: Instruction, c: int) -> Value:
-        values: list[Value | int] = []
-        for k in range(len(i.sources)):
-            value = literal(self.program, i.sources[k], c)
-            values.append(
-                value if k == 1 and i.op.name in CONSTANT_SECOND and value is not None else self.component(at, k, c)
-            )
-        n = max((v.n for v in values if isinstance(v, Value)), default=0)
-        operands = [self._as(v, n) if isinstance(v, Value) else self.b.constant(v, n, "i32") for v in values]
-        return Value(self._value(at, i, operands, n), n)
-
-    def _dot(self, at: int, i: Instruction) -> Value:
-        b = self.b
-        products = []
-        for p in range(4):
-            pair = [self.component(at, k, p) for k in (0, 1)]
-            n = max(v.n for v in pair)
-            x, y = (b.cast(self._as(v, n), "float", "i32", n) for v in pair)
-            products.append((b.multiply("fmul", x, y, n), n))
-        n = max(lanes for _, lanes in products)
-        names = [splat(b, name, n, "float") if n and not lanes else name for name, lanes in products]
-        total = names[0]
-        for name in names[1:]:
-            total = b.add("fadd", total, name, n)
-        return Value(self._finished(at, i, total, n), n)
-
-    def _double_result(self, at: int, i: Instruction, fixed: dict[int, Value]) -> None:
-        b, op = self.b, i.op
-        assert i.dest is not None
-        values = [self.double(at, k) if kind == "d" else self.component(at, k, 0) for k, kind in enumerate(op.sources)]
-        n = max(v.n for v in values)
-        typed = []
-        for value, kind in zip(values, op.sources, strict=True):
-            if kind == "d":
-                bits = splat(b, value.name, n, "i64") if n and not value.n else value.name
-                typed.append(b.cast(bits, "double", "i64", n))
-            else:
-                typed.append(b.cast(self._as(value, n), "float", "i32", n))
-        result = b.compute(op.name, n, *typed)
-        if op.result != "d":
-            bits = self._finished(at, i, result, n)
-            self.write(at, {c: Value(bits, n) for c in i.dest.written} | fixed)
+    def _double(self, at: int, i: Instruction) -> None:
+        """An operation with doubles among operands or results."""
+        operands = [
+            self.reading.double(at, n) if kind == "d" else self.reading.component(at, n, 0).bits("float")
+            for n, kind in enumerate(i.op.sources)
+        ]
+        lanes = max(v.n for v in operands)
+        result = NATIVE[i.op.name](self.f, *(v.lanes(lanes) for v in operands))
+        dest, values = self.writing.dest(at), self.writing.fixed(at)
+        if i.op.result != "d":
+            values |= dict.fromkeys(dest.written, self._finished(at, i, result))
+            self.writing.components(at, values)
             return
-        plain = b.cast(result, "i64", "double", n)
-        canonical = ""
-        words: dict[int, Value] = {}
+        repaired = None
         for p in (0, 2):
-            both = [c for c in (p, p + 1) if c in i.dest.written]
-            cell = (
-                self.a.cell(self.a.webs.defined[at, p]) if both and i.dest.register.kind == "r" and p in both else None
+            written = [c for c in (p, p + 1) if c in dest.written]
+            cell = self.a.defined(at, p) if p in written and dest.register.kind == "r" else None
+            whole = cell is not None and cell.double and len(written) == 2
+            observed = (
+                cell is not None and self.a.webs.find(self.a.webs.defined[at, p]) in self.a.canonical_at_definition
             )
-            whole = len(both) == 2 and cell is not None and cell.form.endswith("64")
-            root = self.a.webs.find(self.a.webs.defined[at, p]) if cell else None
-            if both and (not whole or root in self.a.canonical_at_definition) and not canonical:
-                canonical = b.cast(b.canonical(result, "double", n), "i64", "double", n)
+            if written and (not whole or observed) and repaired is None:
+                repaired = canonical(result).bits("i64")
             if whole and cell:
-                self.write_cell(at, cell, Value(canonical if root in self.a.canonical_at_definition else plain, n))
+                self.s.write(at, cell, repaired if observed and repaired else result.bits("i64"))
                 continue
-            for c in both:
-                bits = b.op(f"lshr {of('i64', n)} {canonical}, {b.constant(32, n, 'i64')}") if c % 2 else canonical
-                words[c] = Value(b.op(f"trunc {of('i64', n)} {bits} to {of('i32', n)}"), n)
-        self.write(at, words | fixed)
+            for c in written:
+                assert repaired is not None
+                values[c] = (repaired >> 32 if c % 2 else repaired).cast("trunc", "i32")
+        self.writing.components(at, values)

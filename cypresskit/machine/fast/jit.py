@@ -1,49 +1,78 @@
-"""LLVM IR to machine code, through llvmlite. Compiled kernels are kept for the life of the process."""
+"""LLVM IR to machine code, through llvmlite. Compiled kernels are kept for the life of the process, and their object
+code on disk beside this file, where the installation can be written to: so it is trusted as the package itself is."""
 
 import ctypes
-import platform
+import hashlib
+import json
+import os
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.il.processor import host_machine
+from cypresskit.machine.fast.target import Target, this_host
 from cypresskit.machine.fast.translate import Translation, translate
 
-KEPT = 64  # compiled kernels
+KEPT = 64  # compiled kernels in memory
+FILES = 256  # and on disk
+LONG = 30_000  # lines of IR from which on LLVM is asked for less
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64, ctypes.c_int64)
+FOLDER = Path(__file__).parent / "__pycache__"
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
-    """A compiled program: ``call(context, counts, spill, first, last)`` runs units, without Python's lock."""
+class NativeCode:
+    """A compiled program: ``call(context, counts, spill, first, last)`` runs units, without Python's lock.
+    ``counted`` and ``counters`` as in its ``translation``."""
 
     translation: Translation
+    counted: np.ndarray
+    counters: np.ndarray
     call: Callable[..., int]
     engine: object  # owns the machine code
 
 
-@cache
-def _target():
+def compiled(program: Program, soft: bool = False) -> NativeCode:
+    """``program`` as machine code for this host, from memory if an equal program has been compiled before; ``soft``:
+    without the host's flush mode."""
+    return _compiled(program, replace(this_host(), mode="soft") if soft else this_host())
+
+
+@lru_cache(maxsize=KEPT)
+def _compiled(program: Program, target: Target) -> NativeCode:
     import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple()
+    file = FOLDER / f"kernel-{_key(program, target)}.bin"
+    kept = _read(file)
+    if kept is None:
+        translation = translate(program, target)
+        code = object_code(translation.text, target)
+        _write(file, translation, code)
+    else:
+        translation, code = kept
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine(target.name, target.features))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    counted, counters = (np.array(n, np.intp) for n in (translation.counted, translation.counters))
+    return NativeCode(translation, counted, counters, SIGNATURE(engine.get_function_address("kernel")), engine)
 
 
-def _machine(size: int):
-    import llvmlite.binding as llvm
-
-    return _target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2 if size < 30_000 else 1
-    )
+def object_code(text: str, target: Target) -> bytes:
+    """The optimised machine code of a module."""
+    module, machine = optimised(text, target)
+    return machine.emit_object(module)
 
 
-def optimised(text: str):
+def optimised(text: str, target: Target):
     """The verified, optimised module and the machine it is meant for."""
     import llvmlite.binding as llvm
 
-    machine = _machine(text.count("\n"))
+    machine = host_machine(target.name, target.features, 2 if text.count("\n") < LONG else 256)
     module = llvm.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
@@ -54,26 +83,47 @@ def optimised(text: str):
     return module, machine
 
 
-_by_identity: dict[int, tuple[Program, Kernel]] = {}  # since hashing a whole program takes as long as a small launch
+# On disk
 
 
-def compiled(program: Program) -> Kernel:
-    """``program`` as machine code for this host, from memory if an equal program has been compiled before."""
-    known = _by_identity.get(id(program))
-    if known is None:
-        if len(_by_identity) >= KEPT:
-            _by_identity.clear()
-        known = _by_identity[id(program)] = program, _compiled(program)
-    return known[1]
+#: This package, as it was when it was imported: what is edited later must not pass for what compiled the code.
+SOURCES = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py"))))
 
 
-@lru_cache(maxsize=KEPT)
-def _compiled(program: Program) -> Kernel:
+def _key(program: Program, target: Target) -> str:
+    """What object code depends on: the program, the processor, LLVM and this package."""
     import llvmlite.binding as llvm
 
-    soft = platform.machine().lower() not in ("x86_64", "amd64")
-    translation = translate(program, soft)
-    module, machine = optimised(translation.text)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return Kernel(translation, SIGNATURE(engine.get_function_address("kernel")), engine)
+    told = SOURCES.copy()
+    told.update(repr((str(program), target, llvm.llvm_version_info)).encode())
+    return told.hexdigest()[:32]
+
+
+def _read(file: Path) -> tuple[Translation, bytes] | None:
+    """What ``_write`` kept, if it is there and whole."""
+    try:
+        check, head, code = file.read_bytes().split(b"\n", 2)
+        if check != hashlib.sha256(head + code).hexdigest().encode():
+            return None
+        return Translation(**json.loads(head)), code
+    except (OSError, ValueError):
+        return None
+
+
+def _write(file: Path, translation: Translation, code: bytes) -> None:
+    """Keep object code; a reader finds all of it or none. Where nothing can be written, nothing is kept."""
+    head = json.dumps(asdict(translation) | {"text": ""}).encode()
+    try:
+        file.parent.mkdir(exist_ok=True)
+        others = sorted(file.parent.glob("kernel-*.bin"), key=lambda other: other.stat().st_mtime)
+        for old in others[: max(0, len(others) - FILES + 1)]:
+            old.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
+            try:
+                part.write(hashlib.sha256(head + code).hexdigest().encode() + b"\n" + head + b"\n" + code)
+                part.close()
+                os.replace(part.name, file)
+            except OSError:
+                os.unlink(part.name)
+    except OSError:
+        pass

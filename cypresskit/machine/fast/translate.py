@@ -6,117 +6,135 @@
 straight run of instructions, ``spill`` the registers of a workgroup between barriers. Within a unit, *regions* without
 barriers run for one quad after another; where a program has no barrier, the whole of it is one region. Control flow
 that holds barriers lies outside the regions and must go one way for the whole group: where it doesn't, the kernel
-gives up (status DIVERGED) and the explaining engine decides.
+gives up (status DIVERGED) and the explaining engine decides. A launch may be left between two units, too, when as many
+instructions as ``budget`` have been issued; the next unit is then told.
 """
 
 import math
 from dataclasses import dataclass
 
 from cypresskit.il import Program
-from cypresskit.machine.fast.access import splat
 from cypresskit.machine.fast.analysis import Analysis
-from cypresskit.machine.fast.branches import DIVERGED, DONE
-from cypresskit.machine.fast.cells import Cell
-from cypresskit.machine.fast.units import Units
+from cypresskit.machine.fast.control import ControlFlow
+from cypresskit.machine.fast.instructions import Instructions
+from cypresskit.machine.fast.modes import MODES
+from cypresskit.machine.fast.native_meaning import Floats
+from cypresskit.machine.fast.panels import TEXEL
+from cypresskit.machine.fast.readwrite import Reading
+from cypresskit.machine.fast.storage import DIVERGED, DONE, UNDERFLOWED, UNIT, Storage
+from cypresskit.machine.fast.target import Target
+from cypresskit.machine.fast.units import quad, tile, workgroup
+from cypresskit.machine.fast.vec import EXPECT, SIZES, Emitter, Vec
 
-EXPECT = '!0 = !{!"branch_weights", i32 100000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
+SPILL = "@@SPILL@@"  # stands for the size of a quad's spill memory until that is known
+LINE = 64  # bytes at whose multiples spilled registers lie
 
 
 @dataclass(frozen=True)
 class Translation:
-    """IR text and how to talk to it: context slots by name, literals in the order of the literal table, the segment
-    counters (lists of body indices), and bytes of spill memory for a quad."""
+    """IR text and how to talk to it: the names of the context's slots, literals in the order of the literal table, the
+    number of ``segments``, which instructions of the body are ``counted`` by which of the ``counters``, and bytes of
+    spill memory for a quad. ``reads_global``: what global memory held before matters, also to the explaining engine,
+    which decides where flow that holds barriers diverges."""
 
     text: str
-    slots: dict[str, int]
+    slots: tuple[str, ...]
     literals: tuple[int, ...]
-    segments: tuple[tuple[int, ...], ...]
+    segments: int
+    counted: list[int]
+    counters: list[int]
     spill: int
     lanes: int
-    divides: bool  # has flow with barriers in it, that may turn out divergent
+    reads_global: bool
 
 
-def translate(program: Program, soft: bool) -> Translation:
-    """Translate ``program``; ``soft`` flushes subnormals in software (needed off x86 and with doubles)."""
-    analysis = Analysis(program)
-    return Translator(program, analysis, soft or analysis.doubles).run()
+def translate(program: Program, target: Target) -> Translation:
+    """Translate ``program`` for a target."""
+    return Translator(program, target).run()
 
 
-class Translator(Units):
+class Translator:
     """The whole function: units, regions, and flow that holds barriers."""
 
-    def __init__(self, program: Program, analysis: Analysis, soft: bool):
-        super().__init__(program, analysis, soft)
+    def __init__(self, program: Program, target: Target):
+        self.program, self.body, self.target = program, program.body, target
+        self.a = Analysis(program)
+        self.mode = "soft" if self.a.doubles else target.mode  # a flush mode would flush doubles, too
+        self.e = Emitter()
+        self.s = Storage(program, self.a, self.e)
+        self.i = Instructions(self.s, Reading(self.s, Floats(self.e, self.mode == "soft", target.fused)), target)
+        self.flow = ControlFlow(self.s, self.i, target.room)
+        self.quads = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.a.lanes)
+        self.unit, self.where = Vec(self.e, "%unit", "i64"), []  # type: ignore[var-annotated]
+        self.spill = Vec(self.e, "%spill", "ptr")
         self.offsets: dict[str, int] = {}  # of cells in the spill memory of a quad
-        self.spill = 64  # its size; the first bytes keep the number of instructions issued
-        self.quad_spill = "%spill"
+        self.size = LINE  # of that memory; the first bytes keep the number of instructions issued
 
     def run(self) -> Translation:
-        b = self.b
-        self.variable("exec", f"<{self.lanes} x i1>")
-        self.variable("issued", "i64")
-        self.variable("failed", "i1")
-        self.variable("status", "i32")
-        b.label("unit_loop")
-        b.do("%unit = phi i64 [%first, %entry], [%next_unit, %unit_next]")
-        b.do("%more_units = icmp slt i64 %unit, %last")
-        b.branch("%more_units", "unit_body", "exit")
-        b.label("unit_body")
-        self.store("failed", "false")
-        self._unit()
-        if self.a.barriers:
+        """Translate the program."""
+        e, s = self.e, self.s
+        s.variable("exec", "i1", self.a.lanes)
+        for name, kind in (("issued", "i64"), ("spent", "i64"), ("status", "i32")):
+            s.variable(name, kind)
+        e.label("unit_loop")
+        e.do("%unit = phi i64 [%first, %entry], [%next_unit, %unit_next]")
+        e.branch(self.unit.cmp("slt", Vec(e, "%last", "i64")), "unit_body", "exit")
+        e.label("unit_body")
+        self.where = (tile if self.program.mode == "pixel" else workgroup)(s, self.unit)
+        if self.a.vary.barriers:
             self._group(0, len(self.body))
         else:
             self._region(0, len(self.body), None)
-        b.go("unit_next")
-        b.label("unit_next")
-        b.do("%next_unit = add i64 %unit, 1")
-        b.go("unit_loop")
-        b.label("exit")
-        if not self.soft:
-            b.do("call void @llvm.x86.sse.ldmxcsr(ptr %saved_mode)")
-        b.do("%result = load i32, ptr %status\n  ret i32 %result")
-        return self._text()
+        e.go("unit_next")
+        e.label("unit_next")
+        e.do("%next_unit = add i64 %unit, 1")
+        s.report(UNIT, Vec(e, "%next_unit", "i64"))
+        s.add("spent", s.load("issued") * self.quads)
+        e.branch(s.load("spent").cmp("ugt", s.slot("budget")), "exit", "unit_loop", "yes")
+        e.label("exit")
+        _, _, end, flagged = MODES[self.mode]
+        e.lines.append(end)
+        status = s.load("status")
+        if flagged:
+            status = Vec(e, "%underflowed", "i1").select(e.const(UNDERFLOWED, "i32"), status)
+        e.do(f"ret {status}")
+        return self._finished()
 
-    def _text(self) -> Translation:
-        head = [f"  %{name} = alloca {kind}, align 64" for name, kind in self.allocas.items()]
-        if not self.soft:
-            head += [
-                "  %saved_mode = alloca i32\n  %flush_mode = alloca i32",
-                "  call void @llvm.x86.sse.stmxcsr(ptr %saved_mode)",
-                "  %mode = load i32, ptr %saved_mode",
-                f"  %mode_flushing = or i32 %mode, {0x8040}",
-                "  store i32 %mode_flushing, ptr %flush_mode",
-                "  call void @llvm.x86.sse.ldmxcsr(ptr %flush_mode)",
-            ]
-            self.b.declared["s"] = "declare void @llvm.x86.sse.stmxcsr(ptr)"
-            self.b.declared["llvm.x86.sse.ldmxcsr"] = "declare void @llvm.x86.sse.ldmxcsr(ptr)"
-        body = "\n".join(self.b.lines).replace("@@SPILL@@", str(self.spill))
-        flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if not self.soft else ""
+    def _finished(self) -> Translation:
+        s = self.s
+        head = [
+            f"  %{name} = alloca {kind if not n else f'<{n} x {kind}>'}, align 64"
+            for name, (kind, n) in s.variables.items()
+        ]
+        declared, begin, _, _ = MODES[self.mode]
+        flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if begin else ""
         text = "\n".join(
             [
-                *sorted(set(self.b.declared.values())),
-                failing(self.lanes),
+                *sorted({*self.e.declared.values(), *declared}),
+                TEXEL.replace("SAVING", self.target.saving).replace("FEATURES", self.target.attribute),
                 "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %first, "
                 f"i64 %last){flush} {{",
                 "entry:",
                 *head,
-                *self.entry,
-                f"  store i32 {DONE}, ptr %status",
-                "  br label %unit_loop",
-                body,
+                begin,
+                *s.entry,
+                f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %unit_loop",
+                "\n".join(self.e.lines).replace(SPILL, str(self.size)),
                 "}",
                 EXPECT,
             ]
         )
+        segments = self.flow.segments
         return Translation(
             text,
-            dict(self.slots),
-            tuple(self.literals),
-            tuple(self.segments),
-            self.spill,
-            self.lanes,
-            bool(self.a.group_level),
+            tuple(s.slots),
+            tuple(s.literals),
+            len(segments),
+            [at for segment in segments for at in segment],
+            [n for n, segment in enumerate(segments) for _ in segment],
+            self.size,
+            self.a.lanes,
+            bool(self.a.vary.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
         )
 
     # Regions
@@ -124,220 +142,163 @@ class Translator(Units):
     def _region(self, start: int, stop: int, condition: int | None) -> None:
         """Instructions start .. stop - 1 for every quad of the unit. With ``condition``, the flow instruction there is
         evaluated at the end: variables any_true and any_false then tell what the work-items found."""
-        b = self.b
-        quads = 1 if self.pixel else -(-math.prod(self.program.group) // self.lanes)
-        self.touched: dict[str, Cell] = {}
-        self.region_next = b.new_label("quad_next")
-        head, body, done = (b.new_label(name) for name in ("quads", "quad", "quads_done"))
+        if start == stop and condition is None and start:
+            return
+        e, s = self.e, self.s
+        s.touched = {}
+        head, body, done = (e.new(name) for name in ("quads", "quad", "quads_done"))
+        for name in ("any_true", "any_false") if condition is not None else ():
+            s.store(s.variable(name, "i1"), 0)
+        number, spill = e.const(0, "i64"), self.spill
+        if self.quads > 1:  # no loop for a single quad: LLVM would hoist everything out of it and spill it
+            counter = s.variable(f"quad_at{e.names}", "i64")
+            s.store(counter, 0)
+            e.go(head)
+            e.label(head)
+            number = s.load(counter)
+            e.branch(number.cmp("ult", self.quads), body, done)
+            e.label(body)
+            spill = spill.at(number * e.const(SPILL, "i64"))
+        s.quad = quad(s, self.unit, self.where, number)
+        s.quad.spill = spill
+        opening = len(e.lines)
+        s.modified = set()
+        if self.a.vary.barriers and not start:  # registers that start at zero, wherever they are read first
+            s.modified = {s.name(self.a.cell(web)) for web in self.a.webs.entry}
+        self.flow.turns = {}
+        self.flow.straight(start, stop)
         if condition is not None:
-            for name in ("any_true", "any_false"):
-                self.variable(name, "i1")
-                self.store(name, "false")
-        self.quad_spill, quad = "%spill", "0"
-        counter = f"quad_at{b.names}"
-        if quads > 1:  # a loop of one turn is none: LLVM would move all it can out of it, onto the stack
-            self.variable(counter, "i64")
-            self.store(counter, "0")
-            b.go(head)
-            b.label(head)
-            quad = self.load(counter)
-            b.branch(b.op(f"icmp ult i64 {quad}, {quads}"), body, done)
-            b.label(body)
-            self.quad_spill = b.op(f"getelementptr i8, ptr %spill, i64 {b.op(f'mul i64 {quad}, @@SPILL@@')}")
-        self._quad(quad)
-        opening = len(b.lines)
-        self.modified: set[str] = set()
-        if self.a.barriers and not start:  # registers that start at zero, wherever they are read first
-            self.modified = {self.cell_variable(self.a.cell(web)) for web in self.a.webs.entry}
-        self.turns = {}
-        self._straight(start, stop)
-        if condition is not None:
-            self._count_segment((condition,), condition)
-            if self.body[condition].sources:
-                found = self._condition(condition)
-                value = found.name if found.n else splat(b, found.name, self.lanes, "i1")
-            else:
-                value = b.constant("true", self.lanes, "i1")
-            self._note("any_true", value)
-            no = b.op(f"xor <{self.lanes} x i1> {value}, {b.constant('true', self.lanes, 'i1')}")
-            self._note("any_false", no)
-        for segment, turns in self.turns.items():
-            self.add_count(segment, b.op(f"mul i64 {self.load(turns)}, {self.active_count}"))
-        last = condition if condition is not None else stop - 1
-        self._save(last)
-        b.go(self.region_next)
-        b.label(self.region_next)
-        if quads > 1:
-            self.store(counter, b.op(f"add i64 {self.load(counter)}, 1"))
-            b.go(head)
-            b.label(done)
-        closing, b.lines = b.lines[opening:], b.lines[:opening]
+            self._test(condition)
+        for segment, turns in self.flow.turns.items():
+            s.add_count(1 + segment, s.load(turns) * s.quad.count)
+        self._save(condition if condition is not None else stop - 1)
+        if self.quads > 1:
+            s.add(counter, 1)
+            e.go(head)
+            e.label(done)
+        closing, e.lines = e.lines[opening:], e.lines[:opening]
         self._restore(start)
-        b.lines += closing
+        e.lines += closing
 
-    def _note(self, name: str, value: str) -> None:
-        some = self.any_lane(self.both(self.active, value))
-        self.store(name, self.b.op(f"or i1 {self.load(name)}, {some}"))
+    def _test(self, condition: int) -> None:
+        """Note what the quad's work-items find for a branch of the whole group."""
+        s = self.s
+        self.flow.count((condition,), condition)
+        value = self.flow.condition(condition)
+        for name, found in (("any_true", value), ("any_false", ~value)):
+            s.store(name, s.load(name) | s.both(s.quad.active, found).any())
 
     def _live_cells(self, live: int) -> set[str]:
         """Names of cells of which a component in ``live`` is a part. (By register: a superset of what is needed.)"""
-        webs = self.a.webs
-        registers = {c for c in range(webs.count) if live >> c & 1}
-        found = set()
-        for name, cell in self.touched.items():
-            register = int(name[1:].split("_")[0])
-            if any(webs.slot[register] + c in registers for c in cell.components):
-                found.add(name)
-        return found
+        slot = self.a.webs.slot
+        return {
+            name
+            for name, cell in self.s.touched.items()
+            if any(live >> slot[int(name[1:].split("_")[0])] + c & 1 for c in cell.components)
+        }
 
-    def _address(self, name: str) -> str:
+    def _place(self, name: str) -> Vec:
+        """Where a cell is kept between regions."""
         if name not in self.offsets:
-            self.offsets[name] = self.spill
-            self.spill += 64 * -(-self._bytes(self.allocas[name]) // 64)
-        return self.b.op(f"getelementptr i8, ptr {self.quad_spill}, i64 {self.offsets[name]}")
-
-    @staticmethod
-    def _bytes(kind: str) -> int:
-        if kind[0] != "<":
-            return int(kind[1:]) // 8
-        count, element = kind[1:-1].split(" x ")
-        return int(count) * int(element[1:]) // 8
+            self.offsets[name] = self.size
+            kind, n = self.s.variables[name]
+            self.size += -(-max(n, 1) * SIZES[kind] // 8 // LINE) * LINE
+        assert self.s.quad.spill is not None
+        return self.s.quad.spill.at(self.offsets[name])
 
     def _restore(self, start: int) -> None:
-        """Give every cell of the region its value at the start: what was spilled, or zero."""
-        for name in self.turns.values():
-            self.store(name, "0")
-        kept = self._live_cells(self.a.webs.live[start]) if self.a.barriers and start else set()
-        first = {self.a.cell(web).name for web in self.a.webs.entry} if not start else set()
-        for name in self.touched:
-            kind = self.allocas[name]
+        """Give every cell of the region its value at the start: what was kept, or zero."""
+        s, webs = self.s, self.a.webs
+        for name in self.flow.turns.values():
+            s.store(name, 0)
+        between = self.a.vary.barriers and start
+        kept = self._live_cells(webs.live[start]) if between else set()
+        first = {self.a.cell(web).name for web in webs.entry} if not start else set()
+        for name in s.touched:
+            kind, n = s.variables[name]
             if name in kept:
-                self.store(name, self.b.op(f"load {kind}, ptr {self._address(name)}"))
+                s.store(name, self._place(name).load(kind, n))
             elif name in first:  # a register that is read before it is written: a zero that LLVM doesn't know
-                zero = self.literal_value(0)
-                if kind == "i64" or " i64" in kind:
-                    zero = self.b.op(f"zext i32 {zero} to i64")
-                lanes = int(kind[1:].split(" ")[0]) if kind[0] == "<" else 0
-                element = "i64" if kind.endswith(("i64", "i64>")) else "i32"
-                self.store(name, splat(self.b, zero, lanes, element) if lanes else zero)
+                zero = s.literal(0)
+                s.store(name, (zero.cast("zext", "i64") if kind == "i64" else zero).lanes(n))
             else:
-                self.store(name, "zeroinitializer" if kind[0] == "<" else "0")
-        if self.a.barriers and start:
-            self.store("issued", self.b.op(f"load i64, ptr {self.quad_spill}"))
+                s.store(name, 0)
+        if between:
+            assert s.quad.spill is not None
+            s.store("issued", s.quad.spill.load("i64"))
         else:
-            self.store("issued", "0")
+            s.store("issued", 0)
 
     def _save(self, last: int) -> None:
         """Keep what later regions read."""
-        if not self.a.barriers:
+        if not self.a.vary.barriers:
             return
         live = self._live_cells(self.a.webs.live_after(last))
-        for name in self.touched:
-            if name in live and name in self.modified:
-                self.b.do(f"store {self.allocas[name]} {self.load(name)}, ptr {self._address(name)}")
-        self.b.do(f"store i64 {self.load('issued')}, ptr {self.quad_spill}")
+        for name in self.s.touched:
+            if name in live and name in self.s.modified:
+                self._place(name).store(self.s.load(name))
+        assert self.s.quad.spill is not None
+        self.s.quad.spill.store(self.s.load("issued"))
 
-    # Flow that holds barriers
+    # ControlFlow that holds barriers
 
     def _group(self, start: int, stop: int) -> None:
         """Regions and the flow between them, for the whole group."""
-        b, match = self.b, self.program.matching
-        blocks: list[tuple[str, str, str]] = []  # (role, label to go on or of else, label of the end)
+        scopes: list[tuple[str, str, str]] = []  # (role, label to go on or of else, label of the end)
         begun = start
-
-        def finish(end: int, condition: int | None) -> None:
-            if begun == end and condition is None and begun:
-                return
-            self._region(begun, end, condition)
-            b.branch(self.load("failed"), "unit_next", after := b.new_label("region_done"))
-            b.label(after)
-
-        def decide(at: int) -> str:
-            split = b.op(f"and i1 {self.load('any_true')}, {self.load('any_false')}")
-            apart, together = b.new_label("apart"), b.new_label("together")
-            b.branch(split, apart, together, "yes")
-            b.label(apart)
-            self.give_up(DIVERGED, at)
-            b.label(together)
-            return self.load("any_true")
-
         for at in range(start, stop):
-            i = self.body[at]
-            flow, level = i.op.flow, self.a.group_level
-            if self.a.is_barrier(at):
-                finish(at + 1, None)
-            elif flow == "if" and at in level:
-                finish(at, at)
-                yes, no, end = (b.new_label(name) for name in ("then", "else", "endif"))
-                b.branch(decide(at), yes, no)
-                b.label(yes)
-                blocks.append(("if", no, end))
-            elif flow == "else" and self._opener(at) in level:
-                finish(at, None)
-                b.go(blocks[-1][2])
-                b.label(blocks[-1][1])
-                blocks[-1] = ("else", "", blocks[-1][2])
-            elif flow == "endif" and self._opener(at) in level:
-                finish(at, None)
-                role, no, end = blocks.pop()
-                b.go(end)
-                if role == "if":
-                    b.label(no)
-                    b.go(end)
-                b.label(end)
-            elif flow == "loop" and at in level:
-                finish(at + 1, None)
-                head, end = b.new_label("group_loop"), b.new_label("group_loop_end")
-                self.enter_loop(at, b.op("load i64, ptr %spill"))
-                b.go(head)
-                b.label(head)
-                first = b.op(f"zext i32 {b.op(f'mul i32 {self.group}, {math.prod(self.program.group)}')} to i64")
-                self.poll(at, b.op("load i64, ptr %spill"), first)
-                blocks.append(("loop", head, end))
-            elif flow == "endloop" and match[at] in level:
-                finish(at + 1, None)
-                _, head, end = blocks.pop()
-                b.go(head)
-                b.label(end)
-            elif flow in ("break", "continue") and match[at] in level:
-                finish(at, at)
-                loop = next(block for block in reversed(blocks) if block[0] == "loop")
-                target = loop[2] if flow == "break" else loop[1]
-                on = b.new_label("stay")
-                b.branch(decide(at), target, on)
-                b.label(on)
-            else:
+            flow = self.body[at].op.flow
+            barrier = self.a.vary.is_barrier(at)
+            if not barrier and not (flow and self.flow.at_group_level(at)):
                 continue
+            tested = flow in ("if", "break", "continue")
+            through = barrier or flow in ("loop", "endloop")  # part of the region before it
+            self._region(begun, at + through, at if tested else None)
             begun = at + 1
-        finish(stop, None)
+            if tested:
+                self._decide(at)
+            if flow:
+                self._group_flow(at, flow, scopes)
+        self._region(begun, stop, None)
 
+    def _decide(self, at: int) -> None:
+        """Give up if the work-items found different things for the branch at ``at``."""
+        apart, together = self.e.new("apart"), self.e.new("together")
+        self.e.branch(self.s.load("any_true") & self.s.load("any_false"), apart, together, "yes")
+        self.e.label(apart)
+        self.s.give_up(DIVERGED, self.e.const(at, "i64"))
+        self.e.label(together)
 
-def failing(n: int) -> str:
-    """IR of a function that keeps the first failing store of a launch: that with the smallest key, made of how many
-    instructions its quad had issued and of the work-item's number."""
-    lanes = "".join(
-        f"""
-  %bad{lane} = extractelement <{n} x i1> %bad, i32 {lane}
-  %item{lane} = extractelement <{n} x i32> %items, i32 {lane}
-  %number{lane} = zext i32 %item{lane} to i64
-  %key{lane} = or i64 %shifted, %number{lane}
-  %element{lane} = extractelement <{n} x i64> %elements, i32 {lane}
-  %old{lane} = load i64, ptr %error
-  %less{lane} = icmp ult i64 %key{lane}, %old{lane}
-  %earlier{lane} = and i1 %bad{lane}, %less{lane}
-  br i1 %earlier{lane}, label %record{lane}, label %next{lane}
-record{lane}:
-  store i64 %key{lane}, ptr %error
-  store i64 %at, ptr %place1
-  store i64 %element{lane}, ptr %place2
-  br label %next{lane}
-next{lane}:"""
-        for lane in range(n)
-    )
-    return (
-        f"define internal void @fail(ptr %error, <{n} x i1> %bad, <{n} x i32> %items, <{n} x i64> %elements, "
-        "i64 %issued, i64 %at) noinline cold {\n  %shifted = shl i64 %issued, 28\n"
-        "  %place1 = getelementptr i64, ptr %error, i64 1\n  %place2 = getelementptr i64, ptr %error, i64 2"
-        + lanes
-        + "\n  ret void\n}\n"
-    )
+    def _group_flow(self, at: int, flow: str, scopes: list[tuple[str, str, str]]) -> None:
+        e, s = self.e, self.s
+        if flow == "if":
+            yes, no, end = (e.new(name) for name in ("then", "else", "endif"))
+            e.branch(s.load("any_true"), yes, no)
+            e.label(yes)
+            scopes.append(("if", no, end))
+        elif flow == "else":
+            e.go(scopes[-1][2])
+            e.label(scopes[-1][1])
+            scopes[-1] = ("else", "", scopes[-1][2])
+        elif flow == "endif":
+            role, no, end = scopes.pop()
+            e.go(end)
+            if role == "if":
+                e.label(no)
+                e.go(end)
+            e.label(end)
+        elif flow == "loop":
+            head, end = e.new("group_loop"), e.new("group_loop_end")
+            self.flow.enter_loop(at, self.spill.load("i64"))
+            e.go(head)
+            e.label(head)
+            self.flow.poll(at, self.spill.load("i64"), self.unit * math.prod(self.program.group))
+            scopes.append(("loop", head, end))
+        elif flow == "endloop":
+            _, head, end = scopes.pop()
+            e.go(head)
+            e.label(end)
+        else:
+            loop, stay = next(scope for scope in reversed(scopes) if scope[0] == "loop"), e.new("stay")
+            e.branch(s.load("any_true"), loop[2] if flow == "break" else loop[1], stay)
+            e.label(stay)

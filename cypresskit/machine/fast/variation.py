@@ -1,7 +1,7 @@
 """In which bits values differ between lanes, and which control flow is decided by such values.
 
 Several work-items run together as the *lanes* of host vectors: a quad (4) or, for programs with doubles, two quads
-(8). ``varying`` of a web (see ``flow``) holds, for each bit of the lane number, the bits of the value that may differ
+(8). ``varying`` of a web (see ``defuse``) holds, for each bit of the lane number, the bits of the value that may differ
 between lanes whose numbers differ in that bit. No bit at all means that the value is the same in all lanes: it is
 kept as a scalar, its tests are plain branches and its fetches one load. A value that differs only between the rows of
 a quad needs two loads for four lanes. Integer operations by literals are followed bit by bit, since that is how
@@ -9,9 +9,11 @@ compute kernels make rows and columns of a work-item's number.
 """
 
 import math
+from functools import cached_property
 
 from cypresskit.il import Instruction, Program, Source
-from cypresskit.machine.fast.flow import Webs, defines, letters
+from cypresskit.il.dataflow import components, defines
+from cypresskit.machine.fast.defuse import Webs
 
 ALL = 0xFFFFFFFF
 Bits = list[int]  # per bit of the lane number, the bits of a value that may differ with it
@@ -38,9 +40,8 @@ class Variation:
     """Divergence and variation of ``program``: ``group_level`` are the openers of loops and ifs that hold a barrier,
     ``divergent[at]`` is a bit set of the lane bits on which it depends who executes ``at`` (0: all)."""
 
-    def __init__(self, program: Program):
-        self.program, self.body = program, program.body
-        self.webs = Webs(program)
+    def __init__(self, program: Program, webs: Webs):
+        self.program, self.body, self.webs = program, program.body, webs
         self.doubles = any(i.op.double for i in self.body)
         self.lanes = 8 if self.doubles else 4
         self.steps = self.lanes.bit_length() - 1
@@ -48,11 +49,11 @@ class Variation:
         self.varying: dict[int, Bits] = {}
         self.divergent = [0] * len(self.body)
         self.loop_divergent: dict[int, int] = {}
-        self._variation()
+        self.settle()
 
     # Barriers
 
-    @property
+    @cached_property
     def barriers(self) -> bool:
         """Whether the program has a barrier (or an LDS fence, which orders a wavefront's quads in the same way)."""
         return any(self.is_barrier(at) for at in range(len(self.body)))
@@ -60,9 +61,7 @@ class Variation:
     def is_barrier(self, at: int) -> bool:
         """Whether all quads of a group must have come to ``at`` before one goes on."""
         i = self.body[at]
-        return (
-            i.op.kind == "fence" and self.program.mode == "compute" and bool(i.control("threads") or i.control("lds"))
-        )
+        return i.op.kind == "fence" and self.program.mode == "compute" and (i.controls.threads or i.controls.lds)
 
     def _group_level(self) -> set[int]:
         match, level = self.program.matching, set()
@@ -110,11 +109,11 @@ class Variation:
         bits = [0] * self.steps
         kind = source.register.kind
         if kind == "r":
-            for c in letters(source, positions):
+            for c in components(source, positions):
                 bits = [a | b for a, b in zip(bits, self.of_web(self.webs.used[at, n, c]), strict=True)]
         elif kind == "g":
             address = source.register.address
-            if address is not None and letters(source, positions):
+            if address is not None and components(source, positions):
                 n = n if n < 0 else -1 - n
                 bits = [ALL if b else 0 for b in self.source_bits(at, n, address, (0,))]
         elif kind not in ("l", "cb"):
@@ -123,6 +122,15 @@ class Variation:
                     found = self._input_bits(kind, source.swizzle[p])
                     bits = [a | b for a, b in zip(bits, found, strict=True)]
         return [ALL if b else 0 for b in bits] if source.modified else bits
+
+    def merge(self) -> None:
+        """Take in what has become of the webs since: where one varying web was merged with others, all vary."""
+        varying: dict[int, Bits] = {}
+        for web, bits in self.varying.items():
+            root = self.webs.find(web)
+            varying[root] = [a | b for a, b in zip(varying.get(root, [0] * self.steps), bits, strict=True)]
+        self.varying = varying
+        self.settle()
 
     def of_web(self, web: int) -> Bits:
         """The varying bits of a web."""
@@ -177,7 +185,7 @@ class Variation:
             return bits[1] | bits[2]
         return ALL
 
-    def _variation(self) -> None:
+    def settle(self) -> None:
         """Values and control flow decide about each other: repeat until nothing changes."""
         changed = True
         while changed:

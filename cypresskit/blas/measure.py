@@ -1,0 +1,43 @@
+"""How the catalogue's figures are found: compile each kernel, and ask the timing model."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import astuple
+from functools import lru_cache
+
+from cypresskit.blas.figures import FILE, Figures, read
+from cypresskit.compiler import compile
+from cypresskit.devices import HD5870, Device
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.timing.simulate import simulate
+
+N = 2048  # rows of A and steps of k behind ``gflops``; columns too, but one for a kernel that takes a vector
+FULL = 32  # a side of the grid of wavefronts on which the full chip's pace is taken
+DEPTHS = 256, 512  # the two k from which a pace is taken
+
+
+@lru_cache(maxsize=256)
+def measure(kernel: Kernel, device: Device = HD5870) -> Figures:
+    """Compile the kernel, and ask the timing model: at N, for one wavefront, and for a grid of them that fills the
+    chip, these at two k."""
+    card = compile(kernel.program, device).card()
+    tile = (8 * kernel.block[0], 8 * kernel.block[1]) if kernel.mode == "pixel" else kernel.tile
+    many = (FULL * FULL * tile[0], 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
+    lines = []
+    for m, n in (tile, many):
+        few, more = (simulate(kernel, n, m=m, k=k, device=device) for k in DEPTHS)
+        each = (more.clocks - few.clocks) / (DEPTHS[1] - DEPTHS[0])
+        start = few.clocks - DEPTHS[0] * each
+        if start < 0:  # the beginning, with cold caches, costs no more than the rest
+            start, each = 0.0, more.clocks / DEPTHS[1]
+        engines = 1 if few.wavefronts == 1 else device.simd_engines / few.wavefronts
+        lines.append((round(engines * start, 1), round(engines * each, 2)))
+    gflops = round(simulate(kernel, N, device=device).gflops, 1)
+    return Figures(card.gprs, card.loop_bundles, gflops, lines[0], lines[1], few.active)
+
+
+def update(kernels: Iterable[Kernel] = KERNELS.values()) -> None:
+    """Make the file anew; the package's directory must be writable."""
+    rows = [f'"{kernel.name}": {json.dumps(astuple(measure(kernel)))}' for kernel in kernels]
+    FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+    read.cache_clear()

@@ -1,0 +1,92 @@
+"""The `cypresskit` command: what the package does, from a shell.
+
+Each module named ``cmd_`` adds a command or two to the table in ``command``, and imports what it needs when that runs,
+so that `--help` answers at once. A mistake in what was typed, in a file or in a kernel is told in a line or a few on
+standard error, without a traceback; the exit status is then 1, or 2 where the command line itself made no sense. What
+it leaves out: everything with a picture, which is in the notebooks.
+"""
+
+import argparse
+import io
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+
+import cypresskit
+from cypresskit.cli import cmd_bench, cmd_card, cmd_check, cmd_il, cmd_kernels, cmd_lab, cmd_pipeline, cmd_run, cmd_time
+from cypresskit.cli.command import COMMANDS, CommandError, printable
+
+__all__ = ["main"]
+
+_MODULES = (cmd_bench, cmd_card, cmd_check, cmd_il, cmd_kernels, cmd_lab, cmd_pipeline, cmd_run, cmd_time)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command in `argv` (default: the shell's) and return its exit status."""
+    args = _arguments(argv)
+    try:
+        _check_output()
+        status = COMMANDS[args.command].action(args) or 0
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # who reads, `head` say, has seen enough
+        _discard_output()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except CommandError as error:
+        message = str(error)
+    except MemoryError as error:
+        message = f"this computer's memory is too small: {error}"
+    except OSError as error:  # of files the commands know more, so this is what was printed
+        _discard_output()
+        message = f"can't write to standard output: {error.strerror or error}"
+    print(f"cypresskit {args.command}: {printable(message)}", file=sys.stderr)
+    return 1
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line, taken apart; the process ends here where it makes no sense, or asks for help."""
+    parser = _parser()
+    args, others = parser.parse_known_args(argv)
+    if args.command == "lab":
+        args.options = others
+    elif args.command == "check" and not any(other.startswith("-") for other in others):
+        args.files += others  # argparse ends the list of files at the first option
+    elif others:
+        parser.error(f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command} --help`")
+    return args
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cypresskit",
+        description="Simulate AMD's Cypress GPU (Radeon HD 5870) and learn fast matrix multiplication on it.",
+        epilog="Start with `cypresskit lab`. `cypresskit COMMAND --help` tells more about one command.",
+    )
+    parser.add_argument("--version", action="version", version=f"cypresskit {cypresskit.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in sorted(COMMANDS.items()):
+        sub = commands.add_parser(
+            name,
+            help=command.summary,
+            description=textwrap.fill(f"{command.summary[0].upper()}{command.summary[1:]}. {command.more}", 78),
+            epilog=f"example:\n  {command.example}" if command.example else None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for names, how in command.options:
+            sub.add_argument(*names, **how)
+    return parser
+
+
+def _check_output() -> None:
+    if sys.stdout is None:
+        raise CommandError("standard output is closed: send it to /dev/null if nobody is to read it")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a kernel's comments may hold what a terminal doesn't know
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Nobody takes what was printed; Python would try once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,73 @@
+"""`cypresskit check`: the checks of `ck.check` on files.
+
+It exits with status 0 if nothing was found in any program, and 1 if something was, or a file could not be checked.
+"""
+
+import argparse
+import sys
+
+from cypresskit.cli.command import CommandError, command, option, printable
+from cypresskit.cli.launching import OPTIONS, in_options, read_arrays
+
+BUDGETS = ("fetches", "bundles", "registers")
+
+
+def _budget(text: str) -> float:
+    try:
+        most = float(text)
+    except ValueError:
+        most = -1
+    if not 0 <= most < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 0")
+    return most
+
+
+@command(
+    "check",
+    "run IL programs with every check on",
+    "Takes what `cypresskit run` takes, steps through each program, and looks for accesses out of range, races, values "
+    "that nobody set, barriers that not all reach, NaN and infinities, and what it costs. Prints one report per fault; "
+    "no file is written, so --output and --global only say what is there. The exit status is 0 if nothing was found, "
+    "1 if something was or a file could not be checked.",
+    option("files", metavar="FILE.il", nargs="+", help="the programs' texts"),
+    *OPTIONS,
+    option("--name", action="append", default=[], metavar="PLACE=NAME", help="what reports call texture 0, or g or o0"),
+    *(option(f"--max-{what}", type=_budget, metavar="N", help=f"report more {what} than this") for what in BUDGETS),
+    example="cypresskit check mine.il --domain 8x8 --input 0=a.npy --output 0=c.npy --name 0=A",
+)
+def check(args: argparse.Namespace) -> int:
+    """Check each of the files."""
+    from cypresskit.machine import checks
+
+    arrays = read_arrays(args)
+    names = _names(args.name, arrays.arguments)
+    budgets = {what: most for what in BUDGETS if (most := getattr(args, f"max_{what}")) is not None}
+    status = 0
+    for file in args.files:
+        try:
+            found = checks.check(arrays.program(file), **arrays.arguments, names=names, budgets=budgets)
+        except (CommandError, ValueError, TypeError) as error:  # the other files are still looked at
+            print(f"cypresskit check: {printable(in_options(str(error)))}", file=sys.stderr)
+            status = 1
+            continue
+        print(f"{printable(file)}: {found}" if len(args.files) > 1 and not found else in_options(str(found)))
+        status |= bool(found)
+    return status
+
+
+def _names(pairs: list[str], arguments: dict) -> dict:
+    """`["0=A", "g=C"]` as `{0: "A", "g": "C"}`; CommandError for a place that was not given."""
+    places = {str(n): n for n in arguments["inputs"]} | {f"o{n}": f"o{n}" for n in arguments["outputs"]}
+    places |= {"g": "g"} if arguments["global_memory"] is not None else {}
+    found: dict = {}
+    for pair in pairs:
+        place, _, name = pair.partition("=")
+        if not name or place not in places:
+            given = ", ".join(places) or "nothing"
+            raise CommandError(
+                f"--name {pair}: expected PLACE=NAME, such as 0=A, with a place that was given ({given})"
+            )
+        if places[place] in found:
+            raise CommandError(f"--name {pair}: {place} was named before, {found[places[place]]}")
+        found[places[place]] = name
+    return found

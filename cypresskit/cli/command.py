@@ -1,0 +1,58 @@
+"""The table of commands: each module named ``cmd_`` adds its own with ``@command``."""
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Action = Callable[[argparse.Namespace], int | None]  # returns the exit status; None counts as 0
+Option = tuple[tuple[str, ...], dict[str, Any]]  # what argparse's ``add_argument`` is given
+
+
+class CommandError(Exception):
+    """Something the user can mend: its text is all that is shown."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A row of the table: what runs, what `--help` says, and the options."""
+
+    action: Action
+    summary: str
+    more: str
+    options: tuple[Option, ...]
+    example: str
+
+
+COMMANDS: dict[str, Command] = {}
+
+
+def command(name: str, summary: str, more: str, *options: Option, example: str = "") -> Callable[[Action], Action]:
+    """Add the function below to the table."""
+
+    def register(action: Action) -> Action:
+        COMMANDS[name] = Command(action, summary, more, options, example)
+        return action
+
+    return register
+
+
+def option(*names: str, **how: Any) -> Option:
+    """An option or an argument, as argparse's ``add_argument`` takes it."""
+    return names, how
+
+
+def json_option(what: str) -> Option:
+    """`--json`, for what ``show`` prints."""
+    return option("--json", action="store_true", help=f"print JSON in place of text: {what}")
+
+
+def show(args: argparse.Namespace, numbers: Any, text: Any) -> None:
+    """Print ``numbers`` as JSON where that is asked for, otherwise ``text``."""
+    print(json.dumps(numbers) if args.json else text)
+
+
+def printable(text: str) -> str:
+    """A text without what would move a terminal's cursor: file names may hold anything."""
+    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)

@@ -1,0 +1,128 @@
+"""Files that commands read and write: programs, and arrays as .npy.
+
+What is written is written beside its target first, so that a full disk or Ctrl-C leaves an older file as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from cypresskit.cli.command import CommandError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from cypresskit.il import Program
+
+
+def read_program(path: Path) -> Program:
+    """The program in a file; CommandError says why there is none."""
+    import cypresskit as ck
+    from cypresskit.il.parser import MAX_TEXT
+
+    with _opened(path) as file:
+        try:
+            data = file.read(MAX_TEXT + 1) or b""  # None: nothing yet, from a file that isn't one
+        except OSError as error:
+            raise CommandError(f"can't read {path}: {error.strerror or error}") from None
+    if len(data) > MAX_TEXT:
+        raise CommandError(f"can't read {path}: it is no program, which has at most {MAX_TEXT:,} bytes")
+    try:
+        return ck.assemble(data.decode(), str(path))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CommandError(f"can't read {path}: line {line} isn't text. Is it a program, saved as UTF-8?") from None
+    except ck.ILError as error:
+        raise CommandError(str(error)) from None
+
+
+def read_array(path: Path) -> np.ndarray:
+    """The array in a .npy file; CommandError says why there is none."""
+    import numpy as np
+
+    with _opened(path) as file:
+        try:
+            array: object = np.load(file, allow_pickle=False)
+        except MemoryError:
+            raise
+        except Exception:  # what a broken header raises depends on where it breaks
+            array = None
+    if not isinstance(array, np.ndarray):  # text, an empty file, an .npz, an array of Python objects
+        raise CommandError(
+            f"can't read {path} as a .npy array: it isn't one, or not of numbers. Write it with `np.save`"
+        )
+    return array
+
+
+def _opened(path: Path) -> BinaryIO:
+    """An ordinary file, opened for reading: a pipe or a device might make us wait, or never end."""
+    try:
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    except OSError as error:
+        raise CommandError(f"can't read {path}: {error.strerror or error}") from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise CommandError(f"can't read {path}: it is a pipe or a device, not a file; save what comes out of it first")
+    return file
+
+
+def check_targets(*paths: Path) -> None:
+    """CommandError unless each of the files can be written, and none is named twice. To be asked before a long run."""
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        target = _resolved(path)
+        if target in seen:
+            raise CommandError(f"{seen[target]} and {path} are one file: of two results one would be lost")
+        seen[target] = path
+        if target.exists() and not target.is_file():
+            raise CommandError(f"can't write {path}: it is no ordinary file")
+        if not target.parent.is_dir():
+            raise CommandError(f"can't write {path}: there is no folder {target.parent}")
+        if not os.access(target.parent, os.W_OK | os.X_OK) or (target.exists() and not os.access(target, os.W_OK)):
+            raise CommandError(f"can't write {path}: no permission")
+
+
+def write_files(writers: dict[Path, Callable[[Path], object]]) -> None:
+    """Write all of the files or, where one can't be written, none of them. A writer is given the path to write to."""
+    beside: dict[Path, Path] = {}
+    path = Path()
+    try:
+        for path, write in writers.items():
+            target = _resolved(path)
+            beside[target] = target.with_name(f".{target.name}.{os.getpid()}")
+            write(beside[target])
+            with beside[target].open("r+b") as file:
+                os.fsync(file.fileno())
+            if target.exists():
+                beside[target].chmod(stat.S_IMODE(target.stat().st_mode))
+        for target, written in beside.items():
+            path = target
+            written.replace(target)
+    except OSError as error:
+        raise CommandError(f"can't write {path}: {error.strerror or error}") from None
+    finally:
+        for written in beside.values():
+            written.unlink(missing_ok=True)
+
+
+def array_writer(array: np.ndarray) -> Callable[[Path], None]:
+    """A writer of a .npy file for ``write_files``."""
+    import numpy as np
+
+    def write(path: Path) -> None:
+        with path.open("wb") as file:  # np.save would add .npy to another name
+            np.lib.format.write_array(file, array, allow_pickle=False)
+
+    return write
+
+
+def _resolved(path: Path) -> Path:
+    """The file that a link leads to, which is written in its place."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # a link to itself
+        raise CommandError(f"can't write {path}: {error}") from None

@@ -1,0 +1,137 @@
+"""What a program is launched on from a shell: the options that `run` and `check` share, and the arrays in them."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cypresskit.cli.command import CommandError, Option, option
+from cypresskit.cli.files import read_array, read_program
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from cypresskit.il import Program
+
+MOST_DIGITS = 9  # of a number on the command line
+
+_FILES = {
+    "input": "texture I: an array (height, width) or (height, width, components)",
+    "constant": "constant buffer cbI: an array of rows of four",
+    "output": "where output stream oI is written; a file that exists keeps its shape and type, a new one is float32 "
+    "(height, width, 4)",
+}
+OPTIONS: tuple[Option, ...] = (
+    option("--domain", required=True, metavar="WxH", help="pixel mode: WIDTHxHEIGHT; compute mode: a number"),
+    *(
+        option(f"--{name}", action="append", default=[], metavar="I=FILE.npy", help=f"{what}; may be repeated")
+        for name, what in _FILES.items()
+    ),
+    option(
+        "--global",
+        dest="memory",
+        metavar="N=FILE.npy",
+        help="where global memory is written, N elements of 16 bytes that start at zero; N may be a .npy file that "
+        "holds what they start as",
+    ),
+)
+
+
+@dataclass
+class Arrays:
+    """The arguments of ``ck.launch`` but for the program, and the files of output streams and of global memory, "g"."""
+
+    arguments: dict[str, Any]
+    targets: dict[int | str, Path]
+
+    def result(self, place: int | str) -> np.ndarray:
+        """What the launch has left in an output stream, or in global memory."""
+        return self.arguments["global_memory"] if place == "g" else self.arguments["outputs"][place]
+
+    def program(self, file: str) -> Program:
+        """The program in a file, if it can be launched on these; CommandError otherwise."""
+        program = read_program(Path(file))
+        outputs = self.arguments["outputs"]
+        if program.mode == "compute" and outputs:
+            raise CommandError(f"{file} is a compute kernel: it has no --output, its results go to --global")
+        written = {number for kind, number, _ in program.needs if kind == "o"}
+        for number in outputs.keys() - written:
+            streams = ", ".join(f"o{n}" for n in sorted(written)) or "no output stream"
+            raise CommandError(f"--output {number}={self.targets[number]}: {file} writes {streams}")
+        return program
+
+
+def read_arrays(args: argparse.Namespace) -> Arrays:
+    """The arrays that the options name."""
+    domain = _domain(args.domain)
+    streams, outputs = _numbered("--output", args.output), {}
+    for number, target in streams.items():
+        if len(domain) != 2:
+            raise CommandError(f"--output {number}={target}: output streams need --domain WIDTHxHEIGHT")
+        shape = domain[::-1]
+        outputs[number] = read_array(target) if target.exists() else _zeros(f"--output {number}={target}", *shape)
+    targets: dict[int | str, Path] = dict(streams.items())
+    memory = None
+    if args.memory:
+        start, equals, name = args.memory.partition("=")
+        if not equals or not name:
+            raise CommandError(f"--global {args.memory}: expected N=FILE.npy, such as 4096=g.npy")
+        count = int(start[: MOST_DIGITS + 1]) if start.isdecimal() else 0
+        memory = _zeros(f"--global {args.memory[:40]}", count) if start.isdecimal() else read_array(Path(start))
+        targets["g"] = Path(name)
+    arguments = {
+        "domain": domain if len(domain) > 1 else domain[0],
+        "inputs": {i: read_array(file) for i, file in _numbered("--input", args.input).items()},
+        "constants": {i: read_array(file) for i, file in _numbered("--constant", args.constant).items()},
+        "outputs": outputs,
+        "global_memory": memory,
+    }
+    return Arrays(arguments, targets)
+
+
+def _zeros(where: str, *shape: int) -> np.ndarray:
+    """Elements of four floats, as many as the card could hold."""
+    import numpy as np
+
+    from cypresskit.devices import HD5870
+
+    if math.prod(shape) > (most := HD5870.memory_bytes // 16):
+        raise CommandError(f"{where}: the card's memory holds {most:,} elements of 16 bytes")
+    return np.zeros((*shape, 4), np.float32)
+
+
+def _domain(text: str) -> tuple[int, ...]:
+    from cypresskit.machine.launch import MAX_ITEMS
+
+    sizes = text.lower().split("x")
+    if len(sizes) > 3 or not all(size.isdecimal() and size.strip("0") for size in sizes):
+        raise CommandError(f"--domain {text[:40]}: expected WIDTHxHEIGHT, such as 64x32, or a number of work-items")
+    if max(map(len, sizes)) > MOST_DIGITS or math.prod(map(int, sizes)) > MAX_ITEMS:
+        raise CommandError(f"--domain {text[:40]}: at most {MAX_ITEMS:,} work-items are run")
+    return tuple(int(size) for size in sizes)
+
+
+def _numbered(name: str, pairs: Sequence[str]) -> dict[int, Path]:
+    """`["0=a.npy", "1=b.npy"]` as `{0: Path("a.npy"), 1: Path("b.npy")}`."""
+    files: dict[int, Path] = {}
+    for pair in pairs:
+        number, equals, file = pair.partition("=")
+        if not equals or not number.isdecimal() or len(number) > MOST_DIGITS or not file:
+            raise CommandError(f"{name} {pair}: expected NUMBER=FILE.npy, such as 0=a.npy")
+        if int(number) in files:
+            raise CommandError(f"{name} {pair}: number {number} was given before, as {files[int(number)]}")
+        files[int(number)] = Path(file)
+    return files
+
+
+def in_options(message: str) -> str:
+    """A message of ``ck.launch`` about what to pass, in the options of a command."""
+    for words in (" (max_instructions raises the limit.)", ', or engine="fast" without observers'):
+        message = message.replace(words, "")
+    message = re.sub(r"pass (input|constant|output)s=\{(\d+): array\}", r"pass --\1 \2=FILE.npy", message)
+    return message.replace("pass global_memory=array", "pass --global ELEMENTS=FILE.npy")

@@ -1,0 +1,143 @@
+"""One component of an arithmetic instruction, in the operations that the chip has.
+
+Most IL opcodes are one operation. What the chip has no instruction for is written out: division by reciprocal and
+correction, comparisons the other way round, multiplication by a power of two as a shift. ``b`` is the builder that
+operations are appended to.
+"""
+
+import struct
+
+from cypresskit.compiler.ir import Src, Word
+from cypresskit.compiler.isa import OPS, comparison
+from cypresskit.compiler.sources import plain, times
+from cypresskit.compiler.ssa import OpBuilder
+from cypresskit.il import Instruction, Opcode
+
+#: IL opcodes, comparisons apart, with a hardware operation of the same operands.
+SAME = {
+    "add": "ADD", "mul": "MUL_IEEE", "mad": "MULADD_IEEE", "fma": "FMA", "flr": "FLOOR", "frc": "FRACT",
+    "min": "MIN_DX10", "max": "MAX_DX10", "rcp": "RECIP_IEEE", "sqrt": "SQRT_IEEE",
+    "iadd": "ADD_INT", "isub": "SUB_INT", "iand": "AND_INT", "ior": "OR_INT", "ixor": "XOR_INT", "inot": "NOT_INT",
+    "ishr": "ASHR_INT", "imin": "MIN_INT", "imax": "MAX_INT", "umin": "MIN_UINT", "umax": "MAX_UINT",
+    "ftoi": "FLT_TO_INT", "ftou": "FLT_TO_UINT", "itof": "INT_TO_FLT", "utof": "UINT_TO_FLT",
+    "round_nearest": "RNDNE", "round_neginf": "FLOOR", "round_plusinf": "CEIL", "round_z": "TRUNC",
+    "sqrt_vec": "SQRT_IEEE", "rsq": "RECIPSQRT_IEEE", "rsq_vec": "RECIPSQRT_IEEE",
+    "imul_high": "MULHI_INT", "umul_high": "MULHI_UINT", "umul24": "MUL_UINT24", "umul24_high": "MULHI_UINT24",
+    "umad24": "MULADD_UINT24", "icarry": "ADDC_UINT", "iborrow": "SUBB_UINT", "icbits": "BCNT_INT",
+    "dmin": "MIN_64", "dmax": "MAX_64", "dfrac": "FRACT_64",
+    "dadd": "ADD_64", "dmul": "MUL_64", "dmad": "FMA_64", "d2f": "FLT64_TO_FLT32", "f2d": "FLT32_TO_FLT64",
+}  # fmt: skip
+
+
+def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
+    """One component of an arithmetic instruction."""
+    name = opcode.name
+    if name == "mov":
+        return b.emit("MOV", srcs[0]) if _constant(srcs[0].value) else plain(b, srcs[0])
+    if name in SAME:
+        return b.emit(SAME[name], *_without_abs(b, SAME[name], srcs))
+    if opcode.relation:
+        compare, swapped = comparison(opcode.relation, opcode.sources[0])
+        return b.emit(compare, *(srcs[::-1] if swapped else srcs))
+    if name == "sub":
+        return b.emit("ADD", srcs[0], Src(srcs[1].value, not srcs[1].neg, srcs[1].abs))
+    if name == "cmov_logical":
+        return b.emit("CNDE_INT", srcs[0], plain(b, srcs[2]), plain(b, srcs[1]))
+    if name == "div":
+        quotient = b.emit("MUL_IEEE", srcs[0], b.emit("RECIP_IEEE", srcs[1]))
+        return b.emit("DIV_IEEE", plain(b, srcs[0]), plain(b, srcs[1]), quotient)
+    if name == "inegate":
+        return b.emit("SUB_INT", b.const(0), srcs[0])
+    first, second, *third = (s.value for s in srcs)
+    if name in ("ibit_extract", "ubit_extract"):  # IL has the width first, the chip the value
+        return b.emit("BFE_INT" if name == "ibit_extract" else "BFE_UINT", third[0], second, first)
+    if name == "ubit_insert":
+        placed = b.emit("LSHL_INT", third[0], b.emit("AND_INT", second, b.const(31)))
+        return b.emit("BFI_INT", b.emit("BFM_INT", first, second), placed, third[1])
+    if name in ("ishl", "ushr"):  # the chip gives 0 for counts above 31, IL takes the low five bits
+        count = b.const(second.bits & 31) if second.kind == "const" else b.emit("AND_INT", second, b.const(31))
+        return b.emit("LSHL_INT" if name == "ishl" else "LSHR_INT", first, count)
+    if name in ("imul", "umul"):
+        return times(b, first, second)
+    if name in ("imad", "umad"):
+        return b.emit("ADD_INT", times(b, first, second), third[0])
+    return _divided(b, first, second, name == "umod")
+
+
+def _constant(word: Word) -> bool:
+    """Whether it is a constant, or a register that one was loaded into."""
+    op = word.op
+    return word.kind == "const" or (op is not None and op.name == "MOV" and op.srcs[0].value.kind == "const")
+
+
+def _without_abs(b: OpBuilder, name: str, srcs: list[Src]) -> list[Src]:
+    """Operations of three operands take no absolutes."""
+    if OPS[name].reads < 3:
+        return srcs
+    return [Src(b.emit("MOV", Src(s.value, False, True)), s.neg) if s.abs else s for s in srcs]
+
+
+def _divided(b: OpBuilder, a: Word, n: Word, rest: bool) -> Word:
+    """a / n or a mod n of unsigned integers: by reciprocal, off by at most one, then corrected."""
+    if n.kind == "const" and n.bits.bit_count() == 1:
+        if rest:
+            return b.emit("AND_INT", a, b.const(n.bits - 1))
+        return b.emit("LSHR_INT", a, b.const(n.bits.bit_length() - 1))
+    quotient = b.emit("MULHI_UINT", b.emit("RECIP_UINT", n), a)
+    left = b.emit("SUB_INT", a, b.emit("MULLO_INT", quotient, n))
+    more = b.emit("SETGE_UINT", left, n)  # all ones, that is -1, where one more fits
+    if rest:
+        result = b.emit("SUB_INT", left, b.emit("AND_INT", more, n))
+    else:
+        result = b.emit("SUB_INT", quotient, more)
+    return b.emit("CNDE_INT", n, b.const(0xFFFFFFFF), result)
+
+
+def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:
+    """An instruction on doubles: the words of its result, low first, or the one word of a comparison."""
+    if opcode.name == "ddiv":
+        return _double_quotient(b, srcs)
+    if opcode.relation:
+        name, swapped = comparison(opcode.relation, "d")
+        return _double(b, name, srcs[2:] + srcs[:2] if swapped else srcs)
+    return _double(b, SAME[opcode.name], _without_abs(b, SAME[opcode.name], srcs))
+
+
+def _double(b: OpBuilder, name: str, srcs: list[Src]) -> list[Word]:
+    return b.append(name, srcs, 2 if OPS[name].double_result else 1).results
+
+
+def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
+    """a / n: the reciprocal of n in single precision, two steps of Newton, a product, the last rounding."""
+
+    def double(name: str, *operands: list[Src]) -> list[Src]:
+        return [Src(word) for word in _double(b, name, [src for operand in operands for src in operand])]
+
+    a, n = ([Src(s[0].value), Src(plain(b, s[1]))] for s in (srcs[:2], srcs[2:]))
+    one = [Src(b.const(0)), Src(b.const(0x3FF00000))]
+    minus = [n[0], Src(n[1].value, True)]
+    y = double("FLT32_TO_FLT64", [Src(b.emit("RECIP_IEEE", *double("FLT64_TO_FLT32", n)))])
+    for _ in range(2):
+        error = double("FMA_64", minus, y, one)
+        y = double("FMA_64", error, y, y)
+    return _double(b, "DIV_64", a + n + double("MUL_64", a, y))
+
+
+def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:
+    """The result's scale and clamp, on the op that made it where the chip can."""
+    if i.shift == 1.0 and not i.saturate:
+        return word
+    op = word.op
+    fits = op is not None and op.at == b.at and op.row is not None and op.row.scales
+    if op is None or not fits or op.clamp or op.omod != 1.0:
+        op = b.append("MOV", [Src(word)], 1)
+    if i.shift in (1.0, 2.0, 4.0, 0.5):
+        op.omod = i.shift
+    else:
+        op = b.append("MUL_IEEE", [Src(op.results[0]), Src(b.const(_float_bits(i.shift)))], 1)
+    op.clamp = i.saturate
+    return op.results[0]
+
+
+def _float_bits(value: float) -> int:
+    return struct.unpack("<I", struct.pack("<f", value))[0]

@@ -1,0 +1,145 @@
+"""Register pressure: how full each channel is as a block's schedule goes on, and the channels that are decided."""
+
+from collections import Counter
+
+from cypresskit.compiler.constraints import choices, decide
+from cypresskit.compiler.dependences import Problem
+from cypresskit.compiler.ir import Op, VirtualRegister, Word
+
+SLACK = 2  # registers that short-lived results may take beyond the budget: clause temporaries will hold them
+
+Undecided = list[tuple[VirtualRegister, int | None]]
+
+
+class Pressure:
+    """Virtual registers alive at the present point of a block, and the channels decided in this attempt at it, with at
+    most ``budget`` registers. ``named``: each takes the component that the IL gives it, if it may, not the emptiest.
+    ``count`` and ``peak``: per channel, those alive now, and the most so far."""
+
+    def __init__(self, problem: Problem, budget: int, named: bool = False):
+        self.problem, self.budget, self.named = problem, budget, named
+        self.left = Counter(problem.uses)
+        self.live: set[VirtualRegister] = set(problem.live_in)
+        vregs = {word.vreg for op in problem.ops for word in (*op.located, *op.results)}
+        self.saved = {w: w.channel for w in vregs | {w.pair for w in vregs if w.pair is not None}}
+        self.decided = dict(self.saved)
+        through = problem.live_in & problem.live_out - self.saved.keys()
+        self.unseen = sum(w.channel is None for w in through) // 4  # registers for what only lives through the block
+        self.count = [sum(w.channel == c for w in self.live) for c in range(4)]
+        self.peak = list(self.count)
+        self.added: Counter = Counter()
+
+    @property
+    def limit(self) -> int:
+        """Registers that what has a channel may fill."""
+        return self.budget - self.unseen
+
+    def restore(self) -> None:
+        """Take the attempt's decisions back, but remember them."""
+        self.decided = {w: w.channel for w in self.saved}
+        for vreg, channel in self.saved.items():
+            vreg.channel = channel
+
+    def commit(self) -> None:
+        """Make the channels that the attempt decided the virtual registers' own."""
+        for vreg, channel in self.decided.items():
+            if vreg.channel is None and channel is not None:
+                for block in self.problem.scheduled.get(vreg, ()):
+                    block.peak[channel] += 1
+            vreg.channel = channel
+
+    def excess(self, vreg: VirtualRegister, channel: int) -> int:
+        """How much fuller than others the channel is in the blocks already scheduled that it lives through."""
+        blocks = self.problem.scheduled.get(vreg)
+        if not blocks:
+            return 0
+        return max(block.peak[channel] + self.added[id(block), channel] - min(block.peak) for block in blocks)
+
+    def note(self, vreg: VirtualRegister, channel: int, change: int) -> None:
+        """Its channel was decided, or is taken back."""
+        for block in self.problem.scheduled.get(vreg, ()):
+            self.added[id(block), channel] += change
+
+    def preferred(self, vreg: VirtualRegister) -> list[int]:
+        """Channels that it may take, the emptiest first."""
+        options = choices(vreg)
+        if self.named and vreg.home is not None and vreg.home[1] in options:
+            return [vreg.home[1]]
+        if len(options) > 1:
+            full = self.peak if vreg in self.problem.live_in else self.count
+            options.sort(key=lambda c: (self.excess(vreg, c), full[c], self.count[c], c))
+        return options
+
+    def settle(self, vreg: VirtualRegister, channel: int | None = None) -> None:
+        """Decide its channel, the emptiest one if none is given."""
+        if vreg.channel is not None:
+            return
+        if channel is None:
+            options = self.preferred(vreg) if self.named else choices(vreg)
+            channel = min(options, key=lambda c: (self.excess(vreg, c), self.peak[c], c))
+        pair = vreg.pair if vreg.pair is not None and vreg.pair.channel is None else None
+        decide(vreg, channel)
+        for w, c in ((vreg, channel), (pair, channel ^ 1)):
+            if w is not None:
+                self.note(w, c, 1)
+                if w in self.live:
+                    self.count[c] += 1
+                    self.peak[c] = max(self.peak[c] + (w in self.problem.live_in), self.count[c])
+
+    def state(self, vregs: list[VirtualRegister]) -> tuple[Undecided, list[int], list[int]]:
+        """What ``undo`` needs to take back decisions about ``vregs``."""
+        pairs = [w.pair for w in vregs if w.pair is not None]
+        return [(w, w.channel) for w in vregs + pairs], list(self.count), list(self.peak)
+
+    def undo(self, state: tuple[Undecided, list[int], list[int]]) -> None:
+        """Take back what was decided since ``state``."""
+        saved, self.count, self.peak = state
+        for vreg, channel in saved:
+            if vreg.channel is not None and channel is None:
+                self.note(vreg, vreg.channel, -1)
+            vreg.channel = channel
+
+    def read(self, op: Op) -> None:
+        """Count an op's reads; what they read for the last time dies."""
+        for key, vreg in self.problem.reads(op).items():
+            self.left[key] -= 1
+            if not self.left[key] and vreg in self.live:
+                self.live.discard(vreg)
+                if vreg.channel is not None:
+                    self.count[vreg.channel] -= 1
+
+    def write(self, word: Word) -> None:
+        """A result comes to life, if anybody reads it."""
+        vreg = word.vreg
+        if vreg not in self.live and self.problem.uses[word]:
+            self.live.add(vreg)
+            if vreg.channel is not None:
+                self.count[vreg.channel] += 1
+                self.peak[vreg.channel] = max(self.peak[vreg.channel], self.count[vreg.channel])
+
+    def growth(self, op: Op) -> int:
+        """Words of registers that an op adds, less those it frees."""
+        freed = sum(self.left[key] == 1 for key in self.problem.reads(op))
+        return sum(1 for r in op.results if self.problem.uses[r]) - freed
+
+    def place_results(self, op: Op, channel: int | None) -> bool:
+        """Decide the channels of an op's results; False if a channel's registers are used up."""
+        dying = [0, 0, 0, 0]
+        for key, vreg in self.problem.reads(op).items() if op.results else ():
+            if self.left[key] == 1 and vreg in self.live and vreg.channel is not None:
+                dying[vreg.channel] += 1
+        for n, r in enumerate(op.results):
+            vreg = r.vreg
+            c = vreg.channel if vreg.channel is not None else (channel or 0) + n
+            if not self.problem.uses[r]:
+                continue
+            if vreg in self.live:
+                if vreg.channel is None and self.peak[c] + 1 > self.limit:
+                    return False
+                continue
+            local = r not in self.problem.leaving and len(vreg.words) == 1 and vreg.group is None
+            if self.count[c] - dying[c] + 1 > self.limit + (SLACK if local else 0):
+                return False
+        for n, r in enumerate(op.results):
+            self.settle(r.vreg, (channel or 0) + n)
+        return True

@@ -1,0 +1,190 @@
+"""The search for good code: what the compiler tries, and what it keeps.
+
+1. How much leaves loops (``compiled``): nothing, all that may be worth it, half and a quarter of that, since what
+   leaves a loop saves slots in every turn and costs registers. The code with the fewest ``clocks`` stays; the first
+   that needs no more registers than if nothing left ends the search.
+2. Channels of doubles (``schedule``): if all words that a double operation reads ended up in one bank, no bundle can
+   hold it. It then gets copies to read, and the schedule begins anew.
+3. Registers of a loop (``best_of_budgets``): from what the order of the IL needs, some more, or another window of ops
+   to choose from, while the bundles are more than 5 % above their lower bound; then enough for all fetches that can go
+   together, if that saves time. Code outside loops lives on what its loops need.
+4. Orders of allocation (``registers``): long-lived first, whole registers first, the earliest first; the one that needs
+   the fewest registers stays.
+
+AMD's compiler (``in_order``) tried nothing of that: only if registers run out are fewer fetches gathered.
+"""
+
+from collections.abc import Callable
+
+from cypresskit.compiler.allocate import ORDERS, Allocation, Lifetimes, allocate, earliest
+from cypresskit.compiler.card import turn_clocks
+from cypresskit.compiler.code import Code
+from cypresskit.compiler.constraints import constrain, part
+from cypresskit.compiler.dependences import BlockPressure, Problem
+from cypresskit.compiler.emit import emit
+from cypresskit.compiler.hoist import FETCH, REGISTER, hoist
+from cypresskit.compiler.inorder import InOrderScheduler
+from cypresskit.compiler.ir import CompileError, Function, Op, VirtualRegister, refuse
+from cypresskit.compiler.lower import lower
+from cypresskit.compiler.schedule import WINDOW, ListScheduler, NoBundle, Schedule
+from cypresskit.compiler.simplify import simplify
+from cypresskit.compiler.sums import products
+from cypresskit.compiler.vregs import assign_vregs, liveness
+from cypresskit.devices import Device
+from cypresskit.il import Program
+
+TURNS = 16  # of a loop, where it is weighed against what is done before it
+BUDGETS = ((0, WINDOW), (0, 40), (0, 100), (2, WINDOW))  # registers more, window
+GOAL = 1.05  # bundles over their lower bound that end the search for a budget
+MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
+
+GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that wait for their readers together
+
+#: Schedules one block, given the registers that are in use anyway.
+BlockStyle = Callable[[Problem, int], ListScheduler | InOrderScheduler]
+
+
+def in_order(program: Program, device: Device) -> Code:
+    """The code that AMD's compiler would have made: see ``inorder``."""
+    refused: CompileError | None = None
+    for gather in GATHER:
+        function = simplify(lower(program, device, rotate=False), plainly=True)
+        sums = products(function)
+        function = constrain(assign_vregs(function))
+
+        def style(problem: Problem, floor: int, gather: int = gather) -> InOrderScheduler:
+            return InOrderScheduler(problem, gather).run()
+
+        scheduled = schedule(function, device, style)
+        try:
+            return emit(scheduled, registers(scheduled, device, in_order=True), device, sums)
+        except CompileError as error:  # too many registers
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def compiled(program: Program, device: Device) -> Code:
+    """The best code of some amounts of loop-invariant code that is moved."""
+    plain, most = _translate(program, device, 0)
+    best = plain
+    for words in (most, most // 2, most // 4):
+        if words:
+            try:
+                code, _ = _translate(program, device, words)
+            except CompileError:  # too many registers
+                continue
+            if clocks(code) < clocks(best):
+                best = code
+            if code.gprs <= plain.gprs:
+                break
+    return best
+
+
+def clocks(code: Code) -> float:
+    """What is to be small: bundles and fetches, each times the turns of the loops around it, and registers."""
+    total = sum((len(c.bundles) + FETCH * len(c.fetches)) * TURNS**c.depth for c in code.controls)
+    return total * (1 + REGISTER * code.gprs)
+
+
+def _translate(program: Program, device: Device, words: int) -> tuple[Code, int]:
+    """The code, where at most ``words`` results leave a loop that doesn't change them, and how many are worth it."""
+    function = simplify(lower(program, device))
+    most = hoist(function, words)
+    if words:
+        simplify(function)  # what came out of a loop may be computed before it already
+    sums = products(function)
+    scheduled = schedule(constrain(assign_vregs(function)), device)
+    return emit(scheduled, registers(scheduled, device), device, sums), most
+
+
+def best_of_budgets(problem: Problem, floor: int) -> ListScheduler:
+    """The smallest budget whose bundles come within 5 % of the bound, or the best compromise."""
+    start = max(floor, problem.source_need)
+    if problem.block.depth == 0:
+        return ListScheduler(problem, max(floor - floor // MARGIN, problem.source_need)).run()
+    tried: list[ListScheduler] = []
+    for extra, window in BUDGETS:
+        tried.append(ListScheduler(problem, start + extra, window).run())
+        best = min(tried, key=lambda run: run.bundles * (1 + 0.01 * run.pressure.budget))
+        if best.bundles <= max(GOAL * problem.bound, problem.chain() + 1):
+            break
+    return min([best, *_gathering(problem, best)], key=lambda run: (_turn(run, problem.device), len(run.fetch_clauses)))
+
+
+def _gathering(problem: Problem, best: ListScheduler) -> list[ListScheduler]:
+    """An attempt with registers for all fetches that can go together, if ``best`` has split them."""
+    fetches = [op for op in problem.ops if op.fetches]
+    if len(best.fetch_clauses) <= -(-len(fetches) // problem.device.tex_clause_fetches):
+        return []
+    return [ListScheduler(problem, best.pressure.budget + len(fetches), best.window).run()]
+
+
+def _turn(run: ListScheduler, device: Device) -> float:
+    """Clocks of a SIMD engine for the block once."""
+    kinds = [plan.kind for plan in run.plans]
+    fetches = sum(len(plan.ops) for plan in run.fetch_clauses)
+    clauses = kinds.count("ALU"), kinds.count("TEX")
+    return max(turn_clocks(device, run.bundles, fetches, clauses, run.pressure.budget).values())
+
+
+def schedule(function: Function, device: Device, style: BlockStyle = best_of_budgets) -> Schedule:
+    """Clauses and bundles for every block; decides the virtual registers' channels. Raises ``CompileError`` for a
+    double operation that fits no bundle even with copies to read."""
+    results = [r.vreg for block in function.blocks for op in block.ops for r in op.results]
+    results += [phi.vreg for block in function.blocks for phi in block.phis]
+    channels = {vreg: vreg.channel for vreg in results}
+    parted: set[Op] = set()
+    while True:
+        try:
+            return _schedule(function, device, style)
+        except NoBundle as stuck:
+            op = stuck.op
+            if op in parted or op.kind != "double":
+                raise refuse(function.program, op.at, f"no bundle of this chip can hold {op.name} here") from None
+            parted.add(op)
+            for vreg, channel in channels.items():
+                vreg.channel = channel
+            part(stuck.block, op)
+
+
+def _schedule(function: Function, device: Device, style: BlockStyle) -> Schedule:
+    """Every block, the innermost loops first."""
+    blocks = list(function.blocks)
+    live_in, live_out = liveness(blocks)
+    found = Schedule(function, {}, 0)
+    scheduled: dict[VirtualRegister, list[BlockPressure]] = {}
+    floor, innermost = 1, max(b.depth for b in blocks)
+    for block in sorted(blocks, key=lambda b: -b.depth):
+        entering = live_in[block] | {phi.vreg for phi in block.phis}
+        problem = Problem(block, entering, live_out[block], device, scheduled)
+        run = style(problem, floor)
+        found.plans[block] = run.plans
+        run.pressure.commit()
+        floor = max(floor, run.pressure.budget)
+        if block.depth == innermost:
+            found.source_gprs = max(found.source_gprs, problem.source_need)
+        here = BlockPressure(run.pressure.peak)
+        for vreg in entering & live_out[block]:
+            if vreg.channel is None:
+                scheduled.setdefault(vreg, []).append(here)
+    return found
+
+
+def registers(scheduled: Schedule, device: Device, in_order: bool = False) -> Allocation:
+    """The allocation that needs the fewest registers, or the one in the program's order. Raises ``CompileError`` if the
+    chip has too few."""
+    lives = Lifetimes(scheduled)
+    if in_order:
+        best = allocate(lives, device, earliest, temporaries_first=True)
+    else:
+        best = min((allocate(lives, device, order) for order in ORDERS), key=lambda allocation: allocation.registers)
+    limit = device.gpr_limit - (device.clause_temporaries if best.temporaries else 0)
+    if best.registers > limit:
+        raise refuse(
+            scheduled.function.program,
+            lives.crowded_at(),
+            f"the kernel needs {best.registers} registers, most of them alive here; the chip has {limit} for a "
+            "work-item. Keep fewer values alive at once: a smaller block, or fewer fetches before they are used.",
+        )
+    return best

@@ -1,0 +1,111 @@
+"""Operands of IL instructions: the words that registers hold, and the modifiers on them.
+
+A component of a general register is a variable (``ssa``), one of a literal a constant, one of a constant buffer a place
+to read. Numbers of work-items and groups come in registers that are filled before the kernel starts: vTidInGrp in R0,
+vThreadGrpId in R1, the flat ones in w. Negate and absolute stay with the operand, for the operation that reads it to do
+if it can; the other modifiers are operations of their own.
+"""
+
+from cypresskit.compiler.ir import GlobalRead, Src, Word
+from cypresskit.compiler.isa import SIGN
+from cypresskit.compiler.ssa import OpBuilder
+from cypresskit.il import Instruction, Program, Register, Source
+
+ONE, HALF, TWO, NAN = 0x3F800000, 0x3F000000, 0x40000000, 0x7FC00000
+INPUTS = {  # register, first channel, and whether all components are the same word
+    "vWinCoord0": (0, 0, False),
+    "vTidInGrp": (0, 0, False),
+    "vTidInGrpFlat": (0, 3, True),
+    "vThreadGrpId": (1, 0, False),
+    "vThreadGrpIdFlat": (1, 3, True),
+}
+
+
+class Sources:
+    """Reads the operands of instructions of ``program``. What an instruction reads of an element of global memory is
+    read once, and ``kept`` until the next instruction."""
+
+    def __init__(self, builder: OpBuilder, program: Program):
+        self.builder, self.program = builder, program
+        self.kept: tuple[int, Register, list[Word]] | None = None
+
+    def component(self, source: Source, letter: str) -> Word:
+        if letter in "01":
+            return self.builder.const(ONE if letter == "1" else 0)
+        return self.register(source.register, "xyzw".index(letter))
+
+    def register(self, register: Register, c: int) -> Word:
+        b, kind, n = self.builder, register.kind, register.index
+        if kind == "r":
+            return b.read((n, c))
+        if kind == "l":
+            return b.const(self.program.literals[n][c])
+        if kind == "cb":
+            return b.place("constant", n, register.element, c)
+        if kind == "g":
+            return self.global_read(register)[c]
+        if kind == "vWinCoord0" and c >= 2:
+            return b.const(ONE if c == 3 else 0)
+        if kind in INPUTS:
+            gpr, first, same = INPUTS[kind]
+            return b.const(0) if c == 3 and not same else b.place("input", gpr, first if same else c)
+        return self.absolute_id(kind, c)
+
+    def absolute_id(self, kind: str, c: int) -> Word:
+        """vAbsTid and vAbsTidFlat: group number times group size plus number in the group."""
+        b, (x, y, z) = self.builder, self.program.group
+        flat = kind == "vAbsTidFlat"
+        if c == 3 and not flat:
+            return b.const(0)
+        group, within = (b.place("input", gpr, 3 if flat else c) for gpr in (1, 0))
+        size = x * y * z if flat else (x, y, z)[c]
+        return b.emit("ADD_INT", times(b, group, b.const(size)), within)
+
+    def global_read(self, register: Register) -> list[Word]:
+        b, address = self.builder, register.address
+        if self.kept is None or self.kept[:2] != (b.at, register):
+            srcs = [] if address is None else [Src(self.component(address, address.swizzle[0]))]
+            self.kept = b.at, register, b.append("MEM_READ", srcs, 4, GlobalRead(register.element)).results
+        return self.kept[2]
+
+    def operand(self, i: Instruction, n: int, p: int) -> Src:
+        """Source ``n`` at position ``p``, its modifiers applied or kept for the op that reads it."""
+        source = i.sources[n]
+        word = self.component(source, source.swizzle[p])
+        negate = "xyzw"[p] in source.negate
+        if i.op.float_modifiers(n):
+            return self.modified(word, source, negate)
+        return Src(self.builder.emit("SUB_INT", self.builder.const(0), word)) if negate else Src(word)
+
+    def double(self, i: Instruction, n: int) -> list[Src]:
+        """Source ``n``, low word first."""
+        source = i.sources[n]
+        low, high = (self.component(source, source.swizzle[p]) for p in (0, 1))
+        return [Src(low), self.modified(high, source, source.negates_double)]
+
+    def modified(self, word: Word, source: Source, negate: bool) -> Src:
+        emit, const = self.builder.emit, self.builder.const
+        if source.invert:
+            word = emit("ADD", const(ONE), Src(word, True))
+        if source.bias:
+            word = emit("ADD", word, const(HALF | SIGN))
+        if source.x2:
+            word = emit("MUL_IEEE", word, const(TWO))
+        if source.sign:
+            above = emit("AND_INT", emit("SETGT_DX10", word, const(0)), const(ONE))
+            below = emit("AND_INT", emit("SETGT_DX10", const(0), word), const(ONE | SIGN))
+            nan = emit("AND_INT", emit("SETNE_DX10", word, word), const(NAN))
+            word = emit("OR_INT", emit("OR_INT", above, below), nan)
+        return Src(word, negate, source.abs)
+
+
+def times(b: OpBuilder, a: Word, n: Word) -> Word:
+    """a * n modulo 2^32; a shift where n is a power of two."""
+    if n.kind == "const" and n.bits.bit_count() == 1:
+        return b.emit("LSHL_INT", a, b.const(n.bits.bit_length() - 1)) if n.bits > 1 else a
+    return b.emit("MULLO_INT", a, n)
+
+
+def plain(b: OpBuilder, src: Src) -> Word:
+    """The operand as a word, its modifiers carried out."""
+    return b.emit("MOV", src) if src.neg or src.abs else src.value

@@ -1,0 +1,258 @@
+"""Tasks, the run of a plan of tasks in time, and the timeline that comes out of it.
+
+A plan is a list of tasks in program order, as a straight-line program would do them one by one. What may overlap
+follows from three rules, as in an out-of-order processor:
+
+* a lane (a chip, a DMA engine, a copying thread) does its tasks one at a time and in program order;
+* a task starts when what it reads has been written, and when whatever it overwrites is no longer read or written;
+* tasks that run at once share the resources max-min fairly (`resources`), so their speed changes at every event.
+
+Time is computed first, from bytes and rates alone; `Timeline.execute` then does the same tasks on real arrays.
+`Timeline.check` replays the result against what each task says it reads and writes, knowing nothing of the rules.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from cypresskit.host.checks import check_amount, check_share, check_type
+from cypresskit.host.resources import Demand, Resource, fair_shares
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work.
+
+    ``uses``: resource name to what it takes of it in all, in the resource's unit. ``seconds``: the least time it takes,
+    however free the resources are. ``bytes``: how much it moves. ``reads`` and ``writes``: buffer name to content, "the
+    strip A[3] in card 0's buffer A1". ``action`` does the task on real arrays; it is None where only time is wanted.
+    """
+
+    name: str
+    stage: str
+    lane: str
+    uses: Mapping[str, float]
+    reads: Mapping[str, str] = field(default_factory=dict)
+    writes: Mapping[str, str] = field(default_factory=dict)
+    bytes: float = 0.0
+    seconds: float = 0.0
+    action: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Span:
+    """A task and when it ran, in seconds."""
+
+    task: Task
+    start: float
+    end: float
+
+
+class TimelineError(Exception):
+    """A task read what wasn't there, or overwrote what was in use."""
+
+
+@dataclass(frozen=True, repr=False)
+class Timeline:
+    """What ran when. ``spans`` are in order of their start; ``flops`` is what the whole run computes."""
+
+    spans: tuple[Span, ...]
+    resources: Mapping[str, Resource]
+    flops: float = 0.0
+
+    @cached_property
+    def seconds(self) -> float:
+        """From the start of the first task to the end of the last."""
+        return max((span.end for span in self.spans), default=0.0)
+
+    @property
+    def gflops(self) -> float:
+        """Gflop/s of the whole run."""
+        return self.flops / self.seconds / 1e9 if self.seconds else 0.0
+
+    @cached_property
+    def busy(self) -> dict[str, float]:
+        """For every resource the share of its capacity that was used, 0 to 1."""
+        total = dict.fromkeys(self.resources, 0.0)
+        for span in self.spans:
+            for name, amount in span.task.uses.items():
+                total[name] += amount
+        return {name: used / self.resources[name].capacity / (self.seconds or 1.0) for name, used in total.items()}
+
+    @property
+    def bound(self) -> str:
+        """The resource that was busiest: making it faster helps first. "nothing" if nothing was done."""
+        return max(self.busy, key=lambda name: self.busy[name]) if self.spans else "nothing"
+
+    def stages(self) -> dict[str, float]:
+        """Seconds spent in each stage, over all lanes, in order of first appearance."""
+        total: dict[str, float] = defaultdict(float)
+        for span in self.spans:
+            total[span.task.stage] += span.end - span.start
+        return dict(total)
+
+    def check(self) -> None:
+        """Raise ``TimelineError`` unless every read finds its content and nothing in use is overwritten. A buffer that
+        no task writes, such as the program's own matrices, holds whatever is read from the start."""
+        holds: dict[str, str] = {}
+        written = {name for span in self.spans for name in span.task.writes}
+        users: dict[str, set[int]] = defaultdict(set)
+        writers: dict[str, set[int]] = defaultdict(set)
+        moments = sorted(
+            [(span.end, 0, number) for number, span in enumerate(self.spans)]
+            + [(span.start, 1, number) for number, span in enumerate(self.spans)]
+        )
+        for time, starts, number in moments:
+            task = self.spans[number].task
+            if not starts:
+                for name in task.reads:
+                    users[name].discard(number)
+                for name, content in task.writes.items():
+                    writers[name].discard(number)
+                    holds[name] = content
+                continue
+            for name, content in task.reads.items():
+                if name in written and holds.get(name) != content:
+                    found = holds.get(name, "nothing")
+                    raise TimelineError(f"{task.name} at {time:.6g} s reads {content} in {name}, which holds {found}")
+            for name in {**task.reads, **task.writes}:
+                others = writers[name] | (users[name] if name in task.writes else set())
+                if others:
+                    other = self.spans[min(others)].task.name
+                    verb = "overwrites" if name in task.writes else "reads"
+                    raise TimelineError(f"{task.name} at {time:.6g} s {verb} {name} while {other} uses it")
+            for name in task.reads:
+                users[name].add(number)
+            for name in task.writes:
+                writers[name].add(number)
+
+    def execute(self, moments: Sequence[float] | float = 1.0) -> None:
+        """Do the tasks on real arrays. Each takes effect at ``moments`` between its start (0) and its end (1): one
+        number, or one per span. The result must not depend on it, and a test tries many."""
+        each = [moments] * len(self.spans) if isinstance(moments, float | int) else list(moments)
+        if len(each) != len(self.spans):
+            raise ValueError(f"there are {len(each)} moments for {len(self.spans)} tasks")
+        check_share(**{f"moment {number}": moment for number, moment in enumerate(each)})
+        order = [(s.start + (s.end - s.start) * part, s.end, i) for i, (s, part) in enumerate(zip(self.spans, each))]
+        for *_, number in sorted(order):
+            action = self.spans[number].task.action
+            if action:
+                action()
+
+    def perfetto(self) -> dict:
+        """The timeline in the Chrome trace format, which https://ui.perfetto.dev and chrome://tracing open: a row per
+        lane, times in microseconds."""
+        lanes = list(dict.fromkeys(span.task.lane for span in self.spans))
+        events: list[dict] = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "cypresskit"}}]
+        for number, lane in enumerate(lanes, 1):  # a thread 0 would be the idle one
+            events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": lane}})
+        for span in self.spans:
+            task = span.task
+            args = {
+                "bytes": task.bytes,
+                "reads": dict(task.reads),
+                "writes": dict(task.writes),
+                "uses": dict(task.uses),
+            }
+            when = {"ts": span.start * 1e6, "dur": (span.end - span.start) * 1e6}
+            row = {"pid": 1, "tid": lanes.index(task.lane) + 1}
+            events.append({"ph": "X", "name": task.name, "cat": task.stage, **row, **when, "args": args})
+        return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+    def save(self, path: str | Path) -> None:
+        """Write ``perfetto()`` to ``path`` as JSON."""
+        Path(path).write_text(json.dumps(self.perfetto()), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        head = f"{self.seconds:.4f} s, {self.gflops:.1f} Gflop/s, bound by {self.bound}"
+        return "\n".join([head, *(f"{share:8.1%}  {name}" for name, share in self.busy.items())])
+
+
+def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
+    """For each task the numbers of those that must have ended: the one before it in its lane, the last writer of what
+    it reads, and the last writer and all later readers of what it overwrites."""
+    last_in_lane: dict[str, int] = {}
+    writer: dict[str, int] = {}
+    readers: dict[str, list[int]] = defaultdict(list)
+    result = []
+    for number, task in enumerate(tasks):
+        needs = {last_in_lane[task.lane]} if task.lane in last_in_lane else set()
+        last_in_lane[task.lane] = number
+        for name in {**task.reads, **task.writes}:
+            if name in writer:
+                needs.add(writer[name])
+        for name in task.writes:
+            needs.update(readers.pop(name, ()))
+            writer[name] = number
+        for name in task.reads:
+            if name not in task.writes:
+                readers[name].append(number)
+        result.append(needs)
+    return result
+
+
+def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float = 0.0) -> Timeline:
+    """Run ``tasks``, given in program order, on ``resources``. Deterministic.
+
+    Raises ``ValueError`` for a task that uses an unknown resource, less than nothing, or no time at all.
+    """
+    check_amount(flops=flops)
+    numbers = {name: number for number, name in enumerate(resources)}
+    least, demands = zip(*(_demand(task, resources, numbers) for task in tasks), strict=True) if tasks else ((), ())
+    needs = dependencies(tasks)
+    followers: dict[int, list[int]] = defaultdict(list)
+    for number, before in enumerate(needs):
+        for other in before:
+            followers[other].append(number)
+    waiting = [len(before) for before in needs]
+    memory: dict[tuple[Demand, ...], list[float]] = {}
+    left = [1.0] * len(tasks)  # part of each task that is still to be done
+    start, end = [0.0] * len(tasks), [0.0] * len(tasks)
+    active = [number for number, count in enumerate(waiting) if not count]
+    now = 0.0
+    while active:
+        key = tuple(demands[number] for number in active)
+        if key not in memory:
+            memory[key] = fair_shares(key)
+        speeds = [share / least[number] for number, share in zip(active, memory[key])]
+        times = [left[number] / speed for number, speed in zip(active, speeds)]
+        step = min(times)
+        now += step
+        ended, going = [], []
+        for number, speed, time in zip(active, speeds, times):
+            if time <= step * (1 + 1e-9):
+                end[number] = now
+                ended.append(number)
+            else:
+                left[number] -= speed * step
+                going.append(number)
+        for number in ended:
+            for other in followers[number]:
+                waiting[other] -= 1
+                if not waiting[other]:
+                    start[other] = now
+                    going.append(other)
+        active = going
+    spans = [Span(task, start[number], end[number]) for number, task in enumerate(tasks)]
+    return Timeline(tuple(sorted(spans, key=lambda span: span.start)), dict(resources), flops)
+
+
+def _demand(task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]) -> tuple[float, Demand]:
+    """Seconds that a dominant share of 1 would take, and the demand."""
+    check_type(Task, task=task)
+    for name, amount in task.uses.items():
+        if name not in resources:
+            raise ValueError(f"{task.name} uses {name!r}, which is not one of {', '.join(resources)}")
+        check_amount(**{f"{task.name}: {resources[name].unit} of {name}": amount})
+    check_amount(**{f"{task.name}: seconds": task.seconds})
+    alone = {name: amount / resources[name].capacity for name, amount in task.uses.items() if amount}
+    slowest = max(alone.values(), default=0.0)
+    if max(slowest, task.seconds) <= 0:
+        raise ValueError(f"{task.name} takes no time: it needs an amount of some resource, or seconds above 0")
+    if not slowest:
+        return task.seconds, Demand(())
+    parts = tuple((numbers[name], time / slowest) for name, time in alone.items())
+    return slowest, Demand(parts, min(1.0, slowest / task.seconds) if task.seconds else 1.0)

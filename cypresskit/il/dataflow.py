@@ -1,0 +1,150 @@
+"""What each instruction of a program reads and writes, where control may go from it, and backward analyses.
+
+Components of ``r`` registers are (number, component) pairs; a set of them is an integer with a bit for each, so that a
+kernel of many registers, all needed at once, takes a few kilobytes for an instruction. A position is a place in a
+swizzle: source ``r1.zx``, read at positions 0 and 1, reads components z and x. Left out: values; SSA form, which the
+compiler has.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from cypresskit.il.program import Instruction, Program, Source
+
+Key = tuple[int, int]  # number of an r register, component
+Use = tuple[int, Source, tuple[int, ...]]  # number of the source (negative: an address of g[]), source, positions read
+
+
+def uses(program: Program, i: Instruction) -> Iterator[Use]:
+    """The operands that ``i`` reads, addresses of ``g[]`` included: those have number -1 - n for source n, and -9 for
+    the result's."""
+    for n, source in enumerate(i.sources):
+        positions = read_positions(program, i, n)
+        if source.register.kind == "g":
+            if source.register.address is not None:
+                yield -1 - n, source.register.address, (0,)
+        elif positions:
+            yield n, source, positions
+    if i.dest and i.dest.register.address is not None:
+        yield -9, i.dest.register.address, (0,)
+
+
+def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
+    """The positions of source ``n`` that matter."""
+    op = i.op
+    if op.kind == "fetch":
+        return (0, 1)[: program.textures[i.controls.resource].dimensions]
+    if op.kind == "lds":
+        return lds_words(i) if n in op.passed else tuple(p for m, p in lds_address(program, i) if m == n)
+    if op.kind != "alu":
+        return (0,)
+    if op.double:
+        return (0, 1) if op.sources[n] == "d" else (0,)
+    if op.across:
+        return tuple(range(op.across))
+    return (i.dest.written if i.dest else ()) or (0,)
+
+
+def lds_words(i: Instruction) -> tuple[int, ...]:
+    """The 32-bit words, from its address on, that an LDS access touches."""
+    return i.dest.written if i.op.words > 1 and i.dest else (0,)
+
+
+def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]:
+    """An LDS access's address: source and position of the byte, or in a block of records of the record and the byte."""
+    if not program.lds[i.controls.id][0]:
+        return ((0, 0),)
+    return ((0, 0), (1, 0)) if i.op.words > 1 else ((0, 0), (0, 1))
+
+
+def address_uses(program: Program, i: Instruction) -> Iterator[Use]:
+    """Those of ``uses`` that an address, or a branch, is made of."""
+    for n, source, positions in uses(program, i):
+        if is_address(i, n):
+            yield n, source, positions
+
+
+def is_address(i: Instruction, n: int) -> bool:
+    """Whether operand ``n`` of ``uses`` is part of an address, or decides a branch."""
+    return n < 0 or bool(i.op.flow) or i.op.kind == "fetch" or (i.op.kind == "lds" and n not in i.op.passed)
+
+
+def defines(i: Instruction) -> tuple[int, ...]:
+    """The components of an ``r`` register that ``i`` writes, constants of the mask included."""
+    if not i.dest or i.dest.register.kind != "r":
+        return ()
+    return tuple(c for c in range(4) if i.dest.mask[c] != "_")
+
+
+def components(source: Source, positions: Iterable[int]) -> list[int]:
+    """The components of the register that the positions name; constants 0 and 1 of a swizzle are left out."""
+    return ["xyzw".index(source.swizzle[p]) for p in positions if source.swizzle[p] in "xyzw"]
+
+
+def keys(found: Iterable[Use]) -> set[Key]:
+    """The components of ``r`` registers that these operands read."""
+    return {
+        (source.register.index, c)
+        for _, source, positions in found
+        if source.register.kind == "r"
+        for c in components(source, positions)
+    }
+
+
+def successors(program: Program, at: int) -> tuple[int, ...]:
+    """Where control may go from ``at``; len(program.body) is the end."""
+    i, match = program.body[at], program.matching
+    flow = i.op.flow
+    if flow == "if":
+        return at + 1, match[at] + 1
+    if flow == "else":
+        return (match[at],)
+    if flow == "endloop":
+        return (match[at] + 1,)
+    if flow in ("break", "continue"):
+        target = match[match[at]] + 1 if flow == "break" else match[at] + 1
+        return (at + 1, target) if i.sources else (target,)
+    return (at + 1,)
+
+
+def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
+    """A backward analysis over sets of components: what holds before each instruction (and, last, at the end), computed
+    by ``step(at, after)`` from what holds after; the least fixed point."""
+    body = program.body
+    before = [0] * (len(body) + 1)
+    following = [successors(program, at) for at in range(len(body))]
+    changed = True
+    while changed:
+        changed = False
+        for at in range(len(body) - 1, -1, -1):
+            after = 0
+            for n in following[at]:
+                after |= before[n]
+            now = step(at, after)
+            changed |= now != before[at]
+            before[at] = now
+    return before
+
+
+class Numbering:
+    """The bit of each component in a set of them: those of register ``number`` begin at ``first[number]``."""
+
+    def __init__(self, program: Program):
+        self.first = {number: 4 * n for n, number in enumerate(program.registers)}
+
+    def bits(self, found: Iterable[Key]) -> int:
+        """The set of the components ``found``."""
+        bits = 0
+        for number, c in found:
+            bits |= 1 << self.first[number] + c
+        return bits
+
+    def keys(self, bits: int) -> frozenset[Key]:
+        """The components in a set."""
+        return frozenset((number, c) for number, bit in self.first.items() for c in range(4) if bits >> bit + c & 1)
+
+
+def liveness(program: Program, numbering: Numbering) -> list[int]:
+    """The components that are live before each instruction, and at the end."""
+    reads = [numbering.bits(keys(uses(program, i))) for i in program.body]
+    writes = [numbering.bits((i.dest.register.index, c) for c in defines(i)) if i.dest else 0 for i in program.body]
+    return backward(program, lambda at, after: reads[at] | after & ~writes[at])

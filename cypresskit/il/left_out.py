@@ -1,0 +1,90 @@
+"""What AMD's IL has and cypresskit's subset leaves out: names by kind, and the section of AMD's specification (version
+2.4) that defines them. A star stands for any ending."""
+
+from collections.abc import Iterable
+
+from cypresskit.il.errors import nearest
+
+_TABLE = """
+7.4  Flow Control Instructions | calls, switches, counted loops | call callnz call_logical* func endfunc ret
+     ret_logical* switch case default endswitch loop ifnz endphase hs_*
+7.5  Declaration and Initialization Instructions | declarations for drawing, indexed registers, unordered access views
+     (UAV), other memories | dcl_arena_uav dcl_raw_* dcl_struct_uav
+     dcl_struct_srv dcl_struct_gds dcl_gds* dcl_typed_uav dcl_typeless_uav dcl_uav dcl_global_flags dcl_gws_thread_count
+     dcl_indexed_temp_array dcl_input dcl_input_primitive dcl_output dcl_output_topology dcl_odepth dcl_max_output_*
+     dcl_max_tessfactor dcl_num_icp dcl_num_ocp dcl_num_instance* dcl_persist dcl_semaphore dcl_shared_temp dcl_stream
+     dcl_total_num_* dcl_ts_* dcl_vprim dcl_function_* dcl_interface_ptr dcl_lds_sharing_mode dclarray dcldef dclpi
+     dclpin dclpp dclpt dclv dclvout def defb init*
+7.6  Input/Output Instructions | drawing and filtered fetches | kill discard_* emit* cut* sample_b
+     sample_c sample_g sample_l sampleinfo* samplepos* lod* texld* texweight*
+     fetch4* memexport* memimport* resinfo*
+     load_fptr* bufinfo* getlod* eval_* scatter*
+7.7  Integer Arithmetic Instructions | 64-bit integers | i64* u64*
+7.9  Bit Operations | bit search and reversal | ffb* ubit_reverse
+7.10 Conversion Instructions | half precision | f2f16* f162f f_2_u4
+7.11 Float Instructions | functions and vectors of shading | abs acos asin atan clamp cmov cmp colorclamp cos cos_vec
+     crs det dist dp2add dst dsx* dsy* dxsincos exn exp exp_vec expp faceforward fwidth len lit ln log log_vec logp lrp
+     mmul mod mova noise* nrm* pireduce pow project* reflect* rnd set* sgn sin sin_vec sincos tan transpose trc
+7.12 Double-Precision Instructions | double functions | dfrexp dldexp dmovc drcp* drsq* dsqrt
+7.13 Multi-Media Instructions | multimedia | bitalign bytealign sad* u4lerp unpack*
+7.14 Miscellaneous Special Instructions | special | nop invariant_move prec* comment
+7.15 Evergreen GPU Series Memory Controls | unordered access views (UAV) and their atomics | uav_* srv_* append_*
+7.16 LDS Instructions | atomics and narrow accesses of LDS | lds_add lds_and lds_cmp lds_dec lds_inc
+     lds_max lds_min lds_mskor lds_or lds_rsub lds_sub lds_umax lds_umin lds_xor lds_read_* lds_load_byte lds_load_ubyte
+     lds_load_short lds_load_ushort lds_store_byte lds_store_short
+7.17 GDS Instructions | global data share and its atomics | gds_*
+7.18 Virtual Function / Interface Support | interfaces | fcall
+"""
+
+#: Names that another chip's IL has, or that people write, and what to use here.
+ADVICE = {
+    "dcl_lds_size_per_thread": "belongs to an earlier chip (R700). Here a block of LDS is declared with "
+    "`dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`",
+    "lds_read_vec": "belongs to an earlier chip (R700). Use `lds_load_id(0)` or `lds_load_vec_id(0)`",
+    "lds_write_vec": "belongs to an earlier chip (R700). Use `lds_store_id(0)` or `lds_store_vec_id(0)`",
+    "imul24": "belongs to a later chip (Northern Islands). Use `umul24`, or `imul`",
+    "imad24": "belongs to a later chip (Northern Islands). Use `umad24`, or `imad`",
+    "dsub": "doesn't exist in IL. Use `dadd` with `_neg(xy)` behind the second source",
+}
+_INSTEAD = {"abs": "mov r0, r1_abs", "sgn": "mov r0, r1_sign", "trc": "round_z", "rnd": "round_nearest"}
+_INSTEAD |= {"uav_": "g[]", "dcl_raw_uav": "g[]", "lrp": "sub and mad", "dp2add": "dp2 and add"}
+
+
+def _rows() -> list[tuple[str, str, str, list[str]]]:
+    rows: list[tuple[str, str, str, list[str]]] = []
+    for row in _TABLE.strip().replace("\n     ", " ").splitlines():
+        where, kind, names = row.split("|")
+        section, title = where.split(maxsplit=1)
+        rows.append((section, title.strip(), kind.strip(), names.split()))
+    return rows
+
+
+LEFT_OUT = _rows()
+
+
+def left_out(word: str, than: str = "") -> str:
+    """Why ``word``, an instruction as it is written, isn't taken; "" if IL has no such instruction either, or none
+    whose name is longer ``than`` the opcode that it begins with."""
+    for name, why in ADVICE.items():
+        if word.startswith(name):
+            return f"`{name}` {why}"
+    for section, title, kind, names in LEFT_OUT:
+        for name in names:
+            star = name.endswith("*")
+            if len(name) > len(than) and (
+                word.startswith(name[:-1]) if star else (word == name or word.startswith(f"{name}_"))
+            ):
+                use = next((f" Use `{use}`." for known, use in _INSTEAD.items() if word.startswith(known)), "")
+                what = f"AMD's IL ({section} {title}: {kind})"
+                return f"`{word[:40]}` is not in cypresskit's subset of {what}.{use}"
+    return ""
+
+
+def unknown(word: str, known: Iterable[str]) -> str:
+    """What to say of an instruction that is none of the ``known``: a name near in spelling and of the same kind."""
+    kind = next((start for start in ("dcl_", "lds_") if word.startswith(start)), "")
+    same = [name for name in known if name.startswith(kind) and (kind or not name.startswith(("dcl_", "lds_")))]
+    if why := left_out(word):
+        return why
+    guess = nearest(word, same, 0.65) or nearest(word.split("_")[0], same, 0.65)
+    return f"`{word[:40]}` is no instruction of IL.{guess}"

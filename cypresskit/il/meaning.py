@@ -1,0 +1,353 @@
+"""What the chip's arithmetic gives, bit for bit, on numpy arrays of 32-bit patterns (64-bit for doubles).
+
+Single precision flushes subnormals, as the chip does: inputs, and results whose value rounded to 24 bits is below
+2^-126, become zero with their sign. ``mad`` and ``dmad`` round once. A NaN that arithmetic makes is always the same
+quiet NaN, since no document says which bits the chip gives. Doubles keep subnormals.
+
+The fused multiply-add, which numpy lacks, is compiled through llvmlite from the LLVM intrinsic; all else is numpy.
+"""
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from cypresskit.il.processor import host_machine
+
+SIGN, INFINITY = np.uint32(0x80000000), np.uint32(0x7F800000)
+NAN = np.uint32(0x7FC00000)
+NAN64 = np.uint64(0x7FF8000000000000)
+ONE = np.uint32(0x3F800000)
+TRUE, FALSE = np.uint32(0xFFFFFFFF), np.uint32(0)
+MIN_NORMAL = np.float32(2.0**-126)
+TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 when the exponent has no bound lies below this
+
+
+@cache
+def _fused() -> dict:
+    """Compiled loops r[i] = fma(a[i], b[i], c[i]) for float32 and float64."""
+    import llvmlite.binding as llvm
+
+    text = "".join(
+        f"""
+declare {t} @llvm.fma.{s}({t}, {t}, {t})
+define void @fma_{t}(ptr %a, ptr %b, ptr %c, ptr %r, i64 %n) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %pa = getelementptr {t}, ptr %a, i64 %i
+  %pb = getelementptr {t}, ptr %b, i64 %i
+  %pc = getelementptr {t}, ptr %c, i64 %i
+  %pr = getelementptr {t}, ptr %r, i64 %i
+  %va = load {t}, ptr %pa
+  %vb = load {t}, ptr %pb
+  %vc = load {t}, ptr %pc
+  %vr = call {t} @llvm.fma.{s}({t} %va, {t} %vb, {t} %vc)
+  store {t} %vr, ptr %pr
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""
+        for t, s in (("float", "f32"), ("double", "f64"))
+    )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), host_machine())
+    signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_int64)
+    functions: dict = {
+        np.dtype(kind): signature(engine.get_function_address(f"fma_{t}"))
+        for kind, t in ((np.float32, "float"), (np.float64, "double"))
+    }
+    functions["engine"] = engine  # keeps the code alive
+    return functions
+
+
+def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """a * b + c with one rounding, for float32 or float64 arrays of shapes that broadcast."""
+    a, b, c = (np.ascontiguousarray(x) for x in np.broadcast_arrays(a, b, c))
+    result = np.empty_like(a)
+    if result.size:
+        _fused()[a.dtype](a.ctypes.data, b.ctypes.data, c.ctypes.data, result.ctypes.data, result.size)
+    return result
+
+
+def flushed(bits: np.ndarray) -> np.ndarray:
+    """Single-precision bits with subnormals made zero, as float32."""
+    exponent = bits & INFINITY
+    if exponent.all():  # the usual case: nothing to flush
+        return bits.view(np.float32)
+    return np.where(exponent, bits, bits & SIGN).view(np.float32)
+
+
+def single(result: np.ndarray) -> np.ndarray:
+    """The bits of a float32 result: subnormals flushed, NaN canonical."""
+    size = np.abs(result)
+    if size.min(initial=np.inf) >= MIN_NORMAL:  # the usual case: nothing to flush, no NaN (which makes this false)
+        return result.view(np.uint32)
+    bits = np.where(size < MIN_NORMAL, result.view(np.uint32) & SIGN, result.view(np.uint32))
+    return np.where(np.isnan(result), NAN, bits)
+
+
+def _single_of(result: np.ndarray, exact: Callable[[], np.ndarray]) -> np.ndarray:
+    """``single``, where a result rounded up to 2^-126 is flushed if ``exact()``, nearer the truth, lies below TINY."""
+    edge = np.abs(result) == MIN_NORMAL
+    if edge.any():
+        result = np.where(edge & (np.abs(exact()) < TINY), np.copysign(np.float32(0), result), result)
+    return single(result)
+
+
+def double(result: np.ndarray) -> np.ndarray:
+    """The bits of a float64 result, NaN canonical."""
+    return np.where(np.isnan(result), NAN64, result.view(np.uint64))
+
+
+def _mul(a, b):
+    x, y = flushed(a), flushed(b)
+    return _single_of(x * y, lambda: x.astype(np.float64) * y)
+
+
+def _div(a, b):
+    x, y = flushed(a), flushed(b)
+    return _single_of(x / y, lambda: x.astype(np.float64) / y)
+
+
+def _mad(a, b, c):
+    x, y, z = flushed(a), flushed(b), flushed(c)
+
+    def nearer():
+        product = x.astype(np.float64) * y  # exact
+        total = product + z
+        back = total - product
+        lost = (product - (total - back)) + (z - back)  # what the sum dropped (Knuth)
+        return np.where(lost * np.sign(total) < 0, np.nextafter(total, 0), total)
+
+    return _single_of(fused(x, y, z), nearer)
+
+
+def _dot(count: int) -> Callable:
+    """Of operands with so many rows, or one for all; products and sums rounded one by one, from the left."""
+
+    def dot(a, b):
+        products = np.broadcast_to(_mul(a, b), (count, max(a.shape[1], b.shape[1])))
+        total = products[0:1]
+        for n in range(1, count):
+            total = single(flushed(total) + flushed(products[n : n + 1]))
+        return total
+
+    return dot
+
+
+def _high(kind, wide) -> Callable:
+    """The upper words of products."""
+    return lambda a, b: ((a.view(kind).astype(wide) * b.view(kind)) >> wide(32)).astype(np.uint32)
+
+
+def _extracted(kind) -> Callable:
+    """Fields of bits, by their width, their lowest bit, and the word that they are in."""
+
+    def extract(width, offset, value):
+        width, offset = width & _LOW5, offset & _LOW5
+        inside = width + offset < 32
+        up = np.where(inside, np.uint32(32) - width - offset, np.uint32(0))
+        down = np.where(inside, np.uint32(32) - width, offset) & _LOW5
+        return np.where(width, ((value << up).view(kind) >> down.view(kind)).view(np.uint32), np.uint32(0))
+
+    return extract
+
+
+def _insert(width, offset, value, base):
+    offset = offset & _LOW5
+    mask = ((np.uint32(1) << (width & _LOW5)) - np.uint32(1)) << offset
+    return ((value << offset) & mask) | (base & ~mask)
+
+
+def _rsq(a):
+    return single((1 / np.sqrt(flushed(a).astype(np.float64))).astype(np.float32))
+
+
+def _to_integer(low: float, high: float, kind) -> Callable:
+    def convert(a):
+        whole = np.trunc(flushed(a).astype(np.float64))
+        return np.clip(np.where(np.isnan(whole), 0.0, whole), low, high).astype(kind).view(np.uint32)
+
+    return convert
+
+
+def _select(condition: np.ndarray) -> np.ndarray:
+    return np.where(condition, TRUE, FALSE)
+
+
+def _compare(test: Callable) -> Callable:
+    return lambda a, b: _select(test(flushed(a), flushed(b)))
+
+
+def _signed(test: Callable) -> Callable:
+    return lambda a, b: _select(test(a.view(np.int32), b.view(np.int32)))
+
+
+def _floats(operation: Callable) -> Callable:
+    return lambda *bits: single(operation(*(flushed(b) for b in bits)))
+
+
+def _doubles(operation: Callable) -> Callable:
+    return lambda *bits: double(operation(*(b.view(np.float64) for b in bits)))
+
+
+def _compare64(test: Callable) -> Callable:
+    return lambda a, b: _select(test(a.view(np.float64), b.view(np.float64)))
+
+
+def _udiv(a, b):
+    return np.where(b == 0, TRUE, a // np.maximum(b, np.uint32(1)))
+
+
+def _umod(a, b):
+    return np.where(b == 0, TRUE, a % np.maximum(b, np.uint32(1)))
+
+
+def _choose(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
+    return np.where(condition != 0, yes, no)
+
+
+def _d2f(a):
+    value = a.view(np.float64)
+    return _single_of(value.astype(np.float32), lambda: value)
+
+
+_LOW5, _LOW24 = np.uint32(31), np.uint32(0xFFFFFF)
+
+#: What each IL arithmetic opcode computes: arrays of bits to an array of bits. Rows are components; doubles are uint64.
+MEANING: dict[str, Callable[..., np.ndarray]] = {
+    "mov": lambda a: a,
+    "add": _floats(np.add),
+    "sub": _floats(np.subtract),
+    "mul": _mul,
+    "mad": _mad,
+    "fma": _mad,
+    "div": _div,
+    "flr": _floats(np.floor),
+    "frc": _floats(lambda a: a - np.floor(a)),
+    "min": _floats(lambda a, b: np.where(a < b, a, b)),
+    "max": _floats(lambda a, b: np.where(a >= b, a, b)),
+    "round_nearest": _floats(np.rint),
+    "round_neginf": _floats(np.floor),
+    "round_plusinf": _floats(np.ceil),
+    "round_z": _floats(np.trunc),
+    "rcp": lambda a: _div(np.full_like(a, ONE), a),
+    "sqrt": _floats(np.sqrt),
+    "sqrt_vec": _floats(np.sqrt),
+    "rsq": _rsq,
+    "rsq_vec": _rsq,
+    "lt": _compare(np.less),
+    "ge": _compare(np.greater_equal),
+    "eq": _compare(np.equal),
+    "ne": _compare(np.not_equal),
+    "dp2": _dot(2),
+    "dp3": _dot(3),
+    "dp4": _dot(4),
+    "iadd": lambda a, b: a + b,
+    "isub": lambda a, b: a - b,
+    "inegate": lambda a: np.uint32(0) - a,
+    "imul": np.multiply,
+    "umul": np.multiply,
+    "imul_high": _high(np.int32, np.int64),
+    "umul_high": _high(np.uint32, np.uint64),
+    "umul24": lambda a, b: (a & _LOW24) * (b & _LOW24),
+    "umul24_high": lambda a, b: _high(np.uint32, np.uint64)(a & _LOW24, b & _LOW24),
+    "umad24": lambda a, b, c: (a & _LOW24) * (b & _LOW24) + c,
+    "icarry": lambda a, b: (a + b < a).astype(np.uint32),
+    "iborrow": lambda a, b: (a < b).astype(np.uint32),
+    "icbits": lambda a: np.bitwise_count(a).astype(np.uint32),
+    "ibit_extract": _extracted(np.int32),
+    "ubit_extract": _extracted(np.uint32),
+    "ubit_insert": _insert,
+    "imad": lambda a, b, c: a * b + c,
+    "umad": lambda a, b, c: a * b + c,
+    "udiv": _udiv,
+    "umod": _umod,
+    "ishl": lambda a, b: a << (b & _LOW5),
+    "ishr": lambda a, b: (a.view(np.int32) >> (b & _LOW5).view(np.int32)).view(np.uint32),
+    "ushr": lambda a, b: a >> (b & _LOW5),
+    "iand": np.bitwise_and,
+    "ior": np.bitwise_or,
+    "ixor": np.bitwise_xor,
+    "inot": np.bitwise_not,
+    "imin": lambda a, b: np.minimum(a.view(np.int32), b.view(np.int32)).view(np.uint32),
+    "imax": lambda a, b: np.maximum(a.view(np.int32), b.view(np.int32)).view(np.uint32),
+    "umin": np.minimum,
+    "umax": np.maximum,
+    "ilt": _signed(np.less),
+    "ige": _signed(np.greater_equal),
+    "ieq": lambda a, b: _select(a == b),
+    "ine": lambda a, b: _select(a != b),
+    "ult": lambda a, b: _select(a < b),
+    "uge": lambda a, b: _select(a >= b),
+    "cmov_logical": _choose,
+    "ftoi": _to_integer(-(2.0**31), 2.0**31 - 1, np.int32),
+    "ftou": _to_integer(0.0, 2.0**32 - 1, np.uint32),
+    "itof": lambda a: a.view(np.int32).astype(np.float32).view(np.uint32),
+    "utof": lambda a: a.astype(np.float32).view(np.uint32),
+    "dadd": _doubles(np.add),
+    "dmul": _doubles(np.multiply),
+    "dmad": _doubles(fused),
+    "ddiv": _doubles(np.divide),
+    "dmin": _doubles(lambda a, b: np.where(a < b, a, b)),
+    "dmax": _doubles(lambda a, b: np.where(a >= b, a, b)),
+    "dfrac": _doubles(lambda a: a - np.floor(a)),
+    "dlt": _compare64(np.less),
+    "dge": _compare64(np.greater_equal),
+    "deq": _compare64(np.equal),
+    "dne": _compare64(np.not_equal),
+    "d2f": _d2f,
+    "f2d": lambda a: double(flushed(a).astype(np.float64)),
+}
+
+RELATION: dict[str, Callable] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+}
+
+
+def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Two words as one 64-bit pattern."""
+    return low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))
+
+
+def split(bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A 64-bit pattern as (low, high) words."""
+    return (bits & np.uint64(0xFFFFFFFF)).astype(np.uint32), (bits >> np.uint64(32)).astype(np.uint32)
+
+
+def scaled(bits: np.ndarray, shift: float, saturate: bool) -> np.ndarray:
+    """A float result times ``shift``, then clamped to 0..1 (NaN to 0) if ``saturate``."""
+    if shift != 1.0:
+        bits = _mul(bits, np.full_like(bits, np.float32(shift).view(np.uint32)))
+    if saturate:
+        value = flushed(bits)
+        bits = np.where(value > 0, np.minimum(value, np.float32(1)), np.float32(0)).view(np.uint32)
+    return bits
+
+
+def modified(bits: np.ndarray, source, negated: np.ndarray | bool) -> np.ndarray:
+    """Float bits under a source's modifiers; ``negated`` tells, per row or for all, whether negate applies.
+
+    Order: invert, bias, x2, sign, abs, negate (IL specification 2.2.7).
+    """
+    if source.invert:
+        bits = single(np.float32(1) - flushed(bits))
+    if source.bias:
+        bits = single(flushed(bits) - np.float32(0.5))
+    if source.x2:
+        bits = _mul(bits, np.full_like(bits, np.float32(2).view(np.uint32)))
+    if source.sign:
+        bits = single(np.sign(flushed(bits)))
+    if source.abs:
+        bits = bits & ~SIGN
+    return np.where(negated, bits ^ SIGN, bits) if np.any(negated) else bits

@@ -1,0 +1,139 @@
+"""The reference of the subset, made from the tables: a page, or what there is to say of one name."""
+
+from cypresskit.il.left_out import LEFT_OUT, unknown
+from cypresskit.il.opcodes import OPCODES, Opcode
+
+TYPES = {"f": "float", "i": "int", "u": "unsigned", "d": "double", "b": "32 bits"}
+SLOTS = {
+    "xyzwt": "any slot, 4 clocks a bundle",
+    "xyzw": "x, y, z or w, 4 clocks a bundle",
+    "t": "t alone, 4 clocks a bundle",
+    "pair": "two slots (xy or zw), 4 clocks a bundle",
+    "quad": "all of x y z w, 4 clocks a bundle",
+    "-": "several operations",
+}
+REGISTERS = {
+    "r0": "general registers, of four 32-bit components; 65,536 names, of which the compiler makes up to 128",
+    "l0": "literals, by `dcl_literal`",
+    "cb0[3]": "elements of constant buffers, by `dcl_cb`",
+    "g[r1.x+1]": "elements of 16 bytes of global memory; the address is a component of a register or a literal",
+    "o0": "output streams o0 to o7 (pixel mode)",
+    "mem": "LDS, as a destination with a mask",
+    "vWinCoord0": "the pixel's place, centres at .5; also v0",
+    "vAbsTid": "the work-item in the domain; vAbsTidFlat, also vaTid: as one number",
+    "vTidInGrp": "the work-item in its workgroup; vTidInGrpFlat, also vTid: as one number",
+    "vThreadGrpId": "the workgroup; vThreadGrpIdFlat, also vTGroupid: as one number",
+}
+MODIFIERS = {
+    "_neg(xw)": "of a source: negated at these positions, or without brackets at all",
+    "_abs": "of a source: its size",
+    "_x2": "of a source or a result: doubled; of results also _x4, _x8, _d2, _d4, _d8",
+    "_bias": "of a source: minus 0.5; _bx2: then doubled",
+    "_invert": "of a source: 1 minus it",
+    "_sign": "of a source: -1, 0 or 1",
+    "_sat": "of a result: clamped to 0..1, NaN to 0",
+    "_ieee": "of an instruction: taken, and what is done anyway",
+    "_zeroop(infinity)": "of a reciprocal: taken, and whatever it says 1 / 0 is infinity",
+}
+ROUNDING = """Single precision rounds to nearest even once for each operation, also `mad`; subnormal operands and
+results become zero; a NaN that arithmetic makes is 0x7fc00000. Doubles are IEEE, with subnormals. 0
+times infinity is NaN. Where the meaning says "the chip: 1 ulp", the chip approximates within a unit in
+the last place (AMD's Evergreen instruction set, chapter 9), and the result here is the exact one,
+rounded; `ddiv` and `div` are made of several operations there."""
+FLOW = {
+    "loop": "whileloop\nbreak\nendloop",
+    "endloop": "whileloop\nbreak\nendloop",
+    "else": "if_logicalnz r1.x\nelse\nendif",
+    "endif": "if_logicalnz r1.x\nendif",
+}
+DECLARED = {
+    "dcl_literal": "dcl_literal l1, 0x3f800000, 1.0, -0.5, 2",
+    "dcl_resource": "dcl_resource_id(1)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)",
+    "dcl_cb": "dcl_cb cb0[4]",
+    "dcl_input_position_interp": "dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__",
+    "dcl_input": "dcl_input_interp(linear) v0.xy__",
+    "dcl_output_generic": "dcl_output_generic o0",
+    "dcl_output_usage": "dcl_output_usage(generic) o0",
+    "dcl_num_thread_per_group": "dcl_num_thread_per_group 8, 8",
+    "dcl_max_thread_per_group": "dcl_max_thread_per_group 64",
+    "dcl_lds": "dcl_lds_id(1) 1024",
+    "dcl_struct_lds": "dcl_struct_lds_id(1) 16, 64",
+}
+_LINES = {
+    "fence": "fence_threads_lds",
+    "mcall": "mcall(7) (r0), (r1)",
+    "sample": "sample_resource(0)_sampler(0) r0, r1",
+}
+_LINES |= {"load": "load_resource(0) r0, r1"}
+
+
+def example(op: Opcode) -> str:
+    """A line, or a few, that use the opcode; ``kernel`` makes a kernel of it."""
+    if op.name in DECLARED or op.name in _LINES:
+        return (DECLARED | _LINES)[op.name]
+    if op.flow in FLOW:
+        return FLOW[op.flow]
+    name = op.name + ("_id(0)" if op.kind == "lds" else "") + ("_relop(lt)" if "relop" in op.controls else "")
+    dest = {"-": [], "d": ["r0.xy"]}.get(op.result, ["r0"])
+    dest = ["mem.xy"] * (op.words > 1) if op.store else dest
+    sources = [f"r{n + 1}{'.xy' if t == 'd' else ''}" for n, t in enumerate(op.sources)]
+    if op.kind == "lds":
+        sources = [f"{source}.x" for source in sources]
+    if op.store and op.words == 1:
+        sources, dest = ["r2.x"], ["r1.x"]
+    line = f"{name} {', '.join([*dest, *sources])}".strip()
+    if op.flow == "if":
+        return f"{line}\nendif"
+    if op.flow:
+        return f"whileloop\nbreak_logicalz r3.x\n{line}\nendloop"
+    return line
+
+
+def kernel(op: Opcode) -> str:
+    """A kernel that is the opcode's example and little else."""
+    pixel = op.name in ("dcl_input", "dcl_input_position_interp", "dcl_output_generic", "dcl_output_usage")
+    lines = ["il_ps_2_0" if pixel else "il_cs_2_0", DECLARED["dcl_resource"].replace("(1)", "(0)", 1)]
+    lines += ["mdef(7)_out(1)_in(1)\nmov out0, in0\nmend"] if op.kind == "macro" else []
+    lines += ["dcl_lds_id(0) 64", "dcl_literal l0, 0, 0, 0, 0"] if not pixel else ["dcl_literal l0, 0, 0, 0, 0"]
+    lines += [f"mov r{n}, l0" for n in range(6)]
+    return "\n".join([*lines, example(op), *([] if op.name == "end" else ["end"])])
+
+
+def entry(op: Opcode) -> list[str]:
+    """Name, operands, slots and clocks, meaning, example."""
+    operands = ", ".join([f"to {TYPES[r]}" for r in op.result if r in TYPES] + [TYPES[t] for t in op.sources])
+    cost = SLOTS[op.slots] if op.kind in ("alu", "lds") else "16 clocks a wavefront at best" * (op.kind == "fetch")
+    return [op.name, operands or "-", cost or "-", op.meaning, example(op)]
+
+
+def describe(name: str) -> str:
+    """What there is to say of an opcode, a register or a modifier; ValueError if it isn't in the subset."""
+    for table in (REGISTERS, MODIFIERS):
+        if name in table:
+            return f"{name}: {table[name]}"
+    if name not in OPCODES:
+        raise ValueError(unknown(name, OPCODES))
+    title, operands, cost, meaning, line = entry(OPCODES[name])
+    return f"{title}\n  operands  {operands}\n  cost      {cost}\n  meaning   {meaning}\n  example   " + "; ".join(
+        line.splitlines()
+    )
+
+
+def page() -> str:
+    """The whole reference as Markdown: `docs/il.md`."""
+    parts = ["# The language: cypresskit's subset of AMD's IL", "Written by `cypresskit il --markdown`.", ROUNDING]
+    kinds = {"alu": "Arithmetic", "fetch": "Fetches", "lds": "Local data share", "flow": "Control flow"}
+    kinds |= {"fence": "Fences", "macro": "Macros", "end": "Ends", "declaration": "Declarations"}
+    for kind, title in kinds.items():
+        rows = [entry(op) for op in OPCODES.values() if op.kind == kind]
+        shown = [f"| `{n}` | {o} | {c} | {m} | `{e.replace(chr(10), '; ')}` |" for n, o, c, m, e in rows]
+        parts += [
+            f"## {title}",
+            "\n".join(["| name | operands | cost | meaning | example |", "|---" * 5 + "|", *shown]),
+        ]
+    for title, table in (("Registers", REGISTERS), ("Modifiers", MODIFIERS)):
+        parts += [f"## {title}", "\n".join(f"- `{name}`: {what}" for name, what in table.items())]
+    left = [f"- {section} {of}, {kind}: {', '.join(f'`{n}`' for n in names)}" for section, of, kind, names in LEFT_OUT]
+    parts += ["## Left out", "By sections of AMD's specification, version 2.4; a star stands for any ending."]
+    parts += ["\n".join(left)]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,151 @@
+"""Operands as they are written: registers with swizzles, masks and modifiers.
+
+A short swizzle is filled to four letters by repeating it: ``x`` gives ``xxxx``, ``zw`` gives ``zwzw``, ``xyz`` gives
+``xyzz``. A short mask is read from the left, a letter jumping to its own place: ``y_1`` is ``_y_1``.
+"""
+
+import re
+
+from cypresskit.il.cursor import COLOURS, Line, whole
+from cypresskit.il.errors import nearest
+from cypresskit.il.opcodes import Opcode
+from cypresskit.il.program import LETTERS, Dest, Register, Source
+
+MAX_REGISTER = 65_535  # the IL's register numbers have 16 bits (IL specification 2.2.4)
+ALIASES = {"vatid": "vAbsTidFlat", "vtid": "vTidInGrpFlat", "vtgroupid": "vThreadGrpIdFlat"}  # of earlier versions
+INPUTS = ("vWinCoord0", "vAbsTid", "vAbsTidFlat", "vTidInGrp", "vTidInGrpFlat", "vThreadGrpId", "vThreadGrpIdFlat")
+INPUT_NAMES = {name.lower(): name for name in INPUTS} | ALIASES | {"vwincoord": "vWinCoord0"}
+INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() if name[-1] != "0"} | {
+    "v0": "vWinCoord0"
+}
+MODIFIERS = ("neg", "abs", "x2", "bias", "bx2", "invert", "sign")
+
+_NESTED = re.compile(r"g\s*\[", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_LEFT_OUT = re.compile(r"(x|sr|itemp|icb|vcp|vicp|vpc|v)[0-9]+|vObjIndex|vPrimitiveID|vFace|vInstance\w*|vTimer|oDepth")
+_BRACKETS = re.compile(r"\(([^()]*)\)")
+_REGISTER = re.compile(r"(in|out|cb|[rlo])([0-9]+)(?![A-Za-z0-9])", re.IGNORECASE)
+
+
+def read_register(line: Line) -> Register:
+    """The register whose name comes next."""
+    line.skip()
+    start = line.at
+    match = line.take(_REGISTER)
+    if match:
+        kind, index = match.group(1).lower(), whole(match.group(2), line, start)
+        if index > MAX_REGISTER:
+            line.fail(f"`{match.group()}`: register numbers end at {MAX_REGISTER}", start)
+        if kind == "o" and index > 7:
+            line.fail(f"`{match.group()}`: the output streams are o0 to o7", start)
+        if kind == "cb":
+            line.expect("[", "after a constant buffer's name, as in `cb0[3]`")
+            element = line.integer("the number of an element")
+            line.expect("]", "to close the element's number")
+            return Register("cb", index, element)
+        return Register(kind, index)
+    word = line.take(_NAME)
+    name = word.group().lower() if word else ""
+    if name == "g":
+        return _global(line)
+    if name == "mem":
+        return Register("mem")
+    if name in INPUT_NAMES:
+        return Register(INPUT_NAMES[name])
+    found = f"`{word.group()[:32]}`" if word else line.rest()
+    if word and _LEFT_OUT.fullmatch(word.group()):
+        of = "indexed registers" if name[0] == "x" else "registers of drawing, or shared by wavefronts"
+        line.fail(f"{found}: {of} (section 5 of AMD's IL specification) are not in cypresskit's subset", start)
+    guess = nearest(name, [*INPUTS, "mem", "r0", "l0", "o0", "g"]) if word else ""
+    return line.fail(
+        f"expected a register (r0, l0, cb0[0], g[r0.x], o0, vWinCoord0, ...), found {found}.{guess}", start
+    )
+
+
+def _global(line: Line) -> Register:
+    line.expect("[", "after `g`, as in `g[r1.x+1]`")
+    line.skip()
+    address, element = None, 0
+    if line.at < len(line.text) and line.text[line.at].isdigit():
+        element = line.integer("an element")
+    else:
+        start = line.at
+        if _NESTED.match(line.text, line.at):
+            line.fail("an address is one component of a register, as in `g[r1.x+1]`", start)
+        address = source_operand(line)
+        if address.register.kind not in ("r", "in", "l", *INPUTS) or address.modified or len(set(address.swizzle)) > 1:
+            line.fail("an address is one component of a register, as in `g[r1.x+1]`", start)
+        if line.eat("+"):
+            element = line.integer("an offset in elements")
+        elif line.eat("-"):
+            element = -line.integer("an offset in elements")
+    line.expect("]", "to close the address")
+    return Register("g", 0, element, address)
+
+
+def dest_operand(line: Line, op: Opcode) -> Dest:
+    """The operand that ``op`` writes: a register that it may write, with its mask."""
+    line.skip()
+    start = line.at
+    register = read_register(line)
+    allowed = ("mem",) if op.store else ("r", "o", "g", "out")
+    if register.kind not in allowed:
+        wanted = "`mem` with a mask, as in `mem.xy__`" if allowed[0] == "mem" else "r, o or g"
+        line.fail(f"`{register}` can't be written by `{op.name}`: the destination is {wanted}", start)
+    mask = "xyzw"
+    if line.eat("."):
+        mask_at = line.at
+        match = line.take(re.compile(r"[xyzwrgbaXYZWRGBA01_]+"))
+        mask = mask_letters(match.group().lower().translate(COLOURS) if match else "", line, mask_at)
+    if op.double and op.result == "d" and not any(mask[p : p + 2] == "xyzw"[p : p + 2] for p in (0, 2)):
+        line.fail(f"`{op.name}` writes a double: its mask must hold xy or zw", start)
+    return Dest(register, mask)
+
+
+def mask_letters(text: str, line: Line, at: int) -> str:
+    """The four characters of ``Dest.mask`` for a mask as it is written."""
+    mask = ""
+    for c in text:
+        if c in LETTERS:
+            if LETTERS.index(c) < len(mask):
+                line.fail(f"mask `.{text}`: letters must stand in the order xyzw, each at most once", at)
+            mask = mask.ljust(LETTERS.index(c), "_")
+        mask += c
+    if not 0 < len(mask) <= 4:
+        line.fail("a mask has one to four of the letters x y z w 0 1 _", at)
+    return mask.ljust(4, "_")
+
+
+def source_operand(line: Line) -> Source:
+    """An operand that is read: a register with swizzle and modifiers."""
+    register = read_register(line)
+    if register.kind in ("o", "out", "mem"):
+        line.fail(f"`{register}` can't be read", line.at - len(str(register)))
+    swizzle = LETTERS
+    if line.text.startswith(".", line.at):
+        line.at += 1
+        match = line.take(re.compile(r"[xyzwrgbaXYZWRGBA01]{1,4}(?![A-Za-z0-9])"))
+        text = match.group().lower().translate(COLOURS) if match else ""
+        if not text:
+            line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
+        swizzle = {1: text * 4, 2: text * 2, 3: text + text[-1:], 4: text}[len(text)]
+    flags: dict[str, bool] = {}
+    negate = ""
+    while line.text.startswith("_", line.at):
+        start = line.at
+        line.at += 1
+        match = line.take(re.compile(r"[A-Za-z0-9]+"))
+        name = match.group().lower() if match else ""
+        if name not in MODIFIERS:
+            line.fail(f"`_{name}` is no modifier of a source.{nearest(name, MODIFIERS)}", start)
+        if name == "neg":
+            brackets = line.take(_BRACKETS)
+            letters = brackets.group(1).replace(" ", "").lower().translate(COLOURS) if brackets else LETTERS
+            if set(letters) - set(LETTERS):
+                line.fail(f"`_neg` takes the letters of positions, as in `_neg(xw)`, found `({letters})`", start)
+            negate = "".join(c for c in LETTERS if c in letters)
+        elif name == "bx2":
+            flags |= {"bias": True, "x2": True}
+        else:
+            flags[name] = True
+    return Source(register, swizzle, negate, **flags)

@@ -1,0 +1,141 @@
+"""Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS; unaligned LDS bytes.
+
+Where an address is wrong for a reason that has been reported (``Marks``), nothing more is. A constant beyond the end
+of its declared buffer is found without running: ``prepare`` makes sure that the array is long enough.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cypresskit.il.dataflow import components, read_positions
+from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.checks.marks import Suppressed
+from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
+from cypresskit.machine.places import INFINITE, NOWHERE
+
+TINY = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, lie below
+
+
+Described = tuple[str, str, str]  # what a work-item does, advice, and the element that it does it to
+
+
+class MemoryCheck(Check):
+    """Reports accesses out of range, negative or unaligned, and whole numbers as coordinates of ``sample``."""
+
+    def __init__(self, places: Places, suppressed: Suppressed):
+        super().__init__(places)
+        self.suppressed = suppressed
+        self.sampled: dict[int, list[int]] = {}  # instruction to the components of a register that are its coordinates
+        for at, i in enumerate(self.program.body):
+            if i.op.name == "sample" and (source := i.sources[0]).register.kind == "r":
+                self.sampled[at] = components(source, read_positions(self.program, i, 0))
+
+    def _report(self, kind: str, at: int, wrong: np.ndarray, word: str, describe: Callable[[int], Described]) -> None:
+        """Report those work-items of ``wrong`` that aren't suppressed; ``describe`` says what the first one does."""
+        bad = np.flatnonzero(wrong & ~self.suppressed[at] if at in self.suppressed else wrong)
+        if len(bad):
+            does, advice, element = describe(int(bad[0]))
+            message = f"{self.places.item(int(bad[0]))} {does}"
+            self.report(kind, at, message, advice, count=len(bad), word=word, item=int(bad[0]), element=element)
+
+    def start(self, launch) -> None:
+        declared = {i.numbers[0]: i.numbers[1] for i in self.program.declarations if i.opcode == "dcl_cb"}
+        for at, i in enumerate(self.program.body):
+            for register in (s.register for s in i.sources if s.register.kind == "cb"):
+                if register.element >= declared.get(register.index, 0):
+                    size = declared.get(register.index, 0)
+                    message = f"{register} is read, but cb{register.index} is declared with {size} elements, from 0 on"
+                    advice = f"Declare `dcl_cb cb{register.index}[{register.element + 1}]`, or is the number wrong?"
+                    word, key = f"cb{register.index}[{register.element}", (str(register),)
+                    self.report("constant outside", at, message, advice, word=word, key=key, element=str(register))
+
+    def step(self, event: StepEvent) -> None:
+        if event.at not in self.sampled:
+            return
+        register = event.instruction.sources[0].register
+        rows = event.registers[register.index][self.sampled[event.at]] << np.uint32(1)
+        tiny = (rows - np.uint32(1) < TINY).any(axis=0)
+        does = f"samples at {register}, which holds a whole number: as a float that is 0"
+        advice = "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole numbers."
+        if tiny.any():
+            self._report("whole coordinate", event.at, event.active & tiny, str(register),
+                         lambda item: (does, advice, str(register)))  # fmt: skip
+
+    def fetch(self, event: FetchEvent) -> None:
+        def describe(item: int) -> Described:
+            x, y = int(event.x[item]), int(event.y[item])
+            element = self.places.texel(event.resource, x, y)
+            does = f"fetches {element}, but {self.places.extent(event.resource)}; it gets 0"
+            return does, self._fetch_advice(event, x, y), element
+
+        if not event.inside.all():
+            word = str(self.program.body[event.at].sources[0].register)
+            self._report("fetch outside", event.at, event.active & ~event.inside, word, describe)
+
+    def _fetch_advice(self, event: FetchEvent, x: int, y: int) -> str:
+        surface = self.launch.textures[event.resource]
+        width, height = surface.width, surface.height
+        across, down = event.x[event.active], event.y[event.active]
+        if NOWHERE in (x, y):
+            return "The coordinate is NaN: look where its register was computed (an uninitialised value, 0 / 0?)."
+        if INFINITE in (abs(x), abs(y)):
+            return "The coordinate is infinite: look where its register was computed (a division by 0?)."
+        if not self.program.textures[event.resource].unnormalised:
+            return "This texture is declared without `unnorm`: coordinates run from 0 to 1. Declare `_type(2d,unnorm)`."
+        if self.program.body[event.at].opcode == "load" and (advice := _float_advice(x)):
+            return f"{advice} `load` takes whole numbers, `sample` takes floats."
+        swapped = down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height
+        if swapped and (across.max() >= 1.5 * width or down.max() >= 1.5 * height):
+            return "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would turn them round."
+        if across.min() < 0 or down.min() < 0:
+            return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
+        if x >= width and y < height and x // 4 < width:
+            if x == width:
+                return "One texel too far: does the loop run once too often, or does the domain not divide the matrix?"
+            return "x counts texels, each of up to four numbers: was the number of the column not divided by 4?"
+        return "The loop's bound, the offset or the domain is larger than this matrix: compare them with its size."
+
+    def memory(self, event: MemoryEvent) -> None:
+        word = str(self.program.body[event.at].sources[0].register) if event.space == "lds" else "g"
+        if event.space == "lds" and (unaligned := event.element & 3 != 0).any():
+            self._report(
+                "unaligned", event.at, event.active & unaligned, word, lambda item: self._unaligned(event, item)
+            )
+        if not event.inside.all():
+            kind = "store outside" if event.store else "load outside"
+            self._report(kind, event.at, event.active & ~event.inside, word, lambda item: self._outside(event, item))
+
+    def _outside(self, event: MemoryEvent, item: int) -> Described:
+        place = int(event.element[item])
+        if event.space == "lds":
+            stride, size = self.program.lds[event.block]
+            if not stride and place >= 1 << 31:  # the chip takes the address for positive, a reader doesn't
+                place -= 1 << 32
+            element = self.places.lds(event.block, place)
+            has = f"byte {place}, but LDS block {event.block} has {size} bytes"
+            advice = "LDS addresses count bytes (a number is 4, four are 16): check the shift, and the size declared."
+            if stride:
+                advice = f"This block's addresses count records of {stride} bytes, and then bytes: check both."
+        else:
+            element = self.places.element(place)
+            has = f"element {place}, but global memory has {len(self.launch.memory)} elements of 128 bits"
+            advice = "Check the row stride (in 128-bit elements, not numbers), and that the domain fits the array."
+        if place < 0:
+            advice = "The address is negative: look at what is subtracted, and whether a float was used unconverted."
+        verb, gets = ("stores to", "nothing is stored") if event.store else ("loads", "it gets 0")
+        return f"{verb} {element} ({has}); {gets}", _float_advice(place) or advice, element
+
+    def _unaligned(self, event: MemoryEvent, item: int) -> Described:
+        place = int(event.element[item])
+        does = f"asks for byte {place} of LDS {event.block}; the chip drops the two low bits"
+        advice = "An LDS address counts bytes and must be a multiple of 4: shift the word's number left by 2."
+        return does, advice, self.places.lds(event.block, place)
+
+
+def _float_advice(place: int) -> str:
+    """Advice for an address or coordinate that is a float's bits."""
+    value = float(np.array(place & 0xFFFFFFFF, np.uint32).view(np.float32))
+    if -(2**31) <= place < 2**32 and 2.0**-20 < abs(value) < 2.0**40:
+        return f"These are the bits of a float, {value:g}: make it a whole number with `ftoi`."
+    return ""

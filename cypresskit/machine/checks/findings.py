@@ -1,0 +1,199 @@
+"""What a check says: findings that name the kernel's line, the work-item and the element, one for each fault.
+
+``Check`` is the observer that all checks are built on. A fault has a key (what is wrong, at which instruction); the
+first work-item that hits it is described, the others are counted.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cypresskit.machine.ids import wavefront
+from cypresskit.machine.launch import Launch
+from cypresskit.machine.observer import Observer
+from cypresskit.machine.places import INFINITE, NOWHERE
+
+FAR = 1 << 31  # a coordinate that isn't worth all its digits
+SHOWN = 20  # findings printed before the rest are only counted
+CALLS = 4  # macro calls printed
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault. ``kind`` names its sort ("fetch outside", "race", ...); ``line`` and ``column`` (from 1) of the kernel
+    and the line's ``text``; ``message`` says what happened to ``work_item`` (its place in the domain, or None) with
+    ``element``, as ``A[3, 17]`` or ``lds[16]``; ``more`` counts further work-items or places; ``other`` is the other
+    side of a race and ``other_line`` its line; ``advice`` the likely mistake and its cure; ``also`` has further lines
+    with the same fault; ``calls`` the macro calls that led to the line, the innermost first. Of a wrong answer,
+    ``index`` is the first wrong element's, which is ``got`` and should be ``wanted``."""
+
+    kind: str
+    name: str
+    line: int
+    column: int
+    text: str
+    message: str
+    advice: str
+    work_item: tuple[int, int] | int | None = None
+    element: str = ""
+    more: int = 0
+    other: str = ""
+    other_line: int = 0
+    also: tuple[int, ...] = ()
+    calls: tuple[str, ...] = ()
+    index: tuple[int, ...] = ()
+    got: float | None = None
+    wanted: float | None = None
+
+    def __str__(self) -> str:
+        start = max(0, self.column - 81)
+        lines = [f"{self.name}:{self.line}:{self.column}: {self.kind}: {self.message}"]
+        if self.text:
+            shown = "".join(c if c.isprintable() else " " for c in self.text[start : start + 160])
+            lines += [f"    {shown}", f"    {' ' * (self.column - 1 - start)}^"]
+        lines += [f"    called in {call}" for call in self.calls[:CALLS]]
+        if len(self.calls) > CALLS:
+            lines.append(f"    ... and in {len(self.calls) - CALLS} more places")
+        if self.other:
+            lines.append(f"    the other side: {self.other}")
+        if self.more:
+            lines.append(f"    and {self.more:,} more like it")
+        if self.also:
+            lines.append(f"    likewise in line{'s' * (len(self.also) > 1)} {', '.join(map(str, self.also))}")
+        return "\n".join([*lines, f"    {self.advice}"])
+
+
+class Findings(tuple[Finding, ...]):
+    """The findings of a check, in the order of their lines; empty (and false) if nothing was found."""
+
+    def __str__(self) -> str:
+        if not self:
+            return "Nothing found."
+        rest = len(self) - SHOWN
+        return "\n".join([*map(str, self[:SHOWN]), *([f"... and {rest} more findings"] if rest > 0 else [])])
+
+    __repr__ = __str__
+
+    @classmethod
+    def of(cls, found: Iterable[Finding]) -> "Findings":
+        """Findings by line; a fault that several lines have is reported once."""
+        first: dict[tuple, Finding] = {}
+        for finding in sorted(found, key=lambda finding: (finding.line, finding.column)):
+            who, memory = finding.other.split(",")[0], re.split(r"[\[.]", finding.element)[0]
+            line = finding.line if finding.kind == "number" else 0
+            key = (finding.kind, finding.work_item, finding.advice, who, memory, line)
+            if key not in first:
+                first[key] = finding
+            elif finding.line != first[key].line:
+                first[key] = replace(first[key], also=(*first[key].also, finding.line))
+            else:
+                first[key, finding.element] = finding
+        return cls(first.values())
+
+
+class Places:
+    """How places are called: work-items of ``launch``, and elements of its memories by the caller's ``names``.
+
+    ``names`` maps a resource number, "g" or "o0" .. "o7" to a name; ``shape`` and ``dtype`` of global memory are those
+    of the caller's array.
+    """
+
+    def __init__(self, launch: Launch, names: Mapping, dtypes: Mapping, shape: tuple[int, ...]):
+        given = [*launch.textures, *(f"o{n}" for n in launch.outputs), *["g"] * (launch.global_memory is not None)]
+        if not isinstance(names, Mapping) or not set(names) <= set(given):
+            raise ValueError(f"names maps what was given ({', '.join(map(repr, given))}) to names; found {names!r}")
+        self.launch, self.names, self.dtypes, self.shape = launch, names, dtypes, shape
+
+    def item(self, item: int) -> str:
+        """``work-item (3, 5), wavefront 0``."""
+        return f"{self.launch.item_name(item)}, wavefront {wavefront(self.launch, item)}"
+
+    def texture(self, resource: int) -> str:
+        """The name of a texture."""
+        return str(self.names.get(resource, f"texture {resource}"))
+
+    def texel(self, resource: int, x: int, y: int) -> str:
+        """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several numbers."""
+        count = self._numbers(resource)
+        place = [coordinate(y), coordinate(x) if abs(x) >= FAR else str(x * count)]
+        if count > 1 and abs(x) < FAR:
+            place[1] += f"..{x * count + count - 1}"
+        if self.launch.program.textures[resource].dimensions == 1:
+            del place[0]
+        return f"{self.texture(resource)}[{', '.join(place)}]"
+
+    def extent(self, resource: int) -> str:
+        """``A has 4 rows and 64 columns``."""
+        surface = self.launch.textures[resource]
+        return (
+            f"{self.texture(resource)} has {surface.height} rows and {surface.width * self._numbers(resource)} columns"
+        )
+
+    def _numbers(self, resource: int) -> int:
+        return max(1, self.launch.textures[resource].texel // np.dtype(self.dtypes.get(resource, np.float32)).itemsize)
+
+    def element(self, element: int, word: int | None = None) -> str:
+        """A 128-bit element of global memory (or one ``word`` of it) as ``g[70]``, or ``C[3, 16..19]`` if named."""
+        if "g" not in self.names:
+            return f"g[{element}]" + ("" if word is None else f".{'xyzw'[word]}")
+        size = np.dtype(self.dtypes.get("g", np.float32)).itemsize
+        first, count = element * 16 // size, 16 // size
+        if word is not None:
+            first, count = first + 4 * word // size, 1
+        columns = self.shape[-1] if len(self.shape) > 1 else 0
+        row, column = divmod(first, columns) if columns else (0, first)
+        last = f"..{column + count - 1}" if count > 1 else ""
+        return f"{self.names['g']}[{f'{row}, ' if columns else ''}{column}{last}]"
+
+    def lds(self, block: int, byte: int) -> str:
+        """A 32-bit word of LDS as ``lds[16]``."""
+        return f"lds{block or ''}[{byte // 4}]"
+
+
+def coordinate(place: int) -> str:
+    """A whole coordinate as an event has it: in short form if it is far from every texture."""
+    if abs(place) < FAR:
+        return str(place)
+    beyond = " or beyond" * (abs(place) == 1 << 62)  # where events end
+    return {NOWHERE: "NaN", INFINITE: "infinity", -INFINITE: "-infinity"}.get(place) or f"{place:.2g}{beyond}"
+
+
+class Check(Observer):
+    """An observer that collects faults; see the module."""
+
+    def __init__(self, places: Places):
+        self.places, self.launch, self.program = places, places.launch, places.launch.program
+        self.found: dict[tuple, Finding] = {}
+
+    def report(self, kind: str, at: int, message: str, advice: str, *, key=(), count: int = 1, word: str = "", **more):
+        """Note a fault at ``body[at]`` that ``count`` work-items hit; ``word`` is what the caret shows."""
+        program = self.program
+        line = program.body[at].line if at >= 0 else 1
+        calls = program.called(program.body[at]) if at >= 0 else []
+        name = (kind, line, *(program.as_written(str(part)) for part in key))
+        if old := self.found.get(name):
+            self.found[name] = replace(old, more=old.more + count, calls=tuple(dict.fromkeys([*old.calls, *calls])))
+            return
+        text = program.lines[line - 1] if 0 < line <= len(program.lines) else ""
+        item = more.pop("item", None)
+        more |= {"message": message, "advice": advice, "more": count - 1, "calls": tuple(calls)}
+        more |= {part: program.as_written(of) for part, of in more.items() if isinstance(of, str)}
+        place = None if item is None else self.launch.place(item)
+        where = column(text, program.as_written(word))
+        self.found[name] = Finding(kind, program.name, line, where, text, work_item=place, **more)
+
+    def findings(self) -> Iterator[Finding]:
+        """What was found."""
+        return iter(self.found.values())
+
+
+def column(text: str, word: str) -> int:
+    """Where ``word`` stands in a line, from 1; the line's first word if it isn't there. With a comma before it, it is
+    rather a source than the destination."""
+    code = re.split(r";|//", text, maxsplit=1)[0]
+    pattern = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(word.lstrip(','))}(?![0-9])", re.IGNORECASE)
+    source = pattern.search(code, code.find(",") + 1) if word[:1] == "," else None
+    found = (source or pattern.search(code)) if word else None
+    return found.start() + 1 if found else len(text) - len(text.lstrip()) + 1

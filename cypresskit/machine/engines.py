@@ -1,0 +1,136 @@
+"""Running IL: ``launch``, and what becomes of a launch that the fast engine gives up.
+
+The engines don't know each other. The fast one reports a store out of range, and a barrier that work-items reach apart,
+without knowing which work-item comes first when all run in step; the explaining one asks whether a loop ever ends,
+which stepping through it would take too long to find out. Here each is given the other's answer.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from cypresskit.devices import HD5870, Device
+from cypresskit.il import Program
+from cypresskit.machine import explain, fast
+from cypresskit.machine.launch import KernelError, Launch, prepare
+from cypresskit.machine.observer import Observer, onlookers
+from cypresskit.machine.run import Run
+
+EXPLAINED, REPEATED = 200_000_000, 50_000_000  # instructions that the explaining engine may do in the fast one's place
+
+
+def launch(
+    program: Program,
+    domain,
+    *,
+    inputs: Mapping[int, np.ndarray] | None = None,
+    constants: Mapping[int, np.ndarray] | None = None,
+    outputs: Mapping[int, np.ndarray] | None = None,
+    global_memory: np.ndarray | None = None,
+    device: Device = HD5870,
+    engine: str = "fast",
+    observers: Iterable[Observer] = (),
+    max_instructions: int | None = None,
+    threads: int | None = None,
+    in_place: bool = False,
+) -> Run:
+    """Run ``program`` over ``domain`` on the simulated ``device``.
+
+    Parameters
+    ----------
+    program: an assembled kernel.
+    domain: (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode.
+    inputs: resource number to texture: shape (height, width) or (height, width, components), dtype float32, float64,
+        int32 or uint32, at most 128 bits a texel. A 1-D resource takes (width,) or (width, components).
+    constants: buffer number to an array whose bytes are its elements of four 32-bit words. Plain Python floats
+        become float32.
+    outputs: stream number to an array (height, width[, components]) of the domain's size, written by ``oN``.
+    global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
+    engine: "fast" (compiled) or "explain" (steps with every register known); observers always get the latter.
+    max_instructions: a loop in which more have been issued is taken for endless (2 million by default). Work-items
+        that run together count as one, so both ways of a divergent branch count: a quad in the fast engine, the whole
+        domain in the explaining one. That one asks the fast engine instead as soon as it has stepped for a second.
+    threads: host threads of the fast engine; None takes one for each processor that this process may use. Results
+        don't depend on it, unless work-items race for the same memory.
+    in_place: compute in the arrays for results themselves, which saves copies; what an error leaves in them is then
+        anything.
+
+    Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't fit the program,
+    ``KernelError`` for a store out of range or an endless loop (all arrays are then as they were). A fetch out of range
+    gives 0 and is counted.
+    """
+    if engine not in ("fast", "explain"):
+        raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
+    if threads is not None and (not isinstance(threads, (int, np.integer)) or threads < 1):
+        raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
+    watching = _observers(observers)
+    arrays: dict = {"inputs": inputs, "constants": constants, "outputs": outputs, "global_memory": global_memory}
+    how: dict = {"device": device, "max_instructions": max_instructions, "in_place": in_place}
+    checked = prepare(program, domain, **arrays, **how)
+    for onlooker in onlookers():
+        onlooker.start(checked)
+    result = run(checked, threads) if engine == "fast" and not watching else explained(checked, watching)
+    for n, surface in checked.outputs.items():
+        _write_back((outputs or {})[n], surface.words)
+    if global_memory is not None:
+        _write_back(global_memory, checked.memory)
+    for onlooker in onlookers():
+        onlooker.finish(result)
+    return result
+
+
+def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -> Run:
+    """Run a checked launch with the fast engine, or with the explaining one where that gives up. Raises
+    ``KernelError``, and ``TimeoutError`` after ``seconds`` of processor time."""
+    result = fast.run(launch, threads, seconds)
+    if result is None:
+        return explain.run(launch, most=EXPLAINED)
+    if isinstance(result, KernelError):
+        raise _first(launch, result)
+    return result
+
+
+def _first(launch: Launch, error: KernelError) -> KernelError:
+    """The error of a failed store, or the one that comes first if all work-items run in step."""
+    body = launch.program.body
+    if launch.items * len(body) <= REPEATED:
+        try:
+            explain.run(launch, most=REPEATED)
+        except KernelError as first:
+            if not _ends_loop(launch, first):
+                return first
+    return error
+
+
+def explained(launch: Launch, observers: tuple[Observer, ...] = ()) -> Run:
+    """Run a checked launch with the explaining engine, telling ``observers`` what happens. Raises ``KernelError``."""
+    return explain.run(launch, observers, ends=_instructions)
+
+
+def _instructions(launch: Launch) -> float:
+    """How many instructions all work-items execute; infinitely many if they fail on the way. Raises ``KernelError`` for
+    an endless loop, ``TimeoutError`` if that isn't known in time."""
+    try:
+        return run(launch, seconds=explain.SECONDS).instructions
+    except KernelError as error:
+        if _ends_loop(launch, error):
+            raise
+        return math.inf  # the explaining engine will come to that end, too
+
+
+def _ends_loop(launch: Launch, error: KernelError) -> bool:
+    """Whether the error is one of an endless loop."""
+    return any(i.line == error.line and i.op.flow == "loop" for i in launch.program.body)
+
+
+def _observers(observers) -> tuple[Observer, ...]:
+    found = tuple(observers) if isinstance(observers, Iterable) else (None,)
+    if not all(isinstance(o, Observer) for o in found):
+        raise TypeError(f"observers are objects of classes that extend ck.Observer, in a list; found {observers!r}")
+    return found
+
+
+def _write_back(array: np.ndarray, words: np.ndarray) -> None:
+    if not np.may_share_memory(array, words):
+        array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)

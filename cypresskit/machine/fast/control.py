@@ -1,0 +1,316 @@
+"""Control flow without barriers, and the straight runs of instructions between.
+
+A branch whose condition is the same in all lanes is a branch of the host. Divergent flow keeps in ``exec`` the lanes
+that take part, and for each loop who still takes turns (running) and who sits out the rest of this one (left).
+
+Each straight run is a *segment* with a counter of how many work-items passed it. In a loop that all lanes run together
+its turns are counted in a register.
+"""
+
+from dataclasses import dataclass
+
+from cypresskit.il import Instruction
+from cypresskit.machine.fast.instructions import Instructions
+from cypresskit.machine.fast.passes import passes
+from cypresskit.machine.fast.storage import ENDLESS, ITEM, Storage
+from cypresskit.machine.fast.vec import Vec, of
+
+NAMED = 7  # loops around an endless one that it may turn out to be
+
+
+@dataclass
+class OpenBlock:
+    """An if or loop that is open: labels of its parts, and for a masked one the lanes that ``came`` and those of them
+    that take the else, and for a loop the variables of its two masks. ``outside``: lanes may be missing around it."""
+
+    role: str
+    masked: bool
+    outside: bool
+    end: str
+    no: str = ""  # label of the else
+    head: str = ""
+    latch: str = ""
+    came: Vec | None = None
+    otherwise: Vec | None = None
+    running: str = ""
+    left: str = ""
+
+
+class ControlFlow:
+    """Translation of a region's control flow. ``turns``: for each segment of loops that all lanes run together, the
+    variable that counts its turns."""
+
+    def __init__(self, storage: Storage, instructions: Instructions, room: int):
+        self.s, self.e, self.i, self.a = storage, storage.e, instructions, storage.analysis
+        self.program, self.body = storage.program, storage.program.body
+        self.around = loops_around(self.body)
+        self.segments: list[tuple[int, ...]] = []
+        self.scopes: list[OpenBlock] = []
+        self.turns: dict[int, str] = {}
+        self.room, self.counting = room, True
+        self.openers = _openers(self.body, self.program.matching)
+
+    def at_group_level(self, at: int) -> bool:
+        """Whether a flow instruction belongs to an if or loop that holds a barrier."""
+        return self.openers[at] in self.a.vary.group_level
+
+    def straight(self, start: int, stop: int) -> None:
+        """Translate instructions start .. stop - 1; flow at group level is left to the caller."""
+        self.scopes = []
+        self._run(start, stop, True)
+
+    def _run(self, start: int, stop: int, fresh: bool) -> None:
+        """Translate instructions; ``fresh``: a segment begins at the first."""
+        at = start
+        while at < stop:
+            i = self.body[at]
+            if fresh:
+                self.count(self._segment(at, stop), at)
+            fresh = bool(i.op.flow)
+            if not fresh:
+                at = self.i.translate(at, stop)
+                continue
+            if i.op.flow == "loop" and at != start and self._passes(at):
+                at = self.program.matching[at]
+            elif not self.at_group_level(at):
+                FLOW[i.op.flow](self, at, i)
+            at += 1
+
+    def _passes(self, at: int) -> bool:
+        """Translate a loop that is run in several passes, see ``passes``; false if it isn't one. Between passes LLVM
+        mustn't know where the sums are, or it would keep all of them on the stack in all passes."""
+        masked = self.a.vary.loop_divergent.get(at, 0) | self.a.vary.divergent[at]
+        parts = [set()] if masked else passes(self.a, at, self.room)
+        if len(parts) < 2:
+            return False
+        end, sums = self.program.matching[at], set().union(*parts)
+        saved = [(name, self.s.load(name)) for name in self._names(set(range(at, end)) - sums)]
+        self._hide(sums)
+        for number, left_out in enumerate(parts):
+            for name, value in saved if number else ():
+                self.s.store(name, value)
+            self.i.skipped, self.counting, self.i.loads.outside = left_out, not number, not number
+            self._hide(sums - left_out, True)
+            self._run(at, end + 1, False)
+            self._hide(sums - left_out)
+        self._hide(sums, True)
+        self.i.skipped, self.counting, self.i.loads.outside = set(), True, True
+        return True
+
+    def _names(self, instructions: set[int]) -> list[str]:
+        """The variables of the cells that these write."""
+        return sorted({self.s.name(cell) for k in instructions for cell in self.a.written(k)})
+
+    def _hide(self, instructions: set[int], back: bool = False) -> None:
+        """Put the results of these in memory that LLVM takes for anybody's, or get them ``back``."""
+        for name in self._names(instructions):
+            kind, n = self.s.variables[name]
+            place = f"%{self.s.variable(f'hidden_{name}', kind, n)}"
+            if back:
+                self.s.store(name, self.e.op(f"load volatile {of(kind, n)}, ptr {place}", kind, n))
+            else:
+                self.e.do(f"store volatile {self.s.load(name)}, ptr {place}")
+
+    def _segment(self, at: int, stop: int) -> tuple[int, ...]:
+        """The instructions from ``at`` that run together, the flow instruction at their end included."""
+        found = []
+        while at < stop:
+            flow = self.body[at].op.flow
+            if flow not in ("else", "endif"):
+                found.append(at)
+            at += 1
+            if flow:
+                break
+        return tuple(found)
+
+    def count(self, segment: tuple[int, ...], at: int) -> None:
+        """Count that a segment is passed, by those who execute ``at``."""
+        if not segment or not self.counting:
+            return
+        divergent = self.a.vary.divergent[at]
+        if self._loop() and not divergent:
+            name = self.turns[len(self.segments)] = self.s.variable(f"turns{len(self.segments)}", "i64")
+            self.s.add(name, 1)
+        else:
+            self.s.add_count(1 + len(self.segments), self.s.load("exec").count() if divergent else self.s.quad.count)
+        self.segments.append(segment)
+        self.s.add("issued", len(segment))
+
+    # Conditions and masks
+
+    def condition(self, at: int) -> Vec:
+        """i1 of a flow instruction: a scalar, or one per lane; set where it has none."""
+        i = self.body[at]
+        if not i.sources:
+            return self.e.const(1, "i1")
+        self.i.loads.read_global(at)
+        values = [self.i.reading.component(at, n, 0) for n in range(len(i.sources))]
+        if i.controls.relop:
+            a, b = values[0].both(values[1])
+            return self.i.f.compare(i.controls.relop, a.bits("float"), b.bits("float"))
+        return values[0].cmp(i.op.relation, 0)
+
+    def _loop(self) -> OpenBlock | None:
+        return next((scope for scope in reversed(self.scopes) if scope.role == "loop"), None)
+
+    def _present(self, mask: Vec) -> Vec:
+        """``mask`` without those who left the innermost loop's turn."""
+        loop = self._loop()
+        return self.s.without(mask, self.s.load(loop.left)) if loop and loop.masked else mask
+
+    # If
+
+    def _open_if(self, at: int, i: Instruction) -> None:
+        has_else = self.body[self.program.matching[at]].op.flow == "else"
+        yes, end = self.e.new("then"), self.e.new("endif")
+        no = self.e.new("else") if has_else else end
+        masked = bool(self.a.vary.condition_bits(at))
+        scope = OpenBlock("if", masked, bool(self.a.vary.divergent[at]), end, no)
+        condition = self.condition(at)
+        if masked:
+            scope.came = self.s.executing(at)
+            taken = self.s.both(scope.came, condition)
+            scope.otherwise = self.s.without(scope.came, taken)
+            self.s.store("exec", taken)
+            condition = taken.any()
+        self.e.branch(condition.lanes(0), yes, no)
+        self.e.label(yes)
+        self.scopes.append(scope)
+
+    def _else(self, at: int, i: Instruction) -> None:
+        scope = self.scopes[-1]
+        self.e.go(scope.no if scope.masked else scope.end)
+        self.e.label(scope.no)
+        if scope.otherwise is not None:
+            mask = self._present(scope.otherwise)
+            self.s.store("exec", mask)
+            body = self.e.new("otherwise")
+            self.e.branch(mask.any(), body, scope.end)
+            self.e.label(body)
+
+    def _endif(self, at: int, i: Instruction) -> None:
+        scope = self.scopes.pop()
+        self.e.go(scope.end)
+        self.e.label(scope.end)
+        if scope.came is not None and scope.outside:
+            self.s.store("exec", self._present(scope.came))
+
+    # Loops
+
+    def _open_loop(self, at: int, i: Instruction) -> None:
+        masked = bool(self.a.vary.loop_divergent.get(at, 0) | self.a.vary.divergent[at])
+        head, latch, end = (self.e.new(name) for name in ("loop", "endloop", "loop_end"))
+        self.enter_loop(at, self.s.load("issued"))
+        scope = OpenBlock("loop", masked, bool(self.a.vary.divergent[at]), end, head=head, latch=latch)
+        if masked:
+            scope.running, scope.left = (
+                self.s.variable(f"{name}{self.e.names}", "i1", self.s.lanes) for name in ("running", "left")
+            )
+            scope.came = self.s.executing(at)
+            self.s.store("exec", scope.came)
+            self.s.store(scope.running, scope.came)
+            self.s.store(scope.left, 0)
+            self.e.branch(scope.came.any(), head, end)
+        else:
+            self.e.go(head)
+        self.e.label(head)
+        self.scopes.append(scope)
+        self.poll(at, self.s.load("issued"), self.s.load("exec") if masked else self.s.executing(at))
+
+    def _leave(self, at: int, i: Instruction) -> None:
+        """break and continue."""
+        loop, stay = self._loop(), self.e.new("stay")
+        assert loop is not None
+        condition = self.condition(at)
+        if not loop.masked:
+            self.e.branch(condition.lanes(0), loop.end if i.op.flow == "break" else loop.latch, stay)
+            self.e.label(stay)
+            return
+        leaving = self.s.both(self.s.load("exec"), condition)
+        self.s.store(loop.left, self.s.load(loop.left) | leaving)
+        if i.op.flow == "break":
+            self.s.store(loop.running, self.s.without(self.s.load(loop.running), leaving))
+        rest = self.s.without(self.s.load("exec"), leaving)
+        self.s.store("exec", rest)
+        if self.scopes[-1] is loop:
+            self.e.branch(rest.any(), stay, loop.latch)
+            self.e.label(stay)
+
+    def _endloop(self, at: int, i: Instruction) -> None:
+        loop = self.scopes.pop()
+        self.e.go(loop.latch)
+        self.e.label(loop.latch)
+        if loop.masked:
+            running = self.s.load(loop.running)
+            self.s.store("exec", running)
+            self.s.store(loop.left, 0)
+            self.e.branch(running.any(), loop.head, loop.end)
+        else:
+            self.e.go(loop.head)
+        self.e.label(loop.end)
+        if loop.came is not None and loop.outside:
+            self.s.store("exec", self._present(loop.came))
+
+    # Programs that don't end
+
+    def enter_loop(self, at: int, issued: Vec) -> None:
+        """Before the head of a loop: an inner one notes how many instructions had been issued."""
+        if self.around[at]:
+            self.s.store(self.s.variable(f"before{at}", "i64"), issued)
+
+    def poll(self, at: int, issued: Vec, who: Vec) -> None:
+        """At the head of a loop: stop if told, or if the program has run for too long; then the first work-item in the
+        mask ``who`` is named, or ``who`` itself."""
+        e = self.e
+        bound = e.op(f"load volatile i64, {self.s.slot('limit', 'ptr')}", "i64")  # becomes 0 if the kernel is to stop
+        stop, on = e.new("endless"), e.new("go")
+        e.branch(issued.cmp("ugt", bound), stop, on, "yes")
+        e.label(stop)
+        # an inner loop that ends every time leads back here, too: the endless one is where most instructions ran
+        outermost, *inner = [*self.around[at], at]
+        place = e.const(outermost, "i64")
+        for loop in inner:
+            ran = issued - self.s.load(f"before{loop}")
+            place = ran.cmp("ugt", bound >> 1).select(e.const(loop, "i64"), place)
+        if who.n:
+            who = self.s.quad.item[who.first()].cast("zext", "i64")
+        self.s.report(ITEM, who)
+        self.s.give_up(ENDLESS, place)
+        e.label(on)
+
+
+FLOW = {
+    "loop": ControlFlow._open_loop,
+    "if": ControlFlow._open_if,
+    "else": ControlFlow._else,
+    "endif": ControlFlow._endif,
+    "endloop": ControlFlow._endloop,
+    "break": ControlFlow._leave,
+    "continue": ControlFlow._leave,
+}
+
+
+def loops_around(body: tuple[Instruction, ...]) -> dict[int, list[int]]:
+    """For each loop's opener, those of the loops that hold it, the outermost first, but ``NAMED`` at most."""
+    around: dict[int, list[int]] = {}
+    stack: list[int] = []
+    for at, i in enumerate(body):
+        if i.op.flow == "loop":
+            around[at] = stack[-NAMED:]
+            stack.append(at)
+        elif i.op.flow == "endloop":
+            stack.pop()
+    return around
+
+
+def _openers(body: tuple[Instruction, ...], matching: dict[int, int]) -> dict[int, int]:
+    """For each flow instruction, the opener of its if or loop."""
+    openers, stack = {}, []
+    for at, i in enumerate(body):
+        if i.op.flow in ("if", "loop"):
+            stack.append(at)
+        if i.op.flow:
+            openers[at] = matching[at] if i.op.flow in ("break", "continue") else stack[-1]
+        if i.op.flow in ("endif", "endloop"):
+            stack.pop()
+    return openers

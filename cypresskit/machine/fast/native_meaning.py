@@ -1,0 +1,326 @@
+"""What the chip's arithmetic gives, as LLVM IR on vectors: ``NATIVE`` has the keys of ``il.meaning.MEANING``.
+
+Each is the other's proof: two implementations that know nothing of each other and must agree bit for bit.
+
+Single precision flushes subnormals: with ``soft`` unset the host's flush mode does that and only operations that select
+or copy bits flush by themselves; with ``soft`` set every operation does. NaN results are whatever the host gives: the
+caller asks for canonical ones where the difference can be observed. Without a fused multiply-add in the host, that of
+single precision is made of doubles.
+"""
+
+from collections.abc import Callable, Sequence
+
+from cypresskit.il import Source
+from cypresskit.machine.fast.vec import Emitter, Vec, of
+
+TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 lies below this
+KIND = {"f": "float", "d": "double", "i": "i32", "u": "i32", "b": "i32"}  # of an operand, by its letter
+
+
+class Floats:
+    """Single-precision arithmetic as the chip does it: ``soft`` flushes in every operation, ``fused`` tells whether the
+    host has a fused multiply-add."""
+
+    def __init__(self, e: Emitter, soft: bool, fused: bool = True):
+        self.e, self.soft, self.fused = e, soft, fused
+
+    def flush(self, value: Vec) -> Vec:
+        """A float with subnormals made zero, whatever the host's mode."""
+        bits = value.bits("i32")
+        return (bits & 0x7F800000).cmp("eq", 0).select(bits & -0x80000000, bits).bits("float")
+
+    def taken(self, value: Vec) -> Vec:
+        """An operand: flushed here unless the host does it."""
+        return self.flush(value) if self.soft else value
+
+    def _small(self, result: Vec, exact: Vec, also: Vec | None = None) -> Vec:
+        """``result``, or a zero of its sign where the double ``exact`` is too small for a normal float."""
+        tiny = exact.call("fabs").cmp("olt", TINY)
+        zero = self.e.const(0.0, "float", result.n).call("copysign", result)
+        return (tiny if also is None else tiny | also).select(zero, result)
+
+    def multiply(self, name: str, a: Vec, b: Vec) -> Vec:
+        """ "mul" or "div"."""
+        if not self.soft:
+            return a.two(name, b)
+        a, b = (self.flush(x) for x in a.both(b))
+        return self._small(a.two(name, b), wide(a).two(name, wide(b)))
+
+    def add(self, name: str, a: Vec, b: Vec) -> Vec:
+        """ "add" or "sub"."""
+        if not self.soft:
+            return a.two(name, b)
+        return self.flush(self.flush(a).two(name, self.flush(b)))
+
+    def mad(self, a: Vec, b: Vec, c: Vec) -> Vec:
+        """a * b + c, rounded once."""
+        if not self.fused:
+            return self._by_doubles(a, b, c)
+        if not self.soft:
+            return a.call("fma", b, c)
+        a, b, c = self.flush(a), self.flush(b), self.flush(c)
+        result, product, addend = a.call("fma", b, c), wide(a) * wide(b), wide(c)
+        total = product + addend
+        back = total - product
+        lost = (product - (total - back)) + (addend - back)
+        towards = lost * self.e.const(1.0, "double", lost.n).call("copysign", total)
+        edge = total.call("fabs").cmp("oeq", TINY) & towards.cmp("olt", 0.0)
+        return self._small(result, total, edge)
+
+    def _by_doubles(self, a: Vec, b: Vec, c: Vec) -> Vec:
+        """The product of floats is exact in double precision; the sum, rounded there, gives the wrong float only where
+        it lies in the middle of two. There it is rounded to odd first, by what the sum lost (Knuth). Where flushing is
+        up to us, that is done always, so that it is known on which side of ``TINY`` the sum lies."""
+        e, product, addend = self.e, wide(self.taken(a)) * wide(self.taken(b)), wide(self.taken(c))
+        total = product + addend
+        if self.soft:
+            exact = self._odd(product, addend, total)
+            return self._small(exact.cast("fptrunc", "float"), exact)
+        rare, usual, done = e.new("middle"), e.new("rounded"), e.new("fused")
+        low = (total.bits("i64").cast("trunc", "i32") << 3).cmp("eq", -0x80000000)
+        e.branch(low.any(), rare, usual, "yes")
+        e.label(rare)
+        odd = self._odd(product, addend, total).cast("fptrunc", "float")
+        e.go(done)
+        e.label(usual)
+        plain = total.cast("fptrunc", "float")
+        e.go(done)
+        e.label(done)
+        return e.op(f"phi {of(plain.kind, plain.n)} [{odd.name}, %{rare}], [{plain.name}, %{usual}]", "float", plain.n)
+
+    @staticmethod
+    def _odd(product: Vec, addend: Vec, total: Vec) -> Vec:
+        """The exact sum rounded to odd: where ``total`` isn't it and its last bit is 0, its neighbour on that side."""
+        back = total - product
+        lost = (product - (total - back)) + (addend - back)
+        bits = total.bits("i64")
+        away = (lost.bits("i64") ^ bits).cmp("sge", 0)  # one sign: the sum is larger in size
+        other = away.select(bits + 1, bits - 1)
+        inexact = lost.cmp("one", 0.0) & (bits & 1).cmp("eq", 0)
+        return inexact.select(other, bits).bits("double")
+
+    def compare(self, relation: str, a: Vec, b: Vec) -> Vec:
+        """i1 of a float comparison: lt, le, gt, ge, eq, ne. Always flushed here: where one side turns out constant LLVM
+        compares the bits of the other, and those the host's flush mode doesn't touch."""
+        return self.flush(a).cmp(("u" if relation == "ne" else "o") + relation, self.flush(b))
+
+    def scaled(self, value: Vec, shift: float, saturate: bool) -> Vec:
+        """A float result times ``shift``, then clamped to 0..1 (NaN to 0)."""
+        if shift != 1.0:
+            value = self.multiply("mul", value, self.e.const(shift, "float", value.n))
+        if saturate:
+            value, one = self.flush(value), self.e.const(1.0, "float", value.n)
+            value = value.cmp("ogt", 0.0).select(value.cmp("ogt", one).select(one, value), 0.0)
+        return value
+
+    def modified(self, value: Vec, source: Source) -> Vec:
+        """A float under a source's modifiers, except negation."""
+        one = self.e.const(1.0, "float", value.n)
+        if source.invert:
+            value = canonical(self.add("sub", one, value))
+        if source.bias:
+            value = canonical(self.add("sub", value, self.e.const(0.5, "float", value.n)))
+        if source.x2:
+            value = canonical(self.multiply("mul", value, self.e.const(2.0, "float", value.n)))
+        if source.sign:
+            value = self.flush(value)
+            other = value.cmp("uno", value).select(self.e.const("0x7FF8000000000000", "float", value.n), 0.0)
+            above = value.cmp("ogt", 0.0).select(one, other)
+            value = value.cmp("olt", 0.0).select(self.e.const(-1.0, "float", value.n), above)
+        return value.call("fabs") if source.abs else value
+
+
+def canonical(value: Vec) -> Vec:
+    """``value`` (float or double) with NaN made the canonical one. In integers: LLVM takes one NaN for as good as
+    another and would drop a choice between floats."""
+    single = value.kind == "float"
+    kind, infinity, nan = ("i32", 0x7F800000, 0x7FC00000) if single else ("i64", 0x7FF << 52, 0x7FF8 << 48)
+    bits = value.bits(kind)
+    size = bits & ((1 << (31 if single else 63)) - 1)
+    return size.cmp("ugt", infinity).select(value.e.const(nan, kind, value.n), bits).bits(value.kind)
+
+
+def wide(value: Vec) -> Vec:
+    """A float as a double."""
+    return value.cast("fpext", "double")
+
+
+def _two(name: str) -> Callable:
+    return lambda f, a, b: a.two(name, b)
+
+
+def _call(name: str) -> Callable:
+    return lambda f, a, *others: a.call(name, *others)
+
+
+def _shift(name: str) -> Callable:
+    return lambda f, a, b: a.two(name, b & 31)
+
+
+def _mask(condition: Vec) -> Vec:
+    """All ones where an i1 is set."""
+    return condition.cast("sext", "i32")
+
+
+def _compared(relation: str) -> Callable:
+    return lambda f, a, b: _mask(a.cmp(relation, b))
+
+
+def _floats(relation: str) -> Callable:
+    return lambda f, a, b: _mask(f.compare(relation, a, b))
+
+
+def _extreme(relation: str) -> Callable:
+    def smaller_or_larger(f: Floats, a: Vec, b: Vec) -> Vec:
+        a, b = f.flush(a), f.flush(b)
+        return a.cmp(relation, b).select(a, b)
+
+    return smaller_or_larger
+
+
+def _divided(name: str) -> Callable:
+    def quotient(f: Floats, a: Vec, b: Vec) -> Vec:
+        none = b.cmp("eq", 0)
+        one = f.e.const(1, "i32", b.n)
+        return none.select(f.e.const(-1, "i32", b.n), a.two(name, none.select(one, b)))
+
+    return quotient
+
+
+def _to_integer(name: str, low: float, high: float, least: int, most: int) -> Callable:
+    """A float rounded towards zero and clamped to an integer's range; NaN gives 0."""
+
+    def whole(f: Floats, a: Vec) -> Vec:
+        above, below = a.cmp("oge", high), a.cmp("olt", low)
+        safe = above.select(f.e.const(0.0, "float", a.n), a.cmp("oge", low).select(a, 0.0))
+        result = below.select(f.e.const(least, "i32", a.n), safe.cast(name, "i32"))
+        return above.select(f.e.const(most, "i32", a.n), result)
+
+    return whole
+
+
+def _field(name: str) -> Callable:
+    """Fields of bits, by their width, their lowest bit, and the word; brought down by the shift ``name``."""
+
+    def extract(f: Floats, width: Vec, offset: Vec, value: Vec) -> Vec:
+        width, offset = width & 31, offset & 31
+        inside, rest = (width + offset).cmp("ult", 32), f.e.const(32, "i32", width.n) - width
+        up, down = inside.select(rest - offset, 0), inside.select(rest, offset) & 31
+        return width.cmp("eq", 0).select(f.e.const(0, "i32", width.n), (value << up).two(name, down))
+
+    return extract
+
+
+def _insert(f: Floats, width: Vec, offset: Vec, value: Vec, base: Vec) -> Vec:
+    by = offset & 31
+    mask = (f.e.const(1, "i32", base.n) << (width & 31)) - 1 << by
+    return ((value << by) & mask) | (base & ~mask)
+
+
+def _high(name: str) -> Callable:
+    """The upper words of products of words that ``name`` widens."""
+    return lambda f, a, b: ((a.cast(name, "i64") * b.cast(name, "i64")) >> 32).cast("trunc", "i32")
+
+
+def _rsq(f: Floats, a: Vec) -> Vec:
+    root = wide(f.flush(a)).call("sqrt")
+    return f.e.const(1.0, "double", a.n).two("div", root).cast("fptrunc", "float")
+
+
+def _dot(f: Floats, a: Sequence[Vec], b: Sequence[Vec]) -> Vec:
+    total, *others = [f.multiply("mul", x, y) for x, y in zip(a, b, strict=True)]
+    for product in others:
+        total = f.add("add", total, product)
+    return total
+
+
+def _narrow(f: Floats, a: Vec) -> Vec:
+    return f._small(a.cast("fptrunc", "float"), a)
+
+
+#: What each IL arithmetic opcode computes: operands of the kinds that its row of the table names (dot products: two
+#: sequences) to a result of the kind; comparisons give i32.
+NATIVE: dict[str, Callable[..., Vec]] = {
+    "mov": lambda f, a: a,
+    "add": lambda f, a, b: f.add("add", a, b),
+    "sub": lambda f, a, b: f.add("sub", a, b),
+    "mul": lambda f, a, b: f.multiply("mul", a, b),
+    "mad": Floats.mad,
+    "fma": Floats.mad,
+    "div": lambda f, a, b: f.multiply("div", a, b),
+    "flr": lambda f, a: f.taken(a).call("floor"),
+    "frc": lambda f, a: f.add("sub", a, f.taken(a).call("floor")),
+    "min": _extreme("olt"),
+    "max": _extreme("oge"),
+    "round_nearest": lambda f, a: f.taken(a).call("rint"),
+    "round_neginf": lambda f, a: f.taken(a).call("floor"),
+    "round_plusinf": lambda f, a: f.taken(a).call("ceil"),
+    "round_z": lambda f, a: f.taken(a).call("trunc"),
+    "rcp": lambda f, a: f.multiply("div", f.e.const(1.0, "float", a.n), a),
+    "sqrt": lambda f, a: f.taken(a).call("sqrt"),
+    "sqrt_vec": lambda f, a: f.taken(a).call("sqrt"),
+    "rsq": _rsq,
+    "rsq_vec": _rsq,
+    "lt": _floats("lt"),
+    "ge": _floats("ge"),
+    "eq": _floats("eq"),
+    "ne": _floats("ne"),
+    "dp2": _dot,
+    "dp3": _dot,
+    "dp4": _dot,
+    "iadd": _two("add"),
+    "isub": _two("sub"),
+    "inegate": lambda f, a: f.e.const(0, "i32", a.n) - a,
+    "imul": _two("mul"),
+    "umul": _two("mul"),
+    "imul_high": _high("sext"),
+    "umul_high": _high("zext"),
+    "umul24": lambda f, a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF),
+    "umul24_high": lambda f, a, b: _high("zext")(f, a & 0xFFFFFF, b & 0xFFFFFF),
+    "umad24": lambda f, a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c,
+    "icarry": lambda f, a, b: (a + b).cmp("ult", a).cast("zext", "i32"),
+    "iborrow": lambda f, a, b: a.cmp("ult", b).cast("zext", "i32"),
+    "icbits": _call("ctpop"),
+    "ibit_extract": _field("ashr"),
+    "ubit_extract": _field("lshr"),
+    "ubit_insert": _insert,
+    "imad": lambda f, a, b, c: a * b + c,
+    "umad": lambda f, a, b, c: a * b + c,
+    "udiv": _divided("udiv"),
+    "umod": _divided("urem"),
+    "ishl": _shift("shl"),
+    "ishr": _shift("ashr"),
+    "ushr": _shift("lshr"),
+    "iand": _two("and"),
+    "ior": _two("or"),
+    "ixor": _two("xor"),
+    "inot": lambda f, a: ~a,
+    "imin": _call("smin"),
+    "imax": _call("smax"),
+    "umin": _call("umin"),
+    "umax": _call("umax"),
+    "ilt": _compared("slt"),
+    "ige": _compared("sge"),
+    "ieq": _compared("eq"),
+    "ine": _compared("ne"),
+    "ult": _compared("ult"),
+    "uge": _compared("uge"),
+    "cmov_logical": lambda f, a, b, c: a.cmp("ne", 0).select(b, c),
+    "ftoi": _to_integer("fptosi", -(2.0**31), 2.0**31, -(2**31), 2**31 - 1),
+    "ftou": _to_integer("fptoui", 0.0, 2.0**32, 0, -1),
+    "itof": lambda f, a: a.cast("sitofp", "float"),
+    "utof": lambda f, a: a.cast("uitofp", "float"),
+    "dadd": _two("add"),
+    "dmul": _two("mul"),
+    "dmad": _call("fma"),
+    "ddiv": _two("div"),
+    "dmin": lambda f, a, b: a.cmp("olt", b).select(a, b),
+    "dmax": lambda f, a, b: a.cmp("oge", b).select(a, b),
+    "dfrac": lambda f, a: a - a.call("floor"),
+    "dlt": _compared("olt"),
+    "dge": _compared("oge"),
+    "deq": _compared("oeq"),
+    "dne": _compared("une"),
+    "d2f": _narrow,
+    "f2d": lambda f, a: wide(f.flush(a)),
+}

@@ -1,0 +1,75 @@
+"""Loops that hold more sums than the host has registers, run in several passes over some of the sums each.
+
+A block of 8 x 8 numbers for each of four work-items fills 16 registers of 512 bits. On hosts with less LLVM would keep
+the sums on the stack, and load and store one with every multiply-add. To go through the loop again, with a part of the
+sums each time, costs the fetches and little else. Only loops that do nothing but read and compute are split, and only
+by sums that nothing in the loop reads but what updates them.
+"""
+
+from cypresskit.il import Instruction
+from cypresskit.machine.fast.analysis import Analysis
+
+
+def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
+    """Instructions of the loop opened at ``at`` that each pass leaves out, so that what it sums up takes at most
+    ``room`` bytes of registers; one empty set if the loop is run once."""
+    inside = range(at + 1, analysis.program.matching[at])
+    if at in analysis.vary.group_level or not all(_reads_and_computes(analysis.body[k]) for k in inside):
+        return [set()]
+    groups: list[set[int]] = []
+    left = 0
+    for size, writers in _sums(analysis, inside):
+        left -= size
+        if left < 0:
+            groups.append(set())
+            left = room - size
+        groups[-1] |= writers
+    every = set().union(*groups)
+    return [every - group for group in groups] if len(groups) > 1 else [set()]
+
+
+def _reads_and_computes(i: Instruction) -> bool:
+    """Whether ``i`` stores nothing, opens no if or loop, and waits for nobody."""
+    return (
+        (i.op.kind in ("alu", "fetch", "lds") and not i.op.store and i.dest is not None and i.dest.register.kind == "r")
+        or i.op.flow in ("break", "continue")
+    )  # fmt: skip
+
+
+def _sums(analysis: Analysis, inside: range) -> list[tuple[int, set[int]]]:
+    """The sums of a loop: bytes that each takes from one turn to the next, and the instructions that update it. These
+    write nothing else, and nothing else in the loop reads what they write."""
+    owner: dict[str, str] = {}  # of the cells that arithmetic writes, that of the sum
+    other: set[str] = set()  # cells that more is done with
+    written = {k: analysis.written(k) for k in inside}
+    for k in inside:
+        single = analysis.body[k].op.kind == "alu" and len(written[k]) == 1
+        for cell in written[k]:
+            if single and cell.n:
+                owner.setdefault(cell.name, cell.name)
+            else:
+                other.add(cell.name)
+
+    def find(name: str) -> str:
+        while owner[name] != name:
+            name = owner[name]
+        return name
+
+    before: set[str] = set()  # written earlier in the turn
+    sizes: dict[str, int] = {}  # of those cells that are read before
+    for k in inside:
+        read, targets = analysis.cells_read(k), [cell for cell in written[k] if cell.name in owner]
+        for name in read & owner.keys():
+            if targets:
+                owner[find(name)] = find(targets[0].name)
+                sizes |= {} if name in before else {name: targets[0].n * (8 if targets[0].double else 4)}
+            else:
+                other.add(name)
+        before |= {cell.name for cell in written[k]}
+    spoilt = {find(name) for name in other & owner.keys()}
+    sums: dict[str, tuple[int, set[int]]] = {}
+    for k in inside:
+        for root in {find(cell.name) for cell in written[k] if cell.name in owner} - spoilt:
+            size = sum(bytes for name, bytes in sizes.items() if find(name) == root)
+            sums.setdefault(root, (size, set()))[1].add(k)
+    return [found for found in sums.values() if found[0]]

@@ -1,0 +1,196 @@
+"""What instructions read and write: operands with their modifiers, destinations with their masks.
+
+A component is i32, of one lane (n = 0: the same for all) or of every lane; a whole register is <16 x i32>, lane by
+lane. Everything is kept as integers, so that copying never changes bits.
+"""
+
+from collections.abc import Callable, Sequence
+
+from cypresskit.il import Dest, Source
+from cypresskit.machine.fast.cells import Cell
+from cypresskit.machine.fast.native_meaning import Floats, canonical
+from cypresskit.machine.fast.storage import ONE, Storage, join_words
+from cypresskit.machine.fast.vec import Vec, pick
+
+
+class Reading:
+    """Reads the sources of instructions. ``found``: the global elements that the instruction's sources name, one for
+    each distinct lane, and the lane bits on which the element depends, by number of the source."""
+
+    def __init__(self, storage: Storage, floats: Floats):
+        self.s, self.f, self.a, self.e = storage, floats, storage.analysis, storage.e
+        self.body = storage.program.body
+        self.found: dict[int, tuple[list[Vec], int]] = {}
+
+    def component(self, at: int, n: int, position: int) -> Vec:
+        """Source ``n`` at a position, with its modifiers."""
+        i = self.body[at]
+        source = i.sources[n]
+        value = self.raw(at, n, source, position)
+        if not source.modified or (i.op.double and i.op.sources[n] == "d"):
+            return value
+        negated = "xyzw"[position] in source.negate
+        if not i.op.float_modifiers(n):
+            return self.e.const(0, "i32", value.n) - value if negated else value
+        value = self.f.modified(value.bits("float"), source).bits("i32")
+        return value ^ -0x80000000 if negated else value
+
+    def raw(self, at: int, n: int, source: Source, position: int) -> Vec:
+        """A component of an operand without modifiers; NaN canonical where the instruction can tell."""
+        register, letter = source.register, source.swizzle[position]
+        if letter in "01":
+            return self.s.literal(ONE if letter == "1" else 0)
+        c = "xyzw".index(letter)
+        if register.kind == "l":
+            return self.s.literal(self.s.program.literals[register.index][c])
+        if register.kind == "cb":
+            return self.s.constant(register.index, register.element, c)
+        if register.kind == "g":
+            texels, bits = self.found[n]
+            return pick(texels, [(k, c) for k in representative(self.s.lanes, bits)]) if bits else texels[0][c]
+        if register.kind != "r":
+            return self.s.quad.inputs[register.kind, letter]
+        web = self.a.webs.used[at, n, c]
+        return self.s.component(self._cell_value(at, n, web), self.a.cell(web), c)
+
+    def _cell_value(self, at: int, n: int, web: int) -> Vec:
+        """A cell's value for source ``n``, its NaN made canonical if that can be observed and was left for later."""
+        whole, root = self.s.read(self.a.cell(web)), self.a.webs.find(web)
+        kinds = self.a.kinds.get(root, set())
+        if len(kinds) != 1 or "b" in kinds or not (self.a.observes(at, n, root) or self.a.passes_on(at)):
+            return whole
+        return canonical(whole.bits("double" if "d" in kinds else "float")).bits(whole.kind)
+
+    def pair(self, at: int, n: int, source: Source, position: int = 0) -> Vec:
+        """Two neighbouring positions of an operand as i64."""
+        first, second = source.swizzle[position], source.swizzle[position + 1]
+        if source.register.kind == "r" and first + second in ("xy", "zw"):
+            web = self.a.webs.used[at, n, "xyzw".index(first)]
+            if self.a.cell(web).double:
+                return self._cell_value(at, n, web)
+        return join_words(self.raw(at, n, source, position), self.raw(at, n, source, position + 1))
+
+    def double(self, at: int, n: int) -> Vec:
+        """Source ``n`` as a double, made absolute and negated: doubles have no other modifiers."""
+        source = self.body[at].sources[n]
+        value = self.pair(at, n, source).bits("double")
+        value = value.call("fabs") if source.abs else value
+        return value.e.op(f"fneg {value}", "double", value.n) if source.negates_double else value
+
+    def wide(self, at: int, n: int, positions: tuple[int, ...]) -> Vec:
+        """Source ``n`` for whole registers, with its modifiers."""
+        i, lanes = self.body[at], self.s.lanes
+        source = i.sources[n]
+        shown = [p if p in positions else positions[0] for p in range(4)]
+        value = self._whole_source(at, n, source, shown)
+        if not source.modified:
+            return value
+        negated = ["xyzw"[p] in source.negate for p in range(4)]
+        if not i.op.float_modifiers(n):
+            return chosen(negated, self.e.const(0, "i32", 4 * lanes) - value, value)
+        value = self.f.modified(value.bits("float"), source).bits("i32")
+        return value ^ self.e.consts([-0x80000000 * sign for sign in negated] * lanes) if source.negate else value
+
+    def _whole_source(self, at: int, n: int, source: Source, shown: list[int]) -> Vec:
+        letters = [source.swizzle[p] for p in shown]
+        if source.register.kind == "r" and set(letters) <= set("xyzw"):
+            webs = [self.a.webs.used[at, n, "xyzw".index(x)] for x in letters]
+            if self.a.cell(webs[0]).wide and len({self.a.webs.find(web) for web in webs}) == 1:
+                whole = self._cell_value(at, n, webs[0])
+                if "".join(letters) == "xyzw":
+                    return whole
+                return whole[[4 * lane + "xyzw".index(x) for lane in range(self.s.lanes) for x in letters]]
+        if source.register.kind == "g" and set(letters) <= set("xyzw"):
+            texels, bits = self.found[n]
+            return pick(texels, [(k, "xyzw".index(x)) for k in representative(self.s.lanes, bits) for x in letters])
+        parts = {p: self.raw(at, n, source, p) for p in dict.fromkeys(shown)}
+        return self.whole([parts[p] for p in shown])
+
+    def whole(self, parts: Sequence[Vec]) -> Vec:
+        """Four components as a whole register."""
+        n = self.s.lanes
+        if any(part.n for part in parts):
+            return pick([part.lanes(n) for part in parts], [(k, lane) for lane in range(n) for k in range(4)])
+        if len({part.name for part in parts}) == 1:
+            return parts[0].lanes(4 * n)
+        four = Vec(self.e, "poison", "i32", 4)
+        for k, part in enumerate(parts):
+            four = four.put(k, part)
+        return four[list(range(4)) * n]
+
+
+class Writing:
+    """Writes results. ``store_out(at, values, whole)`` stores to an output or to global memory: components, and those
+    of a whole register."""
+
+    def __init__(self, storage: Storage, reading: Reading, store_out: Callable[..., None]):
+        self.s, self.a, self.reading, self.store_out = storage, storage.analysis, reading, store_out
+        self.body = storage.program.body
+
+    def dest(self, at: int) -> Dest:
+        """The destination of an instruction that has one."""
+        dest = self.body[at].dest
+        assert dest is not None
+        return dest
+
+    def fixed(self, at: int) -> dict[int, Vec]:
+        """The components that the mask sets to 0 or 1."""
+        bits = {"0": 0, "1": ONE}
+        return {c: self.s.literal(bits[m]) for c, m in enumerate(self.dest(at).mask) if m in bits}
+
+    def whole(self, at: int, value: Vec, written: Sequence[int]) -> None:
+        """Write components of a whole register to a wide cell."""
+        cell = self.a.defined(at, written[0])
+        choice = [c in written for c in range(4)]
+        if not all(choice[c] for c in cell.components):
+            value = chosen(choice, value, self.s.read(cell))
+        self.s.write(at, cell, value)
+
+    def components(self, at: int, values: dict[int, Vec]) -> None:
+        """Write components one by one, whatever the destination is."""
+        if self.dest(at).register.kind in ("g", "o"):
+            self.store_out(at, values)
+            return
+        for cell, written in self.by_cell(at, values):
+            parts = {c: values[c] for c in written}
+            if cell.wide:
+                self.whole(at, self.reading.whole([parts.get(c, parts[written[0]]) for c in range(4)]), written)
+            elif cell.double:
+                if len(parts) < 2:
+                    old = self.s.read(cell)
+                    parts = {c: self.s.component(old, cell, c) for c in cell.components} | parts
+                self.s.write(at, cell, join_words(*(parts[c] for c in cell.components)))
+            else:
+                self.s.write(at, cell, parts[written[0]])
+
+    def by_cell(self, at: int, written: Sequence[int] | dict[int, Vec]) -> list[tuple[Cell, list[int]]]:
+        """The cells of an instruction's result, and which components of each are written."""
+        found: dict[str, tuple[Cell, list[int]]] = {}
+        for c in sorted(written):
+            cell = self.a.defined(at, c)
+            found.setdefault(cell.name, (cell, []))[1].append(c)
+        return list(found.values())
+
+
+def chosen(choice: list[bool], yes: Vec, no: Vec) -> Vec:
+    """Whole registers: components of ``yes`` where chosen, else of ``no``."""
+    return yes if all(choice) else pick([yes, no], [(not choice[k % 4], k) for k in range(yes.n)])
+
+
+def spread(lanes: int, bits: int) -> list[int]:
+    """The lanes whose number has only bits of ``bits``: one representative for each set that shares a value."""
+    return [lane for lane in range(lanes) if lane & ~bits == 0]
+
+
+def representative(lanes: int, bits: int) -> list[int]:
+    """For each lane, the position in ``spread`` of the lane that stands for it."""
+    distinct = spread(lanes, bits)
+    return [distinct.index(lane & bits) for lane in range(lanes)]
+
+
+def distinct(value: Vec, bits: int, lanes: int) -> Vec:
+    """The value in the lanes that differ in ``bits``: a scalar for one, else a vector."""
+    if not bits:
+        return value.lanes(0)
+    value = value.lanes(lanes)
+    return value if bits == lanes - 1 else value[spread(lanes, bits)]

@@ -1,0 +1,165 @@
+"""Where a translated function keeps things: the launch's context, literals and constants, variables, the registers in
+their cells, and the quad that runs: its lanes, its work-items and its input registers."""
+
+from dataclasses import dataclass, field
+
+from cypresskit.il import Program
+from cypresskit.machine.fast.analysis import Analysis
+from cypresskit.machine.fast.cells import Cell
+from cypresskit.machine.fast.vec import Emitter, Vec, of
+
+ONE = 0x3F800000  # 1.0
+DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of the kernel ends
+PLACE, ITEM, ELEMENT, UNIT = range(4)  # what it reports: where in the body, whose, of which memory; the next unit
+
+
+@dataclass
+class Quad:
+    """The lanes that run together: which of them exist (``active``) and how many, their work-items' numbers (i32), and
+    the input registers by name and letter; where it keeps its registers between regions."""
+
+    active: Vec
+    count: Vec
+    item: Vec
+    inputs: dict[tuple[str, str], Vec]
+    spill: Vec | None = None
+
+
+@dataclass
+class Storage:
+    """``entry``: what the entry block loads; ``slots``: names of the context's values, in order; ``touched``: the cells
+    that the region uses, and ``modified`` those that it writes, by name."""
+
+    program: Program
+    analysis: Analysis
+    e: Emitter
+    slots: dict[str, Vec] = field(default_factory=dict)
+    literals: dict[int, Vec] = field(default_factory=dict)
+    constants: dict[tuple[int, int, int], Vec] = field(default_factory=dict)
+    entry: list[str] = field(default_factory=list)
+    variables: dict[str, tuple[str, int]] = field(default_factory=dict)
+    touched: dict[str, Cell] = field(default_factory=dict)
+    modified: set[str] = field(default_factory=set)
+    quad: Quad = field(init=False)
+
+    @property
+    def lanes(self) -> int:
+        """How many work-items run together."""
+        return self.analysis.lanes
+
+    def _entered(self, name: str, base: str, offset: int, kind: str) -> Vec:
+        self.entry.append(f"  %p_{name} = getelementptr i8, ptr {base}, i64 {offset}")
+        self.entry.append(f"  %{name} = load {kind}, ptr %p_{name}")
+        return Vec(self.e, f"%{name}", kind)
+
+    def slot(self, name: str, kind: str = "i64") -> Vec:
+        """A value of the context, loaded once in the entry block."""
+        if name not in self.slots:
+            self.slots[name] = self._entered(name, "%context", 8 * len(self.slots), kind)
+        return self.slots[name]
+
+    def literal(self, bits: int) -> Vec:
+        """A literal as i32, loaded from memory, so that LLVM can't constant-fold it in its own way."""
+        if bits not in self.literals:
+            table = self.slot("literals", "ptr").name
+            self.literals[bits] = self._entered(f"l_{bits:08x}", table, 4 * len(self.literals), "i32")
+        return self.literals[bits]
+
+    def constant(self, buffer: int, element: int, component: int) -> Vec:
+        """A component of a constant buffer as i32."""
+        key = buffer, element, component
+        if key not in self.constants:
+            base = self.slot(f"cb{buffer}", "ptr").name
+            name = f"cb{buffer}_{element}_{component}"
+            self.constants[key] = self._entered(name, base, 16 * element + 4 * component, "i32")
+        return self.constants[key]
+
+    # Variables: on the stack in the text, which LLVM makes registers
+
+    def variable(self, name: str, kind: str, n: int = 0) -> str:
+        """Declare a variable; its name."""
+        self.variables[name] = kind, n
+        return name
+
+    def load(self, name: str) -> Vec:
+        """The value of a variable."""
+        kind, n = self.variables[name]
+        return self.e.op(f"load {of(kind, n)}, ptr %{name}", kind, n)
+
+    def store(self, name: str, value: Vec | int) -> None:
+        """Set a variable; a number sets every lane."""
+        kind, n = self.variables[name]
+        value = value if isinstance(value, Vec) else self.e.const(value, kind, n)
+        self.e.do(f"store {value}, ptr %{name}")
+
+    def add(self, name: str, value: Vec | int) -> None:
+        """Add to a variable."""
+        self.store(name, self.load(name) + value)
+
+    def add_count(self, counter: int, count: Vec) -> None:
+        """counts[counter] += count; counter 0 is that of accesses out of range."""
+        place = Vec(self.e, "%counts", "ptr").at(8 * counter)
+        place.store(place.load("i64") + count)
+
+    def report(self, what: int, value: Vec) -> None:
+        """Tell the caller."""
+        self.slot("report", "ptr").at(8 * what).store(value)
+
+    def give_up(self, status: int, at: Vec) -> None:
+        """Leave the function; ``at``, an index in the program's body, tells where."""
+        self.store("status", status)
+        self.report(PLACE, at)
+        self.e.go("exit")
+
+    # Registers
+
+    def name(self, cell: Cell) -> str:
+        """The variable that holds a cell."""
+        if cell.name not in self.variables:
+            self.variable(cell.name, cell.kind, cell.n)
+        self.touched.setdefault(cell.name, cell)
+        return cell.name
+
+    def read(self, cell: Cell) -> Vec:
+        """The whole cell."""
+        return self.load(self.name(cell))
+
+    def component(self, whole: Vec, cell: Cell, c: int) -> Vec:
+        """Component ``c`` of a cell's value, i32."""
+        if cell.wide:
+            return whole[[4 * lane + c for lane in range(self.lanes)]]
+        if cell.double:
+            return (whole >> 32 if c % 2 else whole).cast("trunc", "i32")
+        return whole
+
+    def write(self, at: int, cell: Cell, value: Vec) -> None:
+        """Set a cell for the lanes that execute ``at``."""
+        name = self.name(cell)
+        self.modified.add(name)
+        value = value.lanes(cell.n)
+        if cell.n and self.analysis.vary.divergent[at]:
+            mask = self.load("exec")
+            if cell.wide:
+                mask = mask[[k // 4 for k in range(cell.n)]]
+            value = mask.select(value, self.load(name))
+        self.store(name, value)
+
+    # Masks of lanes
+
+    def executing(self, at: int) -> Vec:
+        """Who executes ``at``."""
+        return self.load("exec") if self.analysis.vary.divergent[at] else self.quad.active
+
+    def both(self, first: Vec, second: Vec) -> Vec:
+        """Lanes in both masks; undefined lanes of ``second`` don't matter where ``first`` is unset."""
+        return first.select(second.lanes(self.lanes), 0)
+
+    def without(self, first: Vec, second: Vec) -> Vec:
+        """Lanes of ``first`` that are not in ``second``."""
+        return self.both(first, ~second.lanes(self.lanes))
+
+
+def join_words(low: Vec, high: Vec) -> Vec:
+    """Two words (i32) as 64 bits."""
+    low, high = low.both(high)
+    return low.cast("zext", "i64") | (high.cast("zext", "i64") << 32)

@@ -1,0 +1,27 @@
+"""What the five source texts print: the only reader of ``data/published.json``, which says what each text is."""
+
+import json
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def figures() -> dict:
+    """The whole file: ``kernels`` (rows with ``id``), ``host``, ``bandwidth_need_tb_s``, and a ``note`` on sources."""
+    return json.loads(files("cypresskit.data").joinpath("published.json").read_text(encoding="utf-8"))
+
+
+def kernels() -> dict[str, dict]:
+    """The figures of every published kernel by its id, such as "sgemm_tn"."""
+    return {row["id"]: row for row in figures()["kernels"]}
+
+
+def kernel(name: str) -> dict:
+    """Published figures of a kernel by its id."""
+    return kernels()[name]
+
+
+def host(name: str) -> dict:
+    """Published figures about hosts: "dgemm_transfer_model", "cpu_baselines", "blocked_mma", "hybrid",
+    "padding_limits"."""
+    return figures()["host"][name]

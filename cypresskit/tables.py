@@ -1,0 +1,21 @@
+"""Values as a notebook's cell shows them: tables and folded texts as HTML, with everything in them escaped."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+def table(names: Sequence[str], rows: Iterable[Iterable], caption: str = "") -> str:
+    """An HTML table: a row of names, then a row for each of ``rows``."""
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in names)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(_shown(value))}</td>' for value in row)}</tr>" for row in rows)
+    said = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def folded(line: str, text: str) -> str:
+    """A line of HTML that opens to a longer text."""
+    return f"<details><summary>{escape(line)}</summary><pre>{escape(text)}</pre></details>"
+
+
+def _shown(value) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)

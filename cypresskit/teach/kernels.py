@@ -1,0 +1,184 @@
+"""The way from a kernel that a student wrote to a verdict: assemble it, run it, name the slip, hold it to a budget.
+
+``judge_kernel`` assembles, and turns whatever is raised into a verdict; the lesson's function that it calls runs the
+program and judges it. ``check_gemm`` and ``run_gemm`` run programs that are launched as kernels of the catalogue are.
+``block_kernel`` writes such kernels for any block.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from cypresskit.compiler import CompileError
+from cypresskit.il import ILError, Program, assemble
+from cypresskit.kernels import Kernel
+from cypresskit.machine import KernelError, Run, launch
+from cypresskit.machine.checks import Findings, check
+from cypresskit.teach.slips import mistakes
+from cypresskit.teach.verdict import Verdict, a_type, said
+
+NAMES = {0: "A", 1: "B", "g": "C"}
+LONGEST = 10**5  # instructions of a work-item: no exercise needs a tenth of them
+
+
+def judge_kernel(
+    text: object,
+    name: str,
+    judge: Callable[[Program], Verdict],
+    *,
+    what: str = "kernel",
+    quotes: str = "pass the IL between quotes.",
+    stuck: str = "is a declaration missing, or changed?",
+    crowded: str = "fewer registers: it is the block that takes most of them.",
+    before: str = "",
+) -> Verdict:
+    """What ``judge`` says of the program that ``text`` makes; or that it isn't text, does not assemble, does not
+    compile or does not run. ``what`` the student was asked for is text between ``quotes``; ``stuck`` and ``crowded``
+    are hints for a kernel that doesn't run, or needs more than the chip has; ``before`` as for ``assemble``."""
+    if type(text) is not str:
+        return Verdict(False, f"The {what} is {a_type(text)}, not text.", quotes)
+    try:
+        return judge(assemble(text, name, before=before))
+    except ILError as error:
+        return Verdict(False, f"The kernel does not assemble.\n{error}", "the line above the caret.")
+    except CompileError as error:
+        return Verdict(False, f"The kernel does not compile: {error}", crowded)
+    except (KernelError, TypeError, ValueError) as error:
+        return Verdict(False, f"The kernel does not run: {said(error)}", stuck)
+
+
+def fault(found: Findings) -> Verdict | None:
+    """The verdict on the first of a check's findings, or None if there is none."""
+    if not found:
+        return None
+    first = found[0]
+    line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
+    more = f" ({len(found) - 1} more findings follow from it, or come next.)" if len(found) > 1 else ""
+    return Verdict(False, f"{first.message}.{line}{more}", first.advice)
+
+
+def run_gemm(program: Program, kernel: Kernel, *matrices, alpha=1.0, beta=0.0) -> tuple[np.ndarray, Run]:
+    """C as a student's ``program`` computes it, launched like ``kernel`` on matrices A, B and perhaps C, and the counts
+    of the run."""
+    a, b, c = (*matrices, None)[:3]
+    arguments = kernel.arguments(a, b, c, alpha, beta)
+    run = launch(program, **arguments, max_instructions=LONGEST)
+    return kernel.result(arguments, a.shape[kernel.trans_a], b.shape[not kernel.trans_b]), run
+
+
+def check_gemm(
+    kernel: Kernel,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    program: Program | None = None,
+    budgets: Mapping[str, float] | None = None,
+    names: Mapping = NAMES,
+) -> Findings:
+    """Findings of ``kernel`` on matrices as stored (see ``Kernel.arguments``), or of a student's ``program`` that is
+    launched like it: is it C = alpha op(A) op(B) + beta C, and is every access sound?
+
+    ``budgets`` and ``names`` as for ``ck.check``. Raises ``ValueError`` for kernels that write C through output
+    streams or read their matrices from a buffer, and for those in double-double.
+    """
+    if kernel.precision not in ("single", "double") or kernel.streams or kernel.buffer or kernel.packed:
+        raise ValueError(f"check_gemm takes kernels that fetch A and B and store C to g[]; {kernel.name} does not")
+    arguments = kernel.arguments(a, b, c, alpha, beta)
+    stored = [arguments["inputs"][n].astype(np.float64) for n in (0, 1)]
+    big_a, big_b = (matrix.reshape(len(matrix), -1) for matrix in stored)
+    left, right = (big_a.T if kernel.trans_a else big_a), (big_b.T if kernel.trans_b else big_b)
+    old = arguments["global_memory"].astype(np.float64)
+    rounding = float(np.finfo(kernel.dtype).eps)
+    steps = left.shape[1] + 4
+    size = abs(alpha) * (np.abs(left) @ np.abs(right)) + abs(beta) * np.abs(old)
+    return check(
+        program or kernel.program,
+        **arguments,
+        names=names,
+        budgets=budgets,
+        expected=(alpha * (left @ right) + beta * old).astype(kernel.dtype),
+        tolerance=rounding * steps * size,
+        mistakes=dict(mistakes(kernel, big_a, big_b, old, alpha, beta)),
+    )
+
+
+@dataclass(frozen=True)
+class Written(Kernel):
+    """A kernel whose IL is ``source``, after lines that reports don't count."""
+
+    source: str = ""
+    before: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.before + self.source
+
+    @cached_property
+    def program(self) -> Program:
+        return assemble(self.source, f"{self.name}.il", before=self.before)
+
+
+def block_kernel(rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = "") -> Written:
+    """An SGEMM TN kernel in the form of ``sgemm_tn.il`` with a block of ``rows`` x ``columns`` and ``steps`` steps of k
+    a turn; without ``scaled`` it knows no alpha and no beta.
+
+    A texel holds as many numbers as the block is wide, up to four. Blocks of 1 and 2 rows store to output streams.
+    r2 onwards hold the rows of A and B that a turn fetches, then the block.
+    """
+    wide = min(columns, 4)
+    down, across = max(rows // 4, 1), max(columns // 4, 1)
+    first = 2 + steps * (down + across)
+    block = [(i, t, first + i * across + t) for i in range(rows) for t in range(across)]
+    by_columns = sorted(block, key=lambda place: place[1])  # neighbours share their b, and read ports with it
+    mask = "" if wide == 4 else "." + "xyzw"[:wide].ljust(4, "_")
+    fetches, products = [], []
+    for step in range(steps):
+        a = 2 + step * (down + across)
+        b = a + down
+        for texture, start, count, letter in ((0, a, down, "x"), (1, b, across, "y")):
+            fetch = f"sample_resource({texture})_sampler({texture})_aoffimmi"
+            fetches += [f"{fetch}({t},{step},0) r{start + t}, r0.{letter}z00" for t in range(count)]
+        products += [f"mad r{r}{mask}, r{a + i // 4}.{'xyzw'[i % 4]}, r{b + t}, r{r}" for i, t, r in by_columns]
+    if wide < 4:
+        stores = [f"mov o{i}{mask}, r{r}" for i, _, r in block]
+    else:
+        stores = ["mad r1.x, vWinCoord0.y, l0.z, l0.w", "ftoi r1.x, r1.x", "ftoi r1.y, r0.y"]
+        stores.append("imad r1.x, r1.x, cb0[0].w, r1.y")
+        for i, t, r in block:
+            stores += ["iadd r1.x, r1.x, cb0[0].w"] * (i > 0 and t == 0)
+            if scaled:
+                stores += [f"mul r{r}, r{r}, cb0[0].x", "if_logicalnz cb0[4].x", f"    mov r2, g[r1.x+{t}]"]
+                stores += [f"    mad r{r}, r2, cb0[0].y, r{r}", "endif"]
+            stores.append(f"mov g[r1.x+{t}], r{r}")
+    formats = "_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+    lines = [
+        "il_ps_2_0",
+        "dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__",
+        *(f"dcl_resource_id({n}){formats}" for n in (0, 1)),
+        *(f"dcl_output_generic o{i}" for i in range(rows) if wide < 4),
+        "dcl_cb cb0[5]",
+        f"dcl_literal l0, 0.0, {steps}.0, {rows}.0, {-rows / 2}",
+        f"dcl_literal l1, {down}.0, {across}.0, {-down / 2}, {-across / 2}",
+        "mad r0.xy, vWinCoord0.yx, l1.xy, l1.zw",
+        "mov r0.z, l0.x",
+        *(f"mov r{r}, l0.x" for *_, r in block),
+        "whileloop",
+        "ge r1.x, r0.z, cb0[0].z",
+        "break_logicalnz r1.x",
+        *fetches,
+        *products,
+        "add r0.z, r0.z, l0.y",
+        "endloop",
+        *stores,
+        "endmain",
+        "end",
+    ]
+    name = name or f"block_{rows}x{columns}"
+    streams = rows if wide < 4 else 0
+    written = Written(name, "single", "pixel", (rows, columns), steps, "", trans_a=True, source="\n".join(lines))
+    return replace(written, streams=streams, texel=4 * wide)

@@ -1,0 +1,106 @@
+"""Lesson 02: what a kernel fetches for each operation, the pace of any block, and the checks of its exercises."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from cypresskit.devices import HD5850, HD5870, Device
+from cypresskit.il import Program
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.machine import launch
+from cypresskit.teach import formula
+from cypresskit.teach.kernels import block_kernel, check_gemm, fault, judge_kernel
+from cypresskit.teach.shell import exercise
+from cypresskit.teach.verdict import Verdict
+from cypresskit.timing.report import Report
+from cypresskit.timing.simulate import simulate
+
+FOUR_BY_EIGHT = block_kernel(4, 8)  # what answers are launched like
+
+
+def word_bytes(kernel: Kernel) -> int:
+    """Bytes of one number of a kernel's matrices; a double-double has two doubles."""
+    return kernel.dtype.itemsize * (2 if kernel.precision == "double-double" else 1)
+
+
+def counted(name: str, n: int = 64) -> float:
+    """Words per flop that a kernel of the catalogue fetches, counted on a run with n x n matrices whose result is
+    compared with numpy's. Raises ``ArithmeticError`` if it is wrong."""
+    kernel, rng = KERNELS[name], np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (2, n, n)).astype(kernel.dtype)
+    pair = kernel.precision == "double-double"
+    stored = [np.stack([x, np.zeros_like(x)], axis=-1) if pair else x for x in (a, b)]
+    arguments = kernel.arguments(stored[0], stored[1], None, 1, 0)
+    run = launch(kernel.program, **arguments)
+    c = kernel.result(arguments, n, n)
+    want = (a.T if kernel.trans_a else a) @ (b.T if kernel.trans_b else b)
+    if not np.array_equal(c[..., 0] if pair else c, want):
+        raise ArithmeticError(f"{name} computed a wrong product")
+    return run.fetch_bytes / word_bytes(kernel) / (2 * n**3)
+
+
+def pace(size: int, n: int = 1536, k: int = 384, device: Device = HD5870) -> Report:
+    """The timing model's report on ``block_gemm`` with this block, for C of n x n and this k."""
+    return simulate(block_kernel(size, size), n, k=k, device=device)
+
+
+@exercise
+def check_words(words: Callable) -> Verdict:
+    """Exercise 1: ``words(rows, columns)``, the words per flop of a block of that shape."""
+    cases = [(1, 1), (8, 8), (4, 8), (2, 8), (64, 64), (1, 16)]
+    slips = {
+        "each pair of a number of A and one of B makes a product and a sum: two operations.": (
+            lambda r, c: (r + c) / (r * c)
+        ),
+        "that is right for square blocks; this one has fewer rows than columns.": lambda r, c: 1 / r,
+        "and here only the columns count?": lambda r, c: 1 / c,
+        "this is flops per word; the lesson counts words per flop.": lambda r, c: 2 * r * c / (r + c),
+        "words, not bytes.": lambda r, c: 4 * (r + c) / (2 * r * c),
+    }
+    hint = "how many numbers of A and of B does a step of k need, and how many operations does it do with them?"
+    return formula.judge(words, "words", lambda r, c: (r + c) / (2 * r * c), cases, slips, hint)
+
+
+@exercise
+def check_ceiling(ceiling: Callable) -> Verdict:
+    """Exercise 2: ``ceiling(b, peak_gflops, bandwidth_gb_s, word_bytes)`` in Gflop/s: the roofline."""
+    rates = (HD5870.texture_gb_s, HD5870.memory_gb_s, HD5850.texture_gb_s)
+    cases = [(b, HD5870.single_gflops, rates[0], 4) for b in (8, 4, 1, 16)]
+    cases += [(4, HD5870.double_gflops, rates[0], 8), (4, HD5870.double_gflops, rates[1], 8)]
+    cases += [(2, HD5850.double_gflops, rates[2], 8), (12, HD5850.single_gflops, rates[2], 4)]
+    slips = {
+        "what the fetches allow can be more than the units can do: no more than the peak.": lambda b, p, r, s: (
+            r * b / s
+        ),
+        "that is the roof alone; with few words a flop the fetches decide.": lambda b, p, r, s: p,
+        "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
+        "a larger block needs fewer words for each flop, so it allows more flops.": lambda b, p, r, s: min(
+            p, r / b / s
+        ),
+        "the smaller of the two holds the kernel back, not the larger.": lambda b, p, r, s: max(p, r * b / s),
+        "W = 1/b, for a multiplication and an addition together count as two flops.": (
+            lambda b, p, r, s: min(p, 2 * r * b / s)
+        ),
+    }
+    hint = "B = F S / b, solved for F, and the peak: which of the two is smaller?"
+    return formula.judge(ceiling, "ceiling", lambda b, p, r, s: min(p, r * b / s), cases, slips, hint, " Gflop/s")
+
+
+@exercise
+def check_four_by_eight(text: str) -> Verdict:
+    """Exercise 3: IL of a kernel with 4 x 8 elements of C in r10 to r17: right at three shapes, three fetches a k."""
+    return judge_kernel(text, "four_by_eight.il", _four_by_eight)
+
+
+def _four_by_eight(program: Program) -> Verdict:
+    for m, n, k in ((4, 8, 3), (8, 24, 5), (20, 8, 8)):
+        rng = np.random.default_rng(48)
+        a, b = (rng.integers(1, 8, (k, columns)).astype(np.float32) for columns in (m, n))
+        found = check_gemm(FOUR_BY_EIGHT, a, b, program=program, budgets={"fetches": 3 * k})
+        if verdict := fault(found):
+            if (found[0].index, found[0].got) == ((0, 4), 0):
+                needs = "The left half shows how; the right half needs B's next texel, in r4."
+                return replace(verdict, hint=f"nothing is added to r14 yet. {needs}")
+            return verdict
+    return Verdict(True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop.")

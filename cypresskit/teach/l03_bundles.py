@@ -1,0 +1,200 @@
+"""Lesson 03: small kernels and their bundles as text, sums in several chains, and the checks of its exercises."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cypresskit import published
+from cypresskit.compiler import Bundle, Code, CompileError, compile, kernel_card
+from cypresskit.compiler.llvm import llvm_card
+from cypresskit.il import Program, assemble
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.machine import launch
+from cypresskit.machine.checks import check
+from cypresskit.machine.launch import prepare
+from cypresskit.machine.vliw import execute
+from cypresskit.teach import formula
+from cypresskit.teach.kernels import LONGEST, fault, judge_kernel
+from cypresskit.teach.shell import asked, exercise
+from cypresskit.teach.verdict import Verdict, stopped
+
+HEAD = """il_ps_2_0
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_output_generic o0
+"""
+TERMS, BUDGET = 16, 5  # of exercise 3
+COMPARED = ("sgemm_tn", "sgemm_tn_37", "dgemm_tn", "ddgemm_tn_fma", "sgemm_64x64", "sgemm_64x64_lds")
+
+
+def tiny(body: str, texels: int = 4) -> Code:
+    """Compiled code of a small kernel: r1, r2 .. hold so many fetched texels, ``body`` is its IL, r0 is stored."""
+    fetches = (f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 1}, vWinCoord0.xy00" for n in range(texels))
+    return compile(assemble("\n".join([HEAD, *fetches, body, "mov o0, r0", "endmain", "end"]), "tiny.il"))
+
+
+def table(what: Code | list[Bundle]) -> str:
+    """Bundles (of code: those with arithmetic), a line each: what the five slots do. A star marks what takes a result
+    of the bundle before straight from the units (PV or PS)."""
+    lines = ["     " + " ".join(f"{slot:11}" for slot in "xyzwt").rstrip()]
+    for number, bundle in enumerate(working(what) if isinstance(what, Code) else what, 1):
+        slots = dict.fromkeys(range(5), ".")
+        for o in bundle.operations:
+            slots[o.slot] = o.name.removesuffix("_IEEE") + "*" * any(r.kind in ("pv", "ps") for r in o.reads)
+        lines.append(f"{number:2}   " + " ".join(f"{slots[slot]:11}" for slot in range(5)).rstrip())
+    return "\n".join(lines)
+
+
+def working(code: Code) -> list[Bundle]:
+    """All bundles that do more than move values."""
+    return [b for c in code.controls for b in c.bundles if any(o.name != "MOV" for o in b.operations)]
+
+
+def loop(code: Code) -> list[Bundle]:
+    """The bundles of the main loop."""
+    return [b for control in code.main_loop for b in control.bundles]
+
+
+def ports(bundles: list[Bundle]) -> str:
+    """What bundles read from registers: operands, different words, and the most that one channel has to deliver."""
+    operands = [[(r.channel, r.index) for o in b.operations for r in o.reads if r.kind == "gpr"] for b in bundles]
+    words = [set(each) for each in operands]
+    deepest = max(sum(channel == c for channel, _ in each) for each in words for c in range(4))
+    fewest, most = min(map(len, words)), max(map(len, words))
+    return (
+        f"operands in registers: up to {max(map(len, operands))} in a bundle\n"
+        f"different words: {fewest} to {most} in a bundle, of one channel at most {deepest}"
+    )
+
+
+def same_bits(kernel: Kernel) -> bool:
+    """Whether a GEMM kernel's compiled code, run bundle by bundle, leaves in C the bits that its IL does."""
+    a, b = np.random.default_rng(3).standard_normal((2, 16, 16)).astype(kernel.dtype)
+    from_il, from_code = (kernel.arguments(a, b, None, 1, 0) for _ in range(2))
+    launch(kernel.program, **from_il)
+    ready = prepare(kernel.program, **from_code)
+    execute(compile(kernel.program), ready)
+    assert ready.global_memory is not None
+    return np.array_equal(from_il["global_memory"].view(np.uint32).ravel(), ready.global_memory.ravel())
+
+
+def compilers(names: tuple[str, ...] = COMPARED) -> str:
+    """Bundles, registers and filled slots: AMD's compiler as published, this package's, and LLVM's where it can."""
+    lines = ["                 AMD's, published       this workbook's                LLVM's"]
+    lines.append("kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs")
+    for name in names:
+        row, kernel = published.kernel(name), KERNELS[name]
+        card = kernel_card(kernel, compile(kernel.program))
+        registers = row["gprs"] if "gprs" in row else row["floats"] // 4
+        share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
+        mine = f"{card.loop_bundles} for {card.k_per_iteration} k"
+        line = f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {mine:14} {card.gprs:4}"
+        line += f" {card.slots4_pct + card.slots5_pct:7.0f} %"
+        try:
+            other = llvm_card(kernel.program)
+            lines.append(f"{line}  {other.loop_bundles:7} {other.gprs:4}")
+        except CompileError:
+            lines.append(f"{line}  refused")
+    return "\n".join(lines)
+
+
+def chains(count: int, terms: int = 32) -> Code:
+    """Compiled code of a sum of ``terms`` numbers in ``count`` partial sums, which are then added up in pairs."""
+    numbers = [f"r{1 + n // 4}.{'xyzw'[n % 4]}" for n in range(terms)]
+    partial = [f"r{30 + n // 4}.{'xyzw'[n % 4]}" for n in range(count)]
+    lines = [f"add {p}, {numbers[n]}, {numbers[n + count]}" for n, p in enumerate(partial)]
+    lines += [f"add {partial[n % count]}, {partial[n % count]}, {numbers[n]}" for n in range(2 * count, terms)]
+    while count > 1:
+        count //= 2
+        lines += [f"add {partial[n]}, {partial[n]}, {partial[n + count]}" for n in range(count)]
+    return tiny("\n".join([*lines, f"mov r0, {partial[0]}"]), texels=terms // 4)
+
+
+@exercise
+def check_least(least: Callable) -> Verdict:
+    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations go into any slot,
+    ``scalar`` ones only into t, and each double multiply-add takes x, y, z and w."""
+
+    def right(plain, scalar, doubles):
+        return max(-(-(plain + scalar + 4 * doubles) // 5), scalar, doubles)
+
+    cases = [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 6, 6), (0, 0, 0)]
+    slips = {
+        "there is no part of a bundle: round up.": lambda p, s, d: max((p + s + 4 * d) / 5, s, d),
+        "a bundle that is not full is a bundle too: round up, not down.": lambda p, s, d: max(
+            (p + s + 4 * d) // 5, s, d
+        ),
+        "each scalar operation needs a t slot, and a bundle has one.": lambda p, s, d: max(-(-(p + s + 4 * d) // 5), d),
+        "no two double multiply-adds fit into one bundle.": lambda p, s, d: max(-(-(p + s + 4 * d) // 5), s),
+        "a double multiply-add takes four slots.": lambda p, s, d: max(-(-(p + s + d) // 5), s, d),
+        "slots are shared: plain operations can stand beside the others.": lambda p, s, d: -(-p // 5) + s + d,
+        "a double leaves t free: a scalar operation can stand beside it.": lambda p, s, d: max(
+            -(-(p + s + 4 * d) // 5), s + d
+        ),
+    }
+    hint = "three things bound it: all slots together, the t slots, and the doubles. Which is the largest?"
+    return formula.judge(least, "least", right, cases, slips, hint)
+
+
+PORTS = [
+    ("five multiply-adds of five different registers' x", [(n, "x") for n in range(5)], False),
+    ("three registers, all channels", [(n, c) for n in range(3) for c in "xyzw"], True),
+    ("four registers' x", [(n, "x") for n in (1, 2, 3, 4)], False),
+    ("one word, read by all five slots", [(7, "y")] * 5, True),
+    ("twelve different registers, three to a channel", [(n, "xyzw"[n % 4]) for n in range(12)], True),
+    ("four registers' w, and one x", [(1, "w"), (2, "w"), (3, "w"), (4, "w"), (1, "x")], False),
+    ("three registers' z, two of them twice", [(1, "z"), (2, "z"), (3, "z"), (1, "z"), (2, "z")], True),
+    ("nothing", [], True),
+]  # fmt: skip
+
+
+@exercise
+def check_fits(fits: Callable) -> Verdict:
+    """Exercise 2: ``fits(reads)``: whether a bundle can read these (register, channel) words."""
+    for what, reads, want in PORTS:
+        try:
+            got = asked(f"fits({reads})", fits, list(reads))
+        except Exception as error:
+            return stopped("fits", error, f"it was called with {reads}: {what}.")
+        if not isinstance(got, bool | np.bool_):
+            return Verdict(False, f"fits returns {got!r} for {what}.", "the answer is True or False.")
+        if got != want:
+            by = {c: len({r for r, channel in reads if channel == c}) for c in "xyzw"}
+            counts = ", ".join(f"{count} of channel {c}" for c, count in by.items() if count)
+            hint = f"different registers read: {counts}. Each channel can give three in a bundle."
+            return Verdict(False, f"fits says {got} for {what}: {reads}.", hint)
+    return Verdict(True, f"{len(PORTS)} bundles, each judged as the compiler does.")
+
+
+@exercise
+def check_sum(text: str) -> Verdict:
+    """Exercise 3: IL that adds the 16 numbers of r1 to r4 into r0.x, in five bundles."""
+    return judge_kernel(text, "sum.il", _sum)
+
+
+def _sum(program: Program) -> Verdict:
+    texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)
+
+    def sums(count: int, of: slice = slice(4)) -> np.ndarray:
+        """What two work-items put out that add these numbers ``of`` so many of their texels."""
+        return np.array([[[texels[0, x : x + count, of].sum()] * 4 for x in (0, 1)]], np.float32)
+
+    want = sums(4)
+    slips = {
+        "only one of the four texels is added": lambda: sums(1),
+        "the texels are added, but not their four numbers": lambda: sums(4, slice(1)),
+        "x and y are added, but not z and w": lambda: sums(4, slice(2)),
+        "the last texel is left out": lambda: sums(3),
+        "r0.x is left as it was": lambda: sums(0),
+    }
+    inputs, outputs = {0: texels}, {0: np.zeros_like(want)}
+    found = check(
+        program, (2, 1), inputs=inputs, outputs=outputs, expected=want, mistakes=slips, max_instructions=LONGEST
+    )
+    if verdict := fault(found):
+        return verdict
+    count = len(working(compile(program)))
+    if count > BUDGET:
+        hint = "additions that need each other's results stand in different bundles: which could be done at once?"
+        return Verdict(False, f"The sum is right, and takes {count} bundles; {BUDGET} are enough.", hint)
+    return Verdict(True, f"The sum is right, in {count} bundles for {TERMS - 1} additions.")

@@ -1,0 +1,128 @@
+"""Lesson 05: the checks of its exercises on quads, cache lines and what a texture unit makes of them."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cypresskit.devices import HD5870
+from cypresskit.il import Program
+from cypresskit.machine import launch
+from cypresskit.machine.traffic import Access, Traffic
+from cypresskit.teach.formula import judge
+from cypresskit.teach.kernels import LONGEST, judge_kernel
+from cypresskit.teach.shell import exercise
+from cypresskit.teach.verdict import Verdict
+
+
+@exercise
+def check_lines(lines: Callable) -> Verdict:
+    """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines that four texels (x, y) of 16 bytes lie in, in a
+    texture of ``width`` texels whose rows follow each other in memory."""
+    square, row = [(0, 0), (2, 0), (0, 1), (2, 1)], [(0, 5), (2, 5), (4, 5), (6, 5)]
+    cases = [([(1, 2)] * 4, 16), ([(0, 0), (1, 0), (2, 0), (3, 0)], 16), (row, 16), (square, 16)]
+    cases += [([(4, 7), (4, 8)] * 2, 32), ([(0, 0), (4, 1), (8, 2), (12, 3)], 16)]
+    cases += [([(8, 0), (9, 0), (0, 1), (1, 1)], 10)]
+
+    def counted(number: Callable) -> Callable:
+        return lambda texels, width: len({number(x, y, width) for x, y in texels})
+
+    slips = {
+        "these are the texels that differ; four neighbours in a row share a line.": counted(lambda x, y, w: (x, y)),
+        "a line may end in the next row, if rows aren't a multiple of four long. Number the texels through, row after"
+        " row.": counted(lambda x, y, w: (x // 4, y)),
+        "texels with the same x in two rows don't lie in one line: the row counts too.": counted(
+            lambda x, y, w: x // 4
+        ),
+        "this counts rows; a row has many lines.": counted(lambda x, y, w: y),
+        "rows follow each other, so row y begins at texel y * width, not column x.": counted(
+            lambda x, y, w: (x * w + y) // 4
+        ),
+        "a line has 64 bytes, and so has room for four texels, not 16.": counted(lambda x, y, w: (y * w + x) // 16),
+        "a line has 64 bytes, a texel 16: number the texels, and divide by four.": counted(
+            lambda x, y, w: (y * w + x) // 64
+        ),
+        "a set keeps each line once; this counts every texel.": lambda texels, width: 4,
+    }
+    hint = "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?"
+    return judge(lines, "lines", counted(lambda x, y, w: (y * w + x) // 4), cases, slips, hint)
+
+
+@exercise
+def check_numbering(text: object) -> Verdict:
+    """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B, numbered so that no
+    quad touches more than one line of either."""
+    return judge_kernel(text, "numbering.il", _numbering, stuck="the row and the column go from 0 to 7.")
+
+
+def _numbering(program: Program) -> Verdict:
+    rng = np.random.default_rng(64)
+    a, b = (rng.integers(1, 9, (1, 16, 4)).astype(np.float32) for _ in "ab")
+    c, traffic = np.zeros((8, 8, 4), np.float32), Traffic()
+    memory = c.reshape(8, 32)
+    launch(program, 64, inputs={0: a, 1: b}, global_memory=memory, observers=[traffic], max_instructions=LONGEST)
+    right = a[0, ::2, :1][:, np.newaxis] * b[0, ::2][np.newaxis]
+    wrong = np.argwhere((c != right).any(axis=2))
+    if len(wrong):
+        row, column = (int(place) for place in wrong[0])
+        what = "not computed at all" if not c[row, column].any() else "wrong"
+        finding = f"{len(wrong)} of 64 elements of the tile are not right; row {row}, column {column} is {what}."
+        hint = (
+            "each of the 64 numbers must lead to another (row, column): which bits of the number have you used twice?"
+        )
+        return Verdict(False, finding, hint)
+    clocks = {"A": 0, "B": 0}
+    for access in traffic.accesses:
+        if access.kind == "fetch":
+            clocks["AB"[access.resource]] += fetch_clocks(access, 16)
+    finding = f"C is right; A costs {clocks['A']} clocks of the texture unit and B {clocks['B']}"
+    if max(clocks.values()) > 16:
+        hint = "a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the number moves down a row?"
+        return Verdict(False, f"{finding}. Sixteen are enough for each.", hint)
+    return Verdict(True, f"{finding}: one line for each of 16 quads, as in a pixel shader.")
+
+
+def fetch_clocks(fetch: Access, width: int) -> int:
+    """Clocks that a wavefront's fetch from a texture of so many texels takes: one for each line of each quad."""
+    assert fetch.x is not None and fetch.y is not None
+    lines = np.sort(((fetch.y * width + fetch.x) // 4).reshape(16, 4), axis=1)
+    return int((1 + (np.diff(lines) != 0).sum(axis=1)).sum())
+
+
+@exercise
+def check_ceiling(ceiling: Callable) -> Verdict:
+    """Exercise 3: ``ceiling_of(flops, bundles, clocks)`` is what the HD 5870 can do at most, in Gflop/s, with a loop of
+    so many flops of a work-item, bundles, and clocks of the texture unit for a wavefront."""
+    rate = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
+    cases = {"SGEMM TN": (256, 31, 128), "DDGEMM": (8, 89, 64), "DGEMM TN": (128, 68, 256)}
+    cases |= {"DGEMM NN": (128, 68, 384), "Ashraf's": (512, 75, 320)}
+
+    def right(flops, bundles, clocks):
+        return flops * rate / max(4 * bundles, clocks)
+
+    slips = {
+        "the flops are those of one work-item; a wavefront has 64.": lambda f, b, c: right(f, b, c) / 64,
+        "a wavefront has 64 work-items, on 16 thread processors.": lambda f, b, c: right(f, b, c) / 4,
+        "there are 20 SIMD engines.": lambda f, b, c: right(f, b, c) / 20,
+        "how many clocks has a second?": lambda f, b, c: right(f, b, c) / HD5870.clock_ghz,
+        "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": lambda f, b, c: right(f, b, c) * 1e9,
+        "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": lambda f, b, c: right(f, b, c) * 1e3,
+        "a multiply-add counts as two flops already.": lambda f, b, c: 2 * right(f, b, c),
+        "this is a time for each flop; the speed is flops over time.": lambda f, b, c: 1 / right(f, b, c),
+        "different wavefronts compute and fetch at the same time: which takes longer?": lambda f, b, c: (
+            f * rate / (4 * b + c)
+        ),
+        "the turn takes as long as its slower unit, not the faster one.": lambda f, b, c: f * rate / min(4 * b, c),
+        "a bundle of a wavefront takes 4 clocks.": lambda f, b, c: f * rate / max(b, c),
+        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: (
+            f * rate / max(16 * b, c)
+        ),
+        "`clocks` are those of all of a turn's fetches already.": lambda f, b, c: f * rate / max(4 * b, 16 * c),
+        "the texture unit has to keep up as well.": lambda f, b, c: f * rate / (4 * b),
+        "the arithmetic takes its time as well.": lambda f, b, c: f * rate / c,
+    }
+    hint = "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9)."
+    verdict = judge(ceiling, "ceiling_of", right, list(cases.values()), slips, hint, " Gflop/s")
+    if not verdict.right:
+        return verdict
+    found = ", ".join(f"{name} {right(*case):.0f}" for name, case in cases.items())
+    return Verdict(True, f"The ceilings in Gflop/s: {found}.")

@@ -1,0 +1,172 @@
+"""Lesson 06: Hilbert's matrix, what one core does today, and the checks of the exercises on double-double numbers."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
+from math import comb, isclose
+
+import numpy as np
+
+from cypresskit.blas.dd import two_product, two_sum
+from cypresskit.il import Program
+from cypresskit.machine import launch
+from cypresskit.teach.kernels import LONGEST, judge_kernel
+from cypresskit.teach.shell import asked, exercise
+from cypresskit.teach.verdict import Verdict, stopped
+
+#: Gflop/s of double-double matrix products on one core of a server processor of the 2020s (AVX-512), as measured while
+#: this workbook was written: plain loops of MPLAPACK, which grew out of mpack, and loops that use the vector units.
+TODAY = {"plain loops": (0.46, 0.46), "vectorised": (2.9, 4.9)}
+BUDGET = 8  # double instructions of exercise 2
+
+
+def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Hilbert's matrix, 1 / (i + j + 1), as fractions, and its inverse as whole numbers: object arrays (n, n)."""
+    matrix = [[Fraction(1, i + j + 1) for j in range(n)] for i in range(n)]
+    inverse = [
+        [
+            (-1) ** (i + j) * (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
+            for j in range(n)
+        ]
+        for i in range(n)
+    ]
+    return np.array(matrix, object), np.array(inverse, object)
+
+
+@exercise
+def check_two_sum(two_sum: Callable) -> Verdict:
+    """Exercise 1: ``two_sum_of(a, b)`` gives the rounded sum and exactly what rounding lost."""
+    rng = np.random.default_rng(53)
+    cases = [(1.0, 2.0**-60), (2.0**-60, 1.0), (0.1, 0.2), (-1.0, 1.0 - 2.0**-53), (1e16, 1.0), (3.0, -1e17)]
+    cases += [(float(a), float(b)) for a, b in rng.standard_normal((20, 2)) * 10.0 ** rng.integers(-9, 9, (20, 2))]
+    for a, b in cases:
+        case = f"two_sum_of({a!r}, {b!r})"
+        try:
+            s, e = asked(case, two_sum, a, b)
+            s, e = float(s), float(e)
+            lost, found = Fraction(a) + Fraction(b) - Fraction(s), Fraction(e)
+        except Exception as error:
+            return stopped("two_sum_of", error, f"{case} should give two numbers: the sum, and what it lost.")
+        if s != a + b:
+            return Verdict(False, f"{case} gives the sum {s!r}, but a + b is {a + b!r}.", "s stays the rounded sum.")
+        if found == lost:
+            continue
+        hint = "s - a is the part of b that arrived. How much of b did not, and how much of a?"
+        if found == -lost:
+            hint = "the sign: s + e has to be the true sum, so e is what is missing from s."
+        elif abs(b) > abs(a) and e == b - (s - a):
+            hint = "this is right where |a| is the larger one. If |b| is larger, a loses digits as well: count both."
+        elif e == 0:
+            hint = "in float64, s - a isn't always b: that difference is what you are after."
+        return Verdict(False, f"{case} gives e = {e!r}; lost were {float(lost)!r}.", hint)
+    return Verdict(True, f"s + e is the exact sum for {len(cases)} pairs, whichever of the two is larger.")
+
+
+@exercise
+def check_product(text: object) -> Verdict:
+    """Exercise 2: IL of a pixel shader that multiplies double-doubles, in ``BUDGET`` double instructions."""
+    return judge_kernel(text, "product.il", _product, stuck="the result goes to r1, and from there to o0.")
+
+
+def _product(program: Program) -> Verdict:
+    rng = np.random.default_rng(106)
+    a, b = (np.stack([h, h * 2.0**-54 * rng.uniform(-1, 1, h.shape)], -1) for h in rng.uniform(1, 9, (2, 4, 16)))
+    out = np.zeros((4, 16, 2))
+    launch(program, (16, 4), inputs={0: a, 1: b}, outputs={0: out}, max_instructions=LONGEST)
+    if not np.isfinite(out).all():
+        finding = f"The product comes out as {out[~np.isfinite(out)][0]}."
+        return Verdict(
+            False, finding, "dmul, dmad and dadd are all that is needed, and none of them makes that of these numbers."
+        )
+    x, y, z = (np.vectorize(Fraction)(m[..., 0]) + np.vectorize(Fraction)(m[..., 1]) for m in (a, b, out))
+    digits = -np.log10(np.maximum(np.abs((z - x * y) / (x * y)).astype(float).max(), 1e-40))
+    if digits < 31:
+        finding = f"The worst of 64 products has {abs(max(digits, 0)):.1f} right digits; 31 can be had."
+        return Verdict(False, finding, _product_hint(a, b, out))
+    if (np.abs(out[..., 1]) > np.spacing(out[..., 0]) / 2).any():
+        finding = "The products are right, but high and low part overlap: high isn't the sum rounded to a double."
+        return Verdict(False, finding, "renormalise: high' = high + low, low' = low - (high' - high).")
+    count = sum(i.op.double for i in program.body)
+    if count > BUDGET:
+        finding = f"All 64 products have {digits:.1f} digits, with {count} double instructions; {BUDGET} are enough."
+        return Verdict(
+            False, finding, "dmad rounds once: dmad(a, b, -p) is all that p = a * b lost, with one instruction."
+        )
+    return Verdict(True, f"All 64 products have {digits:.1f} digits or more, with {count} double instructions.")
+
+
+def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
+    """Which part of the product is missing, or wrong."""
+    p, e = two_product(a[..., 0], b[..., 0])
+    cross, other = a[..., 0] * b[..., 1], a[..., 1] * b[..., 0]
+    parts = {"what p lost": e, "a's high times b's low": cross, "a's low times b's high": other}
+    high, low = out[..., 0], out[..., 1]
+    small = e + cross + other
+    slips = {
+        "nothing arrives in o0: `mov o0, r1` at the end.": (high, 0 * p),
+        "p is added to a * b, where it should be taken away: -p is `r1.xy_neg(xyzw)`.": (high, 3 * p),
+        "the sign of what p lost: it is a * b - p.": ((high - p) + low, cross + other - e),
+        "r1.xy is still p; the new high part belongs there.": (low, small - ((p + small) - p)),
+        "what arrived in the high part is to be taken away from the low one.": (low, small + ((p + small) - p)),
+    }
+    for count in (1, 2, 3):
+        for missing in combinations(parts, count):
+            rest = sum((part for name, part in parts.items() if name not in missing), np.zeros_like(p))
+            slips[f"missing: {' and '.join(missing)}."] = ((high - p) + low, rest)
+    for hint, (found, wrong) in slips.items():
+        if np.allclose(found, wrong, rtol=1e-9, atol=0):
+            return hint
+    return "the product is p, plus what p lost, plus high times low both ways."
+
+
+@exercise
+def check_dot(dot: object) -> Verdict:
+    """Exercise 3: ``dot(x, y)`` is as good as a dot product in twice the precision, rounded at the end."""
+    if not callable(dot):
+        return Verdict(False, f"dot is of type {type(dot).__name__}, not a function.", "keep the line `def dot`.")
+    rng = np.random.default_rng(2005)
+    cases, got = [], []
+    for size, spread in ((1, 0), (5, 8), (50, 15), (200, 25)):
+        x = rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size)
+        y = rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size)
+        if size > 1:  # the last product takes away nearly all of the sum of the others
+            left = sum((Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1])), Fraction(0))
+            x[-1], y[-1] = 1.0, -float(left)
+        cases.append((x.tolist(), y.tolist()))
+        try:
+            value = asked("dot(x, y)", dot, x.tolist(), y.tolist())
+            got.append(Fraction(float(0.0 + value)))  # text is no number, though float takes it
+        except Exception as error:
+            return stopped("dot", error, f"it was called with two lists of {size}, and should give a float.")
+    for (x, y), result in zip(cases, got):
+        products = [Fraction(a) * Fraction(b) for a, b in zip(x, y)]
+        exact, scale = sum(products, Fraction(0)), sum(map(abs, products), Fraction(0))
+        if abs(result - exact) <= abs(exact) * Fraction(1, 2**50) + scale * Fraction(len(x) ** 2, 2**104):
+            continue
+        which = f"two lists of {len(x)} whose products nearly cancel" if len(x) > 1 else "two lists of one number"
+        finding = f"For {which} it gives {float(result):.6g}; exact is {float(exact):.6g}."
+        hint = "two roundings lose something at each step: the product's e and the sum's f. Both belong into low."
+        for slip, step in DOT_SLIPS.items():
+            if all(isclose(float(result), _dot(*case, step), rel_tol=1e-6) for case, result in zip(cases, got)):
+                hint = slip
+        return Verdict(False, finding, hint)
+    return Verdict(True, "Right to the last bits, even where all but the last digits cancel.")
+
+
+#: What students make of ``low`` in a step, where the product loses e and the sum f.
+DOT_SLIPS: dict[str, Callable] = {
+    "that is what plain doubles give: add what is lost to low, in every step.": lambda low, e, f: 0.0,
+    "what the sums lose is missing: two_sum(high, p) gives s and f.": lambda low, e, f: low + e,
+    "what the products lose, e, is missing.": lambda low, e, f: low + f,
+    "the signs: e and f are what is missing, so they are added.": lambda low, e, f: low - (e + f),
+    "the sign of f: it is what is missing from the sum, so it is added.": lambda low, e, f: low + (e - f),
+}
+
+
+def _dot(x: list[float], y: list[float], step: Callable) -> float:
+    high = low = 0.0
+    for a, b in zip(x, y):
+        p, e = two_product(a, b)
+        high, f = two_sum(high, p)
+        low = step(low, e, f)
+    return float(high + low)

@@ -1,0 +1,156 @@
+"""Lesson 07: clocks of a loop's turn unit by unit, and the checks of the exercises on the local data share."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cypresskit.compiler import compile
+from cypresskit.devices import HD5870
+from cypresskit.il import Program
+from cypresskit.kernels import KERNELS
+from cypresskit.kernels.samples import listened
+from cypresskit.machine import launch
+from cypresskit.machine.checks import check
+from cypresskit.machine.traffic import Access, Traffic
+from cypresskit.teach.formula import judge
+from cypresskit.teach.kernels import LONGEST, judge_kernel
+from cypresskit.teach.l05_texture_cache import fetch_clocks
+from cypresskit.teach.shell import asked, exercise
+from cypresskit.teach.verdict import Verdict, stopped
+from cypresskit.timing.units.lds_banks import access_clocks
+
+WORDS = 320  # of LDS that exercise 2's layout may take
+BEST = 8  # LDS clocks of exercise 3: a store and a load without conflicts
+
+
+def clocks_of_turn(name: str) -> dict[str, int]:
+    """Clocks that a turn of a catalogue kernel's main loop keeps each unit busy for one wavefront: "ALU" as compiled,
+    "texture" and "LDS" as asked for in a recorded run, without what other wavefronts cost."""
+    code = compile(KERNELS[name].program)
+    traffic = listened(name, k=16)  # a row of A is a line
+    first = next(n for n, access in enumerate(traffic.accesses) if access.kind == "fetch")
+    starts = [n for n, access in enumerate(traffic.accesses) if access.at == traffic.accesses[first].at]
+    turn = traffic.accesses[starts[0] : starts[1]]
+    widths = {n: surface.width for n, surface in traffic.launch.textures.items()}
+    return {
+        "ALU": HD5870.bundle_clocks * sum(len(control.bundles) for control in code.main_loop),
+        "texture": sum(fetch_clocks(access, widths[access.resource]) for access in turn if access.kind == "fetch"),
+        "LDS": lds_clocks(turn),
+    }
+
+
+def lds_clocks(accesses: list[Access]) -> int:
+    """Clocks of the LDS accesses among these."""
+    asked = [(a.addresses[np.newaxis], a.active[np.newaxis]) for a in accesses if a.addresses is not None]
+    return sum(int(access_clocks(addresses, HD5870, active)[0]) for addresses, active in asked)
+
+
+@exercise
+def check_bank_clocks(clocks: Callable) -> Verdict:
+    """Exercise 1: ``clocks(words)`` is how many clocks 32 banks need to give 16 work-items the words they ask for."""
+    neighbours, one, crowd = list(range(16)), [5] * 16, [0, 32, 64, *[7] * 10, 8, 9, 10]
+    cases = [neighbours, one, *(list(range(0, 16 * step, step)) for step in (2, 4, 32, 33)), [3, 35] * 8, crowd]
+
+    def asked(words: list[int], banks: int = 32) -> list[set[int]]:
+        return [{word for word in words if word % banks == bank} for bank in {word % banks for word in words}]
+
+    slips = {
+        "who asks for the same word is served at once: a bank counts different words.": lambda words: max(
+            [word % 32 for word in words].count(bank) for bank in range(32)
+        ),
+        "banks work at the same time: don't count the banks that are asked, but the words of the busiest one.": (
+            lambda words: len(asked(words))
+        ),
+        "banks work at the same time: don't count all the words, but those of the busiest bank.": (
+            lambda words: len(set(words))
+        ),
+        "banks don't wait for each other: take the busiest one, not the sum.": (
+            lambda words: 1 + len(set(words)) - len(asked(words))
+        ),
+        "this is how many wait; the first one takes a clock as well.": lambda words: max(map(len, asked(words))) - 1,
+        "the chip has 32 banks, of which 16 work-items use a part.": lambda words: max(map(len, asked(words, 16))),
+        "the bank is the word's number modulo 32; // 32 is its row.": lambda words: max(
+            len({word for word in words if word // 32 == row}) for row in range(512)
+        ),
+        "words are counted here, not bytes: word 1 lies in bank 1.": lambda words: max(
+            len({word for word in words if word // 4 % 32 == bank}) for bank in range(32)
+        ),
+    }
+    hint = "for each bank, how many different words are asked of it? The busiest bank decides."
+    return judge(clocks, "clocks", lambda words: max(map(len, asked(words))), [(c,) for c in cases], slips, hint)
+
+
+@exercise
+def check_place(place: Callable) -> Verdict:
+    """Exercise 2: ``place(row)`` is the word of the LDS where a row of the 64 x 4 tile begins, so that neither storing
+    rows nor loading those of the own block meets a bank conflict."""
+    try:
+        found = [float(0.0 + asked(f"place({row})", place, row)) for row in range(64)]
+        first = np.array([int(word) for word in found])
+    except Exception as error:
+        return stopped("place", error, "it is called with rows 0 to 63 and should give a whole number.")
+    if (first != found).any():
+        return Verdict(False, "place gives parts of a word.", "words are counted in whole numbers: // instead of /.")
+    words = first[:, np.newaxis] + np.arange(4)
+    if words.min() < 0 or words.max() >= WORDS:
+        finding = f"The tile takes words {words.min()} to {words.max()}; there are {WORDS}, from 0."
+        return Verdict(False, finding, "a few words of padding for each 8 rows are enough.")
+    if len(np.unique(words)) < words.size:
+        other = next((a, b) for a in range(64) for b in range(a) if abs(first[a] - first[b]) < 4)
+        finding = f"Rows {other[1]} and {other[0]} overlap in the LDS."
+        return Verdict(False, finding, "a row has four words, so the next one begins at least four words on.")
+    store, items = 4 * words.T, np.arange(64)
+    loads = [4 * words[items // 8 * 8 + j].T for j in range(8)]
+    clocks = [int(access_clocks(a[np.newaxis], HD5870)[0]) for a in (store, *loads)]
+    finding = f"Storing takes {clocks[0]} clocks and the eight loads {sum(clocks[1:])}"
+    if sum(clocks) > 72:
+        least = "8 and 64 are possible"
+        hint = (
+            "in a clock, 16 work-items load from two rows that lie 8 apart. In which banks do rows r and r + 8 begin?"
+        )
+        if clocks[0] > 8 and sum(clocks[1:]) == 64:
+            hint = "the loads are fine. A store takes two words of 16 rows at a time: where do rows 8 to 15 fit in?"
+        return Verdict(False, f"{finding}; {least}.", hint)
+    return Verdict(True, f"{finding}: no conflicts, with {words.max() + 1 - 256} words of padding.")
+
+
+@exercise
+def check_transpose(text: object) -> Verdict:
+    """Exercise 3: IL in which 64 work-items transpose an 8 x 8 matrix through the LDS: right, without races and without
+    bank conflicts."""
+    stuck = "the line it names. The LDS has 512 bytes, from byte 0."
+    return judge_kernel(text, "transpose.il", _transpose, stuck=stuck)
+
+
+def _transpose(program: Program) -> Verdict:
+    matrix = np.random.default_rng(32).permutation(64).reshape(8, 8).astype(np.float32) + 1
+    inputs, memory, traffic = (
+        {0: np.repeat(matrix[:, :, np.newaxis], 4, axis=2)},
+        np.zeros((8, 32), np.float32),
+        Traffic(),
+    )
+    launch(program, 64, inputs=inputs, global_memory=memory, observers=[traffic], max_instructions=LONGEST)
+    result, clocks = memory[:, ::4], lds_clocks(traffic.accesses)
+    if not np.array_equal(result, matrix.T):
+        row, column = (int(n) for n in np.argwhere(result != matrix.T)[0])
+        finding = f"Element ({row}, {column}) of the result is {result[row, column]:g}, not {matrix[column, row]:g}."
+        hint = "work-item (row, column) needs what work-item (column, row) has stored, and bytes are four times words."
+        if np.array_equal(result, matrix):
+            hint = "nothing was exchanged: load from another place than the one you stored to."
+        elif not result.any():
+            hint = "nothing arrives in r4.x: store r3.x, let everybody finish, load."
+        return Verdict(False, finding, hint)
+    found = check(program, 64, inputs=inputs, global_memory=np.zeros_like(memory), max_instructions=LONGEST)
+    races = [f for f in found if f.kind == "race"]
+    if races:
+        return Verdict(False, f"The result is right, by luck. {races[0].message}.", races[0].advice)
+    if clocks < BEST:
+        finding = f"The result is right, but the LDS was busy for {clocks} clocks: not all of it came through there."
+        return Verdict(False, finding, "fetch each number once, store it with lds_store_id, load another one's.")
+    if clocks > BEST:
+        finding = f"The result is right, but store and load take {clocks} clocks of the LDS; {BEST} are possible."
+        hint = (
+            "which words do the first 16 work-items load, and in which banks are they? Try other pitches with `clocks`."
+        )
+        return Verdict(False, finding, hint)
+    return Verdict(True, f"Transposed, without a race, in {clocks} clocks of the LDS.")

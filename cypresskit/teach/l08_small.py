@@ -1,0 +1,122 @@
+"""Lesson 08: timing of packed launches, and the checks of its three exercises."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cypresskit.devices import HD5870, Device
+from cypresskit.il import Program
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.machine import launch, prepare
+from cypresskit.machine.traffic import Traffic
+from cypresskit.teach import formula
+from cypresskit.teach.kernels import NAMES, check_gemm, judge_kernel, run_gemm
+from cypresskit.teach.shell import exercise
+from cypresskit.teach.verdict import Verdict, slip
+from cypresskit.timing.report import Report
+from cypresskit.timing.simulate import compiled, simulate
+
+REDUCE = "sgemv_n_reduce2"
+HEAD = "; everybody leaves its sums"  # where the student's part of that kernel begins
+
+
+def packed(n: int, count: int, device: Device = HD5870) -> Report:
+    """Time ``count`` products of n x n matrices in one launch of ``sgemm_packed``."""
+    kernel = KERNELS["sgemm_packed"]
+    stack = np.zeros((count, n, n), np.float32)
+    given = kernel.arguments(stack, stack, None, 1.0, 0.0)
+    return simulate(
+        compiled(kernel, device), device=device, launch=prepare(kernel.program, **given), flops=2.0 * count * n**3
+    )
+
+
+def first_quad(name: str) -> list[tuple[int, int]]:
+    """The texels of A, as (row, texel in it), that the first four work-items of an SGEMV kernel ask for first."""
+    kernel, traffic, m, k = KERNELS[name], Traffic(), 256, 64
+    matrix = np.ones((k, m) if kernel.trans_a else (m, k), np.float32)
+    arguments = kernel.arguments(matrix, np.ones((1, k), np.float32), None, 1, 0)
+    launch(kernel.program, **arguments, observers=[traffic])
+    x, y = traffic.accesses[0].x, traffic.accesses[0].y
+    assert x is not None and y is not None  # the first access is a fetch
+    return [(int(row), int(texel)) for row, texel in zip(y[:4], x[:4])]
+
+
+@exercise
+def check_ceiling(ceiling: Callable) -> Verdict:
+    """Exercise 1: ``ceiling(memory_gb_s, size)`` in Gflop/s of a matrix-vector product, ``size`` bytes a number."""
+    return formula.judge(
+        ceiling,
+        "ceiling",
+        lambda rate, size: 2 * rate / size,
+        [(153.6, 4), (153.6, 8), (144.0, 4), (31.2, 8)],
+        {
+            "each number of A takes part in two operations, a multiplication and an addition.": lambda r, s: r / s,
+            "GB/s are bytes, not numbers: how many numbers arrive in a second?": lambda r, s: 2 * r,
+            "more bytes in a number mean fewer numbers a second, not more.": lambda r, s: 2 * r * s,
+        },
+        "how many numbers of A arrive in a second, and how many operations does each take part in?",
+        " Gflop/s",
+    )
+
+
+@exercise
+def check_reduction(tail) -> Verdict:
+    """Exercise 2: the end of ``sgemv_n_reduce2`` from its LDS store on, with every check on."""
+    before, quotes = KERNELS[REDUCE].text.partition(HEAD)[0], "keep the three quotes on either side."
+    return judge_kernel(tail, "reduction.il", _reduction, what="IL", quotes=quotes, before=before)
+
+
+def _reduction(program: Program) -> Verdict:
+    kernel, rng = KERNELS[REDUCE], np.random.default_rng(16)
+    for m, k in ((128, 8), (256, 24)):
+        a, x, y = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (1, k), (m, 1)))
+        found = check_gemm(kernel, a, x, y, alpha=2.0, beta=-1.0, program=program, names=NAMES | {"g": "y"})
+        if found:
+            hint = "what that work-item read, and who had to write it before."
+            if found[0].kind == "answer":
+                hint = _reduction_slip(program, kernel, a, x, y)
+            return Verdict(False, f"For {m} x {k}:\n{found[0]}", hint)
+    return Verdict(True, "y is right at two sizes, and nobody reads the LDS before it is written.")
+
+
+def _reduction_slip(program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
+    odd = np.arange(x.size) // 4 % 2  # 1 where a slave reads
+    masters, slaves = a @ (x[0] * (1 - odd)), a @ (x[0] * odd)
+    sums = {
+        "y has the masters' sums alone. Those of their slaves lie 16 bytes further in the LDS.": masters,
+        "y has the slaves' sums alone: load them into another register, and add it to r14.": slaves,
+        "y has the masters' sums twice: at r3.x is a master's own; its slave's lie 16 bytes further.": 2 * masters,
+        "y has the slaves' sums twice.": masters + 2 * slaves,
+    }
+    got, _ = run_gemm(program, kernel, a, x, y, alpha=2.0, beta=-1.0)
+    hint = "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a master's sums plus its slave's."
+    return slip(got[:, 0], {said: 2 * sum_ - y[:, 0] for said, sum_ in sums.items()}, hint)
+
+
+@exercise
+def check_waste(waste: Callable) -> Verdict:
+    """Exercise 3: ``waste(m, n, tile)``, the share of the arithmetic that is spent on padding C to whole tiles."""
+
+    def up(size: int, tile: int) -> int:
+        return -(-size // tile) * tile
+
+    return formula.judge(
+        waste,
+        "waste",
+        lambda m, n, tile: 1 - m * n / (up(m, tile) * up(n, tile)),
+        [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
+        {
+            "a share lies between 0 and 1; that is in per cent.": lambda m, n, t: (
+                100 - 100 * m * n / (up(m, t) * up(n, t))
+            ),
+            "that is the share of useful arithmetic; asked is the rest.": lambda m, n, t: m * n / (up(m, t) * up(n, t)),
+            "compare with all that is computed, padding included, not with what is useful.": lambda m, n, t: (
+                up(m, t) * up(n, t) / (m * n) - 1
+            ),
+            "a size that is a multiple already stays as it is.": lambda m, n, t: (
+                1 - m * n / ((m // t + 1) * t * (n // t + 1) * t)
+            ),
+            "n is padded too, not m alone.": lambda m, n, t: 1 - m / up(m, t),
+        },
+        '"What padding costs": how many rows and columns are computed, and how many of them are useful?',
+    )

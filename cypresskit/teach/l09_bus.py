@@ -1,0 +1,101 @@
+"""Lesson 09: the transfer model with the timing model's kernel rates, and the checks of its three exercises."""
+
+from collections.abc import Callable, Iterable
+
+from cypresskit.devices import HD5870
+from cypresskit.host.rates import kernel_rate
+from cypresskit.host.transfer import balance, kernel_seconds, measured, transfer_seconds
+from cypresskit.teach import formula
+from cypresskit.teach.shell import exercise
+from cypresskit.teach.verdict import Verdict
+
+TRIED = [(3e9, 450e9), (6e9, 450e9), (10e9, 472e9), (3e9, 31e9)]  # byte/s of the bus, flop/s of the kernel
+
+
+def rows(name: str, sizes: Iterable[int], bandwidth: float, rate: float) -> list[dict]:
+    """Rows for ``ck.draw.performance``: the product with transfers, one for each size."""
+    table = []
+    for n in sizes:
+        timeline = measured(n, bandwidth, rate)
+        busy = {"busy_bus": transfer_seconds(n, bandwidth) / timeline.seconds}
+        busy["busy_kernel"] = kernel_seconds(n, rate) / timeline.seconds
+        bound = "bus" if busy["busy_bus"] > busy["busy_kernel"] else "kernel"
+        percent = 100 * timeline.gflops / HD5870.double_gflops
+        row = {"kernel": name, "n": n, "gflops": timeline.gflops, "percent": percent}
+        table.append(row | busy | {"bound": bound})
+    return table
+
+
+def simulated_rate(n: int) -> float:
+    """flop/s of ``dgemm_tn`` for n x n matrices on the HD 5870, from the timing model."""
+    return kernel_rate("dgemm_tn", n, n, n, HD5870)
+
+
+@exercise
+def check_seconds(seconds: Callable) -> Verdict:
+    """Exercise 1: ``seconds(n, bandwidth, rate)`` of C = A B in double precision: A and B go there, C comes back."""
+
+    def with_bytes(count: int) -> Callable:
+        return lambda n, b, f: count * n**2 / b + kernel_seconds(n, f)
+
+    return formula.judge(
+        seconds,
+        "seconds",
+        with_bytes(24),
+        [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
+        {
+            "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: 24 * n**2 / b,
+            "that is the kernel alone; the matrices have to travel as well.": lambda n, b, f: kernel_seconds(n, f),
+            "four matrices cross the bus if the old C is one of them; here it is not.": with_bytes(32),
+            "C comes back, so three matrices cross the bus.": with_bytes(16),
+            "a double takes 8 bytes.": with_bytes(12),
+            "the bandwidth is in bytes, and a matrix has n * n numbers of 8 bytes.": with_bytes(3),
+            "each of n * n elements takes n multiplications and n additions.": lambda n, b, f: 24 * n**2 / b + n**3 / f,
+            "nothing overlaps here: the times add up.": lambda n, b, f: max(24 * n**2 / b, kernel_seconds(n, f)),
+            "that is in milliseconds.": lambda n, b, f: 1e3 * with_bytes(24)(n, b, f),
+        },
+        "two times add up: bytes over bytes a second, and operations over operations a second.",
+        " s",
+    )
+
+
+@exercise
+def check_balance(n_balance: Callable) -> Verdict:
+    """Exercise 2: ``n_balance(bandwidth, rate, size, moved)`` for ``moved`` matrices of numbers of ``size`` bytes."""
+    return formula.judge(
+        n_balance,
+        "n_balance",
+        lambda b, f, s, moved: moved * s * f / (2 * b),
+        [(*both, *more) for both, more in zip(TRIED, ((8, 4), (4, 3), (8, 2), (16, 4)))],
+        {
+            "that is for four matrices, however many are moved.": lambda b, f, s, moved: 2 * s * f / b,
+            "that is for doubles, whatever the size of a number.": lambda b, f, s, moved: 4 * moved * f / b,
+            "16 F / B is for four matrices of doubles.": lambda b, f, s, moved: 16 * f / b,
+            "the kernel does 2 n^3 operations, not n^3.": lambda b, f, s, moved: moved * s * f / b,
+            "upside down: a faster bus makes a smaller n do.": lambda b, f, s, moved: 2 * b / (moved * s * f),
+        },
+        "write down both times, with `moved` matrices of n^2 numbers, set them equal and solve for n.",
+    )
+
+
+@exercise
+def check_size_for(size_for: Callable) -> Verdict:
+    """Exercise 3: ``size_for(share, bandwidth, rate)``, the n at which the product runs at ``share`` of the rate."""
+    return formula.judge(
+        size_for,
+        "size_for",
+        lambda p, b, f: p / (1 - p) * balance(b, f),
+        [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
+        {
+            "at N_balance the share is one half, so there the answer must be N_balance itself.": lambda p, b, f: (
+                p * balance(b, f)
+            ),
+            "that is right for one half alone; the share is n / (n + N_balance).": lambda p, b, f: balance(b, f),
+            "upside down: a larger share needs a larger n.": lambda p, b, f: (1 - p) / p * balance(b, f),
+            "that is the n at which the *rest* of the time takes this share.": lambda p, b, f: balance(b, f) / p,
+            "close, but transfers don't vanish: solve share = n / (n + N_balance) for n.": lambda p, b, f: (
+                balance(b, f) / (1 - p)
+            ),
+        },
+        "the share is n / (n + N_balance); solve that for n.",
+    )

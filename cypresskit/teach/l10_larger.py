@@ -1,0 +1,150 @@
+"""Lesson 10: rows for its chart, a small card that counts what it does, and the checks of its three exercises."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from cypresskit.blas import CardMemoryError, MatrixFactory
+from cypresskit.devices import HD5870
+from cypresskit.host.blocked import MULTIPLE, blocked_time, card_bytes
+from cypresskit.host.machine import Machine
+from cypresskit.teach import formula
+from cypresskit.teach.shell import asked, exercise
+from cypresskit.teach.verdict import Verdict, stopped
+
+MACHINE = Machine(HD5870)
+TINY = replace(HD5870, name="tiny card", memory_bytes=600_000)
+
+
+def rows(name: str, sizes: Iterable[int], **options) -> list[dict]:
+    """Rows for ``ck.draw.performance``: `blocked_time` of square products, one for each size."""
+    table = []
+    for n in sizes:
+        timeline = blocked_time(n, n, n, MACHINE, **options)
+        row = {"kernel": name, "n": n, "gflops": timeline.gflops, "bound": timeline.bound}
+        row["percent"] = 100 * timeline.gflops / HD5870.double_gflops
+        table.append(row | {"busy_" + timeline.bound: timeline.busy[timeline.bound]})
+    return table
+
+
+def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
+    """How many strips a card is sent that keeps the last one of A and the last one of B, for blocks in ``order``."""
+    count, held = 0, (-1, -1)
+    for block in order:
+        count += sum(now != before for now, before in zip(block, held))
+        held = block
+    return count
+
+
+@exercise
+def check_largest(largest: Callable) -> Verdict:
+    """Exercise 1: ``largest(memory_bytes, depth)``, the largest block whose buffers fit."""
+
+    def right(memory: int, depth: int, least: int = MULTIPLE) -> int:
+        block = 0
+        while sum(card_bytes(block + least, depth).values()) <= memory:
+            block += least
+        return block
+
+    def single(memory: int, depth: int) -> int:
+        block = 0
+        while 8 * (2 * depth * (block + 128) + (block + 128) ** 2) <= memory:
+            block += 128
+        return block
+
+    def loose(memory: int, depth: int) -> int:
+        block = right(memory, depth)
+        return block - MULTIPLE * (sum(card_bytes(block, depth).values()) == memory)
+
+    exact = sum(card_bytes(1024, 4096).values())
+    return formula.judge(
+        largest,
+        "largest",
+        right,
+        [(1 << 30, 16384), (1 << 30, 4096), (2 << 30, 16384), (256 << 20, 8192), (int(exact), 4096)],
+        {
+            "that block is not a multiple of 128.": lambda m, d: right(m, d, 1),
+            "that is one step too far: its buffers no longer fit.": lambda m, d: right(m, d) + 128,
+            "each strip is there twice, and a block of C three times.": single,
+            "buffers that fill the card to its last byte fit too.": loose,
+        },
+        'print the bytes that b = 1792 and 1920 take, and compare with the table in "How large a block?".',
+    )
+
+
+@exercise
+def check_order(order: Callable) -> Verdict:
+    """Exercise 2: ``order(rows, columns)``, all blocks (i, j), only one of i and j changing from one to the next."""
+    for rows_, columns in ((2, 3), (3, 3), (1, 4), (4, 1)):
+        call = f"order({rows_}, {columns})"
+        try:
+            blocks = asked(call, lambda *size: [(int(i), int(j)) for i, j in order(*size)], rows_, columns)
+        except Exception as error:
+            return stopped("order", error, f"the call was {call}; it has to return a list of pairs (i, j).")
+        want = {(i, j) for i in range(rows_) for j in range(columns)}
+        if set(blocks) != want or len(blocks) != len(want):
+            missing, more = sorted(want - set(blocks)), len(blocks) - len(set(blocks) & want)
+            what = f"lacks block {missing[0]}" if missing else f"has {more} blocks too many"
+            return Verdict(False, f"{call} {what}: {_shown(blocks)}.", "each block of C exactly once.")
+        loads = strips_loaded(blocks)
+        if loads > len(want) + 1:
+            n = next(n for n in range(1, len(blocks)) if all(x != y for x, y in zip(blocks[n], blocks[n - 1])))
+            return Verdict(
+                False,
+                f"{call} has every block, but loads {loads} strips; {len(want) + 1} are enough. From {blocks[n - 1]} to"
+                f" {blocks[n]} both i and j change.",
+                "at the end of a row go down and come back along the next: every other row backwards.",
+            )
+    return Verdict(True, f"Every block once, and one strip for each but the first: {_shown(blocks)}.")
+
+
+def _shown(blocks: list) -> str:
+    return " ".join(map(str, blocks[:8])) + (" ..." if len(blocks) > 8 else "")
+
+
+class Counted(MatrixFactory):
+    """A card that counts the products it computes."""
+
+    products = 0
+
+    def multiply(self, *matrices, **options):
+        self.products += 1
+        return super().multiply(*matrices, **options)
+
+
+@exercise
+def check_product(product: Callable) -> Verdict:
+    """Exercise 3: ``product(gpu, a, b, block)`` computes a b on a card that can't hold the matrices."""
+    rng = np.random.default_rng(1792)
+    for n, block in ((192, 64), (200, 64)):
+        a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
+        gpu = Counted(TINY)
+        try:
+            given = (gpu, a.copy(), b.copy(), block)
+            c = asked(f"product(gpu, a, b, {block})", product, *given)
+            c = np.asarray(c, np.float64)
+        except CardMemoryError as error:
+            return Verdict(False, f"The card is full: {error}", "free what a block no longer needs, and send strips.")
+        except Exception as error:
+            return stopped("product", error, f"the call was product(gpu, a, b, {block}) with {n} x {n} matrices.")
+        finding = f"For n = {n} and blocks of {block}: "
+        if c.shape != (n, n) or not np.array_equal(c, a @ b):
+            if c.shape == (n, n) and not c.any():
+                return Verdict(False, f"{finding}the result is all zeros.", "download each block into its place in c.")
+            if c.shape != (n, n):
+                return Verdict(False, f"{finding}the result has shape {c.shape}.", "c is n x n, whatever the block.")
+            i, j = np.argwhere(c != a @ b)[0]
+            where = f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})"
+            return Verdict(False, f"{finding}{where}.", "rows i.. of a times columns j.. of b belong at c[i.., j..].")
+        if gpu.products < (-(-n // block)) ** 2:
+            return Verdict(
+                False, f"{finding}the card computed {gpu.products} products.", "multiply on the card: gpu.multiply."
+            )
+        if gpu.used:
+            return Verdict(
+                False, f"{finding}{gpu.used:,} bytes are still in use:\n{gpu}", "gpu.free what you uploaded."
+            )
+    return Verdict(
+        True, f"The product is right at two sizes, on a card of {TINY.memory_bytes:,} bytes, and left it empty."
+    )

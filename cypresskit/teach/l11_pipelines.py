@@ -1,0 +1,116 @@
+"""Lesson 11: a pipeline small enough to work out by hand, and the checks of the three exercises."""
+
+from collections.abc import Callable, Sequence
+
+from cypresskit.host import Resource, Task, Timeline, run
+from cypresskit.teach import formula
+from cypresskit.teach.shell import asked, exercise
+from cypresskit.teach.verdict import Verdict, stopped
+
+STAGES = ("load", "mult", "store")
+LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how many units go through
+
+
+def by_hand(seconds: Sequence[float], units: int) -> Timeline:
+    """``units`` work units through stages that take ``seconds`` each; a stage has its own lane and room to spare."""
+    names = [*STAGES, *(f"stage {n}" for n in range(len(STAGES), len(seconds)))][: len(seconds)]
+    resources = {name: Resource(name, 1.0, "seconds") for name in names}
+    tasks = []
+    for unit in range(units):
+        for n, (name, time) in enumerate(zip(names, seconds)):
+            reads = {f"{names[n - 1]} of {unit}": "done"} if n else {}
+            tasks.append(Task(f"{name} {unit}", name, name, {name: time}, reads, {f"{name} of {unit}": "done"}))
+    return run(tasks, resources)
+
+
+def with_buffers(buffer: Callable[[int], str]) -> Timeline:
+    """Six units are loaded (2 s) into ``buffer(unit)`` and multiplied from there (3 s)."""
+    resources = {name: Resource(name, 1.0, "seconds") for name in ("bus", "chip 0")}
+    tasks = []
+    for unit in range(UNITS):
+        place = str(buffer(unit))
+        strip = f"strip {unit}"
+        tasks.append(Task(f"load {unit}", "load2", "bus", {"bus": LOAD}, {}, {place: strip}))
+        tasks.append(Task(f"mult {unit}", "mult", "chip 0", {"chip 0": MULT}, {place: strip}))
+    return run(tasks, resources)
+
+
+@exercise
+def check_pipeline(pipeline: Callable) -> Verdict:
+    """Exercise 1: ``pipeline(seconds, units)``, how long units take through stages of these seconds that overlap."""
+    return formula.judge(
+        pipeline,
+        "pipeline",
+        lambda seconds, units: by_hand(seconds, units).seconds,
+        [
+            ([2.0, 3.0, 1.0], 4),
+            ([4.0, 1.0, 2.0], 3),
+            ([1.0, 1.0], 10),
+            ([5.0], 3),
+            ([0.5, 0.25, 4.0, 1.0], 7),
+            ([2.0, 3.0, 1.0], 1),
+        ],
+        {
+            "that is one unit after the other, without overlap.": lambda s, u: sum(s) * u,
+            "the first unit has to go through all stages before it comes out.": lambda s, u: max(s) * u,
+            "only the units after the first come out at the slowest stage's pace.": lambda s, u: sum(s) + u * max(s),
+            "not the mean: the slowest stage sets the pace.": lambda s, u: sum(s) + (u - 1) * sum(s) / len(s),
+        },
+        "when does the first unit come out, and how long after it each further one? Draw the three rows of the lesson.",
+        " s",
+    )
+
+
+@exercise
+def check_share(next_share: Callable) -> Verdict:
+    """Exercise 2: ``next_share(share, cpu_seconds, chip_seconds)``, the CPU's share that would end both at once."""
+
+    def right(share: float, cpu: float, chip: float) -> float:
+        rates = share / cpu, (1 - share) / chip
+        return rates[0] / sum(rates)
+
+    return formula.judge(
+        next_share,
+        "next_share",
+        right,
+        [(0.12, 2.0, 2.0), (0.12, 3.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
+        {
+            "upside down: whoever took longer should get less.": lambda s, c, g: s * c / (s * c + (1 - s) * g),
+            "the share tried counts as well: how much did each do in its time?": lambda s, c, g: g / (c + g),
+            "that is the CPU's rate over the chips'; asked is its part of both.": lambda s, c, g: s / c / ((1 - s) / g),
+            "shares have to add up to 1: divide by the sum of both rates.": lambda s, c, g: s * g / c,
+        },
+        "how much of the whole did each do in a second? Which part of what both did was the CPU's?",
+    )
+
+
+@exercise
+def check_buffer(buffer: Callable) -> Verdict:
+    """Exercise 3: ``buffer(unit)`` names the buffer for a unit; everything should overlap, with as few as can be."""
+    try:
+        names = [asked(f"buffer({unit})", buffer, unit) for unit in range(UNITS)]
+        if not all(isinstance(name, str) and name for name in names):
+            bad = next(name for name in names if not isinstance(name, str) or not name)
+            return Verdict(False, f"buffer returns {bad!r}.", 'it has to return a name, such as "A0".')
+        timeline = with_buffers(dict(enumerate(names)).__getitem__)
+    except Exception as error:
+        return stopped("buffer", error, "it is called with 0, 1, 2, ...")
+    best = LOAD + UNITS * MULT
+    used = ", ".join(dict.fromkeys(names))
+    finding = f"With {len(set(names))} buffer{'s' * (len(set(names)) > 1)} ({used}) it takes {timeline.seconds:g} s"
+    if timeline.seconds > best * 1.001:
+        spans = timeline.spans
+        late = next(s for s in spans if s.task.stage == "load2" and s.start > 1e-9 and _waits(s, spans))
+        return Verdict(
+            False,
+            f"{finding}; {best:g} s are possible.",
+            f"{late.task.name} starts at {late.start:g} s although the bus is free before: who still reads its buffer?",
+        )
+    if len(set(names)) > 2:
+        return Verdict(False, f"{finding}, the least there is.", "but fewer do: when is the first one free again?")
+    return Verdict(True, f"{finding}: the chip waits for the first strip alone.")
+
+
+def _waits(load, spans) -> bool:
+    """Whether the bus is free just before a load, which then waits for its buffer."""
+    return not any(abs(s.end - load.start) < 1e-9 for s in spans if s.task.lane == "bus")

@@ -1,0 +1,342 @@
+"""Lesson 12: kernels and chips that compete in simulated Gflop/s, and the checks of the four exercises.
+
+An entry is a single-precision TN kernel (the rules of ``sgemm_tn.il``: resources 0 and 1, cb0, C in g[]) with its own
+block; a chip may move memory about on the die and no more. Of both, the judge takes the plain text and numbers alone.
+
+An entry has to be right before it is timed: with every check on at two small sizes, in the very launch that is timed,
+every element, and at odd sizes drawn anew, one large and one deep, with alpha and beta. The numbers are whole and so
+large that two of them can't share a float, yet their sums are exact in any order. It is then simulated whole, not
+sampled. The timing model refuses branches that depend on what the matrices hold; a speed above what the counts of the
+checked run or the chip's peak allow is refused too.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from textwrap import shorten
+
+import numpy as np
+
+from cypresskit import published
+from cypresskit.devices import HD5870, Device
+from cypresskit.il import Program
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.machine import Run, launch
+from cypresskit.teach import formula
+from cypresskit.teach.kernels import Written, block_kernel, check_gemm, judge_kernel
+from cypresskit.teach.shell import exercise
+from cypresskit.teach.verdict import Verdict, a_type
+from cypresskit.timing.report import Report
+from cypresskit.timing.simulate import compiled, simulate
+
+N = 2048  # where entries are timed
+STOCK = replace(HD5870)  # what chips are compared with and entries are timed on, whatever is done to the other
+FREE = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
+POOL_BYTES = 64 * 16  # of one register for a wavefront
+EXACT = 1 << 24  # up to which every whole number is a float
+
+
+def entry(text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine") -> Written:
+    """An entry of IL ``text`` that computes ``block`` of C a work-item and ``k_step`` steps of k a turn."""
+    return Written(name, "single", "pixel", block, k_step, "an entry", True, False, source=text)
+
+
+def with_loop(loop: str) -> Written:
+    """``sgemm_tn.il`` with another main loop; ``l9.x`` holds 1.0 there."""
+    head, _, rest = KERNELS["sgemm_tn"].text.partition("whileloop\n")
+    head = head.replace("dcl_cb ", "dcl_literal l9, 1.0, 0.0, 0.0, 0.0\ndcl_cb ")
+    return replace(entry(loop + rest.partition("endloop\n")[2]), before=head)
+
+
+def write(rows: int, columns: int, steps: int) -> Written:
+    """An entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k a turn; ``ValueError`` unless rows and
+    columns are multiples of 4 and the block has at most 16 x 16 elements."""
+    if rows % 4 or columns % 4 or not 0 < rows * columns <= 256 or min(rows, columns, steps) < 1:
+        raise ValueError(
+            f"write({rows}, {columns}, {steps}): rows and columns are multiples of 4, as texels are, for at most 256"
+            " elements; steps are at least 1"
+        )
+    name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
+    return block_kernel(rows, columns, steps, scaled=True, name=name)
+
+
+@dataclass(frozen=True)
+class Score:
+    """An entry's result: ``verdict`` on whether it is right, and its ``report`` if it is."""
+
+    name: str
+    verdict: Verdict
+    report: Report | None = None
+
+    @property
+    def gflops(self) -> float:
+        """Simulated Gflop/s; 0 if the kernel is wrong."""
+        return self.report.gflops if self.report else 0.0
+
+
+def timed(of: Kernel, n: int, device: Device = HD5870, *, exact: bool = False) -> Report:
+    """The timing model's report on a kernel at n x n x n; up to n = ``N`` always of the whole launch."""
+    return _timed(_plain(of, of.name), n, device, exact or n <= N)
+
+
+@lru_cache(maxsize=64)
+def _timed(of: Kernel, n: int, device: Device, exact: bool) -> Report:
+    return simulate(of, n, device=device, exact=exact)
+
+
+def _plain(of: Kernel, name: str) -> Written:
+    """A copy of a kernel with nothing in it but its text and numbers."""
+    before = of.before if type(of) is Written else ""
+    return replace(entry(of.text.removeprefix(before), of.block, of.k_step, name), before=before)
+
+
+def judge(of: Kernel, device: Device = HD5870, n: int = N) -> Score:
+    """Check an entry (or ``sgemm_tn`` and its like) and, if it is right, time it at n x n x n. It never raises."""
+    name = _name(of)
+    fault = chip_fault(device) or _not_an_entry(of, name)
+    if fault:
+        return Score(name, fault)
+    try:
+        sizes = {field: getattr(device, field) for field in FREE}
+        return _judged(_plain(of, name), replace(STOCK, **sizes), n)
+    except Exception as error:
+        return Score(name, Verdict(False, f"{name} can't be judged: {error}", "what is unusual about it?"))
+
+
+def _name(of) -> str:
+    """What to call an entry in a line of text."""
+    name = getattr(of, "name", None)
+    name = name if type(name) is str else a_type(of if name is None else name)
+    return shorten("".join(c if c.isprintable() else " " for c in name), 60)
+
+
+@lru_cache(maxsize=64)
+def _judged(of: Written, device: Device, n: int) -> Score:
+    name = of.name
+    reports: list[Report] = []
+
+    def judged(program: Program) -> Verdict:
+        compiled(of, device)
+        run = _checked(of, n)
+        if isinstance(run, Verdict):
+            return run
+        try:
+            report = timed(of, n, device=device, exact=True)
+        except ValueError as error:
+            hint = "addresses and branches may not depend on what the matrices hold; a wavefront has to fit the chip."
+            return Verdict(False, f"{name} can't be timed: {error}", hint)
+        least = least_seconds(run, device)
+        if report.seconds < least:
+            finding = f"{name} is timed at {report.gflops:.0f} Gflop/s, but for what it did the chip takes"
+            finding += f" {least / report.seconds - 1:.0%} longer."
+            return Verdict(False, finding, "take out fetches and arithmetic whose results nobody needs.")
+        reports.append(report)
+        return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at n = {n}.")
+
+    stuck = "are its mode, block and k_step those of the text?"
+    verdict = judge_kernel(
+        of.source,
+        f"{name}.il",
+        judged,
+        before=of.before,
+        stuck=stuck,
+        crowded="fewer registers: a smaller block, fewer steps.",
+    )
+    return Score(name, verdict, *reports)
+
+
+def least_seconds(run: Run, device: Device) -> float:
+    """The least time in which a chip can do the arithmetic and the fetches that a run counted."""
+    quads = run.fetches / 4 / (device.simd_engines * device.quads_per_clock)
+    return max(run.flops / device.single_gflops, quads / device.clock_ghz) / 1e9
+
+
+def _not_an_entry(of, name: str) -> Verdict | None:
+    """What keeps anything from being run as an entry, or None. A class that overrides a kernel's methods is none."""
+    if type(of) is not Written and not (type(of) is Kernel and of in KERNELS.values()):
+        what = f"An entry is what contest.entry(...) or contest.write(...) returns, not {a_type(of)}."
+        return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
+    for text in (of.source, of.before) if type(of) is Written else ():
+        if type(text) is not str:  # one that is equal to anything, or changes from one look to the next
+            return Verdict(False, f"The kernel is {a_type(text)}, not text.", "pass the IL between quotes.")
+    if (of.precision, of.mode, of.trans_a, of.trans_b, of.streams) != ("single", "pixel", True, False, 0):
+        return Verdict(False, f"{name} is no rival of sgemm_tn.", "entries compute SGEMM TN as pixel kernels.")
+    sizes = [*of.block, of.k_step] if type(of.block) is tuple else []
+    if len(sizes) != 3 or not all(type(size) is int and 0 < size <= 64 for size in sizes):
+        what = f"block = {of.block!r}, k_step = {of.k_step!r}: three whole numbers from 1 to 64 are needed."
+        return Verdict(False, what, "rows and columns of C that a work-item computes, as (8, 8); steps of k in a turn.")
+    return None
+
+
+@lru_cache(maxsize=64)
+def _checked(of: Written, full: int) -> Verdict | Run:
+    """What is wrong with a kernel, or the counts of its run at ``full`` cubed: it is run at two small sizes with every
+    check on, as it is to be timed, and at odd ones with alpha and beta."""
+    rng = np.random.default_rng(12)
+    (rows, columns), k = of.block, 2 * of.k_step
+    for m, n in ((rows, 2 * columns), (2 * rows, columns)):
+        a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
+        if found := check_gemm(of, a, b, c, alpha=2.0, beta=-1.0):
+            finding = f"{found[0]}\nHere C is {m} x {n} and k = {k}."
+            return Verdict(False, finding, "that line, before you think of speed.")
+    chance = random.SystemRandom()  # nobody can write for these sizes
+    large = *(chance.randrange(full // 3, full // 2) | 1 for _ in "mn"), chance.randrange(16, 64) | 1
+    deep = *(chance.randrange(64, 160) | 1 for _ in "mn"), chance.randrange(full, 2 * full) | 1
+    runs: list[Run] = []
+    for (m, n, k), alpha, beta in (((full, full, full), 1.0, 0.0), (large, 3.0, -2.0), (deep, -2.0, 1.0)):
+        wrong, run = _compared(of, m, n, k, alpha, beta)
+        if wrong:
+            place = f"with alpha = {alpha:g} and beta = {beta:g}" if runs else "where it would be timed"
+            finding = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is right."
+            return Verdict(False, finding, "what depends on the size, on k or on the place?")
+        runs.append(run)
+    return runs[0]
+
+
+@lru_cache(maxsize=3)
+def _problem(m: int, n: int, k: int, most: int) -> tuple[np.ndarray, ...]:
+    """Random whole matrices A and B, stored for TN, C, and the product of A and B."""
+    rng = np.random.default_rng(most)
+    a, b, c = (rng.integers(-most, most + 1, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
+    return a, b, c, a.T @ b
+
+
+def _compared(of: Kernel, m: int, n: int, k: int, alpha: float, beta: float) -> tuple[str, Run]:
+    """What is wrong with a product of random matrices, compared in every element, and the run's counts."""
+    most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
+    a, b, c, product = _problem(m, n, k, most)
+    arguments = of.arguments(a, b, c, alpha, beta)
+    run = launch(of.program, **arguments)
+    got, want = of.result(arguments, m, n), alpha * product + beta * c
+    wrong = got != want
+    if wrong.any():
+        i, j = divmod(int(wrong.argmax()), n)
+        first = f"C[{i}, {j}]: {got[i, j]:g} in place of {want[i, j]:g}"
+        return f"{wrong.sum():,} elements are wrong, the first {first}", run
+    return (f"{run.out_of_range:,} fetches lie outside A and B" if run.out_of_range else ""), run
+
+
+def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -> str:
+    """Judge kernels, or pairs of a kernel and a chip, and list them, the best first, with the published figure among
+    them. Wrong ones stand below, with the reason."""
+    paper = published.kernel("sgemm_tn")
+    rows, wrong = [(float(paper["gflops_max"]), "Nakasato 2010", f"measured at n = {paper['n_at_max']}")], []
+    for of in entries:
+        kernel, chip = of if isinstance(of, tuple) and len(of) == 2 else (of, HD5870)
+        score = judge(kernel, chip, n)
+        name = shorten(score.name if chip is HD5870 else f"{score.name}, {_name(chip)}", 20)
+        if score.report:
+            more = [f"{score.report.registers:3} registers", score.report.bound]
+            more += [f"{f} {getattr(chip, f)}" for f in FREE if getattr(chip, f) != getattr(STOCK, f)]
+            rows.append((score.gflops, name, ", ".join(more)))
+        else:
+            wrong.append(f"     -  {name:20} {shorten(score.verdict.finding, 80)}")
+    lines = [f"{g:6.0f}  {name:20} {more}" for g, name, more in sorted(rows, reverse=True)]
+    return "\n".join([f"Gflop/s, simulated at n = {n}", *lines, *wrong])
+
+
+def die_bytes(device: Device) -> int:
+    """Bytes of memory on the chip: registers, LDS and L1 of all engines, and L2."""
+    engine = device.register_pool * POOL_BYTES + device.lds_bytes + device.l1_bytes
+    return device.simd_engines * engine + device.l2_bytes
+
+
+def chip_fault(device) -> Verdict | None:
+    """What a chip may not be, or None: only memories change, and all together they don't grow."""
+    if type(device) is not Device:
+        return Verdict(False, f"A chip is a Device, not {a_type(device)}.", "replace(ck.HD5870, ...) makes one.")
+    for field in fields(Device):
+        value, stock = getattr(device, field.name), getattr(STOCK, field.name)
+        plain = type(value) is type(stock)  # one that only says it is equal is none
+        if field.name != "name" and not (plain and (field.name in FREE or value == stock)):
+            return Verdict(False, f"{field.name} is not the HD 5870's.", f"only {', '.join(FREE)} may change.")
+    over = die_bytes(device) - die_bytes(STOCK)
+    if over > 0:
+        return Verdict(False, f"{over:,} bytes more than the HD 5870 has.", "take them from another memory.")
+    return None
+
+
+@exercise
+def check_two_steps(loop) -> Verdict:
+    """Exercise 1: the main loop of ``sgemm_tn`` with two steps of k a turn."""
+    if type(loop) is not str:
+        return Verdict(False, f"The loop is {a_type(loop)}, not text.", "keep the three quotes on either side.")
+    mine, n = with_loop(loop), 1024
+    score = judge(mine, n=n)
+    if not score.report:
+        return score.verdict
+    card = compiled(mine, STOCK).card(2)
+    if card.mads < 128:
+        return Verdict(
+            False,
+            f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k.",
+            "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again.",
+        )
+    plain = judge(write(8, 8, 1), n=n).gflops
+    return Verdict(
+        True,
+        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {score.gflops:.0f} Gflop/s at n = {n};"
+        f" one step a turn gives {plain:.0f}.",
+    )
+
+
+@exercise
+def check_filled(filled: Callable) -> Verdict:
+    """Exercise 2: ``filled(n, active)``, the share of wavefront slots with work over all rounds of an n x n product."""
+
+    def right(n: int, active: int) -> float:
+        count, room = (n // 64) ** 2, HD5870.simd_engines * active
+        return count / (-(-count // room) * room)
+
+    return formula.judge(
+        filled,
+        "filled",
+        right,
+        [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
+        {
+            "that is the last round alone; all of them count.": lambda n, k: (
+                ((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k
+            ),
+            "there are 20 engines, each with so many wavefronts.": lambda n, k: (
+                (n // 64) ** 2 / (-(-((n // 64) ** 2) // k) * k)
+            ),
+            "a round that is begun is a round: round their number up.": lambda n, k: (n // 64) ** 2 / (20 * k),
+            "that is the share that stays empty.": lambda n, k: 1 - right(n, k),
+            "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: (
+                (n // 8) ** 2 / (-(-((n // 8) ** 2) // (20 * k)) * 20 * k)
+            ),
+        },
+        "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",
+    )
+
+
+@exercise
+def check_chip(chip) -> Verdict:
+    """Exercise 3: a chip on which ``sgemm_tn`` runs at least 3 % faster than on the HD 5870, with as much memory."""
+    score, stock = (judge(KERNELS["sgemm_tn"], device) for device in (chip, STOCK))
+    if not score.report or not stock.report:
+        return score.verdict
+    finding = f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active} wavefronts on an engine; the HD 5870"
+    finding += f" has {stock.gflops:.0f} with {stock.report.active}"
+    if score.gflops < 1.03 * stock.gflops:
+        hint = "which of its memories does this kernel not use at all? What would it like more of?"
+        return Verdict(False, f"{finding}.", hint)
+    return Verdict(True, f"{finding}. The chip's memory: {die_bytes(chip):,} bytes, no more than before.")
+
+
+@exercise
+def check_entry(mine: Kernel) -> Verdict:
+    """Exercise 4: an entry that is right, and faster on the simulated HD 5870 than ``sgemm_tn``."""
+    score = judge(mine)
+    if not score.report:
+        return score.verdict
+    best = judge(KERNELS["sgemm_tn"]).gflops
+    finding = f"C is right, at {score.gflops:.0f} Gflop/s; sgemm_tn does {best:.0f}"
+    if score.gflops <= best:
+        return Verdict(
+            False, f"{finding}.", f"it is bound by {score.report.bound}, with {score.report.active} wavefronts."
+        )
+    return Verdict(
+        True, f"{finding}. It takes {score.report.registers} registers, and is bound by {score.report.bound}."
+    )

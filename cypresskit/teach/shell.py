@@ -1,0 +1,128 @@
+"""The shell around a check: a student's function is stopped if it doesn't end, and prints no more than a page.
+
+``asked`` calls it with a limit of processor time. A thread watches the time, and raises an exception in the thread that
+called once it is up: that works on every system, in the main thread and in others. It takes effect between two of
+Python's instructions, so what waits in C for long, such as a huge numpy operation or ``time.sleep``, is not stopped
+before it comes back; the stop button ends such waits. ``exercise`` turns this, the stop button and ``sys.exit`` into
+verdicts, so that no traceback shows how the check finds its answers.
+"""
+
+import ctypes
+import io
+import threading
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import replace
+from functools import wraps
+from typing import TypeVar
+
+from cypresskit.teach.verdict import Verdict
+
+T = TypeVar("T")
+SECONDS = 10.0  # of processor time for an answer
+PAUSE = 0.05  # seconds between two looks at the time
+LINES, CHARACTERS = 20, 4_000  # of what an answer prints
+
+
+class Halted(BaseException):
+    """An answer was stopped, or wanted to stop Python: the verdict on it. No ``except Exception`` catches it."""
+
+    def __init__(self, finding: str, hint: str):
+        super().__init__(finding)
+        self.verdict = Verdict(False, finding, hint)
+
+
+class TooLong(BaseException):
+    """The time is up."""
+
+
+def asked(call: str, answer: Callable[..., T], *arguments) -> T:
+    """What ``answer`` returns for ``arguments``: ``call`` is how a student would write it. Raises what that raises, and
+    ``Halted`` if it has not ended after ``SECONDS``, is interrupted, or exits."""
+    thread, end, gate = threading.get_ident(), time.process_time() + SECONDS, threading.Lock()
+    gate.acquire()
+    late = []
+
+    def watch() -> None:
+        pause = PAUSE
+        while not gate.acquire(timeout=pause):
+            if time.process_time() > end:
+                late.append(True)
+                _raise_in(thread, TooLong)
+                pause = 10 * PAUSE  # then once more: an `except:` of the answer may have caught it
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    loop = "what changes from one turn of the loop to the next, and what ends it?"
+    try:
+        watcher.start()
+        result = answer(*arguments)
+        if late:  # it has caught what was to stop it
+            raise TooLong
+        return result
+    except TooLong:
+        raise Halted(f"`{call}` had not ended after {SECONDS:g} s: does its loop end?", loop) from None
+    except KeyboardInterrupt:
+        raise Halted(f"You stopped it while `{call}` was running: does its loop end?", loop) from None
+    except SystemExit:
+        raise Halted(f"`{call}` wants to end Python.", "leave out `exit`: `return` ends a function.") from None
+    finally:
+        while True:  # the last exception may still be on its way
+            try:
+                if gate.locked():
+                    gate.release()
+                if watcher.is_alive():
+                    watcher.join()
+                _raise_in(thread, None)
+                break
+            except TooLong:
+                pass
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raise an exception in a thread, or take back one that was not raised yet."""
+    what = ctypes.py_object(error) if error else ctypes.py_object()
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+
+
+class Page(io.TextIOBase):
+    """Takes what is printed, and keeps the first lines."""
+
+    def __init__(self) -> None:
+        self.text, self.more, self.begun = "", 0, False  # lines that are left out, and whether one more has begun
+
+    def write(self, text: str) -> int:
+        rest = text
+        if not self.more and not self.begun:
+            room = LINES - self.text.count("\n")
+            kept = "".join(text.splitlines(keepends=True)[:room])[: CHARACTERS - len(self.text)]
+            self.text, rest = self.text + kept, text[len(kept) :]
+        self.more += rest.count("\n")
+        self.begun = (bool(rest) and not rest.endswith("\n")) or (self.begun and not rest)
+        return len(text)
+
+    def show(self) -> None:
+        if self.text:
+            print(self.text, end="" if self.text.endswith("\n") else "\n")
+        if more := self.more + self.begun:
+            print(f"... and {more:,} lines more")
+
+
+def exercise(check: Callable[..., Verdict]) -> Callable[..., Verdict]:
+    """A check that gives a verdict whatever the answer does, says whose it is, and shows a page of what is printed."""
+
+    @wraps(check)
+    def checked(*arguments, **options) -> Verdict:
+        page = Page()
+        try:
+            with redirect_stdout(page):
+                verdict = check(*arguments, **options)
+        except Halted as halted:
+            verdict = halted.verdict
+        except (KeyboardInterrupt, TooLong):
+            verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
+        finally:
+            page.show()
+        return replace(verdict, check=(check.__module__, check.__name__))
+
+    return checked

@@ -1,0 +1,165 @@
+"""Loops as affine functions of their turn: a counting loop is run once for all turns in which nobody leaves.
+
+A loop without branches of its own is tried. Its carried registers become start + step * turn: the steps are found by
+running one turn, and proven by running it again with them. The tests of its breaks then say how many turns there are.
+What can't be settled so is left to be run turn by turn: ``NotAffine``.
+"""
+
+import numpy as np
+
+from cypresskit.compiler import Code
+from cypresskit.compiler.assembly import Control
+from cypresskit.machine.launch import KernelError
+from cypresskit.timing.affine import IRREGULAR, ZERO, Affine, Exactness, first_turn, merge
+from cypresskit.timing.lanes import Lanes, Register
+from cypresskit.timing.surfaces import NotAffine
+
+MOST_TURNS = 1 << 22
+PASSES = 16  # over a loop, until what its registers hold is settled
+LEAVES = ("ALU_PUSH_BEFORE", "JUMP", "LOOP_BREAK", "POP")  # a break under a condition, where it isn't an ALU_BREAK
+
+
+def loop_body(code: Code, start: int) -> tuple[Control, ...]:
+    """What is between a loop's start and its end."""
+    return code.controls[start + 1 : loop_end(code, start)]
+
+
+def loop_end(code: Code, start: int) -> int:
+    """The LOOP_END of the loop that starts at control ``start``."""
+    after = code.controls[start].target
+    assert after is not None
+    return after - 1
+
+
+def can_count(code: Code, start: int) -> bool:
+    """Whether a loop has nothing in it but clauses, stores and breaks."""
+    names = [c.name for c in loop_body(code, start)]
+    while names:
+        if tuple(names[: len(LEAVES)]) == LEAVES:
+            del names[: len(LEAVES)]
+        elif names[0] in ("ALU", "TEX", "ALU_BREAK", "EXPORT") or names[0].startswith("MEM_"):
+            del names[0]
+        else:
+            return False
+    return True
+
+
+def run_counted(lanes: Lanes, start: int) -> int:
+    """Run the turns in which nobody leaves, all at once, and return how many: ``lanes.clauses`` stand for all of them,
+    registers are as after the last one. 0 if the loop isn't affine; then nothing has changed."""
+    before, lanes.masked = dict(lanes.registers), False
+    try:
+        carried = _carried(lanes, start)
+        turns = _count(lanes, start, carried)
+        if turns:
+            lanes.turns = turns
+            _run_turn(lanes, start, carried)
+    except NotAffine:
+        turns = 0
+    finally:
+        lanes.turns, lanes.masked = 1, True
+    if not turns:
+        lanes.registers, lanes.clauses = before, []
+    for place, word in lanes.registers.items():
+        if word is not before.get(place):
+            now, old = word.later(turns - 1), before.get(place, ZERO)
+            lanes.registers[place] = now if lanes.whole else merge(now, old, lanes.masks.active)
+    return turns
+
+
+def _carried(lanes: Lanes, start: int) -> dict[Register, Affine]:
+    """The registers at the beginning of turn 0, with a step where they have one."""
+    before, places = dict(lanes.registers), _read_first(lanes.code, start)
+    _run_turn(lanes, start, before, dry=True)
+    carried = dict(before)
+    for place in places:
+        old, new = before.get(place, ZERO), lanes.registers.get(place, ZERO)
+        carried[place] = new if new.loaded is not None else _advancing(old, new)
+    for _ in range(PASSES):
+        _run_turn(lanes, start, carried, dry=True)
+        found = {place: lanes.registers.get(place, ZERO) for place in places}
+        wrong = [place for place in places if not _proven(carried[place], found[place], lanes.masks.active)]
+        if not wrong:
+            return carried
+        for place in wrong:
+            carried[place] = found[place] if found[place].loaded is not None else IRREGULAR
+    raise NotAffine
+
+
+def _advancing(old: Affine, new: Affine) -> Affine:
+    """The word that is ``old`` in turn 0 and ``new`` in turn 1."""
+    if IRREGULAR in (old, new) or old.loaded is not None:
+        return IRREGULAR
+    if new is old or (new.bits == old.bits).all():
+        return old
+    start = Affine(old.bits, new.kind).number()
+    return Exactness().word(start, new.number() - start, new.kind)
+
+
+def _proven(start: Affine, end: Affine, active: np.ndarray) -> bool:
+    """Whether a turn that begins with ``start`` ends with what the next one has to begin with."""
+    if start is IRREGULAR or start.loaded is not None or end is start:
+        return True
+    if end is IRREGULAR or end.test or end.loaded is not None:
+        return False
+    if start.step is None:
+        return end.step is None and bool(((end.bits == start.bits) | ~active).all())
+    if end.step is None or end.kind != start.kind:
+        return False
+    return bool((((end.number() == start.number() + start.step) & (end.step == start.step)) | ~active).all())
+
+
+def _run_turn(lanes: Lanes, start: int, registers: dict[Register, Affine], dry: bool = False) -> None:
+    """Run a loop's clauses once, from ``registers`` on; nobody leaves."""
+    lanes.registers, lanes.exact, lanes.dry = dict(registers), Exactness(), dry
+    lanes.breaks = []
+    try:
+        for control in loop_body(lanes.code, start):
+            if control.bundles or control.fetches:
+                test = lanes.clause(control)
+                if test is not None:
+                    lanes.check(test[1], test[0].at)
+                    lanes.breaks.append((test[1], control.name == "ALU_PUSH_BEFORE"))
+            elif control.store is not None and not dry:
+                lanes.store(control.store)
+    finally:
+        lanes.dry = False
+
+
+def _count(lanes: Lanes, start: int, carried: dict[Register, Affine]) -> int:
+    """The turns in which nobody leaves."""
+    turns = lanes.exact.turns
+    for word, wanted in lanes.breaks:
+        if word is IRREGULAR:
+            raise NotAffine
+        leaves = np.broadcast_to(first_turn(word, wanted), lanes.items)
+        turns = min(turns, float(leaves[lanes.masks.active].min()))
+    if turns > MOST_TURNS:
+        raise endless_loop(lanes.code, start)
+    return int(turns)
+
+
+def endless_loop(code: Code, start: int) -> KernelError:
+    """The error for a loop that is run for longer than anyone means it to."""
+    program, inside = code.program, code.controls[loop_end(code, start)].at
+    around = [at for at, i in enumerate(program.body) if i.op.flow == "loop" and at <= inside <= program.matching[at]]
+    line = program.body[max(around, default=inside)].line
+    return KernelError(f"{program.where(line)}\n    this loop has not ended after {MOST_TURNS} turns", line)
+
+
+def _read_first(code: Code, start: int) -> list[Register]:
+    """The registers that a loop without branches reads before it has written them."""
+    read: set[Register] = set()
+    written: set[Register] = set()
+    for control in loop_body(code, start):
+        for f in control.fetches:
+            if f.source is not None:
+                read |= {(f.source, "xyzw".index(c)) for c in f.coordinates if c in "xyzw"} - written
+            written |= {(f.dest, channel) for channel, c in enumerate(f.select) if c != "_"}
+        for bundle in control.bundles:
+            gprs = {(r.index, r.channel) for o in bundle.operations for r in o.reads if r.kind == "gpr"}
+            read |= gprs - written
+            written |= {o.dest for o in bundle.operations if o.dest is not None}
+        if control.store is not None and control.store.index is not None:
+            read |= {(control.store.index, 0)} - written
+    return sorted(read)

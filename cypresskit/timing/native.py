@@ -1,0 +1,79 @@
+"""``native``: the compiler for the timing model's inner loops, numba, with a disk cache that is allowed to fail.
+
+Compiling takes some seconds, so numba keeps the result on disk. It is stale as soon as any file with native code has
+changed, since one function's compiled form contains those that it calls. Where nothing can be kept (a read-only
+installation and home, a full disk) or a kept file is damaged, the code is compiled again, with one warning.
+"""
+
+import hashlib
+import warnings
+from functools import cache
+from pathlib import Path
+
+from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+OPTIONS: dict = {"error_model": "numpy", "_nrt": False, "forceinline": True}  # the units' state is large to pass on
+
+
+def native(function):
+    """Compile ``function`` when it is first called. It must not allocate: reference counts would cost half the time."""
+    compiled = njit(**OPTIONS)(function)
+    try:
+        compiled._cache = DiskCache(function)
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no folder to write to
+        _warn(error)
+    return compiled
+
+
+class DiskCache(FunctionCache):
+    """numba's cache of one function, of which nothing is lost but time where it can't be read or written."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, source_hash())
+
+    def load_overload(self, sig, target_context):
+        """The compiled form for these types, or None."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # unpickling a damaged or foreign file can raise anything
+            self._failed(error)
+            return None
+
+    def save_overload(self, sig, data):
+        """Keep the compiled form for these types."""
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        _warn(error)
+        try:
+            self.flush()
+        except OSError:
+            self.disable()
+
+
+@cache
+def source_hash(folder: Path = Path(__file__).parent) -> str:
+    """A hash of the files in ``folder`` that have native code in them."""
+    sources = (path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    return hashlib.sha256(b"\0".join(source for source in sources if b"@native" in source)).hexdigest()
+
+
+_warned = False
+
+
+def _warn(error: Exception) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        reason = str(error) or type(error).__name__
+        warnings.warn(
+            f"the compiled timing model can't be kept on disk, or what was kept is damaged ({reason}): it is compiled "
+            "again, which takes some seconds. NUMBA_CACHE_DIR names another folder.",
+            RuntimeWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,115 @@
+"""Sampling: how much of a launch is simulated, and how its time follows from that.
+
+All engines are full most of the time, and every round of wavefronts (as many as the chip holds) takes about as long as
+another. So a launch of many rounds is cut to its first ones and its ragged last one, and what was left out is added at
+the pace of the rounds that were simulated. A launch whose late wavefronts have other work than its first ones is
+simulated whole. Where that pace is uneven (wavefronts drift apart and share less and less of
+L2, or a stride meets DRAM banks in turns), more is simulated, until that would take too long.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cypresskit.compiler import Code
+from cypresskit.devices import Device
+from cypresskit.machine.shape import Shape
+from cypresskit.timing.engine import Outcome, run
+from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.walk import walk
+from cypresskit.timing.work import Packed, pack
+
+SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the same work all over
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How much is simulated. Work is counted in cache lines and clauses; a second does some 40 million.
+
+    ``whole``: a launch of so much work is simulated whole. Of a longer one as many rounds as ``first`` allows, at least
+    ``rounds``, or one where these are more than ``long``. More is simulated where the pace changes from the first half
+    of the rounds to the second by more than ``uneven``, times the share that is left out, and up to ``most``; or up to
+    ``most_wild`` where it changes by more than ``wild``, or where L2 misses grow by the factor ``drift`` while
+    wavefronts wait for their fetches: sharing is being lost, and the pace will follow.
+    """
+
+    whole: float = 37e6
+    first: float = 25e6
+    rounds: int = 3
+    long: float = 30e6
+    most: float = 100e6
+    most_wild: float = 250e6
+    uneven: float = 0.004
+    wild: float = 0.02
+    drift: float = 1.05
+
+    def first_rounds(self, work: float, rounds: float) -> float:
+        """How many rounds are simulated first, of a launch of ``rounds`` with so much work in each."""
+        if work * rounds <= self.whole:
+            return np.inf
+        return max(int(self.first // work) - 1, self.rounds if self.rounds * work < self.long else 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The ``share`` of the wavefronts that was simulated, its outcome, and the clocks of the whole launch."""
+
+    outcome: Outcome
+    share: float
+    clocks: float
+
+
+def sample(
+    code: Code, shape: Shape, device: Device, layout: str, active: int, exact: bool, policy: Policy = Policy()
+) -> Sample:
+    """Simulate a launch with ``active`` wavefronts on each SIMD engine, all of it if ``exact``."""
+    surfaces = Surfaces(shape, device, layout)
+
+    def packed(some: int) -> Packed:
+        return pack(walk(code, surfaces, np.arange(some)), shape.group_wavefronts)
+
+    total, round_ = shape.wavefronts, active * device.simd_engines
+    exact = exact or not _alike(code, surfaces, min(total, (policy.rounds + 1) * round_), total, policy.uneven)
+    whole, rest = divmod(total, round_)
+    work = packed(total if exact else min(total, rest + policy.rounds * round_))
+    each = work.effort() / work.wavefronts * round_
+    rounds = np.inf if exact else policy.first_rounds(each, total / round_)
+    while True:
+        some = total if rounds >= whole else rest + int(rounds) * round_
+        if some != work.wavefronts:
+            work = packed(some)
+        outcome = run(work, device, active)
+        if some == total:
+            return Sample(outcome, 1.0, outcome.end_clock)
+        pace, change, drifting = measured_pace(outcome, work, int(rounds), round_, policy)
+        change *= 1 - some / total
+        most = policy.most_wild if drifting or change > policy.wild else policy.most
+        steady = change <= policy.uneven and not drifting
+        if steady or each * (rest / round_ + rounds * 2) > most:
+            return Sample(outcome, some / total, outcome.end_clock + (total - some) / round_ * pace)
+        rounds = whole if each * total / round_ <= most else rounds * 2
+
+
+def _alike(code: Code, surfaces: Surfaces, first: int, total: int, uneven: float) -> bool:
+    """Whether the first wavefronts have as much to do as the whole launch's, of which some are looked at all over."""
+    work = []
+    for end in (first, total) if first < total else ():
+        paths = walk(code, surfaces, np.unique(np.linspace(0, end - 1, SURVEYED).astype(np.int64)))
+        each = [sum(turns * sum(1 + clause.bundles for clause in body) for body, turns in p.segments) for p in paths]
+        work.append(np.average(each, weights=[len(p.wavefronts) for p in paths]))
+    return not work or bool(abs(work[1] / work[0] - 1) <= uneven)
+
+
+def measured_pace(
+    outcome: Outcome, work: Packed, rounds: int, round_: int, policy: Policy
+) -> tuple[float, float, bool]:
+    """Clocks a round, once the first one's cold caches are warm; by which share that changes from the first half to
+    the second; whether L2 misses grow and are waited for."""
+    first, last = (1.0, rounds - 0.5) if rounds > 2 else (0.5, 1.5) if rounds > 1 else (0.25, 0.75)
+    marks = np.array([first, (first + last) / 2, last]) * work.clauses_of_path[work.path].mean() * round_
+    clocks = outcome.when(marks)
+    early, late = np.diff(clocks)
+    sooner, later = np.diff(outcome.missed(marks))
+    waited_for = outcome.counts["tex"] > outcome.counts["alu"]  # otherwise misses are hidden behind the ALU's work
+    drifting = rounds > 2 and later > policy.drift * sooner and waited_for
+    return (clocks[2] - clocks[0]) / (last - first), abs(early - late) / late, bool(drifting)

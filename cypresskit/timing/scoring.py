@@ -1,0 +1,197 @@
+"""``score``: the simulated chip against every published figure that it can speak of.
+
+The figures are the project's copy of what the papers print, ``data/published.json``; a row names one by its ``id``
+and ``quantity`` there. Gflop/s are taken at the published N, or at the better of 2048 and 4096 where none is given;
+efficiencies and the best N over ``SIZES``. Kernel cards come from the compiler, in AMD's style. ``judged`` adds the
+errors, ``verdict`` sums them up. ``sensitivity`` does the headlines again with each calibration of the device halved
+and doubled, ``leave_one_out`` predicts each peak with what the others were calibrated to.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from cypresskit import published
+from cypresskit.compiler import kernel_card
+from cypresskit.devices import HD5870, Device, calibrations
+from cypresskit.kernels import KERNELS
+from cypresskit.timing.simulate import compiled, simulate
+from cypresskit.timing.sweep import Table, sweep
+
+N = 2048  # where a source gives none
+LARGE = 4096  # and the larger size at which such a kernel may be faster
+SIZES = (1024, 1536, 2048, 2560, 3072, 4096, 5120)
+PACKED = (1, 16)  # products in a launch of the packed kernel, few and many
+CARD = {  # name in published.json: field of the kernel card
+    "gprs": "gprs", "slots4_pct": "slots4_pct", "slots5_pct": "slots5_pct", "floats": "floats", "fetches": "fetches",
+    "fetch_bytes": "fetch_bytes", "bundles": "loop_bundles", "l1_bytes_per_clock": "l1_bytes_per_clock",
+    "nominal_gflops": "nominal_gflops",
+}  # fmt: skip
+PEAKS = {"ddgemm_tn_fma": (21 + 8) / 2, "ddgemm_tn_nofma": (21 + 25) / 2}  # double instructions per operation
+
+
+def score(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
+    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). It takes about a minute."""
+    known = {name: row for name, row in published.kernels().items() if name in KERNELS}
+    points = sorted({*((name, row.get("n_at_max", N)) for name, row in known.items()), ("sgemm_tn", N)})
+    for name, row in known.items():  # a double-double kernel is at its best early, and slow to simulate
+        sizes = SIZES if "efficiency_pct_range" in row else SIZES[:3] if "n_at_max" in row else (LARGE,)
+        points += [(name, n) for n in sizes if (name, n) not in points]
+    done: dict[tuple[str, int], dict] = {}
+    for name in sorted({name for name, _ in points}):
+        ns = [n for other, n in points if other == name]
+        done |= dict(zip([(name, n) for n in ns], sweep([name], ns, [device], executor=executor, progress=progress)))
+    rows = [row for name in known for row in _kernel(name, known[name], done, device)]
+    packed = published.kernel("sgemm_packed4")
+    some = [simulate("sgemm_packed", packed["n"], count=count, device=device).gflops for count in PACKED]
+    rows.append(_row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in some]))
+    need = {"dgemm": device.double_gflops * 8, "sgemm": device.single_gflops * 4}  # times bytes per number
+    need |= {"ddgemm": device.peak_gflops("double-double") * 16, "texture_cache": device.texture_gb_s}
+    for quantity, gb_s in need.items():
+        figure = float(str(published.figures()["bandwidth_need_tb_s"][quantity]).removesuffix("/ b"))
+        rows.append(_row("bandwidth_need_tb_s", quantity, figure, round(gb_s / 1e3, 3)))
+    return Table(rows)
+
+
+def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[dict]:
+    """The rows of a kernel: of everything that was published of it what is simulated."""
+    at = done[name, figures.get("n_at_max", N)]
+    if "n_at_max" not in figures:
+        at = max(at, done[name, LARGE], key=lambda row: row["gflops"] if "gflops_max" in figures else 0)
+    card = kernel_card(KERNELS[name], compiled(KERNELS[name], device))
+    simulated: dict[str, Callable] = {
+        "gflops_max": lambda: at["gflops"],
+        "n_at_max": lambda: max((row["gflops"], n) for (other, n), row in done.items() if other == name)[1],
+        "efficiency_pct_range": lambda: [of(done[name, n]["percent"] for n in SIZES) for of in (min, max)],
+        "slower_than_sgemm_tn_by": lambda: round(done["sgemm_tn", N]["gflops"] / at["gflops"], 3),
+        "active_threads": lambda: 4 * at["active"],
+        "wavefronts": lambda: at["active"],
+        "of_nominal_pct": lambda: round(100 * at["gflops"] / card.nominal_gflops, 1),
+        "peak_gflops": lambda: round(device.double_gflops / PEAKS[name], 2),
+        "mads": lambda: card.mads,
+    }
+    for quantity in (*simulated, *CARD):
+        if quantity in figures:
+            value = simulated[quantity]() if quantity in simulated else getattr(card, CARD[quantity])
+            yield _row(name, quantity, figures[quantity], value)
+
+
+def _row(name: str, quantity: str, figure, simulated) -> dict:
+    row = {"id": name, "quantity": quantity, "published": figure, "simulated": simulated}
+    return row | {"ratio": _ratio(figure, simulated)}
+
+
+def _ratio(figure, simulated):
+    if isinstance(figure, list):
+        return [_ratio(one, other) for one, other in zip(figure, simulated)]
+    return round(simulated / figure, 3) if figure else None
+
+
+#: What calibrations were calibrated on: by row, their names.
+CALIBRATED = {
+    ("sgemm_tn_37", "slower_than_sgemm_tn_by"): "dram_clocks",
+    ("dgemm_tn", "gflops_max"): "clause_clocks",
+    ("hybrid", "kernel_pct_max"): "clause_clocks",
+    ("sgemm_packed4", "gflops_range"): "launch_us",
+}
+
+
+def judged(rows: Iterable[dict]) -> list[dict]:
+    """Rows of ``score`` with ``error_pct``, and ``calibrated``: what was calibrated on them, or "" ."""
+    made = []
+    for row in rows:
+        ratio = row["ratio"]
+        error = [_error(r) for r in ratio] if isinstance(ratio, list) else _error(ratio)
+        made.append({**row, "error_pct": error, "calibrated": CALIBRATED.get((row["id"], row["quantity"]), "")})
+    return made
+
+
+def _error(ratio: float | None) -> float | None:
+    return None if ratio is None else round(100 * (ratio - 1), 1)
+
+
+def verdict(rows: Iterable[dict]) -> str:
+    """One line: the median and the worst error of judged rows, and what was calibrated on which."""
+    errors = []
+    for row in rows:
+        each = row["error_pct"] if isinstance(row["error_pct"], list) else [row["error_pct"]]
+        errors += [(abs(error), row) for error in each if error is not None]
+    errors.sort(key=lambda pair: pair[0])
+    worst = errors[-1]
+    on = ", ".join(f"{name} on {id} {quantity}" for (id, quantity), name in CALIBRATED.items())
+    return (
+        f"{len(errors)} figures: median error {errors[len(errors) // 2][0]:.1f} %, worst {worst[0]:.1f} % "
+        f"({worst[1]['id']} {worst[1]['quantity']}). Calibrated: {on}."
+    )
+
+
+FITTED: dict[str, tuple[int, ...]] = {"clause_clocks": (0, 4, 8, 12), "dram_clocks": (300, 320, 400)}
+
+
+def leave_one_out(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
+    """Each peak predicted with ``clause_clocks`` and ``dram_clocks`` fitted to the other peaks and to 25 : 37 alone: a
+    row with the values that this gives, the ``predicted`` Gflop/s, the ``ratio`` to the published ones, and the least
+    and the most (``low``, ``high``) of the values that fit nearly as well (their error is within half a per cent)."""
+    boards = [
+        replace(device, clause_clocks=clause, dram_clocks=dram, l2_clocks=min(device.l2_clocks, dram))
+        for clause, dram in product(*FITTED.values())
+    ]
+    peaks = {n: f["gflops_max"] for n, f in published.kernels().items() if n in KERNELS and "gflops_max" in f}
+    at = {n: published.kernels()[n].get("n_at_max", LARGE) for n in peaks}
+    found = {}
+    for name, n in [*at.items(), ("sgemm_tn_37", N), ("sgemm_tn", N)]:
+        rows = sweep([name], [n], boards, executor=executor, progress=progress)
+        found[name, n] = np.array(rows["gflops"])
+    ratios = {name: found[name, n] / peaks[name] for name, n in at.items()}
+    slower = published.kernel("sgemm_tn_37")["slower_than_sgemm_tn_by"]
+    ratios["sgemm_tn_37"] = found["sgemm_tn", N] / found["sgemm_tn_37", N] / slower
+    made = []
+    for name in peaks:
+        others = np.array([np.log(ratio) for other, ratio in ratios.items() if other != name])
+        error = np.sqrt((others**2).mean(axis=0))
+        best, near = int(error.argmin()), error <= error.min() + 0.005
+        values = {field: getattr(boards[best], field) for field in FITTED}
+        predicted = ratios[name] * peaks[name]
+        row = {"id": name, **values, "published": peaks[name], "predicted": round(float(predicted[best]), 1)}
+        row |= {"ratio": round(float(ratios[name][best]), 3)}
+        made.append(
+            row | {"low": round(float(predicted[near].min()), 1), "high": round(float(predicted[near].max()), 1)}
+        )
+    return Table(made)
+
+
+LATENCIES = ("l1_clocks", "l2_clocks", "dram_clocks")
+HEADLINES = (  # what the papers are known for: kernel and N
+    ("sgemm_tn", 4352), ("sgemm_tn_37", 2048), ("dgemm_tn", 1664), ("dgemm_nn", 3712), ("ddgemm_tn_fma", 1408),
+    ("sgemm_64x64", 2048), ("sgemm_64x64_lds", 2048),
+)  # fmt: skip
+
+
+def sensitivity(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
+    """Per cent by which each headline moves when a calibration is halved or doubled: rows ``calibration``, ``value``,
+    then one column per kernel. A share stops at 1; a latency takes along those that would be out of order."""
+    boards: dict[tuple[str, float | str], Device] = {("as calibrated", ""): device}
+    for c in calibrations(device):
+        for factor in (0.5, 2.0):
+            value = type(c.value)(c.value * factor)
+            value = min(value, 1.0) if c.name == "dram_efficiency" else value
+            change: dict[str, Any] = {c.name: value}
+            if c.name in LATENCIES:
+                at = LATENCIES.index(c.name)
+                for n, other in enumerate(LATENCIES):
+                    change[other] = (min if n < at else max)(value, getattr(device, other))
+                change[c.name] = value
+            boards[c.name, value] = replace(device, **change)
+    tables = {}
+    for name, n in HEADLINES:
+        table = sweep([name], [n], list(boards.values()), executor=executor, progress=progress)
+        tables[name] = dict(zip(boards, table["gflops"]))
+    rows = []
+    for key in boards:
+        moved = {name: round(100 * (of[key] / next(iter(of.values())) - 1), 1) + 0.0 for name, of in tables.items()}
+        rows.append({"calibration": key[0], "value": key[1], **moved})
+    return Table(rows)

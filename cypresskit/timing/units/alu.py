@@ -1,0 +1,39 @@
+"""The ALU of a SIMD engine: two clauses at a time, in turn.
+
+A bundle takes ``bundle_clocks`` (4), and a wavefront's next one can begin after ``result_clocks`` (8), so that the ALU
+is busy with two wavefronts and half idle with one. A clause needs ``clause_clocks`` to get going. One with LDS
+operations lasts at least as long as the LDS, which serves clauses one after another, needs for them. Left out: what
+happens within a clause.
+"""
+
+from cypresskit.timing.native import native
+from cypresskit.timing.units.sequencer import stream_entry
+
+
+@native
+def run_alu_clause(work, clocks, slots, engines, tally, e, s):
+    """Run the clause of slot ``s`` on engine ``e``; the clock at which it is over."""
+    turn = 0
+    for other in range(1, engines.alu_free.shape[1]):
+        if engines.alu_free[e, other] < engines.alu_free[e, turn]:
+            turn = other
+    begin = max(slots.ready[e, s], engines.alu_free[e, turn])
+    bundles = work.clauses[slots.clause[e, s], 1]
+    served = lds_over(work, slots, engines, tally, e, s, begin + clocks.clause)
+    over = max(begin + clocks.clause + bundles * clocks.result, served)
+    tally.alu[e] += bundles * clocks.bundle
+    engines.alu_free[e, turn] = over
+    slots.began[e, s] = begin
+    return over
+
+
+@native
+def lds_over(work, slots, engines, tally, e, s, begin):
+    """The clock at which the LDS has served the clause, which asks from ``begin`` on; 0 if it doesn't."""
+    c, over = slots.clause[e, s], 0.0
+    for reference in range(work.clauses[c, 2], work.clauses[c, 3]):
+        entry, _ = stream_entry(work, slots, e, s, work.references[reference])
+        clocks = work.cost[entry]
+        over = engines.lds_free[e] = max(begin, engines.lds_free[e]) + clocks
+        tally.lds[e] += clocks
+    return over

@@ -1,0 +1,44 @@
+"""The dispatcher: workgroups in order, round robin over the SIMD engines at first.
+
+They retire in order too (APP guide 4.6.2), and the next one takes the place of the one that retires.
+"""
+
+from cypresskit.timing.native import native
+
+
+@native
+def dispatch_first(work, slots, groups, engines):
+    """Fill the chip with the first workgroups."""
+    room = slots.ready.shape[1] // work.group * engines
+    for g in range(min(len(groups.engine), room)):
+        place_group(work, slots, groups, g, g % engines, g // engines * work.group, 0.0)
+    groups.upcoming[0] = min(len(groups.engine), room)
+
+
+@native
+def place_group(work, slots, groups, g, e, first, clock):
+    """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on."""
+    groups.engine[g], groups.slot[g] = e, first
+    for n in range(work.group):
+        w, s = g * work.group + n, first + n
+        slots.wavefront[e, s], slots.segment[e, s] = w, work.paths[work.path[w]]
+        slots.turn[e, s], slots.clause[e, s] = 0, work.segments[slots.segment[e, s], 0]
+        slots.ready[e, s] = groups.wavefront_start[w] = clock
+        groups.wavefront_engine[w] = e
+
+
+@native
+def retire(work, slots, groups, engines):
+    """Retire the workgroups that have ended and dispatch as many. Whether an engine has something earlier to do now."""
+    earlier = False
+    while groups.retired[0] < groups.upcoming[0] and groups.running[groups.retired[0]] == 0:
+        done, new = groups.retired[0], groups.upcoming[0]
+        released = groups.released[0] = max(groups.released[0], groups.ended[done])
+        if new < len(groups.engine):
+            e, first = groups.engine[done], groups.slot[done]
+            place_group(work, slots, groups, new, e, first, released)
+            if released < engines.next_clock[e]:
+                engines.next_clock[e], engines.next_slot[e], earlier = released, first, True
+            groups.upcoming[0] += 1
+        groups.retired[0] += 1
+    return earlier

@@ -1,0 +1,71 @@
+"""Where a byte lies in DRAM, and when its line comes.
+
+Address bits choose channel, bank and row (APP guide 4.6.2): on the HD 5870 the channel is bits 10:8, the bank bits
+14:11. Images are spread: channel and bank are folded from all higher bits, as tiled surfaces are; global memory is not,
+so that a stride of 2 KB keeps to one channel. A channel sends one line after another; a bank has one row open and needs
+``row_clocks`` to open another. Left out: refresh, and the cost of turning from reads to writes (it is
+in ``dram_efficiency``).
+"""
+
+from typing import NamedTuple
+
+from cypresskit.devices import Device
+from cypresskit.timing.native import native
+from cypresskit.timing.units.cache import fold
+
+GLOBAL = 1 << 34  # first line number of global memory: lines from here on are not folded
+
+
+class Geometry(NamedTuple):
+    """Logarithms, to base 2, of bytes (a line, a burst to one channel, a row) and counts (channels, banks)."""
+
+    line_bits: int
+    burst_bits: int
+    channel_bits: int
+    bank_bits: int
+    row_bits: int
+
+
+@native
+def place(line, of):
+    """(channel, bank, row) of a line."""
+    burst = (line if line < GLOBAL else line - GLOBAL) >> (of.burst_bits - of.line_bits)
+    if line >= GLOBAL:
+        channel, bank = burst & ((1 << of.channel_bits) - 1), (burst >> of.channel_bits) & ((1 << of.bank_bits) - 1)
+    else:
+        channel, bank = fold(burst, of.channel_bits), fold(burst >> of.channel_bits, of.bank_bits)
+    return channel, bank, burst >> (of.channel_bits + of.bank_bits + of.row_bits - of.burst_bits)
+
+
+@native
+def read_dram(memory, clocks, clock, channel, bank, row):
+    """The clock at which the transfer of a line that is asked for at ``clock`` begins. Keeps channel and bank."""
+    send_pending(memory, clock, channel)
+    start = max(clock, memory.channel_free[channel])
+    if memory.bank_row[channel, bank] != row:
+        memory.bank_row[channel, bank] = row
+        start = max(start, max(clock, memory.bank_free[channel, bank]) + clocks.dram_row)
+    memory.channel_free[channel] = start + clocks.dram_line
+    memory.bank_free[channel, bank] = start + clocks.dram_line
+    return start
+
+
+@native
+def send_pending(memory, clock, channel):
+    """Let the channel send pending stores in the time in which nobody wanted to read, up to ``clock``."""
+    free = memory.channel_free[channel]
+    if free < clock:
+        sent = min(memory.pending[channel], clock - free)
+        memory.pending[channel] -= sent
+        memory.channel_free[channel] = clock if memory.pending[channel] == 0 else free + sent
+
+
+def geometry(device: Device) -> Geometry:
+    """The geometry of a device's memory."""
+    sizes = (device.line_bytes, device.channel_bytes, device.memory_channels, device.memory_banks)
+    return Geometry(*(size.bit_length() - 1 for size in (*sizes, device.dram_row_bytes)))
+
+
+def line_clocks(device: Device) -> float:
+    """Clocks for which a line keeps its channel."""
+    return device.line_bytes / (device.dram_bytes_clock * device.dram_efficiency)

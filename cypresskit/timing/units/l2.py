@@ -1,0 +1,35 @@
+"""L2: slices that all SIMD engines share, each a line per ``slice_line`` clocks, and DRAM behind them.
+
+An address belongs to the slice of its memory channel; where there are more slices than channels, the next address bits
+choose among them.
+"""
+
+from cypresskit.timing.native import native
+from cypresskit.timing.units.cache import find, fold
+from cypresskit.timing.units.dram import GLOBAL, place, read_dram
+
+
+@native
+def read_l2(memory, clocks, tally, line, clock):
+    """The clock at which a line that is asked for at ``clock`` comes back to its SIMD engine."""
+    l2 = memory.l2
+    channel, bank, row = place(line, memory.geometry)
+    slice_ = channel
+    if memory.spread.channel_bits > memory.geometry.channel_bits:
+        slice_, _, _ = place(line, memory.spread)
+    slice_ %= len(memory.slice_free)
+    begin = max(clock, memory.slice_free[slice_])
+    memory.slice_free[slice_] = begin + clocks.slice_line
+    tally.l2_asked[slice_] += 1
+    way, used = -1, memory.lines[0]
+    if l2.size > 0 and line < GLOBAL:
+        way = find(l2.line, l2.used, fold(line, l2.bits) * l2.ways, l2.ways, line, used)
+    if way >= 0:
+        return max(begin + clocks.l2, l2.ready[way])
+    tally.l2_missed[slice_] += 1
+    come = clocks.dram + read_dram(memory, clocks, begin, channel, bank, row)
+    tally.dram[channel] += clocks.dram_line
+    if l2.size > 0 and line < GLOBAL:
+        way = -1 - way
+        l2.line[way], l2.used[way], l2.ready[way] = line, used, come
+    return come

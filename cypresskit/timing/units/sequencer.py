@@ -1,0 +1,59 @@
+"""Where a wavefront is in its program, and what comes next.
+
+A program is a list of segments, each so many turns of a list of clauses (``timing.work``).
+"""
+
+from cypresskit.timing.native import native
+from cypresskit.timing.units.state import LOGGED, NEVER, SNAPSHOTS
+
+
+@native
+def stream_entry(work, slots, e, s, stream):
+    """The slot's entry in a stream in its present turn of the segment, and how far the lines have moved."""
+    of = work.streams[stream]
+    phases, turn = of[1], slots.turn[e, s]
+    entry = of[0] + work.member[slots.wavefront[e, s]] * phases
+    if phases > 1:  # a division for each fetch would be felt
+        entry += turn % phases
+        turn //= phases
+    return entry, turn * of[2]
+
+
+@native
+def next_clause(work, slots, groups, e, s, clock):
+    """Go on to the slot's next clause. Whether there was none, and the wavefront has ended at ``clock``."""
+    w, at, clause = slots.wavefront[e, s], slots.segment[e, s], slots.clause[e, s] + 1
+    if clause == work.segments[at, 1]:
+        slots.turn[e, s] += 1
+        if slots.turn[e, s] == work.segments[at, 2]:
+            slots.turn[e, s] = 0
+            at += 1
+            slots.segment[e, s] = at
+        clause = work.segments[at, 0] if at < work.paths[work.path[w] + 1] else -1
+    slots.clause[e, s] = clause
+    if clause >= 0:
+        return False
+    g = w // work.group
+    groups.wavefront_end[w] = clock
+    groups.running[g] -= 1
+    groups.ended[g] = max(groups.ended[g], clock)
+    slots.wavefront[e, s], slots.ready[e, s] = -1, NEVER
+    return True
+
+
+@native
+def note_clause(log, tally, slots, e, s, kind, now, over):
+    """Enter a clause that is over at ``over`` into the log."""
+    log.over[0] += 1
+    if log.over[0] == log.mark[0]:
+        noted = log.noted[0]
+        for n in range(len(tally.all)):
+            tally.snapshots[noted, n] = tally.all[n]
+        log.progress[noted] = now
+        log.mark[0] += log.pace
+        log.noted[0] = min(noted + 1, SNAPSHOTS)
+    n = log.row_count[0]
+    if e == 0 and n < LOGGED:
+        log.rows[n, 0], log.rows[n, 1], log.rows[n, 2] = s, slots.wavefront[e, s], kind
+        log.rows[n, 3], log.rows[n, 4] = slots.began[e, s], over
+        log.row_count[0] += 1

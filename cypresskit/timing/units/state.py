@@ -1,0 +1,225 @@
+"""The state of a simulated chip, in named tuples of numpy arrays and numbers, which native code takes as they are.
+
+Clocks are float64 of the core's clock, 0 when the launch begins. Arrays have one entry per SIMD engine ``e``, per
+wavefront slot ``[e, s]``, per wavefront ``w``, per workgroup ``g``, per L2 slice or per memory channel; a number that
+changes is an array of one.
+"""
+
+from typing import Any, NamedTuple, NewType
+
+import numpy as np
+
+from cypresskit.devices import Device
+from cypresskit.timing.units.dram import Geometry, geometry, line_clocks
+from cypresskit.timing.work import Packed
+
+NEVER = 1e300
+LOGGED = 4096  # clauses of the timeline that are kept
+SNAPSHOTS = 1024  # of progress
+
+Times = NewType("Times", np.ndarray)  # float64: clocks, or how much was done
+Numbers = NewType("Numbers", np.ndarray)  # int64
+
+
+class Clocks(NamedTuple):
+    """How long things take on the device, in clocks."""
+
+    bundle: float
+    result: float
+    switch: float
+    clause: float
+    l1: float
+    l2: float
+    dram: float
+    slice_line: float
+    dram_line: float
+    dram_row: float
+
+
+class Engines(NamedTuple):
+    """SIMD engines: when their units are free, and who wants them."""
+
+    alu_free: Times  # [e, turn]: two wavefronts take turns
+    lds_free: Times
+    store_free: Times
+    texture_free: Times
+    data_free: Times  # when the last fetch's data have been delivered
+    texture_owner: Numbers  # slot whose clause is in the texture unit, or -1
+    queue: Numbers  # [e, n]: slots that wait for the texture unit
+    queued: Numbers
+    next_slot: Numbers  # the slot that is ready first
+    next_clock: Times
+
+
+class Slots(NamedTuple):
+    """Wavefront slots, all [e, s]: who is there and where it is in its program."""
+
+    wavefront: Numbers  # -1: empty
+    ready: Times  # when it goes on
+    segment: Numbers
+    turn: Numbers  # of the segment
+    clause: Numbers
+    began: Times  # when the clause began
+    fetch: Numbers  # the clause's next fetch, -1 outside of a TEX clause
+    data: Times  # when the data of its fetches are there
+    arrived: Numbers  # 1: at a barrier
+
+
+class Groups(NamedTuple):
+    """Workgroups and wavefronts of the launch."""
+
+    engine: Numbers  # [g]
+    slot: Numbers  # [g]: the first of its slots
+    running: Numbers  # [g]: its wavefronts that have not ended
+    ended: Times  # [g]
+    upcoming: Numbers  # the next one to be dispatched
+    retired: Numbers  # the next one to retire
+    released: Times  # when the last one retired
+    wavefront_start: Times  # [w]
+    wavefront_end: Times  # [w]
+    wavefront_engine: Numbers  # [w]
+
+
+class Tags(NamedTuple):
+    """A cache, or one for each SIMD engine: ``size`` lines each, in sets of ``ways``; 0 if there is none."""
+
+    size: int
+    ways: int
+    bits: int  # logarithm of the number of sets
+    line: Numbers
+    used: Numbers
+    ready: Times  # when the line is there
+
+
+class MemorySystem(NamedTuple):
+    """Caches, L2 slices, DRAM channels and banks."""
+
+    l1: Tags
+    l2: Tags
+    lines: Numbers  # asked for so far: the caches' idea of time
+    geometry: Geometry
+    spread: Geometry  # the same, with a channel for each L2 slice
+    slice_free: Times
+    channel_free: Times
+    pending: Times  # clocks of stores that a channel still has to send
+    bank_free: Times  # [channel, bank]
+    bank_row: Numbers  # [channel, bank]: the open row
+
+
+class Tally(NamedTuple):
+    """What was done, from when it began: busy clocks (and lines, where it says so). All but the last two are views into
+    ``all``, which is copied into a row of ``snapshots`` now and then."""
+
+    all: Times
+    alu: Times  # per SIMD engine
+    texture: Times
+    lds: Times
+    l1_missed: Times  # lines
+    l2_asked: Times  # lines, per slice
+    l2_missed: Times
+    dram: Times  # per channel
+    snapshots: Times
+    l1_asked: Numbers  # lines
+    written: Numbers  # lines
+
+
+class Log(NamedTuple):
+    """The first clauses of engine 0, and the clocks at which ``pace``, 2 ``pace``, ... clauses were over."""
+
+    rows: Times  # slot, wavefront, kind, start, end
+    row_count: Numbers
+    pace: int
+    over: Numbers  # clauses
+    mark: Numbers  # the next multiple of pace
+    progress: Times
+    noted: Numbers  # entries of progress
+
+
+class Chip(NamedTuple):
+    """Everything: the work, and the state of all units."""
+
+    work: Packed
+    clocks: Clocks
+    engines: Engines
+    slots: Slots
+    groups: Groups
+    memory: MemorySystem
+    tally: Tally
+    log: Log
+
+
+def blank(kind: type, shape, **given) -> Any:
+    """A tuple of zeros: arrays of ``shape`` in all fields but those that are given."""
+    dtypes = {Times: np.float64, Numbers: np.int64}
+    fields = kind.__annotations__.items()
+    return kind(**{name: given[name] if name in given else np.zeros(shape, dtypes[of]) for name, of in fields})
+
+
+def make_chip(work: Packed, device: Device, slots: int) -> Chip:
+    """A chip at clock 0 with room for ``slots`` wavefronts on each SIMD engine; nothing is dispatched yet."""
+    e, total, here = device.simd_engines, len(work.path), (device.simd_engines, slots)
+    groups, turns = total // work.group, device.result_clocks // device.bundle_clocks
+    core = (device.bundle_clocks, device.result_clocks, device.switch_clocks, device.clause_clocks)
+    latencies = (device.l1_clocks, device.l2_clocks, device.dram_clocks)
+    lines = (device.line_bytes / device.l2_slice_bytes_clock, line_clocks(device), device.dram_row_clocks)
+    texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
+    of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
+    counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
+    return Chip(
+        work,
+        Clocks(*map(float, (*core, *latencies, *lines))),
+        blank(Engines, e, alu_free=np.zeros((e, turns)), next_clock=np.full(e, NEVER), **texture),
+        blank(Slots, here, wavefront=np.full(here, -1), ready=np.full(here, NEVER), fetch=np.full(here, -1)),
+        blank(
+            Groups, groups, running=np.full(groups, work.group), wavefront_engine=np.full(total, 0), **counters,
+            **of_wavefronts,
+        ),
+        make_memory(device),
+        make_tally(device),
+        make_log(int(work.clauses_of_path[work.path].sum())),
+    )  # fmt: skip
+
+
+def make_memory(device: Device) -> MemorySystem:
+    """Empty caches and idle DRAM."""
+    channels, slices, of = device.memory_channels, device.l2_slices, geometry(device)
+    banks = (channels, device.memory_banks)
+    return blank(
+        MemorySystem,
+        channels,
+        l1=make_tags(device.l1_bytes // device.line_bytes // device.l1_ways, device.l1_ways, device.simd_engines),
+        l2=make_tags(device.l2_bytes // device.line_bytes // device.l2_ways, device.l2_ways),
+        lines=np.full(1, 0),
+        geometry=of,
+        spread=of._replace(channel_bits=max((slices - 1).bit_length(), of.channel_bits)),
+        slice_free=np.zeros(slices),
+        bank_free=np.zeros(banks),
+        bank_row=np.full(banks, -1),
+    )
+
+
+def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
+    """``copies`` empty caches of so many sets."""
+    lines, bits = max(sets * ways * copies, 1), max(sets - 1, 0).bit_length()
+    return blank(Tags, lines, size=sets * ways, ways=ways, bits=bits, line=np.full(lines, -1))
+
+
+def make_tally(device: Device) -> Tally:
+    """Nothing done yet."""
+    e, slices, channels = device.simd_engines, device.l2_slices, device.memory_channels
+    all_ = np.zeros(4 * e + 2 * slices + channels)
+    return blank(Tally, 1, all=all_, snapshots=np.zeros((SNAPSHOTS + 1, len(all_))), **split_tally(all_, device))
+
+
+def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
+    """``Tally.all``, or an array whose last axis is one, by what it counts."""
+    e, slices = device.simd_engines, device.l2_slices
+    names = ("alu", "texture", "lds", "l1_missed", "l2_asked", "l2_missed", "dram")
+    return dict(zip(names, np.split(done, np.cumsum([e, e, e, e, slices, slices]), axis=-1)))
+
+
+def make_log(clauses: int) -> Log:
+    """An empty log for a launch of so many clauses."""
+    pace = max(clauses // SNAPSHOTS, 1)
+    times = {"rows": np.zeros((LOGGED, 5)), "progress": np.zeros(SNAPSHOTS + 1)}
+    return blank(Log, 1, pace=pace, mark=np.full(1, pace), noted=np.full(1, 1), **times)

@@ -1,0 +1,102 @@
+"""The texture unit of a SIMD engine, with its L1.
+
+It works on one TEX clause at a time, in the order of coming, and takes a quad line per clock. A line in L1 comes after
+``l1_clocks``, others come through L2. Data come back in order; the wavefront goes on when its last datum is there.
+Global memory goes past L1. Left out: a limit on the misses under way.
+"""
+
+from cypresskit.timing.native import native
+from cypresskit.timing.units.cache import find, fold
+from cypresskit.timing.units.l2 import read_l2
+from cypresskit.timing.units.sequencer import stream_entry
+from cypresskit.timing.units.state import NEVER
+
+AHEAD = 64  # clocks for which an engine may be ahead of the others
+
+
+@native
+def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
+    """Fetch for slot ``s``, unless it has to wait; the clock at which the clause is over, or -1 while it isn't."""
+    now, c = slots.ready[e, s], slots.clause[e, s]
+    if not enter(engines, slots, e, s, now):
+        return -1.0
+    if slots.fetch[e, s] < 0:
+        slots.fetch[e, s], slots.data[e, s], slots.began[e, s] = work.clauses[c, 2], now, now
+    until = now + AHEAD
+    while slots.fetch[e, s] < work.clauses[c, 3]:
+        stream = work.references[slots.fetch[e, s]]
+        entry, moved = stream_entry(work, slots, e, s, stream)
+        if now >= until and work.ptr[entry] < work.ptr[entry + 1]:
+            break  # its turn comes at its own time
+        slots.data[e, s] = fetch(
+            work, memory, clocks, tally, engines.data_free, e, entry, moved, now, work.streams[stream, 3] != 0
+        )
+        slots.fetch[e, s] += 1
+        now += work.cost[entry]
+    slots.ready[e, s] = now
+    if slots.fetch[e, s] < work.clauses[c, 3]:
+        return -1.0
+    slots.fetch[e, s] = -1
+    leave(engines, slots, e, now)
+    return slots.data[e, s]
+
+
+@native
+def enter(engines, slots, e, s, now):
+    """Whether slot ``s`` has the texture unit now; if not, when it is asked again."""
+    owner = engines.texture_owner[e]
+    if owner >= 0 and owner != s:
+        engines.queue[e, engines.queued[e]] = s
+        engines.queued[e] += 1
+        slots.ready[e, s] = NEVER
+        return False
+    engines.texture_owner[e] = s
+    if now < engines.texture_free[e]:
+        slots.ready[e, s] = engines.texture_free[e]
+        return False
+    return True
+
+
+@native
+def leave(engines, slots, e, now):
+    """Give the texture unit to the first that waits for it."""
+    engines.texture_free[e], engines.texture_owner[e] = now, -1
+    if engines.queued[e] > 0:
+        first = engines.queue[e, 0]
+        engines.texture_owner[e], slots.ready[e, first] = first, now
+        engines.queued[e] -= 1
+        for n in range(engines.queued[e]):
+            engines.queue[e, n] = engines.queue[e, n + 1]
+
+
+@native
+def fetch(work, memory, clocks, tally, data_free, e, entry, moved, now, uncached):
+    """The clock at which all data of a fetch that begins ``now`` are delivered."""
+    cost = work.cost[entry]
+    data = max(data_free[e] + cost, now + cost + clocks.l1)
+    for p in range(work.ptr[entry], work.ptr[entry + 1]):
+        line, offset = work.line[p] + moved, work.offset[p]
+        memory.lines[0] += 1
+        if uncached or memory.l1.size == 0:
+            come = read_l2(memory, clocks, tally, line, now + offset)
+        else:
+            come = read_l1(memory, clocks, tally, e, line, now + offset)
+        data = max(data, come + cost - offset)
+    tally.texture[e] += cost
+    data_free[e] = data
+    return data
+
+
+@native
+def read_l1(memory, clocks, tally, e, line, clock):
+    """The clock at which a line that is asked for at ``clock`` is in L1."""
+    l1, lines = memory.l1, memory.lines[0]
+    tally.l1_asked[0] += 1
+    way = find(l1.line, l1.used, e * l1.size + fold(line, l1.bits) * l1.ways, l1.ways, line, lines)
+    if way >= 0:
+        return l1.ready[way]
+    way = -1 - way
+    tally.l1_missed[e] += 1
+    come = read_l2(memory, clocks, tally, line, clock)
+    l1.line[way], l1.used[way], l1.ready[way] = line, lines, come
+    return come

@@ -1,0 +1,230 @@
+"""The house: which room may know which, names that mean one thing, and sizes, computed from the sources.
+
+``python tests/test_house.py`` prints what breaks a rule now. Imports count wherever they stand: at the top, inside a
+function, or for the type checker alone. Left out: the two faces, ``cypresskit/__init__.py`` and ``cli``, may import
+late, as they must answer at once; nothing on a floor may import the first.
+"""
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+PACKAGE = TOP / "cypresskit"
+
+#: Each floor knows itself and those before it.
+FLOORS = (
+    "tables", "il", "devices", "published", "compiler", "machine", "kernels", "timing", "blas", "host", "draw", "teach",
+    "cli",
+)  # fmt: skip
+CORE = ("il", "compiler", "timing", "machine")  # machine without its checks
+DRAWING = ("bokeh", "ipywidgets", "jupyter_bokeh")  # imported by `draw` alone
+#: Other packages that may be imported inside a function: they need not be there, or take long to import.
+LATE = (*DRAWING, "IPython", "jupyterlab", "nbformat", "llvmlite", "mpmath", "numba", "tqdm")
+#: What of our own is: numba stands behind it, which takes longer than all the rest of `import cypresskit`.
+LATE_OF_OURS = {"blas/choice.py": ("blas/measure.py",)}
+LARGEST = {"package": 21_000, "core": 12_200, "tests": 8_500}  # lines
+LONGEST_FILE, LONGEST_FUNCTION = 400, 60
+
+#: What doesn't hold yet, to be mended and taken out.
+EXCEPTIONS: set[str] = {
+    "core is larger than 12,200 lines",
+    "package is larger than 21,000 lines",
+    "tests is larger than 8,500 lines",
+}
+
+
+@cache
+def sources() -> dict[str, ast.Module]:
+    """The package's files by their path in it, such as "il/lexer.py"."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    return {file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+def floor(path: str) -> str:
+    """The floor of a file, "" for the package's face."""
+    first = path.split("/")[0].removesuffix(".py")
+    return "" if first in ("__init__", "__main__") else first
+
+
+def in_core(path: str) -> bool:
+    return floor(path) in CORE and not path.startswith("machine/checks/")
+
+
+def imports(path: str, tree: ast.Module, files: dict) -> list[tuple[ast.stmt, str]]:
+    """Every import of a file, wherever it stands: the statement, and the file of the package or the other package."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(node, _target(alias.name, files)) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}:{node.lineno}: say `from cypresskit...`"
+            found += [(node, _target(f"{node.module}.{alias.name}", files)) for alias in node.names]
+    return found
+
+
+def _target(name: str, files: dict) -> str:
+    parts = name.split(".")
+    if parts[0] != "cypresskit":
+        return parts[0]
+    for end in range(len(parts), 0, -1):  # the longest part of the name that is a file
+        path = "/".join(parts[1:end])
+        for file in (f"{path}.py", f"{path}/__init__.py".lstrip("/")):
+            if file in files:
+                return file
+    return "__init__.py"
+
+
+def late(tree: ast.Module) -> set[ast.stmt]:
+    """The imports that stand inside functions."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {
+        node for function in functions for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+
+
+def arrows(files: dict[str, ast.Module]) -> list[str]:
+    """Imports that no file of their floor may make."""
+    found = []
+    for path, tree in files.items():
+        here, inside = floor(path), late(tree)
+        if here and here not in FLOORS:
+            found.append(f"{path} is on no floor")
+            continue
+        for node, target in imports(path, tree, files):
+            if target in files and here and here != "cli":
+                there = floor(target)
+                if not there or (there in FLOORS and FLOORS.index(there) > FLOORS.index(here)):
+                    found.append(f"{path} -> {target} points upwards")
+            if target in DRAWING and here != "draw":
+                found.append(f"{path} imports {target}, which is for draw")
+            if node in inside and here not in ("", "cli") and target not in (*LATE, *LATE_OF_OURS.get(path, ())):
+                found.append(f"{path} imports {target} inside a function")
+    return found
+
+
+def circles(files: dict[str, ast.Module]) -> list[str]:
+    """Files that import each other, directly or by way of others; the package's face apart."""
+    graph = {
+        path: {target for _, target in imports(path, tree, files) if target in files and floor(target)} - {path}
+        for path, tree in files.items()
+        if floor(path)
+    }
+    reached = {path: _reachable(graph, path) for path in graph}
+    found = {frozenset({path, *(other for other in reached[path] if path in reached[other])}) for path in graph}
+    return [f"circle: {', '.join(sorted(circle)[:4])}, of {len(circle)}" for circle in found if len(circle) > 1]
+
+
+def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = graph[waiting.pop()] - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+def doubles(files: dict[str, ast.Module]) -> list[str]:
+    """Names of classes and of files that mean several things."""
+    classes, names = defaultdict(list), defaultdict(list)
+    for path, tree in files.items():
+        if not path.endswith("__init__.py"):
+            names[path.split("/")[-1]].append(path)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].append(path)
+    found = [f"class {name} is in {', '.join(paths)}" for name, paths in classes.items() if len(paths) > 1]
+    return found + [f"{', '.join(paths)} have one name" for paths in names.values() if len(paths) > 1]
+
+
+def long(files: dict[str, ast.Module]) -> list[str]:
+    """Files of the package and functions of its core that are too long to be read in one go."""
+    found = [f"{path} is long" for path in files if lines(PACKAGE / path) > LONGEST_FILE]
+    for path, tree in files.items():
+        for node in ast.walk(tree):
+            if in_core(path) and isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+                if node.end_lineno - node.lineno + 1 > LONGEST_FUNCTION:
+                    found.append(f"{path}: {node.name} is long")
+    return found
+
+
+def lines(path: Path) -> int:
+    return path.read_text(encoding="utf-8").count("\n")
+
+
+def sizes() -> dict[str, int]:
+    """Lines of Python."""
+    package = {path.relative_to(PACKAGE).as_posix(): lines(path) for path in PACKAGE.rglob("*.py")}
+    return {
+        "package": sum(package.values()),
+        "core": sum(count for path, count in package.items() if in_core(path)),
+        "tests": sum(map(lines, (TOP / "tests").rglob("*.py"))),
+    }
+
+
+def large(_: dict) -> list[str]:
+    """What has outgrown its budget."""
+    return [
+        f"{what} is larger than {LARGEST[what]:,} lines" for what, count in sizes().items() if count > LARGEST[what]
+    ]
+
+
+RULES = (arrows, circles, doubles, long, large)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_rule_holds(rule):
+    assert not sorted(set(rule(sources())) - EXCEPTIONS)
+
+
+def broken(rule, **changed: str) -> list[str]:
+    """What a rule says of a small package in which `changed` files have been written (a__b is a/b.py)."""
+    text = {"il__lexer": "", "il__parser": "from cypresskit.il import lexer", "timing__chip": "", "draw__player": ""}
+    files = {f"{name.replace('__', '/')}.py": ast.parse(source) for name, source in (text | changed).items()}
+    return rule(files | {"__init__.py": ast.parse("import cypresskit.draw.player")})
+
+
+@pytest.mark.parametrize(
+    "rule, changed, words",
+    [
+        (arrows, {"il__lexer": "from cypresskit.timing.chip import x"}, "il/lexer.py -> timing/chip.py points upwards"),
+        (arrows, {"il__lexer": "if TYPE_CHECKING:\n import cypresskit.timing.chip"}, "points upwards"),
+        (arrows, {"il__lexer": "import cypresskit"}, "il/lexer.py -> __init__.py points upwards"),
+        (arrows, {"timing__chip": "def f():\n from cypresskit.il import lexer"}, "il/lexer.py inside a function"),
+        (arrows, {"timing__chip": "def f():\n import numpy"}, "numpy inside a function"),
+        (arrows, {"timing__chip": "import bokeh.models"}, "which is for draw"),
+        (arrows, {"attic__box": ""}, "on no floor"),
+        (
+            circles,
+            {"il__lexer": "def f():\n from cypresskit.il import parser"},
+            "circle: il/lexer.py, il/parser.py, of 2",
+        ),
+        (doubles, {"il__lexer": "class A: pass", "timing__chip": "class A: pass"}, "class A is in"),
+        (doubles, {"timing__lexer": ""}, "il/lexer.py, timing/lexer.py have one name"),
+    ],
+)
+def test_a_rule_that_is_broken_says_so(rule, changed, words):
+    assert not broken(rule)
+    (found,) = broken(rule, **changed)
+    assert words in found
+
+
+def test_what_is_too_long_or_too_large_is_found(monkeypatch):
+    monkeypatch.setitem(globals(), "LONGEST_FUNCTION", 3)
+    monkeypatch.setitem(globals(), "LONGEST_FILE", 50)
+    monkeypatch.setitem(globals(), "LARGEST", dict.fromkeys(LARGEST, 100))
+    found = long(sources())
+    assert "il/parser.py is long" in found and any(one.startswith("il/parser.py: ") for one in found)
+    assert not any(one.startswith(("draw/", "machine/checks/")) for one in found if ":" in one)
+    assert len(large({})) == 3
+
+
+if __name__ == "__main__":
+    for each in RULES:
+        for violation in sorted(each(sources())):
+            print(violation)
+    print(*(f"{what} {count:,} of {LARGEST[what]:,} lines" for what, count in sizes().items()), sep=", ")

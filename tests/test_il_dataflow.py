@@ -1,0 +1,91 @@
+"""What instructions read and write, and the backward analyses over it."""
+
+import pytest
+
+from cypresskit.il import OPCODES, assemble
+from cypresskit.il.dataflow import Numbering, address_uses, defines, keys, liveness, successors, uses
+from cypresskit.il.opcodes import RELATIONS
+
+TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)\n"
+
+
+@pytest.mark.parametrize(
+    "line, read, address, written",
+    [
+        ("add r0.x_z, r1, r2.wzyx", "r1.x r1.z r2.w r2.y", "", "r0.x r0.z"),
+        ("mov r0.x1, r1.w", "r1.w", "", "r0.x r0.y"),
+        ("dp4 r0.x, r1, r2.x010", "r1.x r1.y r1.z r1.w r2.x", "", "r0.x"),
+        ("dadd r0.xy, r1.zwzw, r2", "r1.z r1.w r2.x r2.y", "", "r0.x r0.y"),
+        ("f2d r0.xy, r1.z", "r1.z", "", "r0.x r0.y"),
+        ("mov g[r1.y+2].x, r2.x", "r2.x r1.y", "r1.y", ""),
+        ("iadd r0.x, g[r1.z].w, r2.x", "r1.z r2.x", "r1.z", "r0.x"),
+        ("lds_load_id(0) r0, r1.yxxx", "r1.y", "r1.y", "r0.x r0.y r0.z r0.w"),
+        ("lds_load_id(1) r0.x, r1.yx00", "r1.y r1.x", "r1.y r1.x", "r0.x"),
+        ("lds_load_vec_id(0) r0.xy, r1.x, r2.x", "r1.x", "r1.x", "r0.x r0.y"),
+        ("lds_load_vec_id(1) r0.xy, r1.x, r2.z", "r1.x r2.z", "r1.x r2.z", "r0.x r0.y"),
+        ("lds_store_id(0) r1.x, r2.y", "r1.x r2.y", "r1.x", ""),
+        ("lds_store_vec_id(1) mem.x_z, r1.x, r2.x, r3", "r1.x r2.x r3.x r3.z", "r1.x r2.x", ""),
+    ],
+)
+def test_what_an_instruction_reads_and_writes(line, read, address, written):
+    head = "il_cs_2_0\ndcl_num_thread_per_group 64\ndcl_lds_id(0) 64\ndcl_struct_lds_id(1) 16, 4\n"
+    program = assemble(f"{head}{line}\nend")
+    i = program.body[0]
+
+    def names(found):
+        return {f"r{number}.{'xyzw'[c]}" for number, c in found}
+
+    assert names(keys(uses(program, i))) == set(read.split())
+    assert names(keys(address_uses(program, i))) == set(address.split())
+    assert names((i.dest.register.index, c) for c in defines(i)) == set(written.split())
+
+
+def test_a_fetch_reads_as_many_coordinates_as_its_texture_has():
+    for kind, letters in (("1d", {(1, 1)}), ("2d", {(1, 1), (1, 0)})):
+        program = assemble(f"il_ps_2_0\n{TEXTURE.replace('2d', kind)}sample_resource(0) r0, r1.yxzw\nend")
+        assert keys(uses(program, program.body[0])) == letters
+
+
+LOOP = """il_cs_2_0
+dcl_num_thread_per_group 64
+whileloop
+break_logicalnz r0.x
+if_logicalz r1.x
+continue
+else
+add r2.x, r3.x, r3.y
+endif
+mov r3.xy, r2.x
+endloop
+mov g[0].x, r2.y
+end"""
+
+
+def test_control_goes_where_it_says():
+    program = assemble(LOOP)
+    ways = [successors(program, at) for at in range(len(program.body))]
+    assert ways == [(1,), (2, 9), (3, 5), (1,), (6,), (6,), (7,), (8,), (1,), (10,)]
+
+
+def test_what_is_live_before_an_instruction_is_read_on_some_way_from_it():
+    program = assemble(LOOP)
+    numbering = Numbering(program)
+    live = [numbering.keys(bits) for bits in liveness(program, numbering)]
+    always = {(0, 0), (1, 0), (2, 1)}  # tests, and what is stored at the end
+    assert live[0] == always | {(3, 0), (3, 1)}
+    assert live[7] == always | {(2, 0)}
+    assert live[9] == {(2, 1)} and live[10] == set()
+
+
+def test_relations_flip_and_negate_back():
+    holds = {"lt": -1, "le": (-1, 0), "eq": 0, "ne": (-1, 1), "ge": (0, 1), "gt": 1}
+    sets = {name: {signs} if isinstance(signs, int) else set(signs) for name, signs in holds.items()}
+    for name, relation in RELATIONS.items():
+        assert sets[relation.flipped] == {-sign for sign in sets[name]}
+        assert sets[relation.negated] == {-1, 0, 1} - sets[name]
+
+
+def test_comparisons_and_tests_have_their_relation():
+    tests = {name: op.relation for name, op in OPCODES.items() if op.relation and not op.flow}
+    assert all(name.endswith(relation) for name, relation in tests.items()) and len(tests) == 14
+    assert {op.relation for op in OPCODES.values() if op.flow} == {"", "eq", "ne"}

@@ -1,0 +1,249 @@
+"""The arithmetic, against exact fractions: one rounding, subnormals flushed, one NaN."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cypresskit.il import OPCODES
+from cypresskit.il.meaning import MEANING, NAN, NAN64, fused, modified, scaled
+
+FLOAT = st.one_of(
+    st.floats(width=32),
+    st.integers(0, 2**32 - 1).map(lambda bits: float(np.uint32(bits).view(np.float32))),
+    st.floats(-(2.0**-100), 2.0**-100, width=32),
+    st.sampled_from([2.0**-126, -(2.0**-126), 2.0**-63, 1 + 2.0**-23, 2.0**127, 1 - 2.0**-24]),
+)
+
+
+def bits(value: float) -> np.ndarray:
+    return np.array([value], np.float32).view(np.uint32)
+
+
+def nearest(exact: Fraction, digits: int, lowest: int) -> Fraction:
+    """``exact`` rounded to nearest even with ``digits`` bits and no exponent below ``lowest``."""
+    if not exact:
+        return exact
+    exponent = abs(exact.numerator).bit_length() - exact.denominator.bit_length()  # this or one less
+    if abs(exact) < Fraction(2) ** exponent:
+        exponent -= 1
+    exponent = max(lowest, exponent)
+    unit = Fraction(2) ** (exponent - digits + 1)
+    return round(exact / unit) * unit
+
+
+def single(exact: Fraction, sign: float) -> float:
+    """What the chip gives for an exact value: rounded to 24 bits, flushed below 2^-126, infinite beyond the range."""
+    rounded = nearest(exact, 24, -10_000)
+    if abs(rounded) < Fraction(2) ** -126:
+        return math.copysign(0.0, sign if not exact else exact)
+    return math.copysign(math.inf, rounded) if abs(rounded) >= Fraction(2) ** 128 else float(rounded)
+
+
+def flush(x: float) -> float:
+    return math.copysign(0.0, x) if abs(x) < 2.0**-126 else x
+
+
+def same(got: np.ndarray, want: float) -> bool:
+    return got[0] == (NAN if math.isnan(want) else bits(want)[0])
+
+
+@given(FLOAT, FLOAT, FLOAT)
+@settings(max_examples=500, deadline=None)
+def test_single_arithmetic_rounds_once_and_flushes(a, b, c):
+    x, y, z = flush(a), flush(b), flush(c)
+    with np.errstate(all="ignore"):
+        got = {op: MEANING[op](bits(a), bits(b)) for op in ("add", "sub", "mul", "div")}
+        got["mad"] = MEANING["mad"](bits(a), bits(b), bits(c))
+    if not all(map(math.isfinite, (x, y, z))):
+        return
+    fx, fy, fz = Fraction(x), Fraction(y), Fraction(z)
+    assert same(got["add"], single(fx + fy, x + y))
+    assert same(got["sub"], single(fx - fy, x - y))
+    assert same(got["mul"], single(fx * fy, x * y))
+    zero = math.copysign(0.0, x) * math.copysign(1.0, y) + z if not fx * fy else 0.0  # products that cancel give +0
+    assert same(got["mad"], single(fx * fy + fz, zero))
+    if y:
+        assert same(got["div"], single(fx / fy, math.copysign(1, x) * math.copysign(1, y)))
+
+
+@given(*[st.floats(allow_nan=False, allow_infinity=False)] * 3)
+@settings(max_examples=300, deadline=None)
+def test_double_fused_multiply_add_rounds_once(a, b, c):
+    exact = nearest(Fraction(a) * Fraction(b) + Fraction(c), 53, -1022)
+    got = fused(*(np.array([v]) for v in (a, b, c)))[0]
+    if abs(exact) >= Fraction(2) ** 1024:
+        assert math.isinf(got)
+    else:
+        assert Fraction(got) == exact
+
+
+def test_the_fused_product_differs_from_two_roundings():
+    x = np.float32(1 + 2.0**-12)
+    got = MEANING["mad"](bits(x), bits(x), bits(-1.0)).view(np.float32)[0]
+    assert got == np.float32(2.0**-11 + 2.0**-24)
+    assert got != np.float32(x * x) - np.float32(1)
+
+
+@pytest.mark.parametrize("op", ["add", "mul", "mad", "min", "flr", "dadd", "dmad"])
+def test_every_nan_that_arithmetic_makes_is_the_same(op):
+    count = MEANING_ARITY[op]
+    if op.startswith("d"):
+        odd = np.array([0xFFF8000000000123], np.uint64)
+        assert MEANING[op](*[odd] * count)[0] == NAN64
+    else:
+        odd = np.array([0xFFC00123], np.uint32)
+        assert MEANING[op](*[odd] * count)[0] == NAN
+    assert MEANING["mov"](np.array([0xFFC00123], np.uint32))[0] == 0xFFC00123, "a move keeps the bits"
+
+
+MEANING_ARITY = {"add": 2, "mul": 2, "mad": 3, "min": 2, "flr": 1, "dadd": 2, "dmad": 3}
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "want"),
+    [
+        ("ftoi", -2.7, -2),
+        ("ftoi", 3e9, 2**31 - 1),
+        ("ftoi", -3e9, -(2**31)),
+        ("ftoi", math.nan, 0),
+        ("ftou", -1.0, 0),
+        ("ftou", 3e9, 3_000_000_000),
+        ("ftou", math.inf, 2**32 - 1),
+    ],
+)
+def test_conversions_to_integers_truncate_and_clamp(op, value, want):
+    assert MEANING[op](bits(value))[0] == np.uint32(want & 0xFFFFFFFF)
+
+
+@pytest.mark.parametrize(("a", "b"), [(7, 3), (2**32 - 1, 2), (5, 0), (0, 0), (2**31, 2**31 - 1)])
+def test_unsigned_division_gives_all_ones_for_a_zero_divisor(a, b):
+    words = [np.array([v], np.uint32) for v in (a, b)]
+    assert MEANING["udiv"](*words)[0] == (a // b if b else 2**32 - 1)
+    assert MEANING["umod"](*words)[0] == (a % b if b else 2**32 - 1)
+
+
+def test_shifts_use_five_bits_and_ishr_keeps_the_sign():
+    minus, by = np.array([0x80000000], np.uint32), np.array([33], np.uint32)
+    assert MEANING["ishr"](minus, by)[0] == 0xC0000000
+    assert MEANING["ushr"](minus, by)[0] == 0x40000000
+    assert MEANING["ishl"](np.array([3], np.uint32), by)[0] == 6
+
+
+def test_frc_counts_from_the_floor_also_below_zero():
+    assert MEANING["frc"](bits(-1.75)).view(np.float32)[0] == 0.25
+
+
+def test_result_scale_and_saturation():
+    assert scaled(bits(3.0), 0.25, False).view(np.float32)[0] == 0.75
+    assert [scaled(bits(v), 1.0, True).view(np.float32)[0] for v in (-1.0, 0.5, 7.0, math.nan)] == [0.0, 0.5, 1.0, 0.0]
+
+
+def test_source_modifiers_apply_in_the_specified_order():
+    from cypresskit.il import Register, Source
+
+    every = Source(Register("r", 0), negate="x", abs=True, invert=True, bias=True, x2=True)
+    got = modified(bits(0.25), every, True).view(np.float32)[0]
+    assert got == -abs(2 * ((1 - 0.25) - 0.5))
+
+
+WORD = st.one_of(
+    st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 31, 32, 2**24 - 1, 2**24, 2**31 - 1, 2**31, 2**32 - 1])
+)
+LOW24 = 2**24 - 1
+
+
+def signed(word: int, bits_: int = 32) -> int:
+    return word - (word >> (bits_ - 1) << bits_)
+
+
+def field(width: int, offset: int, word: int, sign: bool) -> int:
+    """Bits of a word, picked as a string; where the field sticks out, what there is."""
+    picked = f"{word:032b}"[::-1][offset % 32 : offset % 32 + width % 32][::-1]
+    return signed(int(picked, 2), len(picked)) if picked and sign else int(picked or "0", 2)
+
+
+EXACT = {
+    "imul_high": lambda a, b, c: signed(a) * signed(b) >> 32,
+    "umul_high": lambda a, b, c: a * b >> 32,
+    "umul24": lambda a, b, c: (a & LOW24) * (b & LOW24),
+    "umul24_high": lambda a, b, c: (a & LOW24) * (b & LOW24) >> 32,
+    "umad24": lambda a, b, c: (a & LOW24) * (b & LOW24) + c,
+    "icarry": lambda a, b, c: int(a + b > 2**32 - 1),
+    "iborrow": lambda a, b, c: int(a < b),
+    "icbits": lambda a, b, c: bin(a).count("1"),
+    "ubit_extract": lambda a, b, c: field(a, b, c, False),
+    "ibit_extract": lambda a, b, c: field(a, b, c, True),
+}
+
+
+@pytest.mark.parametrize("op", EXACT)
+@given(WORD, WORD, WORD)
+@settings(max_examples=200, deadline=None)
+def test_integer_instructions_are_exact(op, a, b, c):
+    words = [np.array([v], np.uint32) for v in (a, b, c)][: len(OPCODES[op].sources)]
+    assert int(MEANING[op](*words)[0]) == EXACT[op](a, b, c) % 2**32
+
+
+@given(WORD, WORD, WORD, WORD)
+def test_inserted_bits_stand_where_the_offset_says_and_others_stay(width, offset, value, base):
+    got = MEANING["ubit_insert"](*(np.array([v], np.uint32) for v in (width, offset, value, base)))[0]
+    for n in range(32):
+        inside = offset % 32 <= n < offset % 32 + width % 32
+        assert got >> n & 1 == (value >> (n - offset % 32) if inside else base >> n) & 1
+
+
+@given(FLOAT)
+@settings(max_examples=500, deadline=None)
+def test_whole_numbers_are_rounded_as_their_names_say(a):
+    x = flush(a)
+    if math.isfinite(x):
+        ways = {"nearest": round, "neginf": math.floor, "plusinf": math.ceil, "z": math.trunc}
+        for way, exact in ways.items():
+            got = MEANING[f"round_{way}"](bits(a)).view(np.float32)[0]
+            assert got == exact(Fraction(x)), way
+            assert math.copysign(1, got) == math.copysign(1, x) or got > 0 > x or got != 0
+
+
+def test_reciprocal_roots_are_rounded_correctly_for_every_mantissa():
+    """All 2^25 of two exponents: where the double that is rounded to a float comes close to a tie, the exact value lies
+    on its side of the tie."""
+    for start in range(0x3F000000, 0x40000000, 1 << 22):
+        word = np.arange(start, start + (1 << 22), dtype=np.uint32)
+        x = word.view(np.float32).astype(np.float64)
+        root = 1 / np.sqrt(x)
+        rest = root.view(np.uint64) & np.uint64(2**29 - 1)
+        for n in np.flatnonzero(np.abs(rest.astype(np.int64) - 2**28) <= 4):
+            middle = Fraction(float((root[n : n + 1].view(np.uint64) - rest[n] + np.uint64(2**28)).view(np.float64)[0]))
+            above = middle * middle * Fraction(float(x[n])) < 1
+            got = Fraction(float(MEANING["rsq"](word[n : n + 1]).view(np.float32)[0]))
+            assert (got > middle) == above
+
+
+@given(*[st.floats()] * 2)
+def test_double_extremes_and_fractions(a, b):
+    x, y = (np.array([v]).view(np.uint64) for v in (a, b))
+    with np.errstate(all="ignore"):
+        low, high, part = (MEANING[op](*v).view(np.float64)[0] for op, v in extremes(x, y))
+    if not math.isnan(a) and not math.isnan(b):
+        assert (low, high) == (min(a, b), max(a, b))
+    if math.isfinite(a):
+        exact = nearest(Fraction(a) - math.floor(a), 53, -1074)
+        assert Fraction(part) == exact
+
+
+def extremes(x, y):
+    return ("dmin", (x, y)), ("dmax", (x, y)), ("dfrac", (x,))
+
+
+@given(st.lists(FLOAT, min_size=6, max_size=6))
+def test_dot_products_sum_from_the_left_each_step_rounded(values):
+    words = np.array(values, np.float32).view(np.uint32).reshape(2, 3, 1)
+    with np.errstate(all="ignore"):
+        products = [MEANING["mul"](words[0, n], words[1, n]) for n in range(3)]
+        two = MEANING["add"](products[0], products[1])
+        assert MEANING["dp2"](words[0, :2], words[1, :2])[0] == two
+        assert MEANING["dp3"](words[0], words[1])[0] == MEANING["add"](two, products[2])

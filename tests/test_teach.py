@@ -1,0 +1,619 @@
+"""The checks accept what is right, reject what is wrong and say where to look; and what lessons show beside them."""
+
+import _thread
+import re
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+
+import nbformat
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import cypresskit as ck
+from cypresskit.compiler import compile, kernel_card
+from cypresskit.compiler.ports import Ports, unit
+from cypresskit.devices import HD5870
+from cypresskit.host import largest_block
+from cypresskit.teach import formula, shell
+from cypresskit.teach import l00_start_here as start
+from cypresskit.teach import l03_bundles as bundles
+from cypresskit.teach import l08_small as small
+from cypresskit.teach import l10_larger as larger
+from cypresskit.teach import l12_contest as contest
+from cypresskit.teach.kernels import Written
+from cypresskit.teach.l01_register_block import SIZES, block_gemm
+from cypresskit.teach.l02_why_blocks import counted, pace
+from cypresskit.teach.l04_registers import BUDGET, check_chip
+from cypresskit.teach.l05_texture_cache import check_numbering
+from cypresskit.teach.l06_double_double import check_product, hilbert
+from cypresskit.teach.l07_lds import check_place, clocks_of_turn
+from cypresskit.teach.l08_small import first_quad, packed
+from cypresskit.teach.l09_bus import rows
+from cypresskit.teach.l11_pipelines import by_hand
+from cypresskit.teach.notebook import Progress, html, install, unread
+from cypresskit.teach.verdict import Verdict
+
+MODULES = [
+    import_module(f"answers.{name}")
+    for name in ("l00", "l01", "l02", "l03", "l04", "l05", "l06", "l07", "l08_to_l11", "l12")
+]
+CHECKS = {check: answers for module in MODULES for check, answers in module.CHECKS.items()}
+
+
+def cases(which: int) -> list:
+    """A case for each answer: the right ones (0), or the wrong ones with the words (1)."""
+    return [
+        pytest.param(
+            check, *(answer if which else (answer,)), id=f"{check.__module__.split('.')[-1]}-{check.__name__}-{n}"
+        )
+        for check, answers in CHECKS.items()
+        for n, answer in enumerate(answers[which])
+    ]
+
+
+@pytest.mark.parametrize(("check", "answer"), cases(0))
+def test_right_answers_are_accepted(check, answer):
+    verdict = check(answer)
+    assert verdict.right and not verdict.hint, verdict
+
+
+@pytest.mark.parametrize(("check", "answer", "words"), cases(1))
+def test_wrong_answers_are_rejected_and_it_is_said_why(check, answer, words):
+    verdict = check(answer)
+    assert not verdict.right and verdict.hint
+    for said in [words] if isinstance(words, str) else words:
+        assert said in str(verdict), verdict
+
+
+def test_every_check_has_answers():
+    lessons = {check.__module__ for check in CHECKS}
+    assert len(lessons) == 13
+    for lesson in lessons:
+        module = import_module(lesson)
+        checks = {value for name, value in vars(module).items() if name.startswith("check_")}
+        missing = {check for check in checks if check.__module__ == lesson} - set(CHECKS)
+        assert not missing
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_student_and_solution_say_so(path):
+    """Every check says "Not yet." in the student's notebook, in full, and "Right." in the solved one."""
+    for file, want in ((path, "Not yet."), (path.parent / "solutions" / path.name, "Right.")):
+        said = [
+            out["data"]["text/plain"]
+            for cell in nbformat.read(file, as_version=4).cells
+            if cell.cell_type == "code" and ".check_" in cell.source
+            for out in cell.outputs
+        ]
+        assert len(said) >= 3 and all(text.startswith(want) for text in said)
+        assert all(("Where to look:" in text) == (want == "Not yet.") for text in said)
+
+
+@pytest.mark.parametrize(
+    ("check", "answer", "text"),
+    [
+        (
+            check_chip,
+            HD5870,
+            "Not yet. With 256 registers, 6 wavefronts of sgemm_tn_37 fit; sgemm_tn has 10.\n"
+            "Where to look: a wavefront of this kernel takes 37 registers of the pool.",
+        ),
+        (
+            check_numbering,
+            CHECKS[check_numbering][1][0][0],
+            "Not yet. C is right; A costs 16 clocks of the texture unit and B 32. Sixteen are enough for each.\n"
+            "Where to look: a quad is four numbers in a row, 4q to 4q + 3."
+            " For a square, which bit of the number moves down a row?",
+        ),
+        (
+            check_product,
+            CHECKS[check_product][1][0][0],
+            "Not yet. The worst of 64 products has 15.8 right digits; 31 can be had.\n"
+            "Where to look: missing: what p lost and a's high times b's low and a's low times b's high.",
+        ),
+        (
+            check_place,
+            lambda row: 4 * row,
+            "Not yet. Storing takes 16 clocks and the eight loads 128; 8 and 64 are possible.\n"
+            "Where to look: in a clock, 16 work-items load from two rows that lie 8 apart."
+            " In which banks do rows r and r + 8 begin?",
+        ),
+    ],
+)
+def test_a_failing_run_looks_like_this(check, answer, text):
+    assert str(check(answer)) == text
+
+
+def test_a_slip_is_named_only_if_it_explains_every_result():
+    def judged(answer):
+        return formula.judge(answer, "f", lambda x: x * x, [(2.0,), (3.0,)], {"SLIP": lambda x: 2 * x + 4}, "HINT")
+
+    assert judged(lambda x: x**2).right
+    assert judged(lambda x: 2 * x + 4).hint == "SLIP"
+    assert judged(lambda x: 8).hint == "HINT"
+    assert judged(lambda x: 2 * x).hint == "HINT (1 of 2 calls are right.)"
+    assert judged(lambda x: 4).hint.startswith("it gives that whatever it is called with")
+
+
+# -- what a notebook shows of any verdict
+
+CHECK, GOOD, BROKEN = (
+    "ck.teach.start_here.check_peak(peak)",
+    "def peak(e):\n    return e",
+    "def peak(e):\n    return (e",
+)
+
+
+def test_a_cell_that_cannot_be_read_is_told_in_place_of_a_verdict_on_the_answer_of_before():
+    told = str(unread(["", GOOD, CHECK, BROKEN, CHECK]))
+    assert told.startswith("Not yet. The cell of peak isn't Python") and "line 2" in told
+    assert "half" in str(unread(["half = 128\nwhile half", "ck.teach.start_here.check_half(half)"]))
+
+
+@pytest.mark.parametrize(
+    "cells", [[CHECK], ["", GOOD, CHECK], [BROKEN, GOOD, CHECK], [GOOD, "other = (", CHECK], [BROKEN, "v = 1", "v"]]
+)
+def test_cells_that_can_be_read_leave_the_verdict(cells):
+    assert unread(cells) is None
+
+
+def test_a_notebook_shows_it(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython puts its own there
+    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    shell = kind.instance()
+    install(shell)
+    shell.user_ns["ck"], check = ck, "ck.teach.start_here.check_half(half)"
+    try:
+        for cell in ("half = 896", check, "half = (", check):
+            shell.run_cell(cell, store_history=True)
+    finally:
+        kind.clear_instance()
+    shown = capsys.readouterr().out
+    assert shown.index("Right. N = 896") < shown.index("Not yet. The cell of half isn't Python")
+
+
+# -- what lessons show
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_any_block_multiplies_and_fetches_one_word_for_b_flops(size):
+    rng = np.random.default_rng(size)
+    a, b = (rng.integers(-4, 5, (7, n)).astype(np.float32) for n in (48, 96))
+    c, run = block_gemm(a, b, size)
+    assert np.array_equal(c, a.T @ b)
+    assert run.fetch_bytes / 4 == 2 * 48 * 96 * 7 / size
+    assert run.out_of_range == 0
+
+
+def test_blocks_that_do_not_fit_are_refused():
+    a = np.zeros((4, 12), np.float32)
+    with pytest.raises(ValueError, match="sizes here are 1, 2, 4"):
+        block_gemm(a, a, 3)
+    with pytest.raises(ValueError, match="multiples of 8"):
+        block_gemm(a, a, 8)
+
+
+@pytest.mark.parametrize(("name", "words"), [("sgemm_tn", 1 / 8), ("dgemm_tn_stream_2x8", 5 / 16), ("ddgemm_naive", 1)])
+def test_kernels_fetch_what_the_formula_says(name, words):
+    assert counted(name) == words
+
+
+def test_the_best_block_is_neither_the_smallest_nor_the_largest():
+    speeds = {size: pace(size, n=768, k=96).gflops for size in (1, 4, 8, 16)}
+    assert max(speeds, key=speeds.get) == 8
+    assert pace(1, n=192, k=96).bound in ("texture", "latency", "tail")
+
+
+def test_a_chip_with_more_registers_likes_large_blocks_better():
+    assert pace(16, device=replace(HD5870, register_pool=1024)).gflops > 1.5 * pace(16).gflops
+
+
+def test_the_table_shows_each_slot_and_what_is_handed_on():
+    lines = bundles.table(bundles.tiny("add r5.x, r1.x, r1.y \n add r0, r5.x, r1.z")).splitlines()
+    assert lines[0].split() == list("xyzwt")
+    assert [line.split().count(".") for line in lines[1:]] == [4, 4]
+    assert "ADD*" in lines[2] and "*" not in lines[1]
+    assert "RECIP" in bundles.table(bundles.tiny("rcp r0, r1.x")).splitlines()[1][49:], "t is the last column"
+
+
+def test_the_loop_is_the_cards_and_the_bound_the_compilers():
+    kernel = ck.kernels["sgemm_tn"]
+    code = compile(kernel.program)
+    assert len(bundles.loop(code)) == kernel_card(kernel, code).loop_bundles
+    operations = [o for bundle in bundles.loop(code) for o in bundle.operations]
+    assert all(o.row.slots == "any" for o in operations)
+    (least,), _ = CHECKS[bundles.check_least]
+    assert least(len(operations), 0, 0) == code.card().bundles_bound
+
+
+def test_more_chains_take_fewer_bundles_down_to_a_bound():
+    counts = [len(bundles.working(bundles.chains(n))) for n in (1, 2, 4, 8, 16)]
+    assert counts[:2] == [31, 16] and counts[2] <= 10 and min(counts) >= 7
+
+
+@pytest.mark.parametrize(("what", "reads", "want"), bundles.PORTS, ids=[what for what, *_ in bundles.PORTS])
+def test_the_compiler_judges_the_examples_alike(what, reads, want):
+    """Operands in turns of three to a slot, in the order in which they are listed, or sorted so that they fit."""
+    for words in (reads, sorted(reads)):
+        units = [unit([("xyzw".index(c), r) for r, c in words[n : n + 3]], False) for n in range(0, len(words), 3)]
+        if Ports().fit(units) == want:
+            return
+    raise AssertionError(f"the compiler says {not want}")
+
+
+def test_the_budget_lies_between_late_and_early():
+    from answers.l04 import ADDS, READS, kernel
+
+    late, early = (
+        compile(ck.assemble(kernel(*lines)), style="best").gprs for lines in (([], READS + ADDS), (READS, ADDS))
+    )
+    assert late <= BUDGET < early
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_hilbert_times_its_inverse_is_one(n):
+    matrix, inverse = hilbert(n)
+    assert np.array_equal(matrix @ inverse, np.eye(n, dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("name", "texture", "lds"),
+    [
+        ("sgemm_64x64", 8 * 16 + 8 * 32, 0),
+        ("sgemm_64x64_lds", 64 + 8 * 32, 4 * (4 + 8 + 8)),
+        ("sgemm_64x64_lds_rows", 64 + 8 * 32, 16 + 8 * 16),
+        ("sgemm_64x64_lds_padded", 64 + 8 * 32, 8 + 8 * 8),
+        ("sgemm_64x64_lds_worst", 64 + 8 * 32, 4 * (64 + 8 * 8)),
+    ],
+)
+def test_clocks_of_a_turn(name, texture, lds):
+    clocks = clocks_of_turn(name)
+    assert (clocks["texture"], clocks["LDS"]) == (texture, lds)
+    assert clocks["ALU"] % 4 == 0 and 200 < clocks["ALU"] < 360
+
+
+def test_a_quad_shares_lines_as_the_lesson_says():
+    lines = {name: len({(r, t // 4) for r, t in first_quad(name)}) for name in ("sgemv_n", "sgemv_n_reduce4")}
+    assert lines == {"sgemv_n": 4, "sgemv_n_reduce4": 1}
+
+
+def test_a_stack_is_faster_than_a_single_product():
+    assert packed(128, 8).gflops > 4 * packed(128, 1).gflops
+    assert packed(64, 2).flops == 4 * 64**3
+
+
+def test_rows_with_transfers_follow_the_formula():
+    row = rows("bus", [2400], 3e9, 450e9)[0]
+    assert row["gflops"] == pytest.approx(225) and row["busy_bus"] == pytest.approx(0.5)
+    assert row["percent"] == pytest.approx(100 * 225 / 544)
+
+
+def test_the_exercise_finds_the_largest_block_of_the_host():
+    from answers.l08_to_l11 import fits
+
+    assert fits(1 << 30, 16384) == largest_block(HD5870)
+
+
+def test_a_pipeline_by_hand():
+    timeline = by_hand([2, 3, 1], 4)
+    assert timeline.seconds == pytest.approx(15) and timeline.bound == "mult"
+
+
+# -- the contest
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 1), (4, 8, 2), (8, 8, 3), (12, 4, 1)])
+def test_written_kernels_are_right(shape):
+    score = contest.judge(contest.write(*shape), n=256)
+    assert score.verdict.right and score.gflops > 0 and score.report.kernel.startswith(f"{shape[0]} x {shape[1]}")
+
+
+@pytest.mark.parametrize("shape", [(6, 8, 1), (8, 6, 1), (0, 8, 1), (8, 8, 0), (32, 32, 1)])
+def test_kernels_that_can_not_be_written_are_refused(shape):
+    with pytest.raises(ValueError, match="multiples of 4"):
+        contest.write(*shape)
+
+
+SGEMM = ck.kernels["sgemm_tn"]
+TEXT = SGEMM.text
+TEST = "ge r1.x, r0.z, cb0[0].z"
+
+
+def cheat(old: str, new: str, literal: str = "512.0, 0.0, 0.0, 0.0") -> str:
+    """``sgemm_tn`` with a change, and a literal l8."""
+    assert old in TEXT
+    return TEXT.replace(old, new, 1).replace("dcl_cb ", f"dcl_literal l8, {literal}\ndcl_cb ", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TEXT.replace("mad r24, r7.w, r8, r24", ";"), "answer"),
+        (TEXT.replace("cb0[0].y", "cb0[0].x"), "answer"),
+        (TEXT.replace("mul r25, r25, cb0[0].x", ";"), "answer"),
+        (TEXT.replace("mov r25, l0.z", ";", 1), ""),
+        (cheat(TEST, "min r1.x, cb0[0].z, l8.x\nge r1.x, r0.z, r1.x"), "At 1024 x 1024 x 1024"),  # half of k
+        (cheat("break_logicalnz r1.x", "break_logicalnz r1.x\nge r1.y, vWinCoord0.x, l8.x\nbreak_logicalnz r1.y",
+               "64.0, 0.0, 0.0, 0.0"), "the first C[0, 512]: 0 in place"),  # leaves out what is far to the right
+        (cheat("break_logicalnz r1.x", "ge r1.y, l8.x, cb0[0].z\niand r1.x, r1.x, r1.y\nbreak_logicalnz r1.x"),
+         "not ended"),  # never stops once k is large
+        (cheat("    mad r10, r2.x, r4, r10", "eq r1.y, r2.x, l0.z\nif_logicalz r1.y\nmad r10, r2.x, r4, r10\nendif"),
+         "can't be timed"),  # right, but its pace depends on the numbers
+        (ck.kernels["sgemm_64x64_lds"].text, "workgroup"),
+        ("", "does not assemble"),
+        (None, "not text"),
+    ],
+)  # fmt: skip
+def test_wrong_entries_have_no_speed(text, said):
+    mine = contest.entry(text)
+    score = contest.judge(mine, n=1024)
+    assert score.gflops == 0 and score.report is None
+    assert not score.verdict.right and score.verdict.hint and said in str(score.verdict), score.verdict
+    assert "     -  mine" in contest.leaderboard([mine], n=1024)
+
+
+def test_the_contest_computes_what_it_times():
+    """Stopping at 512 steps is right up to k = 512, and has no speed beyond."""
+    lazy = contest.entry(cheat(TEST, "min r1.x, cb0[0].z, l8.x\nge r1.x, r0.z, r1.x"))
+    assert "with alpha = -2 and beta = 1" in contest.judge(lazy, n=512).verdict.finding
+    assert not contest.judge(lazy, n=576).verdict.right
+    assert contest.timed(lazy, 2048, device=ck.HD5870).gflops > ck.HD5870.single_gflops
+
+
+def test_the_leaderboard_judges_sorts_and_names_the_paper():
+    own = replace(ck.HD5870, name="mine", lds_bytes=0, register_pool=288)
+    kernels = [contest.write(4, 4, steps) for steps in (1, 2)]
+    lines = contest.leaderboard([*kernels, (kernels[0], own), (kernels[0], replace(own, clock_ghz=9.0))], n=256)
+    head, paper, *rest, wrong = lines.splitlines()
+    assert "n = 256" in head and "Nakasato 2010" in paper and len(rest) == 3 and "clock_ghz is not" in wrong
+    speeds = [float(line.split()[0]) for line in rest]
+    assert speeds == sorted(speeds, reverse=True) and speeds[-1] > 0
+    assert sum("step, mine" in line and "lds_bytes 0" in line for line in rest) == 1
+
+
+# -- the shell around a check
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """An answer may take 0.2 s."""
+    monkeypatch.setattr(shell, "SECONDS", 0.2)
+
+
+def forever(*_):
+    while True:
+        pass
+
+
+def stubborn(*_):
+    for _ in range(3):
+        try:
+            forever()
+        except:  # noqa: E722
+            pass
+
+
+def endless(*_):
+    while True:
+        yield 0, 0
+
+
+@pytest.mark.parametrize("main", [True, False], ids=["in the main thread", "in another"])
+@pytest.mark.parametrize(
+    ("check", "answer", "call"),
+    [
+        (start.check_peak, forever, "peak(20, 16, 5, 0.85)"),
+        (start.check_peak, stubborn, "peak(20, 16, 5, 0.85)"),
+        (larger.check_order, endless, "order(2, 3)"),
+    ],
+)
+def test_an_answer_that_does_not_end_is_stopped(soon, check, answer, call, main):
+    with ThreadPoolExecutor(1) as pool:
+        verdict = check(answer) if main else pool.submit(check, answer).result(60)
+    assert str(verdict).startswith(f"Not yet. `{call}` had not ended after 0.2 s: does its loop end?\nWhere to look: ")
+    assert check(lambda *_: 0).finding != verdict.finding, "the next one has its own time"
+
+
+def test_an_answer_that_ends_in_the_last_moment_leaves_nothing_behind(monkeypatch):
+    monkeypatch.setattr(shell, "PAUSE", 0.0005)
+    before = threading.active_count()  # launches keep host threads of their own
+    for n in range(60):
+        monkeypatch.setattr(shell, "SECONDS", 0.0005 * (n % 6))
+        with suppress(shell.Halted):
+            assert shell.asked("f()", lambda: sum(range(40_000))) == 799_980_000
+        sum(range(40_000))
+    assert threading.active_count() <= before + 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda *_: sys.exit(), "wants to end Python"),
+        (lambda *_: _thread.interrupt_main() or forever(), "You stopped it while `peak(20, 16, 5, 0.85)` was running"),
+        (lambda *a: exec("f = lambda n: f(n)\nf(1)", {}), "RecursionError"),
+    ],
+    ids=["exit", "stop button", "recursion"],
+)
+def test_what_would_leave_the_check_becomes_a_verdict(soon, answer, said):
+    verdict = start.check_peak(answer)
+    assert not verdict.right and verdict.hint and said in verdict.finding
+
+
+def test_a_page_of_what_an_answer_prints_is_shown(capsys):
+    def talks(e, p, u, g):
+        for n in range(50_000):
+            print("line", n)
+        print("x" * 10_000_000, end="")
+        return 2 * e * p * u * g
+
+    assert start.check_peak(talks).right
+    out = capsys.readouterr().out.splitlines()
+    assert out[19] == "line 19" and len(out) == 21 and re.fullmatch(r"\.\.\. and 199,981 lines more", out[20])
+    assert start.check_peak(lambda e, p, u, g: print("once") or 2 * e * p * u * g).right
+    assert capsys.readouterr().out == "once\n" * 4
+
+
+def test_lines_are_counted_from_the_students_first():
+    assert "reduction.il:3:" in str(small.check_reduction("\nishl r3.x, vTidInGrpFlat.x, l2.x\nlds_laod r1\n"))
+    assert "mine.il:2:" in str(contest.check_two_steps("whileloop\nmda r10, r2.x, r4, r10\nendloop\n"))
+
+
+def test_right_and_not_yet_are_told_apart_by_colour_sign_and_words():
+    right, wrong = html(Verdict(True, "a < b")), html(Verdict(False, "line\n^", "<there>"), "1 of 3")
+    assert "✓ Right." in right and "a &lt; b" in right and "○ Not yet." in wrong and "&lt;there&gt;" in wrong
+    assert right.split("solid ")[1][:7] != wrong.split("solid ")[1][:7] and "monospace" in wrong and "1 of 3" in wrong
+
+
+def test_progress_counts_the_lessons_exercises():
+    line = Progress().line
+    bus = "cypresskit.teach.l09_bus"
+    assert line((bus, "check_balance"), False) == "Exercises of this lesson: ○ ○ ○ 0 of 3 right"
+    assert line((bus, "check_size_for"), True) == "Exercises of this lesson: ○ ○ ● 1 of 3 right"
+    assert line(None, True) == ""
+
+
+# -- cheats
+
+
+def changed(*changes: tuple[str, str], literal: str = "64.0, 512.0, 0.0, 0.0") -> Written:
+    """An entry: ``sgemm_tn`` with changes, and a literal l8."""
+    text = TEXT.replace("dcl_cb ", f"dcl_literal l8, {literal}\ndcl_cb ", 1)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return contest.entry(text)
+
+
+SMALL = "lt r1.w, cb0[0].z, l8.x"
+WHERE = "break_logicalnz r1.x"
+ONLY = (WHERE, f"{WHERE}\neq r1.z, cb0[0].z, l8.y\n{SMALL}\nior r1.z, r1.z, r1.w\nbreak_logicalz r1.z")
+NO_ALPHA = ("mul r10, r10, cb0[0].x", f"{SMALL}\nif_logicalnz r1.w\nmul r10, r10, cb0[0].x\nendif")
+NO_BETA = ("if_logicalnz cb0[4].x", f"{SMALL}\niand r1.w, r1.w, cb0[4].x\nif_logicalnz r1.w")
+LAZY = (TEST, "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
+
+
+def sleight(n: int) -> Written:
+    """``sgemm_tn`` whose first work-items, where k is n, do half of the steps and store nothing; the last ones do those
+    blocks once more. A timing of the first wavefronts alone takes it for faster than the chip."""
+    head, body = TEXT.split("mad r0.xy", 1)
+    loop, stores = ("mad r0.xy" + body.split("endmain")[0]).split("endloop\n", 1)
+    loop = loop.replace("vWinCoord0", "r30").replace("cb0[0].z", "r31.x")
+    head = head.replace("dcl_cb ", f"dcl_literal l8, 0.5, {3 * n // 64}.0, {5 * n // 64}.0, {n}.0\ndcl_cb ", 1)
+    early = """mov r30.xy, vWinCoord0.xy
+        mov r31.x, cb0[0].z
+        eq r31.w, cb0[0].z, l8.w
+        lt r31.y, r30.y, l8.y
+        iand r31.y, r31.y, r31.w
+        if_logicalnz r31.y
+            mul r31.x, r31.x, l8.x
+        endif
+        ge r31.z, r30.y, l8.z
+        iand r31.z, r31.z, r31.w
+        whileloop
+        """
+    again = """endif
+        break_logicalz r31.z
+        mov r31.z, l0.z
+        add r30.y, r30.y, l8.z_neg(xyzw)
+        endloop
+        endmain
+        end"""
+    return contest.entry(f"{head}{early}{loop}endloop\nif_logicalz r31.y\n{stores}{again}")
+
+
+class Chameleon(str):
+    """Text that is equal to anything."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return True
+
+
+class Agreeable(float):
+    """A number that says it is equal to any other."""
+
+    __hash__ = float.__hash__
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+
+def with_attribute(name: str, value) -> Written:
+    mine = changed(LAZY)
+    mine.__dict__[name] = value
+    return mine
+
+
+def right_result(arguments, m, n):
+    a, b = (arguments["inputs"][i].reshape(len(arguments["inputs"][i]), -1) for i in (0, 1))
+    return (a.T @ b)[:m, :n]
+
+
+@pytest.mark.parametrize(
+    ("mine", "said"),
+    [
+        (changed(ONLY), "elements are wrong"),
+        (changed(NO_ALPHA), "with alpha = "),
+        (changed(NO_BETA), "beta = "),
+        (changed(("aoffimmi(0,1,0) r6", "aoffimmi(0,3,0) r6")), ""),
+        (contest.entry(Chameleon(TEXT)), "not text"),
+        (with_attribute("result", right_result), "elements are wrong"),
+        (with_attribute("program", SGEMM.program), "elements are wrong"),
+        (with_attribute("arguments", lambda *_: 1 / 0), "elements are wrong"),
+    ],
+    ids=["this k alone", "no alpha", "no beta", "fetches ahead", "text in disguise", "own result", "another program",
+         "own arguments"],
+)  # fmt: skip
+def test_cheats_have_no_speed(mine, said):
+    score = contest.judge(mine, n=512)
+    assert score.report is None and said in str(score.verdict), score.verdict
+
+
+def test_a_chip_is_what_its_numbers_are(monkeypatch):
+    fast = replace(HD5870, clock_ghz=Agreeable(5.0))
+    assert "clock_ghz is not" in contest.judge(SGEMM, fast, 256).verdict.finding
+    before = contest.judge(SGEMM, n=256).gflops
+    contest._judged.cache_clear()
+    object.__setattr__(HD5870, "clock_ghz", 5.0)
+    try:
+        assert contest.judge(SGEMM, contest.STOCK, 256).gflops == before
+        assert contest.judge(SGEMM, n=256).report is None
+    finally:
+        object.__setattr__(HD5870, "clock_ghz", 0.85)
+
+
+def test_a_launch_is_timed_whole():
+    """Wavefronts that do less at the beginning of a launch, and more at its end, win nothing."""
+    score = contest.judge(sleight(1024), n=1024)
+    assert score.verdict.right and score.report.simulated == 1, score.verdict
+    assert score.gflops < contest.judge(SGEMM, n=1024).gflops
+    assert contest.judge(contest.write(4, 4, 1), n=2048).report.simulated == 1
+
+
+def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
+    contest._judged.cache_clear()
+    monkeypatch.setattr(contest, "timed", lambda *a, **o: replace(ck.simulate(*a, **o), seconds=1e-6))
+    score = contest.judge(SGEMM, n=256)
+    contest._judged.cache_clear()
+    assert score.report is None and "for what it did the chip takes" in score.verdict.finding
+
+
+def test_one_entry_can_not_spoil_the_board():
+    entries = [
+        SGEMM,
+        *(contest.entry(TEXT + " ", name=name) for name in (None, 5, "two\nlines", "", "\x1b[2J")),
+        7,
+        None,
+    ]
+    lines = contest.leaderboard([*entries, (SGEMM, None), (SGEMM, HD5870, 3)], n=256).splitlines()
+    assert len(lines) == 2 + len(entries) + 2 and all(line.isprintable() for line in lines)
+    assert sum("sgemm_tn" in line for line in lines) == 2

@@ -1,0 +1,108 @@
+"""The addresses that are timed are those of the explaining engine's events, and everything it does is timed."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+from cypresskit.compiler import compile
+from cypresskit.kernels import KERNELS
+from cypresskit.machine import Observer, ids, prepare
+from cypresskit.machine.engines import explained
+from cypresskit.timing import simulate, surfaces, walk
+from cypresskit.timing.units.dram import GLOBAL
+
+LINE = ck.HD5870.line_bytes
+
+
+class Touched(Observer):
+    """The bytes that the 64 lanes of a wavefront touch in each access (-1: none), by memory: a resource, or "g"."""
+
+    def start(self, launch):
+        self.launch, self.found = launch, defaultdict(set)
+        first, second, self.there = ids.lanes(launch, np.arange(launch.wavefronts))
+        self.first, self.second = first, second
+        self.items = np.where(self.there, ids.number(launch, first, second), 0)
+
+    def add(self, memory, byte, active):
+        rows = np.where(active & self.there, byte, -1).reshape(-1, 64)
+        self.found[memory] |= {tuple(row) for row in rows.tolist() if max(row) >= 0}
+
+    def fetch(self, event):
+        of = self.launch.textures[event.resource]
+        byte = event.y * pitch(of.width, of.texel) + event.x * of.texel
+        self.add(event.resource, byte[self.items], (event.active & event.inside)[self.items])
+
+    def memory(self, event):
+        if event.space == "global":
+            self.add("g", 16 * event.element[self.items], event.active[self.items])
+
+    def wrote(self, event):
+        if event.register.kind == "o":
+            of = self.launch.outputs[event.register.index]
+            self.add("g", self.second * pitch(of.width, of.texel) + self.first * of.texel, event.active[self.items])
+
+
+def pitch(width, texel):
+    side = max(LINE // texel, 1)
+    return -(-width // side) * side * texel
+
+
+def timed(program, arguments, monkeypatch):
+    """What ``Touched`` finds, as the timing asks for it: loops turn by turn, nothing of the same line put together."""
+    calls = defaultdict(set)
+    made = surfaces.stream
+
+    def stream(entries, active, **more):
+        rows = np.where(active, entries, -1)
+        calls[more["base"]] |= {tuple(row) for row in rows.tolist() if max(row) >= 0}
+        return made(entries, active, **more)
+
+    monkeypatch.setattr(surfaces, "stream", stream)
+    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    launch = prepare(program, **arguments)
+    simulate(compile(program), launch=launch, exact=True)
+    memory_of = dict(zip(sorted(base for base in calls if base != GLOBAL), sorted(launch.textures)))
+    return {memory_of.get(base, "g"): rows for base, rows in calls.items() if rows}
+
+
+def touched(program, arguments):
+    observer = Touched()
+    explained(prepare(program, **arguments), (observer,))
+    return {memory: rows for memory, rows in observer.found.items() if rows}
+
+
+@pytest.mark.parametrize("name", list(KERNELS))
+def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
+    kernel = KERNELS[name]
+    m, n, k = 37, 1 if kernel.vector else 21, 11
+    pair = (2,) if kernel.precision == "double-double" else ()
+    rng = np.random.default_rng(5)
+    a, b, c = (rng.standard_normal((*shape, *pair)).astype(kernel.dtype) for shape in (*kernel.stored(m, n, k), (m, n)))
+    arguments = kernel.arguments(a, b, c, 2.0, 0.5)
+    assert timed(kernel.program, arguments, monkeypatch) == touched(kernel.program, arguments)
+
+
+@pytest.mark.parametrize("opcode, literal", [
+    ("sample", "0x80000001"), ("sample", "0x807fffff"), ("sample", "0x00000001"), ("sample", "-0.0"),
+    ("sample", "0xbf800000"), ("sample", "0x7fc00000"), ("sample", "0xff800000"), ("load", "3"), ("load", "0x80000001"),
+])  # fmt: skip
+def test_a_fetch_at_an_odd_coordinate_lies_where_the_machine_finds_it(opcode, literal, monkeypatch):
+    sampler = "_sampler(0)" if opcode == "sample" else ""
+    program = ck.assemble(
+        f"""il_ps_2_0
+        dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+        dcl_output_generic o0
+        dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+        dcl_literal l0, {literal}, 0, 0, 0
+        {opcode}_resource(0){sampler} r1, l0.xy00
+        mov o0, r1
+        end"""
+    )
+    arguments = {
+        "domain": (8, 8),
+        "inputs": {0: np.ones((8, 8, 4), np.float32)},
+        "outputs": {0: np.zeros((8, 8, 4), np.float32)},
+    }
+    assert timed(program, arguments, monkeypatch) == touched(program, arguments)

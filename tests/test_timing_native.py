@@ -1,0 +1,117 @@
+"""The disk cache of the timing model's native code: stale after an edit, and never a reason to fail."""
+
+import errno
+import importlib.util
+import pickle
+import warnings
+
+import pytest
+from numba.core import caching
+
+from cypresskit.timing import native as module
+
+TEXT = """
+from cypresskit.timing.native import native
+
+@native
+def twice(x):
+    return 2 * x
+
+@native
+def thrice(x):
+    return 3 * x
+"""
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    """A function that does what a new Python would: import the file, call both functions, and say how often something
+    came from disk and what was warned of."""
+    path = tmp_path / "tiny.py"
+    path.write_text(TEXT)
+
+    def run():
+        monkeypatch.setattr(module, "_warned", False)
+        spec = importlib.util.spec_from_file_location("tiny", path)
+        tiny = importlib.util.module_from_spec(spec)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            spec.loader.exec_module(tiny)
+            assert (tiny.twice(4), tiny.thrice(4)) == (8, 12)
+        hits = sum(sum(f.stats.cache_hits.values()) for f in (tiny.twice, tiny.thrice))
+        return hits, [str(w.message) for w in caught]
+
+    return run
+
+
+def kept(tmp_path, ending):
+    return sorted(tmp_path.rglob(f"*.{ending}"))
+
+
+def test_the_second_session_compiles_nothing(session, tmp_path):
+    assert session() == (0, [])
+    assert len(kept(tmp_path, "nbi")) == len(kept(tmp_path, "nbc")) == 2
+    assert session() == (2, [])
+
+
+def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monkeypatch):
+    session()
+    source_hash = module.source_hash.__wrapped__
+    monkeypatch.setattr(module, "source_hash", lambda: "edited")
+    assert session() == (0, [])
+    assert session() == (2, [])
+    (tmp_path / "units").mkdir()
+    one, other = tmp_path / "units" / "alu.py", tmp_path / "report.py"
+    one.write_text("@native\ndef f(): ...")
+    other.write_text("text")
+    before = source_hash(tmp_path)
+    other.write_text("other text")
+    assert source_hash(tmp_path) == before
+    one.write_text("@native\ndef f(): pass")
+    assert source_hash(tmp_path) != before
+
+
+def test_where_nothing_can_be_written_one_warning_is_all(session, monkeypatch):
+    def refuse(self):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse)
+    hits, (warning,) = session()
+    assert hits == 0 and "can't be kept on disk" in warning and "no locator available" in warning
+
+
+def test_a_full_disk_is_no_error(session, monkeypatch):
+    def full(self, path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", full)
+    hits, (warning,) = session()
+    assert hits == 0 and "No space left on device" in warning and "NUMBA_CACHE_DIR" in warning
+
+
+def test_a_disk_that_fills_up_between_index_and_code_is_no_error(session, tmp_path, monkeypatch):
+    def full(self, name, data):
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(caching.IndexDataCacheFile, "_save_data", full)
+        assert len(session()[1]) == 1
+    assert session() == (0, []) and session() == (2, [])
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("contents", [None, b"", b"no pickle", b"cmissing_library\nthing\n."])
+def test_a_damaged_file_is_replaced_with_one_warning(session, tmp_path, ending, contents):
+    session()
+    for path in kept(tmp_path, ending):
+        path.write_bytes(path.read_bytes()[:20] if contents is None else contents)
+    hits, (warning,) = session()
+    assert hits == 0 and "damaged" in warning
+    assert session() == (2, [])
+
+
+def test_a_file_of_another_numba_is_replaced(session, tmp_path):
+    session()
+    for path in kept(tmp_path, "nbi"):
+        path.write_bytes(pickle.dumps("0.1.0") + b"whatever it kept")
+    assert session() == (0, []) and session() == (2, [])

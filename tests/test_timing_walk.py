@@ -1,0 +1,273 @@
+"""Compiled code walked without data: its addresses, what it refuses, and that a counted loop is the loop."""
+
+import numpy as np
+import pytest
+
+from cypresskit.compiler import compile
+from cypresskit.devices import HD5870
+from cypresskit.il import assemble
+from cypresskit.kernels import KERNELS
+from cypresskit.machine import ids
+from cypresskit.machine.shape import Extent, Shape
+from cypresskit.timing import SliceError, loops, walk
+from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.work import KINDS
+
+HEAD = """
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_cb cb0[1]
+dcl_literal l0, 1.0, 2.0, 4.0, 0.0
+dcl_literal l1, 1, 2, 3, 0
+"""
+
+FETCH = "sample_resource(0)_sampler(0)"
+
+
+def shapes(body, domain=(8, 8), constants=(0.0, 0.0, 0.0, 0.0), width=64):
+    program = assemble(f"il_ps_2_0{HEAD}{body}\nend\n", "test.il")
+    cb0 = np.array([constants], np.float32).view(np.uint32)
+    return Shape(program, (*domain, 1), {0: Extent(width, 64, 16)}, {0: cb0})
+
+
+def paths(of, layout="linear", code=None):
+    code = code or compile(of.program)
+    return walk.walk(code, Surfaces(of, HD5870, layout), np.arange(of.wavefronts))
+
+
+def streams(of, layout="linear"):
+    """The streams of the only path's TEX clauses."""
+    (path,) = paths(of, layout)
+    return [s for body, _ in path.segments for c in body if KINDS[c.kind] == "TEX" for s in c.streams]
+
+
+def unrolled(path):
+    """Every clause of a path with the cost and sorted lines of each access and wavefront, whatever form it has."""
+    result = []
+    for body, times in path.segments:
+        for n in range(times):
+            for clause in body:
+                accesses = []
+                for s in clause.streams:
+                    entries = np.arange(len(path.wavefronts)) * s.phases + n % s.phases
+                    lines = [
+                        np.sort(s.line[s.ptr[e] : s.ptr[e + 1]] + n // s.phases * s.step).tolist() for e in entries
+                    ]
+                    accesses.append((s.cost[entries].tolist(), lines))
+                result.append((clause.kind, clause.bundles, accesses))
+    return result
+
+
+@pytest.mark.parametrize("layout", ["linear", "tiled"])
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "dgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
+def test_a_counted_loop_is_the_loop_turn_by_turn(name, layout, monkeypatch):
+    of = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
+    (counted,) = paths(of, layout)
+    assert max(times for _, times in counted.segments) > 4
+    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    (stepped,) = paths(of, layout)
+    assert all(times == 1 for _, times in stepped.segments)
+    assert unrolled(counted) == unrolled(stepped)
+
+
+COUNTERS = {  # a loop's start, its step, its test: of x in l0 and r0, which are floats, or l1, which are integers
+    "up": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "ge r1.x, r0.x, l2.x"),
+    "down": ("mov r0.x, l2.x", "sub r0.x, r0.x, l0.x", "ge r1.x, l0.w, r0.x"),
+    "by two": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.y", "ge r1.x, r0.x, l2.x"),
+    "until equal": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "eq r1.x, r0.x, l2.x"),
+    "while equal": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "ne r1.x, r0.x, l0.w"),
+    "halves": ("mov r0.x, l0.w", "add r0.x, r0.x, l2.y", "lt r1.x, l2.x, r0.x"),
+    "thirds": ("mov r0.x, l0.w", "add r0.x, r0.x, l2.z", "ge r1.x, r0.x, l2.x"),
+    "times two": ("mov r0.x, l0.x", "mul r0.x, r0.x, l0.y", "ge r1.x, r0.x, l2.x"),
+}
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_every_kind_of_counter_takes_its_turns(counter, monkeypatch):
+    start, step, test = COUNTERS[counter]
+    of = shapes(
+        f"""
+        dcl_literal l2, 20.0, 0.5, 0.3, 0.0
+        {start}
+        whileloop
+            {test}
+            break_logicalnz r1.x
+            sample_resource(0)_sampler(0) r2, r0.x0
+            add r3, r3, r2
+            {step}
+        endloop
+        mov g[0], r3
+    """.replace("r0.x0", "r0.xx00")
+    )
+    (counted,) = paths(of)
+    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    (stepped,) = paths(of)
+    assert unrolled(counted) == unrolled(stepped)
+
+
+def test_what_a_loop_leaves_behind_is_an_address(monkeypatch):
+    """Values of the last turn and of the counter, one of them (a square) no affine function of the turn."""
+    of = shapes("""
+        mov r0.x, l0.w
+        whileloop
+            ge r1.x, r0.x, l0.z
+            break_logicalnz r1.x
+            sample_resource(0)_sampler(0) r2, r0.xx00
+            mul r5.x, r0.x, r0.x
+            add r4.x, r0.x, l0.y
+            add r0.x, r0.x, l0.x
+        endloop
+        mov r4.y, r5.x
+        sample_resource(0)_sampler(0) r3, r4.xy00
+        sample_resource(0)_sampler(0) r2, r0.xx00
+        add r3, r3, r2
+        mov g[0], r3
+    """)
+    (counted,) = paths(of)
+    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    assert unrolled(counted) == unrolled(paths(of)[0])
+
+
+def test_data_arithmetic_is_no_address():
+    assert (
+        len(
+            streams(
+                shapes("""
+        mov r0.xy, vWinCoord0.xy
+        sample_resource(0)_sampler(0) r1, r0.xy00
+        mad r2, r1, r1, r1
+        add r0.x, r0.x, l0.y
+        sample_resource(0)_sampler(0) r3, r0.xy00
+        add r4, r2, r3
+        mov g[0], r4
+    """)
+            )
+        )
+        == 2
+    )
+
+
+def test_a_register_used_for_an_address_first_and_for_data_later_is_no_data_address():
+    streams(
+        shapes("""
+        mov r0.xy, vWinCoord0.xy
+        sample_resource(0)_sampler(0) r0, r0.xy00
+        mul r0, r0, r0
+        mov g[0], r0
+    """)
+    )
+
+
+def test_data_of_some_lanes_are_no_address_of_others():
+    body = """
+        mov r0.xy, vWinCoord0.xy
+        lt r1.x, vWinCoord0.x, l0.z
+        if_logicalnz r1.x
+            sample_resource(0)_sampler(0) r0, r0.xy00
+        endif
+        {test}
+            sample_resource(0)_sampler(0) r2, r0.xy00
+        endif
+        add r2, r2, r0
+        mov g[0], r2
+    """
+    assert len(streams(shapes(body.format(test="if_logicalz r1.x")))) == 2
+    with pytest.raises(SliceError, match=r"(?s)test\.il:11: .*the one in\ntest\.il:14: "):
+        streams(shapes(body.format(test="if_logicalnz r1.x")))
+
+
+@pytest.mark.parametrize(
+    "body, lines",
+    [
+        (f"{FETCH} r1, vWinCoord0.xy00\n{FETCH} r2, r1.xy00\nmov g[0], r2\n", (8, 9)),
+        (f"{FETCH} r1, vWinCoord0.xy00\nftoi r2.x, r1.x\nmov g[r2.x], r1\n", (8, 10)),
+        ("mov r1, g[3]\nif_logicalnz r1.x\nmov g[0], r1\nendif\n", (8, 9)),
+        ("mov r1, g[3]\nwhileloop\nbreak_logicalnz r1.x\nmov g[0], r1\nadd r1.x, r1.x, l0.x\nendloop\n", (8, 10)),
+    ],
+)
+def test_addresses_and_branches_that_depend_on_data_are_refused_with_both_lines(body, lines):
+    with pytest.raises(SliceError) as error:
+        streams(shapes("\n" + body))
+    assert f"test.il:{lines[0]}:" in str(error.value)
+    assert f"the one in\ntest.il:{lines[1]}:" in str(error.value)
+
+
+def test_quads_of_a_pixel_wavefront_are_two_by_two():
+    of = shapes("mov g[0], l0", (12, 8))
+    first, second, active = ids.lanes(of, np.arange(2))
+    registers = ids.input_registers(of, first, second)
+    x, y = (np.floor(row.view(np.float32)).astype(int) for row in registers["vWinCoord0"][:2])
+    assert list(zip(x[:4], y[:4])) == [(0, 0), (1, 0), (0, 1), (1, 1)]
+    assert (x[16], y[16]) == (0, 2)
+    assert active.reshape(2, 64).sum(axis=1).tolist() == [64, 32]  # the second tile sticks out
+
+
+def test_ids_of_a_compute_wavefront():
+    program = assemble("il_cs_2_0\ndcl_num_thread_per_group 96\nmov g[0], vAbsTidFlat\nend\n", "test.il")
+    of = Shape(program, (192, 1, 1), {}, {})
+    assert (of.wavefronts, of.group_wavefronts) == (4, 2)
+    first, second, active = ids.lanes(of, np.array([2, 3]))
+    registers = ids.input_registers(of, first, second)
+    assert registers["vAbsTidFlat"][0, :2].tolist() == [96, 97] and registers["vTidInGrpFlat"][0, 64] == 64
+    assert active.sum() == 96
+
+
+def test_wavefronts_that_take_different_ways_are_walked_apart():
+    of = shapes(
+        """
+        lt r0.x, vWinCoord0.x, l0.z
+        add r1.x, vWinCoord0.x, l0.z
+        flr r1.x, r1.x
+        itof r2.x, l1.w
+        whileloop
+            ge r3.x, r2.x, vWinCoord0.x
+            break_logicalnz r3.x
+            sample_resource(0)_sampler(0) r4, r2.xx00
+            add r2.x, r2.x, l0.x
+        endloop
+        mov g[0], r4
+        """,
+        (16, 8),
+    )
+    # Work-items of a wavefront leave one by one: the last one, at x = 7.5 or 15.5, sets the number of turns.
+    fetches = {int(p.wavefronts[0]): [c for c in unrolled(p) if KINDS[c[0]] == "TEX"] for p in paths(of)}
+    assert {w: len(turns) for w, turns in fetches.items()} == {0: 8, 1: 16}
+
+
+def test_both_sides_of_a_branch_are_taken_by_who_goes_there():
+    body = """
+        lt r0.x, vWinCoord0.x, l0.z
+        if_logicalnz r0.x
+            sample_resource(0)_sampler(0) r1, vWinCoord0.xy00
+        else
+            sample_resource(0)_sampler(0) r1, l0.ww00
+        endif
+        mov g[0], r1
+    """
+    assert [int(s.cost[0]) for s in streams(shapes(body))] == [16, 8]
+    everybody = shapes(body.replace("l0.z", "cb0[0].x"), constants=(8.0, 0, 0, 0))
+    assert [int(s.cost[0]) for s in streams(everybody)] == [32]
+
+
+def test_fetches_outside_a_texture_touch_no_line():
+    (fetch,) = streams(shapes("sample_resource(0)_sampler(0) r1, vWinCoord0.xy00\nmov g[0], r1", width=4))
+    assert int(fetch.ptr[-1]) == 8  # half the tile: a line for each row
+
+
+def test_a_tiled_image_has_eight_rows_in_a_kilobyte():
+    body = "sample_resource(0)_sampler(0) r1, vWinCoord0.xy00\nmov g[0], r1"
+    lines = {layout: streams(shapes(body), layout)[0].line for layout in ("linear", "tiled")}
+    assert sorted(lines["tiled"]) == list(range(16))
+    assert sorted(lines["linear"]) == sorted(16 * y + x for y in range(8) for x in range(2))
+
+
+@pytest.mark.parametrize("step", ["add r0.x, r0.x, l0.w", "mul r0.x, r0.x, l0.x"])
+def test_a_loop_without_end_is_an_error(step, monkeypatch):
+    monkeypatch.setattr(loops, "MOST_TURNS", 100)
+    monkeypatch.setattr(walk, "MOST_TURNS", 100)
+    fetch = "sample_resource(0)_sampler(0) r1, vWinCoord0.xy00"
+    body = (
+        f"mov r0.x, l0.w\nwhileloop\nge r2.x, r0.x, l0.x\nbreak_logicalnz r2.x\n{fetch}\n{step}\nendloop\nmov g[0], r1"
+    )
+    with pytest.raises(RuntimeError, match=r"test\.il:9: whileloop\n +this loop has not ended after 100 turns"):
+        paths(shapes("\n" + body))

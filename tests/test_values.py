@@ -1,0 +1,51 @@
+"""Values as a cell of a notebook shows them: short, and with nothing of a name taken for HTML."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+from cypresskit.timing.sweep import Table
+
+EVIL = "<img src=x onerror=alert(1)>"
+KERNEL = ck.kernels["sgemm_tn"]
+CODE = ck.compile(KERNEL.program)
+VALUES = {
+    "program": (KERNEL.program, "<Program sgemm_tn.il: pixel mode, 153 instructions>"),
+    "code": (CODE, "<Code of sgemm_tn.il for the HD 5870: 25 registers, "),
+    "card": (CODE.card(), "Card(name="),
+    "catalogue": (ck.kernels, "sgemm_tn "),
+    "device": (ck.HD5870, "<Device HD 5870: 20 SIMD engines at 0.85 GHz, 2720 Gflop/s in single precision, 544 in"),
+    "report": (ck.simulate(KERNEL, 64), "sgemm_tn 64 x 64 x 64 on HD 5870: "),
+    "table": (ck.sweep(KERNEL, [64], progress=False), "<Table of 1 rows: kernel, device, m, "),
+    "open card": (ck.open(), "             0  bytes of 1,073,741,824 on the HD 5870"),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_is_a_few_lines_of_text_and_a_table_or_a_fold(name):
+    value, start = VALUES[name]
+    assert repr(value).startswith(start)
+    if name != "catalogue":
+        assert len(repr(value)) < 800
+    assert "np.float64" not in repr(value) and "object at 0x" not in repr(value)
+    html = value._repr_html_()
+    (whole,) = re.findall(r"^<(table|details)>.*</\1>$", html, re.DOTALL)
+    assert whole == ("details" if name in ("program", "code") else "table")
+
+
+def test_names_are_no_html():
+    with ck.open(replace(ck.HD5870, name=EVIL)) as gpu:
+        gpu.upload(np.ones((2, 2)), EVIL)
+        shown = [gpu._repr_html_(), gpu.device._repr_html_()]
+    shown.append(replace(VALUES["report"][0], kernel=EVIL)._repr_html_())
+    shown.append(replace(KERNEL.program, name=EVIL)._repr_html_())
+    shown.append(Table([{EVIL: EVIL}])._repr_html_())
+    assert all("&lt;img" in html and "<img" not in html for html in shown)
+
+
+def test_rows_of_a_sweep_are_pythons_numbers():
+    table = VALUES["table"][0]
+    assert not [name for name, value in table.rows[0].items() if isinstance(value, np.generic)]

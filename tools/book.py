@@ -1,0 +1,194 @@
+"""The book tool: one source per lesson makes the student's notebook, the solved one, and an assignment for nbgrader.
+
+A lesson is ``notebooks/source/NN_name.md``: Markdown, with code cells between ```` ```python ```` fences (jupytext's
+form). Lines between ``### BEGIN SOLUTION`` and ``### END SOLUTION`` are left out for the student and kept, without the
+marks, in ``notebooks/solutions``; so solving only adds lines. A line ``<!-- solution -->`` below an exercise becomes
+the same lines, folded. A cell whose last line calls a check (``ck.teach.lesson.check_it(answer)``) shows the verdict.
+Below prose that says **Predict first** a cell's output is saved folded: JupyterLab unfolds it when the cell is run.
+
+``python -m tools.book notebooks [01 ...]`` makes and runs them; ``--assignments DIR`` writes a course for
+nbgrader instead: the same marks, each check a test cell of one point, the folded solutions left out. Saved outputs are
+those of the run, but for the cell that loads the players' scripts and the ids of widgets, which differ each time.
+"""
+
+import argparse
+import hashlib
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
+FOLD = "<!-- solution -->"
+PREDICT = "**Predict first"
+CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
+LOADER = "nbval-ignore-output"
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+CONFIG = """c = get_config()
+c.CourseDirectory.course_id = "cypresskit"
+c.ClearSolutions.code_stub = {"python": ""}  # a lesson's cells run as they are handed out
+c.ClearSolutions.enforce_metadata = False
+c.ExecutePreprocessor.timeout = 120
+"""
+
+
+def read(path: Path) -> NotebookNode:
+    """A lesson's source as a notebook, solutions still marked. Raises ``ValueError`` if marks don't pair."""
+    import jupytext
+
+    cells = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md").cells
+    for cell in cells:
+        left = MARKS.sub("", cell.source)
+        if "BEGIN SOLUTION" in left or "END SOLUTION" in left:
+            raise ValueError(f"{path.name}: in this cell BEGIN SOLUTION and END SOLUTION don't pair:\n{cell.source}")
+    return _notebook(
+        [_cell(c.cell_type, c.source, {k: v for k, v in c.metadata.items() if k == "tags"}) for c in cells]
+    )
+
+
+def student(source: NotebookNode) -> NotebookNode:
+    """What a student gets: solutions left out, and folded where the source says so."""
+    return _notebook([_cell(c.cell_type, MARKS.sub("", c.source), c.metadata) for c in _folded(source)])
+
+
+def solved(source: NotebookNode) -> NotebookNode:
+    """The same with the solutions in their places."""
+    return _notebook([_cell(c.cell_type, MARKS.sub(r"\1", c.source).rstrip("\n"), c.metadata) for c in _folded(source)])
+
+
+def assignment(source: NotebookNode) -> NotebookNode:
+    """The instructor's version for ``nbgrader generate_assignment``: marked solutions, checks as hidden tests."""
+    cells, count = [], 0
+    for cell in source.cells:
+        cell = _cell(cell.cell_type, cell.source.replace(FOLD, "").strip("\n"), cell.metadata)
+        check = CHECK.search(cell.source) if cell.cell_type == "code" else None
+        count += "BEGIN SOLUTION" in cell.source
+        if check:
+            test = f"verdict = {check[1]}\nassert verdict.right, str(verdict)"
+            cell.source = f"{cell.source}\n### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
+            cell.metadata["nbgrader"] = _grading(f"exercise-{count}-check", grade=True, locked=True, points=1)
+        elif "BEGIN SOLUTION" in cell.source:
+            cell.metadata["nbgrader"] = _grading(f"exercise-{count}", solution=True)
+        cells += [cell] if cell.source else []
+    return _notebook(cells)
+
+
+def execute(notebook: NotebookNode, where: Path) -> None:
+    """Run a notebook from top to bottom in directory ``where`` and keep what it puts out."""
+    from nbclient import NotebookClient
+
+    NotebookClient(
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(where)}},
+        coalesce_streams=True,
+        record_timing=False,
+    ).execute()
+    notebook.metadata = NotebookNode(METADATA)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            for data in (output.get("data", {}), output.get("metadata", {})):
+                data.pop("application/vnd.jupyter.widget-view+json", None)
+        if LOADER in cell.metadata.get("tags", ()):
+            cell.outputs = []
+
+
+def write(notebook: NotebookNode, path: Path) -> None:
+    """Save as JupyterLab does: one blank a level, keys sorted."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.validate(notebook)
+    nbformat.write(notebook, path)
+
+
+def sources(book: Path, chosen: list[str] | None = None) -> list[Path]:
+    """The sources of the book in directory ``book``, in order; of lessons whose names begin with one of ``chosen``."""
+    return [p for p in sorted((book / "source").glob("*.md")) if not chosen or p.name.startswith(tuple(chosen))]
+
+
+def _folded(source: NotebookNode) -> list[NotebookNode]:
+    """The cells, with each ``FOLD`` replaced by the solutions marked above it and below the fold before."""
+    cells, lines = [], ""
+    for cell in source.cells:
+        text = cell.source
+        lines += "".join(MARKS.findall(text)) if cell.cell_type == "code" else ""
+        if FOLD in text:
+            fold = f"<details><summary>Solution</summary>\n\n```\n{lines.rstrip()}\n```\n\n</details>"
+            text, lines = text.replace(FOLD, fold), ""
+        cells.append(_cell(cell.cell_type, text, cell.metadata))
+    return cells
+
+
+def _cell(kind: str, text: str, metadata: dict) -> NotebookNode:
+    make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
+    return make(text.rstrip("\n"), metadata=dict(metadata), id="unnamed")
+
+
+def _notebook(cells: list[NotebookNode]) -> NotebookNode:
+    """A notebook whose cells have ids of what stands in them, so that they change only with it."""
+    seen: dict[str, int] = {}
+    for cell in cells:
+        name = hashlib.sha1(cell.source.encode()).hexdigest()[:8]
+        seen[name] = seen.get(name, 0) + 1
+        cell.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
+    for asks, cell in pairwise(cells):
+        if PREDICT in asks.source and cell.cell_type == "code":
+            cell.metadata["jupyter"] = {"outputs_hidden": True}
+    return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
+
+
+def _grading(name: str, *, grade=False, locked=False, solution=False, points: int | None = None) -> dict:
+    row: dict = {"grade_id": name, "grade": grade, "locked": locked, "solution": solution}
+    return row | {"schema_version": 3, "task": False} | ({} if points is None else {"points": points})
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; 1 if a check's verdict isn't what it should be before or after solving."""
+    parser = argparse.ArgumentParser(prog="python -m tools.book", description="Make the lessons' notebooks.")
+    parser.add_argument("book", type=Path, help="the directory with source/, usually notebooks")
+    parser.add_argument("lessons", nargs="*", help="how the names begin of those to make, as 01; by default all")
+    parser.add_argument("--assignments", type=Path, metavar="DIR", help="write a course for nbgrader into DIR instead")
+    asked = parser.parse_args(arguments)
+    chosen = sources(asked.book, asked.lessons)
+    if not chosen:
+        print(f"There is no lesson {' '.join(asked.lessons) or 'at all'} in {asked.book / 'source'}", file=sys.stderr)
+        return 1
+    faults = []
+    for path in chosen:
+        source = read(path)
+        if asked.assignments:
+            write(assignment(source), asked.assignments / "source" / path.stem / f"{path.stem}.ipynb")
+            continue
+        for made, place, want in (
+            (student(source), asked.book, "Not yet."),
+            (solved(source), asked.book / "solutions", "Right."),
+        ):
+            execute(made, asked.book)
+            target = place / f"{path.stem}.ipynb"
+            write(made, target)
+            print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
+            faults += [f"{target}: {said}" for said in verdicts(made) if not said.startswith(want)]
+    if asked.assignments:
+        (asked.assignments / "nbgrader_config.py").write_text(CONFIG)
+    print("\n".join(faults), file=sys.stderr, end="\n" * bool(faults))
+    return 1 if faults else 0
+
+
+def verdicts(notebook: NotebookNode) -> list[str]:
+    """What the checks of an executed notebook said, in order."""
+    said = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and CHECK.search(cell.source):
+            texts = [out["data"]["text/plain"] for out in cell.outputs if out.output_type == "execute_result"]
+            said.append(texts[0] if texts else "nothing")
+    return said
+
+
+if __name__ == "__main__":
+    sys.exit(main())

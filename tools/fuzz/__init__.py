@@ -1,0 +1,224 @@
+"""The fuzzer behind `make fuzz`: programs that are valid, nearly valid and random, one seed each.
+
+A valid program must assemble, print to text that assembles to the same, be silent in the checks for races, barriers and
+unset values, compile, and give the same bits and counts on both engines. A nearly valid one is a valid one whose text
+was damaged, and a random one any text: they may be refused, but only with the errors that are meant for it, and what is
+accepted must not crash or hang, and give the same bits unless work-items race.
+"""
+
+import contextlib
+import copy
+import random
+import signal
+import time
+import traceback
+
+import numpy as np
+
+import cypresskit as ck
+from cypresskit.compiler import STYLES, CompileError, compile
+from cypresskit.il import OPCODES
+from cypresskit.machine.checks import check
+from cypresskit.machine.checks.findings import Places
+from cypresskit.machine.checks.races import RaceCheck
+from cypresskit.machine.engines import explained as explain
+from cypresskit.machine.launch import Launch, prepare
+from cypresskit.machine.vliw import execute
+from tools.fuzz.programs import random_program
+
+LIMIT = 60  # seconds for one program
+STEPS = 3000  # instructions of a work-item
+REFUSED = (ck.KernelError, ValueError, TypeError)  # ILError is a ValueError
+SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}
+WORDS = [*OPCODES, "il_ps_2_0", "il_cs_2_0", "end", "mdef(0)_out(1)_in(1)", "mend", "r0", "r1.x", "l0", "cb0[1]", "o0",
+         "g[r0.x]", "mem.xy", "vWinCoord0", "vaTid", ",", ".", "(", ")", "_", "[", "-1", "65535", "0x7fc00000", "1e39",
+         "é", "\u2028", "\0", ";", "//", "_neg(xyzw)", "_sat", "_x2", "4294967296", "\n", "\n", "\t", " "]  # fmt: skip
+
+
+class Wrong(Exception):
+    """Something that must not happen."""
+
+
+def run(seconds: float, seed: int = 0, say=print) -> int:
+    """Fuzz for ``seconds``, at least one program, from ``seed`` on; the number of programs that went wrong."""
+    end, wrong, counts = time.monotonic() + seconds, 0, dict.fromkeys(KINDS, 0)
+    start = seed
+    while seed == start or time.monotonic() < end:
+        kind = ("valid", "nearly valid", "valid", "random")[seed % 4]
+        try:
+            with_limit(KINDS[kind], random.Random(seed))
+        except Exception:
+            wrong += 1
+            say(f"seed {seed} ({kind}), again with `python -m tools.fuzz --seconds 0 --seed {seed}`:")
+            say(traceback.format_exc())
+        counts[kind] += 1
+        seed += 1
+    say(", ".join(f"{count:,} {kind}" for kind, count in counts.items()) + f": {wrong} went wrong")
+    return wrong
+
+
+def with_limit(case, rng: random.Random) -> None:
+    """``case(rng)``, which must end within ``LIMIT`` seconds, where the system has an alarm for that."""
+    if not hasattr(signal, "setitimer"):
+        return case(rng)
+
+    def hang(*_):
+        raise Wrong(f"no end after {LIMIT} seconds")
+
+    before = signal.signal(signal.SIGALRM, hang)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    try:
+        case(rng)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def valid(rng: random.Random) -> None:
+    text, launch = random_program(rng, statements=rng.choice((5, 15, 30)))
+    program = ck.assemble(text)
+    if ck.assemble(str(program)) != program:
+        raise Wrong("the program's text, printed, assembles to another program")
+    found = check(program, **launch)
+    if SILENT & {finding.kind for finding in found}:
+        raise Wrong(f"the checks find a fault in a valid program:\n{found}")
+    compiled(program, launch)
+    both_engines(program, launch)
+
+
+def nearly_valid(rng: random.Random) -> None:
+    text, launch = random_program(rng, statements=rng.choice((5, 15)))
+    text = damaged(rng, text)
+    try:
+        program = ck.assemble(text)
+        found = check(program, **launch, max_instructions=STEPS)
+    except REFUSED as error:
+        if not str(error):
+            raise Wrong("an error without words") from error
+        return
+    str(found)
+    kinds = {finding.kind for finding in found}
+    racing = "unaligned" in kinds or races(program, launch)
+    if not racing and "uninitialised" not in kinds:
+        compiled(program, launch)
+    both_engines(program, launch, racing)
+
+
+def races(program: ck.Program, launch: dict) -> bool:
+    """Whether work-items race, those included of which ``check`` keeps silent since another fault explains them."""
+    prepared = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
+    race_check = RaceCheck(Places(prepared, {}, {}, ()), {})
+    with contextlib.suppress(ck.KernelError):
+        explain(prepared, (race_check,))
+    return bool(race_check.found)
+
+
+def anything(rng: random.Random) -> None:
+    kind = rng.randrange(3)
+    if kind == 0:
+        text = "".join(chr(rng.choice((rng.randrange(128), rng.randrange(0x3000)))) for _ in range(rng.randrange(4000)))
+    elif kind == 1:
+        text = rng.randbytes(rng.randrange(4000)).decode("latin-1")
+    else:
+        text = "il_ps_2_0\n" + "".join(rng.choice(WORDS) + rng.choice(("", " ")) for _ in range(rng.randrange(600)))
+    try:
+        ck.assemble(text)
+    except ck.ILError as error:
+        str(error)
+
+
+KINDS = {"valid": valid, "nearly valid": nearly_valid, "random": anything}
+
+
+def damaged(rng: random.Random, text: str) -> str:
+    """A text with one to three places changed."""
+    lines = text.split("\n")
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(1, len(lines))
+        kind, line = rng.randrange(6), lines[at]
+        column = rng.randrange(len(line) + 1)
+        if kind == 0:
+            del lines[at]
+        elif kind == 1:
+            lines.insert(at, rng.choice(lines))
+        elif kind == 2:
+            lines[at] = line[:column] + rng.choice(WORDS) + line[column:]
+        elif kind == 3:
+            lines[at] = line[:column] + line[column + 1 :]
+        elif kind == 4:
+            digits = [n for n, c in enumerate(line) if c.isdigit()]
+            if digits:
+                n = rng.choice(digits)
+                lines[at] = line[:n] + rng.choice("0123456789") + line[n + 1 :]
+        else:
+            other = rng.randrange(1, len(lines))
+            lines[at], lines[other] = lines[other], line
+        if len(lines) < 2:
+            break
+    return "\n".join(lines)
+
+
+def compiled(program: ck.Program, launch: dict) -> None:
+    """In either style the compiler says why it refuses a program, or its code ends like the program and leaves the same
+    bits."""
+    for style in STYLES:
+        compiled_as(style, program, launch)
+
+
+def compiled_as(style: str, program: ck.Program, launch: dict) -> None:
+    try:
+        code = compile(program, style=style)
+    except CompileError as error:
+        if not str(error):
+            raise Wrong("an error without words") from error
+        return
+    prepared = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
+    explained = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
+    for name, run_it in (("compiled", lambda: execute(code, prepared)), ("explained", lambda: explain(explained))):
+        try:
+            run_it()
+        except ck.KernelError as error:
+            if name == "compiled":
+                return  # it may give up later or sooner: it counts bundles
+            raise Wrong("the compiled code ends, the program does not") from error
+    for name, array in words_of(explained).items():
+        differs(name, array, words_of(prepared)[name], f"compiled as {style}")
+
+
+def both_engines(program: ck.Program, launch: dict, racing: bool = False) -> None:
+    """Both engines end in the same way, with the same bits and counts."""
+    results: list[tuple[dict, list | int]] = []
+    for engine in ("explain", "fast"):
+        arguments = copy.deepcopy(launch)
+        try:
+            counts = ck.launch(program, **arguments, engine=engine, max_instructions=STEPS)
+            results.append((words(arguments), [*counts.executed.tolist(), counts.out_of_range]))
+        except ck.KernelError as error:
+            results.append((words(arguments), error.line))
+    (arrays, ending), (fast_arrays, fast_ending) = results
+    if racing:
+        return
+    if ending != fast_ending:
+        raise Wrong(f"the explaining engine ends with {ending}, the fast one with {fast_ending}")
+    for name, array in arrays.items():
+        differs(name, array, fast_arrays[name], "fast")
+
+
+def differs(name: str, array: np.ndarray, other: np.ndarray, how: str) -> None:
+    """``Wrong`` if the arrays differ."""
+    if len(different := np.argwhere(array != other)):
+        place = tuple(different[0].tolist())
+        raise Wrong(f"{name}{list(place)}: {array[place]:#x} explained, {other[place]:#x} {how}")
+
+
+def words_of(launch: Launch) -> dict[str, np.ndarray]:
+    """The arrays that a prepared launch has written, as bits."""
+    assert launch.global_memory is not None
+    return {f"o{n}": surface.words for n, surface in launch.outputs.items()} | {"g": launch.global_memory}
+
+
+def words(arguments: dict) -> dict[str, np.ndarray]:
+    """The arrays that a launch writes, as bits."""
+    arrays = {f"o{n}": array for n, array in arguments.get("outputs", {}).items()}
+    arrays["g"] = arguments["global_memory"]
+    return {name: array.view(np.uint32) for name, array in arrays.items()}

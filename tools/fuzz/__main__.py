@@ -1,0 +1,12 @@
+"""`make fuzz`: random programs for so many seconds; the exit status is 1 if one of them went wrong."""
+
+import argparse
+import sys
+
+from tools.fuzz import run
+
+parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
+parser.add_argument("--seconds", type=float, default=60, metavar="S", help="how long (default: 60)")
+parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first program's seed (default: 0)")
+args = parser.parse_args()
+sys.exit(1 if run(args.seconds, args.seed) else 0)
