@@ -33,6 +33,8 @@ IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script: tests of interrupts would hang
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+MAIN = sys.modules["__main__"]
+
 # No deadline: a first example compiles its kernel. In CI the same examples every time, so that red means a change.
 hypothesis.settings.register_profile("here", deadline=None, derandomize=IN_CI)
 hypothesis.settings.load_profile("here")
@@ -52,6 +54,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(autouse=True)
+def own_main():
+    """IPython puts a module of its own in the place of `__main__` and empties it; what starts processes trips there."""
+    yield
+    sys.modules["__main__"] = MAIN
 
 
 @pytest.fixture(scope="session")

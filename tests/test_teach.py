@@ -162,8 +162,7 @@ def test_cells_that_can_be_read_leave_the_verdict(cells):
     assert unread(cells) is None
 
 
-def test_a_notebook_shows_it(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython puts its own there
+def test_a_notebook_shows_it(capsys):
     kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
     shell = kind.instance()
     install(shell)
