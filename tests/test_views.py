@@ -340,6 +340,31 @@ def test_the_roofline_has_the_papers_numbers(view):
         assert (frames(view("roofline"), f"part {name}", column)[:, 0] == 10 * np.arange(1, 17)).all(), "the block"
 
 
+def test_a_block_falls_off_the_roof_when_registers_leave_no_company():
+    """Lesson 02's experiment, asked of the picture: 8 x 8 is the fastest, and 16 x 16 loses two fifths."""
+    from cypresskit.teach import l02_why_blocks as lesson
+
+    paces = {b: lesson.pace(b, 768, 64) for b in (4, 8, 16)}
+    player = draw.roofline(paces)
+    shown = frames(player, "paces single", "y")
+    for frame, b in enumerate(range(1, 17)):
+        assert [y for y in shown[frame] if y == y] == [r.gflops for of, r in paces.items() if of <= b], "no peeking"
+    best = max(paces, key=lambda b: paces[b].gflops)
+    assert player.root.tags[0]["right"] == f"{best} x {best}" and paces[16].gflops < paces[best].gflops
+    assert f"{paces[16].registers} registers, room for {paces[16].active} wavefronts" in player.captions[15]
+    assert str(round(paces[best].gflops)) not in repr(player), "the words don't give it away"
+
+
+def test_ceilings_that_coincide_take_turns():
+    row = {"kernel": "a", "n": 64, "gflops": 100.0, "percent": 4.0, "bound": "ALU", "busy_ALU": 0.8}
+    for busy, dashes in ((0.804, [[8, 8], [8, 8]]), (0.5, [[], []])):
+        player = draw.performance([row, row | {"kernel": "b", "busy_ALU": busy}])
+        lines = [m.glyph for m in player.root.references() if type(m).__name__ == "GlyphRenderer"]
+        thin = [glyph for glyph in lines if type(glyph).__name__ == "Line" and glyph.line_width == 1.5]
+        assert [glyph.line_dash for glyph in thin] == dashes
+        assert len({glyph.line_dash_offset for glyph in thin}) == 1 + (busy > 0.8)
+
+
 def test_performance_draws_rows_ceilings_and_published_points(view, reports):
     text = repr(view("performance"))
     assert f"N 512: {reports[1].gflops:.0f}" in text and "published 2014 at N = 4352" in text

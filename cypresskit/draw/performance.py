@@ -11,6 +11,7 @@ import numpy as np
 from bokeh.models import HoverTool
 
 from cypresskit import published
+from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.timing import sweep
@@ -34,33 +35,42 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     known = {name: row for name, row in published.kernels().items() if "gflops_max" in row}
     top = max([*(row["gflops"] for row in table), *(known[n]["gflops_max"] for n in names if n in known)])
     right = max([*sizes, *(known[n]["n_at_max"] for n in names if "n_at_max" in known.get(n, {}))])
+    ceilings = {name: _ceiling(curve[max(curve)]) for name, curve in curves.items()}
+    high = min(2 * top, max(1.2 * top, *(1.06 * ceiling for _, ceiling in ceilings.values())))
     sheet = Sheet("Performance against N: " + ", ".join(names))
-    fig = sheet.chart(sheet.title, "N", "Gflop/s", height=430, x_range=(0, 1.05 * right), y_range=(0, 1.2 * top))
+    fig = sheet.chart(sheet.title, "N", "Gflop/s", height=430, x_range=(0, 1.05 * right), y_range=(0, high))
     items, lines = [], [sheet.title]
     for number, name in enumerate(names):
         curve = curves[name]
         y = [curve[n]["gflops"] for n in sorted(curve)]
-        last = curve[max(curve)]
-        unit, ceiling = _ceiling(last)
+        unit, ceiling = ceilings[name]
         drawn = sheet.line(fig, sorted(curve), y, number, shapes=True)
         items.append((f"{name}, simulated; {unit} allows {ceiling:.0f}", drawn))
         words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in sorted(curve)]
         source = sheet.source(f"points {name}", x=sorted(curve), y=y, words=words)
         fig.add_tools(HoverTool(renderers=[sheet.points(fig, "x", "y", number, source=source)], tooltips="@words"))
-        sheet.line(fig, [0, right], [ceiling, ceiling], number, line_alpha=0.6)[0].glyph.line_width = 1
         speeds = ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in sorted(curve))
         lines.append(f"{name}: ceiling {ceiling:.0f}; {speeds}")
         if name in known:
             at, best = known[name].get("n_at_max", right), known[name]["gflops_max"]
             items.append((f"{name}, published {best}", [sheet.points(fig, [at], [best], number, hollow=True, size=14)]))
             lines.append(f"  published {best} at N = {at}")
-    heads = np.array(sizes, float)
-    sheet.head(fig, heads, 0, 1.2 * top)
+    _draw_ceilings(sheet, fig, [ceiling for _, ceiling in ceilings.values()], right)
+    sheet.head(fig, np.array(sizes, float), 0, high)
     sheet.series(fig, items, "below", 1)
     captions = [f"N = {n}. " + "\n".join(_said(name, curves[name].get(n)) for name in names) for n in sizes]
     hollow = " Hollow and large: the published best." * any(name in known for name in names)
     note = sheet.note(f"Filled: simulated.{hollow} Thin: what the busiest unit would allow if it never paused.")
     return sheet.player([fig], captions, "\n".join(lines), below=[note], step="N")
+
+
+def _draw_ceilings(sheet: Sheet, fig, ceilings: Sequence[float], right: float) -> None:
+    """A thin line each; those within a per cent of each other take turns, a dash each."""
+    for number, ceiling in enumerate(ceilings):
+        alike = [n for n, other in enumerate(ceilings) if abs(other / ceiling - 1) < 0.01]
+        turn = {"line_dash": [8, 8 * len(alike) - 8], "line_dash_offset": -8 * alike.index(number)}
+        line = fig.line([0, right], [ceiling] * 2, line_width=1.5, **(turn if len(alike) > 1 else {}))
+        sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
 
 
 def _ceiling(row: dict) -> tuple[str, float]:

@@ -7,7 +7,7 @@
 // the arrays frame, cell and value; it is spread out once, from the column as it stands, into an array of
 // frames x cells. Everything is wired here, so no message to Python is ever needed.
 const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, start, scenes, captions,
-  marks, tracks, listings, inks, fitted, step, hint, truth, right, choices, picks, about} = root.tags[0]
+  marks, tracks, listings, inks, fitted, step, hint, truth, right, choices, picks, about, heads} = root.tags[0]
 const child = (model) => index.get_one(model)
 const el = child(root).el
 const count = captions.length
@@ -228,6 +228,21 @@ for (const figure of new Set(picks.map((p) => p.figure).filter((f) => f))) {
     }
     choose(null)
   })
+}
+// A play head follows the pointer that drags, and a click where nothing can be chosen.
+for (const {figure, source} of heads) {
+  const track = tracks.find((one) => one.source === source && one.column === "x")
+  const drag = ({x}) => {
+    const scale = child(figure).frame.x_scale, away = (k) => Math.abs(scale.compute(track.all[k]) - scale.compute(x))
+    let near = first
+    for (let k = first; k < first + frames; k++) if (away(k) < away(near)) near = k
+    if (near === frame) return
+    stop()
+    show(near, true)
+    if (over()) reveal()
+  }
+  figure.on_event("pan", drag)
+  if (!picks.some((pick) => pick.figure === figure)) figure.on_event("tap", drag)
 }
 for (const {place, current} of listings) {
   child(place).el.addEventListener("click", (event) => {

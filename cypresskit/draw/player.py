@@ -120,7 +120,8 @@ class Player:
     those in any of them, ``captions`` has words for each frame (see ``theme.html``), ``marks`` are the frames that Page
     Up and Page Down jump to, ``text`` is the text form, ``step`` names what the slider moves along. ``scenes``: several
     recordings in one picture, a name and a number of frames each, one after another in all tracks. ``about`` says what
-    each key is that can be chosen. It plays in ``lasts`` seconds. With one frame there is nothing to play, and no
+    each key is that can be chosen. ``heads``: a figure, and the source whose x says where in it each frame is; a drag
+    there goes to the nearest. It plays in ``lasts`` seconds. With one frame there is nothing to play, and no
     controls."""
 
     def __init__(
@@ -143,6 +144,7 @@ class Player:
         picks: Sequence[Pick] = (),
         about: Mapping[int, str] | None = None,
         guess: Guess | None = None,
+        heads: Sequence[tuple[LayoutDOM, ColumnDataSource]] = (),
         lasts: float = LASTS,
     ) -> None:
         if not captions or any(len(track.frames) != len(captions) for track in tracks):
@@ -216,6 +218,7 @@ class Player:
                 "right": theme.html(guess.right) if guess else "",
                 "choices": [theme.html(choice) for choice in guess.choices] if guess else [],
                 "picks": [{"source": p.source, "figure": p.figure, "w": p.w, "h": p.h, "on": p.on} for p in picks],
+                "heads": [{"figure": figure, "source": source} for figure, source in heads],
                 "about": [[int(key), theme.html(words)] for key, words in (about or {}).items()],
             }
         ]  # fmt: skip

@@ -1,93 +1,107 @@
 """Rooflines of Cypress and Fermi: what bandwidth allows at a given number of flops per byte, and where kernels stand.
 
 A b x b block in registers needs 1/b words per flop (Nakasato, equation 1), so with words of S bytes it works at b/S
-flops per byte fetched; the slider moves b. Kernels of the catalogue stand where their block puts them, at their
-published Gflop/s; reports from ``simulate`` where the bytes that they really moved do. Left out: what Fermi's caches
-deliver.
+flops per byte fetched; the slider moves b, and so does a drag in a chart. Kernels of the catalogue stand where their
+block puts them, at their published Gflop/s; reports from ``simulate`` where the bytes that they really moved do. Left
+out: what Fermi's caches deliver.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from bokeh.models import BasicTickFormatter, Column, FixedTicker
 
 from cypresskit import published
 from cypresskit.devices import C2050, HD5870, Board
-from cypresskit.draw.player import Player
+from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, beside
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report
 
 BLOCKS = range(1, 17)
 BYTES = {"single": 4, "double": 8}
-SPAN = (0.1, 32.0)  # flops per byte
+SPAN, HEIGHT = (0.1, 32.0), (15, 4500)  # flops per byte, Gflop/s
+L2 = HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
+ROOFS: tuple[tuple[str, Board, float, str, str], ...] = (  # whose, GB/s, and how the line is drawn
+    ("HD 5870, texture cache", HD5870, HD5870.texture_gb_s, "read", "solid"),
+    ("HD 5870, L2", HD5870, L2, "wrote", "dashed"),
+    ("HD 5870, DRAM", HD5870, HD5870.memory_gb_s, "green", "dotted"),
+    ("C2050, DRAM", C2050, C2050.memory_gb_s, "purple", "solid"),
+)
 
 
-def roofline(reports: Sequence[Report] = ()) -> Player:
-    """A player with a frame for each block size b, single precision beside double; ``reports`` are added as points."""
+def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
+    """A player with a frame for each block size b, single precision beside double; ``reports`` are added as points.
+    Those of one kernel by its block size b appear when b gets there, and the picture asks first which is the
+    fastest."""
     sheet = Sheet("Roofline: the HD 5870 against the Tesla C2050")
-    l2 = HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
-    roofs: list[tuple[str, Board, float]] = [
-        ("HD 5870, texture cache", HD5870, HD5870.texture_gb_s),
-        ("HD 5870, L2", HD5870, l2),
-    ]
-    roofs += [("HD 5870, DRAM", HD5870, HD5870.memory_gb_s), ("C2050, DRAM", C2050, C2050.memory_gb_s)]
+    paces, given = (dict(reports), []) if isinstance(reports, Mapping) else ({}, list(reports))
     columns, lines = [_draw_block(sheet)], [sheet.title]
-    values = {}
+    allowed = {}
     for precision, size in BYTES.items():
-        fig = sheet.chart(
-            f"Roofline, {precision} precision", "flops per byte", "Gflop/s", height=350, x_axis_type="log",
-            y_axis_type="log", x_range=SPAN, y_range=(15, 4500), name=precision,
-        )  # fmt: skip
-        for axis, ticks in (
-            (fig.xaxis, (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32)),
-            (fig.yaxis, (20, 50, 100, 200, 500, 1000, 2000)),
-        ):
-            axis.ticker = FixedTicker(ticks=list(ticks))
-            axis.formatter = BasicTickFormatter(use_scientific=False)
-        items = []
-        for number, (name, board, rate) in enumerate(roofs):
+        fig = _chart(sheet, precision)
+        intensity = np.array(BLOCKS, float)[:, np.newaxis] / size
+        sheet.head(fig, intensity[:, 0], *HEIGHT, f"upright {precision}")
+        for number, (name, board, rate, ink, dash) in enumerate(ROOFS):
             peak = board.peak_gflops(precision)
             x = np.array([SPAN[0], min(max(peak / rate, SPAN[0]), SPAN[1]), SPAN[1]])
-            items.append((f"{name} {rate:.0f} GB/s", sheet.line(fig, x, np.minimum(peak, x * rate), number)))
-            lines.append(
-                f"{precision}, {name}: {rate:.1f} GB/s, flat from {peak / rate:.2f} flops per byte at {peak:.0f}"
-                f" Gflop/s"
-            )
-        intensity = np.array(BLOCKS) / size
-        values[precision] = [
-            [min(board.peak_gflops(precision), i * rate) for _, board, rate in roofs] for i in intensity
-        ]
-        for number in range(len(roofs)):
-            heights = np.array(values[precision])[:, number : number + 1]
-            source = sheet.source(
-                f"b {precision} {roofs[number][0]}", ("x", "y"), x=intensity[:, np.newaxis], y=heights
-            )
-            sheet.points(fig, "x", "y", number, size=11, source=source)
-        line = sheet.source(f"upright {precision}", x=intensity[:, np.newaxis], y0=[15], y1=[4500])
-        sheet.inks(fig.segment("x", "y0", "x", "y1", source=line, line_dash="dotted", line_width=1.5), line_color="ink")
-        points, names = _points(sheet, fig, precision, size, reports)
-        lines += points
-        sheet.series(fig, items, "below", 1)
-        heading = sheet.note(f"**{precision.capitalize()} precision**")
-        columns.append(Column(heading, fig, sheet.note(names), sizing_mode="stretch_width"))
-    captions = [
-        f"Block {b} x {b}. "
-        + "\n".join(
-            f"**{p}**: {b / BYTES[p]:.3g} flops per byte; HD 5870 at most {v[0]:.0f} Gflop/s from the texture"
-            f" cache, {v[1]:.0f} "
-            f"from L2, {v[2]:.0f} from DRAM; C2050 {v[3]:.0f} from DRAM."
-            for p in BYTES
-            for v in [values[p][k]]
-        )
-        for k, b in enumerate(BLOCKS)
-    ]
-    stars = " Stars: simulated, at the bytes that their quads really fetched." * bool(reports)
+            line = fig.line(x, np.minimum(peak, x * rate), line_width=2 if number < 3 else 1, line_dash=dash)
+            sheet.inks(line, line_color=ink)
+            y = allowed[precision, number] = np.minimum(peak, intensity * rate)
+            source = sheet.source(f"b {precision} {name}", ("x", "y"), x=intensity, y=y)
+            sheet.inks(fig.scatter("x", "y", source=source, size=11, line_width=2, fill_color=None), line_color=ink)
+            corner = f"flat from {peak / rate:.2f} flops per byte at {peak:.0f} Gflop/s"
+            lines.append(f"{precision}, {name}: {rate:.1f} GB/s, {corner}")
+        lines += _points(sheet, fig, precision, size, given)
+        columns.append(Column(sheet.note(f"**{precision.capitalize()} precision**"), fig, sizing_mode="stretch_width"))
+        mine = {b: r for b, r in paces.items() if _precision(r) == precision}
+        if mine:
+            x, y = np.array(list(mine)) / size, np.array([r.gflops for r in mine.values()])
+            come = np.where(np.array(list(mine)) <= np.array(BLOCKS)[:, np.newaxis], y, np.nan)
+            stars = sheet.source(f"paces {precision}", x=x, y=come)
+            sheet.inks(fig.line("x", "y", source=stars, line_width=1.5), line_color="ink")
+            sheet.inks(fig.scatter("x", "y", source=stars, marker="star", size=15), line_color="ink", fill_color="b")
+    captions = [_say(b, {p: [allowed[p, n][k, 0] for n in range(len(ROOFS))] for p in BYTES}, paces.get(b))
+                for k, b in enumerate(BLOCKS)]  # fmt: skip
+    key = sheet.key(*((f"{name} {rate:.0f} GB/s", ink, dash) for name, _, rate, ink, dash in ROOFS))
+    stars = " Stars: simulated." * bool(reports)
     note = sheet.note(
         f"Crosses: published kernels at the flops per byte of their blocks.{stars} Below a roof there is something to"
-        " win without a larger block; on it, only with one."
+        " win without a larger block. Drag in a chart."
     )
-    return sheet.player([beside(*columns, room=250)], captions, "\n".join(lines), step="Block", below=[note], lasts=8)
+    guess = None
+    if paces:
+        best = max(paces, key=lambda b: paces[b].gflops)
+        truth = f"{best} x {best} is the fastest, at {paces[best].gflops:.0f} Gflop/s."
+        guess = Guess("which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}")
+    return sheet.player([beside(*columns, room=250)], captions, "\n".join(lines), step="Block", below=[key, note],
+                        guess=guess, lasts=8)  # fmt: skip
+
+
+def _precision(report: Report) -> str:
+    return "single" if report.peak_gflops == report.device.peak_gflops("single") else "double"
+
+
+def _say(b: int, allowed: dict[str, list[float]], pace: Report | None) -> str:
+    said = [
+        f"**{p}**: {b / BYTES[p]:.3g} flops per byte; HD 5870 at most {v[0]:.0f} Gflop/s from the texture cache,"
+        f" {v[1]:.0f} from L2, {v[2]:.0f} from DRAM; C2050 {v[3]:.0f} from DRAM."
+        for p, v in allowed.items()
+    ]
+    if pace:
+        said.append(f"**Simulated**: {pace.gflops:.0f} Gflop/s; {pace.registers} registers, room for {pace.active}"
+                    f" wavefronts an engine.")  # fmt: skip
+    return f"Block {b} x {b}. " + "\n".join(said)
+
+
+def _chart(sheet: Sheet, precision: str):
+    fig = sheet.chart(f"Roofline, {precision} precision", "flops per byte", "Gflop/s", height=330, x_axis_type="log",
+                      y_axis_type="log", x_range=SPAN, y_range=HEIGHT, name=precision)  # fmt: skip
+    for axis, ticks in ((fig.xaxis, (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32)),
+                        (fig.yaxis, (20, 50, 100, 200, 500, 1000, 2000))):  # fmt: skip
+        axis.ticker = FixedTicker(ticks=list(ticks))
+        axis.formatter = BasicTickFormatter(use_scientific=False)
+    return fig
 
 
 def _draw_block(sheet: Sheet):
@@ -111,35 +125,27 @@ def _draw_block(sheet: Sheet):
     return fig
 
 
-def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Report]) -> tuple[list[str], str]:
-    """Published kernels as crosses with numbers, reports as stars with letters; lines of text, and what these
-    mean."""
-    lines, said = [], []
-    rows = [
-        r
-        for r in published.kernels().values()
-        if r["precision"] == precision and "gflops_max" in r and r["id"] in KERNELS
-    ]
-    marked = []
-    for n, row in enumerate(sorted(rows, key=lambda r: -r["gflops_max"])):
-        (height, width), y = KERNELS[row["id"]].block, row["gflops_max"]
-        x = 2 * height * width / ((height + width) * size)
-        sheet.inks(fig.scatter([x], [y], marker="x", size=10, line_width=2), line_color="ink")
-        marked.append((x, y, str(n + 1)))
-        said.append(f"{n + 1} {row['id']} {y}")
-        lines.append(f"{precision}, {row['id']}: {x:.3g} flops per byte, published {y} Gflop/s")
-    drawn = [r for r in reports if r.bytes["L1"] and KERNELS[r.kernel].precision == precision]
-    for letter, report in zip("abcdefgh", drawn):
-        x = report.flops / report.bytes["L1"]
-        drawing = fig.scatter([x], [report.gflops], marker="star", size=15, line_width=1.5, fill_color=None)
-        sheet.inks(drawing, line_color="ink")
-        marked.append((x, report.gflops, letter))
-        said.append(f"{letter} {report.kernel} {report.gflops:.0f}, simulated")
-        lines.append(f"{precision}, {report.kernel} simulated: {x:.3g} flops per byte, {report.gflops:.0f} Gflop/s")
-    # Labels stand to the right, each at least its height below the one before it; 100 pixels are a power of ten.
+def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Report]) -> list[str]:
+    """Published kernels as crosses, reports as stars; what they are stands at the lower right. Lines of text."""
+    known = [row for row in published.kernels().values() if row["precision"] == precision and "gflops_max" in row]
+    points = []
+    for row in sorted((row for row in known if row["id"] in KERNELS), key=lambda row: -row["gflops_max"]):
+        height, width = KERNELS[row["id"]].block
+        points.append((2 * height * width / ((height + width) * size), row["gflops_max"], row["id"], "published"))
+    points += [(r.flops / r.bytes["L1"], r.gflops, r.kernel, "simulated") for r in reports
+               if r.bytes["L1"] and _precision(r) == precision]  # fmt: skip
+    # Numbers stand to the right, each at least its height below the one before it; 110 pixels are a power of ten.
     last, down = 0.0, 0.0
-    for x, y, label in sorted(marked, key=lambda point: (round(point[0], 2), -point[1])):
-        here = -100 * np.log10(y)
+    numbered = sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1]))
+    for number, (x, y, _, what) in numbered:
+        here = -110 * np.log10(y)
         last, down = x, max(here, down + 13) if x < 1.1 * last else here
-        sheet.words(fig, [x], [y], [label], size=12, x_offset=11, y_offset=down - here)
-    return lines, "; ".join(said)
+        look = {"marker": "x", "size": 10} if what == "published" else {"marker": "star", "size": 15}
+        sheet.inks(fig.scatter([x], [y], line_width=2, fill_color=None, **look), line_color="ink")
+        sheet.words(fig, [x], [y], [str(number)], size=12, bold=True, x_offset=14, y_offset=down - here)
+    said = [
+        f"{n} {name} {y:.0f}{', simulated' * (what == 'simulated')}" for n, (_, y, name, what) in enumerate(points, 1)
+    ]
+    place = [SPAN[1] * 0.93] * len(said), HEIGHT[0] * 1.31 ** np.arange(len(said), 0, -1)
+    sheet.words(fig, *place, said, "soft", align="right", size=12)
+    return [f"{precision}, {name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s" for x, y, name, what in points]

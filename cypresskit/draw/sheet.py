@@ -25,6 +25,7 @@ class Sheet:
         self.figures: list[figure] = []
         self.picks: list[Pick] = []
         self.about: dict[int, str] = {}
+        self.heads: list[tuple[figure, ColumnDataSource]] = []
         self._stages: list[figure] = []
 
     def stage(self, label: str, width: float, height: float) -> figure:
@@ -179,10 +180,11 @@ class Sheet:
         return self.inks(drawn, line_color=ink, fill_color=ink)
 
     def head(self, fig: figure, x: np.ndarray, bottom: float, top: float, name: str = "head") -> ColumnDataSource:
-        """A play head: an upright line at ``x`` (frames,)."""
+        """A play head that can be dragged: an upright line at ``x`` (frames,)."""
         source = self.source(name, x=np.asarray(x, np.float64)[:, np.newaxis], y0=[bottom], y1=[top])
         line = fig.segment("x", "y0", "x", "y1", source=source, line_width=2, line_dash="dashed")
         self.inks(line, line_color="ink")
+        self.heads.append((fig, source))
         return source
 
     def series(self, fig: figure, items: Sequence[tuple[str, list]], place: str = "above", columns: int = 3) -> None:
@@ -195,12 +197,13 @@ class Sheet:
         fig.add_layout(legend, place)
 
     def key(self, *things: tuple[str, str, str]) -> Div:
-        """What colours mean: words, a colour (a token or its own) and how it is shown, "box", "ring" or "pale"."""
+        """What colours mean: words, a colour (a token or its own), and "box", "ring", "pale", "hatch" or a dash."""
         spans = []
         for words, colour, look in things:
             colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
             style = {"ring": f"border:3px solid {colour}", "pale": f"background:{colour};opacity:.35"}
             style["box"] = f"background:{colour}"
+            style |= {dash: f"border-top:3px {dash} {colour};height:0.3em" for dash in ("solid", "dashed", "dotted")}
             style["hatch"] = f"background:repeating-linear-gradient(45deg,var(--ck-ink) 0 1px,{colour} 1px 5px)"
             mark = f'<span class="key" style="{style[look]}"></span>'
             spans.append(f'<span style="white-space:nowrap">{mark}{escape(words)}</span>')
@@ -218,7 +221,8 @@ class Sheet:
     def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *, side=(), **more) -> Player:
         """The finished picture: ``picture`` one below the other, ``side`` beside it."""
         layout = Column(*picture, sizing_mode="stretch_width")
-        own: dict = {"figures": self.figures, "inks": self.inks, "picks": self.picks, "about": self.about}
+        own: dict = {"figures": self.figures, "inks": self.inks, "picks": self.picks, "about": self.about,
+                     "heads": self.heads}  # fmt: skip
         return Player(self.title, layout, list(side), captions, self.tracks, text=text, **own, **more)
 
 
