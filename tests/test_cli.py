@@ -239,7 +239,7 @@ def test_help_of_the_whole_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     named = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M))
-    assert named == {"lab", "run", "check", "pipeline", "kernels", "bench", "card", "il", "time", "score"}
+    assert named == {"lab", "run", "check", "pipeline", "kernels", "bench", "card", "il", "time", "score", "contest"}
 
 
 def test_unknown_options_are_refused_where_nothing_takes_them(capsys):

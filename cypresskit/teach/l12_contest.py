@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from pathlib import Path
 from textwrap import shorten
 
 import numpy as np
@@ -59,6 +60,15 @@ def write(rows: int, columns: int, steps: int) -> Written:
         )
     name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
     return block_kernel(rows, columns, steps, scaled=True, name=name)
+
+
+def save(of: Written, path: str | Path, name: str) -> str:
+    """Write an entry as a file to hand in, its IL below a head with ``name``; returns what it did."""
+    told = " ".join(name.split()) or "nameless"
+    rows, columns = of.block
+    text = f"; name: {told}\n; block: {rows} x {columns}\n; steps: {of.k_step}\n{of.text.strip()}\n"
+    Path(path).write_text(text, encoding="utf-8")
+    return f"{path}: {len(text.splitlines())} lines by {told}, to hand in"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,67 @@
+"""`cypresskit contest`: the entries of a class to a board. Each is judged in a process of its own."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from cypresskit.cli.command import CommandError, command, option, printable
+from cypresskit.cli.files import check_targets, write_files
+
+
+def _size(text: str) -> int:
+    n = int(text) if text.isdecimal() and len(text) < 6 else 0
+    if not 256 <= n <= 4096:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 256 to 4096")
+    return n
+
+
+@command(
+    "contest",
+    "judge entries of lesson 12 and write a leaderboard",
+    "Takes files that lesson 12's last cell writes (IL below a head), files that hold just (rows, columns, steps), or "
+    "folders of such files. Each entry is checked, then timed whole, in a process of its own with limits of time and "
+    "memory. Writes the board as a web page and as CSV. A wrong entry stands below with the reason; the exit status is "
+    "0 all the same.",
+    option("entries", metavar="ENTRY", nargs="+", type=Path, help="files *.il or *.txt, or folders of them"),
+    option("--n", type=_size, default=2048, metavar="N", help="time N x N x N (default 2048)"),
+    option("--html", type=Path, default=Path("board.html"), metavar="FILE", help="the page (default board.html)"),
+    option("--csv", type=Path, default=Path("board.csv"), metavar="FILE", help="the table (default board.csv)"),
+    option("--seconds", type=float, default=120.0, metavar="S", help="processor time for an entry (default 120)"),
+    example="cypresskit contest entries/ --html board.html --csv board.csv",
+)
+def contest(args: argparse.Namespace) -> None:
+    """Judge, and write the board."""
+    from cypresskit.teach import board
+
+    check_targets(args.html, args.csv)
+    files = [file for entry in args.entries for file in _files(entry)]
+    rows = []
+    for file in files:
+        print(f"{printable(str(file))} ...", end="", file=sys.stderr, flush=True)
+        try:
+            text = file.read_bytes()[: 4 * board.LONGEST].decode()
+        except (OSError, UnicodeDecodeError) as error:
+            name = file.name
+            rows.append(board.Row(name, name, verdict=f"Not yet. {name} can't be read as text: {error}"))
+        else:
+            rows.append(board.row(text, file.name, args.n, args.seconds))
+        told = f"{rows[-1].gflops:.0f} Gflop/s" if rows[-1].gflops else rows[-1].verdict.splitlines()[0]
+        print(f" {printable(told)}", file=sys.stderr)
+    page, table = board.page(rows, args.n), board.table(rows)
+    write_files({args.html: lambda path: path.write_text(page, encoding="utf-8"),
+                 args.csv: lambda path: path.write_text(table, encoding="utf-8", newline="")})  # fmt: skip
+    for place, row in enumerate(board.ranked(rows), 1):
+        print(
+            f"{place:3} {row.gflops:6.0f}  {printable(row.name)}"
+            if row.gflops
+            else f"  -      -  {printable(row.name)}"
+        )
+    print(f"{len(rows)} entries; the board: {args.html}, {args.csv}")
+
+
+def _files(entry: Path) -> list[Path]:
+    if entry.is_dir():
+        return sorted(file for file in entry.rglob("*") if file.suffix in (".il", ".txt") and file.is_file())
+    if not entry.is_file():
+        raise CommandError(f"{entry}: there is no such file or folder")
+    return [entry]

@@ -1,0 +1,68 @@
+"""A call in a process of its own, with an untouched copy of the package and limits of time and memory.
+
+What a student wrote, or did to this process, reaches it only as the call's arguments, which are JSON; so is the result.
+The processor's time and the memory are limited where the system can (not on Windows), the time that passes everywhere.
+It keeps faults and patches apart, not attackers: the process has its user's rights, and the network.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None  # type: ignore[assignment]
+
+ROOT = Path(__file__).parents[2]
+START = "import sys; sys.path.insert(0, sys.argv[1]); from cypresskit.teach.apart import serve; serve()"
+SECONDS, MEGABYTES = 120, 4000
+
+
+class Lost(Exception):
+    """The process gave no result; the text says why."""
+
+
+def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float = MEGABYTES):
+    """What ``function``, spelled ``module:name`` in this package, returns for ``arguments``, which are JSON's types.
+    Raises ``Lost`` if it takes more than ``seconds`` of processor time (or four times that, waiting), needs more than
+    ``megabytes`` of addresses, raises or crashes."""
+    asked = json.dumps([function, arguments, seconds, megabytes])
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-I", "-c", START, str(ROOT)], input=asked, capture_output=True, text=True,
+            encoding="utf-8", errors="replace", timeout=4 * seconds,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise Lost(f"it had not ended after {4 * seconds:g} s") from None
+    with suppress(ValueError):
+        result, error = json.loads(ran.stdout.rpartition("\n")[2])
+        if error:
+            raise Lost(error)
+        return result
+    used_up = ran.returncode < 0 and -ran.returncode in (9, 24)  # SIGKILL and SIGXCPU: the limit of processor time
+    raise Lost(f"it had not ended after {seconds:g} s" if used_up else f"its process ended with {ran.returncode}")
+
+
+def serve() -> None:
+    """The other side: answer the call on standard input. What the function prints is dropped."""
+    function, arguments, seconds, megabytes = json.loads(sys.stdin.read())
+    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    with suppress(AttributeError, ValueError, OSError):  # macOS refuses some
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))
+        resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 1e6),) * 2)
+    try:
+        module, _, name = function.partition(":")
+        said = [getattr(import_module(f"cypresskit.{module}"), name)(*arguments), ""]
+    except MemoryError:
+        said = [None, f"it needs more than {megabytes:g} MB"]
+    except BaseException as error:
+        said = [None, f"{type(error).__name__}: {error}"]
+    answer.write("\n" + json.dumps(said))
+    answer.close()
+    os._exit(0)  # whatever threads the function has left behind

@@ -1,0 +1,108 @@
+"""The contest's board: entries in files, each judged apart, and what one can do to the others."""
+
+import csv
+import io
+import os
+import time
+
+import pytest
+
+import cypresskit as ck
+from cypresskit import cli
+from cypresskit.teach import apart, board
+from cypresskit.teach import l12_contest as contest
+
+HEAD = "; name: {}\n; block: 8 x 8\n; steps: 2\n"
+TEXT = ck.kernels["sgemm_tn"].text
+ENDLESS = HEAD.format("endless") + TEXT.replace("break_logicalnz r1.x", "")
+
+
+def test_what_is_saved_is_read_again(tmp_path):
+    mine = contest.write(8, 4, 3)
+    assert "by Ada B, to hand in" in contest.save(mine, tmp_path / "a.il", "Ada\nB")
+    again = board.read((tmp_path / "a.il").read_text())
+    assert (again.name, again.block, again.k_step) == ("Ada B", (8, 4), 3)
+    assert contest.judge(again, n=256).gflops == contest.judge(mine, n=256).gflops
+
+
+@pytest.mark.parametrize("text", ["(8, 8, 3)", " 8,8,3\n"])
+def test_a_shape_is_an_entry(text):
+    assert board.read(text).text == contest.write(8, 8, 3).text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "its head lacks"),
+        (TEXT, "its head lacks"),
+        (TEXT + HEAD, "its head lacks"),
+        ("; block: 8\n; steps: 2\n" + TEXT, "its head lacks"),
+        ("; block: 8 x 8\n; steps: " + "9" * 5000 + "\n" + TEXT, "its head lacks"),
+        ("__import__('os').remove('x')", "its head lacks"),
+        ("(6, 8, 1)", "multiples of 4"),
+        ("x" * 200_000, "at most 100,000"),
+    ],
+)
+def test_what_is_no_entry_is_refused_in_words(text, said):
+    with pytest.raises(ValueError, match=said):
+        board.read(text)
+
+
+def test_a_class_gets_its_board_whatever_is_among_the_entries(tmp_path, capsys):
+    """Two right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, HTML, a formula."""
+    folder, page, table = tmp_path / "entries", tmp_path / "b.html", tmp_path / "b.csv"
+    folder.mkdir()
+    contest.save(contest.write(8, 8, 3), folder / "ada.il", "=Ada<script>")
+    (folder / "bob.txt").write_text("(4, 8, 2)")
+    (folder / "cyd.il").write_text(HEAD.format("Cyd") + TEXT.replace("mad r24, r7.w, r8, r24", ";"))
+    (folder / "dan.il").write_bytes(b"\xff\xfe\x00")
+    (folder / "eve.il").write_text(ENDLESS)
+    assert cli.main(["contest", str(folder), "--n", "256", "--html", str(page), "--csv", str(table)]) == 0
+    rows = list(csv.DictReader(io.StringIO(table.read_text())))
+    assert [row["file"] for row in rows[:1]] == [""] and {row["file"] for row in rows[1:3]} == {"ada.il", "bob.txt"}
+    assert [float(row["gflops"]) > 0 for row in rows] == [True] * 3 + [False] * 3
+    assert float(rows[1]["gflops"]) >= float(rows[2]["gflops"])
+    said = {row["file"]: row["verdict"] for row in rows}
+    assert "answer" in said["cyd.il"] or "wrong" in said["cyd.il"]
+    assert "can't be read" in said["dan.il"] and "endless" in said["eve.il"]
+    assert next(row["name"] for row in rows if row["file"] == "ada.il") == "'=Ada<script>"
+    assert "<script" not in page.read_text() and "=Ada&lt;script&gt;" in page.read_text()
+    assert "5 entries" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("n", ["255", "5000", "x"])
+def test_sizes_that_make_no_sense_are_refused(n, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["contest", "x.il", "--n", n])
+    assert "from 256 to 4096" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["contest", "none.il"]) == 1 and "no such file" in capsys.readouterr().err
+
+
+# -- a process of its own
+
+
+def test_a_call_returns_what_the_function_does():
+    assert apart.call("teach.board:table", [])[0] == "p"
+    with pytest.raises(apart.Lost, match="AttributeError"):
+        apart.call("teach.board:nothing")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows limits no memory")
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("while True: pass", "not ended after"), ("bytes(10**10)", "needs more than"),
+     ("import os; os._exit(3)", "with 3"), ("import time; time.sleep(60)", "not ended after 4 s")],
+)  # fmt: skip
+def test_what_runs_away_is_lost_and_told(code, said, monkeypatch):
+    monkeypatch.setattr(apart, "START", (
+        "import sys; sys.path.insert(0, sys.argv[1])\nimport cypresskit.teach.apart as a\n"
+        f"def run(): exec({code!r})\n"
+        "a.import_module = lambda m: type('M', (), {'run': staticmethod(run)})\na.serve()"))  # fmt: skip
+    began = time.monotonic()
+    with pytest.raises(apart.Lost, match=said):
+        apart.call("x:run", seconds=1)
+    assert time.monotonic() - began < 30
