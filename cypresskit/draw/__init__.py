@@ -5,10 +5,12 @@ from cypresskit.draw.accuracy import accuracy
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
+from cypresskit.draw.curves import curves
 from cypresskit.draw.lds import lds_transpose
 from cypresskit.draw.performance import performance
 from cypresskit.draw.pipelines import timeline
 from cypresskit.draw.player import Player, load
+from cypresskit.draw.predict import Prediction, predict
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.roofline import roofline
 from cypresskit.draw.score_chart import score
@@ -17,13 +19,16 @@ from cypresskit.draw.wavefronts import waiting, wavefronts
 
 __all__ = [
     "Player",
+    "Prediction",
     "accuracy",
     "bundles",
     "chip",
     "controls",
+    "curves",
     "lds_transpose",
     "load",
     "performance",
+    "predict",
     "register_block",
     "roofline",
     "score",

@@ -1,17 +1,18 @@
 """Sliders and menus round a view that has to be computed anew, in a notebook with a running kernel.
 
-``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player, and calls again when the reader chooses. What
-takes longer than a blink says so meanwhile. Players themselves need none of this: they play without Python.
+``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or the text, and calls again when the reader
+chooses. What takes longer than a blink says so meanwhile. Players themselves need none of it: they play without Python.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from cypresskit.draw.player import Player
 
 
-def controls(view: Callable[..., Player], **choices: Sequence):
+def controls(view: Callable[..., Player | str], start: Mapping | None = None, **choices: Sequence):
     """A widget with a slider (for numbers) or menu (for anything else) for each argument of ``view`` in ``choices``,
-    above the player that ``view`` returns. Raises ``ValueError`` for an argument without choices."""
+    above the player or the text that ``view`` returns. They begin with what ``start`` says, or the first. Raises
+    ``ValueError`` for an argument without choices."""
     import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
 
     empty = [name for name, values in choices.items() if not len(values)]
@@ -25,19 +26,20 @@ def controls(view: Callable[..., Player], **choices: Sequence):
         kind = widgets.SelectionSlider if numbers else widgets.Dropdown
         options = [(str(value), value) for value in values]
         extra = {"continuous_update": False} if numbers else {}
-        chosen[name] = kind(options=options, value=values[0], description=name, **extra)
+        chosen[name] = kind(options=options, value=(start or {}).get(name, values[0]), description=name, **extra)
 
     def draw(_=None) -> None:
         arguments = {name: widget.value for name, widget in chosen.items()}
         words = ", ".join(f"{name} = {value}" for name, value in arguments.items())
         status.value = f'<span role="status">Computing {words} ...</span>'
         try:
-            player = view(**arguments)
+            shown = view(**arguments)
         except ValueError as error:
             status.value = f'<span role="alert">{words}: {error}</span>'
             return
         # Set, not displayed: what is displayed here would, without a browser, become an output of the cell itself.
-        place.outputs = ({"output_type": "display_data", "data": player._repr_mimebundle_(), "metadata": {}},)
+        data = {"text/plain": shown} if isinstance(shown, str) else shown._repr_mimebundle_()
+        place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
         status.value = f'<span role="status">{words}</span>'
 
     for widget in chosen.values():

@@ -108,7 +108,7 @@ PAGE = """<!DOCTYPE html>
 body {{ max-width: 60em; margin: 2em auto; padding: 0 1em; font: 16px/1.5 sans-serif; }}
 table {{ border-collapse: collapse; width: 100%; }} td, th {{ padding: 4px 10px; text-align: left; }}
 tr + tr {{ border-top: 1px solid #8886; }} .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-.bar {{ display: block; height: 6px; background: #0072b2; border-radius: 3px; }} .paper .bar {{ background: #d55e00; }}
+.wide {{ width: 40%; }} .bar {{ display: block; height: 6px; background: #0072b2; border-radius: 3px; }} .paper .bar {{ background: #d55e00; }}
 .paper {{ font-style: italic; }} pre {{ white-space: pre-wrap; margin: 0; }}</style></head>
 <body><h1>Beat the paper</h1><p>SGEMM on a simulated Radeon HD 5870 at n = {n}, whose peak is {peak:.0f} Gflop/s. Each
 entry was checked before it was timed: a wrong result has no speed.</p>

@@ -1,0 +1,92 @@
+"""Predict, then see: a control for a reader's guess, which the next cell shows beside what came out.
+
+``guess = ck.draw.predict("How many?")`` asks for a number, with ``choices`` for one of them, with ``curve=[1, 2, 4]``
+for a height at each of these. ``guess.value`` is what was entered, or None; ``guess.said(31)`` puts guess and result
+into a line; ``curves`` draws a guess below its curves. Its text form has the question and nothing of the answer.
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+
+class Prediction:
+    """A question, and what a reader answered."""
+
+    def __init__(self, question: str, choices: Sequence, curve: Sequence[float], top: float, unit: str) -> None:
+        self.question, self.choices, self.curve, self.top, self.unit = question, choices, curve, top, unit
+        self._widget: Any = None
+        self._entries: list = []
+
+    @property
+    def value(self):
+        """One of the choices, a number, a dict from place to height; None as long as nothing was entered."""
+        entered = [entry.value for entry in self._entries]
+        if self.curve:
+            return dict(zip(self.curve, entered)) if any(entered) else None
+        return _number(entered[0]) if entered and not self.choices else entered[0] if entered else None
+
+    def said(self, truth) -> str:
+        """``You said 4; it is 8 wavefronts.`` The line has only the result if there was no guess."""
+        number = isinstance(truth, int | float)
+        is_ = f"it is {truth:,.4g}" if number else f"it is {truth}"
+        is_ += f" {self.unit}" * bool(self.unit)
+        if self.value is None:
+            return f"{is_[0].upper()}{is_[1:]}. (You made no guess.)"
+        right = abs(self.value - truth) <= 0.1 * abs(truth) if number and not self.choices else self.value == truth
+        you = f"{self.value:,.4g}" if isinstance(self.value, float) else self.value
+        return f"You said {you}, and {is_}{': well guessed!' if right else '.'}"
+
+    def __repr__(self) -> str:
+        ask = f": {', '.join(map(str, self.choices))}?" if self.choices else ""
+        return f"Your guess{ask} (Run this cell to enter it.)"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        if self._widget is None:
+            self._build()
+        return self._widget._repr_mimebundle_() | {"text/plain": repr(self)}
+
+    def _build(self) -> None:
+        import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
+
+        asked = widgets.HTML(f"<b>Your guess:</b> {self.question}")
+        if self.curve:
+            self._entries = [
+                widgets.FloatSlider(
+                    value=0, min=0, max=self.top, step=self.top / 100, description=f"{x:g}", orientation="vertical",
+                    readout_format=".0f", layout={"height": "170px", "width": "64px"},
+                )
+                for x in self.curve
+            ]  # fmt: skip
+            place: widgets.Widget = widgets.HBox(self._entries)
+        elif self.choices:
+            options = [(str(choice), choice) for choice in self.choices]
+            place = widgets.ToggleButtons(options=options, value=None, style={"button_width": "initial"})
+            self._entries = [place]
+        else:
+            entry = widgets.Text(placeholder="a number", layout={"width": "9em"})
+            place, self._entries = widgets.HBox([entry, widgets.Label(self.unit)]), [entry]
+        after = widgets.HTML("Then run the next cell.")
+        self._widget = widgets.VBox([asked, place, after])
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text.replace(",", "").replace("%", "").strip())
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
+
+
+def predict(
+    question: str, choices: Sequence = (), *, curve: Sequence[float] = (), top: float = 0.0, unit: str = ""
+) -> Prediction:
+    """Show a control for a guess, and return what it holds: one of ``choices``, heights from 0 to ``top`` at each place
+    of ``curve``, or else a number of ``unit``."""
+    from IPython.display import display
+
+    if curve and not top > 0:
+        raise ValueError("a curve needs `top`, the largest height that can be guessed")
+    guess = Prediction(question, choices, curve, top, unit)
+    display(guess)
+    return guess
