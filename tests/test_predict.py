@@ -34,8 +34,9 @@ def test_a_guessed_curve_is_drawn_with_the_result():
     guess = entered(draw.predict("?", curve=[1, 2, 4], top=2720), 100, 900, 2000)
     assert guess.value == {1: 100, 2: 900, 4: 2000}
     player = draw.curves(SPEED, "b", "Gflop/s", guess=guess)
-    source = player.figures[0].select_one({"name": "points your guess"})
-    assert list(source.data["y"] if source else ()) == [100, 900, 2000] or "your guess" in player.still()
+    sources = {renderer.data_source.name: renderer.data_source.data for renderer in player.figures[0].renderers}
+    assert list(sources["points your guess"]["y"]) == [100, 900, 2000]
+    assert list(sources["points speed"]["y"]) == [200, 400, 1030]
     assert "guess" not in str(player), "the text form is the same for all"
 
 

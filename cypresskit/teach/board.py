@@ -104,11 +104,11 @@ def table(rows: list[Row]) -> str:
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Beat the paper</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<style>:root {{ color-scheme: light dark; }}
+<style>:root {{ color-scheme: light dark; }} .wide {{ width: 40%; }}
 body {{ max-width: 60em; margin: 2em auto; padding: 0 1em; font: 16px/1.5 sans-serif; }}
 table {{ border-collapse: collapse; width: 100%; }} td, th {{ padding: 4px 10px; text-align: left; }}
 tr + tr {{ border-top: 1px solid #8886; }} .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-.wide {{ width: 40%; }} .bar {{ display: block; height: 6px; background: #0072b2; border-radius: 3px; }} .paper .bar {{ background: #d55e00; }}
+.bar {{ display: block; height: 6px; background: #0072b2; border-radius: 3px; }} .paper .bar {{ background: #d55e00; }}
 .paper {{ font-style: italic; }} pre {{ white-space: pre-wrap; margin: 0; }}</style></head>
 <body><h1>Beat the paper</h1><p>SGEMM on a simulated Radeon HD 5870 at n = {n}, whose peak is {peak:.0f} Gflop/s. Each
 entry was checked before it was timed: a wrong result has no speed.</p>
