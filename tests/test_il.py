@@ -370,6 +370,17 @@ def test_what_the_subset_leaves_out_is_said_so_with_the_section_that_defines_it(
     assert "Did you mean" not in str(error.value)
 
 
+MNEMONICS = (Path(__file__).parent / "il_mnemonics.txt").read_text(encoding="utf-8").split()
+
+
+@pytest.mark.parametrize("name", sorted({*MNEMONICS} - {*OPCODES, "mdef", "mend"}))
+def test_every_mnemonic_of_amds_il_is_in_the_subset_or_refused_by_name(name):
+    """All mnemonics of the language's public headers: 485, of later chips too."""
+    said = str(fault(compute(f"{name} r0, r1, r2")))
+    assert f"`{name}" in said and ("not in cypresskit's subset of AMD's IL (" in said or "an earlier chip" in said)
+    assert "Did you mean" not in said and "no instruction of IL" not in said
+
+
 def test_nothing_of_the_subset_is_listed_as_left_out():
     assert not [name for name in OPCODES if left_out(name, name)]
 
@@ -393,6 +404,13 @@ def test_what_authors_of_that_time_wrote_is_read():
     assert place == ck.assemble(pixel("dcl_input_position_interp(linear) vWinCoord0.xy__", "mov r0, vWinCoord0.xy"))
     first = "mdef(7)_out(1)_in(1)\nmov out0, in0\nmend\n"
     assert ck.assemble(first + pixel("mcall(7) (r0), (r1)")) == ck.assemble(pixel(first + "mcall(7) (r0), (r1)"))
+
+
+@pytest.mark.parametrize("text", ["mov r1.xy__, r0.xy00    ge r2.z, r0.w, r1.x", "ftoi r1.y, r1.yitof r1.y, r1.y"])
+def test_a_line_may_hold_several_statements_as_in_production_kernels(text):
+    at = text.rindex("ge" if "ge" in text else "itof")
+    assert ck.assemble(pixel(text)) == ck.assemble(pixel(text[:at], text[at:]))
+    assert "expected the end of the line, found `geh`" in str(fault(pixel("mov r0, r1 geh r2, r3, r4")))
 
 
 def test_a_literal_that_is_an_address_is_the_element():
@@ -420,6 +438,11 @@ def test_rcp_rsq_and_sqrt_take_the_last_component_their_vec_forms_each_its_own()
     assert str(only("rcp r0, r1.y").sources[0]) == "r1.y"
     assert str(only("sqrt r0, r1_neg(x)").sources[0]) == "r1.w"
     assert str(only("rsq_vec r0, r1").sources[0]) == "r1"
+
+
+def test_dmov_moves_a_pair():
+    assert only("dmov r0.zw, r1.zw_neg(x)") == only("mov r0.zw, r1.zwzw_neg(yw)")
+    assert "use `dmax`" in str(fault(pixel("dmov r0, r1.xy_abs")))
 
 
 @pytest.mark.parametrize("op", OPCODES.values(), ids=lambda op: op.name)

@@ -16,7 +16,7 @@ from cypresskit.il import Instruction, Opcode
 #: IL opcodes, comparisons apart, with a hardware operation of the same operands.
 SAME = {
     "add": "ADD", "mul": "MUL_IEEE", "mad": "MULADD_IEEE", "fma": "FMA", "flr": "FLOOR", "frc": "FRACT",
-    "min": "MIN_DX10", "max": "MAX_DX10", "rcp": "RECIP_IEEE", "sqrt": "SQRT_IEEE",
+    "min": "MIN_DX10", "max": "MAX_DX10", "rcp": "RECIP_IEEE", "rcp_vec": "RECIP_IEEE", "sqrt": "SQRT_IEEE",
     "iadd": "ADD_INT", "isub": "SUB_INT", "iand": "AND_INT", "ior": "OR_INT", "ixor": "XOR_INT", "inot": "NOT_INT",
     "ishr": "ASHR_INT", "imin": "MIN_INT", "imax": "MAX_INT", "umin": "MIN_UINT", "umax": "MAX_UINT",
     "ftoi": "FLT_TO_INT", "ftou": "FLT_TO_UINT", "itof": "INT_TO_FLT", "utof": "UINT_TO_FLT",

@@ -3,6 +3,8 @@
 import re
 from typing import NoReturn
 
+from cypresskit.il.opcodes import starts_opcode
+
 _COMMENT = re.compile(r";|//")
 _WORD = re.compile(r"[^\s,]+|,")
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
@@ -89,7 +91,7 @@ def count(text: str, line: Line, at: int) -> int:
 
 
 def end_of_line(line: Line) -> None:
-    """Nothing may follow."""
+    """Nothing may follow but another statement, which production kernels put there."""
     line.skip()
-    if line.at < len(line.text):
+    if line.at < len(line.text) and not starts_opcode(line.text[line.at :]):
         line.fail(f"expected the end of the line, found {line.rest()}")

@@ -164,6 +164,10 @@ def _insert(width, offset, value, base):
     return ((value << offset) & mask) | (base & ~mask)
 
 
+def _rcp(a):
+    return _div(np.full_like(a, ONE), a)
+
+
 def _rsq(a):
     return single((1 / np.sqrt(flushed(a).astype(np.float64))).astype(np.float32))
 
@@ -236,7 +240,8 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "round_neginf": _floats(np.floor),
     "round_plusinf": _floats(np.ceil),
     "round_z": _floats(np.trunc),
-    "rcp": lambda a: _div(np.full_like(a, ONE), a),
+    "rcp": _rcp,
+    "rcp_vec": _rcp,
     "sqrt": _floats(np.sqrt),
     "sqrt_vec": _floats(np.sqrt),
     "rsq": _rsq,
@@ -290,6 +295,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "ftou": _to_integer(0.0, 2.0**32 - 1, np.uint32),
     "itof": lambda a: a.view(np.int32).astype(np.float32).view(np.uint32),
     "utof": lambda a: a.astype(np.float32).view(np.uint32),
+    "dmov": lambda a: a,
     "dadd": _doubles(np.add),
     "dmul": _doubles(np.multiply),
     "dmad": _doubles(fused),

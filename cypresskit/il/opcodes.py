@@ -147,26 +147,28 @@ alu:
     ftou         uf     t                 | d = a rounded towards zero, clamped to uint32; NaN gives 0
     itof         fi     t                 | d = a as float, rounded to nearest
     utof         fu     t                 | d = a as float, rounded to nearest
-    rcp          ff     t     flops=1     | d = 1 / a.w in every component, correctly rounded here (the chip: 1 ulp)
-    rsq          ff     t     flops=1     | d = 1 / square root of a.w in every component, correctly rounded here \
-        (the chip: 1 ulp)
-    rsq_vec      ff     t     flops=1     | d = 1 / square root of a, correctly rounded here (the chip: 1 ulp)
-    sqrt_vec     ff     t     flops=1     | d = square root of a, correctly rounded here (the chip: 1 ulp)
-    sqrt         ff     t     flops=1     | d = square root of a.w in every component, correctly rounded here (the \
-        chip: 1 ulp)
+    rcp          ff     t     flops=1     | d = 1 / a.w in every component, correctly rounded (the chip approximates)
+    rcp_vec      ff     t     flops=1     | d = 1 / a, correctly rounded (the chip approximates)
+    rsq          ff     t     flops=1     | d = 1 / square root of a.w in every component, correctly rounded (the \
+        chip approximates)
+    rsq_vec      ff     t     flops=1     | d = 1 / square root of a, correctly rounded (the chip approximates)
+    sqrt_vec     ff     t     flops=1     | d = square root of a, correctly rounded (the chip approximates)
+    sqrt         ff     t     flops=1     | d = square root of a.w in every component, correctly rounded (the chip \
+        approximates)
     ubit_insert  uuuuu  -                 | d with as many bits as a says from bit b on (five bits of each) taken from \
         the low ones of c, the others from the last source
     imad         iiii   -                 | d = low 32 bits of a * b, plus c
     umad         uuuu   -                 | d = low 32 bits of a * b, plus c
     udiv         uuu    -                 | d = a / b rounded down; all ones where b is 0
     umod         uuu    -                 | d = a mod b; all ones where b is 0
-    div          fff    -     flops=1     | d = a / b, correctly rounded here (the chip: by reciprocal)
+    div          fff    -     flops=1     | d = a / b, correctly rounded (the chip: by reciprocal)
     dp2          fff    -     flops=3 across=2 | d = a.x b.x + a.y b.y in every component, each step rounded
     dp3          fff    -     flops=5 across=3 | d = a.x b.x + a.y b.y + a.z b.z in every component, each step \
         rounded, from the left
     dp4          fff    -     flops=7 across=4 | d = a.x b.x + a.y b.y + a.z b.z + a.w b.w in every component, each \
         step rounded, from the left
-    ddiv         ddd    -     flops=1     | d = a / b, correctly rounded here (the chip: by iteration)
+    ddiv         ddd    -     flops=1     | d = a / b, correctly rounded (the chip: by iteration)
+    dmov         dd     -                 | d = a, bit by bit: assembled as a mov of two components
     dadd         ddd    pair  flops=1     | d = a + b
     dmin         ddd    pair              | d = a < b ? a : b
     dmax         ddd    pair              | d = a >= b ? a : b
@@ -266,6 +268,12 @@ def _read(table: str) -> None:
 
 
 _read(_TABLE)
+
+
+def starts_opcode(text: str) -> bool:
+    """Whether text begins with an opcode, with or without controls."""
+    parts = re.split(r"\W", text, maxsplit=1)[0].lower().split("_")
+    return any("_".join(parts[:n]) in OPCODES for n in range(1, len(parts) + 1))
 
 
 def opcode_table() -> str:

@@ -111,10 +111,12 @@ class _Assembler:
                 line.fail(_no_il(strange[0]), strange.start())
             if not self.mode and not self.macro and not _MACRO.match(line.text, line.at):
                 self.mode = _header(line)
-            elif self.ended:
-                line.fail("nothing may follow `end`")
-            else:
+                return
+            while line.text[line.at :]:
+                if self.ended:
+                    line.fail("nothing may follow `end`")
                 self._place(_statement(line), line)
+                line.skip()
         except FaultAt as fault:
             self.faults.append(Fault(number, fault.column, fault.message, text))
             self.mode = self.mode or "compute"
@@ -225,6 +227,8 @@ def _statement(line: Line) -> Instruction:
         return Instruction(word, numbers=numbers, line=line.number)
     op, rest = _opcode(word, line, start)
     if op.kind == "declaration":
+        if why := left_out(word, op.name):
+            line.fail(why, start)
         return declaration(op, rest, segments, line, start)
     controls, shift, saturate = _controls(op, rest, segments, line, start)
     if op.name == "mcall":
@@ -233,6 +237,13 @@ def _statement(line: Line) -> Instruction:
     end_of_line(line)
     if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
         line.fail(f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start)
+    if op.name == "dmov":
+        if sources[0].abs:
+            line.fail(
+                "`dmov` with `_abs` is not in cypresskit's subset: use `dmax` of the number and its negative", start
+            )
+        pair = sources[0].swizzle[:2] * 2, "yw" * sources[0].negates_double
+        return Instruction("mov", dest, (replace(sources[0], swizzle=pair[0], negate=pair[1]),), line=line.number)
     return Instruction(op.name, dest, sources, controls, shift, saturate, line=line.number)
 
 

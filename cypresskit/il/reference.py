@@ -37,9 +37,9 @@ MODIFIERS = {
 }
 ROUNDING = """Single precision rounds to nearest even once for each operation, also `mad`; subnormal operands and
 results become zero; a NaN that arithmetic makes is 0x7fc00000. Doubles are IEEE, with subnormals. 0
-times infinity is NaN. Where the meaning says "the chip: 1 ulp", the chip approximates within a unit in
-the last place (AMD's Evergreen instruction set, chapter 9), and the result here is the exact one,
-rounded; `ddiv` and `div` are made of several operations there."""
+times infinity is NaN. Where the meaning says "the chip approximates", the result here is the exact one,
+rounded: AMD's Evergreen instruction set (chapter 9) calls reciprocal and roots approximations and states no
+bound; of the next generation AMD states one unit in the last place. `ddiv` and `div` are several operations there."""
 FLOW = {
     "loop": "whileloop\nbreak\nendloop",
     "endloop": "whileloop\nbreak\nendloop",

@@ -8,7 +8,7 @@ import re
 
 from cypresskit.il.cursor import COLOURS, Line, whole
 from cypresskit.il.errors import nearest
-from cypresskit.il.opcodes import Opcode
+from cypresskit.il.opcodes import Opcode, starts_opcode
 from cypresskit.il.program import LETTERS, Dest, Register, Source
 
 MAX_REGISTER = 65_535  # the IL's register numbers have 16 bits (IL specification 2.2.4)
@@ -20,6 +20,7 @@ INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() i
 }
 MODIFIERS = ("neg", "abs", "x2", "bias", "bx2", "invert", "sign")
 
+_SWIZZLE = re.compile(r"[xyzwrgba01]{1,4}", re.IGNORECASE)
 _NESTED = re.compile(r"g\s*\[", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LEFT_OUT = re.compile(r"(x|sr|itemp|icb|vcp|vicp|vpc|v)[0-9]+|vObjIndex|vPrimitiveID|vFace|vInstance\w*|vTimer|oDepth")
@@ -124,11 +125,13 @@ def source_operand(line: Line) -> Source:
     swizzle = LETTERS
     if line.text.startswith(".", line.at):
         line.at += 1
-        match = line.take(re.compile(r"[xyzwrgbaXYZWRGBA01]{1,4}(?![A-Za-z0-9])"))
-        text = match.group().lower().translate(COLOURS) if match else ""
-        if not text:
+        found = _SWIZZLE.match(line.text, line.at)
+        ends = range(line.at + 1, found.end() + 1) if found else ()
+        end = next((n for n in ends if not line.text[n : n + 1].isalnum() or starts_opcode(line.text[n:])), line.at)
+        taken, line.at = line.text[line.at : end].lower().translate(COLOURS), end
+        if not taken:
             line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
-        swizzle = {1: text * 4, 2: text * 2, 3: text + text[-1:], 4: text}[len(text)]
+        swizzle = {1: taken * 4, 2: taken * 2, 3: taken + taken[-1:], 4: taken}[len(taken)]
     flags: dict[str, bool] = {}
     negate = ""
     while line.text.startswith("_", line.at):

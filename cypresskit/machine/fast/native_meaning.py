@@ -222,6 +222,10 @@ def _high(name: str) -> Callable:
     return lambda f, a, b: ((a.cast(name, "i64") * b.cast(name, "i64")) >> 32).cast("trunc", "i32")
 
 
+def _rcp(f: Floats, a: Vec) -> Vec:
+    return f.multiply("div", f.e.const(1.0, "float", a.n), a)
+
+
 def _rsq(f: Floats, a: Vec) -> Vec:
     root = wide(f.flush(a)).call("sqrt")
     return f.e.const(1.0, "double", a.n).two("div", root).cast("fptrunc", "float")
@@ -256,7 +260,8 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "round_neginf": lambda f, a: f.taken(a).call("floor"),
     "round_plusinf": lambda f, a: f.taken(a).call("ceil"),
     "round_z": lambda f, a: f.taken(a).call("trunc"),
-    "rcp": lambda f, a: f.multiply("div", f.e.const(1.0, "float", a.n), a),
+    "rcp": _rcp,
+    "rcp_vec": _rcp,
     "sqrt": lambda f, a: f.taken(a).call("sqrt"),
     "sqrt_vec": lambda f, a: f.taken(a).call("sqrt"),
     "rsq": _rsq,
@@ -310,6 +315,7 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "ftou": _to_integer("fptoui", 0.0, 2.0**32, 0, -1),
     "itof": lambda f, a: a.cast("sitofp", "float"),
     "utof": lambda f, a: a.cast("uitofp", "float"),
+    "dmov": lambda f, a: a,
     "dadd": _two("add"),
     "dmul": _two("mul"),
     "dmad": _call("fma"),
