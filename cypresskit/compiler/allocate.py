@@ -11,12 +11,13 @@ their channels, in one of some orders (``ORDERS``).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 from cypresskit.compiler.assembly import TEMPORARY
-from cypresskit.compiler.ir import Op, VirtualRegister, Word
-from cypresskit.compiler.packing import ClausePlan, Draft
-from cypresskit.compiler.schedule import Schedule
-from cypresskit.compiler.vregs import liveness, span
+from cypresskit.compiler.ir import Function, VirtualRegister, Word
+from cypresskit.compiler.packing import ClausePlan, Plans
+from cypresskit.compiler.vregs import Alive
 from cypresskit.devices import Device
 
 Unit = list[VirtualRegister]
@@ -100,46 +101,26 @@ ORDERS = (_longest, _whole_first, earliest)
 
 class Lifetimes:
     """Lifetimes of the scheduled program: each virtual register's ``mask``, the ``units`` that lie in one register, and
-    which live within one ALU clause."""
+    the ``local`` ones, which live within one ALU clause."""
 
-    def __init__(self, scheduled: Schedule):
-        blocks = list(scheduled.function.blocks)
-        live_in, live_out = liveness(blocks)
-        self.vregs: dict[VirtualRegister, None] = {}
-        self.written: set[Word] = set()
-        self.op_at: list[int] = []
-        clauses: dict[VirtualRegister, set[ClausePlan | None]] = {}
-        for block in blocks:
-            through = live_in[block] | live_out[block]
-            for vreg in through.union(w.vreg for op in block.ops for w in (*op.located, *op.results)):
-                vreg.mask = 0
-        point = 0
-        for block in blocks:
-            events = list(_events(scheduled.plans[block]))
-            start, end = point, point + len(events)
-            last: dict[VirtualRegister, int] = dict.fromkeys(live_out[block], end)
-            for n in range(len(events) - 1, -1, -1):
-                clause, results, reads, _ = events[n]
-                for word in results:
-                    if word.vreg in last:
-                        self.add(word.vreg, start + n + 1, last.pop(word.vreg))
-                        self.written.add(word)
-                        clauses.setdefault(word.vreg, set()).add(clause)
-                for word in reads:
-                    last.setdefault(word.vreg, start + n)
-                    clauses.setdefault(word.vreg, set()).add(clause)
-            for vreg, stop in last.items():
-                self.add(vreg, start, stop)
-            for vreg in live_in[block] | live_out[block]:
-                clauses.setdefault(vreg, set()).add(None)
-            self.op_at += [at for *_, at in events] + [events[-1][3] if events else 0]
-            point = end + 1
-        self.local = {w for w, c in clauses.items() if len(c) == 1 and None not in c and w.group is None}
-        self.units = _units(sorted((w for w in self.vregs if w.mask), key=lambda w: w.order))
-
-    def add(self, vreg: VirtualRegister, first: int, last: int) -> None:
-        vreg.mask |= span(first, last)
-        self.vregs[vreg] = None
+    def __init__(self, function: Function, plans: Plans):
+        blocks = list(function.blocks)
+        events = {block: list(_events(plans[block])) for block in blocks}
+        alive = Alive(blocks)
+        inside: dict[VirtualRegister, set[ClausePlan | None]] = {vreg: {None} for vreg in alive.across()}
+        for event in chain(*events.values()):
+            for word in (*event.results, *event.reads):
+                inside.setdefault(word.vreg, set())
+        for vreg in inside:
+            vreg.mask = 0
+        self.written = alive.set_masks(events)
+        for event in chain(*events.values()):
+            for word in (*event.reads, *(r for r in event.results if r in self.written)):
+                inside[word.vreg].add(event.clause)
+        self.op_at = [at for found in events.values() for at in [*(e.at for e in found), found[-1].at if found else 0]]
+        self.vregs = sorted((w for w in inside if w.mask), key=lambda w: w.order)
+        self.local = {w for w in self.vregs if len(inside[w]) == 1 and None not in inside[w] and w.group is None}
+        self.units = _units(self.vregs)
 
     def is_local(self, unit: Unit) -> bool:
         """Whether it may live in a clause temporary."""
@@ -152,22 +133,25 @@ class Lifetimes:
         return self.op_at[most]
 
 
-def _events(plans: list[ClausePlan]) -> Iterator[tuple[ClausePlan | None, list[Word], list[Word], int]]:
-    """Per point of a block: its clause (None outside ALU clauses), the words it makes, those it reads from registers,
-    and the instruction it came from."""
+class _Step(NamedTuple):
+    """A bundle, fetch or store: what it makes, what it reads from registers, its ALU ``clause`` if it is in one, and
+    the instruction that it came from."""
+
+    results: list[Word]
+    reads: list[Word]
+    clause: ClausePlan | None
+    at: int
+
+
+def _events(plans: list[ClausePlan]) -> Iterator[_Step]:
+    """The points of a block."""
     for plan in plans:
         for draft in plan.bundles:
-            results, reads = _bundle_words(draft)
-            yield plan, results, reads, next(iter(draft.slots.values())).op.at
+            ops = dict.fromkeys(p.op for p in draft.slots.values())
+            reads = [word for op in ops for word in op.located if word not in draft.forwards]
+            yield _Step([r for op in ops for r in op.results], reads, plan, next(iter(ops)).at)
         for op in plan.ops:
-            yield None, op.results, op.located, op.at
-
-
-def _bundle_words(draft: Draft) -> tuple[list[Word], list[Word]]:
-    """What a bundle makes, and what it reads from registers."""
-    ops: dict[Op, None] = dict.fromkeys(p.op for p in draft.slots.values())
-    reads = [word for op in ops for word in op.located if word not in draft.forwards]
-    return [r for op in ops for r in op.results], reads
+            yield _Step(op.results, op.located, None, op.at)
 
 
 def _units(vregs: list[VirtualRegister]) -> list[Unit]:

@@ -8,10 +8,8 @@ bundles than its slots fill, five to a bundle, doubles and vector-only operation
 in the order of the IL has fewer registers than a quarter of the words alive at once.
 """
 
-from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 
-from cypresskit.compiler.assembly import Operation
 from cypresskit.devices import Device
 from cypresskit.tables import table
 
@@ -80,10 +78,3 @@ def turn_clocks(device: Device, bundles: int, fetches: int, clauses: tuple[int, 
     wavefronts = max(device.register_pool // gprs, 1)
     units = {"ALU": bundles * device.bundle_clocks, "texture unit": fetches * device.wavefront // 4}
     return units | {"latency": waits / wavefronts}
-
-
-def bundles_bound(operations: list[Operation]) -> int:
-    """Bundles that no schedule of these operations can go below."""
-    kinds = Counter(o.row.slots for o in operations)
-    vector = kinds["vector"] + kinds["pair"] + kinds["quad"] + kinds["x"]
-    return max(-(-len(operations) // 5), -(-vector // 4), kinds["t"], kinds["x"])

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cypresskit.compiler.assembly import Control
-from cypresskit.compiler.card import Card, bundles_bound, turn_clocks
+from cypresskit.compiler.card import Card, turn_clocks
+from cypresskit.compiler.isa import fewest_bundles
 from cypresskit.compiler.listing import listing
 from cypresskit.devices import Device
 from cypresskit.il import Program
@@ -108,7 +109,7 @@ class Code:
             l1_bytes_per_clock=round(read / count, 2) if count else 0.0,
             nominal_gflops=round(flops / count * processors * device.clock_ghz, 1) if count else 0.0,
             bound_by=max(takes, key=lambda what: takes[what]),
-            bundles_bound=bundles_bound(operations),
+            bundles_bound=fewest_bundles(Counter(o.row.slots for o in operations)),
             gprs_bound=self.source_gprs,
         )
 

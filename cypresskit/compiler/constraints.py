@@ -232,7 +232,7 @@ def part(block: BasicBlock, op: Op) -> None:
 
 def _constants_fit(op: Op) -> bool:
     """Whether a bundle of its own can hold the op's constants."""
-    if op.row is None:
+    if not op.row.slots:
         return True
     places = {s.value.place for s in op.srcs if s.value.kind == "constant"}
     literals = {s.value.bits for s in op.srcs if s.value.kind == "const" and s.value.bits not in INLINE}

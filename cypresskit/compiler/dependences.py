@@ -2,44 +2,23 @@
 
 An op waits for those that make its operands (a later bundle), and a write for the readers of the value it replaces (the
 same bundle will do: reads come first). Accesses to global memory and to the LDS stay in order, reads among each other
-excepted. An op's height is the longest chain of ops that wait for it; the block's bounds are the fewest bundles that
-its slots fill and the registers that its own order needs.
+excepted. An op's height is the longest chain of ops that wait for it.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 
-from cypresskit.compiler.ir import BasicBlock, Export, GlobalRead, GlobalWrite, LdsPop, Op, VirtualRegister, Word
+from cypresskit.compiler.ir import BasicBlock, LdsPop, Op, VirtualRegister, Word
+from cypresskit.compiler.isa import fewest_bundles
 from cypresskit.devices import Device
 
-
-@dataclass(eq=False)
-class BlockPressure:
-    """A scheduled block through which virtual registers live whose channel is still open: how full its channels are."""
-
-    peak: list[int]
-
-
-class _Order:
-    """Accesses to one memory: writes in order, reads between them in any."""
-
-    def __init__(self) -> None:
-        self.reads: list[int] = []
-        self.write: list[int] = []
-
-    def put(self, n: int, writes: bool) -> list[int]:
-        """Add access ``n``; those that must come before it."""
-        if not writes:
-            self.reads.append(n)
-            return self.write
-        before = self.write + self.reads
-        self.write, self.reads = [n], []
-        return before
+Peaks = list[int]  # how full each channel is at most in a block
 
 
 class Problem:
-    """What is known of a block before scheduling: dependences, heights, uses. ``scheduled``: the pressure of blocks
-    that have been scheduled, by what lives through them with its channel still open."""
+    """What is known of a block before scheduling. ``after`` and ``before``: which ops wait for an op, with 1 if it must
+    be in a later bundle, and which it waits for, by their numbers in ``ops``; ``height`` and ``first_use``: of ops, and
+    of the highest reader of a word. ``uses``: how many ops read what ``reads`` names; ``leaving``: words that live on
+    after the block. ``scheduled``: peaks of the scheduled blocks, by what lives through them with its channel open."""
 
     def __init__(
         self,
@@ -47,115 +26,83 @@ class Problem:
         live_in: set[VirtualRegister],
         live_out: set[VirtualRegister],
         device: Device,
-        scheduled: dict[VirtualRegister, list[BlockPressure]],
+        scheduled: dict[VirtualRegister, list[Peaks]],
     ):
-        self.block, self.device, self.scheduled = block, device, scheduled
-        self.ops = block.ops
+        self.block, self.ops, self.device, self.scheduled = block, block.ops, device, scheduled
         self.live_in, self.live_out = live_in, live_out
-        self.number = {op: n for n, op in enumerate(self.ops)}
-        count = len(self.ops)
-        self.after: list[list[tuple[int, int]]] = [[] for _ in range(count)]  # (op, 1 if a later bundle, 0 if the same)
-        self.waits = [0] * count
         self.defined = {r for op in self.ops for r in op.results}
-        last: dict[VirtualRegister, Word] = {}
-        for op in self.ops:
-            for r in op.results:
-                last[r.vreg] = r
-        self.leaving = {last[w] for w in live_out if w in last}  # words that live on after the block
-        self.uses: Counter = Counter()
-        for op in self.ops:
-            self.uses.update(self.reads(op).keys())
+        last = {r.vreg: r for op in self.ops for r in op.results}
+        self.leaving = {last[w] for w in live_out if w in last}
+        self.uses: Counter = Counter(key for op in self.ops for key in self.reads(op))
         self.uses.update(self.leaving)
         self.uses.update(w for w in live_out if w not in last)
-        self.edges()
-        self.heights()
-        self.first_use: dict[Word, int] = {}
-        for n, op in enumerate(self.ops):
+        self.after: list[list[tuple[int, int]]] = [[] for _ in self.ops]
+        self.before: list[list[int]] = [[] for _ in self.ops]
+        self.find_edges()
+        self.height = [1] * len(self.ops)
+        for n in range(len(self.ops) - 1, -1, -1):
+            self.height[n] += max((self.height[m] for m, later in self.after[n] if later), default=0)
+        self.first_use = dict.fromkeys(self.defined, 0)
+        for op, height in zip(self.ops, self.height, strict=True):
             for src in op.srcs:
-                self.first_use[src.value] = max(self.first_use.get(src.value, 0), self.height[n])
-        for value in self.defined:
-            self.first_use.setdefault(value, 0)
-        self.source_need = self.need()
-        self.bound = self.lower_bound()
+                self.first_use[src.value] = max(height, self.first_use.get(src.value, 0))
 
     def reads(self, op: Op) -> dict[Word | VirtualRegister, VirtualRegister]:
         """Words that an op reads, or the virtual registers of those that were there before the block, and where each
         lies."""
         return {word if word in self.defined else word.vreg: word.vreg for word in op.located}
 
-    def edges(self) -> None:
+    def find_edges(self) -> None:
         """Who waits for whom."""
         seen: set[tuple[int, int]] = set()
-
-        def edge(a: int, b: int, later: int) -> None:
-            if a != b and (a, b) not in seen:
-                seen.add((a, b))
-                self.after[a].append((b, later))
-                self.waits[b] += 1
-
+        number = {op: n for n, op in enumerate(self.ops)}
         maker: dict[Word, int] = {}
         writer: dict[VirtualRegister, int] = {}
         readers: dict[VirtualRegister, list[int]] = {}
-        memory, lds, outputs = _Order(), _Order(), _Order()
+        accesses: dict[str, tuple[list[int], list[int]]] = {}  # the last write, and reads since, by memory
+
+        def edge(a: int, b: int, later: int = 1) -> None:
+            if a != b and (a, b) not in seen:
+                seen.add((a, b))
+                self.after[a].append((b, later))
+                self.before[b].append(a)
+
+        def in_order(memory: str, n: int, reads: bool) -> None:
+            write, since = accesses.get(memory, ([], []))
+            for m in write if reads else write + since:
+                edge(m, n)
+            accesses[memory] = (write, [*since, n]) if reads else ([n], [])
+
         for n, op in enumerate(self.ops):
-            detail, barrier = op.detail, op.kind == "sync"
             for word in op.located:
                 if word in maker:
-                    edge(maker[word], n, 1)
+                    edge(maker[word], n)
                 readers.setdefault(word.vreg, []).append(n)
             for r in op.results:
                 for m in readers.pop(r.vreg, []):
                     edge(m, n, 0)
                 if r.vreg in writer:
-                    edge(writer[r.vreg], n, 1)
+                    edge(writer[r.vreg], n)
                 maker[r] = writer[r.vreg] = n
-            if isinstance(detail, LdsPop):
-                edge(self.number[detail.read], n, 1)
-            before: list[int] = []
-            if isinstance(detail, GlobalRead | GlobalWrite) or barrier:
-                before += memory.put(n, not isinstance(detail, GlobalRead))
-            if op.kind == "lds" or barrier:
-                before += lds.put(n, "READ" not in op.name)
-            if isinstance(detail, Export):
-                before += outputs.put(n, True)
-            if op.predicate:  # it ends the block: only arithmetic may follow in its clause
-                before += [m for m, o in enumerate(self.ops) if o.kind in ("", "lds", "sync")]
-            for m in before:
-                edge(m, n, 1)
+            if isinstance(op.detail, LdsPop):
+                edge(number[op.detail.read], n)
+            for memory in op.row.memories:
+                in_order(memory, n, "READ" in op.name)
+            if op.row.predicate:  # it ends the block: only arithmetic may follow in its clause
+                for m, other in enumerate(self.ops):
+                    if not other.arithmetic:
+                        edge(m, n)
 
-    def heights(self) -> None:
-        self.height = [1] * len(self.ops)
-        for n in range(len(self.ops) - 1, -1, -1):
-            self.height[n] = 1 + max((self.height[m] for m, later in self.after[n] if later), default=0)
-
-    def need(self) -> int:
-        """Registers that the source order keeps alive at once."""
-        live = set(self.live_in)
-        left = Counter(self.uses)
-        most = len(live)
-        for op in self.ops:
-            for key, vreg in self.reads(op).items():
-                left[key] -= 1
-                if not left[key]:
-                    live.discard(vreg)
-            for r in op.results:
-                if self.uses[r]:
-                    live.add(r.vreg)
-            most = max(most, len(live))
-        return -(-most // 4)
-
-    def lower_bound(self) -> int:
+    @property
+    def bound(self) -> int:
         """Bundles that no schedule can go below."""
         slots: Counter = Counter()
         for op in self.ops:
-            if op.row is not None:
-                slots[op.slots] += op.row.width
-            elif isinstance(op.detail, LdsPop):
-                slots["any"] += len(op.results)
-        vector = slots["vector"] + slots["pair"] + slots["quad"]
-        total = sum(slots.values())
-        return max(-(-total // 5), -(-vector // 4), slots["t"], slots["x"], 0)
+            pops = len(op.results) if isinstance(op.detail, LdsPop) else 0
+            slots[op.row.slots or "any"] += op.row.width or pops
+        return fewest_bundles(slots)
 
+    @property
     def chain(self) -> int:
         """The longest chain of dependent ALU ops, in bundles."""
-        return max((self.height[n] for n, op in enumerate(self.ops) if op.row is not None), default=0)
+        return max((self.height[n] for n, op in enumerate(self.ops) if op.row.slots), default=0)

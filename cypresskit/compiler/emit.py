@@ -9,29 +9,32 @@ from dataclasses import replace
 
 from cypresskit.compiler.allocate import Allocation
 from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
-from cypresskit.compiler.code import Code
-from cypresskit.compiler.ir import BasicBlock, Export, GlobalRead, GlobalWrite, LdsAccess, LdsPop, Op, TexelFetch
+from cypresskit.compiler.ir import (
+    BasicBlock,
+    Export,
+    Function,
+    GlobalRead,
+    GlobalWrite,
+    LdsAccess,
+    LdsPop,
+    Op,
+    TexelFetch,
+)
 from cypresskit.compiler.isa import INLINE, SIGN, T, opposite
-from cypresskit.compiler.packing import Draft, Placed, needs_literal
+from cypresskit.compiler.packing import Draft, Placed, Plans, needs_literal
 from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES
-from cypresskit.compiler.schedule import Schedule
-from cypresskit.devices import Device
 
 
-def emit(scheduled: Schedule, allocation: Allocation, device: Device, sums: tuple[int, ...]) -> Code:
-    """The finished code; ``sums`` are noted for its card."""
-    controls = tuple(_Emitter(scheduled, allocation).run())
-    gprs, temporaries = allocation.registers, allocation.temporaries
-    return Code(scheduled.function.program, device, controls, gprs, temporaries, scheduled.source_gprs, sums)
+def emit(function: Function, plans: Plans, allocation: Allocation) -> tuple[Control, ...]:
+    """The hardware's instructions."""
+    return tuple(_Emitter(function, plans, allocation).run())
 
 
 class _Emitter:
     """``opened``: controls whose target is not known yet: JUMP, ELSE, LOOP_START."""
 
-    def __init__(self, scheduled: Schedule, allocation: Allocation):
-        self.items, self.plans = scheduled.function.items, scheduled.plans
-        self.allocation = allocation
-        self.program = scheduled.function.program
+    def __init__(self, function: Function, plans: Plans, allocation: Allocation):
+        self.items, self.plans, self.allocation, self.program = function.items, plans, allocation, function.program
         self.controls: list[Control] = []
         self.opened: list[int] = []
         self.depth = 0

@@ -128,7 +128,7 @@ def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:
     if i.shift == 1.0 and not i.saturate:
         return word
     op = word.op
-    fits = op is not None and op.at == b.at and op.row is not None and op.row.scales
+    fits = op is not None and op.at == b.at and op.row.scales
     if op is None or not fits or op.clamp or op.omod != 1.0:
         op = b.append("MOV", [Src(word)], 1)
     if i.shift in (1.0, 2.0, 4.0, 0.5):

@@ -13,7 +13,7 @@ Left out: what one turn can hand on to the next one (strength reduction), and co
 where they are read.
 """
 
-from cypresskit.compiler.ir import BasicBlock, Function, GlobalRead, GlobalWrite, LdsPop, Op, TexelFetch, Word
+from cypresskit.compiler.ir import BasicBlock, Function, GlobalWrite, Op, TexelFetch, Word
 
 REGISTER = 0.015  # share of the clocks that a register is worth: SGEMM with 37 of them is 16 % slower than with 25
 HIGHEST = 32  # loops in one another that are looked at, from the inside
@@ -75,10 +75,9 @@ class _Invariants:
 
     def may_move(self, op: Op, conditional: bool) -> bool:
         """Whether doing it earlier, and where it was not to be done, shows nowhere."""
-        if op.row is not None:
-            return op.pure
-        fetch = isinstance(op.detail, TexelFetch) or (isinstance(op.detail, GlobalRead) and self.quiet)
-        return fetch and not conditional
+        if op.fetches:
+            return not conditional and (isinstance(op.detail, TexelFetch) or self.quiet)
+        return op.pure
 
     def words(self, op: Op) -> int:
         """Results that live through the loop if it moves. The register that a copy fills is needed anyway."""
@@ -119,6 +118,6 @@ class _Invariants:
 
 def _slots(op: Op) -> int:
     """Slots that it fills, or as many as take its time."""
-    if op.row is not None:
+    if op.row.slots:
         return op.row.width
-    return len(op.results) if isinstance(op.detail, LdsPop) else 5 * FETCH
+    return 5 * FETCH if op.fetches or op.stores else len(op.results)

@@ -168,11 +168,8 @@ Detail = TexelFetch | GlobalRead | GlobalWrite | Export | LdsAccess | LdsPop
 
 @dataclass(eq=False)
 class Op:
-    """An operation on words. ``name`` is a row of ``isa.OPS``, or SAMPLE, LD (texture fetches), MEM_READ, MEM_WRITE
-    (global memory), EXPORT (an output), LDS_POP (takes what an LDS read queued). Doubles are two sources, low first.
-
-    ``at`` is the index in ``Program.body``. ``detail`` is what else the instruction carries.
-    """
+    """An operation on words. ``name`` is a row of ``isa.OPS``. Doubles are two sources, low first. ``at`` is the index
+    in ``Program.body``, ``detail`` what else the instruction carries."""
 
     name: str
     srcs: list[Src]
@@ -188,54 +185,44 @@ class Op:
             self.results = [Word("op", op=self) for _ in range(self.words)]
 
     @property
-    def row(self) -> HardwareOp | None:
-        """The hardware table's row, or None for fetches, stores and pops."""
-        return OPS.get(self.name)
-
-    @property
-    def slots(self) -> str:
-        """The row's slots; "" of fetches, stores and pops."""
-        return "" if self.row is None else self.row.slots
-
-    @property
-    def kind(self) -> str:
-        """The row's kind of operands; "" of fetches, stores and pops."""
-        return "" if self.row is None else self.row.kind
+    def row(self) -> HardwareOp:
+        """The hardware table's row."""
+        return OPS[self.name]
 
     @property
     def fetches(self) -> bool:
         """Whether it goes into a fetch clause."""
-        return isinstance(self.detail, TexelFetch | GlobalRead)
+        return self.row.kind == "fetch"
 
     @property
     def stores(self) -> bool:
         """Whether it is a control-flow instruction of its own that writes memory or an output."""
-        return isinstance(self.detail, GlobalWrite | Export)
+        return self.row.kind == "store"
 
     @property
-    def predicate(self) -> bool:
-        """Whether it is the test that ends its block."""
-        return self.row is not None and self.row.predicate
+    def bundled(self) -> bool:
+        """Whether it goes into the bundles of an ALU clause."""
+        return self.row.kind not in ("fetch", "store")
 
     @property
     def effect(self) -> bool:
         """Whether it does more than compute its results."""
-        return self.stores or self.predicate or self.name in ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")
+        return self.stores or self.row.predicate or self.name in ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")
 
     @property
     def arithmetic(self) -> bool:
         """Whether its operands alone give its results, or its test."""
-        return self.row is not None and self.row.meaning is not None
+        return self.row.meaning is not None
 
     @property
     def pure(self) -> bool:
         """Whether two such ops on the same operands give the same results."""
-        return isinstance(self.detail, TexelFetch) or (self.arithmetic and not self.predicate)
+        return isinstance(self.detail, TexelFetch) or (self.arithmetic and not self.row.predicate)
 
     @property
     def multiplies(self) -> bool:
         """Whether it is a product, or the sum of one and an addend."""
-        return self.row is not None and self.row.flops > 0 and self.name not in ("ADD", "ADD_64")
+        return self.row.flops > 0 and self.name not in ("ADD", "ADD_64")
 
     @property
     def plain(self) -> bool:
@@ -249,7 +236,7 @@ class Op:
 
     def takes_float(self, n: int) -> bool:
         """Whether operand ``n`` can be negated and made absolute: of a double only the high word."""
-        return self.kind == "float" or (self.kind == "double" and n % 2 == 1)
+        return self.row.kind == "float" or (self.row.kind == "double" and n % 2 == 1)
 
 
 @dataclass(eq=False)

@@ -9,13 +9,14 @@ Two rows, DIV_IEEE and DIV_64, are not one instruction of the chip: they stand f
 cases of a division by reciprocal, whose other steps the compiler writes out. Source: the ISA text, chapters 4, 8, 9.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from cypresskit.il.meaning import MEANING
-from cypresskit.il.opcodes import RELATIONS
+from cypresskit.il.opcodes import OPCODES, RELATIONS
 
 SLOTS = "xyzwt"
 X, Y, Z, W, T = range(5)
@@ -36,27 +37,27 @@ SCALAR_SWIZZLES = {"SCL_210": (2, 1, 0), "SCL_122": (1, 2, 2), "SCL_212": (2, 1,
 INLINE = {0: "0.0f", 0x3F800000: "1.0f", 0x3F000000: "0.5f", 1: "1", 0xFFFFFFFF: "-1"}
 
 
-DOUBLES = ("ADD_64", "MUL_64", "FMA_64", "DIV_64", "FLT32_TO_FLT64", "MIN_64", "MAX_64", "FRACT_64")
-
-
 @dataclass(frozen=True)
 class HardwareOp:
     """One row.
 
-    ``slots``: "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all of x y z w.
-    ``kind``: "float", "int" or "double" operands, "lds", or "sync". ``reads``: operands (a double counts once).
-    ``meaning``: arrays of bits to an array of bits, or None where an engine does more than arithmetic. ``commutes``:
+    ``slots``: "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all of x y z w; "" of
+    what is no ALU operation. ``kind``: "float", "int" or "double" operands, "lds", "sync", "fetch", "store", or "pop",
+    which takes what an LDS read queued. ``reads``: operands (a double counts once). ``meaning``: arrays of bits to an
+    array of bits, or None where an engine does more than arithmetic. ``il``: opcodes that it carries out. ``commutes``:
     the two operands may change places. ``neutral``: the second operand that leaves the first as it is. ``scales``:
-    takes the output scale. ``flops``: floating-point operations. ``relation``: of a comparison or test, a name of
+    takes the output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a comparison or test, a name of
     ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``llvm``: LLVM's instruction or intrinsic of the same
-    meaning, with its operands' type.
+    meaning, with its operands' type. ``memories``: what it reaches in the order of the program, "g" global memory, "s"
+    the LDS, "o" outputs.
     """
 
     name: str
     slots: str
     kind: str
-    reads: int
+    reads: int = 0
     meaning: Callable[..., np.ndarray] | None = None
+    il: tuple[str, ...] = ()
     commutes: bool = False
     neutral: int | None = None
     scales: bool = False
@@ -64,16 +65,17 @@ class HardwareOp:
     relation: str = ""
     compares: str = ""
     llvm: str = ""
+    memories: str = ""
 
     @property
     def width(self) -> int:
         """VLIW slots that it fills."""
-        return {"pair": 2, "quad": 4}.get(self.slots, 1)
+        return {"": 0, "pair": 2, "quad": 4}.get(self.slots, 1)
 
     @property
     def double_result(self) -> bool:
         """Whether the result is two words."""
-        return self.name in DOUBLES
+        return self.name.endswith("64") and not self.relation
 
     @property
     def predicate(self) -> bool:
@@ -95,76 +97,93 @@ _M = MEANING
 OPS: dict[str, HardwareOp] = {}
 
 
-def _add(slots: str, kind: str, name: str, reads: int, meaning: Callable | None, **columns) -> None:
-    OPS[name] = HardwareOp(name, slots, kind, reads, meaning, **columns)
+def _add(slots: str, kind: str, name: str, il: str = "", **columns) -> None:
+    """Append a row: what it reads and means is what the first of the opcodes ``il`` does, or said in ``columns``."""
+    if il:
+        same = OPCODES[il.split()[0]]
+        columns |= {"il": tuple(il.split()), "meaning": MEANING[same.name], "reads": len(same.sources)}
+        columns["flops"] = 0 if slots == "t" else same.flops
+    OPS[name] = HardwareOp(name, slots, kind, **columns)
 
 
-_add("any", "float", "MOV", 1, _M["mov"], scales=True)
-_add("any", "float", "ADD", 2, _M["add"], scales=True, commutes=True, flops=1, llvm="fadd float")
-_add("any", "float", "MUL_IEEE", 2, _M["mul"], scales=True, commutes=True, flops=1, llvm="fmul float")
-_add("any", "float", "MULADD_IEEE", 3, _M["mad"], flops=2, llvm="call float fmuladd")
-_add("vector", "float", "FMA", 3, _M["fma"], flops=2, llvm="call float fma")
-_add("any", "float", "FLOOR", 1, _M["flr"], scales=True, llvm="call float floor")
-_add("any", "float", "FRACT", 1, _M["frc"], scales=True)
-_add("any", "float", "RNDNE", 1, _M["round_nearest"], scales=True)
-_add("any", "float", "CEIL", 1, _M["round_plusinf"], scales=True)
-_add("any", "float", "TRUNC", 1, _M["round_z"], scales=True)
-_add("any", "float", "MIN_DX10", 2, _M["min"], scales=True, llvm="call float minnum")
-_add("any", "float", "MAX_DX10", 2, _M["max"], scales=True, llvm="call float maxnum")
-_add("t", "float", "FLT_TO_INT", 1, _M["ftoi"], llvm="fptosi float")
-_add("t", "float", "FLT_TO_UINT", 1, _M["ftou"], llvm="fptoui float")
-_add("t", "float", "RECIP_IEEE", 1, _M["rcp"], scales=True)
-_add("t", "float", "SQRT_IEEE", 1, _M["sqrt"], scales=True)
-_add("t", "float", "RECIPSQRT_IEEE", 1, _M["rsq"], scales=True)
-_add("t", "float", "DIV_IEEE", 3, lambda a, b, quotient: _M["div"](a, b))
+_add("any", "float", "MOV", "mov", scales=True)
+_add("any", "float", "ADD", "add", scales=True, commutes=True, llvm="fadd float")
+_add("any", "float", "MUL_IEEE", "mul", scales=True, commutes=True, llvm="fmul float")
+_add("any", "float", "MULADD_IEEE", "mad", llvm="call float fmuladd")
+_add("vector", "float", "FMA", "fma", llvm="call float fma")
+_add("any", "float", "FLOOR", "flr round_neginf", scales=True, llvm="call float floor")
+_add("any", "float", "FRACT", "frc", scales=True)
+_add("any", "float", "RNDNE", "round_nearest", scales=True)
+_add("any", "float", "CEIL", "round_plusinf", scales=True)
+_add("any", "float", "TRUNC", "round_z", scales=True)
+_add("any", "float", "MIN_DX10", "min", scales=True, llvm="call float minnum")
+_add("any", "float", "MAX_DX10", "max", scales=True, llvm="call float maxnum")
+_add("t", "float", "FLT_TO_INT", "ftoi", llvm="fptosi float")
+_add("t", "float", "FLT_TO_UINT", "ftou", llvm="fptoui float")
+_add("t", "float", "RECIP_IEEE", "rcp", scales=True)
+_add("t", "float", "SQRT_IEEE", "sqrt sqrt_vec", scales=True)
+_add("t", "float", "RECIPSQRT_IEEE", "rsq rsq_vec", scales=True)
+_add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: _M["div"](a, b))
 
-_add("any", "int", "ADD_INT", 2, _M["iadd"], commutes=True, neutral=0, llvm="add i32")
-_add("any", "int", "SUB_INT", 2, _M["isub"], neutral=0, llvm="sub i32")
-_add("any", "int", "AND_INT", 2, _M["iand"], commutes=True, neutral=0xFFFFFFFF, llvm="and i32")
-_add("any", "int", "OR_INT", 2, _M["ior"], commutes=True, neutral=0, llvm="or i32")
-_add("any", "int", "XOR_INT", 2, _M["ixor"], commutes=True, neutral=0, llvm="xor i32")
-_add("any", "int", "NOT_INT", 1, _M["inot"])
-_add("any", "int", "LSHL_INT", 2, _M["ishl"], neutral=0, llvm="shl i32")
-_add("any", "int", "LSHR_INT", 2, _M["ushr"], neutral=0, llvm="lshr i32")
-_add("any", "int", "ASHR_INT", 2, _M["ishr"], neutral=0, llvm="ashr i32")
-_add("any", "int", "MIN_INT", 2, _M["imin"])
-_add("any", "int", "MAX_INT", 2, _M["imax"])
-_add("any", "int", "MIN_UINT", 2, _M["umin"])
-_add("any", "int", "MAX_UINT", 2, _M["umax"])
-_add("any", "int", "CNDE_INT", 3, lambda a, b, c: _M["cmov_logical"](a, c, b))
-_add("t", "int", "MULLO_INT", 2, _M["imul"], commutes=True, llvm="mul i32")
-_add("t", "int", "MULHI_INT", 2, _M["imul_high"])
-_add("t", "int", "MULHI_UINT", 2, _M["umul_high"])
-_add("any", "int", "ADDC_UINT", 2, _M["icarry"])
-_add("any", "int", "SUBB_UINT", 2, _M["iborrow"])
-_add("vector", "int", "MUL_UINT24", 2, _M["umul24"])
-_add("vector", "int", "MULHI_UINT24", 2, _M["umul24_high"])
-_add("vector", "int", "MULADD_UINT24", 3, _M["umad24"])
-_add("vector", "int", "BCNT_INT", 1, _M["icbits"])
-_add("vector", "int", "BFE_INT", 3, lambda a, b, c: _M["ibit_extract"](c, b, a))
-_add("vector", "int", "BFE_UINT", 3, lambda a, b, c: _M["ubit_extract"](c, b, a))
-_add("vector", "int", "BFM_INT", 2, lambda a, b: _M["ubit_insert"](a, b, np.uint32(0xFFFFFFFF), np.uint32(0)))
-_add("vector", "int", "BFI_INT", 3, lambda mask, a, b: (mask & a) | (~mask & b))
-_add("t", "int", "RECIP_UINT", 1, _recip_uint)
-_add("t", "int", "INT_TO_FLT", 1, _M["itof"], llvm="sitofp i32")
-_add("t", "int", "UINT_TO_FLT", 1, _M["utof"], llvm="uitofp i32")
+_add("any", "int", "ADD_INT", "iadd", commutes=True, neutral=0, llvm="add i32")
+_add("any", "int", "SUB_INT", "isub", neutral=0, llvm="sub i32")
+_add("any", "int", "AND_INT", "iand", commutes=True, neutral=0xFFFFFFFF, llvm="and i32")
+_add("any", "int", "OR_INT", "ior", commutes=True, neutral=0, llvm="or i32")
+_add("any", "int", "XOR_INT", "ixor", commutes=True, neutral=0, llvm="xor i32")
+_add("any", "int", "NOT_INT", "inot")
+_add("any", "int", "LSHL_INT", "ishl", neutral=0, llvm="shl i32")
+_add("any", "int", "LSHR_INT", "ushr", neutral=0, llvm="lshr i32")
+_add("any", "int", "ASHR_INT", "ishr", neutral=0, llvm="ashr i32")
+_add("any", "int", "MIN_INT", "imin")
+_add("any", "int", "MAX_INT", "imax")
+_add("any", "int", "MIN_UINT", "umin")
+_add("any", "int", "MAX_UINT", "umax")
+_add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: _M["cmov_logical"](a, c, b))
+_add("t", "int", "MULLO_INT", "imul umul", commutes=True, llvm="mul i32")
+_add("t", "int", "MULHI_INT", "imul_high")
+_add("t", "int", "MULHI_UINT", "umul_high")
+_add("any", "int", "ADDC_UINT", "icarry")
+_add("any", "int", "SUBB_UINT", "iborrow")
+_add("vector", "int", "MUL_UINT24", "umul24")
+_add("vector", "int", "MULHI_UINT24", "umul24_high")
+_add("vector", "int", "MULADD_UINT24", "umad24")
+_add("vector", "int", "BCNT_INT", "icbits")
+_add("vector", "int", "BFE_INT", reads=3, meaning=lambda a, b, c: _M["ibit_extract"](c, b, a))
+_add("vector", "int", "BFE_UINT", reads=3, meaning=lambda a, b, c: _M["ubit_extract"](c, b, a))
+_add(
+    "vector",
+    "int",
+    "BFM_INT",
+    reads=2,
+    meaning=lambda a, b: _M["ubit_insert"](a, b, np.uint32(0xFFFFFFFF), np.uint32(0)),
+)
+_add("vector", "int", "BFI_INT", reads=3, meaning=lambda mask, a, b: (mask & a) | (~mask & b))
+_add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
+_add("t", "int", "INT_TO_FLT", "itof", llvm="sitofp i32")
+_add("t", "int", "UINT_TO_FLT", "utof", llvm="uitofp i32")
 
-_add("pair", "double", "ADD_64", 2, _M["dadd"], flops=1, commutes=True)
-_add("quad", "double", "MUL_64", 2, _M["dmul"], flops=1, commutes=True)
-_add("quad", "double", "FMA_64", 3, _M["dmad"], flops=2)
-_add("quad", "double", "DIV_64", 3, lambda a, b, quotient: _M["ddiv"](a, b))
-_add("pair", "double", "MIN_64", 2, _M["dmin"])
-_add("pair", "double", "MAX_64", 2, _M["dmax"])
-_add("pair", "double", "FRACT_64", 1, _M["dfrac"])
-_add("pair", "double", "FLT64_TO_FLT32", 1, _M["d2f"])
-_add("pair", "float", "FLT32_TO_FLT64", 1, _M["f2d"])
+_add("pair", "double", "ADD_64", "dadd", commutes=True)
+_add("quad", "double", "MUL_64", "dmul", commutes=True)
+_add("quad", "double", "FMA_64", "dmad")
+_add("quad", "double", "DIV_64", reads=3, meaning=lambda a, b, quotient: _M["ddiv"](a, b))
+_add("pair", "double", "MIN_64", "dmin")
+_add("pair", "double", "MAX_64", "dmax")
+_add("pair", "double", "FRACT_64", "dfrac")
+_add("pair", "double", "FLT64_TO_FLT32", "d2f")
+_add("pair", "float", "FLT32_TO_FLT64", "f2d")
 
-_add("x", "lds", "LDS_WRITE", 2, None)
-_add("x", "lds", "LDS_WRITE_REL", 3, None)
-_add("x", "lds", "LDS_READ_RET", 1, None)
-_add("x", "lds", "LDS_READ_REL_RET", 1, None)
-_add("x", "lds", "LDS_READ2_RET", 2, None)
-_add("x", "sync", "GROUP_BARRIER", 0, None)
+_add("x", "lds", "LDS_WRITE", reads=2, memories="s")
+_add("x", "lds", "LDS_WRITE_REL", reads=3, memories="s")
+_add("x", "lds", "LDS_READ_RET", reads=1, memories="s")
+_add("x", "lds", "LDS_READ_REL_RET", reads=1, memories="s")
+_add("x", "lds", "LDS_READ2_RET", reads=2, memories="s")
+_add("x", "sync", "GROUP_BARRIER", memories="gs")
+_add("", "pop", "LDS_POP")
+_add("", "fetch", "SAMPLE")
+_add("", "fetch", "LD")
+_add("", "fetch", "MEM_READ", memories="g")
+_add("", "store", "MEM_WRITE", memories="g")
+_add("", "store", "EXPORT", memories="o")
 
 
 #: Comparisons, by the letter of what they compare: the end of the name, slots, kind. The chip has greater-than where
@@ -183,10 +202,10 @@ def _add_comparison(compares: str, relation: str) -> None:
         llvm = f"fcmp {'u' if relation == 'ne' else 'o'}{relation} float"
     elif compares != "d":
         llvm = f"icmp {'' if equality else compares.replace('i', 's')}{relation} i32"
-    columns = {"relation": relation, "compares": compares, "llvm": llvm}
-    _add(slots, kind, f"{name}{ending}", 2, meaning, commutes=kind == "int" and equality, **columns)
+    columns: dict = {"reads": 2, "meaning": meaning, "relation": relation, "compares": compares, "llvm": llvm}
+    _add(slots, kind, f"{name}{ending}", commutes=kind == "int" and equality, **columns)
     if compares != "d":
-        _add("any", kind, f"PRED_{name}{ending.removesuffix('_DX10')}", 2, meaning, **columns)
+        _add("any", kind, f"PRED_{name}{ending.removesuffix('_DX10')}", **columns)
 
 
 def _flipped(meaning: Callable) -> Callable:
@@ -230,3 +249,9 @@ def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:
         return tuple(range(number)) if place == 0 else ()
     high = place < 3 if op.slots == "quad" else place == 0
     return tuple(range(1 if high else 0, number, 2))
+
+
+def fewest_bundles(slots: Counter) -> int:
+    """Bundles that so many slots of each kind fill at least: five to a bundle, four where t can't do it, one of t."""
+    vector = slots["vector"] + slots["pair"] + slots["quad"] + slots["x"]
+    return max(-(-sum(slots.values()) // 5), -(-vector // 4), slots["t"], slots["x"])

@@ -166,7 +166,7 @@ class _ModuleWriter:
             self.lines.append(f"  {self.names[phi]} = phi i32 {', '.join(pairs)}")
         test = None
         for op in block.ops:
-            if op.row is not None and op.row.predicate:
+            if op.row.predicate:
                 test = self.compare(op, op.row)
             else:
                 self.op(op)
@@ -198,7 +198,7 @@ class _ModuleWriter:
             self.fetch(op)
         elif isinstance(op.detail, GlobalWrite):
             self.store(op, op.detail)
-        elif op.row is None or op.omod != 1.0 or op.clamp or len(op.results) != 1:
+        elif not op.row.slots or op.omod != 1.0 or op.clamp or len(op.results) != 1:
             raise self.unknown(op)
         else:
             self.lines.append(f"  {self.names[op.results[0]]} = {self.arithmetic(op, op.row)}")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cypresskit.compiler.dependences import Problem
-from cypresskit.compiler.ir import LdsPop, Op, Src, Word
-from cypresskit.compiler.isa import INLINE, SIGN, HardwareOp, T, slot_operands
+from cypresskit.compiler.ir import BasicBlock, LdsPop, Op, Src, Word
+from cypresskit.compiler.isa import INLINE, SIGN, T, slot_operands
 from cypresskit.compiler.ports import Ports, Unit, unit
 from cypresskit.compiler.pressure import Pressure
 
@@ -32,7 +32,7 @@ class Placed:
     def result(self) -> Word | None:
         """The word that this slot computes: of a four-slot double only the two slots of its channels have one."""
         op = self.op
-        if op.slots == "quad":
+        if op.row.slots == "quad":
             return op.results[self.slot % 2] if self.slot // 2 == (op.results[0].vreg.channel or 0) // 2 else None
         return op.results[self.place] if self.place < len(op.results) else None
 
@@ -80,6 +80,9 @@ class ClausePlan:
     slots: int = 0
 
 
+Plans = dict[BasicBlock, list[ClausePlan]]  # clauses and stores of every block
+
+
 class Packer:
     """Fills one bundle after the other. ``open``: numbers of the ops that are still to be placed; ``queue``: LDS reads
     whose words have not been taken yet; ``tested``: whether the test that ends the block is placed; ``t_first``:
@@ -95,20 +98,19 @@ class Packer:
 
     def place(self, draft: Draft, op: Op) -> bool:
         """Try to put an op into the bundle."""
-        row = op.row
         if draft.holds("GROUP_BARRIER") or (op.name == "GROUP_BARRIER" and draft.slots):
             return False
         if isinstance(op.detail, LdsPop):
             return self.place_pop(draft, op, op.detail)
-        if row is None or (row.predicate and not self.may_test(draft)):
+        if op.row.predicate and not self.may_test(draft):
             return False
         reading = op.name.startswith("LDS_READ")
         if reading:
             words = 2 * (len(self.queue) + 1)
             if self.room < 48 + 2 * words or len(self.pressure.live) + words > 4 * self.pressure.budget:
                 return False
-        for slots, channel in self.ways(op, row, draft.free):
-            if self.try_slots(draft, op, row, slots, channel):
+        for slots, channel in self.ways(op, draft.free):
+            if self.try_slots(draft, op, slots, channel):
                 if reading:
                     self.queue.append(op)
                 return True
@@ -121,26 +123,22 @@ class Packer:
         left = [self.problem.ops[n] for n in self.open]
         return draft.size + sum(map(_most_slots, left)) <= self.room and len(self.clause.windows | _windows(left)) <= 2
 
-    def ways(self, op: Op, row: HardwareOp, free: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
+    def ways(self, op: Op, free: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
         """Slots, and the channel of the result, in the order in which they are to be tried."""
-        options = self.pressure.preferred(op.results[0].vreg) if op.results else [0, 1, 2, 3]
-        if row.slots == "quad":
-            if len([s for s in free if s < 4]) == 4:
-                for c in options:
-                    yield (0, 1, 2, 3), c
-        elif row.slots == "pair":
+        options, kind = self.pressure.preferred(op.results[0].vreg) if op.results else [0, 1, 2, 3], op.row.slots
+        if kind == "x":
+            yield from [((0,), None)] if 0 in free else []
+        elif op.row.width > 1:
             for c in options:
-                if c in free and c + 1 in free:
-                    yield (c, c + 1), c
-        elif row.slots == "x":
-            if 0 in free:
-                yield (0,), None
+                slots = (0, 1, 2, 3) if kind == "quad" else (c, c + 1)
+                if set(slots) <= set(free):
+                    yield slots, c
         else:
-            vector = [((c,), c) for c in options if c in free and row.slots != "t"]
-            scalar = [((T,), c) for c in options if T in free and row.slots != "vector"]
+            vector = [((c,), c) for c in options if c in free and kind != "t"]
+            scalar = [((T,), c) for c in options if T in free and kind != "vector"]
             yield from scalar + vector if self.t_first else vector + scalar
 
-    def try_slots(self, draft: Draft, op: Op, row: HardwareOp, slots: tuple[int, ...], channel: int | None) -> bool:
+    def try_slots(self, draft: Draft, op: Op, slots: tuple[int, ...], channel: int | None) -> bool:
         """Put an op into given slots if the constants, the registers and the ports allow it."""
         literals = draft.literals | literals_of(op)
         pairs = draft.pairs | {(buffer, element, c // 2) for buffer, element, c in _buffered(op)}
@@ -156,12 +154,12 @@ class Packer:
             for word in op.located:
                 if word not in draft.forwards:
                     pressure.settle(word.vreg)
-            units, placed = _units(draft, op, row, slots, channel, constants)
+            units, placed = _units(draft, op, slots, channel, constants)
             if draft.ports.fit(units):
                 draft.slots.update((p.slot, p) for p in placed)
                 draft.literals, draft.pairs = literals, pairs
                 self.clause.windows |= windows
-                self.tested = self.tested or row.predicate
+                self.tested = self.tested or op.row.predicate
                 pressure.read(op)
                 for r in op.results:
                     pressure.write(r)
@@ -202,15 +200,15 @@ class Packer:
 
 
 def _units(
-    draft: Draft, op: Op, row: HardwareOp, slots: tuple[int, ...], channel: int | None, constants: int
+    draft: Draft, op: Op, slots: tuple[int, ...], channel: int | None, constants: int
 ) -> tuple[list[Unit], list[Placed]]:
     """The op's parts, slot by slot, and the reads they need: x, y and z of a four-slot double read the same."""
     units: list[Unit] = []
     placed: list[Placed] = []
     start = len(draft.ports.units)
     for place, slot in enumerate(slots):
-        operands = slot_operands(row, len(op.srcs), place)
-        if not place or row.slots != "quad" or place == 3:
+        operands = slot_operands(op.row, len(op.srcs), place)
+        if not place or op.row.slots != "quad" or place == 3:
             words = [op.srcs[k].value for k in operands]
             forwarded = tuple(n for n, word in enumerate(words) if word in draft.forwards)
             held = [word.located and word not in draft.forwards for word in words]
@@ -234,7 +232,7 @@ def needs_literal(op: Op, n: int, src: Src) -> bool:
 
 def _most_slots(op: Op) -> int:
     """Slots of a clause that an arithmetic op takes if it shares no literals."""
-    return (op.row.width if op.row else 0) + (len(literals_of(op)) + 1) // 2
+    return op.row.width + (len(literals_of(op)) + 1) // 2
 
 
 def _buffered(op: Op) -> list[tuple[int, ...]]:

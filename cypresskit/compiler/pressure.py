@@ -44,21 +44,19 @@ class Pressure:
         """Make the channels that the attempt decided the virtual registers' own."""
         for vreg, channel in self.decided.items():
             if vreg.channel is None and channel is not None:
-                for block in self.problem.scheduled.get(vreg, ()):
-                    block.peak[channel] += 1
+                for peaks in self.problem.scheduled.get(vreg, ()):
+                    peaks[channel] += 1
             vreg.channel = channel
 
     def excess(self, vreg: VirtualRegister, channel: int) -> int:
         """How much fuller than others the channel is in the blocks already scheduled that it lives through."""
-        blocks = self.problem.scheduled.get(vreg)
-        if not blocks:
-            return 0
-        return max(block.peak[channel] + self.added[id(block), channel] - min(block.peak) for block in blocks)
+        blocks = self.problem.scheduled.get(vreg, ())
+        return max((peaks[channel] + self.added[id(peaks), channel] - min(peaks) for peaks in blocks), default=0)
 
     def note(self, vreg: VirtualRegister, channel: int, change: int) -> None:
         """Its channel was decided, or is taken back."""
-        for block in self.problem.scheduled.get(vreg, ()):
-            self.added[id(block), channel] += change
+        for peaks in self.problem.scheduled.get(vreg, ()):
+            self.added[id(peaks), channel] += change
 
     def preferred(self, vreg: VirtualRegister) -> list[int]:
         """Channels that it may take, the emptiest first."""
@@ -143,3 +141,15 @@ class Pressure:
         for n, r in enumerate(op.results):
             self.settle(r.vreg, (channel or 0) + n)
         return True
+
+
+def source_need(problem: Problem) -> int:
+    """Registers that the order of the IL keeps alive at once."""
+    pressure = Pressure(problem, 0)
+    most = len(pressure.live)
+    for op in problem.ops:
+        pressure.read(op)
+        for r in op.results:
+            pressure.write(r)
+        most = max(most, len(pressure.live))
+    return -(-most // 4)

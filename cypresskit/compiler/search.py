@@ -15,21 +15,25 @@ AMD's compiler (``in_order``) tried nothing of that: only if registers run out a
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from cypresskit.compiler.allocate import ORDERS, Allocation, Lifetimes, allocate, earliest
+from cypresskit.compiler.blocks import BlockScheduler, NoBundle
 from cypresskit.compiler.card import turn_clocks
 from cypresskit.compiler.code import Code
 from cypresskit.compiler.constraints import constrain, part
-from cypresskit.compiler.dependences import BlockPressure, Problem
+from cypresskit.compiler.dependences import Peaks, Problem
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.hoist import FETCH, REGISTER, hoist
 from cypresskit.compiler.inorder import InOrderScheduler
 from cypresskit.compiler.ir import CompileError, Function, Op, VirtualRegister, refuse
 from cypresskit.compiler.lower import lower
-from cypresskit.compiler.schedule import WINDOW, ListScheduler, NoBundle, Schedule
+from cypresskit.compiler.packing import Plans
+from cypresskit.compiler.pressure import source_need
+from cypresskit.compiler.schedule import WINDOW, ListScheduler
 from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.sums import products
-from cypresskit.compiler.vregs import assign_vregs, liveness
+from cypresskit.compiler.vregs import Alive, assign_vregs
 from cypresskit.devices import Device
 from cypresskit.il import Program
 
@@ -37,11 +41,17 @@ TURNS = 16  # of a loop, where it is weighed against what is done before it
 BUDGETS = ((0, WINDOW), (0, 40), (0, 100), (2, WINDOW))  # registers more, window
 GOAL = 1.05  # bundles over their lower bound that end the search for a budget
 MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
+GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that wait for their readers together, in AMD's style
 
-GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that wait for their readers together
 
-#: Schedules one block, given the registers that are in use anyway.
-BlockStyle = Callable[[Problem, int], ListScheduler | InOrderScheduler]
+@dataclass(frozen=True)
+class Style:
+    """How blocks are scheduled: ``blocks`` does one, given the registers that are in use anyway; which
+    ``orders`` of allocation are tried, and whether clause ``temporaries_first`` take what they can."""
+
+    blocks: Callable[[Problem, int], BlockScheduler]
+    orders: tuple = ORDERS
+    temporaries_first: bool = False
 
 
 def in_order(program: Program, device: Device) -> Code:
@@ -49,15 +59,12 @@ def in_order(program: Program, device: Device) -> Code:
     refused: CompileError | None = None
     for gather in GATHER:
         function = simplify(lower(program, device, rotate=False), plainly=True)
-        sums = products(function)
-        function = constrain(assign_vregs(function))
 
-        def style(problem: Problem, floor: int, gather: int = gather) -> InOrderScheduler:
+        def block(problem: Problem, floor: int, gather: int = gather) -> BlockScheduler:
             return InOrderScheduler(problem, gather).run()
 
-        scheduled = schedule(function, device, style)
         try:
-            return emit(scheduled, registers(scheduled, device, in_order=True), device, sums)
+            return finished(function, device, Style(block, (earliest,), True))
         except CompileError as error:  # too many registers
             refused = refused or error
     assert refused is not None
@@ -93,44 +100,49 @@ def _translate(program: Program, device: Device, words: int) -> tuple[Code, int]
     most = hoist(function, words)
     if words:
         simplify(function)  # what came out of a loop may be computed before it already
+    return finished(function, device, Style(best_of_budgets)), most
+
+
+def finished(function: Function, device: Device, style: Style) -> Code:
+    """The code of a simplified function."""
     sums = products(function)
-    scheduled = schedule(constrain(assign_vregs(function)), device)
-    return emit(scheduled, registers(scheduled, device), device, sums), most
+    constrain(assign_vregs(function))
+    plans, source_gprs = schedule(function, device, style)
+    allocation = registers(function, plans, device, style)
+    controls, gprs = emit(function, plans, allocation), allocation.registers
+    return Code(function.program, device, controls, gprs, allocation.temporaries, source_gprs, sums)
 
 
-def best_of_budgets(problem: Problem, floor: int) -> ListScheduler:
-    """The smallest budget whose bundles come within 5 % of the bound, or the best compromise."""
-    start = max(floor, problem.source_need)
+def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
+    """The smallest budget whose bundles come within 5 % of the bound, or the best compromise; or enough registers for
+    all fetches that can go together, if it has split them and a turn takes less time then."""
+    need, device = source_need(problem), problem.device
     if problem.block.depth == 0:
-        return ListScheduler(problem, max(floor - floor // MARGIN, problem.source_need)).run()
+        return ListScheduler(problem, max(floor - floor // MARGIN, need)).run()
     tried: list[ListScheduler] = []
+    goal = max(GOAL * problem.bound, problem.chain + 1)
     for extra, window in BUDGETS:
-        tried.append(ListScheduler(problem, start + extra, window).run())
+        tried.append(ListScheduler(problem, max(floor, need) + extra, window))
+        tried[-1].run()
         best = min(tried, key=lambda run: run.bundles * (1 + 0.01 * run.pressure.budget))
-        if best.bundles <= max(GOAL * problem.bound, problem.chain() + 1):
+        if best.bundles <= goal:
             break
-    return min([best, *_gathering(problem, best)], key=lambda run: (_turn(run, problem.device), len(run.fetch_clauses)))
+    fetches = sum(op.fetches for op in problem.ops)
+    if best.count("TEX") <= -(-fetches // device.tex_clause_fetches):
+        return best
+    gathering = ListScheduler(problem, best.pressure.budget + fetches, best.window).run()
+
+    def turn(run: BlockScheduler) -> tuple[float, int]:
+        clauses = run.count("ALU"), run.count("TEX")
+        return max(turn_clocks(device, run.bundles, fetches, clauses, run.pressure.budget).values()), clauses[1]
+
+    return min(best, gathering, key=turn)
 
 
-def _gathering(problem: Problem, best: ListScheduler) -> list[ListScheduler]:
-    """An attempt with registers for all fetches that can go together, if ``best`` has split them."""
-    fetches = [op for op in problem.ops if op.fetches]
-    if len(best.fetch_clauses) <= -(-len(fetches) // problem.device.tex_clause_fetches):
-        return []
-    return [ListScheduler(problem, best.pressure.budget + len(fetches), best.window).run()]
-
-
-def _turn(run: ListScheduler, device: Device) -> float:
-    """Clocks of a SIMD engine for the block once."""
-    kinds = [plan.kind for plan in run.plans]
-    fetches = sum(len(plan.ops) for plan in run.fetch_clauses)
-    clauses = kinds.count("ALU"), kinds.count("TEX")
-    return max(turn_clocks(device, run.bundles, fetches, clauses, run.pressure.budget).values())
-
-
-def schedule(function: Function, device: Device, style: BlockStyle = best_of_budgets) -> Schedule:
-    """Clauses and bundles for every block; decides the virtual registers' channels. Raises ``CompileError`` for a
-    double operation that fits no bundle even with copies to read."""
+def schedule(function: Function, device: Device, style: Style) -> tuple[Plans, int]:
+    """Clauses and bundles for every block, the innermost loops first, and the registers that the innermost loop needs
+    in the order of the IL. Decides the virtual registers' channels. Raises ``CompileError`` for a double operation that
+    fits no bundle even with copies to read."""
     results = [r.vreg for block in function.blocks for op in block.ops for r in op.results]
     results += [phi.vreg for block in function.blocks for phi in block.phis]
     channels = {vreg: vreg.channel for vreg in results}
@@ -140,7 +152,7 @@ def schedule(function: Function, device: Device, style: BlockStyle = best_of_bud
             return _schedule(function, device, style)
         except NoBundle as stuck:
             op = stuck.op
-            if op in parted or op.kind != "double":
+            if op in parted or op.row.kind != "double":
                 raise refuse(function.program, op.at, f"no bundle of this chip can hold {op.name} here") from None
             parted.add(op)
             for vreg, channel in channels.items():
@@ -148,41 +160,37 @@ def schedule(function: Function, device: Device, style: BlockStyle = best_of_bud
             part(stuck.block, op)
 
 
-def _schedule(function: Function, device: Device, style: BlockStyle) -> Schedule:
-    """Every block, the innermost loops first."""
-    blocks = list(function.blocks)
-    live_in, live_out = liveness(blocks)
-    found = Schedule(function, {}, 0)
-    scheduled: dict[VirtualRegister, list[BlockPressure]] = {}
-    floor, innermost = 1, max(b.depth for b in blocks)
-    for block in sorted(blocks, key=lambda b: -b.depth):
-        entering = live_in[block] | {phi.vreg for phi in block.phis}
-        problem = Problem(block, entering, live_out[block], device, scheduled)
-        run = style(problem, floor)
-        found.plans[block] = run.plans
+def _schedule(function: Function, device: Device, style: Style) -> tuple[Plans, int]:
+    blocks = sorted(function.blocks, key=lambda b: -b.depth)
+    alive = Alive(list(function.blocks))
+    plans: Plans = {}
+    scheduled: dict[VirtualRegister, list[Peaks]] = {}
+    floor, source_gprs = 1, 0
+    for block in blocks:
+        entering = alive.into[block] | {phi.vreg for phi in block.phis}
+        problem = Problem(block, entering, alive.out[block], device, scheduled)
+        run = style.blocks(problem, floor)
+        plans[block] = run.plans
         run.pressure.commit()
         floor = max(floor, run.pressure.budget)
-        if block.depth == innermost:
-            found.source_gprs = max(found.source_gprs, problem.source_need)
-        here = BlockPressure(run.pressure.peak)
-        for vreg in entering & live_out[block]:
+        if block.depth == blocks[0].depth:
+            source_gprs = max(source_gprs, source_need(problem))
+        peaks = list(run.pressure.peak)
+        for vreg in entering & alive.out[block]:
             if vreg.channel is None:
-                scheduled.setdefault(vreg, []).append(here)
-    return found
+                scheduled.setdefault(vreg, []).append(peaks)
+    return plans, source_gprs
 
 
-def registers(scheduled: Schedule, device: Device, in_order: bool = False) -> Allocation:
-    """The allocation that needs the fewest registers, or the one in the program's order. Raises ``CompileError`` if the
-    chip has too few."""
-    lives = Lifetimes(scheduled)
-    if in_order:
-        best = allocate(lives, device, earliest, temporaries_first=True)
-    else:
-        best = min((allocate(lives, device, order) for order in ORDERS), key=lambda allocation: allocation.registers)
+def registers(function: Function, plans: Plans, device: Device, style: Style) -> Allocation:
+    """The allocation that needs the fewest registers. Raises ``CompileError`` if the chip has too few."""
+    lives = Lifetimes(function, plans)
+    tried = [allocate(lives, device, order, style.temporaries_first) for order in style.orders]
+    best = min(tried, key=lambda allocation: allocation.registers)
     limit = device.gpr_limit - (device.clause_temporaries if best.temporaries else 0)
     if best.registers > limit:
         raise refuse(
-            scheduled.function.program,
+            function.program,
             lives.crowded_at(),
             f"the kernel needs {best.registers} registers, most of them alive here; the chip has {limit} for a "
             "work-item. Keep fewer values alive at once: a smaller block, or fewer fetches before they are used.",

@@ -91,7 +91,7 @@ class _Rewriter:
         """Rewrite one op; False if it is to be dropped."""
         op.srcs = [self.look_through(op, n, s.resolve()) for n, s in enumerate(op.srcs)]
         row = op.row
-        if row is not None and op.arithmetic:
+        if op.arithmetic:
             if row.predicate:
                 if not self.plainly:
                     self.test(op)
@@ -130,7 +130,7 @@ class _Rewriter:
                 return src
             if not inner.neg and not inner.abs:
                 src = Src(inner.value, src.neg, src.abs)
-            elif op.arithmetic and op.takes_float(n) and not (op.row and op.row.reads == 3 and inner.abs):
+            elif op.arithmetic and op.takes_float(n) and not (op.row.reads == 3 and inner.abs):
                 src = Src(inner.value, src.neg, True) if src.abs else Src(inner.value, src.neg != inner.neg, inner.abs)
         if src.value.kind == "const" and (src.neg or src.abs):
             bits = src.value.bits & ~SIGN if src.abs else src.value.bits
@@ -140,7 +140,7 @@ class _Rewriter:
     def fold(self, op: Op) -> None:
         """Carry out an op whose operands are all constants: it becomes a MOV."""
         row = op.row
-        if len(op.results) == 2 or row is None or row.meaning is None:
+        if len(op.results) == 2 or row.meaning is None:
             return  # doubles of constants are rare: leave them to the chip
         words = [np.array([s.value.bits], np.uint32) for s in op.srcs]
         with np.errstate(all="ignore"):
@@ -173,7 +173,7 @@ class _Rewriter:
     def test(self, op: Op) -> None:
         """A test of a comparison's result compares itself."""
         made, zero = op.srcs[0].value.op, op.srcs[1].value
-        if made is None or made.row is None or zero.kind != "const" or zero.bits:
+        if made is None or zero.kind != "const" or zero.bits:
             return
         row, swapped = predicate_of(made.row), False
         if row is None or op.name not in ("PRED_SETNE_INT", "PRED_SETE_INT"):
@@ -191,7 +191,7 @@ class _Rewriter:
 def _key(op: Op) -> tuple:
     """Equal for ops that compute the same."""
     srcs = [(id(s.value), s.neg, s.abs) for s in op.srcs]
-    if op.row is not None and op.row.commutes:
+    if op.row.commutes:
         half = len(srcs) // 2  # an operand's words
         srcs = [src for operand in sorted([srcs[:half], srcs[half:]]) for src in operand]
     return op.name, tuple(srcs), op.omod, op.clamp, op.detail

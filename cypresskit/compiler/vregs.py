@@ -10,15 +10,13 @@ the scheduler, the registers' numbers to the allocator.
 """
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from cypresskit.compiler.ir import HIGH, LOW, BasicBlock, Function, Op, RegisterGroup, Src, VirtualRegister, Word
-
-Alive = dict[BasicBlock, set[VirtualRegister]]
 
 
 def assign_vregs(function: Function) -> Function:
     """Make the virtual registers of a function, with the copies on edges that its phis need."""
-    blocks = list(function.blocks)
     preloaded: dict[int, list[VirtualRegister]] = {}
     for word in function.inputs:
         vreg = function.vreg(word)
@@ -26,57 +24,93 @@ def assign_vregs(function: Function) -> Function:
         preloaded.setdefault(word.place[0], []).append(vreg)
     for vregs in preloaded.values():
         RegisterGroup(vregs)
-    for block in blocks:
+    for block in function.blocks:
         for word in block.phis:
             function.vreg(word)
         for op in block.ops:
             for n, word in enumerate(op.results):
                 vreg = function.vreg(word)
-                if op.slots in ("pair", "quad"):
+                if op.row.width > 1:
                     vreg.allowed = HIGH if n else LOW
     _Coalescer(function).run()
     return function
 
 
-def liveness(blocks: list[BasicBlock]) -> tuple[Alive, Alive]:
-    """Virtual registers alive at each block's start and end. A phi's argument is alive at the end of the predecessor it
-    comes from; the phi itself is defined at the start of its block."""
-    live_in: Alive = {b: set() for b in blocks}
-    live_out: Alive = {b: set() for b in blocks}
-    use, define = {}, {}
-    for b in blocks:
-        reads: set = set()
-        writes = {p.vreg for p in b.phis}
-        for op in b.ops:
-            reads |= {word.vreg for word in op.located} - writes
-            writes |= {r.vreg for r in op.results}
-        use[b], define[b] = reads, writes
-    passed = {
-        b: {s: {p.args[b].vreg for p in s.phis if b in p.args and p.args[b].located} for s in b.succs} for b in blocks
-    }
-    changed = True
-    while changed:
-        changed = False
-        for b in reversed(blocks):
-            out: set = set()
-            for s in b.succs:
-                out |= live_in[s] | passed[b][s]
-            new = use[b] | (out - define[b])
-            changed |= out != live_out[b] or new != live_in[b]
-            live_out[b], live_in[b] = out, new
-    return live_in, live_out
+class Alive:
+    """Virtual registers alive at each block's start, ``into`` it, and end, ``out`` of it. A phi's argument is alive at
+    the end of the predecessor it comes from; the phi itself is defined at the start of its block."""
+
+    def __init__(self, blocks: list[BasicBlock]):
+        self.into: dict[BasicBlock, set[VirtualRegister]] = {b: set() for b in blocks}
+        self.out: dict[BasicBlock, set[VirtualRegister]] = {b: set() for b in blocks}
+        use: dict[BasicBlock, set[VirtualRegister]] = {}
+        define: dict[BasicBlock, set[VirtualRegister]] = {}
+        passed: dict[BasicBlock, set[VirtualRegister]] = {}
+        for b in blocks:
+            use[b], define[b] = set(), {p.vreg for p in b.phis}
+            for op in b.ops:
+                use[b] |= {word.vreg for word in op.located} - define[b]
+                define[b] |= {r.vreg for r in op.results}
+            passed[b] = {p.args[b].vreg for s in b.succs for p in s.phis if b in p.args and p.args[b].located}
+        changed = True
+        while changed:
+            changed = False
+            for b in reversed(blocks):
+                out = passed[b].union(*(self.into[s] for s in b.succs))
+                new = use[b] | (out - define[b])
+                changed |= out != self.out[b] or new != self.into[b]
+                self.out[b], self.into[b] = out, new
+
+    def across(self) -> set[VirtualRegister]:
+        """Those alive where any block begins or ends."""
+        return set().union(*self.into.values(), *self.out.values())
+
+    def set_masks(self, steps: Mapping[BasicBlock, Sequence[Sequence]], unread: bool = False) -> set[Word]:
+        """Add to each virtual register's ``mask`` a bit for every point of the program where it is alive. ``steps``:
+        per block and point, the words that it makes and reads. Returns those made that are read; ``unread``, the others
+        get the point behind them."""
+        written: set[Word] = set()
+        point = 0
+        for block, found in steps.items():
+            end = point + len(found)
+            last = dict.fromkeys(self.out[block], end)
+            for n in range(end - 1, point - 1, -1):
+                results, reads, *_ = found[n - point]
+                for word in results:
+                    if unread or word.vreg in last:
+                        word.vreg.mask |= _span(n + 1, last.pop(word.vreg, n + 1))
+                        written.add(word)
+                for word in reads:
+                    last.setdefault(word.vreg, n)
+            for phi in block.phis if unread else ():
+                last.setdefault(phi.vreg, point)
+            for vreg, stop in last.items():
+                vreg.mask |= _span(point, stop)
+            point = end + 1
+        return written
+
+
+def _span(first: int, last: int) -> int:
+    """Bits first..last."""
+    return (1 << last + 1) - (1 << first)
 
 
 class _Coalescer:
-    """Merges the virtual registers of phis and their arguments."""
+    """Merges the virtual registers of phis and their arguments. ``end_of``: the last point of each block."""
 
     def __init__(self, function: Function):
         self.function, self.blocks = function, list(function.blocks)
         self.end_of: dict[BasicBlock, int] = {}
         self.readers = Counter(s.value for b in self.blocks for op in b.ops for s in op.srcs)
+        alive, end = Alive(self.blocks), -1
+        alive.set_masks({b: [(op.results, op.located) for op in b.ops] for b in self.blocks}, unread=True)
+        for block in self.blocks:
+            self.end_of[block] = end = end + len(block.ops) + 1
+            here = {word.vreg for op in block.ops for word in (*op.located, *op.results)}
+            for vreg in here | alive.into[block] | alive.out[block]:
+                vreg.depth = max(vreg.depth, block.depth)
 
     def run(self) -> None:
-        self.lifetimes()
         copies: dict[BasicBlock, list[tuple[Word, Word]]] = {}
         for block in sorted(self.blocks, key=lambda b: -b.depth):
             for phi in block.phis:
@@ -89,36 +123,11 @@ class _Coalescer:
         for pred, wanted in copies.items():
             self.copy_on_edge(pred, wanted)
 
-    def lifetimes(self) -> None:
-        """Each virtual register's ``mask``: a bit for every point of the program where it is alive, in source order."""
-        live_in, live_out = liveness(self.blocks)
-        point = 0
-        for block in self.blocks:
-            start, end = point, point + len(block.ops)
-            self.end_of[block] = end
-            last = dict.fromkeys(live_out[block], end)
-            for n in range(len(block.ops) - 1, -1, -1):
-                op = block.ops[n]
-                for result in op.results:
-                    stop = last.pop(result.vreg, start + n + 1)
-                    result.vreg.mask |= span(start + n + 1, stop)
-                for word in op.located:
-                    last.setdefault(word.vreg, start + n)
-            for vreg, stop in last.items():
-                vreg.mask |= span(start, stop)
-            for phi in block.phis:
-                if phi.vreg not in last:
-                    phi.vreg.mask |= 1 << start
-            here = {word.vreg for op in block.ops for word in (*op.located, *op.results)}
-            for vreg in here | live_in[block] | live_out[block]:
-                vreg.depth = max(vreg.depth, block.depth)
-            point = end + 1
-
     def merge_chain(self, vreg: VirtualRegister, word: Word) -> None:
         """A sum that grows step by step in one turn of a loop stays in its place: the partial sums join it."""
         chain: list[Word] = []
-        while word.op is not None and word.op.row is not None:
-            op, words = word.op, 2 if word.op.kind == "double" else 1
+        while word.op is not None and word.op.arithmetic:
+            op, words = word.op, 2 if word.op.row.kind == "double" else 1
             parts = [s.value for s in op.srcs[op.results.index(word) % words :: words]]
             if any(v.kind == "phi" and v.vreg is vreg for v in parts):
                 for partial in chain:
@@ -133,8 +142,7 @@ class _Coalescer:
     def copy_on_edge(self, pred: BasicBlock, wanted: list[tuple[Word, Word]]) -> None:
         """Copies that happen at once, put in an order in which none destroys what another reads."""
         at = pred.ops[-1].at if pred.ops else 0
-        todo = [(phi.vreg, arg) for phi, arg in wanted]
-        phi_of = {phi.vreg: phi for phi, _ in wanted}
+        todo = list(wanted)
 
         def copy(word: Word) -> Word:
             op = Op("MOV", [Src(word)], at)
@@ -142,18 +150,17 @@ class _Coalescer:
             return op.results[0]
 
         while todo:
-            safe = next((n for n, (vreg, _) in enumerate(todo) if not _is_read(vreg, todo, n)), None)
-            if safe is None:  # a cycle: one of its words is set aside
-                vreg, arg = todo[0]
-                aside = copy(arg)
-                self.function.vreg(aside)
-                todo[0] = (vreg, aside)
-                safe = next((n for n, (vreg, _) in enumerate(todo) if not _is_read(vreg, todo, n)), 0)
-            vreg, arg = todo.pop(safe)
-            result = copy(arg)
-            result.vreg = vreg
-            vreg.words.append(result)
-            phi_of[vreg].args[pred] = result
+            read = Counter(arg.vreg for _, arg in todo if arg.located)
+            safe = [n for n, (phi, arg) in enumerate(todo) if read[phi.vreg] == (arg.located and arg.vreg is phi.vreg)]
+            if not safe:  # a cycle: one of its words is set aside
+                phi, arg = todo[0]
+                todo[0] = phi, copy(arg)
+                self.function.vreg(todo[0][1])
+                continue
+            phi, arg = todo.pop(safe[0])
+            result = phi.args[pred] = copy(arg)
+            result.vreg = phi.vreg
+            phi.vreg.words.append(result)
 
 
 def _merge(kept: VirtualRegister, other: VirtualRegister) -> bool:
@@ -168,13 +175,3 @@ def _merge(kept: VirtualRegister, other: VirtualRegister) -> bool:
         word.vreg = kept
     other.words = []
     return True
-
-
-def _is_read(vreg: VirtualRegister, todo: list[tuple[VirtualRegister, Word]], n: int) -> bool:
-    """Whether another copy than ``n`` is still to read it."""
-    return any(arg.located and arg.vreg is vreg for m, (_, arg) in enumerate(todo) if m != n)
-
-
-def span(first: int, last: int) -> int:
-    """Bits first..last."""
-    return ((1 << (last - first + 1)) - 1) << first if last >= first else 0
