@@ -46,10 +46,10 @@ class HardwareOp:
     which takes what an LDS read queued. ``reads``: operands (a double counts once). ``meaning``: arrays of bits to an
     array of bits, or None where an engine does more than arithmetic. ``il``: opcodes that it carries out. ``commutes``:
     the two operands may change places. ``neutral``: the second operand that leaves the first as it is. ``scales``:
-    takes the output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a comparison or test, a name of
-    ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``llvm``: LLVM's instruction or intrinsic of the same
-    meaning, with its operands' type. ``memories``: what it reaches in the order of the program, "g" global memory, "s"
-    the LDS, "o" outputs.
+    takes the output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a comparison or
+    test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``llvm``: LLVM's instruction or intrinsic
+    of the same meaning, with its operands' type. ``memories``: what it reaches in the order of the program, "g" global
+    memory, "s" the LDS, "o" outputs.
     """
 
     name: str
