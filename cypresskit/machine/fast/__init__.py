@@ -9,7 +9,7 @@
 - ``vec``          LLVM IR as text behind typed values
 - ``native``       what each arithmetic opcode computes, on such values
 - ``storage``      context, literals, variables, registers, lanes; ``readwrite`` operands and results
-- ``panels``, ``access``, ``stores``    memory: textures, LDS, global memory, outputs
+- ``panels``, ``laneloads``, ``access``, ``stores``    memory: textures, LDS, global memory, outputs
 - ``instructions``, ``control``, ``passes``, ``units``, ``translate``  from one instruction to the whole function
 - ``target``, ``modes``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """

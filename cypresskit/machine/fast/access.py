@@ -8,10 +8,11 @@ stays the same out of a loop, tests included.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
+from cypresskit.machine.fast.laneloads import Axis, LaneLoads, load_block, side_by_side, surely_inside
 from cypresskit.machine.fast.panels import ROW, column_offset, row_offset
 from cypresskit.machine.fast.readwrite import Reading, Writing, distinct, representative, spread
 from cypresskit.machine.fast.storage import Storage
@@ -19,44 +20,6 @@ from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.vec import Vec, pick
 
 VECTOR = 64  # bytes of a loaded vector
-FAR = 2.0**24  # beyond it not every whole coordinate is a float
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One coordinate of fetches in its distinct lanes: ``place`` (a whole double) is tested, ``index`` (i64) is used;
-    ``pattern``: the place's bits as a float. ``limit`` (double): the texture's size. ``offsets``: the least and the
-    largest that is added to it."""
-
-    bits: int
-    place: Vec
-    index: Vec
-    pattern: Vec
-    limit: Vec
-    key: tuple  # which operand it is
-    offsets: tuple[int, int] = (0, 0)
-
-
-@dataclass(frozen=True)
-class LaneLoads:
-    """The loads of one access while it is being translated, one for each distinct lane.
-
-    ``bits``: the lane bits on which the address depends. ``place(k)``: where distinct lane k reads. ``holds(k, word)``:
-    i1, whether that word lies inside. ``words``: those that are read, or none for the whole texel. ``fits``: makes the
-    i1 that no address is outside, where ``axes`` aren't tested. ``far(k, lanes)``: what distinct lane k reads, wherever
-    that is, for so many lanes, if ``holds`` doesn't tell.
-    """
-
-    at: int
-    bits: int
-    place: Callable[[int], Vec]
-    holds: Callable[[int, int], Vec] = lambda k, word: NotImplemented
-    words: tuple[int, ...] = ()
-    align: int = 16
-    fits: Callable[[], Vec] | None = None
-    deliver: Callable[[list[Vec]], None] | None = None  # what becomes of the texels, if not the usual
-    axes: list[Axis] = field(default_factory=list)
-    far: Callable[[int, Vec], Vec] | None = None
 
 
 class Loads:
@@ -120,9 +83,11 @@ class Loads:
         for label, checked in ((near, False), (far, True)):
             e.label(label)
             waiting = list(group)
+            blocks: dict[int, list] = {} if checked else side_by_side(group, self.s.lanes)
             for at in (*tail, None):
                 ready = [access for access in waiting if checked or at is None or self._touches(at, access.at)]
-                texels = [self._texels(access, checked) for access in ready]
+                ready.sort(key=lambda access: access.at not in blocks)  # what branches, before what LLVM may fold
+                texels = [self._texels(access, checked, blocks) for access in ready]
                 for access, found in zip(ready, texels, strict=True):
                     access.deliver(found) if access.deliver else self._deliver(access.at, found, access.bits)
                     waiting.remove(access)
@@ -136,8 +101,12 @@ class Loads:
         loaded = self.writing.dest(load).register
         return self.writing.dest(at).register == loaded or any(s.register == loaded for s in self.body[at].sources)
 
-    def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
+    def _texels(self, access: LaneLoads, checked: bool, blocks: dict) -> list[Vec]:
         """A <4 x i32> for each distinct lane."""
+        if access.at in blocks:
+            if isinstance(blocks[access.at][0], LaneLoads):
+                blocks |= dict(load_block(self.e, blocks[access.at], self.s.lanes))
+            return blocks[access.at]
         count = range(len(spread(self.s.lanes, access.bits)))
         if checked and access.far:
             return [access.far(k, self._sharing(access, k)) for k in count]
@@ -149,6 +118,8 @@ class Loads:
             if access.words == (0,):  # one word, for every component
                 place = self._safe(place, access.holds(k, 0)) if checked else place
                 found.append(place.load("i32", 0, 4).lanes(4))
+            elif not (checked or access.words or access.bits):  # each for all lanes: LLVM broadcasts it as it loads
+                found.append(vector([place.at(4 * c).load("i32", 0, 4) for c in range(4)]))
             elif not checked or not access.words:
                 found.append((self._safe(place, inside[-1]) if checked else place).load("i32", 4, access.align))
             else:
@@ -171,7 +142,7 @@ class Loads:
     def _count_outside(self, access: LaneLoads, inside: list[Vec]) -> None:
         """Count the lanes that execute the access and whose representative is outside."""
         every = [inside[k] for k in representative(self.s.lanes, access.bits)]
-        missed = self.s.without(self.s.executing(access.at), _vector(every))
+        missed = self.s.without(self.s.executing(access.at), vector(every))
         self.s.add_count(0, missed.count())
 
     def _deliver(self, at: int, texels: list[Vec], bits: int) -> None:
@@ -230,7 +201,8 @@ class Loads:
             self.e.do(f"call {self.saving} void @texel({told})")
             return texel.load("i32", 4)
 
-        return LaneLoads(at, bits, place, far=far, axes=axes)
+        row = (texture.id, axes[0].key, axes[1].key, offsets[1]) if len(axes) == 2 else ()
+        return LaneLoads(at, bits, place, far=far, axes=axes, row=row, column=offsets[0], pitch=pitch)
 
     def _axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
         """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same operand."""
@@ -349,25 +321,9 @@ def _computes(i: Instruction) -> bool:
     return i.op.kind == "alu" and "g" not in registers and "o" not in registers
 
 
-def _vector(parts: Sequence[Vec]) -> Vec:
+def vector(parts: Sequence[Vec]) -> Vec:
     """A vector of scalars."""
     whole = Vec(parts[0].e, "poison", parts[0].kind, len(parts))
     for k, part in enumerate(parts):
         whole = whole.put(k, part)
     return whole
-
-
-def surely_inside(axes: list[Axis]) -> Vec:
-    """i1: in every lane, the coordinate that ``axes`` share lies inside all their textures, with all offsets that are
-    added to it. Where this is false it may still lie inside: only -0.0 and places beyond 2^24 are such cases.
-
-    One comparison does for both ends: as integers, the bits of floats from 0 up are in order, those of negative numbers
-    and NaN lie above."""
-    bound = axes[0].place.e.const(FAR, "double")
-    for axis in axes:
-        bound = (axis.limit - float(axis.offsets[1])).call("minnum", bound)
-    bound = bound.call("maxnum", 0.0).cast("fptrunc", "float").bits("i32")
-    test, low = axes[0].pattern.cmp("ult", bound), min(axis.offsets[0] for axis in axes)
-    if low < 0:
-        test = test & axes[0].place.cmp("oge", float(-low))
-    return test.all()

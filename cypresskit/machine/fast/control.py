@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cypresskit.il import Instruction
 from cypresskit.machine.fast.instructions import Instructions
-from cypresskit.machine.fast.passes import passes
+from cypresskit.machine.fast.passes import passes, temporary
 from cypresskit.machine.fast.storage import ENDLESS, ITEM, Storage
 from cypresskit.machine.fast.vec import Vec, of
 
@@ -84,6 +84,7 @@ class ControlFlow:
         if len(parts) < 2:
             return False
         end, sums = self.program.matching[at], set().union(*parts)
+        self.temporary = temporary(self.a, range(at, end))
         saved = [(name, self.s.load(name)) for name in self._names(set(range(at, end)) - sums)]
         self._hide(sums)
         for number, left_out in enumerate(parts):
@@ -98,8 +99,9 @@ class ControlFlow:
         return True
 
     def _names(self, instructions: set[int]) -> list[str]:
-        """The variables of the cells that these write."""
-        return sorted({self.s.name(cell) for k in instructions for cell in self.a.written(k)})
+        """The variables of the cells that these write and others need."""
+        cells = {cell.name: cell for k in instructions for cell in self.a.written(k)}
+        return sorted(self.s.name(cell) for name, cell in cells.items() if name not in self.temporary)
 
     def _hide(self, instructions: set[int], back: bool = False) -> None:
         """Put the results of these in memory that LLVM takes for anybody's, or get them ``back``."""

@@ -14,7 +14,8 @@ class Webs:
     """Liveness and webs of a program.
 
     ``live[at]`` is a bit set of components (4 * register slot + component) that are live before instruction ``at``;
-    ``defined[at, component]`` and ``used[at, n, component]`` name a web; ``entry`` the webs that are live at the start.
+    ``defined[at, component]`` and ``used[at, n, component]`` name a web; ``entry`` the webs that are live at the start;
+    ``after[at]``, of flow and barriers, the web that each component belongs to there.
     """
 
     def __init__(self, program: Program):
@@ -28,6 +29,7 @@ class Webs:
         self.live = liveness(program, numbering)
         self.defined: dict[tuple[int, int], int] = {}
         self.used: dict[tuple[int, int, int], int] = {}
+        self.after: dict[int, list[int]] = {}
         self._walk()
         self.entry = [self.find(c) for c in range(self.count) if self.live[0] >> c & 1]
 
@@ -48,6 +50,10 @@ class Webs:
         for successor in successors(self.program, at):
             after |= self.live[successor]
         return after
+
+    def between(self, at: int, live: int) -> set[int]:
+        """Representatives of the webs of the components in ``live`` after ``at``."""
+        return {self.find(web) for c, web in enumerate(self.after.get(at, ())) if live >> c & 1}
 
     def _merge(self, first: list[int], second: list[int], at: int) -> None:
         live = self.live[at]
@@ -89,3 +95,5 @@ class Webs:
                     environment = exits[0]
                     for other in exits[1:]:
                         self._merge(environment, other, at + 1)
+            if flow or i.op.kind == "fence":
+                self.after[at] = list(environment)

@@ -114,8 +114,8 @@ class _Execution:
         values = {
             "width": width,
             "height": height,
-            "tile_columns": -(-width // (lanes // 2)),
-            "tile_rows": -(-height // 2),
+            "tile_columns": -(-width // lanes),
+            "tile_rows": height,
             "limit": self._kept(self.limit),
             "zeros": self._kept(np.zeros(16, np.uint32)),
             "literals": self._kept(np.array(self.translation.literals or (0,), np.uint32)),

@@ -28,6 +28,17 @@ def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
     return [every - group for group in groups] if len(groups) > 1 else [set()]
 
 
+def temporary(analysis: Analysis, inside: range) -> set[str]:
+    """The names of cells that nobody needs from one turn of a loop to the next, nor after it."""
+    outside = [k for k in range(len(analysis.body)) if k not in inside]
+    needed = {name for k in outside for name in analysis.cells_read(k)}
+    written: set[str] = set()
+    for k in inside:
+        needed |= analysis.cells_read(k) - written
+        written |= {cell.name for cell in analysis.written(k)}
+    return written - needed
+
+
 def _reads_and_computes(i: Instruction) -> bool:
     """Whether ``i`` stores nothing, opens no if or loop, and waits for nobody."""
     return (

@@ -67,8 +67,8 @@ class Translator:
         self.quads = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.a.lanes)
         self.unit, self.where = Vec(self.e, "%unit", "i64"), []  # type: ignore[var-annotated]
         self.spill = Vec(self.e, "%spill", "ptr")
-        self.offsets: dict[str, int] = {}  # of cells in the spill memory of a quad
-        self.size = LINE  # of that memory; the first bytes keep the number of instructions issued
+        self.offsets: dict[tuple, int] = {}  # of cells in the spill memory of a quad
+        self.size = 8  # of that memory; the first bytes keep the number of instructions issued
 
     def run(self) -> Translation:
         """Translate the program."""
@@ -119,7 +119,7 @@ class Translator:
                 begin,
                 *s.entry,
                 f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %unit_loop",
-                "\n".join(self.e.lines).replace(SPILL, str(self.size)),
+                "\n".join(self.e.lines).replace(SPILL, str(-(-self.size // LINE) * LINE)),
                 "}",
                 EXPECT,
             ]
@@ -132,7 +132,7 @@ class Translator:
             len(segments),
             [at for segment in segments for at in segment],
             [n for n, segment in enumerate(segments) for _ in segment],
-            self.size,
+            -(-self.size // LINE) * LINE,
             self.a.lanes,
             bool(self.a.vary.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
         )
@@ -188,23 +188,21 @@ class Translator:
         for name, found in (("any_true", value), ("any_false", ~value)):
             s.store(name, s.load(name) | s.both(s.quad.active, found).any())
 
-    def _live_cells(self, live: int) -> set[str]:
-        """Names of cells of which a component in ``live`` is a part. (By register: a superset of what is needed.)"""
-        slot = self.a.webs.slot
-        return {
-            name
-            for name, cell in self.s.touched.items()
-            if any(live >> slot[int(name[1:].split("_")[0])] + c & 1 for c in cell.components)
-        }
+    def _live_cells(self, at: int, live: int) -> set[str]:
+        """Names of the cells that are ``live`` after ``at``."""
+        return {self.a.cell(web).name for web in self.a.webs.between(at, live)}
 
     def _place(self, name: str) -> Vec:
-        """Where a cell is kept between regions."""
-        if name not in self.offsets:
-            self.offsets[name] = self.size
-            kind, n = self.s.variables[name]
-            self.size += -(-max(n, 1) * SIZES[kind] // 8 // LINE) * LINE
+        """Where a cell is kept between regions: all cells of the same part of a register in one place, since no two of
+        them are live at once, and the whole should fit the host's first cache."""
+        cell = self.s.touched[name]
+        key = name.split("_")[0], cell.kind, cell.n, cell.components
+        if key not in self.offsets:
+            bytes = max(cell.n, 1) * SIZES[cell.kind] // 8
+            self.offsets[key] = -(-self.size // bytes) * bytes
+            self.size = self.offsets[key] + bytes
         assert self.s.quad.spill is not None
-        return self.s.quad.spill.at(self.offsets[name])
+        return self.s.quad.spill.at(self.offsets[key])
 
     def _restore(self, start: int) -> None:
         """Give every cell of the region its value at the start: what was kept, or zero."""
@@ -212,7 +210,7 @@ class Translator:
         for name in self.flow.turns.values():
             s.store(name, 0)
         between = self.a.vary.barriers and start
-        kept = self._live_cells(webs.live[start]) if between else set()
+        kept = self._live_cells(start - 1, webs.live[start]) if between else set()
         first = {self.a.cell(web).name for web in webs.entry} if not start else set()
         for name in s.touched:
             kind, n = s.variables[name]
@@ -233,7 +231,7 @@ class Translator:
         """Keep what later regions read."""
         if not self.a.vary.barriers:
             return
-        live = self._live_cells(self.a.webs.live_after(last))
+        live = self._live_cells(last, self.a.webs.live_after(last))
         for name in self.s.touched:
             if name in live and name in self.s.modified:
                 self._place(name).store(self.s.load(name))

@@ -1,7 +1,7 @@
 """Units and quads: where the work-items of a launch are, and their input registers.
 
-A unit is what compiled code runs at a time: a tile of pixels (one quad, or two side by side), or a workgroup. The lanes
-of a quad are numbered x + 2 y, as on the chip; a second quad of pixels, to the right, follows.
+A unit is what compiled code runs at a time: a tile of pixels (one quad), or a workgroup. A quad is four work-items, or
+eight, in a row: not 2 x 2 pixels as on the chip, since in a row they share all that depends on y.
 """
 
 import math
@@ -10,7 +10,7 @@ from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.storage import ONE, Quad, Storage
 from cypresskit.machine.fast.vec import Vec
 
-BAND = 4  # tiles of pixels that are run one below the other before the next column: they share columns of a texture
+BAND = 16  # tiles of pixels that are run one below the other before the next column: they share columns of a texture
 
 
 def tile(s: Storage, unit: Vec) -> list[Vec]:
@@ -22,7 +22,7 @@ def tile(s: Storage, unit: Vec) -> list[Vec]:
     height = (rows - top).call("smin", BAND)
     within = unit - band * full
     x, y = within.two("udiv", height), top + within.two("urem", height)
-    return [(x * (s.lanes // 2)).cast("trunc", "i32"), (y * 2).cast("trunc", "i32")]
+    return [(x * s.lanes).cast("trunc", "i32"), y.cast("trunc", "i32")]
 
 
 def workgroup(s: Storage, unit: Vec) -> list[Vec]:
@@ -48,8 +48,8 @@ def quad(s: Storage, unit: Vec, where: list[Vec], number: Vec) -> Quad:
 
 def _pixels(s: Storage, corner: list[Vec]) -> tuple[Vec, Vec, dict[tuple[str, str], Vec]]:
     lanes = range(s.lanes)
-    x = corner[0].lanes(s.lanes) + s.e.consts([lane & 1 | lane >> 1 & 2 for lane in lanes])
-    y = corner[1].lanes(s.lanes) + s.e.consts([lane >> 1 & 1 for lane in lanes])
+    x = corner[0].lanes(s.lanes) + s.e.consts(lanes)
+    y = corner[1]
     width, height = (s.slot(name).cast("trunc", "i32") for name in ("width", "height"))
     inputs = {("vWinCoord0", "z"): s.literal(0), ("vWinCoord0", "w"): s.literal(ONE)}
     for letter, place in (("x", x), ("y", y)):

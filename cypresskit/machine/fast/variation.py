@@ -1,10 +1,9 @@
 """In which bits values differ between lanes, and which control flow is decided by such values.
 
-Several work-items run together as the *lanes* of host vectors: a quad (4) or, for programs with doubles, two quads
-(8). ``varying`` of a web (see ``defuse``) holds, for each bit of the lane number, the bits of the value that may differ
+Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles, eight, a *quad*. ``varying`` of a web (see ``defuse``) holds, for each bit of the lane number, the bits of the value that may differ
 between lanes whose numbers differ in that bit. No bit at all means that the value is the same in all lanes: it is
-kept as a scalar, its tests are plain branches and its fetches one load. A value that differs only between the rows of
-a quad needs two loads for four lanes. Integer operations by literals are followed bit by bit, since that is how
+kept as a scalar, its tests are plain branches and its fetches one load. A value that differs only in one bit of the
+lane number needs two loads for four lanes. Integer operations by literals are followed bit by bit, since that is how
 compute kernels make rows and columns of a work-item's number.
 """
 
@@ -88,7 +87,7 @@ class Variation:
     def _input_bits(self, kind: str, letter: str) -> Bits:
         zero, full = [0] * self.steps, [ALL] * self.steps
         if kind == "vWinCoord0":
-            return {"x": [ALL, 0, ALL], "y": [0, ALL, 0]}.get(letter, [0, 0, 0])[: self.steps]
+            return [ALL] * self.steps if letter == "x" else [0] * self.steps
         size = self.program.group
         aligned = math.prod(size) % self.lanes == 0
         low = [1 << k for k in range(self.steps)]
