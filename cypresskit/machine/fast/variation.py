@@ -1,6 +1,7 @@
 """In which bits values differ between lanes, and which control flow is decided by such values.
 
-Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles, eight, a *quad*. ``varying`` of a web (see ``defuse``) holds, for each bit of the lane number, the bits of the value that may differ
+Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles, eight, a *quad*.
+``varying`` of a web (see ``defuse``) holds, for each bit of the lane number, the bits of the value that may differ
 between lanes whose numbers differ in that bit. No bit at all means that the value is the same in all lanes: it is
 kept as a scalar, its tests are plain branches and its fetches one load. A value that differs only in one bit of the
 lane number needs two loads for four lanes. Integer operations by literals are followed bit by bit, since that is how
