@@ -22,6 +22,7 @@ from cypresskit.kernels import samples
 from cypresskit.machine.traffic import Traffic
 from cypresskit.timing import simulate
 from cypresskit.timing.units.lds_banks import access_clocks
+from cypresskit.timing.work import quad_clocks
 from tools import gallery
 
 ROWS = [
@@ -178,7 +179,7 @@ def test_a_run_without_lds_is_refused():
         draw.lds_transpose(samples.listened("sgemm_64x64"))
 
 
-def test_quads_take_a_clock_for_each_line_and_the_better_layout_is_done_first():
+def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_done_first():
     """Question 1 of lesson 05, asked of the picture."""
     player = draw.texture_fetch()
     assert (finish(player, "dgemm_tn"), finish(player, "dgemm_nn")) == (256, 384)
@@ -213,8 +214,21 @@ def test_what_a_quad_asks_for_are_the_recorded_texels():
     for quad in range(16):
         texels = {(x, y) for x, y in zip(first.x[4 * quad : 4 * quad + 4], first.y[4 * quad : 4 * quad + 4])}
         assert len({(x, y) for x, y in zip(x1[1 + 2 * quad], y1[1 + 2 * quad])}) == len(texels)
-        waits = frames(player, "lines dgemm_nn", "wait")[1 + 2 * quad : 3 + 2 * quad] > 0
-        assert waits.sum(axis=1).tolist() == [1, 0], "its second line waits for a clock"
+        waits = frames(player, "words dgemm_nn", "wait")[1 + 2 * quad : 3 + 2 * quad] > 0
+        assert waits.sum(axis=1).tolist() == [1, 0], "the second word of its bank waits for a clock"
+
+
+@pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_tn_compute", "sgemm_64x64_lds", "sgemm_naive"])
+def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
+    """The picture queues words at banks; the model counts the fullest bank. Both know four banks of 16 bytes."""
+    traffic = samples.listened(kernel, n=64, k=16)
+    player, clocks = draw.texture_fetch(traffic, fetches=6), 0
+    for access in [a for a in traffic.accesses if a.kind == "fetch"][:6]:
+        texel = 4 * traffic.launch.textures[access.resource].words.shape[2]
+        row = -(-traffic.launch.textures[access.resource].width * texel // 64) * 64
+        places = access.y.astype(np.int64) * row + access.x * texel
+        clocks += sum(quad_clocks(places[q : q + 4], access.active[q : q + 4], 4) for q in range(0, 64, 4))
+    assert finish(player, kernel) == clocks
 
 
 def test_a_small_l1_evicts_what_is_wanted_again():
@@ -230,7 +244,9 @@ def test_layouts_and_modes_change_the_lines():
     tiled = draw.texture_fetch("sgemm_naive", "sgemm_naive", layouts=("linear", "tiled"), fetches=2)
     assert (finish(tiled, "sgemm_naive"), finish(tiled, "sgemm_naive, tiled")) == (48, 32)
     modes = draw.texture_fetch("sgemm_tn", "sgemm_tn_compute")
-    assert (finish(modes, "sgemm_tn"), finish(modes, "sgemm_tn_compute")) == (256, 384), "a row reads two lines of B"
+    assert (finish(modes, "sgemm_tn"), finish(modes, "sgemm_tn_compute")) == (256, 384), (
+        "a row reads four words of B from two banks"
+    )
 
 
 def test_bundles_show_the_compiled_loop(view):

@@ -115,7 +115,7 @@ def _glyph(d: _Drawing, r) -> Iterator[str]:
         x0, x1, y0, y1 = d.x(sides[0]), d.x(sides[1]), d.y(sides[2]), d.y(sides[3])
         alike: dict[str, list[str]] = {}  # boxes of one look are one path: a tenth of the text
         for a, b, c, e, style in zip(x0, x1, y0, y1, _style(d, r, count)):
-            if np.isfinite([a, b, c, e]).all():
+            if np.isfinite([a, b, c, e]).all() and ("stroke" in style or 'fill="none"' not in style):
                 alike.setdefault(style, []).append(f"M{a:.1f} {c:.1f}H{b:.1f}V{e:.1f}H{a:.1f}z")
         yield from (f'<path d="{"".join(boxes)}" {style}/>' for style, boxes in alike.items())
     elif kind == "Segment":

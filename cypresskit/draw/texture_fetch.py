@@ -1,8 +1,9 @@
-"""A wavefront's fetches, clock by clock: which lines a quad's four texels lie in, and what each costs.
+"""A wavefront's fetches, clock by clock: which words a quad's four texels lie in, and what each costs.
 
-From the recorded fetches of a wavefront. The texture unit takes one quad after another and a clock for each 64-byte
-line that the quad touches; every such line is looked up in L1, an empty ``units.cache.Cache`` at the start. Several
-kernels or memory layouts race on one clock. Left out: other wavefronts, and when data arrive.
+From the recorded fetches of a wavefront. The texture unit takes one quad after another, and as many clocks for each as
+the fullest of L1's four banks has different words of 16 bytes to give; the lines of these words are looked up in L1, an
+empty ``units.cache.Cache`` at the start. Several kernels or memory layouts race on one clock. Left out: other
+wavefronts, and when data arrive.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,13 +18,15 @@ from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import listened
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.timing.units.cache import Cache
+from cypresskit.timing.work import BANK_BITS
 
+WORD, BANKS = 1 << BANK_BITS, HD5870.texture_banks  # bytes that a bank of L1 gives in a clock; how many there are
 TILE = 8  # texels along a side of a tile in the tiled layout
 WIDE, HIGH, GAP = 520, 432, 50  # a panel, and between two, in pixels
 ITEM, TOP, TICKS = 17, 84, 300  # a work-item's side, and where the tile and the ticks begin
-MATRIX, ROOM = 166, (172, 186)  # where the matrices begin, and the room that each has
+MATRIX, ROOM = 166, (172, 174)  # where the matrices begin, and the room that each has
 RESOURCES = {0: "A", 1: "B"}
-# Of matrices A and B: a line not yet touched, touched, its texel wanted now; and a line for which the quad waits.
+# Of matrices A and B: a word not yet touched, one whose line has been, one that is given now.
 SHADES = [f"rgba({rgb},{alpha})" for rgb in ("0,114,178", "230,159,0") for alpha in (0.10, 0.3, 0.95)]
 TICK = ["rgba(128,128,128,0.10)", "#0072b2", "#e69f00"]
 
@@ -41,29 +44,29 @@ class Side:
         name = self.traffic.launch.program.name.removesuffix(".il")
         return name if self.layout == "linear" else f"{name}, {self.layout}"
 
-    def places(self, line: int) -> tuple[dict[int, Callable], dict[tuple[int, int], tuple[float, float, float, float]]]:
-        """For each texture the function from texels to line numbers; for each (texture, line) the box of its texels."""
+    def places(self) -> tuple[dict[int, Callable], dict[tuple[int, int], tuple[float, float, float, float]]]:
+        """For each texture the function from texels to numbers of words; for each (texture, word) the box of its
+        texels."""
         base, of, boxes = 0, {}, {}
         for number, surface in sorted(self.traffic.launch.textures.items()):
             height, width, words = surface.words.shape
             texel = 4 * words
-            side = TILE if self.layout == "tiled" else max(line // texel, 1)
+            side = TILE if self.layout == "tiled" else max(HD5870.line_bytes // texel, 1)
             pitch = -(-width // side) * side
 
-            def lines(x, y, base=base, pitch=pitch, texel=texel):
+            def found(x, y, base=base, pitch=pitch, texel=texel):
                 if self.layout == "tiled":
                     within = y % TILE * TILE + x % TILE
-                    return base + ((y // TILE * pitch + x // TILE * TILE) * TILE + within) * texel // line
-                return base + (y * pitch + x) * texel // line
+                    return base + ((y // TILE * pitch + x // TILE * TILE) * TILE + within) * texel // WORD
+                return base + (y * pitch + x) * texel // WORD
 
-            of[number] = lines
+            of[number] = found
             x, y = (axis.ravel() for axis in np.meshgrid(np.arange(width), np.arange(height)))
-            found = lines(x, y)
-            order = np.argsort(found, kind="stable")
-            for part in np.split(order, np.flatnonzero(np.diff(found[order])) + 1):
-                sides = x[part].min(), y[part].min(), x[part].max() + 1, y[part].max() + 1
-                boxes[number, int(found[part[0]])] = sides
-            base += (-(-height // TILE) * TILE * pitch * texel // line + 63) // 64 * 64
+            word = found(x, y)
+            order = np.argsort(word, kind="stable")
+            for part in np.split(order, np.flatnonzero(np.diff(word[order])) + 1):
+                boxes[number, int(word[part[0]])] = x[part].min(), y[part].min(), x[part].max() + 1, y[part].max() + 1
+            base += (-(-height // TILE) * TILE * pitch * texel // WORD + 63) // 64 * 64
         return of, boxes
 
 
@@ -83,14 +86,14 @@ def texture_fetch(
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(side.name for side in sides))
     panels = [_Replay(side, fetches, device) for side in sides]
     most = max(len(panel.served) for panel in panels)
-    label = "; ".join(f"{panel.side.name}: work-items in quads, the matrices in lines, clocks paid" for panel in panels)
+    label = "; ".join(f"{panel.side.name}: work-items in quads, the matrices in words, clocks paid" for panel in panels)
     fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 24, HIGH)
     for n, panel in enumerate(panels):
         panel.draw(sheet, fig, 12 + n * (WIDE + GAP), n, most, panel.side.name in [p.side.name for p in panels[:n]])
     captions = [f"Clock {t} of {most}. " + " ".join(panel.say(t) for panel in panels) for t in range(most + 1)]
     text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text())])
-    key = sheet.key(("line of A", "a", "box"), ("line of B", "b", "box"), ("not in L1: fetched from L2", "ink", "ring"),
-                    ("the quad waits for a second line", "wait", "ring"))  # fmt: skip
+    key = sheet.key(("word of A", "a", "box"), ("word of B", "b", "box"), ("not in L1: fetched from L2", "ink", "ring"),
+                    ("has to wait: its bank gives another word", "wait", "ring"))  # fmt: skip
     ends = sorted(panels, key=lambda panel: len(panel.served))
     truth = ", ".join(f"{panel.side.name} takes {len(panel.served)} clocks" for panel in ends) + "."
     same = len({panel.side.name for panel in panels}) == 1
@@ -102,17 +105,16 @@ def texture_fetch(
 
 @dataclass(frozen=True)
 class _Served:
-    """What the texture unit does in a clock: one of the ``lines`` of a quad of a fetch, and whether L1 has it."""
+    """What the texture unit does in a clock for a quad of a fetch: the ``words`` that its banks give, those ``waiting``
+    for another clock, how many lines that ``asked`` L1 for, and how many it ``missed``."""
 
     fetch: int
     quad: int
     number: int
-    lines: tuple[int, ...]
-    hit: bool
-
-    @property
-    def line(self) -> int:
-        return self.lines[self.number]
+    words: tuple[int, ...]
+    waiting: tuple[int, ...]
+    asked: int
+    missed: int
 
 
 class _Replay:
@@ -120,21 +122,32 @@ class _Replay:
 
     def __init__(self, side: Side, fetches: int, device: Device) -> None:
         self.side = side
-        self.lines_of, self.boxes = side.places(device.line_bytes)
+        self.word_of, boxes = side.places()
         self.accesses = [a for a in side.traffic.accesses if a.kind == "fetch"][:fetches]
         if not self.accesses:
             raise ValueError(f"{side.name}: wavefront {side.traffic.wavefront} fetches nothing from a texture")
-        self.place = {line: (number, box) for (number, line), box in self.boxes.items()}
+        self.place = {word: (number, box) for (number, word), box in boxes.items()}
+        self.each = device.line_bytes // WORD  # words of a line
         cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
         self.served: list[_Served] = []
         for at, access in enumerate(self.accesses):
             for quad in range(16):
-                on = self._items(access, quad)
-                assert access.x is not None and access.y is not None
-                wanted = tuple(dict.fromkeys(self.lines_of[access.resource](access.x[on], access.y[on]).tolist()))
-                for number, line in enumerate(wanted):
-                    hit = cache.access(line * device.line_bytes) == "h"
-                    self.served.append(_Served(at, quad, number, wanted, hit))
+                wanted = list(dict.fromkeys(self._words(access, self._items(access, quad)).tolist()))
+                seen: set[int] = set()
+                for number in range(len(wanted)):
+                    banks = {word % BANKS: word for word in reversed(wanted)}
+                    wanted = [word for word in wanted if word not in banks.values()]
+                    if not banks:
+                        break
+                    lines = {word // self.each for word in banks.values()} - seen
+                    seen |= lines
+                    missed = sum(cache.access(line * device.line_bytes) != "h" for line in sorted(lines))
+                    now = tuple(banks.values()), tuple(wanted), len(lines), missed
+                    self.served.append(_Served(at, quad, number, *now))
+
+    def _words(self, access: Access, on: np.ndarray) -> np.ndarray:
+        assert access.x is not None and access.y is not None
+        return self.word_of[access.resource](access.x[on], access.y[on])
 
     @staticmethod
     def _items(access: Access, quad: int) -> np.ndarray:
@@ -145,15 +158,16 @@ class _Replay:
         if clock == 0:
             return f"{name}: nothing fetched."
         if clock >= len(self.served):
-            missed = sum(not one.hit for one in self.served)
-            return f"{name}: done; {missed} of {len(self.served)} lines asked for were not in L1."
+            asked, missed = (sum(getattr(one, what) for one in self.served) for what in ("asked", "missed"))
+            return f"{name}: done; {missed} of {asked} lines asked for were not in L1."
         now = self.served[clock - 1]
         access = self.accesses[now.fetch]
         line = self.side.traffic.launch.program.body[access.at].line
-        hits = sum(one.hit for one in self.served[:clock])
+        banks = " and ".join(str(bank) for bank in sorted({word % BANKS for word in now.words}))
+        waits = f", {len(now.waiting)} more have to wait" if now.waiting else ""
         return (
             f"{name}: fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad {now.quad + 1}: "
-            f"line {now.number + 1} of {len(now.lines)}; {hits / clock:.0%} hits in L1."
+            f"a word from bank {banks}{waits}."
         )
 
     def draw(self, sheet: Sheet, fig, left: float, n: int, most: int, again: bool) -> None:
@@ -197,7 +211,7 @@ class _Replay:
             assert access.x is not None and access.y is not None
             to = self._texel(left, access.resource, access.x[on] + 0.5, access.y[on] + 0.5)
             ends[:, clock, on - 4 * now.quad] = x[on], y[on], *to
-            mine = self.lines_of[access.resource](access.x[on], access.y[on]) == now.line
+            mine = np.isin(self._words(access, on), now.words)
             slot = on[mine] % 4 + 4 * (clock % 2)
             flight[:, clock - 1, slot] = np.array(to)[:, mine]
             flight[:, clock, slot] = x[on[mine]], y[on[mine]]
@@ -222,40 +236,46 @@ class _Replay:
         return left + start + np.asarray(x) * u, TOP + np.asarray(y) * v
 
     def _lines(self, sheet: Sheet, fig, name: str, left: float, most: int, n: int) -> None:
-        """The matrices as they lie in memory, a box for each line."""
+        """The matrices as they lie in memory: a box for each word, those of a line close together."""
         number, boxes = zip(*self.place.values())
-        at = {line: i for i, line in enumerate(self.place)}
+        word = np.array(list(self.place))
+        line, at = word // self.each, {w: i for i, w in enumerate(self.place)}
         kind = np.zeros((most + 1, len(at)), np.uint8) + 3 * np.minimum(number, 1).astype(np.uint8)
-        wait = np.zeros((most + 1, len(at)), np.uint8)
+        wait, times = np.zeros((most + 1, len(at)), np.uint8), dict[int, list[int]]()
         for clock, now in enumerate(self.served, 1):
-            i = at[now.line]
-            kind[clock:, i] = 3 * min(number[i], 1) + 1
-            kind[clock, i] += clock < len(self.served)
-            wait[clock, [at[line] for line in now.lines[now.number + 1 :]]] = 3
+            given = [at[w] for w in now.words]
+            here = np.isin(line, line[given])
+            kind[clock:, here] = kind[0, here] + 1
+            kind[clock, given] += clock < len(self.served)
+            wait[clock, [at[w] for w in now.waiting]] = 3
+            for i in given:
+                times.setdefault(i, []).append(clock)
         x0, y0, x1, y1 = np.array(boxes, float).T
         scale = self._scale()
         left_of, u, v = (np.array([scale[m][part] for m in number]) for part in range(3))
-        place = left + left_of + (x0 + x1) / 2 * u, TOP + (y0 + y1) / 2 * v, (x1 - x0) * u - 1.5, (y1 - y0) * v - 1
-        words = [
-            f"{_matrix(m)}, row {box[1]}, texels {box[0]} to {box[2] - 1}: one line of 64 bytes"
-            for m, box in zip(number, boxes)
-        ]
+        middle = (x0 + x1) / 2
+        of_line = np.bincount(line, middle, line.max() + 1)[line] / np.bincount(line)[line]
+        place = left + left_of + (0.94 * middle + 0.06 * of_line) * u, TOP + (y0 + y1) / 2 * v
+        size = 0.94 * (x1 - x0) * u - 1, (y1 - y0) * v - 1
+        words = [f"{_matrix(m)}, row {box[1]}, texel{_span(box[0], box[2])}: a word of bank {w % BANKS}"
+                 for m, box, w in zip(number, boxes, word)]  # fmt: skip
         keys = np.arange(len(at)) + 10_000 * n
         source = sheet.boxes(
-            fig, f"lines {name}", *place, fill=("kind", SHADES), kind=kind, wait=wait, words=words, key=keys
+            fig, f"words {name}", *place, *size, fill=("kind", SHADES), kind=kind, wait=wait, words=words, key=keys
         )
         sheet.inks(fig.rect("x", "y", "w", "h", source=source, fill_color=None, line_width="wait"), line_color="wait")
-        for m, (start, _, _) in scale.items():
+        for m, (start, _, v_) in scale.items():
             rows, width, _ = self.side.traffic.launch.textures[m].words.shape
             title = f"{_matrix(m)}: {rows} rows of {width} texels"
             sheet.words(fig, [left + start], [TOP - 14], [title], "a" if m == 0 else "b" if m == 1 else "ink", size=13)
-        times: dict[int, list[int]] = {}
-        for clock, now in enumerate(self.served, 1):
-            times.setdefault(now.line, []).append(clock)
-        for line, i in at.items():
-            asked = times.get(line, [])
-            when = f"asked for {len(asked)} times, first in clock {asked[0]}" if asked else "not asked for here"
-            sheet.about[int(keys[i])] = f"{self.side.name}: **{words[i]}**, {when}."
+            first = [i for i in range(len(at)) if number[i] == m and y0[i] == 0]
+            foot = [TOP + rows * v_ + 9] * len(first)
+            sheet.words(fig, place[0][first], foot, [str(w % BANKS) for w in word[first]], "soft", align="center",
+                        size=11)  # fmt: skip
+        for i, said in enumerate(words):
+            asked = times.get(i, [])
+            when = f"given {len(asked)} times, first in clock {asked[0]}" if asked else "not asked for here"
+            sheet.about[int(keys[i])] = f"{self.side.name}: **{said}**, {when}."
 
     def _ticks(self, sheet: Sheet, fig, name: str, left: float, clocks: np.ndarray, n: int) -> None:
         """A row for each fetch, and in it a box for each clock that it has taken so far."""
@@ -266,11 +286,11 @@ class _Replay:
         x, y = left + 76 + (across + 0.5) * wide, TICKS + (fetch + 0.5) * row
         matrix = np.array([1 + min(self.accesses[f].resource, 1) for f in fetch], np.uint8)
         kind = np.where(np.arange(len(fetch)) < clocks[:, np.newaxis], matrix, 0).astype(np.uint8)
-        at = {line: i for i, line in enumerate(self.place)}
-        missed = np.array([not one.hit for one in self.served])
-        keys = [at[one.line] + 10_000 * n for one in self.served]
-        words = [f"clock {t}: quad {one.quad + 1} of fetch {one.fetch + 1}, line {one.number + 1} of {len(one.lines)}, "
-                 f"{'in L1' if one.hit else 'not in L1'}" for t, one in enumerate(self.served, 1)]  # fmt: skip
+        at = {word: i for i, word in enumerate(self.place)}
+        missed = np.array([one.missed > 0 for one in self.served])
+        keys = [at[one.words[0]] + 10_000 * n for one in self.served]
+        words = [f"clock {t}: quad {one.quad + 1} of fetch {one.fetch + 1}, its clock {one.number + 1}, "
+                 f"{'not in L1' if one.missed else 'in L1'}" for t, one in enumerate(self.served, 1)]  # fmt: skip
         sheet.words(fig, [left], [TICKS - 14], ["What each fetch has paid: a box is a clock"], size=13)
         source = sheet.boxes(fig, f"ticks {name}", x, y, wide - 1.5, row - 1.5, fill=("kind", TICK), kind=kind,
                              words=words, key=keys, missed=(2 * ((kind > 0) & missed)).astype(np.uint8))  # fmt: skip
@@ -288,6 +308,10 @@ class _Replay:
             line = self.side.traffic.launch.program.body[access.at].line
             lines.append(f"  fetch {number}, line {line}: {_matrix(access.resource)}")
         return lines
+
+
+def _span(first: int, end: int) -> str:
+    return f" {first}" if end == first + 1 else f"s {first} to {end - 1}"
 
 
 def _matrix(resource: int) -> str:
