@@ -51,6 +51,7 @@ def test_overlap_and_padding_gain_as_the_source_says_in_words(rows):
         ("hybrid", "hybrid_pct"),
         ("hybrid", "gpu_only_gflops"),
         ("hybrid", "gpu_only_pct"),
+        ("hybrid", "speedup_over_four_stage"),
     ],
 )
 def test_every_figure_is_met_within_5_percent(rows, name):

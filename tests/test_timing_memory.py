@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cypresskit.devices import HD5870
+from cypresskit.timing import simulate
 from cypresskit.timing.units.cache import Cache, fold
 from cypresskit.timing.units.dram import GLOBAL, geometry, line_clocks, place, read_dram
 from cypresskit.timing.units.lds_banks import access_clocks
@@ -126,3 +127,11 @@ def test_lds_leaves_out_who_is_not_there():
 
 def test_another_number_of_banks_changes_the_conflicts():
     assert clocks_of(4 * LANES, replace(HD5870, lds_banks=8)) == 8
+
+
+def test_a_buffer_sgemm_collapses_where_its_rows_are_a_power_of_two_apart():
+    """Rows of A and B 16 KB apart meet one channel and two of its banks (APP 4.6.2); 65 bursts apart, all in turn."""
+    kept, spread = (simulate("sgemm_nn_buffer", n, m=512, k=n).gflops for n in (4096, 4160))
+    assert 3 < spread / kept < 8
+    cached = [simulate("sgemm_nn", n, m=512, k=n).gflops for n in (4096, 4160)]
+    assert cached[0] > 0.8 * cached[1]  # textures are spread, and cached

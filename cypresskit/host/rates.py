@@ -36,4 +36,13 @@ def _named(kernel: str | Kernel) -> Kernel:
 
 @lru_cache(maxsize=256)
 def _simulated(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
+    if kernel.buffer:
+        m, n = (padded_row(length, kernel.dtype.itemsize, device) for length in (m, n))
     return simulate(kernel, n=n, m=m, k=k, device=device).gflops * 1e9
+
+
+def padded_row(length: int, itemsize: int, device: Device) -> int:
+    """``length`` rounded up so that rows in a buffer are an odd number of channel bursts apart and take all channels and
+    banks in turn, as APP 4.6.2 advises: whoever copies a strip to the card lays its rows as he likes."""
+    bursts = -(-length * itemsize // device.channel_bytes) | 1
+    return bursts * device.channel_bytes // itemsize

@@ -255,6 +255,7 @@ KERNELS = Catalogue(
         _kernel("ddgemm_tn_fma_compute", (2, 2), 1, "the mode doesn't matter if fetches don't bind", group=(16, 16)),
         _kernel("dgemm_tn_buffer", (4, 4), 4, "global-buffer addressing: no texture cache", buffer=True),
         _kernel("dgemm_nn_buffer", (4, 4), 4, "the same for A stored m x k", buffer=True),
+        _kernel("sgemm_nn_buffer", (8, 8), 4, "a stride of a power of two keeps to one memory channel", buffer=True),
         _kernel("sgemm_64x64", (8, 8), 4, "a workgroup per 64 x 64 block", **_BIG),
         _kernel("sgemm_64x64_lds", (8, 8), 4, "A transposed through LDS", **_BIG),
         _kernel("sgemm_64x64_lds_rows", (8, 8), 4, "a layout with two-way bank conflicts", **_BIG),
