@@ -64,6 +64,7 @@ def view(reports, pipeline):
         "register_block": lambda: draw.register_block("ddgemm_tn_fma"),
         "texture_fetch": lambda: draw.texture_fetch(fetches=4),
         "lds_transpose": draw.lds_transpose,
+        "lds_pitch": draw.lds_pitch,
         "bundles": lambda: draw.bundles("sgemm_tn"),
         "wavefronts": lambda: draw.wavefronts(*reports[1:]),
         "chip": lambda: draw.chip(reports[1]),
@@ -86,7 +87,7 @@ def view(reports, pipeline):
 
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
-NAMES += ["chip_sizes", "timeline", "accuracy", "score", "waiting"]
+NAMES += ["lds_pitch", "chip_sizes", "timeline", "accuracy", "score", "waiting"]
 TALL = ("score",)
 
 
@@ -172,6 +173,27 @@ def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows(view):
     about = dict(player.root.tags[0]["about"])[4 * 8]
     story = "lds: stored by work-item 8 at clock 0 in word 8, bank 8, loaded by work-items 8 to 15 at clock"
     assert about.startswith(f"<b>A[8, k = 0]</b>. {story}")
+
+
+def test_a_pitch_costs_what_the_lds_charges_for_its_addresses(view):
+    """The picture's clocks against the device's rule, on addresses made by hand; the guess's answer is the cheapest."""
+    player, item = view("lds_pitch"), np.arange(64)
+    for frame, pitch in enumerate(range(4, 35)):
+        first = 4 * pitch * item
+        asked = [first + 4 * np.arange(4)[:, np.newaxis]]
+        asked += [4 * pitch * (item // 8 * 8 + j) + 4 * np.arange(4)[:, np.newaxis] for j in range(8)]
+        clocks = [access_clocks(words[np.newaxis], ck.HD5870)[0] for words in asked]
+        said = (
+            f"Pitch {pitch}: storing takes {clocks[0]} clocks of a turn and loading {sum(clocks[1:])}: {sum(clocks)}."
+        )
+        assert player.captions[frame] == said
+        deep = [frames(player, f"deep {kind}", "value")[frame, 0] for kind in ("store", "load")]
+        firsts = [access_clocks(words[np.newaxis, :2, :16], ck.HD5870)[0] for words in asked[:2]]
+        high = [len(set(frames(player, f"stack {kind}", "y")[frame])) for kind in ("store", "load")]
+        assert deep == firsts == high
+    assert player.root.tags[0]["right"] == "6" and "pitch 32 takes 256" in player.root.tags[0]["truth"]
+    with pytest.raises(ValueError, match="take 4 of them"):
+        draw.lds_pitch([3])
 
 
 def test_a_run_without_lds_is_refused():
@@ -540,7 +562,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
 
 def test_every_view_is_in_the_gallery():
     made = {name.split("_dd")[0] for name in gallery.VIEWS}
-    assert {name for name in draw.__all__ if name.islower()} - {"controls", "load"} <= made
+    assert {name for name in draw.__all__ if name.islower()} - {"controls", "load", "predict", "curves"} <= made
 
 
 def test_a_lesson_becomes_a_page_without_network(tmp_path, pytestconfig):

@@ -7,6 +7,7 @@ from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
 from cypresskit.draw.lds import lds_transpose
+from cypresskit.draw.lds_pitch import lds_pitch
 from cypresskit.draw.performance import performance
 from cypresskit.draw.pipelines import timeline
 from cypresskit.draw.player import Player, load
@@ -25,6 +26,7 @@ __all__ = [
     "chip",
     "controls",
     "curves",
+    "lds_pitch",
     "lds_transpose",
     "load",
     "performance",

@@ -33,7 +33,7 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
     """
     runs = [listened(layout) for layout in layouts or ("sgemm_64x64_lds", "sgemm_64x64_lds_rows")]
     sheet = Sheet("A through the LDS: " + ", ".join(_name(run) for run in runs))
-    panels = [_Layout(run, _turn(run, turn), item) for run in runs]
+    panels = [Layout(run, accesses_of(run, turn), item) for run in runs]
     most = max(panel.clocks for panel in panels)
     label = "; ".join(f"{panel.name}: registers, 32 banks with stacks of requests, what arrives" for panel in panels)
     fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 40, HIGH)
@@ -65,7 +65,7 @@ def _name(run: Traffic) -> str:
     return run.launch.program.name.removesuffix(".il").removeprefix("sgemm_64x64_")
 
 
-def _turn(run: Traffic, turn: int) -> list[Access]:
+def accesses_of(run: Traffic, turn: int) -> list[Access]:
     """The LDS accesses of a turn: from one time that the first of them runs to the next."""
     lds = [access for access in run.accesses if access.kind != "fetch"]
     starts = [n for n, access in enumerate(lds) if access.at == lds[0].at]
@@ -101,7 +101,7 @@ class _Group:
         return 1 + max(r.layer for r in self.requests)
 
 
-class _Layout:
+class Layout:
     """One layout: its accesses as groups of requests, and where everything is at every half clock."""
 
     def __init__(self, run: Traffic, accesses: Sequence[Access], item: int) -> None:

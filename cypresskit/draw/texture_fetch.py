@@ -126,7 +126,8 @@ class _Replay:
         self.accesses = [a for a in side.traffic.accesses if a.kind == "fetch"][:fetches]
         if not self.accesses:
             raise ValueError(f"{side.name}: wavefront {side.traffic.wavefront} fetches nothing from a texture")
-        self.place = {word: (number, box) for (number, word), box in boxes.items()}
+        used = {access.resource for access in self.accesses}
+        self.place = {word: (number, box) for (number, word), box in boxes.items() if number in used}
         self.each = device.line_bytes // WORD  # words of a line
         cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
         self.served: list[_Served] = []
@@ -224,7 +225,8 @@ class _Replay:
 
     def _scale(self) -> dict[int, tuple[float, float, float]]:
         """For each matrix its left edge and the size of a texel."""
-        shapes = {number: s.words.shape for number, s in sorted(self.side.traffic.launch.textures.items())}
+        textures = self.side.traffic.launch.textures
+        shapes = {number: textures[number].words.shape for number in sorted({n for n, _ in self.place.values()})}
         room = ROOM[0] * 2 / len(shapes)
         scale = {}
         for place, (number, (height, width, _)) in enumerate(shapes.items()):

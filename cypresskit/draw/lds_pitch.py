@@ -1,0 +1,125 @@
+"""Where rows of A begin in the LDS, as the pitch from one to the next grows: which banks they share, and what it costs.
+
+For each pitch ``sgemm_64x64_lds_rows`` is written anew and run, its product compared with numpy's, and its LDS accesses
+are replayed (`lds`). A frame is a pitch: the same words, in other banks.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cypresskit.devices import HD5870
+from cypresskit.draw import theme
+from cypresskit.draw.lds import BANK, WIDE, Layout, accesses_of
+from cypresskit.draw.player import Guess, Player
+from cypresskit.draw.sheet import Sheet
+from cypresskit.il import assemble
+from cypresskit.kernels import KERNELS
+from cypresskit.machine import launch
+from cypresskit.machine.traffic import Traffic
+
+PITCHES = range(4, 35)
+HIGH, STACK, WORDS, FOOT = 410, 176, 184, 392  # the stage; the stacks' foot, the words' and the bars' place
+ROWS = 16  # of A: those that the first 16 work-items store
+
+
+def pitched(pitch: int) -> Traffic:
+    """What a wavefront asks of the LDS if rows of A lie ``pitch`` words apart. Raises ``ValueError`` for rows that
+    overlap or don't fit, ``ArithmeticError`` if the product is wrong."""
+    if not 4 <= pitch <= HD5870.lds_bytes // 256:
+        raise ValueError(f"a pitch of {pitch} words: rows of A take 4 of them, and 64 rows have to fit the LDS")
+    kernel, rng, traffic = KERNELS["sgemm_64x64_lds_rows"], np.random.default_rng(8), Traffic()
+    text = kernel.text
+    for old, new in (
+        ("dcl_lds_id(0) 1024", f"dcl_lds_id(0) {256 * pitch}"),
+        ("0x380, 0, 0, 0", f"{4 * pitch}, {32 * pitch}, 0, 0"),
+        ("0, 16, 32, 48", ", ".join(str(4 * pitch * row) for row in range(4))),
+        ("64, 80, 96, 112", ", ".join(str(4 * pitch * row) for row in range(4, 8))),
+        ("ishl r3.x, vTidInGrpFlat.x, l2.y", "umul r3.x, vTidInGrpFlat.x, l3.x"),
+        ("iand r3.y, r3.x, l3.x", "ushr r3.y, vTidInGrpFlat.x, l1.y\numul r3.y, r3.y, l3.y"),
+    ):
+        text = text.replace(old, new)
+    a, b = (rng.integers(-3, 4, shape).astype(kernel.dtype) for shape in ((64, 8), (8, 64)))
+    arguments = kernel.arguments(a, b, None, 1, 0)
+    launch(assemble(text, f"pitch {pitch}"), **arguments, observers=[traffic])
+    if not np.array_equal(kernel.result(arguments, 64, 64), a @ b):
+        raise ArithmeticError(f"with a pitch of {pitch} words the product is wrong")
+    return traffic
+
+
+def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
+    """A player with a frame for each pitch (words from one row of A to the next, at least 4): a store and a load of the
+    first 16 work-items, and the clocks of a whole turn."""
+    layouts = [Layout(run, accesses_of(run, 1), 0) for run in map(pitched, pitches)]
+    sheet = Sheet("Rows of A in the LDS, and the pitch between them")
+    fig = sheet.stage("32 banks, the words of 16 rows, and who stacks up", 2 * WIDE + 76, HIGH)
+    said = "A store: each of 16 work-items puts down two words", "A load: 8 of them want two words, 8 two others"
+    for n, (left, title) in enumerate(zip((8, WIDE + 68), said)):
+        sheet.words(fig, [left], [12], [title], bold=True, size=14)
+        _draw_banks(sheet, fig, left, layouts, n == 0)
+    totals = np.array([layout.clocks for layout in layouts])
+    _draw_totals(sheet, fig, pitches, totals)
+    captions = []
+    for pitch, layout in zip(pitches, layouts):
+        store, load = (sum(g.clocks for g in layout.groups if g.store == kind) for kind in (True, False))
+        captions.append(f"Pitch {pitch}: storing takes {store} clocks of a turn and loading {load}: {store + load}.")
+    names = [str(pitch) for pitch in pitches if pitch in (4, 5, 6, 8, 16, 32)]
+    costs = {name: int(totals[list(pitches).index(int(name))]) for name in names}
+    right = min(costs, key=costs.__getitem__)
+    truth = "; ".join(f"pitch {name} takes {clocks}" for name, clocks in costs.items()) + " clocks a turn."
+    kinds = [(f"row modulo 8: {n}" if not n else f"{n}", colour, "box") for n, colour in enumerate(theme.SERIES)]
+    key = sheet.key(*kinds, ("waits for its bank", "wait", "ring"))
+    guess = Guess("which pitch costs the fewest clocks?", names, truth, right)
+    return sheet.player([fig], captions, sheet.title, step="Pitch", below=[key], guess=guess)
+
+
+def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store: bool) -> None:
+    """The words of 16 rows where they lie, those that the first group asks for in full colour, and its stacks."""
+    kind, banks = "store" if store else "load", np.arange(HD5870.lds_banks)
+    sheet.boxes(fig, f"banks {kind}", left + (banks + 0.5) * BANK, [(30 + FOOT) / 2 - 44] * len(banks), BANK - 2,
+                FOOT - 118, ink="faint", alpha=0.45)  # fmt: skip
+    ticks = [f"bank {n}" if n in (0, 31) else str(n) for n in (0, 8, 16, 24, 31)]
+    at = left + (np.array([0, 8, 16, 24, 31]) + 0.5) * BANK + [14, 0, 0, 0, -14]
+    sheet.words(fig, at, [FOOT - 96] * 5, ticks, "soft", align="center", size=12)
+    count = 4 * ROWS
+    word = np.zeros((len(layouts), count), int)
+    layer = np.full((len(layouts), count), -1)
+    for frame, layout in enumerate(layouts):
+        for r in (r for g in layout.groups if g.store for r in g.requests if r.element < count):
+            word[frame, r.element] = r.word
+        for r in next(g for g in layout.groups if g.store == store).requests:
+            layer[frame, r.element] = r.layer
+    element = np.arange(count)
+    said = [f"A[{e // 4}, k = {e % 4}]" for e in element]
+    row = np.where(layer[0] >= 0, element // 4 % len(theme.SERIES), len(theme.SERIES) + element // 4 % 8)
+    pale = [f"rgba({int(c[1:3], 16)},{int(c[3:5], 16)},{int(c[5:], 16)},0.3)" for c in theme.SERIES]
+    high = min(8.0, 106 / (1 + word.max() // len(banks)))
+    x, y = left + (word % 32 + 0.5) * BANK, WORDS + (word // 32 + 0.5) * high
+    sheet.boxes(fig, f"words {kind}", x, y, BANK - 2, high - 1, fill=("row", [*theme.SERIES, *pale]), row=row,
+                key=element, words=said, moves=("x", "y"))  # fmt: skip
+    asked = np.flatnonzero(layer[0] >= 0)
+    up = min(12.0, 140 / (1 + layer.max()))
+    place = x[:, asked], STACK - (layer[:, asked] + 0.5) * up
+    waits = np.where(layer[:, asked] > 0, 2, 0).astype(np.uint8)
+    source = sheet.boxes(
+        fig, f"stack {kind}", *place, BANK - 3, up - 1.5, fill=("row", list(theme.SERIES)), row=row[asked], key=asked,
+        words=[said[e] for e in asked], wait=waits, moves=("x", "y"),
+    )  # fmt: skip
+    ring = fig.rect("x", "y", BANK - 3, up - 1.5, source=source, fill_color=None, line_width="wait")
+    sheet.inks(ring, line_color="wait")
+    sheet.about |= {int(e): f"**{said[e]}**, stored by work-item {e // 4}." for e in element}
+    deep = 1 + layer.max(axis=1, keepdims=True)
+    sheet.numbers(fig, f"deep {kind}", [left + WIDE], [12], deep, prefix="clocks: ", align="right", size=14)
+
+
+def _draw_totals(sheet: Sheet, fig, pitches: Sequence[int], totals: np.ndarray) -> None:
+    """A bar for each pitch so far: the clocks of its turn."""
+    each = (2 * WIDE + 60) / len(pitches)
+    x, tall = 8 + (np.arange(len(pitches)) + 0.5) * each, 66 * totals / totals.max()
+    seen = np.arange(len(pitches)) <= np.arange(len(pitches))[:, np.newaxis]
+    sheet.words(fig, [8], [FOOT - 78], ["Clocks of a turn, by pitch"], size=12)
+    words = [f"pitch {pitch}: {total} clocks" for pitch, total in zip(pitches, totals)]
+    sheet.boxes(fig, "totals", x, FOOT - tall / 2, each - 4, np.where(seen, tall, np.nan), ink="read", words=words)
+    sheet.words(fig, x, [FOOT + 9] * len(x), [str(p) for p in pitches], "soft", align="center", size=11)
+    head = sheet.boxes(fig, "head", x[:, np.newaxis], [FOOT - 33], [each - 2], 70, line="ink", moves=("x",))
+    sheet.heads.append((fig, head))
