@@ -46,20 +46,10 @@ class Code:
     @cached_property
     def main_loop(self) -> tuple[Control, ...]:
         """The controls of the innermost loop that has the most bundles, or all of them if there is no loop."""
-        best: tuple[Control, ...] = ()
         depth = max((c.depth for c in self.controls), default=0)
-        if not depth:
-            return self.controls
-        run: list[Control] = []
-        for control in self.controls:
-            if control.depth < depth:
-                run = []
-                continue
-            run.append(control)
-            if control.name == "LOOP_END":
-                best = max(best, tuple(run), key=_work)
-                run = []
-        return best
+        ends = [n for n, c in enumerate(self.controls) if c.name == "LOOP_END" and c.depth == depth]
+        loops = [self.controls[(self.controls[n].target or 1) - 1 : n + 1] for n in ends]
+        return max(loops, key=lambda loop: sum(len(c.bundles) + len(c.fetches) for c in loop), default=self.controls)
 
     def listing(self) -> str:
         """The code in the manner of AMD's disassembly."""
@@ -112,10 +102,6 @@ class Code:
             bundles_bound=fewest_bundles(Counter(o.row.slots for o in operations)),
             gprs_bound=self.source_gprs,
         )
-
-
-def _work(controls: tuple[Control, ...]) -> int:
-    return sum(len(c.bundles) + len(c.fetches) for c in controls)
 
 
 def kernel_card(kernel, code: Code) -> Card:

@@ -13,15 +13,12 @@ from cypresskit.compiler.ir import (
     HIGH,
     LOW,
     BasicBlock,
-    Export,
     Function,
-    GlobalRead,
-    GlobalWrite,
     LdsPop,
     Op,
     RegisterGroup,
     Src,
-    TexelFetch,
+    StoreDetail,
     VirtualRegister,
     Word,
 )
@@ -130,13 +127,13 @@ class _Constraints:
             word = next(s.value for s in op.srcs if s.value.kind in ("constant", "const"))
             fresh = self.copy(op, word)
             op.srcs = [Src(fresh, s.neg, s.abs) if s.value is word else s for s in op.srcs]
-        if isinstance(detail, TexelFetch):
+        if op.samples:
             self.coordinates(op)
-        elif isinstance(detail, GlobalRead) and op.srcs and not op.srcs[0].value.located:
+        elif op.fetches and op.srcs and not op.srcs[0].value.located:
             op.srcs[0] = Src(self.copy(op, op.srcs[0].value))
         if op.fetches:
             self.results(op)
-        elif isinstance(detail, GlobalWrite | Export):
+        elif isinstance(detail, StoreDetail):
             self.stored(op, detail)
         elif len(op.results) == 2 and not isinstance(detail, LdsPop):
             self.double(op)
@@ -190,10 +187,10 @@ class _Constraints:
         low.allowed, high.allowed = LOW, HIGH
         low.pair, high.pair = high, low
 
-    def stored(self, op: Op, detail: GlobalWrite | Export) -> None:
+    def stored(self, op: Op, detail: StoreDetail) -> None:
         """The words of a store lie in their channels of one register, its address in x of another. What a loop carries
         is left where it is best for the loop."""
-        count, memory = len(detail.mask), isinstance(detail, GlobalWrite)
+        count, memory = len(detail.mask), op.name == "MEM_WRITE"
         words = [s.value for s in op.srcs[:count]]
         free = [n for n, v in enumerate(words) if memory or not (v.kind == "const" and v.bits in (0, ONE))]
         channels = [detail.mask[n] if memory else None for n in free]

@@ -5,8 +5,6 @@ it is rotated: the test is copied in front of the loop, and the loop then tests 
 bundles with the work. ``lower`` does that; here is which loops it may do it to.
 """
 
-from dataclasses import dataclass, field
-
 from cypresskit.compiler.ir import BasicBlock, refuse
 from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import Sources
@@ -16,31 +14,14 @@ from cypresskit.il import Instruction, Program
 ROTATED = 6  # instructions before a loop's test that are still copied
 
 
-@dataclass(eq=False)
-class _OpenIf:
-    """An if that is open: the block that ``tests``, and the blocks that its parts ``end`` in."""
-
-    tests: BasicBlock
-    ends: list[BasicBlock] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class _OpenLoop:
-    """A loop that is open: the block ``before`` it, the ``header`` that every iteration begins with, the ``exit``."""
-
-    at: int
-    before: BasicBlock
-    header: BasicBlock
-    exit: BasicBlock
-
-
 class Regions:
-    """Builds blocks; ``ifs`` and ``loops`` are open."""
+    """Builds blocks. Open are ``ifs``, the block that tests and those that its parts end in, and ``loops``, the block
+    that every iteration begins with and the one behind them."""
 
     def __init__(self, builder: OpBuilder, sources: Sources, program: Program):
         self.builder, self.sources, self.program = builder, sources, program
-        self.ifs: list[_OpenIf] = []
-        self.loops: list[_OpenLoop] = []
+        self.ifs: list[tuple[BasicBlock, list[BasicBlock]]] = []
+        self.loops: list[tuple[BasicBlock, BasicBlock]] = []
         body, matching = program.body, program.matching
         self.continued = {matching[at] for at, i in enumerate(body) if i.op.flow == "continue"}
 
@@ -71,52 +52,53 @@ class Regions:
             value, wanted = self.sources.operand(i, 0, 0).value, i.relation == "ne"
         b.emit("PRED_SETNE_INT" if wanted != inverted else "PRED_SETE_INT", value, b.const(0), words=0)
         b.items.append("if")
-        self.ifs.append(_OpenIf(b.block))
+        self.ifs.append((b.block, []))
         b.start(b.block)
 
     def begin_else(self) -> None:
-        frame = self.ifs[-1]
-        frame.ends.append(self.builder.block)
+        tests, ends = self.ifs[-1]
+        ends.append(self.builder.block)
         self.builder.items.append("else")
-        self.builder.start(frame.tests)
+        self.builder.start(tests)
 
     def end_if(self) -> None:
-        if not self.ifs[-1].ends:
+        if not self.ifs[-1][1]:
             self.begin_else()
-        frame = self.ifs.pop()
+        _, ends = self.ifs.pop()
         self.builder.items.append("endif")
-        self.builder.start(*frame.ends, self.builder.block)
+        self.builder.start(*ends, self.builder.block)
 
     def leave(self, flow: str) -> None:
         """break or continue: the block ends here, what follows is not reached."""
-        b, loop = self.builder, self.loops[-1]
-        if not b.block.dead:
-            _edge(b.block, loop.exit if flow == "break" else loop.header)
-        b.items.append(flow)
-        b.start()
+        header, behind = self.loops[-1]
+        self.builder.go_to(behind if flow == "break" else header)
+        self.builder.items.append(flow)
+        self.builder.start()
 
-    def begin_loop(self, at: int) -> None:
+    def begin_loop(self) -> None:
         b = self.builder
         b.items.append("loop")
-        before = b.block
+        behind = BasicBlock(b.depth, sealed=False)
         b.depth += 1
-        header = b.start(before)
+        header = b.start(b.block)
         header.sealed = False
-        self.loops.append(_OpenLoop(at, before, header, BasicBlock(b.depth - 1, sealed=False)))
+        self.loops.append((header, behind))
 
-    def end_loop(self) -> None:
-        b, loop = self.builder, self.loops.pop()
-        if not b.block.dead:
-            _edge(b.block, loop.header)
-        b.seal(loop.header)
-        loop.header.dead = loop.before.dead
+    def end_loop(self, at: int) -> None:
+        """End the loop that began at ``at``."""
+        b = self.builder
+        header, behind = self.loops.pop()
+        b.go_to(header)
+        reached = not header.dead
+        b.seal(header)
+        header.dead = not reached
         b.items.append("endloop")
         b.depth -= 1
-        b.block = loop.exit
-        if not b.block.preds and not loop.before.dead:
-            raise refuse(self.program, loop.at, "nothing leaves this loop: it needs a break that is reached")
-        b.seal(b.block)
-        b.items.append(b.block)
+        b.block = behind
+        if reached and not behind.preds:
+            raise refuse(self.program, at, "nothing leaves this loop: it needs a break that is reached")
+        b.seal(behind)
+        b.items.append(behind)
 
     def test_to_rotate(self, at: int) -> int | None:
         """Where the test of the loop at ``at`` stands if that can be rotated, or None."""
@@ -129,8 +111,3 @@ class Regions:
             if i.op.kind != "alu" or any(r.kind in ("g", "o") for r in registers):
                 return None
         return None
-
-
-def _edge(block: BasicBlock, target: BasicBlock) -> None:
-    block.succs.append(target)
-    target.preds.append(block)

@@ -9,17 +9,7 @@ from dataclasses import replace
 
 from cypresskit.compiler.allocate import Allocation
 from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
-from cypresskit.compiler.ir import (
-    BasicBlock,
-    Export,
-    Function,
-    GlobalRead,
-    GlobalWrite,
-    LdsAccess,
-    LdsPop,
-    Op,
-    TexelFetch,
-)
+from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, LdsPop, Op, StoreDetail, Word
 from cypresskit.compiler.isa import INLINE, SIGN, T, opposite
 from cypresskit.compiler.packing import Draft, Placed, Plans, needs_literal
 from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES
@@ -40,16 +30,16 @@ class _Emitter:
         self.depth = 0
 
     def run(self) -> list[Control]:
-        n = 0
-        while n < len(self.items):
-            item = self.items[n]
+        skip = 0
+        for n, item in enumerate(self.items):
+            if n < skip:
+                continue
             if isinstance(item, BasicBlock):
                 self.block(item)
             elif item == "if":
-                n += self.test(n)
+                skip = n + 1 + self.test(n)
             else:
                 self.keyword(n, item)
-            n += 1
         self.add("END")
         return self.controls
 
@@ -108,11 +98,10 @@ class _Emitter:
                 bundles = tuple(self.bundle(d) for d in plan.bundles)
                 self.add("ALU", bundles[0].operations[0].at, bundles=bundles)
             elif plan.kind == "TEX":
-                fetches = tuple(self.fetch(op) for op in plan.ops)
-                self.add("TEX", fetches[0].at, fetches=fetches)
+                self.add("TEX", plan.ops[0].at, fetches=tuple(map(self.fetch, plan.ops)))
             else:
                 store = self.store(plan.ops[0])
-                name = "MEM_EXPORT_WRITE_IND" if store.index is not None else "MEM_EXPORT_WRITE"
+                name = "MEM_EXPORT_WRITE" if store.index is None else "MEM_EXPORT_WRITE_IND"
                 self.add("EXPORT" if store.name == "EXPORT" else name, store.at, store=store)
 
     def line(self, op: Op) -> int:
@@ -171,44 +160,36 @@ class _Emitter:
     # Fetches and stores
 
     def fetch(self, op: Op) -> FetchInstruction:
-        select, letters = ["_"] * 4, ""
-        dest, source = 0, None
-        numbers, detail = self.allocation.numbers, op.detail
+        detail, numbers = op.detail, self.allocation.numbers
+        assert isinstance(detail, FetchDetail)
+        select, letters, dest, source = ["_"] * 4, "", 0, None
         for c, word in enumerate(op.results):
             if word in self.allocation.written:
                 select[word.vreg.channel or 0] = "xyzw"[c]
                 dest = numbers[word.vreg]
         for s in op.srcs:
-            if s.value.located:
-                source = numbers[s.value.vreg]
-                letters += "xyzw"[s.value.vreg.channel or 0]
-            else:
-                letters += "1" if s.value.bits else "0"
-        offset: tuple[int, ...] = (0,)
-        resource, unnormalised = 0, True
-        if isinstance(detail, TexelFetch):
-            offset, resource, unnormalised = detail.offset, detail.resource, detail.unnormalised
-        elif isinstance(detail, GlobalRead):
-            offset = (detail.offset,)
-        return FetchInstruction(
-            op.name, dest, "".join(select), source, letters, offset, op.at, self.line(op), resource, unnormalised
-        )
+            letters += _selected(s.value)
+            source = numbers[s.value.vreg] if s.value.located else source
+        what = letters, detail.offset, op.at, self.line(op), detail.resource, detail.unnormalised
+        return FetchInstruction(op.name, dest, "".join(select), source, *what)
 
     def store(self, op: Op) -> StoreInstruction:
-        detail = op.detail
-        assert isinstance(detail, Export | GlobalWrite)
+        detail, numbers = op.detail, self.allocation.numbers
+        assert isinstance(detail, StoreDetail)
         select, source, index = ["_"] * 4, 0, None
-        numbers = self.allocation.numbers
         for component, s in zip(detail.mask, op.srcs):
-            if s.value.located:
-                select[component] = "xyzw"[s.value.vreg.channel or 0]
-                source = numbers[s.value.vreg]
-            else:
-                select[component] = "1" if s.value.bits else "0"
-        if isinstance(detail, GlobalWrite) and detail.indexed:
+            select[component] = _selected(s.value)
+            source = numbers[s.value.vreg] if s.value.located else source
+        if len(op.srcs) > len(detail.mask):
             index = numbers[op.srcs[-1].value.vreg]
-        place = detail.target if isinstance(detail, Export) else detail.offset
-        return StoreInstruction(op.name, source, "".join(select), place, index, op.at, self.line(op))
+        return StoreInstruction(op.name, source, "".join(select), detail.place, index, op.at, self.line(op))
+
+
+def _selected(word: Word) -> str:
+    """How a fetch or store names a word: its channel, or the constant 0 or 1."""
+    if word.located:
+        return "xyzw"[word.vreg.channel or 0]
+    return "1" if word.bits else "0"
 
 
 def _inverted(control: Control) -> tuple[Bundle, ...] | None:

@@ -13,20 +13,8 @@ from cypresskit.compiler.sources import plain, times
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Instruction, Opcode
 
-#: IL opcodes, comparisons apart, with a hardware operation of the same operands.
-SAME = {
-    "add": "ADD", "mul": "MUL_IEEE", "mad": "MULADD_IEEE", "fma": "FMA", "flr": "FLOOR", "frc": "FRACT",
-    "min": "MIN_DX10", "max": "MAX_DX10", "rcp": "RECIP_IEEE", "rcp_vec": "RECIP_IEEE", "sqrt": "SQRT_IEEE",
-    "iadd": "ADD_INT", "isub": "SUB_INT", "iand": "AND_INT", "ior": "OR_INT", "ixor": "XOR_INT", "inot": "NOT_INT",
-    "ishr": "ASHR_INT", "imin": "MIN_INT", "imax": "MAX_INT", "umin": "MIN_UINT", "umax": "MAX_UINT",
-    "ftoi": "FLT_TO_INT", "ftou": "FLT_TO_UINT", "itof": "INT_TO_FLT", "utof": "UINT_TO_FLT",
-    "round_nearest": "RNDNE", "round_neginf": "FLOOR", "round_plusinf": "CEIL", "round_z": "TRUNC",
-    "sqrt_vec": "SQRT_IEEE", "rsq": "RECIPSQRT_IEEE", "rsq_vec": "RECIPSQRT_IEEE",
-    "imul_high": "MULHI_INT", "umul_high": "MULHI_UINT", "umul24": "MUL_UINT24", "umul24_high": "MULHI_UINT24",
-    "umad24": "MULADD_UINT24", "icarry": "ADDC_UINT", "iborrow": "SUBB_UINT", "icbits": "BCNT_INT",
-    "dmin": "MIN_64", "dmax": "MAX_64", "dfrac": "FRACT_64",
-    "dadd": "ADD_64", "dmul": "MUL_64", "dmad": "FMA_64", "d2f": "FLT64_TO_FLT32", "f2d": "FLT32_TO_FLT64",
-}  # fmt: skip
+#: Hardware operations by the IL opcodes that they carry out.
+SAME = {il: row.name for row in OPS.values() for il in row.il}
 
 
 def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
@@ -34,13 +22,19 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
     name = opcode.name
     if name == "mov":
         return b.emit("MOV", srcs[0]) if _constant(srcs[0].value) else plain(b, srcs[0])
-    if name in SAME:
-        return b.emit(SAME[name], *_without_abs(b, SAME[name], srcs))
     if opcode.relation:
         compare, swapped = comparison(opcode.relation, opcode.sources[0])
         return b.emit(compare, *(srcs[::-1] if swapped else srcs))
+    first, second, third = (*(s.value for s in srcs), b.const(0), b.const(0))[:3]
+    if name in ("ishl", "ushr"):  # the chip gives 0 for counts above 31, IL takes the low five bits
+        count = b.const(second.bits & 31) if second.kind == "const" else b.emit("AND_INT", second, b.const(31))
+        return b.emit(SAME[name], first, count)
+    if name in ("imul", "umul"):
+        return times(b, first, second)
+    if name in SAME:
+        return b.emit(SAME[name], *_without_abs(b, SAME[name], srcs))
     if name == "sub":
-        return b.emit("ADD", srcs[0], Src(srcs[1].value, not srcs[1].neg, srcs[1].abs))
+        return b.emit("ADD", srcs[0], Src(second, not srcs[1].neg, srcs[1].abs))
     if name == "cmov_logical":
         return b.emit("CNDE_INT", srcs[0], plain(b, srcs[2]), plain(b, srcs[1]))
     if name == "div":
@@ -48,19 +42,13 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
         return b.emit("DIV_IEEE", plain(b, srcs[0]), plain(b, srcs[1]), quotient)
     if name == "inegate":
         return b.emit("SUB_INT", b.const(0), srcs[0])
-    first, second, *third = (s.value for s in srcs)
     if name in ("ibit_extract", "ubit_extract"):  # IL has the width first, the chip the value
-        return b.emit("BFE_INT" if name == "ibit_extract" else "BFE_UINT", third[0], second, first)
+        return b.emit("BFE_INT" if name == "ibit_extract" else "BFE_UINT", third, second, first)
     if name == "ubit_insert":
-        placed = b.emit("LSHL_INT", third[0], b.emit("AND_INT", second, b.const(31)))
-        return b.emit("BFI_INT", b.emit("BFM_INT", first, second), placed, third[1])
-    if name in ("ishl", "ushr"):  # the chip gives 0 for counts above 31, IL takes the low five bits
-        count = b.const(second.bits & 31) if second.kind == "const" else b.emit("AND_INT", second, b.const(31))
-        return b.emit("LSHL_INT" if name == "ishl" else "LSHR_INT", first, count)
-    if name in ("imul", "umul"):
-        return times(b, first, second)
+        placed = b.emit("LSHL_INT", third, b.emit("AND_INT", second, b.const(31)))
+        return b.emit("BFI_INT", b.emit("BFM_INT", first, second), placed, srcs[3].value)
     if name in ("imad", "umad"):
-        return b.emit("ADD_INT", times(b, first, second), third[0])
+        return b.emit("ADD_INT", times(b, first, second), third)
     return _divided(b, first, second, name == "umod")
 
 

@@ -13,7 +13,7 @@ Left out: what one turn can hand on to the next one (strength reduction), and co
 where they are read.
 """
 
-from cypresskit.compiler.ir import BasicBlock, Function, GlobalWrite, Op, TexelFetch, Word
+from cypresskit.compiler.ir import BasicBlock, Function, Op, Word
 
 REGISTER = 0.015  # share of the clocks that a register is worth: SGEMM with 37 of them is 16 % slower than with 25
 HIGHEST = 32  # loops in one another that are looked at, from the inside
@@ -55,7 +55,7 @@ class _Invariants:
         self.blocks = [item for item in items if isinstance(item, BasicBlock)]
         ops = [op for b in self.blocks for op in b.ops]
         self.inside = {r for op in ops for r in op.results} | {phi for b in self.blocks for phi in b.phis}
-        self.quiet = not any(isinstance(op.detail, GlobalWrite) or op.name == "GROUP_BARRIER" for op in ops)
+        self.quiet = not any(op.name in ("MEM_WRITE", "GROUP_BARRIER") for op in ops)
         self.slots = sum(map(_slots, ops))
         self.moving: dict[Op, None] = {}  # in the order of the program
         depth = 0
@@ -76,7 +76,7 @@ class _Invariants:
     def may_move(self, op: Op, conditional: bool) -> bool:
         """Whether doing it earlier, and where it was not to be done, shows nowhere."""
         if op.fetches:
-            return not conditional and (isinstance(op.detail, TexelFetch) or self.quiet)
+            return not conditional and (op.samples or self.quiet)
         return op.pure
 
     def words(self, op: Op) -> int:

@@ -49,7 +49,7 @@ class InOrderScheduler(BlockScheduler):
         batch: list[int] = []
         needs: set[int] = set()
         for n in sorted(self.packer.open):
-            if self.ops[n].fetches and self.ops[n].name != "MEM_READ" and len(batch) < self.gather:
+            if self.ops[n].samples and len(batch) < self.gather:
                 found = self.ancestors(n)
                 if found is not None:
                     batch.append(n)

@@ -113,35 +113,21 @@ class Src(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TexelFetch:
-    """Of SAMPLE and LD: ``offset`` in texels is added to the coordinates, one for each dimension."""
+class FetchDetail:
+    """Of SAMPLE and LD: ``offset`` in texels is added to the coordinates, one for each dimension. Of MEM_READ: the
+    element of global memory, to which the operand is added if there is one."""
 
-    resource: int
     offset: tuple[int, ...]
-    unnormalised: bool
+    resource: int = 0
+    unnormalised: bool = True
 
 
 @dataclass(frozen=True)
-class GlobalRead:
-    """Of MEM_READ: element ``offset`` of global memory, plus the operand if there is one."""
+class StoreDetail:
+    """Of EXPORT and MEM_WRITE: operands go to components ``mask`` of an output, or of an element of global memory,
+    ``place``, to which the last operand is added if there is one more."""
 
-    offset: int
-
-
-@dataclass(frozen=True)
-class GlobalWrite:
-    """Of MEM_WRITE: operands go to components ``mask`` of element ``offset``, plus the last of them if ``indexed``."""
-
-    offset: int
-    mask: tuple[int, ...]
-    indexed: bool
-
-
-@dataclass(frozen=True)
-class Export:
-    """Of EXPORT: operands go to components ``mask`` of output ``target``."""
-
-    target: int
+    place: int
     mask: tuple[int, ...]
 
 
@@ -163,7 +149,7 @@ class LdsPop:
     read: "Op"
 
 
-Detail = TexelFetch | GlobalRead | GlobalWrite | Export | LdsAccess | LdsPop
+Detail = FetchDetail | StoreDetail | LdsAccess | LdsPop
 
 
 @dataclass(eq=False)
@@ -195,14 +181,14 @@ class Op:
         return self.row.kind == "fetch"
 
     @property
+    def samples(self) -> bool:
+        """Whether it reads a texture, which nothing writes."""
+        return self.fetches and not self.row.memories
+
+    @property
     def stores(self) -> bool:
         """Whether it is a control-flow instruction of its own that writes memory or an output."""
         return self.row.kind == "store"
-
-    @property
-    def bundled(self) -> bool:
-        """Whether it goes into the bundles of an ALU clause."""
-        return self.row.kind not in ("fetch", "store")
 
     @property
     def effect(self) -> bool:
@@ -217,7 +203,7 @@ class Op:
     @property
     def pure(self) -> bool:
         """Whether two such ops on the same operands give the same results."""
-        return isinstance(self.detail, TexelFetch) or (self.arithmetic and not self.row.predicate)
+        return self.samples or (self.arithmetic and not self.row.predicate)
 
     @property
     def multiplies(self) -> bool:

@@ -48,8 +48,8 @@ class HardwareOp:
     the two operands may change places. ``neutral``: the second operand that leaves the first as it is. ``scales``:
     takes the output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a comparison or
     test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``llvm``: LLVM's instruction or intrinsic
-    of the same meaning, with its operands' type. ``memories``: what it reaches in the order of the program, "g" global
-    memory, "s" the LDS, "o" outputs.
+    of the same meaning. ``memories``: what it reaches in the order of the program, "g" global memory, "s" the LDS, "o"
+    outputs.
     """
 
     name: str
@@ -107,39 +107,39 @@ def _add(slots: str, kind: str, name: str, il: str = "", **columns) -> None:
 
 
 _add("any", "float", "MOV", "mov", scales=True)
-_add("any", "float", "ADD", "add", scales=True, commutes=True, llvm="fadd float")
-_add("any", "float", "MUL_IEEE", "mul", scales=True, commutes=True, llvm="fmul float")
-_add("any", "float", "MULADD_IEEE", "mad", llvm="call float fmuladd")
-_add("vector", "float", "FMA", "fma", llvm="call float fma")
-_add("any", "float", "FLOOR", "flr round_neginf", scales=True, llvm="call float floor")
+_add("any", "float", "ADD", "add", scales=True, commutes=True, llvm="fadd")
+_add("any", "float", "MUL_IEEE", "mul", scales=True, commutes=True, llvm="fmul")
+_add("any", "float", "MULADD_IEEE", "mad", llvm="fmuladd")
+_add("vector", "float", "FMA", "fma", llvm="fma")
+_add("any", "float", "FLOOR", "flr round_neginf", scales=True, llvm="floor")
 _add("any", "float", "FRACT", "frc", scales=True)
 _add("any", "float", "RNDNE", "round_nearest", scales=True)
 _add("any", "float", "CEIL", "round_plusinf", scales=True)
 _add("any", "float", "TRUNC", "round_z", scales=True)
-_add("any", "float", "MIN_DX10", "min", scales=True, llvm="call float minnum")
-_add("any", "float", "MAX_DX10", "max", scales=True, llvm="call float maxnum")
-_add("t", "float", "FLT_TO_INT", "ftoi", llvm="fptosi float")
-_add("t", "float", "FLT_TO_UINT", "ftou", llvm="fptoui float")
+_add("any", "float", "MIN_DX10", "min", scales=True, llvm="minnum")
+_add("any", "float", "MAX_DX10", "max", scales=True, llvm="maxnum")
+_add("t", "float", "FLT_TO_INT", "ftoi", llvm="fptosi")
+_add("t", "float", "FLT_TO_UINT", "ftou", llvm="fptoui")
 _add("t", "float", "RECIP_IEEE", "rcp", scales=True)
 _add("t", "float", "SQRT_IEEE", "sqrt sqrt_vec", scales=True)
 _add("t", "float", "RECIPSQRT_IEEE", "rsq rsq_vec", scales=True)
 _add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: _M["div"](a, b))
 
-_add("any", "int", "ADD_INT", "iadd", commutes=True, neutral=0, llvm="add i32")
-_add("any", "int", "SUB_INT", "isub", neutral=0, llvm="sub i32")
-_add("any", "int", "AND_INT", "iand", commutes=True, neutral=0xFFFFFFFF, llvm="and i32")
-_add("any", "int", "OR_INT", "ior", commutes=True, neutral=0, llvm="or i32")
-_add("any", "int", "XOR_INT", "ixor", commutes=True, neutral=0, llvm="xor i32")
+_add("any", "int", "ADD_INT", "iadd", commutes=True, neutral=0, llvm="add")
+_add("any", "int", "SUB_INT", "isub", neutral=0, llvm="sub")
+_add("any", "int", "AND_INT", "iand", commutes=True, neutral=0xFFFFFFFF, llvm="and")
+_add("any", "int", "OR_INT", "ior", commutes=True, neutral=0, llvm="or")
+_add("any", "int", "XOR_INT", "ixor", commutes=True, neutral=0, llvm="xor")
 _add("any", "int", "NOT_INT", "inot")
-_add("any", "int", "LSHL_INT", "ishl", neutral=0, llvm="shl i32")
-_add("any", "int", "LSHR_INT", "ushr", neutral=0, llvm="lshr i32")
-_add("any", "int", "ASHR_INT", "ishr", neutral=0, llvm="ashr i32")
+_add("any", "int", "LSHL_INT", "ishl", neutral=0, llvm="shl")
+_add("any", "int", "LSHR_INT", "ushr", neutral=0, llvm="lshr")
+_add("any", "int", "ASHR_INT", "ishr", neutral=0, llvm="ashr")
 _add("any", "int", "MIN_INT", "imin")
 _add("any", "int", "MAX_INT", "imax")
 _add("any", "int", "MIN_UINT", "umin")
 _add("any", "int", "MAX_UINT", "umax")
 _add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: _M["cmov_logical"](a, c, b))
-_add("t", "int", "MULLO_INT", "imul umul", commutes=True, llvm="mul i32")
+_add("t", "int", "MULLO_INT", "imul umul", commutes=True, llvm="mul")
 _add("t", "int", "MULHI_INT", "imul_high")
 _add("t", "int", "MULHI_UINT", "umul_high")
 _add("any", "int", "ADDC_UINT", "icarry")
@@ -159,8 +159,8 @@ _add(
 )
 _add("vector", "int", "BFI_INT", reads=3, meaning=lambda mask, a, b: (mask & a) | (~mask & b))
 _add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
-_add("t", "int", "INT_TO_FLT", "itof", llvm="sitofp i32")
-_add("t", "int", "UINT_TO_FLT", "utof", llvm="uitofp i32")
+_add("t", "int", "INT_TO_FLT", "itof", llvm="sitofp")
+_add("t", "int", "UINT_TO_FLT", "utof", llvm="uitofp")
 
 _add("pair", "double", "ADD_64", "dadd", commutes=True)
 _add("quad", "double", "MUL_64", "dmul", commutes=True)
@@ -199,9 +199,9 @@ def _add_comparison(compares: str, relation: str) -> None:
     meaning = _M[f"{prefix}{relation}"] if relation != "gt" else _flipped(_M[f"{prefix}lt"])
     name, llvm = f"SET{CHIP_RELATIONS[relation]}", ""
     if compares == "f":
-        llvm = f"fcmp {'u' if relation == 'ne' else 'o'}{relation} float"
+        llvm = f"fcmp {'u' if relation == 'ne' else 'o'}{relation}"
     elif compares != "d":
-        llvm = f"icmp {'' if equality else compares.replace('i', 's')}{relation} i32"
+        llvm = f"icmp {'' if equality else compares.replace('i', 's')}{relation}"
     columns: dict = {"reads": 2, "meaning": meaning, "relation": relation, "compares": compares, "llvm": llvm}
     _add(slots, kind, f"{name}{ending}", commutes=kind == "int" and equality, **columns)
     if compares != "d":

@@ -8,13 +8,18 @@ their slots (4.12); the LDS queue is first in first out and empty at a clause's 
 outlive their clause (2.6.1). Left out: whether the code computes what the IL says; running it shows that.
 """
 
-from cypresskit.compiler.assembly import Bundle, Control, Operation
+from cypresskit.compiler.assembly import Bundle, Control, Operation, StoreInstruction
 from cypresskit.compiler.code import Code
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOTS, VECTOR_SWIZZLES
 
 FIRST_TEMPORARY = 124
 CONSTANTS = ("constant", "literal", "inline")
-SLOT_SETS = {"any": {0, 1, 2, 3, 4}, "vector": {0, 1, 2, 3}, "t": {4}, "x": {0}}
+SLOT_SETS = {  # where the parts of an operation may stand
+    "any": [[0], [1], [2], [3], [4]], "vector": [[0], [1], [2], [3]], "t": [[4]], "x": [[0]],
+    "pair": [[0, 1], [2, 3]], "quad": [[0, 1, 2, 3]],
+}  # fmt: skip
+OPENING = {"ALU_PUSH_BEFORE": "if", "LOOP_START_DX10": "loop"}
+CLOSING = {"POP": ("if", "else"), "LOOP_END": ("loop",)}
 
 
 def check(code: Code) -> list[str]:
@@ -23,12 +28,14 @@ def check(code: Code) -> list[str]:
 
 
 class _Checker:
+    """``where``: the place that is being looked at."""
+
     def __init__(self, code: Code):
         self.code, self.device = code, code.device
         self.found: list[str] = []
         self.where = ""
 
-    def report(self, condition: bool, text: str) -> None:
+    def report(self, condition: object, text: str) -> None:
         """Note a violation if ``condition`` does not hold."""
         if not condition:
             self.found.append(f"{self.where}: {text}")
@@ -38,78 +45,66 @@ class _Checker:
         self.report(self.code.gprs <= limit, f"{self.code.gprs} registers, {limit} exist")
         self.flow()
         for n, control in enumerate(self.code.controls):
-            name = control.name
-            self.where = f"{n:02d} {name}"
+            self.where = f"{n:02d} {control.name}"
             if control.store is not None:
-                store = control.store
-                self.register(store.source)
-                if store.name == "MEM_WRITE":
-                    fine = all(s in (letter, "_") for s, letter in zip(store.select, "xyzw"))
-                    self.report(fine, f"a memory write can't swizzle: {store.select}")
-                    if store.index is not None:
-                        self.register(store.index)
-            elif name == "TEX":
+                self.store(control.store)
+            elif control.name == "TEX":
                 self.tex(control)
-            elif name.startswith("ALU"):
+            elif control.name.startswith("ALU"):
                 self.alu(control)
         return self.found
 
-    def register(self, number: int) -> None:
-        self.report(0 <= number < self.code.gprs, f"R{number} of {self.code.gprs} registers")
-
-    # Control flow
+    def register(self, number: int | None) -> None:
+        self.report(number is None or 0 <= number < self.code.gprs, f"R{number} of {self.code.gprs} registers")
 
     def flow(self) -> None:
-        stack: list[str] = []
-        controls = self.code.controls
-        for n, control in enumerate(controls):
-            self.where = f"{n:02d} {control.name}"
-            name = control.name
-            if control.target is not None:
-                self.report(0 <= control.target < len(controls), "jumps out of the program")
-            tests = [o for o in control.operations if o.row.predicate]
-            wanted = name in ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE")
-            self.report(len(tests) == wanted, f"{len(tests)} tests in the clause")
-            if name == "ALU_PUSH_BEFORE":
-                stack.append("if")
-            elif name == "LOOP_START_DX10":
-                stack.append("loop")
-                self.report(
-                    control.target is not None and controls[control.target - 1].name == "LOOP_END", "has no end"
-                )
-            elif name in ("LOOP_BREAK", "LOOP_CONTINUE", "ALU_BREAK", "ALU_CONTINUE"):
-                self.report("loop" in stack, "outside a loop")
-            elif name == "ELSE":
-                self.report(stack[-1:] == ["if"], "without an if")
-                if stack:
-                    stack[-1] = "else"
-            elif name in ("POP", "LOOP_END"):
-                top = stack.pop() if stack else ""
-                self.report(top in (("if", "else") if name == "POP" else ("loop",)), f"closes {top or 'nothing'}")
+        """Nesting, jumps and tests."""
+        open_: list[str] = []
+        names: dict[int | None, str] = {n: control.name for n, control in enumerate(self.code.controls)}
+        for n, control in enumerate(self.code.controls):
+            name, target = control.name, control.target
+            self.where = f"{n:02d} {name}"
+            self.report(target is None or target in names, "jumps out of the program")
+            tests = sum(o.row.predicate for o in control.operations)
+            self.report(
+                tests == (name in ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE")), f"{tests} tests in the clause"
+            )
             if name == "JUMP":
-                self.report(
-                    control.target is not None and controls[control.target].name in ("ELSE", "POP"), "aims wrong"
-                )
-        self.report(not stack, f"left open: {stack}")
-        self.report(bool(controls) and controls[-1].name == "END", "no END")
+                self.report(names.get(target) in ("ELSE", "POP"), "aims wrong")
+            elif name.endswith(("BREAK", "CONTINUE")):
+                self.report("loop" in open_, "outside a loop")
+            elif name == "ELSE":
+                self.report(open_[-1:] == ["if"], "without an if")
+                open_[-1:] = ["else"]
+            elif name in OPENING:
+                open_.append(OPENING[name])
+                self.report(open_[-1] == "if" or names.get((target or 0) - 1) == "LOOP_END", "has no end")
+            elif name in CLOSING:
+                top = open_.pop() if open_ else "nothing"
+                self.report(top in CLOSING[name], f"closes {top}")
+        self.report(not open_, f"left open: {open_}")
+        self.report(list(names.values())[-1:] == ["END"], "no END")
 
-    # Fetch clauses
+    def store(self, store: StoreInstruction) -> None:
+        self.register(store.source)
+        self.register(store.index)
+        if store.name == "MEM_WRITE":
+            fine = all(s in (letter, "_") for s, letter in zip(store.select, "xyzw"))
+            self.report(fine, f"a memory write can't swizzle: {store.select}")
 
     def tex(self, clause: Control) -> None:
+        """A fetch clause."""
         count = len(clause.fetches)
         self.report(0 < count <= self.device.tex_clause_fetches, f"{count} fetches")
-        written: set[tuple[int, int]] = set()
+        written: set[tuple[int, str]] = set()
         for f in clause.fetches:
             self.register(f.dest)
-            if f.source is not None:
-                self.register(f.source)
-                for letter in f.coordinates:
-                    fresh = letter in "01" or (f.source, "xyzw".index(letter)) not in written
-                    self.report(fresh, f"reads R{f.source}.{letter}, which an earlier fetch of the clause writes")
-            for channel, letter in enumerate(f.select):
-                self.report(letter in "xyzw01_", f"select {f.select}")
-                if letter != "_":
-                    written.add((f.dest, channel))
+            self.register(f.source)
+            for letter in f.coordinates:
+                fresh = (f.source, letter) not in written
+                self.report(fresh, f"reads R{f.source}.{letter}, which an earlier fetch of the clause writes")
+            self.report(set(f.select) <= set("xyzw01_"), f"select {f.select}")
+            written |= {(f.dest, channel) for channel, letter in zip("xyzw", f.select) if letter != "_"}
             if f.name != "MEM_READ":
                 self.report(all(-8 <= o < 8 for o in f.offset), f"offset {f.offset}")
                 self.report(len(f.coordinates) in (1, 2), f"coordinates {f.coordinates}")
@@ -141,26 +136,22 @@ class _Checker:
     def shape(self, bundle: Bundle) -> None:
         """Slots, and which operation sits in them."""
         slots = [o.slot for o in bundle.operations]
-        self.report(0 < len(slots) and len(set(slots)) == len(slots) and slots == sorted(slots), f"slots {slots}")
+        self.report(slots and slots == sorted(set(slots)), f"slots {slots}")
         by_number: dict[int, list[Operation]] = {}
         for o in bundle.operations:
             by_number.setdefault(o.number, []).append(o)
             self.report(o.slot == 4 or o.channel == o.slot, f"slot {SLOTS[o.slot]} writes channel {o.channel}")
-            if o.dest is not None:
-                self.report(o.dest[1] == o.channel, f"{o.name} writes channel {o.dest[1]} from channel {o.channel}")
+            fine = o.dest is None or o.dest[1] == o.channel
+            self.report(fine, f"{o.name} writes channel {o.dest and o.dest[1]} from channel {o.channel}")
         for parts in by_number.values():
             o, taken = parts[0], [p.slot for p in parts]
-            if o.row.slots == "quad":
-                self.report(taken == [0, 1, 2, 3], f"{o.name} in slots {taken}")
-            elif o.row.slots == "pair":
-                self.report(taken in ([0, 1], [2, 3]), f"{o.name} in slots {taken}")
-            elif any(r.kind == "queue" for r in o.reads):
+            if any(r.kind == "queue" for r in o.reads):
                 self.report(all(p.name == "MOV" for p in parts), "only MOV reads the LDS queue here")
             else:
-                self.report(len(parts) == 1 and o.slot in SLOT_SETS[o.row.slots], f"{o.name} in slots {taken}")
+                self.report(taken in SLOT_SETS[o.row.slots], f"{o.name} in slots {taken}")
             if o.row.double_result:
-                dests = [p.dest for p in parts if p.dest is not None]
-                self.report(all(d[1] // 2 == dests[0][1] // 2 for d in dests), f"{o.name} splits its result: {dests}")
+                halves = {p.dest[1] // 2 for p in parts if p.dest is not None}
+                self.report(len(halves) < 2, f"{o.name} splits its result")
         names = [o.row for o in bundle.operations]
         self.report(sum(r.predicate for r in names) <= 1, "two tests in a bundle")
         self.report(sum(r.kind == "lds" for r in names) <= 1, "two LDS instructions in a bundle")
@@ -169,35 +160,26 @@ class _Checker:
     def ports(self, bundle: Bundle) -> None:
         """The read-port mapping algorithm of ISA 4.7.9."""
         reserved: dict[tuple[int, int], int] = {}
-
-        def reserve(cycle: int, channel: int, register: int) -> None:
-            held = reserved.setdefault((cycle, channel), register)
-            self.report(held == register, f"cycle {cycle} bank {'xyzw'[channel]} reads R{held} and R{register} at once")
-
         for o in bundle.operations:
-            if o.slot == 4:
-                continue
+            scalar = o.slot == 4
+            name, swizzles = ("t", SCALAR_SWIZZLES) if scalar else (o.name, VECTOR_SWIZZLES)
+            constants = sum(r.kind in CONSTANTS for r in o.reads) if scalar else 0
+            self.report(constants <= 2, f"t reads {constants} constants")
             for n, r in enumerate(o.reads):
-                if r.kind != "gpr":
+                same = n == 1 and (r.kind, r.index, r.channel) == (
+                    o.reads[0].kind,
+                    o.reads[0].index,
+                    o.reads[0].channel,
+                )
+                if r.kind not in (("gpr", "pv", "ps") if scalar else ("gpr",)) or (same and not scalar):
                     continue
-                first = o.reads[0]
-                if n == 1 and first.kind == "gpr" and (first.index, first.channel) == (r.index, r.channel):
-                    continue
-                self.report(o.swizzle in VECTOR_SWIZZLES, f"{o.name} has bank swizzle {o.swizzle or 'none'}")
-                reserve(VECTOR_SWIZZLES.get(o.swizzle, (0, 1, 2))[n], r.channel, r.index)
-        for o in bundle.operations:
-            if o.slot != 4:
-                continue
-            count = sum(r.kind in CONSTANTS for r in o.reads)
-            self.report(count <= 2, f"t reads {count} constants")
-            for n, r in enumerate(o.reads):
-                if r.kind not in ("gpr", "pv", "ps"):
-                    continue
-                self.report(o.swizzle in SCALAR_SWIZZLES, f"t has bank swizzle {o.swizzle or 'none'}")
-                cycle = SCALAR_SWIZZLES.get(o.swizzle, (2, 1, 0))[n]
-                self.report(cycle >= count, f"t loads operand {n} in cycle {cycle} beside {count} constants")
+                self.report(o.swizzle in swizzles, f"{name} has bank swizzle {o.swizzle or 'none'}")
+                cycle = swizzles.get(o.swizzle, (0, 1, 2))[n]
+                self.report(cycle >= constants, f"t loads operand {n} in cycle {cycle} beside {constants} constants")
                 if r.kind == "gpr":
-                    reserve(cycle, r.channel, r.index)
+                    held = reserved.setdefault((cycle, r.channel), r.index)
+                    bank = f"cycle {cycle} bank {'xyzw'[r.channel]}"
+                    self.report(held == r.index, f"{bank} reads R{held} and R{r.index} at once")
 
     def constants(self, bundle: Bundle) -> None:
         reads = [r for o in bundle.operations for r in o.reads]
@@ -205,9 +187,8 @@ class _Checker:
         self.report(len(pairs) <= 2, f"{len(pairs)} pairs of constants")
         self.report(len(bundle.literals) <= 4, f"{len(bundle.literals)} literals")
         for r in reads:
-            if r.kind == "literal":
-                fine = r.channel < len(bundle.literals) and bundle.literals[r.channel] == r.bits
-                self.report(fine, f"literal {r.bits:#x} is not where it is read")
+            fine = r.kind != "literal" or bundle.literals[r.channel : r.channel + 1] == (r.bits,)
+            self.report(fine, f"literal {r.bits:#x} is not where it is read")
 
     def operation(self, o: Operation, previous: set[int], temporaries: set) -> None:
         """Operands and results of one slot."""
@@ -217,30 +198,23 @@ class _Checker:
                 self.report((r.index, r.channel) in temporaries, f"T{r.index - FIRST_TEMPORARY} read before written")
             elif r.kind == "gpr":
                 self.register(r.index)
-            elif r.kind == "pv":
-                self.report(r.channel in previous, f"PV.{'xyzw'[r.channel]} holds nothing")
-            elif r.kind == "ps":
-                self.report(4 in previous, "PS holds nothing")
-            if r.neg or r.abs:
-                self.report(row.kind in ("float", "double"), f"{o.name} can't modify operands")
-                self.report(not (r.abs and row.reads == 3), f"{o.name} has three operands and takes no absolute")
+            elif r.kind in ("pv", "ps"):
+                slot = r.channel if r.kind == "pv" else 4
+                self.report(slot in previous, f"{r.kind.upper()} holds nothing of slot {SLOTS[slot]}")
+            self.report(not (r.neg or r.abs) or row.kind in ("float", "double"), f"{o.name} can't modify operands")
+            self.report(not (r.abs and row.reads == 3), f"{o.name} has three operands and takes no absolute")
         if o.omod != 1.0:
             self.report(row.kind == "float" and row.reads < 3 and o.omod in (2.0, 4.0, 0.5), f"{o.name} output scale")
-        if o.clamp:
-            self.report(row.kind == "float", f"{o.name} can't clamp")
+        self.report(row.kind == "float" or not o.clamp, f"{o.name} can't clamp")
         if o.dest is not None:
             self.report(row.writes, f"{o.name} writes nothing")
-            if o.dest[0] >= FIRST_TEMPORARY:
-                self.report(o.dest[0] < FIRST_TEMPORARY + self.device.clause_temporaries, f"register {o.dest[0]}")
-            else:
+            if not FIRST_TEMPORARY <= o.dest[0] < FIRST_TEMPORARY + self.device.clause_temporaries:
                 self.register(o.dest[0])
 
     def queue(self, bundle: Bundle, queue: list[int]) -> None:
         taken = {r.index for o in bundle.operations for r in o.reads if r.kind == "queue"}
         if taken:
-            self.report(bool(queue), "reads the LDS queue while it is empty")
-            if queue:
-                words = queue.pop(0)
-                self.report(max(taken) < words, f"takes word {max(taken)} of an LDS read of {words}")
+            words = queue.pop(0) if queue else 0
+            self.report(max(taken) < words, f"takes word {max(taken)} of an LDS read of {words}")
         reads = [o.name for o in bundle.operations if o.name.startswith("LDS_READ")]
         queue += [1 if name == "LDS_READ_RET" else 2 for name in reads]

@@ -7,35 +7,17 @@ back end's own scheduler decides everything else, so what it prints is nobody's 
 """
 
 import re
-from collections import Counter
 from dataclasses import asdict, dataclass
 
-from cypresskit.compiler.ir import (
-    BasicBlock,
-    CompileError,
-    Function,
-    GlobalRead,
-    GlobalWrite,
-    Op,
-    Src,
-    TexelFetch,
-    Word,
-    refuse,
-)
-from cypresskit.compiler.isa import HardwareOp
+from cypresskit.compiler.ir import BasicBlock, CompileError, FetchDetail, Function, Op, Src, StoreDetail, Word, refuse
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.simplify import simplify
 from cypresskit.devices import HD5870
 from cypresskit.il import Program
 
-HEADER = """declare <4 x float> @llvm.r600.tex(<4 x float>, i32, i32, i32, i32, i32, i32, i32, i32, i32)
-declare float @llvm.fmuladd.f32(float, float, float)
-declare float @llvm.fma.f32(float, float, float)
-declare float @llvm.floor.f32(float)
-declare float @llvm.fabs.f32(float)
-declare float @llvm.minnum.f32(float, float)
-declare float @llvm.maxnum.f32(float, float)
-"""
+INTRINSICS = {"fmuladd": 3, "fma": 3, "floor": 1, "fabs": 1, "minnum": 2, "maxnum": 2}  # and how many operands
+TEXTURE = "declare <4 x float> @llvm.r600.tex(<4 x float>, i32, i32, i32, i32, i32, i32, i32, i32, i32)"
+MAIN = "define amdgpu_ps void @main(<4 x float> inreg %r0, <4 x float> inreg %r1) {"
 
 
 @dataclass(frozen=True)
@@ -68,40 +50,21 @@ def llvm_card(program: Program) -> LLVMCard:
 
 
 def read_assembly(assembly: str) -> LLVMCard:
-    """Count bundles and registers in the back end's assembly: a star marks the last slot of a bundle."""
-    clauses: dict[int, list[int]] = {}
-    order: list[tuple[str, int]] = []
-    current: list[int] | None = None
-    filled = 0
-    registers = set()
-    for line in assembly.splitlines():
-        registers |= {int(n) for n in re.findall(r"\bT(\d+)\.", line)}
-        start = re.match(r"\s*(ALU|Fetch) clause starting at (\d+):", line)
-        if start:
-            current = clauses.setdefault(int(start[2]), []) if start[1] == "ALU" else None
-            continue
-        head = re.match(r"\s*(ALU\w*|LOOP\w*|ENDLOOP\w*|END_LOOP\w*|WHILE\w*)\b.*?(?:@(\d+))?[,\s]*", line)
-        if current is None and head and not line.lstrip().startswith(";"):
-            place = re.search(r"@(\d+)", line)
-            order.append((head[1], int(place[1]) if place else -1))
-        elif current is not None and re.match(r"\s+\*?\s*[A-Z]", line):
-            filled += 1
-            if "*" in line.split(";")[0]:
-                current.append(filled)
-                filled = 0
-    inside: list[int] = []
-    depth = 0
-    for name, at in order:
-        if name.startswith(("LOOP_START", "WHILE")):
-            depth, inside = depth + 1, []
-        elif name.startswith(("END_LOOP", "ENDLOOP", "LOOP_END")):
-            break
-        elif depth and name.startswith("ALU"):
-            inside += clauses.get(at, [])
-    shares = Counter(inside)
-    count = len(inside)
-    four, five = (round(100 * shares[n] / count, 1) if count else 0.0 for n in (4, 5))
-    return LLVMCard(len(registers), count, four, five, assembly)
+    """Count bundles and registers in the back end's assembly: control flow, then the clauses it names by address."""
+    _, *clauses = re.split(r"(ALU|Fetch) clause starting at (\d+):", assembly)
+    bundles = {at: _bundles(body) for kind, at, body in zip(*[iter(clauses)] * 3, strict=True) if kind == "ALU"}
+    loop = re.search(r"LOOP_START(?:(?!LOOP_START).)*?END_LOOP", assembly, re.DOTALL)
+    named = re.findall(r"^\s*ALU.*?@(\d+)", loop[0], re.MULTILINE) if loop else []
+    inside = [size for at in named for size in bundles[at]]
+    four, five = (round(100 * inside.count(n) / len(inside), 1) if inside else 0.0 for n in (4, 5))
+    return LLVMCard(len(set(re.findall(r"\bT(\d+)\.", assembly))), len(inside), four, five, assembly)
+
+
+def _bundles(body: str) -> list[int]:
+    """Filled slots of the bundles of an ALU clause: a line for each slot, with a star at a bundle's last one."""
+    lines = [line.split(";")[0] for line in body.splitlines() if re.match(r"\s+\*?\s*[A-Z]", line)]
+    ends = [n for n, line in enumerate(lines) if "*" in line]
+    return [end - before for before, end in zip([-1, *ends], ends)]
 
 
 class _ModuleWriter:
@@ -109,22 +72,21 @@ class _ModuleWriter:
 
     def __init__(self, function: Function):
         self.function = function
-        self.names: dict[Word, str] = {}
         self.labels = {block: f"b{n}" for n, block in enumerate(function.blocks)}
-        self.lines: list[str] = []
+        words = [w for b in function.blocks for w in (*b.phis, *(r for op in b.ops for r in op.results))]
+        self.names: dict[Word, str] = {word: f"%v{n}" for n, word in enumerate(words)}
+        self.lines = [TEXTURE]
+        for name, count in INTRINSICS.items():
+            self.lines.append(f"declare float @llvm.{name}.f32({', '.join(['float'] * count)})")
         self.count = 0
 
     def module(self) -> str:
         """The whole module."""
-        items = self.function.items
+        self.lines.append(MAIN)
         for block in self.function.blocks:
-            for value in [*block.phis, *(r for op in block.ops for r in op.results)]:
-                self.names[value] = f"%v{len(self.names)}"
-        self.lines.append("define amdgpu_ps void @main(<4 x float> inreg %r0, <4 x float> inreg %r1) {")
-        for n, item in enumerate(items):
-            if isinstance(item, BasicBlock) and not item.dead:
-                self.block(item, n)
-        return HEADER + "\n".join([*self.lines, "}", ""])
+            if not block.dead:
+                self.block(block)
+        return "\n".join([*self.lines, "}", ""])
 
     def new(self, text: str) -> str:
         self.count += 1
@@ -139,12 +101,12 @@ class _ModuleWriter:
             buffer, element, channel = value.place
             place = f"getelementptr ([1024 x <4 x float>], ptr addrspace({8 + buffer}) null, i32 0, i32 {element})"
             vector = self.new(f"load <4 x float>, ptr addrspace({8 + buffer}) {place}")
-            return self.new(f"bitcast float {self.new(f'extractelement <4 x float> {vector}, i32 {channel}')} to i32")
-        if value.kind == "input":
+        elif value.kind == "input":
             register, channel = value.place
-            part = self.new(f"extractelement <4 x float> %r{register}, i32 {channel}")
-            return self.new(f"bitcast float {part} to i32")
-        return self.names[value]
+            vector = f"%r{register}"
+        else:
+            return self.names[value]
+        return self.new(f"bitcast float {self.new(f'extractelement <4 x float> {vector}, i32 {channel}')} to i32")
 
     def number(self, src: Src) -> str:
         """An operand as float."""
@@ -153,111 +115,86 @@ class _ModuleWriter:
             text = self.new(f"call float @llvm.fabs.f32(float {text})")
         return self.new(f"fneg float {text}") if src.neg else text
 
-    def vector(self, words: list[str]) -> str:
+    def vector(self, srcs: list[Src]) -> str:
         text = "undef"
-        for n, word in enumerate(words):
+        for n, word in enumerate([self.number(s) for s in srcs]):
             text = self.new(f"insertelement <4 x float> {text}, float {word}, i32 {n}")
         return text
 
-    def block(self, block: BasicBlock, n: int) -> None:
+    def block(self, block: BasicBlock) -> None:
         self.lines.append(f"{self.labels[block]}:")
         for phi in block.phis:
-            pairs = [f"[ {self.plain(arg)}, %{self.labels[b]} ]" for b, arg in phi.args.items()]
+            pairs = [f"[ {self.argument(arg)}, %{self.labels[b]} ]" for b, arg in phi.args.items()]
             self.lines.append(f"  {self.names[phi]} = phi i32 {', '.join(pairs)}")
-        test = None
+        targets = [f"label %{self.labels[b]}" for b in block.succs]
+        end = f"br {targets[0]}" if targets else "ret void"
         for op in block.ops:
             if op.row.predicate:
-                test = self.compare(op, op.row)
+                end = f"br i1 {self.new(self.instruction(op))}, {', '.join(targets)}"
             else:
                 self.op(op)
-        if not block.succs:
-            self.lines.append("  ret void")
-        elif test is not None:
-            then, other = block.succs
-            self.lines.append(f"  br i1 {test}, label %{self.labels[then]}, label %{self.labels[other]}")
-        else:
-            self.lines.append(f"  br label %{self.labels[block.succs[0]]}")
+        self.lines.append(f"  {end}")
 
-    def plain(self, value: Word) -> str:
+    def argument(self, value: Word) -> str:
         """A phi's argument, which must be there already."""
-        if value.located and value.kind != "input":
-            return self.names[value]
-        if value.kind == "const":
-            return str(value.bits)
-        raise CompileError("an input or constant that flows into a loop unchanged is not known to this way")
-
-    def compare(self, op: Op, row: HardwareOp) -> str:
-        """A comparison or a test, as i1."""
-        return self.new(f"{row.llvm} {', '.join(self.operands(op, row.llvm.endswith('float')))}")
-
-    def operands(self, op: Op, floats: bool) -> list[str]:
-        return [self.number(s) if floats else self.word(s.value) for s in op.srcs]
+        if value.kind in ("constant", "input"):
+            raise CompileError("an input or constant that flows into a loop unchanged is not known to this way")
+        return self.word(value)
 
     def op(self, op: Op) -> None:
-        if isinstance(op.detail, TexelFetch | GlobalRead) and op.name != "LD":
-            self.fetch(op)
-        elif isinstance(op.detail, GlobalWrite):
-            self.store(op, op.detail)
-        elif not op.row.slots or op.omod != 1.0 or op.clamp or len(op.results) != 1:
-            raise self.unknown(op)
+        detail = op.detail
+        if isinstance(detail, FetchDetail) and op.name != "LD":
+            self.fetch(op, detail)
+        elif isinstance(detail, StoreDetail) and op.name == "MEM_WRITE" and detail.mask == (0, 1, 2, 3):
+            vector, address = self.vector(op.srcs[:4]), self.address(detail.place, op.srcs[4:])
+            self.lines.append(f"  store <4 x float> {vector}, ptr addrspace(1) {address}")
+        elif op.row.slots and op.omod == 1.0 and not op.clamp and len(op.results) == 1:
+            self.lines.append(f"  {self.names[op.results[0]]} = {self.arithmetic(op)}")
         else:
-            self.lines.append(f"  {self.names[op.results[0]]} = {self.arithmetic(op, op.row)}")
+            raise self.unknown(op)
 
-    def arithmetic(self, op: Op, row: HardwareOp) -> str:
+    def instruction(self, op: Op) -> str:
+        """The one of LLVM that means the same, with its own type of result."""
+        code, floats = op.row.llvm, op.row.kind == "float"
+        operands = [self.number(s) if floats else self.word(s.value) for s in op.srcs]
+        if code in INTRINSICS:
+            return f"call float @llvm.{code}.f32({', '.join(f'float {x}' for x in operands)})"
+        text = f"{code} {'float' if floats else 'i32'} {', '.join(operands)}"
+        return f"{text} to {'i32' if floats else 'float'}" if "to" in code else text
+
+    def arithmetic(self, op: Op) -> str:
         """What gives the i32 word that an op computes."""
-        code = row.llvm
-        if row.relation and code:
-            return f"sext i1 {self.compare(op, row)} to i32"
-        if code.startswith("call"):
-            numbers = ", ".join(f"float {x}" for x in self.operands(op, True))
-            return f"bitcast float {self.new(f'call float @llvm.{code.split()[-1]}.f32({numbers})')} to i32"
-        if code.startswith(("fpto", "sito", "uito")):  # conversions
-            (x,) = self.operands(op, code.endswith("float"))
-            if code.startswith("fpto"):
-                return f"{code} {x} to i32"
-            return f"bitcast float {self.new(f'{code} {x} to float')} to i32"
+        code = op.row.llvm
         if code:
-            floats = code.endswith("float")
-            text = f"{code} {', '.join(self.operands(op, floats))}"
-            return f"bitcast float {self.new(text)} to i32" if floats else text
-        return self.written_out(op)
-
-    def written_out(self, op: Op) -> str:
-        """An op that LLVM has no one instruction for."""
-        if op.name == "RECIP_UINT":
-            return f"udiv i32 -1, {self.word(op.srcs[0].value)}"
-        if op.name == "MULHI_UINT":
-            a, b = (self.new(f"zext i32 {word} to i64") for word in self.operands(op, False))
-            product = self.new(f"mul i64 {a}, {b}")
-            return f"trunc i64 {self.new(f'lshr i64 {product}, 32')} to i32"
-        if op.name == "CNDE_INT":
-            a, b, c = self.operands(op, False)
-            return f"select i1 {self.new(f'icmp eq i32 {a}, 0')}, i32 {b}, i32 {c}"
+            text = self.instruction(op)
+            if op.row.relation:
+                return f"sext i1 {self.new(text)} to i32"
+            return f"bitcast float {self.new(text)} to i32" if (op.row.kind == "float") != ("to" in code) else text
         if op.name == "MOV":
             return f"bitcast float {self.number(op.srcs[0])} to i32"
+        a, b, c = [*(self.word(s.value) for s in op.srcs), "", "", ""][:3]
+        if op.name == "RECIP_UINT":
+            return f"udiv i32 -1, {a}"
+        if op.name == "MULHI_UINT":
+            product = self.new(f"mul i64 {self.new(f'zext i32 {a} to i64')}, {self.new(f'zext i32 {b} to i64')}")
+            return f"trunc i64 {self.new(f'lshr i64 {product}, 32')} to i32"
+        if op.name == "CNDE_INT":
+            return f"select i1 {self.new(f'icmp eq i32 {a}, 0')}, i32 {b}, i32 {c}"
         raise self.unknown(op)
 
     def unknown(self, op: Op) -> CompileError:
         return refuse(self.function.program, op.at, f"{op.name} is not known to the way through LLVM")
 
-    def fetch(self, op: Op) -> None:
-        if isinstance(op.detail, TexelFetch):
-            place = self.vector([self.number(s) for s in op.srcs])
-            x, y = (*op.detail.offset, 0)[:2]
-            resource = op.detail.resource
+    def fetch(self, op: Op, detail: FetchDetail) -> None:
+        if op.samples:
+            resource, (x, y) = detail.resource, (*detail.offset, 0)[:2]
             numbers = ", ".join(f"i32 {n}" for n in (x, y, 0, resource, resource, 0, 0, 0, 0))
-            vector = self.new(f"call <4 x float> @llvm.r600.tex(<4 x float> {place}, {numbers})")
-        elif isinstance(op.detail, GlobalRead):
-            vector = self.new(f"load <4 x float>, ptr addrspace(1) {self.address(op.detail.offset, op.srcs)}")
+            vector = self.new(f"call <4 x float> @llvm.r600.tex(<4 x float> {self.vector(op.srcs)}, {numbers})")
+        else:
+            vector = self.new(f"load <4 x float>, ptr addrspace(1) {self.address(detail.offset[0], op.srcs)}")
         for c, word in enumerate(op.results):
             part = self.new(f"extractelement <4 x float> {vector}, i32 {c}")
             self.lines.append(f"  {self.names[word]} = bitcast float {part} to i32")
-
-    def store(self, op: Op, detail: GlobalWrite) -> None:
-        if detail.mask != (0, 1, 2, 3):
-            raise self.unknown(op)
-        words = self.vector([self.number(s) for s in op.srcs[:4]])
-        self.lines.append(f"  store <4 x float> {words}, ptr addrspace(1) {self.address(detail.offset, op.srcs[4:])}")
 
     def address(self, offset: int, srcs: list[Src]) -> str:
         index = self.word(srcs[0].value) if srcs else "0"

@@ -10,7 +10,7 @@ import math
 
 from cypresskit.compiler.control_flow import Regions
 from cypresskit.compiler.expansion import doubles, scalar, scaled
-from cypresskit.compiler.ir import Export, Function, GlobalWrite, LdsAccess, LdsPop, Src, TexelFetch, Word, refuse
+from cypresskit.compiler.ir import FetchDetail, Function, LdsAccess, LdsPop, Src, StoreDetail, Word, refuse
 from cypresskit.compiler.sources import ONE, Sources, plain, times
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.devices import Device
@@ -59,7 +59,7 @@ class _Lowering:
         if test is not None:
             self.straight(at + 1, test)
             self.flow.begin_if(self.body[test], inverted=True)
-        self.flow.begin_loop(at)
+        self.flow.begin_loop()
         self.tests.append(test)
         return at + 1 if test is None else test + 1
 
@@ -69,7 +69,7 @@ class _Lowering:
         if test is not None:
             self.straight(at + 1, test)
             self.flow.instruction(self.body[test])
-        self.flow.end_loop()
+        self.flow.end_loop(at)
         if test is not None:
             self.flow.end_if()
 
@@ -148,19 +148,19 @@ class _Lowering:
         mask = tuple(sorted(words))
         srcs = [Src(words[c]) for c in mask]
         if register.kind == "o":
-            b.emit("EXPORT", *srcs, words=0, detail=Export(register.index, mask))
+            b.emit("EXPORT", *srcs, words=0, detail=StoreDetail(register.index, mask))
             return
         address = register.address
         if address is not None:
             srcs.append(Src(self.sources.component(address, address.swizzle[0])))
-        b.emit("MEM_WRITE", *srcs, words=0, detail=GlobalWrite(register.element, mask, address is not None))
+        b.emit("MEM_WRITE", *srcs, words=0, detail=StoreDetail(register.element, mask))
 
     def fetch(self, i: Instruction) -> None:
         resource = i.controls.resource
         texture = self.program.textures[resource]
         srcs = [Src(plain(self.builder, self.sources.operand(i, 0, axis))) for axis in range(texture.dimensions)]
         offset = i.controls.aoffimmi[: texture.dimensions]
-        detail = TexelFetch(resource, offset, texture.unnormalised)
+        detail = FetchDetail(offset, resource, texture.unnormalised)
         results = self.builder.append("SAMPLE" if i.opcode == "sample" else "LD", srcs, 4, detail).results
         if i.dest is not None:
             self.write(i.dest, {c: results[c] for c in i.dest.written})

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cypresskit.compiler.ir import Function, Op, Src, TexelFetch, Word
+from cypresskit.compiler.ir import FetchDetail, Function, Op, Src, Word
 
 OFFSETS = range(-8, 8)  # whole texels that a fetch instruction can add (ISA 10, TEX_WORD2)
 WHOLE = ("FLOOR", "INT_TO_FLT", "UINT_TO_FLT")  # always give whole numbers
@@ -23,7 +23,7 @@ def offset_fetches(function: Function) -> None:
     halves = _multiples_of_half(function) if any(op.name == "SAMPLE" for op in ops) else set()
     for op in ops:
         fetch, integer = op.detail, op.name == "LD"
-        if not isinstance(fetch, TexelFetch) or not (integer or fetch.unnormalised):
+        if not isinstance(fetch, FetchDetail) or op.name == "MEM_READ" or not (integer or fetch.unnormalised):
             continue
         offset = list(fetch.offset)
         for axis, src in enumerate(op.srcs):

@@ -8,12 +8,10 @@ After that, fetches take over additions to their coordinates (``offsets``), and 
 (``lds_pairs``). Nothing here may change a bit: no float is reassociated.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word, backward_slice
-from cypresskit.compiler.isa import SIGN, HardwareOp, opposite, predicate_of
+from cypresskit.compiler.isa import SIGN, opposite, predicate_of
 from cypresskit.compiler.lds_pairs import pair_lds_reads
 from cypresskit.compiler.offsets import offset_fetches
 from cypresskit.il.meaning import pair, scaled
@@ -36,24 +34,14 @@ def simplify(function: Function, plainly: bool = False) -> Function:
     return function
 
 
-@dataclass(eq=False)
-class _Scope:
-    """Ops that may be shared here: a ``table`` that may be the surrounding scope's, and the keys ``added`` to it."""
-
-    table: dict[tuple, Op]
-    added: list[tuple] = field(default_factory=list)
-
-    def leave(self) -> None:
-        """Forget what was added."""
-        for key in self.added:
-            del self.table[key]
-
-
 class _Rewriter:
+    """One pass after the other. ``scopes``: ops that may be shared here, by ``_key``, in a table that may be the
+    surrounding scope's, and the keys that this scope added to it."""
+
     def __init__(self, function: Function, plainly: bool):
         self.function, self.plainly = function, plainly
         self.constants: dict[int, Word] = {}
-        self.scopes: list[_Scope] = []
+        self.scopes: list[tuple[dict[tuple, Op], list[tuple]]] = []
         self.changed = False
 
     def const(self, bits: int) -> Word:
@@ -62,7 +50,7 @@ class _Rewriter:
     def run(self) -> bool:
         """One pass; whether anything changed."""
         self.changed = False
-        self.scopes = [_Scope({})]
+        self.scopes = [({}, [])]
         for item in self.function.items:
             if isinstance(item, BasicBlock):
                 item.ops = [op for op in item.ops if self.keeps(op)]
@@ -72,31 +60,25 @@ class _Rewriter:
 
     def enter(self, keyword: str) -> None:
         """Open and close scopes."""
-        scopes = self.scopes
-        if keyword == "if":
-            scopes.append(_Scope(scopes[-1].table))
-        elif keyword == "else":
-            scopes[-1].leave()
-            scopes[-1] = _Scope(scopes[-2].table)
-        elif keyword == "endif":
-            scopes.pop().leave()
-        elif keyword == "loop":
-            scopes.append(_Scope({}))
-        elif keyword == "endloop":
-            scopes.pop()
-            scopes[-1].leave()
-            scopes[-1] = _Scope({})
+        closing = {"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)
+        for _ in range(closing):
+            table, added = self.scopes.pop()
+            for key in added:
+                del table[key]
+        if keyword in ("if", "else"):
+            self.scopes.append((self.scopes[-1][0], []))
+        elif keyword in ("loop", "endloop"):
+            self.scopes.append(({}, []))
 
     def keeps(self, op: Op) -> bool:
         """Rewrite one op; False if it is to be dropped."""
         op.srcs = [self.look_through(op, n, s.resolve()) for n, s in enumerate(op.srcs)]
-        row = op.row
+        if op.row.predicate:
+            if not self.plainly:
+                self.test(op)
+            return True
         if op.arithmetic:
-            if row.predicate:
-                if not self.plainly:
-                    self.test(op)
-                return True
-            self.algebra(op, row)
+            self.algebra(op)
             if op.name == "MOV" and op.plain and op.srcs[0].value.kind not in ("const", "constant"):
                 return self.replace(op, op.srcs[0].value)
             if all(s.value.kind == "const" for s in op.srcs) and not (op.name == "MOV" and op.plain):
@@ -105,11 +87,11 @@ class _Rewriter:
 
     def first(self, op: Op) -> bool:
         """Whether no equal op came before it; if one did, its results are taken."""
-        scope, key = self.scopes[-1], _key(op)
-        same = scope.table.get(key)
+        (table, added), key = self.scopes[-1], _key(op)
+        same = table.get(key)
         if same is None:
-            scope.table[key] = op
-            scope.added.append(key)
+            table[key] = op
+            added.append(key)
             return True
         for mine, other in zip(op.results, same.results, strict=True):
             mine.forward = other
@@ -152,7 +134,8 @@ class _Rewriter:
         op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(self.const(int(bits[0])))], 1.0, False
         self.changed = True
 
-    def algebra(self, op: Op, row: HardwareOp) -> None:
+    def algebra(self, op: Op) -> None:
+        row = op.row
         if len(op.srcs) != 2 or op.omod != 1.0 or op.clamp:
             return
         a, b = (s.value for s in op.srcs)

@@ -6,7 +6,7 @@ vThreadGrpId in R1, the flat ones in w. Negate and absolute stay with the operan
 if it can; the other modifiers are operations of their own.
 """
 
-from cypresskit.compiler.ir import GlobalRead, Src, Word
+from cypresskit.compiler.ir import FetchDetail, Src, Word
 from cypresskit.compiler.isa import SIGN
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Instruction, Program, Register, Source
@@ -65,7 +65,7 @@ class Sources:
         b, address = self.builder, register.address
         if self.kept is None or self.kept[:2] != (b.at, register):
             srcs = [] if address is None else [Src(self.component(address, address.swizzle[0]))]
-            self.kept = b.at, register, b.append("MEM_READ", srcs, 4, GlobalRead(register.element)).results
+            self.kept = b.at, register, b.append("MEM_READ", srcs, 4, FetchDetail((register.element,))).results
         return self.kept[2]
 
     def operand(self, i: Instruction, n: int, p: int) -> Src:

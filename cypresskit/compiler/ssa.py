@@ -90,6 +90,12 @@ class OpBuilder:
             self.block.ops.append(op)
         return op
 
+    def go_to(self, block: BasicBlock) -> None:
+        """Control may go from here to a block that has begun, or is to begin, elsewhere."""
+        if not self.block.dead:
+            self.block.succs.append(block)
+            block.preds.append(self.block)
+
     def start(self, *preds: BasicBlock) -> BasicBlock:
         """Begin a block that control reaches from ``preds``."""
         self.block = BasicBlock(self.depth, preds=[p for p in preds if not p.dead])
