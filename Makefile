@@ -14,7 +14,7 @@ quick   := not notebook and not slow and not ($(alone))
 cores   := -n auto --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: help lab test core lint format oldest bench book gallery fuzz clean distclean
+.PHONY: help lab test core coverage lint format oldest bench book docs gallery fuzz clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -32,6 +32,9 @@ endif
 
 core: $(VENV)/installed-tests  ## run the quick tests alone: no browser, no notebooks, on all cores
 	$(bin)/python -m pytest $(cores) -m "$(quick)" $(ARGS)
+
+coverage: $(VENV)/installed-tests  ## the quick tests, and how much of the package they run: 90 % at the least
+	$(bin)/python -m pytest -q $(cores) -m "$(quick)" --cov=cypresskit --cov-report=term --cov-fail-under=90 $(ARGS)
 
 lint: $(VENV)/installed-tests  ## check style and types
 	$(bin)/ruff check cypresskit tests tools
@@ -53,14 +56,17 @@ bench: $(VENV)/installed  ## measure the functional speed against numpy
 book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their sources; ARGS=03 for one
 	@$(bin)/python -m tools.book notebooks $(ARGS)
 
+docs: $(VENV)/installed-tests  ## build the documentation as a site that works offline, into site/, and check its links
+	@$(bin)/python -m tools.site site
+
 gallery: $(VENV)/installed-tests  ## write every lesson and view as web pages that work offline, into site/
-	@$(bin)/python -m tools.gallery site notebooks
+	@$(bin)/python -m tools.gallery gallery notebooks
 
 fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree? ARGS="--seconds 600"
 	@$(bin)/python -m tools.fuzz $(ARGS)
 
 clean:  ## remove caches and build products
-	rm -rf build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf build dist docs/views gallery site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find cypresskit tests notebooks -name __pycache__ -prune -exec rm -rf {} +
 	find notebooks -name .ipynb_checkpoints -prune -exec rm -rf {} +
 
@@ -87,5 +93,5 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 
 $(VENV)/installed-tests: $(VENV)/installed
 	@echo "Installing the test tools into $(VENV): once."
-	@$(install) --no-build-isolation --editable '.[test,grading]'
+	@$(install) --no-build-isolation --editable '.[test,docs,grading]'
 	@touch $@

@@ -189,7 +189,9 @@ def test_binder_badge_opens_the_first_lesson():
     assert (ROOT / "notebooks/00_start_here.ipynb").exists()
 
 
-@pytest.mark.parametrize("target", ["lab", "test", "core", "lint", "format", "bench", "clean"])
+@pytest.mark.parametrize(
+    "target", ["lab", "test", "core", "coverage", "oldest", "lint", "format", "bench", "docs", "clean"]
+)
 def test_make_knows(target):
     plan = run("make", "--dry-run", target)
     assert plan.returncode == 0, plan.stderr
@@ -234,7 +236,7 @@ def test_what_is_imported_is_declared(folder):
     """A package that only happens to be there, by hand or because another wants it, is a fault on the next machine."""
     from importlib.metadata import packages_distributions
 
-    extras = ["lab"] if folder == "cypresskit" else ["grading", "test"]
+    extras = ["lab"] if folder == "cypresskit" else ["docs", "grading", "test"]
     modules = set()
     trees = [ast.parse(file.read_text()) for file in (ROOT / folder).rglob("*.py")]
     for node in (node for tree in trees for node in ast.walk(tree)):

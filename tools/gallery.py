@@ -76,9 +76,7 @@ MOVES = "<p><em>In the notebook these controls compute anew; this is what they s
 
 def lesson(notebook: Path) -> str:
     """A notebook as a page, with formulas as MathML; for controls stands what they show at first."""
-    book = nbformat.read(notebook, as_version=4)
-    for number, html in _controls(book, notebook.parent).items():
-        book.cells[number].outputs = [nbformat.v4.new_output("display_data", {"text/html": html + MOVES})]
+    book = hold_controls(nbformat.read(notebook, as_version=4), notebook.parent)
     for cell in book.cells:
         if cell.cell_type == "markdown":
             cell.source = CODE_OR_FORMULA.sub(_formula, cell.source)
@@ -99,23 +97,28 @@ def _formula(found: re.Match) -> str:
     return math.replace("*", "&#42;").replace("_", "&#95;").replace("\n", " ")
 
 
-def _controls(book, folder: Path) -> dict[int, str]:
-    """What controls show at first, by cell; they are not stored, so cells are run up to the last that has some."""
+def read_lesson(text: str) -> nbformat.NotebookNode:
+    """A notebook's text as the site shows it."""
+    return hold_controls(nbformat.reads(text, as_version=4), Path(__file__).parent.parent / "notebooks")
+
+
+def hold_controls(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
+    """Put in the place of controls what they show at first; that isn't stored, so cells run up to the last of them."""
     texts = [
         [output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())] for cell in book.cells
     ]
     wanted = [number for number, outputs in enumerate(texts) if any(text.startswith("VBox(") for text in outputs)]
     shell = InteractiveShell.instance()
     shell.reset()
-    found = {}
     with chdir(folder), capture_output():
         for number, cell in enumerate(book.cells[: wanted[-1] + 1] if wanted else ()):
             if cell.cell_type == "code":
                 result = shell.run_cell(cell.source)
                 result.raise_error()
                 if number in wanted:
-                    found[number] = _still(result.result)
-    return found
+                    html = _still(result.result) + MOVES
+                    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": html})]
+    return book
 
 
 def _still(widget) -> str:

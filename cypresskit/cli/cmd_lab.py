@@ -26,14 +26,14 @@ def lab(args: argparse.Namespace) -> None:
         from jupyterlab.labapp import LabApp
     except ImportError:
         raise CommandError("JupyterLab isn't installed here: try `pip install 'cypresskit[lab]'`.") from None
-    lessons = _find_lessons()
+    lessons = find_lessons()
     options = [f"--ServerApp.root_dir={lessons[0].parent}", f"--LabApp.default_url=/lab/tree/{lessons[0].name}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # usual in a container, where Jupyter would otherwise refuse to start
     LabApp.launch_instance([*options, *args.options])
 
 
-def _find_lessons() -> list[Path]:
+def find_lessons() -> list[Path]:
     """The lesson notebooks in their order, at least one; CommandError says where they were looked for."""
     here = Path.cwd()
     places = [CHECKOUT, here / "notebooks", here]

@@ -1,0 +1,124 @@
+"""The site that `make docs` builds with Sphinx: README, lessons and pages as they stand in the repository, pictures, and
+the API as its docstrings tell it. Lessons and pictures play: all pages share one script with what players need."""
+
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+import cypresskit  # noqa: E402
+from cypresskit.draw.player import inline_resources  # noqa: E402
+from tools import gallery  # noqa: E402
+
+project, release = "cypresskit", cypresskit.__version__
+author = copyright = "The cypresskit developers"
+root_doc = "README"
+include_patterns = ["*.md", "docs/*.md", "docs/views/*.md", "notebooks/[0-9]*.ipynb", "notebooks/README.md"]
+exclude_patterns = [".*", "build", "dist", "gallery", "site", "notebooks/source", "notebooks/solutions"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_theme, html_title = "furo", "cypresskit"
+html_copy_source = html_show_sourcelink = False
+html_show_search_summary = False  # it would fetch pages, which a browser refuses from disk
+html_math_renderer = "mathml"
+nb_custom_formats = {".ipynb": "tools.gallery.read_lesson"}
+nb_execution_mode = "off"
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+autodoc_default_options = {"members": True}
+autodoc_typehints_format = "short"
+default_role = "code"
+python_display_short_literal_types = True
+suppress_warnings = ["myst.header"]
+
+# What README.md doesn't show on the forge: the order of the site's pages.
+CONTENTS = """
+```{toctree}
+:hidden:
+:caption: Lessons
+:glob:
+notebooks/[0-9]*
+docs/views
+```
+```{toctree}
+:hidden:
+:caption: Reference
+docs/api
+docs/il
+docs/model
+```
+```{toctree}
+:hidden:
+:caption: For teachers and developers
+docs/teaching
+CONTRIBUTING
+notebooks/README
+CHANGELOG
+SECURITY
+CODE_OF_CONDUCT
+```
+"""
+
+VIEWS = [name for name in gallery.VIEWS if name != "score"]  # which takes a minute; README has its table
+for name in VIEWS:
+    page = ROOT / f"docs/views/{name}.md"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(f"# {gallery.VIEWS[name][0]}\n\n```{{view}} {name}\n```\n", encoding="utf-8")
+
+
+class View(SphinxDirective):
+    """A picture of the gallery, playing."""
+
+    required_arguments = 1
+
+    def run(self):
+        html = gallery.VIEWS[self.arguments[0]][1]()._repr_mimebundle_()["text/html"]
+        return [nodes.raw("", html, format="html")]
+
+
+def formula(writer, node):
+    """A formula as MathML, which needs no script."""
+    block = isinstance(node, nodes.math_block)
+    writer.body.append(convert(node.astext(), display="block" if block else "inline"))
+    raise nodes.SkipNode
+
+
+def end_sections(app, what, name, value, options, lines):
+    """Two blank lines are what ends a list of parameters for napoleon; docstrings here have one."""
+    lines[:] = [part for line in lines for part in ([line] if line else ["", ""])]
+
+
+def add_contents(app, name, source):
+    if name == root_doc:  # a badge would need the network
+        source[0] = re.sub(r"!\[(.*?)\]\(https:.*?\)", r"\1", source[0]) + CONTENTS
+
+
+def add_players(app, name, template, context, doctree):
+    if "cypresskit-player" in context.get("body", ""):
+        app.add_js_file("players.js")
+
+
+def finish(app, error):
+    """The page that a folder opens with, README's pictures, and the script that all players share."""
+    site = Path(app.outdir)
+    if error is None:
+        (site / "index.html").write_bytes((site / "README.html").read_bytes())
+        (site / "_static/players.js").write_text("\n".join(inline_resources().js_raw), encoding="utf-8")
+        (site / "docs/pictures").mkdir(exist_ok=True)
+        for picture in (ROOT / "docs/pictures").glob("*.png"):
+            (site / "docs/pictures" / picture.name).write_bytes(picture.read_bytes())
+
+
+def setup(app):
+    app.add_directive("view", View)
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
+    app.connect("autodoc-process-docstring", end_sections, priority=400)
+    app.connect("source-read", add_contents)
+    app.connect("html-page-context", add_players)
+    app.connect("build-finished", finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

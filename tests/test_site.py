@@ -1,0 +1,55 @@
+"""The documentation's site: built once, its links followed, its pages opened from disk in Chromium."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tools.site import faults
+
+pytestmark = pytest.mark.notebook
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, request):
+    """The site, built by the command that `make docs` gives."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    built = subprocess.run(
+        [sys.executable, "-m", "tools.site", folder], cwd=request.config.rootpath, capture_output=True, text=True
+    )
+    assert not built.returncode, built.stdout + built.stderr  # with its dead links
+    return folder
+
+
+def test_lessons_and_pictures_play(site, page):
+    for name in ("notebooks/01_register_block", "docs/views/texture_fetch"):
+        page.goto(f"file://{site}/{name}.html")
+        page.wait_for_selector(".cypresskit-player [data-ready]", state="attached")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "something is too wide"
+
+
+@pytest.mark.parametrize(
+    ("word", "leads_to"), [("quads", "The texture cache"), ("ubit_extract", "The language"), ("gemm_packed", "The API")]
+)
+def test_a_word_is_found_in_lessons_language_and_api(site, page, word, leads_to):
+    page.goto(f"file://{site}/search.html?q={word}")
+    page.wait_for_selector(f"#search-results li:has-text('{leads_to}')")
+
+
+def test_a_page_works_in_the_dark_and_starts_with_the_readme(site, page):
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"file://{site}/index.html")
+    assert "two trillion" in page.inner_text("article") and page.locator(".toctree-l1").count() > 20
+    red, green, blue = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    assert max(red, green, blue) < 60
+    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+
+
+def test_what_is_wrong_with_a_site_is_told(tmp_path):
+    (tmp_path / "a.html").write_text('<p id="x"><a href="#x">1</a><a href="b.html">2</a><a href="a.html#y">3</a>')
+    (tmp_path / "c.html").write_text('<img src="https://else.where/a.png"><a href="https://else.where">4</a>')
+    assert sorted(faults(tmp_path)) == [
+        "a.html links to a.html#y, which isn't there",
+        "a.html links to b.html, which isn't there",
+        "c.html loads https://else.where/a.png",
+    ]

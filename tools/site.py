@@ -1,0 +1,69 @@
+"""The documentation as a site that works from disk, without network: `make docs`, or `python -m tools.site FOLDER`.
+
+Sphinx builds it as `docs/conf.py` says; then every link in every page, and the site's size, are checked.
+"""
+
+import shutil
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote, urlsplit
+
+from sphinx.cmd.build import build_main
+
+ROOT = Path(__file__).parent.parent
+MOST_BYTES = 15_000_000
+
+
+class Page(HTMLParser):
+    """Where a page's links lead to, and what in it links can lead to."""
+
+    def __init__(self, file: Path):
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.links: set[str] = set()
+        self.loaded: set[str] = set()  # without a click
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("id", "name"):
+                self.anchors.add(value or "")
+            elif name in ("href", "src", "srcset"):
+                (self.links if tag == "a" else self.loaded).add(value or "")
+
+
+def faults(site: Path) -> list[str]:
+    """What is wrong with a built site: links that lead nowhere, what needs the network, and its size."""
+    pages = {file.resolve(): Page(file) for file in site.rglob("*.html")}
+    found = []
+    for file, page in pages.items():
+        where = file.relative_to(site.resolve())
+        found += [f"{where} loads {link}" for link in page.loaded if link.startswith(("http:", "https:", "//"))]
+        for link in page.links | page.loaded:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc or not link:
+                continue
+            target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+            lost = not target.is_file() or (
+                parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors
+            )
+            found += [f"{where} links to {link}, which isn't there"] if lost else []
+    size = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
+    return found + ([f"{size:,} bytes, and {MOST_BYTES:,} are allowed"] if size > MOST_BYTES else [])
+
+
+def build(site: Path) -> None:
+    """Build the site anew; SystemExit where Sphinx has a warning."""
+    shutil.rmtree(site, ignore_errors=True)
+    with TemporaryDirectory() as trees:
+        options = ["-q", "-W", "--keep-going", "-b", "html", "-c", str(ROOT / "docs"), "-d", trees]
+        if build_main([*options, str(ROOT), str(site)]):
+            raise SystemExit("the site has faults: see above")
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))
+    print(*(lost := faults(Path(sys.argv[1]))), f"open {sys.argv[1]}/index.html", sep="\n")
+    sys.exit(bool(lost))
