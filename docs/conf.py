@@ -1,5 +1,5 @@
-"""The site that `make docs` builds with Sphinx: README, lessons and pages as they stand in the repository, pictures, and
-the API as its docstrings tell it. Lessons and pictures play: all pages share one script with what players need."""
+"""The site that `make docs` builds with Sphinx: README, lessons and pages as they stand here, the API as its docstrings
+tell it, and pictures. Lessons and pictures play: all pages share one script with what players need."""
 
 import re
 import sys
