@@ -65,7 +65,7 @@ class Source:
         """Whether a double read through this operand is negated: by either of its two words."""
         return "x" in self.negate or "y" in self.negate
 
-    @property
+    @cached_property
     def modified(self) -> bool:
         """Whether any modifier other than the swizzle is set."""
         return bool(self.negate) or self.abs or self.invert or self.bias or self.x2 or self.sign
@@ -89,7 +89,7 @@ class Dest:
     register: Register
     mask: str = "xyzw"
 
-    @property
+    @cached_property
     def written(self) -> tuple[int, ...]:
         """The components that take a computed value, as numbers 0 to 3."""
         return tuple(c for c in range(4) if self.mask[c] in LETTERS)
@@ -142,7 +142,7 @@ class Instruction:
     line: int = field(default=0, compare=False)
     calls: tuple[int, ...] = field(default=(), compare=False)
 
-    @property
+    @cached_property
     def op(self) -> Opcode:
         """The opcode's row of the table."""
         return OPCODES[self.opcode]

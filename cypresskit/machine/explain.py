@@ -12,6 +12,7 @@ lockstep here; ``Run`` and observers don't depend on it.
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -38,6 +39,17 @@ PATIENCE, STEPS = 50_000_000, 20_000  # instructions times work-items, and instr
 SECONDS = 5  # time limit for the question whether a program ends
 LONG = 3_000  # instructions of a program that takes seconds to compile
 ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)
+
+
+@cache
+def _chosen(letters: str) -> slice | list[int] | None:
+    """The rows of those components of a register; None if constants are among them."""
+    if not set(letters) <= set("xyzw"):
+        return None
+    rows = ["xyzw".index(letter) for letter in letters]
+    if len(set(rows)) == 1:
+        return slice(rows[0], rows[0] + 1)
+    return slice(None) if letters == "xyzw" else rows
 
 
 def run(
@@ -197,13 +209,9 @@ class Interpreter:
 
     def _rows(self, source: Source, letters: str) -> np.ndarray:
         base = self._base(source)
-        if letters == "xyzw":
-            return base
-        if len(set(letters)) == 1 and letters[0] in "xyzw":
-            component = "xyzw".index(letters[0])
-            return base[component : component + 1]
-        if set(letters) <= set("xyzw"):
-            return base[["xyzw".index(letter) for letter in letters]]
+        chosen = _chosen(letters)
+        if chosen is not None:
+            return base[chosen]
         constant = {"0": ZERO_ROW, "1": ONE_ROW}
         rows = [constant[c] if c in constant else base["xyzw".index(c)][np.newaxis] for c in letters]
         return np.concatenate(np.broadcast_arrays(*rows))
@@ -282,8 +290,9 @@ class Interpreter:
                 listener(made)
 
     def _notify_wrote(self, at: int, register: Register, components: tuple[int, ...]) -> None:
-        rows = self.registers[register.index].T
-        self._notify("wrote", WroteEvent, at, register, components, rows, self.masks.active)
+        if self.listeners["wrote"]:
+            rows = self.registers[register.index].T
+            self._notify("wrote", WroteEvent, at, register, components, rows, self.masks.active)
 
     def _notify_stored(self, at: int, register: Register, values: dict[int, np.ndarray]) -> None:
         """An output or global memory is about to be written."""
@@ -296,16 +305,21 @@ class Interpreter:
     def _fetch(self, at: int, i: Instruction, dest: Dest) -> None:
         resource = i.controls.resource
         surface, declared = self.launch.textures[resource], self.program.textures[resource]
-        rows = [np.broadcast_to(self._operand(i, 0, (n,))[0], self.items) for n in range(declared.dimensions)]
+        rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(declared.dimensions)]
         whole = i.op.sources[0] == "i"
         x, y, inside = places.texel(rows, surface, i.controls.aoffimmi, whole=whole, unnormalised=declared.unnormalised)
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
         self._notify("fetch", FetchEvent, at, resource, x, y, inside, texels, self.masks.active)
-        self._write(at, dest, texels.T[list(dest.written)])
+        self._write(at, dest, texels.T if len(dest.written) == 4 else texels.T[list(dest.written)])
+
+    def _spread(self, row: np.ndarray) -> np.ndarray:
+        """One value for each work-item."""
+        return row if len(row) == self.items else np.broadcast_to(row, self.items)
 
     def _count_outside(self, inside: np.ndarray) -> None:
-        self.out_of_range += self.masks.count - int(np.count_nonzero(inside & self.masks.active))
+        if not inside.all():
+            self.out_of_range += self.masks.count - int(np.count_nonzero(inside & self.masks.active))
 
     def _element(self, register: Register) -> np.ndarray:
         """The element of ``g[...]`` for each work-item."""

@@ -20,12 +20,12 @@ def texel(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Whole coordinates x and y (int64, see ``integers``) of a fetch with coordinates ``rows``, one for each dimension,
     and whether they lie in the texture; ``offset`` is added after rounding down."""
-    found, inside = [], np.ones(len(rows[0]), bool)
+    found, inside = [], []
     for bits, size, more in zip(rows, (of.width, of.height), offset):
         place = coordinate(bits, size, whole=whole, unnormalised=unnormalised) + more
-        inside &= (place >= 0) & (place < size)  # false for NaN
+        inside.append((place >= 0) & (place < size))  # false for NaN
         found.append(integers(place))
-    return found[0], found[1] if len(found) > 1 else np.zeros_like(found[0]), inside
+    return found[0], found[1] if len(found) > 1 else np.zeros_like(found[0]), np.logical_and.reduce(inside)
 
 
 def coordinate(bits: np.ndarray, size: int, *, whole: bool, unnormalised: bool) -> np.ndarray:
@@ -39,7 +39,7 @@ def coordinate(bits: np.ndarray, size: int, *, whole: bool, unnormalised: bool) 
 
 def integers(place: np.ndarray) -> np.ndarray:
     """Coordinates as int64; those that no int64 holds become +-2^62, infinities +-``INFINITE``, NaN ``NOWHERE``."""
-    if np.abs(place).max() < 2.0**31:  # false for NaN
+    if -(2.0**31) < place.min() and place.max() < 2.0**31:  # false for NaN
         return place.astype(np.int64)
     found = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
     return np.where(np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(found) * INFINITE, found))
