@@ -109,8 +109,8 @@ def _fused() -> dict:
 
 
 def _multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, bool]:
-    """``fused``, quickest for shapes (rows or 1, items or 1); and whether there is a NaN among the results or, in single
-    precision, a number among all whose bits the flush of subnormals may concern."""
+    """``fused``, quickest for shapes (rows or 1, items or 1); and whether a result is NaN or, in single precision, the
+    flush of subnormals may concern any number."""
     if not a.ndim == b.ndim == c.ndim == 2:
         shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
         result, odd = _multiply_add(*(np.broadcast_to(x, shape).reshape(1, -1) for x in (a, b, c)))
