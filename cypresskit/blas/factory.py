@@ -22,7 +22,7 @@ from cypresskit.blas.dd import DD
 from cypresskit.blas.gemm import _matrix, _precision, _scalar, _stored, gemm, plain, sizes
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import assemble
-from cypresskit.kernels.convention import constants, padded, texels
+from cypresskit.kernels.convention import constants, padded, scalars, texels
 from cypresskit.machine import launch
 from cypresskit.tables import table
 
@@ -154,7 +154,9 @@ class MatrixFactory:
         inputs = {n: texels(x) for n, x in enumerate(filled)}
         with self._made_of(a.shape, a.precision, name) as result:
             out = np.zeros_like(inputs[0])
-            self._run(ADD[a.precision], out, inputs=inputs, constants={0: constants(alpha, beta, 0, 0, (0, 0))})
+            self._run(
+                ADD[a.precision], out, inputs=inputs, constants={0: constants(scalars(alpha, beta), 0, 0, (0, 0))}
+            )
             whole = out.reshape(filled[0].shape)
             result.values = _matrix(whole[:rows, :columns].copy())
         return result

@@ -8,14 +8,14 @@ tell. A matrix times a vector is a GEMM with one column here, so that one suite 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 
 import numpy as np
 
 from cypresskit.il import Program, assemble
 from cypresskit.il.errors import nearest
-from cypresskit.kernels.convention import constants, padded, texels
+from cypresskit.kernels.convention import constants, padded, scalars, texels
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.tables import table
 
@@ -100,6 +100,10 @@ class Kernel:
 
         Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1.
         """
+        return self._shape(m, n, k, scalars(alpha, beta).tobytes(), count)
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def _shape(self, m: int, n: int, k: int, factors: bytes, count: int) -> Shape:
         if self.vector and n > 1:
             raise ValueError(f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns here")
         m, n, k = self.padded(m, n, k)
@@ -119,7 +123,8 @@ class Kernel:
             }
             outputs = dict.fromkeys(range(self.streams), Extent(x, y, self.texel))
         blocks = m // self.tile[0], n // self.tile[1]
-        cb0 = constants(alpha, beta, k, n * size // 16, blocks, places)
+        cb0 = constants(np.frombuffer(factors).reshape(2, 2), k, n * size // 16, blocks, places)
+        cb0.flags.writeable = False
         return Shape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 
     def arguments(self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha, beta) -> dict:

@@ -33,15 +33,17 @@ def texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
     return matrix if matrix.ndim == 3 else matrix.reshape(matrix.shape[0], matrix.shape[1] // count, count)
 
 
-def constants(alpha, beta, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()) -> np.ndarray:
-    """cb0, uint32 of shape (6, 4), for padded ``k``, the row ``stride`` of C in 128-bit elements, the ``blocks`` (rows,
-    columns) that C has, and the ``places`` of cb0[5].
+def scalars(alpha, beta) -> np.ndarray:
+    """alpha and beta, numbers or (high, low) pairs, as float64 of shape (2, 2)."""
+    pairs = np.zeros((2, 2))
+    for row, value in zip(pairs, (alpha, beta), strict=True):
+        row[: np.size(value)] = value
+    return pairs
 
-    alpha and beta are numbers or (high, low) pairs.
-    """
-    scalars = np.zeros((2, 2))
-    for row, value in enumerate((alpha, beta)):
-        scalars[row, : np.size(value)] = value
+
+def constants(scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()):
+    """cb0, uint32 of shape (6, 4), for the ``scalars``, padded ``k``, the row ``stride`` of C in 128-bit elements, the
+    ``blocks`` (rows, columns) that C has, and the ``places`` of cb0[5]."""
     words = np.zeros((6, 4), np.uint32)
     words[0, :3] = np.array([*scalars[:, 0], k]).astype(np.float32).view(np.uint32)
     words[0, 3] = stride

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from cypresskit.machine.fast import panels
-from cypresskit.machine.fast.jit import NativeCode, compiled
+from cypresskit.machine.fast.jit import ALIGN, NativeCode, compiled
 from cypresskit.machine.fast.modes import MODES
 from cypresskit.machine.fast.storage import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
 from cypresskit.machine.fast.target import this_host
@@ -48,7 +48,7 @@ def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
     execution = _Execution(launch, compiled(launch.program))
     try:
-        return execution.run(threads or processors(), time.process_time() + seconds)
+        return execution.run(threads or processors(), seconds)
     finally:
         _spare[:0] = execution.lent
         while sum(memory.nbytes for memory in _spare) > MAX_SPARE:
@@ -117,8 +117,8 @@ class _Execution:
             "tile_columns": -(-width // lanes),
             "tile_rows": height,
             "limit": self._kept(self.limit),
-            "zeros": self._kept(np.zeros(16, np.uint32)),
-            "literals": self._kept(np.array(self.translation.literals or (0,), np.uint32)),
+            "zeros": self.kernel.zeros,
+            "literals": self.kernel.literals,
         }
         if launch.program.mode == "compute":
             values |= {f"groups_{axis}": size for axis, size in zip("xyz", launch.groups, strict=True)}
@@ -147,19 +147,19 @@ class _Execution:
 
     # Running
 
-    def run(self, threads: int, end: float) -> Run | KernelError | None:
+    def run(self, threads: int, seconds: float) -> Run | KernelError | None:
         launch, translation = self.launch, self.translation
         memory = launch.memory
         before = memory.copy() if translation.reads_global else memory
         results = [memory, *(surface.words for surface in launch.outputs.values())]
         kept = [array.copy() for array in results if MODES[this_host().mode][3]]
-        workers = self._done(threads, end)
+        workers = self._done(threads, seconds)
         if any(worker.status == UNDERFLOWED for worker in workers):
             for array, old in zip(results, kept, strict=True):
                 array[...] = old
             again = _Execution(launch, compiled(launch.program, soft=True))
             self.lent += again.lent
-            return again.run(threads, end)
+            return again.run(threads, seconds)
         ended = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
         diverged = any(worker.status == DIVERGED for worker in workers)
         if diverged or ended:
@@ -168,7 +168,7 @@ class _Execution:
             return None
         if ended and len(workers) > 1:  # which one is reported must not depend on which thread is faster
             self.limit[0] = min(launch.max_instructions, 1 << 62)
-            return self.run(1, end)
+            return self.run(1, seconds)
         if ended:
             return self._failure(ended[0])
         counts = np.sum([worker.counts for worker in workers], axis=0)
@@ -176,7 +176,7 @@ class _Execution:
         executed[self.kernel.counted] = counts[1:][self.kernel.counters]
         return tally(launch, "fast", executed, int(counts[0]))
 
-    def _done(self, threads: int, end: float) -> list["_Worker"]:
+    def _done(self, threads: int, seconds: float) -> list["_Worker"]:
         """The workers that have run all units: the caller begins, threads do what is left."""
         units = self._units()
         first, begun = _Worker(self), 0
@@ -187,7 +187,7 @@ class _Execution:
         workers = [first, *(_Worker(self) for _ in range(min(threads, units - begun) - 1))]
         todo, lock = self._pieces(begun, units, len(workers)), threading.Lock()
         over: queue.SimpleQueue[None] = queue.SimpleQueue()
-        running = 0
+        running, end = 0, time.process_time() + seconds
         try:
             for worker in workers:
                 _begin(partial(worker.run, todo, lock, over))
@@ -246,19 +246,19 @@ class _Worker:
     """What one host thread uses: its own counters, LDS and spill memory, and what the kernel reports."""
 
     def __init__(self, execution: _Execution):
-        launch, translation = execution.launch, execution.translation
         self.execution = execution
-        self.counts = np.zeros(1 + translation.segments, np.int64)
-        self.told = np.zeros(4, np.int64)
-        self.lds = np.zeros(sum(size // 4 + 12 for _, size in launch.program.lds.values()) + 4, np.uint32)
-        self.nowhere = np.zeros(8, np.uint32)
-        quads = -(-math.prod(launch.program.group) // translation.lanes) if launch.program.mode == "compute" else 1
-        spill = np.zeros(translation.spill * quads + 64, np.uint8)
-        self.spill = spill[-_address(spill) % 64 :]
-        own = {"report": _address(self.told), "lds": _address(self.lds), "nowhere": _address(self.nowhere)}
-        values = execution.shared | own | {"budget": SOON}
-        self.context = np.array([values[name] for name in translation.slots], np.int64)
-        self.arrays = [_address(a) for a in (self.context, self.counts, self.spill)]
+        offsets, size = execution.kernel.layout
+        self.block = np.zeros(size, np.int64)
+        start = -_address(self.block) % ALIGN // 8
+        places = {name: start + offset for name, offset in offsets.items()}
+        address = _address(self.block)
+        here = execution.shared | {name: address + 8 * place for name, place in places.items()} | {"budget": SOON}
+        slots = execution.translation.slots
+        self.context = self.block[places["context"] :][: len(slots)]
+        self.context[:] = [here[name] for name in slots]
+        self.counts = self.block[places["counts"] :][: 1 + execution.translation.segments]
+        self.told = self.block[places["report"] :][:4]
+        self.arrays = [here[name] for name in ("context", "counts", "spill")]
         self.status = DONE
         self.error: BaseException | None = None
 

@@ -4,23 +4,26 @@ code on disk beside this file, where the installation can be written to: so it i
 import ctypes
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.il.processor import host_machine
+from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.target import Target, this_host
 from cypresskit.machine.fast.translate import Translation, translate
 
 KEPT = 64  # compiled kernels in memory
 FILES = 256  # and on disk
 LONG = 30_000  # lines of IR from which on LLVM is asked for less
+ALIGN = 64  # bytes
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64, ctypes.c_int64)
 FOLDER = Path(__file__).parent / "__pycache__"
 
@@ -35,6 +38,37 @@ class NativeCode:
     counters: np.ndarray
     call: Callable[..., int]
     engine: object  # owns the machine code
+    constants: np.ndarray  # zeros for fetches that lie outside, and literals
+    layout: tuple[dict[str, int], int]  # of what a host thread owns, in words of 64 bits: where each begins; the size
+
+    @cached_property
+    def zeros(self) -> int:
+        """The address of 64 bytes of zeros."""
+        return self.constants.ctypes.data
+
+    @cached_property
+    def literals(self) -> int:
+        """The address of the literals."""
+        return self.constants.ctypes.data + ALIGN
+
+
+def _layout(program: Program, translation: Translation) -> tuple[dict[str, int], int]:
+    """What a host thread owns: the kernel's context and counters, LDS, spill memory, what it reports, and a place for
+    what nobody reads."""
+    quads = -(-math.prod(program.group) // translation.lanes) if program.mode == "compute" else 1
+    sizes = {
+        "spill": translation.spill * quads,
+        "lds": lds_offsets(program.lds)[-1],
+        "context": 8 * len(translation.slots),
+        "counts": 8 + 8 * translation.segments,
+        "report": 32,
+        "nowhere": 32,
+    }
+    places, at = {}, 0
+    for name, size in sizes.items():
+        places[name] = at
+        at += -(-size // ALIGN) * ALIGN // 8
+    return places, at + ALIGN // 8
 
 
 def compiled(program: Program, soft: bool = False) -> NativeCode:
@@ -59,7 +93,9 @@ def _compiled(program: Program, target: Target) -> NativeCode:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     counted, counters = (np.array(n, np.intp) for n in (translation.counted, translation.counters))
-    return NativeCode(translation, counted, counters, SIGNATURE(engine.get_function_address("kernel")), engine)
+    call = SIGNATURE(engine.get_function_address("kernel"))
+    constants = np.array([0] * (ALIGN // 4) + list(translation.literals), np.uint32)
+    return NativeCode(translation, counted, counters, call, engine, constants, _layout(program, translation))
 
 
 def object_code(text: str, target: Target) -> bytes:
