@@ -19,6 +19,9 @@ from cypresskit.machine import launch
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
 TYPES = {np.dtype(name): name for name in ("float32", "float64")}
+LARGEST = {
+    name: float(np.finfo(kind).max) for name, kind in (("single", "f4"), ("double", "f8"), ("double-double", "f8"))
+}
 MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 
 
@@ -207,16 +210,15 @@ def _scalar(name: str, value, precision: str) -> tuple[float, float]:
     """A scalar as a (high, low) pair."""
     if isinstance(value, DD) and precision == "double-double" and not value.shape:
         return float(value.hi), float(value.lo)
-    if isinstance(value, numbers.Real) or (
+    if isinstance(value, (float, numbers.Real)) or (
         isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiu"
     ):
         try:
             high, low = DD(value).pairs.tolist() if precision == "double-double" else (float(value), 0.0)
         except OverflowError:
             high, low = float("-inf" if value < 0 else "inf"), 0.0
-        largest = float(np.finfo(np.float32 if precision == "single" else np.float64).max)
-        if abs(high) > largest and abs(value) != float("inf"):
-            raise ValueError(f"{name} is beyond the largest number of {precision} precision, {largest:.3g}")
+        if abs(high) > LARGEST[precision] and abs(value) != float("inf"):
+            raise ValueError(f"{name} is beyond the largest number of {precision} precision, {LARGEST[precision]:.3g}")
         return high, low
     raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
 

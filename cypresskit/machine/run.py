@@ -46,9 +46,12 @@ def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
     """The counts of a run of ``launch`` from ``executed``: int64, how many work-items executed each instruction of
     ``Program.body``."""
     program = launch.program
-    counts = dict(zip(COUNTED, (executed @ _weights(program)).tolist(), strict=True))
-    fetches = _fetches(program)
-    fetch_bytes = sum(int(executed[at].sum()) * launch.textures[n].texel for n, at in fetches.items())
+    weights, resources = _weights(program)
+    sums = (executed @ weights).tolist()
+    counts = dict(zip(COUNTED, sums))
+    fetch_bytes = sum(
+        count * launch.textures[n].texel for n, count in zip(resources, sums[len(COUNTED) :], strict=True)
+    )
     return Run(
         engine,
         launch.items,
@@ -61,19 +64,11 @@ def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
 
 
 @lru_cache(maxsize=256)
-def _fetches(program: Program) -> dict[int, list[int]]:
-    """For each resource, where in the body it is fetched from."""
-    places: dict[int, list[int]] = {}
-    for at, i in enumerate(program.body):
-        if i.op.kind == "fetch":
-            places.setdefault(i.controls.resource, []).append(at)
-    return places
-
-
-@lru_cache(maxsize=256)
-def _weights(program: Program) -> np.ndarray:
-    """What one execution of each instruction adds to each of ``COUNTED``: int64, (instructions, counts)."""
-    rows = np.zeros((len(program.body), len(COUNTED)), np.int64)
+def _weights(program: Program) -> tuple[np.ndarray, list[int]]:
+    """What one execution of each instruction adds to each of ``COUNTED`` and to the fetches from each resource: int64,
+    (instructions, counts); and the resources."""
+    resources = sorted({i.controls.resource for i in program.body if i.op.kind == "fetch"})
+    rows = np.zeros((len(program.body), len(COUNTED) + len(resources)), np.int64)
     for row, i in zip(rows, program.body, strict=True):
         op = i.op
         adds = {"instructions": 1, "global_reads": sum(s.register.kind == "g" for s in i.sources)}
@@ -85,5 +80,6 @@ def _weights(program: Program) -> np.ndarray:
         adds["fetches"], adds["fences"] = int(op.kind == "fetch"), int(op.kind == "fence")
         kind = i.dest.register.kind if i.dest else ""
         adds["global_writes"], adds["output_writes"] = int(kind == "g"), int(kind == "o")
-        row[:] = [adds.get(name, 0) for name in COUNTED]
-    return rows
+        fetched = [int(op.kind == "fetch" and i.controls.resource == n) for n in resources]
+        row[:] = [adds.get(name, 0) for name in COUNTED] + fetched
+    return rows, resources
