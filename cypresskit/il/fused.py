@@ -1,0 +1,117 @@
+"""The fused multiply-add, which numpy lacks: loops compiled through llvmlite from the LLVM intrinsic."""
+
+import ctypes
+from functools import cache
+
+import numpy as np
+
+from cypresskit.il.processor import host_machine
+
+#: Per type: its name in LLVM's intrinsics, the integer of its bits, those of the largest subnormal that is flushed and
+#: of the least normal number, of infinity, and all but the sign.
+FORMATS = {
+    "float": ("f32", "i32", 0x7FFFFF, 0x800000, 0x7F800000, 0x7FFFFFFF),
+    "double": ("f64", "i64", 0, 0, 0x7FF << 52, (1 << 63) - 1),
+}
+FUSED = """
+declare {t} @llvm.fma.{s}({t}, {t}, {t})
+define i32 @fma_{t}(ptr noalias %a, i64 %sa, ptr noalias %b, i64 %sb, ptr noalias %c, i64 %sc, ptr noalias %r,
+                    i64 %rows, i64 %n) {{
+entry:
+  br label %row
+row:
+  %y = phi i64 [0, %entry], [%nexty, %end]
+  %odd = phi i32 [0, %entry], [%now, %end]
+  %ya = mul i64 %y, %sa
+  %yb = mul i64 %y, %sb
+  %yc = mul i64 %y, %sc
+  %yr = mul i64 %y, %n
+  %ra = getelementptr {t}, ptr %a, i64 %ya
+  %rb = getelementptr {t}, ptr %b, i64 %yb
+  %rc = getelementptr {t}, ptr %c, i64 %yc
+  %rr = getelementptr {t}, ptr %r, i64 %yr
+  br label %item
+item:
+  %x = phi i64 [0, %row], [%nextx, %item]
+  %before = phi i32 [%odd, %row], [%now, %item]
+  %pr = getelementptr {t}, ptr %rr, i64 %x
+  {operands}
+  %vr = call {t} @llvm.fma.{s}({t} %va, {t} %vb, {t} %vc)
+  store {t} %vr, ptr %pr
+  %br = bitcast {t} %vr to {i}
+  %size = and {i} %br, {all}
+  %nan = icmp ugt {i} %size, {infinity}
+  %lessr = sub {i} %size, 1
+  %oddr = icmp ult {i} %lessr, {normal}
+  %o1 = or i1 %odda, %oddb
+  %o2 = or i1 %oddc, %oddr
+  %o3 = or i1 %o1, %o2
+  %o4 = or i1 %o3, %nan
+  %o5 = zext i1 %o4 to i32
+  %now = or i32 %before, %o5
+  %nextx = add i64 %x, 1
+  %morex = icmp slt i64 %nextx, %n
+  br i1 %morex, label %item, label %end
+end:
+  %nexty = add i64 %y, 1
+  %morey = icmp slt i64 %nexty, %rows
+  br i1 %morey, label %row, label %done
+done:
+  ret i32 %now
+}}
+"""
+OPERAND = """
+  %p{x} = getelementptr {t}, ptr %r{x}, i64 %x
+  %v{x} = load {t}, ptr %p{x}
+  %b{x} = bitcast {t} %v{x} to {i}
+  %m{x} = and {i} %b{x}, {all}
+  %less{x} = sub {i} %m{x}, 1
+  %odd{x} = icmp ult {i} %less{x}, {subnormal}"""
+
+
+@cache
+def _fused() -> dict:
+    """Compiled loops r[y, x] = fma(a[y, x], b[y, x], c[y, x]), by type."""
+    import llvmlite.binding as llvm
+
+    text = ""
+    for t, (s, i, subnormal, normal, infinity, all) in FORMATS.items():
+        operands = "".join(OPERAND.format(x=x, t=t, i=i, all=all, subnormal=subnormal) for x in "abc")
+        text += FUSED.format(t=t, s=s, i=i, operands=operands, all=all, infinity=infinity, normal=normal)
+    module, machine = llvm.parse_assembly(text), host_machine()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(module, builder)  # makes vectors of it
+    engine = llvm.create_mcjit_compiler(module, machine)
+    signature = ctypes.CFUNCTYPE(
+        ctypes.c_int32, *[ctypes.c_void_p, ctypes.c_int64] * 3, ctypes.c_void_p, *[ctypes.c_int64] * 2
+    )
+    kinds = {"float": np.float32, "double": np.float64}
+    functions: dict = {np.dtype(kind): signature(engine.get_function_address(f"fma_{t}")) for t, kind in kinds.items()}
+    functions["engine"] = engine  # keeps the code alive
+    return functions
+
+
+def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, bool]:
+    """``fused``, quickest for shapes (rows or 1, items or 1); and whether a result is NaN or, in single precision, the
+    flush of subnormals may concern any number."""
+    if not a.ndim == b.ndim == c.ndim == 2:
+        shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
+        result, odd = multiply_add(*(np.broadcast_to(x, shape).reshape(1, -1) for x in (a, b, c)))
+        return result.reshape(shape), odd
+    rows, items = map(max, a.shape, b.shape, c.shape)
+    result = np.empty((rows, items), a.dtype)
+    if not result.size:
+        return result, False
+    told, kept = [], []
+    for x in (a, b, c):
+        if x.shape[1] != items or x.strides[1] != x.itemsize:
+            x = np.ascontiguousarray(np.broadcast_to(x, (len(x), items)))
+            kept.append(x)
+        told += [x.__array_interface__["data"][0], x.strides[0] // x.itemsize if len(x) > 1 else 0]
+    odd = _fused()[a.dtype](*told, result.__array_interface__["data"][0], rows, items)
+    return result, bool(odd)
+
+
+def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """a * b + c with one rounding, for float32 or float64 arrays of shapes that broadcast."""
+    return multiply_add(a, b, c)[0]
