@@ -65,6 +65,7 @@ def view(reports, pipeline):
         "texture_fetch": lambda: draw.texture_fetch(fetches=4),
         "lds_transpose": draw.lds_transpose,
         "lds_pitch": draw.lds_pitch,
+        "reduction": draw.reduction,
         "bundles": lambda: draw.bundles("sgemm_tn"),
         "wavefronts": lambda: draw.wavefronts(*reports[1:]),
         "chip": lambda: draw.chip(reports[1]),
@@ -87,7 +88,7 @@ def view(reports, pipeline):
 
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
-NAMES += ["lds_pitch", "chip_sizes", "timeline", "accuracy", "score", "waiting"]
+NAMES += ["lds_pitch", "reduction", "chip_sizes", "timeline", "accuracy", "score", "waiting"]
 TALL = ("score",)
 
 
@@ -194,6 +195,28 @@ def test_a_pitch_costs_what_the_lds_charges_for_its_addresses(view):
     assert player.root.tags[0]["right"] == "6" and "pitch 32 takes 256" in player.root.tags[0]["truth"]
     with pytest.raises(ValueError, match="take 4 of them"):
         draw.lds_pitch([3])
+
+
+@pytest.mark.parametrize("kernel", ["sgemv_n_reduce2", "sgemv_n_reduce4"])
+def test_a_reduction_shows_who_reads_and_who_adds(kernel):
+    """Lesson 08's questions, asked of the picture: a row's texels go round, and leaders add the sums of all parts."""
+    player, parts = draw.reduction(kernel), ck.kernels[kernel].parts
+    texel = frames(player, "texels", "part")
+    rows = texel[-1].reshape(64 // parts * 4, -1)
+    assert (rows == np.arange(rows.shape[1]) % parts).all() and (texel[0] == parts).all()
+    lit = {name: (frames(player, name, "part") < parts).sum(axis=1) for name in ("item", "lds", "sum")}
+    leaders = 64 // parts
+    assert lit["item"][[0, -1]].tolist() == [64, leaders] and lit["lds"][[0, -1]].tolist() == [0, 64]
+    assert lit["sum"][-parts:].tolist() == [leaders * n for n in range(1, parts + 1)]
+    assert player.title.endswith(f"{leaders} leaders and {64 - leaders} helpers")
+    for name in ("sgemv_n", "sgemv_t_reduce4", "sgemm_tn"):
+        with pytest.raises(ValueError, match="sgemv_n_reduce4 does"):
+            draw.reduction(name)
+
+
+def test_a_vectors_chip_says_so():
+    player = draw.chip(simulate("sgemv_n", 256))
+    assert "y: a tile for each wavefront" in player.still() and "**sgemv_n 256 x 256**" in player.captions[0]
 
 
 def test_a_run_without_lds_is_refused():

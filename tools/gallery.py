@@ -38,6 +38,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Player]]] = {
     "waiting": ("The toy of lesson 04: computing, waiting and company", draw.waiting),
     "lds_transpose": ("A tile of A through the LDS, with and without bank conflicts", draw.lds_transpose),
     "lds_pitch": ("The same rows at other pitches: which banks they share", draw.lds_pitch),
+    "reduction": ("Sixteen leaders and 48 helpers share the rows of a matrix", draw.reduction),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "bundles_double": ("Bundles in double and double-double", lambda: draw.bundles("dgemm_tn", "ddgemm_tn_fma")),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),

@@ -12,6 +12,7 @@ from cypresskit.draw.performance import performance
 from cypresskit.draw.pipelines import timeline
 from cypresskit.draw.player import Player, load
 from cypresskit.draw.predict import Prediction, predict
+from cypresskit.draw.reduction import reduction
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.roofline import roofline
 from cypresskit.draw.score_chart import score
@@ -31,6 +32,7 @@ __all__ = [
     "load",
     "performance",
     "predict",
+    "reduction",
     "register_block",
     "roofline",
     "score",

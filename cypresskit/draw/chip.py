@@ -122,7 +122,8 @@ class _Scene:
         engines = len(np.unique(self.wavefronts[self.running[frame], 0]))
         part = "" if r.simulated == 1 else f" ({r.simulated:.0%} of the launch is simulated)"
         over = f", {r.gflops:.0f} Gflop/s, {r.percent:.0f} % of peak, bound by {r.bound}" if frame == FRAMES - 1 else ""
-        size = f" {' x '.join(map(str, r.size))}" if r.size else ""
+        m, n, k = r.size or (0, 0, 0)
+        size = "" if not r.size else f" {m} x {k}" if n == 1 else f" {m} x {n} x {k}"
         return (
             f"**{r.kernel}{size}** on the {r.device.name}. Clock {clock:,.0f} of {self.clocks[-1]:,.0f}{part}: {now} "
             f"wavefronts run, on {engines} of {r.device.simd_engines} engines; {int((end <= clock).sum())} done{over}."
@@ -153,7 +154,8 @@ def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
             )
     boxes = (together([place[n] for place in places]).astype(np.float32) for n in range(4))
     state, key = together(states, 0), together(keys, -1).astype(np.int32)
-    sheet.words(fig, [12], [14], ["C: a tile for each wavefront"], bold=True, size=14)
+    vector = all(scene.report.size and scene.report.size[1] == 1 for scene in scenes)
+    sheet.words(fig, [12], [14], [f"{'y' if vector else 'C'}: a tile for each wavefront"], bold=True, size=14)
     sheet.boxes(fig, "map", *boxes, fill=("state", STATES), state=state, key=key)
     done = np.concatenate([(scene.wavefronts[:, 2] <= scene.clocks[:, np.newaxis]).sum(axis=1) for scene in scenes])
     now = np.concatenate([scene.running.sum(axis=1) for scene in scenes])
