@@ -11,6 +11,7 @@ from cypresskit.kernels import KERNELS as kernels
 from cypresskit.kernels import Kernel
 from cypresskit.machine import KernelError, Observer, Run, launch
 from cypresskit.machine.record import Recorder, Recording
+from cypresskit.machine.shape import Shape
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "Recorder",
     "Recording",
     "Run",
+    "Shape",
     "assemble",
     "check",
     "choose",

@@ -175,6 +175,11 @@ WORDS = [
         lambda: ck.launch(STORE, (4, 4), inputs={True: CUBE}),
     ),
     (
+        TypeError,
+        r"inputs\[0\] is a masked array, .* array\.filled\(0\)",
+        lambda: ck.launch(STORE, (4, 4), inputs={0: np.ma.masked_equal(GOOD, 1)}, outputs={0: GOOD.copy()}),
+    ),
+    (
         ValueError,
         r"outputs\[0\] and outputs\[1\] are one array",
         lambda: ck.launch(STORE, (4, 4), outputs={0: GOOD, 1: GOOD.T}),

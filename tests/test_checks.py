@@ -275,7 +275,20 @@ def test_the_command_reports_and_says_so_in_its_status(tmp_path, monkeypatch, ca
     assert "work-item (8, 0), wavefront 1 fetches A[0, 32..35]" in capsys.readouterr().out
     assert cli.main([*command, "--domain", "8x8", "--max-fetches", "0"]) == 1
     assert "1 fetches per work-item; the exercise allows 0" in capsys.readouterr().out
+    assert cli.main([*command, "--domain", "9x8", "--border"]) == 0
     assert not Path("c.npy").exists()
+
+
+@pytest.mark.parametrize("name", ["fetch_negative", "fetch_one_column_too_far"])
+def test_fetches_outside_may_be_intended(name):
+    bug, _, launch, _ = parts(Path(__file__).parent / f"zoo/{name}.txt")
+    assert checked(bug, launch) and not checked(bug, launch | {"border": True})
+
+
+@pytest.mark.parametrize("name", ["fetch_nan_coordinate", "fetch_infinite_coordinate"])
+def test_coordinates_that_are_no_numbers_never_are(name):
+    bug, _, launch, _ = parts(Path(__file__).parent / f"zoo/{name}.txt")
+    assert str(checked(bug, launch | {"border": True})) == str(checked(bug, launch))
 
 
 class Shell:

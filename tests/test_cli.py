@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, wait_for
 
+import cypresskit
 from cypresskit import cli
 from cypresskit.cli import cmd_lab, files
 from cypresskit.host import pipeline
@@ -410,6 +411,51 @@ def test_time_prints_a_report_and_its_json(capsys, tmp_path):
     row = json.loads(said(capsys, "time", "dgemm_tn", "--n", "256", "--m", "128", "--k", "64", "--json"))
     assert {"gflops", "clocks", "bound"} <= set(row)
     assert (row["m"], row["n"], row["k"]) == (128, 256, 64)
+
+
+TIMED = ["time", "scale.il", "--domain", "5x6"]
+
+
+def test_a_file_is_timed_by_arrays_or_by_shapes_alone(here, capsys):
+    arrays = said(capsys, *TIMED, *RUN[4:], "--json", "--style", "best")
+    assert not Path("c.npy").exists()
+    shapes = said(capsys, *TIMED, "--texture", "0=5x6", "--constant", "0=2.0,3,4,5", "--json", "--style", "best")
+    assert json.loads(arrays) == json.loads(shapes) and json.loads(shapes)["wavefronts"] == 1
+    kernel = cypresskit.kernels["sgemm_tn"]
+    Path("mine.il").write_text(kernel.text)
+    size = (
+        "--texture 0=32x128 --texture 1=32x128 --constant 0=1.0,0.0,128.0,32,0,0,0,0,0,0,0,0,0,0,0,0,0,16,16,0".split()
+    )
+    mine = said(capsys, "time", "mine.il", "--domain", "16x16", *size, "--global", "16K", "--n", "128", "--json")
+    theirs = json.loads(said(capsys, "time", "sgemm_tn", "--n", "128", "--json"))
+    assert json.loads(mine) == theirs | {"kernel": "mine.il", "m": 0, "n": 0, "k": 0}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--texture 0=5x6", "reads cb0: pass --constant 0=FILE.npy"),
+        ("--constant 0=1.0,2.0", "fetches from resource 0: pass --texture 0=WIDTHxHEIGHT"),
+        ("--constant 0=1.0 --texture 0=5", "--texture 0=5: expected WIDTHxHEIGHT"),
+        ("--constant 0=1.0 --texture 0=5x6x7", "(width, height, 4, 8 or 16 bytes of a texel)"),
+        ("--constant 0=1,x", "can't read 1,x"),
+        ("--global z=g.npy", "can't read z"),
+    ],
+)
+def test_what_a_file_is_not_timed_without_is_told_in_options(here, capsys, words, told):
+    assert cli.main([*TIMED, *words.split()]) == 1
+    assert told in capsys.readouterr().err
+
+
+def test_a_launch_without_arrays_says_what_it_lacks():
+    program = cypresskit.kernels["sgemm_tn"].program
+    with pytest.raises(ValueError, match=r"pass launch=ck\.Shape\(program, domain, textures, constants\)"):
+        cypresskit.simulate(program)
+    with pytest.raises(ValueError, match=r"reads cb0: pass constants=\{0: array\}"):
+        cypresskit.Shape(program, (16, 16))
+    array = np.zeros((128, 32, 4), np.float32)
+    shape = cypresskit.Shape(program, (16, 16), {0: (32, 128), 1: array}, {0: np.zeros((5, 4), np.float32)})
+    assert shape.textures[0] == shape.textures[1]
 
 
 def test_card_prints_the_keys_that_others_read(capsys):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cypresskit.cli.command import CommandError, command, json_option, option, show
-from cypresskit.cli.files import read_program
+from cypresskit.cli.files import is_file, read_program
 
 if TYPE_CHECKING:
     from cypresskit.il import Program
@@ -91,10 +91,9 @@ def _program(name: str) -> tuple[Program, Kernel | None]:
     import cypresskit as ck
     from cypresskit.il.errors import nearest
 
-    path = Path(name)
-    if name not in ck.kernels and not path.suffix and not path.exists():
+    if is_file(name):
+        return read_program(Path(name)), None
+    if name not in ck.kernels:
         guess = nearest(name, ck.kernels)
         raise CommandError(f"no kernel {name!r}, and no such file; the catalogue has {', '.join(ck.kernels)}.{guess}")
-    if name in ck.kernels:
-        return ck.kernels[name].program, ck.kernels[name]
-    return read_program(path), None
+    return ck.kernels[name].program, ck.kernels[name]

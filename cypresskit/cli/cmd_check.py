@@ -31,6 +31,7 @@ def _budget(text: str) -> float:
     "1 if something was or a file could not be checked.",
     option("files", metavar="FILE.il", nargs="+", help="the programs' texts"),
     *OPTIONS,
+    option("--border", action="store_true", help="fetches that rely on zero outside a texture are intended"),
     option("--name", action="append", default=[], metavar="PLACE=NAME", help="what reports call texture 0, or g or o0"),
     *(option(f"--max-{what}", type=_budget, metavar="N", help=f"report more {what} than this") for what in BUDGETS),
     example="cypresskit check mine.il --domain 8x8 --input 0=a.npy --output 0=c.npy --name 0=A",
@@ -45,7 +46,9 @@ def check(args: argparse.Namespace) -> int:
     status = 0
     for file in args.files:
         try:
-            found = checks.check(arrays.program(file), **arrays.arguments, names=names, budgets=budgets)
+            found = checks.check(
+                arrays.program(file), **arrays.arguments, names=names, budgets=budgets, border=args.border
+            )
         except (CommandError, ValueError, TypeError) as error:  # the other files are still looked at
             print(f"cypresskit check: {printable(in_options(str(error)))}", file=sys.stderr)
             status = 1

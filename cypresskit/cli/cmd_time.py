@@ -4,26 +4,32 @@ import argparse
 from pathlib import Path
 
 from cypresskit.cli.command import CommandError, command, json_option, option, show
-from cypresskit.cli.files import check_targets, write_files
+from cypresskit.cli.files import check_targets, is_file, read_program, write_files
+from cypresskit.cli.launching import OPTIONS, in_options, read_shape
 
 
 @command(
     "time",
     "simulate how long a kernel takes",
-    "KERNEL is a name of the catalogue (`cypresskit kernels`). Prints Gflop/s, clocks, what bound the kernel, how busy "
-    "each unit was, and hit rates, all modelled.",
-    option("kernel", metavar="KERNEL", help="a kernel's name"),
-    option("--n", type=int, required=True, metavar="N", help="columns of C; also its rows and k by default"),
+    "KERNEL is a name of the catalogue (`cypresskit kernels`), with --n, or FILE.il with what `cypresskit run` takes, "
+    "or with shapes alone (--texture, --global). Prints Gflop/s, clocks, what bound the kernel, how busy each unit "
+    "was, and hit rates, all modelled; of a file also what its order of fetches costs.",
+    option("kernel", metavar="KERNEL", help="a kernel's name, or FILE.il"),
+    option("--n", type=int, metavar="N", help="columns of C; also its rows and k by default. Of a file: what counts as "
+           "its flops, 2 m n k"),
     option("--m", type=int, metavar="M", help="rows of C"),
     option("--k", type=int, metavar="K", help="length of the sums"),
+    *OPTIONS,
+    option("--texture", action="append", default=[], metavar="I=WxH", help="of a file: texture I's size in texels of "
+           "16 bytes (WxHx4, WxHx8: of so many); may be repeated"),
     option("--device", default="HD5870", metavar="NAME", help="HD5870 (default), HD5970 (one chip), HD5850"),
     option("--layout", choices=("linear", "tiled"), default="linear", help="of textures (default: linear)"),
     option("--style", choices=("amd", "best"), default="amd", help="of compiling (default: amd)"),
     option("--exact", action="store_true", help="simulate every wavefront, not a sample of them"),
     option("--trace", type=Path, metavar="FILE", help="write one engine's timeline as JSON for ui.perfetto.dev"),
     json_option("one object: gflops, clocks, bound, ..."),
-    example="cypresskit time dgemm_tn --n 1664 --device HD5850",
-)
+    example="cypresskit time mine.il --domain 64x64 --texture 0=64x512 --texture 1=64x512 --constant 0=512.0",
+)  # fmt: skip
 def time(args: argparse.Namespace) -> None:
     """Simulate one launch of a kernel and print the report."""
     import cypresskit as ck
@@ -32,14 +38,22 @@ def time(args: argparse.Namespace) -> None:
     traces = [args.trace] if args.trace else []
     check_targets(*traces)
     try:
-        kernel = ck.kernels[args.kernel]
         device = devices.device(args.device)
-        report = ck.simulate(
-            kernel, args.n, m=args.m, k=args.k, device=device, layout=args.layout, exact=args.exact, style=args.style
-        )
+        how = {"device": device, "layout": args.layout, "exact": args.exact}
+        if is_file(args.kernel):
+            program = read_program(Path(args.kernel))
+            flops = 2.0 * args.n * (args.m or args.n) * (args.k or args.n) if args.n else None
+            precision = "double" if any(i.op.double for i in program.body) else "single"
+            code = ck.compile(program, device, args.style)
+            report = ck.simulate(code, launch=read_shape(args, program), flops=flops, precision=precision, **how)
+        else:
+            kernel = ck.kernels[args.kernel]
+            if args.n is None:
+                raise CommandError(f"{kernel.name}: say --n, the matrices' size (and --m and --k if they differ)")
+            report = ck.simulate(kernel, args.n, m=args.m, k=args.k, style=args.style, **how)
         write_files(dict.fromkeys(traces, report.save_trace))
-    except (KeyError, ValueError) as error:
-        raise CommandError(str(error.args[0] if isinstance(error, KeyError) else error)) from None
+    except (KeyError, TypeError, ValueError, ck.CompileError) as error:
+        raise CommandError(in_options(str(error.args[0] if isinstance(error, KeyError) else error))) from None
     show(args, report.row(), report)
 
 

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from cypresskit.il import Program
 
 
+def is_file(name: str) -> bool:
+    """Whether it is a file's name, rather than that of a kernel of the catalogue."""
+    import cypresskit as ck
+
+    return name not in ck.kernels and (bool(Path(name).suffix) or Path(name).exists())
+
+
 def read_program(path: Path) -> Program:
     """The program in a file; CommandError says why there is none."""
     import cypresskit as ck

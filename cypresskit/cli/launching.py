@@ -1,4 +1,4 @@
-"""What a program is launched on from a shell: the options that `run` and `check` share, and the arrays in them."""
+"""What a program is launched on from a shell: the options of `run`, `check` and `time`, and the arrays in them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     import numpy as np
 
     from cypresskit.il import Program
+    from cypresskit.machine.shape import Shape
 
 MOST_DIGITS = 9  # of a number on the command line
 
 _FILES = {
     "input": "texture I: an array (height, width) or (height, width, components)",
-    "constant": "constant buffer cbI: an array of rows of four",
+    "constant": "constant buffer cbI: an array of rows of four, or numbers as in 0=64.0,1 (whole or with a point)",
     "output": "where output stream oI is written; a file that exists keeps its shape and type, a new one is float32 "
     "(height, width, 4)",
 }
 OPTIONS: tuple[Option, ...] = (
-    option("--domain", required=True, metavar="WxH", help="pixel mode: WIDTHxHEIGHT; compute mode: a number"),
+    option("--domain", metavar="WxH", help="pixel mode: WIDTHxHEIGHT; compute mode: a number"),
     *(
         option(f"--{name}", action="append", default=[], metavar="I=FILE.npy", help=f"{what}; may be repeated")
         for name, what in _FILES.items()
@@ -36,8 +37,8 @@ OPTIONS: tuple[Option, ...] = (
         "--global",
         dest="memory",
         metavar="N=FILE.npy",
-        help="where global memory is written, N elements of 16 bytes that start at zero; N may be a .npy file that "
-        "holds what they start as",
+        help="where global memory is written, N elements of 16 bytes that start at zero (1M: 1048576); N may be a .npy "
+        "file that holds what they start as",
     ),
 )
 
@@ -81,13 +82,13 @@ def read_arrays(args: argparse.Namespace) -> Arrays:
         start, equals, name = args.memory.partition("=")
         if not equals or not name:
             raise CommandError(f"--global {args.memory}: expected N=FILE.npy, such as 4096=g.npy")
-        count = int(start[: MOST_DIGITS + 1]) if start.isdecimal() else 0
-        memory = _zeros(f"--global {args.memory[:40]}", count) if start.isdecimal() else read_array(Path(start))
+        count = _count(start)
+        memory = read_array(Path(start)) if count is None else _zeros(f"--global {args.memory[:40]}", count)
         targets["g"] = Path(name)
     arguments = {
         "domain": domain if len(domain) > 1 else domain[0],
         "inputs": {i: read_array(file) for i, file in _numbered("--input", args.input).items()},
-        "constants": {i: read_array(file) for i, file in _numbered("--constant", args.constant).items()},
+        "constants": _constants(args),
         "outputs": outputs,
         "global_memory": memory,
     }
@@ -105,9 +106,49 @@ def _zeros(where: str, *shape: int) -> np.ndarray:
     return np.zeros((*shape, 4), np.float32)
 
 
-def _domain(text: str) -> tuple[int, ...]:
+def read_shape(args: argparse.Namespace, program: Program) -> Shape:
+    """The launch that the options tell the sizes of; CommandError or ValueError where they don't."""
+    from cypresskit.machine.shape import Shape
+
+    textures: dict = {i: read_array(file) for i, file in _numbered("--input", args.input).items()}
+    for number, text in _numbered("--texture", args.texture).items():
+        sizes = str(text).lower().split("x")
+        if not 2 <= len(sizes) <= 3 or not all(s.isdecimal() and len(s) <= MOST_DIGITS for s in sizes):
+            raise CommandError(f"--texture {number}={text}: expected WIDTHxHEIGHT in texels, such as 0=512x128")
+        textures[number] = tuple(map(int, sizes))
+    if args.memory and _count(args.memory.partition("=")[0]) is None:
+        read_array(Path(args.memory.partition("=")[0]))  # its size doesn't matter, but that it is one
+    outputs = {i: read_array(file) for i, file in _numbered("--output", args.output).items() if file.exists()}
+    return Shape(program, _domain(args.domain), textures, _constants(args), outputs)  # type: ignore[arg-type]
+
+
+def _constants(args: argparse.Namespace) -> dict[int, np.ndarray]:
+    import numpy as np
+
+    found = {}
+    for number, text in _numbered("--constant", args.constant).items():
+        words = str(text).split(",")
+        try:
+            numbers = [np.float32(word) if "." in word else np.int32(word) for word in words]
+            found[number] = np.array([value.view(np.uint32) for value in numbers])
+        except (ValueError, OverflowError):
+            found[number] = read_array(text)
+    return found
+
+
+def _count(text: str) -> int | None:
+    """A number of elements, in thousands or millions of 1024 if K or M says so."""
+    digits = text[:-1] if text[-1:] in "KM" and text else text
+    if not digits.isdecimal():
+        return None
+    return int(digits[: MOST_DIGITS + 1]) * {"K": 1 << 10, "M": 1 << 20}.get(text[-1], 1)
+
+
+def _domain(text: str | None) -> tuple[int, ...]:
     from cypresskit.machine.launch import MAX_ITEMS
 
+    if text is None:
+        raise CommandError("say --domain: WIDTHxHEIGHT in pixel mode, a number of work-items in compute mode")
     sizes = text.lower().split("x")
     if len(sizes) > 3 or not all(size.isdecimal() and size.strip("0") for size in sizes):
         raise CommandError(f"--domain {text[:40]}: expected WIDTHxHEIGHT, such as 64x32, or a number of work-items")
@@ -134,4 +175,5 @@ def in_options(message: str) -> str:
     for words in (" (max_instructions raises the limit.)", ', or engine="fast" without observers'):
         message = message.replace(words, "")
     message = re.sub(r"pass (input|constant|output)s=\{(\d+): array\}", r"pass --\1 \2=FILE.npy", message)
+    message = re.sub(r"pass (texture)s=\{(\d+): .*\}", r"pass --\1 \2=WIDTHxHEIGHT", message)
     return message.replace("pass global_memory=array", "pass --global ELEMENTS=FILE.npy")

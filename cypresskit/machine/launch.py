@@ -5,22 +5,29 @@ engine.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.il.meaning import ONE
+from cypresskit.machine.arguments import (
+    array_words,
+    by_number,
+    check_needs,
+    constant_words,
+    surface_words,
+    texture_words,
+    whole_domain,
+)
 from cypresskit.machine.ids import coordinates, input_registers
 from cypresskit.machine.shape import Extent, Shape
 
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would not end within a day here
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
-DTYPES = {np.dtype(name): name for name in ("float32", "float64", "int32", "uint32")}  # a dtype's name takes long
 
 
 class KernelError(RuntimeError):
@@ -44,9 +51,9 @@ class Surface(Extent):
     single: bool
 
     @classmethod
-    def of(cls, words: np.ndarray, single: bool) -> "Surface":
-        """The surface that has these words."""
-        return cls(words.shape[1], words.shape[0], 4 * words.shape[2], words, single)
+    def of(cls, words: np.ndarray, dtype: np.dtype) -> "Surface":
+        """The surface that has these words, of an array of that dtype."""
+        return cls(words.shape[1], words.shape[0], 4 * words.shape[2], words, dtype == np.float32)
 
     def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """The texels at those coordinates that are ``inside``, 0 for the others: uint32 of shape (items, 4)."""
@@ -66,6 +73,7 @@ class Launch(Shape):
     of shape (elements, 4) or None, are working copies."""
 
     textures: Mapping[int, Surface]
+    constants: Mapping[int, np.ndarray]
     outputs: Mapping[int, Surface]
     global_memory: np.ndarray | None = None
     device: Device = HD5870
@@ -138,95 +146,22 @@ def prepare(
         isinstance(max_instructions, (int, float, np.integer)) and 1 <= max_instructions < math.inf
     ):
         raise ValueError(f"max_instructions is a number of at least 1, not {max_instructions!r}")
-    shape = _domain(program, domain)
-    inputs, constants, outputs = (
-        _numbered("inputs", inputs),
-        _numbered("constants", constants),
-        _numbered("outputs", outputs),
-    )
-    _needed(program, inputs, constants, outputs, global_memory)
-    textures = {n: _texture(a, program, n) for n, a in inputs.items()}
-    streams = {n: _output(a, n, shape, in_place) for n, a in outputs.items()}
-    buffers = {n: _constants(a, n, program.constants.get(n, 0)) for n, a in constants.items()}
+    shape = whole_domain(program, domain)
+    if (items := math.prod(shape)) > MAX_ITEMS:
+        raise ValueError(f"the domain {domain!r} has {items:,} work-items: at most {MAX_ITEMS:,} are run")
+    named = {"constants": constants, "outputs": outputs, "inputs": inputs}
+    given = {name: by_number(name, arrays) for name, arrays in named.items()}
+    check_needs(program, given | {"global_memory": {} if global_memory is None else {0: global_memory}})
+    textures = {n: Surface.of(texture_words(a, program, n), a.dtype) for n, a in given["inputs"].items()}
+    streams = {n: _output(a, n, shape, in_place) for n, a in given["outputs"].items()}
+    buffers = {n: constant_words(a, program, n) for n, a in given["constants"].items()}
     memory = None if global_memory is None else _global(global_memory, in_place)
     most = int(max_instructions or MAX_INSTRUCTIONS)
     return Launch(program, shape, textures, buffers, streams, memory, device, most)
 
 
-def _numbered(name: str, given) -> dict[int, object]:
-    """Arrays by number; of those that are written, none may be another's memory."""
-    if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found {type(given).__name__}")
-    arrays = dict(given or {})
-    for number in arrays:
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
-            raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found the key {number!r}")
-    for one, other in combinations(arrays, 2) if name == "outputs" else ():
-        if all(isinstance(arrays[n], np.ndarray) for n in (one, other)) and np.shares_memory(
-            arrays[one], arrays[other]
-        ):
-            raise ValueError(f"outputs[{one}] and outputs[{other}] are one array: of two results one would be lost")
-    return arrays
-
-
-def _domain(program: Program, domain) -> tuple[int, int, int]:
-    sizes = tuple(domain) if isinstance(domain, Iterable) else (domain,)
-    wanted = 2 if program.mode == "pixel" else 3
-    if not 0 < len(sizes) <= wanted or not all(isinstance(s, (int, np.integer)) and s >= 0 for s in sizes):
-        shape = "(width, height)" if program.mode == "pixel" else "a number of work-items or up to three of them"
-        raise ValueError(f"the domain of a {program.mode} kernel is {shape}, whole and not negative; found {domain!r}")
-    x, y, z = (*map(int, sizes), 1, 1)[:3]
-    if x * y * z > MAX_ITEMS:
-        raise ValueError(f"the domain {domain!r} has {x * y * z:,} work-items: at most {MAX_ITEMS:,} are run")
-    if program.mode == "compute" and any(d % g for d, g in zip((x, y, z), program.group, strict=True)):
-        raise ValueError(f"the domain {domain!r} is no multiple of the kernel's workgroup {program.group}")
-    return x, y, z
-
-
-def _needed(program: Program, inputs, constants, outputs, global_memory) -> None:
-    """Everything the program uses must be given."""
-    given = {"cb": constants, "o": outputs, "resource": inputs, "g": (0,) if global_memory is not None else ()}
-    for kind, number, line in program.needs:
-        if number not in given[kind]:
-            missing = {
-                "cb": f"reads cb{number}: pass constants={{{number}: array}}",
-                "o": f"writes o{number}: pass outputs={{{number}: array}}",
-                "resource": f"fetches from resource {number}: pass inputs={{{number}: array}}",
-                "g": "uses global memory: pass global_memory=array",
-            }
-            raise ValueError(f"{program.where(line)}\n    {missing[kind]}")
-
-
-def _words(array, name: str, ndim: tuple[int, ...]) -> np.ndarray:
-    """``array`` as uint32 words with a last axis of words per element."""
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
-    if array.dtype not in DTYPES:
-        known = ", ".join(DTYPES.values())
-        raise TypeError(f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order")
-    if array.ndim not in ndim:
-        raise ValueError(f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions")
-    array = np.ascontiguousarray(array)
-    if array.ndim == ndim[0]:
-        array = array[..., np.newaxis]
-    return array.view(np.uint32)
-
-
-def _surface(array, name: str, ndim: tuple[int, int]) -> Surface:
-    words = _words(array, name, ndim)
-    if words.shape[-1] not in (1, 2, 4):
-        raise ValueError(f"{name} has {32 * words.shape[-1]} bits a texel: 32, 64 or 128 are possible")
-    words = words if words.ndim == 3 else words[np.newaxis]
-    return Surface.of(words, array.dtype == np.float32)
-
-
-def _texture(array, program: Program, n: int) -> Surface:
-    declared = program.textures.get(n)
-    return _surface(array, f"inputs[{n}]", (1, 2) if declared and declared.dimensions == 1 else (2, 3))
-
-
 def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:
-    surface = _surface(array, f"outputs[{n}]", (2, 3))
+    surface = Surface.of(surface_words(array, f"outputs[{n}]", (2, 3)), array.dtype)
     if (surface.width, surface.height) != domain[:2]:
         raise ValueError(
             f"outputs[{n}] is {surface.height} x {surface.width}, the domain {domain[1]} x {domain[0]} (rows x columns)"
@@ -236,37 +171,12 @@ def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surf
     return surface if in_place else replace(surface, words=surface.words.copy())
 
 
-def _constants(array, n: int, declared: int) -> np.ndarray:
-    array = np.asarray(array) if isinstance(array, np.ndarray) else _numbers(array, n)
-    given = _words(array.reshape(-1), f"constants[{n}]", (1,)).reshape(-1)
-    words = np.zeros((-(-len(given) // 4), 4), np.uint32)
-    words.reshape(-1)[: len(given)] = given
-    if len(words) < declared:
-        raise ValueError(
-            f"constants[{n}] holds {len(words)} elements of four words; the kernel declares cb{n}[{declared}]"
-        )
-    return words
-
-
-def _numbers(values, n: int) -> np.ndarray:
-    """Plain Python numbers as float32 or 32-bit integers."""
-    try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        array = np.asarray(None)
-    if array.dtype.kind == "f":
-        return array.astype(np.float32)
-    if array.dtype.kind not in "iub" or not all(-(2**31) <= int(value) < 2**32 for value in array.flat):
-        raise TypeError(f"constants[{n}] must be an array or numbers that fit in 32 bits, not {values!r}")
-    return (array.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
-
-
 def _global(array, in_place: bool) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"global_memory must be a numpy array, not {type(array).__name__}")
     if not array.flags.writeable:
         raise ValueError("global_memory is read-only")
-    words = _words(array.reshape(-1), "global_memory", (1,)).reshape(-1)
+    words = array_words(array.reshape(-1), "global_memory", (1,)).reshape(-1)
     if len(words) % 4:
         raise ValueError(
             f"global_memory has {4 * len(words)} bytes: a multiple of 16 is needed, since g[] has 128-bit elements"

@@ -13,6 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.machine.arguments import (
+    by_number,
+    check_needs,
+    constant_words,
+    surface_words,
+    texture_words,
+    whole_domain,
+)
 
 WAVEFRONT = 64  # work-items
 TILE = 8  # pixels along a side of a wavefront's tile
@@ -36,29 +44,44 @@ class Extent:
 
 @dataclass(frozen=True)
 class Shape:
-    """A launch without its arrays: ``textures`` and ``outputs`` by number, ``constants`` number to uint32 of shape
-    (elements, 4). Global memory needs no size. ``ValueError`` if the program needs more."""
+    """A launch without its arrays: what a kernel takes in time hangs on sizes and constants alone.
+
+    ``domain`` as for ``launch``. ``textures`` and ``outputs`` by number: (width, height) in texels of 16 bytes, (width,
+    height, bytes of a texel), or an array as ``launch`` takes it; an output that isn't given is as large as the domain.
+    ``constants`` number to an array or plain numbers. Global memory needs no size. ``ValueError`` or ``TypeError``
+    if the program needs more, as in ``launch``.
+
+        ck.simulate(program, launch=ck.Shape(program, (64, 64), {0: (64, 512), 1: (64, 512)}, {0: [512.0]}))
+    """
 
     program: Program
     domain: tuple[int, int, int]
-    textures: Mapping[int, Extent]
-    constants: Mapping[int, np.ndarray]
+    textures: Mapping[int, Extent] = field(default_factory=dict)
+    constants: Mapping[int, np.ndarray] = field(default_factory=dict)
     outputs: Mapping[int, Extent] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given = {"cb": "constants", "o": "outputs", "resource": "textures"}
-        for kind, number, line in self.program.needs:
-            if kind in given and number not in getattr(self, given[kind]):
-                used = f"uses {kind} {number}, and Shape has no {given[kind]}[{number}]"
-                raise ValueError(f"{self.program.where(line)}\n    {used}")
-        for number, least in self.program.constants.items():
-            shape = np.shape(self.constants.get(number, np.zeros((least, 4))))
-            if len(shape) != 2 or shape[0] < least or shape[1] != 4:
-                what = f"constants[{number}] has shape {shape}, not ({least}, 4), which {self.program.name} reads"
-                raise ValueError(what)
-        groups = self.program.group if self.program.mode == "compute" else (1, 1, 1)
-        if len(self.domain) != 3 or any(d < 0 or d % g for d, g in zip(self.domain, groups)):
-            raise ValueError(f"the domain {self.domain} is not three whole multiples of the workgroup {groups}")
+        domain = whole_domain(self.program, self.domain)
+        given = {name: by_number(name, getattr(self, name)) for name in ("constants", "outputs", "textures")}
+        given["outputs"] = {n: domain[:2] for kind, n, _ in self.program.needs if kind == "o"} | given["outputs"]
+        check_needs(self.program, given, "(width, height)")
+        for name in ("outputs", "textures"):
+            given[name] = {n: self._extent(name, n, of) for n, of in given[name].items()}
+        given["constants"] = {n: constant_words(of, self.program, n) for n, of in given["constants"].items()}
+        for name, value in {"domain": domain, **given}.items():
+            object.__setattr__(self, name, value)
+
+    def _extent(self, name: str, n: int, of) -> Extent:
+        if isinstance(of, Extent):
+            return of
+        if isinstance(of, np.ndarray):
+            words = texture_words(of, self.program, n) if name == "textures" else surface_words(of, name, (2, 3))
+            return Extent(words.shape[1], words.shape[0], 4 * words.shape[2])
+        sizes = (*of, 16)[:3] if isinstance(of, Sequence) and len(of) in (2, 3) else (0,)
+        if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):
+            taken = "(width, height), (width, height, 4, 8 or 16 bytes of a texel) or an array"
+            raise ValueError(f"{name}[{n}] is {taken}; found {of!r}")
+        return Extent(*map(int, sizes))
 
     @property
     def pixels(self) -> bool:

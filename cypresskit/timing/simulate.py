@@ -11,6 +11,7 @@ import numpy as np
 
 from cypresskit.compiler import Code, compile
 from cypresskit.devices import HD5870, Device
+from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.engine import Outcome
@@ -24,7 +25,7 @@ INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how man
 
 
 def simulate(
-    kernel: str | Kernel | Code,
+    kernel: str | Kernel | Program | Code,
     n: int | None = None,
     *,
     m: int | None = None,
@@ -43,14 +44,14 @@ def simulate(
 
     Parameters
     ----------
-    kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``, otherwise equal to n): C is m x n; or compiled
-        ``Code`` with its ``launch`` (from ``machine.prepare``, or ``Shape`` where there are no arrays).
+    kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``, otherwise equal to n): C is m x n; or a
+        program, assembled or compiled, with its ``launch``, ``ck.Shape(program, domain, textures, constants)``.
     layout: how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
     beta: other than 0, C is read too.
     count: products in one launch, for a packed kernel.
     flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single",
         "double", "double-double") it gives Gflop/s and per cent of peak of other kernels.
-    style: in which a catalogue kernel is compiled, "amd" or "best" (``compiler.compile``).
+    style: in which it is compiled, "amd" or "best" (``ck.compile``).
     exact: simulate every wavefront; otherwise some rounds of them, if there are many (within 1 %).
 
     Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or
@@ -58,6 +59,8 @@ def simulate(
     """
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
     size = None
+    if isinstance(kernel, Program):
+        kernel = compile(kernel, device, style)
     if isinstance(kernel, Code):
         code, name = kernel, kernel.program.name
         shapes: Shape = launch  # type: ignore[assignment]
@@ -78,24 +81,25 @@ def simulate(
 
 def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str) -> None:
     """Arguments of other types and values that make no sense."""
-    if not isinstance(kernel, (str, Kernel, Code)):
-        raise TypeError(f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, or compile(program)")
+    if not isinstance(kernel, (str, Kernel, Program, Code)):
+        raise TypeError(f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, or ck.assemble(text)")
     if not isinstance(device, Device):
         raise TypeError(f"device is one of cypresskit.devices.DEVICES or made from one by replace, not {device!r}")
     if layout not in ("linear", "tiled"):
         raise ValueError(f'layout is "linear" or "tiled", not {layout!r}')
     if not math.isfinite(beta) or (flops is not None and not 0 <= flops < math.inf):
         raise ValueError(f"beta {beta} and flops {flops} have to be finite, flops not below 0")
-    if not isinstance(kernel, Code):
+    if not isinstance(kernel, (Program, Code)):
         if launch is not None:
-            raise ValueError("a catalogue kernel has its own launch: pass n, or compile the program")
+            raise ValueError("a catalogue kernel has its own launch: pass n, or its program")
         return
     if not isinstance(launch, Shape):
-        raise ValueError("compiled code needs its launch: pass launch=prepare(...) or launch=Shape(...)")
-    if launch.program.body != kernel.program.body:
-        raise ValueError(f"the launch is for {launch.program.name}, the code for {kernel.program.name}: two programs")
+        raise ValueError("a program needs its launch: pass launch=ck.Shape(program, domain, textures, constants)")
+    program = kernel.program if isinstance(kernel, Code) else kernel
+    if launch.program.body != program.body:
+        raise ValueError(f"the launch is for {launch.program.name}, the code for {program.name}: two programs")
     if n is not None:
-        raise ValueError("compiled code has its sizes from its launch: leave out n, m and k")
+        raise ValueError("a program has its sizes from its launch: leave out n, m and k")
     device.peak_gflops(precision)
 
 

@@ -38,6 +38,7 @@ def check(
     global_memory: np.ndarray | None = None,
     device: Device = HD5870,
     max_instructions: int | None = None,
+    border: bool = False,
     names: Mapping | None = None,
     budgets: Mapping[str, float] | None = None,
     expected: np.ndarray | None = None,
@@ -49,6 +50,8 @@ def check(
 
     Parameters
     ----------
+    border: whether fetches that rely on the zeros outside a texture are intended: those are no findings then, but
+        coordinates that are no numbers still are.
     names: what to call the arrays in findings: resource number, "g" or "o0" .. "o7" to a name, as {0: "A", "g": "C"}.
     budgets: the most an exercise allows of "fetches" (per work-item), "bundles" (a turn of the main loop) and
         "registers" (as compiled).
@@ -76,7 +79,7 @@ def check(
         dtypes["g"], shape = global_memory.dtype, global_memory.shape
     places = Places(launch, names or {}, dtypes, shape)
     suppressed: Suppressed = {}
-    checks = _checks(places, program, budgets or {}, suppressed, expected)
+    checks = _checks(places, program, budgets or {}, suppressed, expected, border)
     if expected is not None:
         checks.append(AnswerCheck(places, outputs or {}, global_memory, expected, tolerance, mistakes or {}))
     try:
@@ -92,12 +95,12 @@ def check(
 
 
 def _checks(
-    places: Places, program: Program, budgets: Mapping[str, float], suppressed: Suppressed, expected
+    places: Places, program: Program, budgets: Mapping[str, float], suppressed: Suppressed, expected, border: bool
 ) -> list[Check]:
     """Those that this program can fail."""
     needs = Needs(program)
     numbers = NumbersCheck(places, needs, suppressed, expected)
-    checks: list[Check] = [MemoryCheck(places, suppressed), RaceCheck(places, suppressed), numbers]
+    checks: list[Check] = [MemoryCheck(places, suppressed, border), RaceCheck(places, suppressed), numbers]
     if needs.start or program.lds:
         checks.append(UninitialisedCheck(places, needs, suppressed))
     if any(i.op.kind == "fence" for i in program.body):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cypresskit.il.dataflow import components, read_positions
-from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.checks.findings import FAR, Check, Places
 from cypresskit.machine.checks.marks import Suppressed
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 from cypresskit.machine.places import INFINITE, NOWHERE
@@ -23,9 +23,9 @@ Described = tuple[str, str, str]  # what a work-item does, advice, and the eleme
 class MemoryCheck(Check):
     """Reports accesses out of range, negative or unaligned, and whole numbers as coordinates of ``sample``."""
 
-    def __init__(self, places: Places, suppressed: Suppressed):
+    def __init__(self, places: Places, suppressed: Suppressed, border: bool):
         super().__init__(places)
-        self.suppressed = suppressed
+        self.suppressed, self.border = suppressed, border
         self.sampled: dict[int, list[int]] = {}  # instruction to the components of a register that are its coordinates
         for at, i in enumerate(self.program.body):
             if i.op.name == "sample" and (source := i.sources[0]).register.kind == "r":
@@ -69,9 +69,12 @@ class MemoryCheck(Check):
             does = f"fetches {element}, but {self.places.extent(event.resource)}; it gets 0"
             return does, self._fetch_advice(event, x, y), element
 
-        if not event.inside.all():
+        outside = event.active & ~event.inside
+        if self.border:
+            outside &= (np.abs(np.clip([event.x, event.y], -FAR, FAR)) == FAR).any(axis=0)
+        if outside.any():
             word = str(self.program.body[event.at].sources[0].register)
-            self._report("fetch outside", event.at, event.active & ~event.inside, word, describe)
+            self._report("fetch outside", event.at, outside, word, describe)
 
     def _fetch_advice(self, event: FetchEvent, x: int, y: int) -> str:
         surface = self.launch.textures[event.resource]

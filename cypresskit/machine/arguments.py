@@ -1,0 +1,106 @@
+"""What a program is launched on, checked against the program, and arrays as the 32-bit words that the chip sees."""
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+
+import numpy as np
+
+from cypresskit.il import Program
+
+DTYPES = {np.dtype(name): name for name in ("float32", "float64", "int32", "uint32")}  # a dtype's name takes long
+
+
+def whole_domain(program: Program, domain) -> tuple[int, int, int]:
+    """The domain's three sizes, 1 where none is given."""
+    sizes = tuple(domain) if isinstance(domain, Iterable) else (domain,)
+    wanted = 2 if program.mode == "pixel" and sizes[2:] != (1,) else 3
+    if not 0 < len(sizes) <= wanted or not all(isinstance(s, (int, np.integer)) and s >= 0 for s in sizes):
+        shape = "(width, height)" if program.mode == "pixel" else "a number of work-items or up to three of them"
+        raise ValueError(f"the domain of a {program.mode} kernel is {shape}, whole and not negative; found {domain!r}")
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
+    if program.mode == "compute" and any(d % g for d, g in zip((x, y, z), program.group, strict=True)):
+        raise ValueError(f"the domain {domain!r} is no multiple of the kernel's workgroup {program.group}")
+    return x, y, z
+
+
+def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str = "array") -> None:
+    """Everything that the program uses must be ``given``, by the names of arguments, each of which takes ``what``."""
+    reads = {"cb": "reads cb{}", "o": "writes o{}", "resource": "fetches from resource {}", "g": "uses global memory"}
+    names = dict(zip(reads, given))
+    for kind, number, line in program.needs:
+        if kind in names and number not in (given[names[kind]] or ()):
+            value = what if kind == "g" else f"{{{number}: {'array' if kind == 'cb' else what}}}"
+            missing = f"{reads[kind].format(number)}: pass {names[kind]}={value}"
+            raise ValueError(f"{program.where(line)}\n    {missing}")
+
+
+def by_number(name: str, given) -> dict:
+    """Arrays by number; of those that are written, none may be another's memory."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found {type(given).__name__}")
+    arrays = dict(given or {})
+    for number in arrays:
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+            raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found the key {number!r}")
+    for one, other in combinations(arrays, 2) if name == "outputs" else ():
+        both = arrays[one], arrays[other]
+        if all(isinstance(array, np.ndarray) for array in both) and np.shares_memory(*both):
+            raise ValueError(f"outputs[{one}] and outputs[{other}] are one array: of two results one would be lost")
+    return arrays
+
+
+def array_words(array, name: str, ndim: tuple[int, ...]) -> np.ndarray:
+    """``array`` as uint32 words with a last axis of words per element."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, and kernels know no mask: say what stands there, array.filled(0)")
+    if array.dtype not in DTYPES:
+        known = ", ".join(DTYPES.values())
+        raise TypeError(f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order")
+    if array.ndim not in ndim:
+        raise ValueError(f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions")
+    array = np.ascontiguousarray(array)
+    if array.ndim == ndim[0]:
+        array = array[..., np.newaxis]
+    return array.view(np.uint32)
+
+
+def surface_words(array, name: str, ndim: tuple[int, int]) -> np.ndarray:
+    """A texture or output as uint32 of shape (height, width, words per texel)."""
+    words = array_words(array, name, ndim)
+    if words.shape[-1] not in (1, 2, 4):
+        raise ValueError(f"{name} has {32 * words.shape[-1]} bits a texel: 32, 64 or 128 are possible")
+    return words if words.ndim == 3 else words[np.newaxis]
+
+
+def texture_words(array, program: Program, n: int) -> np.ndarray:
+    """``surface_words`` of texture ``n``."""
+    declared = program.textures.get(n)
+    return surface_words(array, f"inputs[{n}]", (1, 2) if declared and declared.dimensions == 1 else (2, 3))
+
+
+def constant_words(array, program: Program, n: int) -> np.ndarray:
+    """A constant buffer, an array or plain numbers, as uint32 of shape (elements, 4)."""
+    array = np.asarray(array) if isinstance(array, np.ndarray) else _numbers(array, n)
+    given = array_words(array.reshape(-1), f"constants[{n}]", (1,)).reshape(-1)
+    words = np.zeros((-(-len(given) // 4), 4), np.uint32)
+    words.reshape(-1)[: len(given)] = given
+    if len(words) < (declared := program.constants.get(n, 0)):
+        raise ValueError(
+            f"constants[{n}] holds {len(words)} elements of four words; the kernel declares cb{n}[{declared}]"
+        )
+    return words
+
+
+def _numbers(values, n: int) -> np.ndarray:
+    """Plain Python numbers as float32 or 32-bit integers."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind == "f":
+        return array.astype(np.float32)
+    if array.dtype.kind not in "iub" or not all(-(2**31) <= int(value) < 2**32 for value in array.flat):
+        raise TypeError(f"constants[{n}] must be an array or numbers that fit in 32 bits, not {values!r}")
+    return (array.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
