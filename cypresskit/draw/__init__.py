@@ -6,6 +6,7 @@ from cypresskit.draw.bundles import bundles
 from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
+from cypresskit.draw.explore import explore
 from cypresskit.draw.lds import lds_transpose
 from cypresskit.draw.lds_pitch import lds_pitch
 from cypresskit.draw.performance import performance
@@ -27,6 +28,7 @@ __all__ = [
     "chip",
     "controls",
     "curves",
+    "explore",
     "lds_pitch",
     "lds_transpose",
     "load",

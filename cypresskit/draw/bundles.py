@@ -16,10 +16,10 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, together
 from cypresskit.kernels import KERNELS
 
-WIDE, HIGH = 1100, 420
-LISTING, TABLE, DETAIL = (0, 306), (340, 400), 770  # left edges, and widths, of the parts
+WIDE, HIGH = 1250, 420
+LISTING, TABLE, DETAIL = (0, 320), (356, 470), 870  # left edges, and widths, of the parts
 SHOWN, LINE, TOP = 17, 22, 34  # lines of IL in sight, the height of one, where the parts begin
-SLOT, PORT = 62, (124, 26)  # of the detail: a slot's width, where the ports begin and how high one is
+SLOT, PORT = 72, (124, 26)  # of the detail: a slot's width, where the ports begin and how high one is
 IDLE = len(theme.SERIES)
 COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]
 

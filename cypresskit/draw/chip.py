@@ -10,15 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.draw.player import Player
+from cypresskit.draw.player import Player, Track
 from cypresskit.draw.sheet import Sheet, together
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
 
 SIZES = (128, 256, 512, 1024, 2048)
 FRAMES = 120  # of a report
-WIDE, HIGH, MAP, TOP = 1100, 424, 224, 46  # the stage, the map of C and where it begins
-LEFT, ACROSS, ENGINE = 268, 5, (160, 72)  # the engines' left edge, how many in a row, the room of one
+WIDE, HIGH, MAP, TOP = 1250, 424, 224, 46  # the stage, the map of C and where it begins
+LEFT, ACROSS, ENGINE = 268, 5, (190, 72)  # the engines' left edge, how many in a row, the room of one
+ENGINES = 50_000  # what an engine's number is added to, to be a key
 TILES = 1024  # in the map at most: then a tile stands for several wavefronts
 STATES = ["rgba(128,128,128,0.16)", "rgba(0,158,115,0.38)", "rgba(0,158,115,1)"]  # to come, running, done
 IDLE = ["rgba(128,128,128,0.05)", "rgba(128,128,128,0.20)"]
@@ -47,7 +48,7 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     _draw_running(sheet, fig, scenes)
     _draw_dots(sheet, fig, scenes, places)
     key = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
-                    ("tile done, or a wavefront", "c", "box"), ("arithmetic (ALU) at work", "alu", "box"),
+                    ("tile done", "c", "box"), ("a wavefront", "ink", "box"), ("arithmetic (ALU)", "alu", "box"),
                     ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"))  # fmt: skip
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     text = "\n".join([sheet.title, *(f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes)])
@@ -115,6 +116,14 @@ class _Scene:
         at = np.asarray(wavefront) // each
         return 12 + (at % across + 0.5) * size, TOP + (at // across + 0.5) * size, size, size
 
+    def story(self, engine: int) -> str:
+        """What an engine does in the whole run."""
+        ran = np.flatnonzero(self.wavefronts[:, 0] == engine)
+        some = ", ".join(map(str, ran[:12])) + f" and {len(ran) - 12} more" * (len(ran) > 12)
+        return f"**SIMD engine {engine}** at {self.name}: " + (
+            f"runs wavefront{'s' * (len(ran) > 1)} {some}." if len(ran) else "idle."
+        )
+
     def say(self, frame: int) -> str:
         r, clock = self.report, self.clocks[frame]
         end = self.wavefronts[:, 2]
@@ -174,24 +183,27 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
     x = LEFT + number % ACROSS * (ENGINE[0] + 6)
     y = TOP - 20 + number // ACROSS * ENGINE[1] + 54 * (number // ACROSS >= (rows + 1) // 2)
     wide, high = ENGINE[0], ENGINE[1] - 6
-    busy = [
+    runs = [
         np.stack([np.bincount(scene.wavefronts[now, 0].astype(int), minlength=engines) for now in scene.running])
         for scene in scenes
     ]
-    works = (together(busy, 0) > 0).astype(np.uint8)
     words = [f"SIMD engine {n}" for n in number]
-    sheet.boxes(fig, "engines", x + wide / 2, y + high / 2, wide, high, fill=("works", IDLE), works=works, words=words,
-                line="line")  # fmt: skip
+    busy = together(runs, 0).astype(np.int32)
+    keys = np.repeat([100_000 * scene.number + ENGINES + number for scene in scenes], FRAMES, axis=0)
+    for scene in scenes:
+        sheet.about |= {100_000 * scene.number + ENGINES + n: scene.story(n) for n in range(engines)}
+    sheet.boxes(fig, "engines", x + wide / 2, y + high / 2, wide, high, fill=("works", IDLE), words=words, line="line",
+                works=(busy > 0).astype(np.uint8), busy=busy, key=keys, tip="@words, wavefronts: @busy")  # fmt: skip
     sheet.words(fig, x + 6, y + 11, [f"engine {n}" for n in number], "soft", size=12)
     for place, (unit, ink) in enumerate((("ALU", "alu"), ("texture", "texture"))):
         share = together([scene.share(unit) for scene in scenes], 0)
-        hits = together([scene.share("L1 hits") for scene in scenes], 0)
         tall = np.maximum(share, 0.5) / 100 * (high - 14)
         left, foot = x + wide - 28 + 14 * place, y + high - 7
         tips = [f"SIMD engine {n}, {unit}" for n in number]
         sheet.boxes(fig, f"room {unit}", left, y + high / 2, 10, high - 14, ink="faint")
-        sheet.boxes(fig, unit, left, foot - tall / 2, 10, tall, ink=ink, moves=("y", "h"), percent=share, hits=hits,
-                    words=tips, tip="@words: at work @percent %; L1 has @hits % of the lines")  # fmt: skip
+        bars = sheet.boxes(fig, unit, left, foot - tall / 2, 10, tall, ink=ink, moves=("y", "h"), percent=share,
+                           words=tips, tip="@words: at work @percent %; @found")  # fmt: skip
+        _tell_hits(sheet, bars, scenes, "L1")
     across = -(-slots // 2) if slots > 4 else slots
     slot = np.arange(slots)
     step = min(22.0, (wide - 44) / across)
@@ -204,6 +216,13 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
     return places
 
 
+def _tell_hits(sheet: Sheet, bars, scenes: Sequence[_Scene], cache: str) -> None:
+    """For the hover: how many of the lines that were asked for a cache had."""
+    hits = together([scene.share(f"{cache} hits") for scene in scenes], -1)
+    names = ["it is asked for nothing", *(f"{cache} has {percent} % of the lines" for percent in range(101))]
+    sheet.tracks.append(Track(bars, "hits", hits + 1, text="found", names=names))
+
+
 def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     device = scenes[0].report.device
     rows = -(-device.simd_engines // ACROSS)
@@ -211,16 +230,17 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     wide = ACROSS * (ENGINE[0] + 6) - 6
     for n, (name, title) in enumerate((("L2", "L2 slice"), ("DRAM", "memory channel"))):
         share = together([scene.share(name) for scene in scenes], 0)
-        hits = together([scene.share("L2 hits") for scene in scenes], 0) if name == "L2" else share
         count = share.shape[1]
         each = wide / count
         left, y = LEFT + np.arange(count) * each, np.full(count, middle + 9 + 24 * n)
         sheet.boxes(fig, f"room {name}", left + each / 2, y, each - 6, 19, ink="faint", line="line")
         long = np.maximum(share, 0.5) / 100 * (each - 6)
-        tip = "@words: at work @percent %" + ", has @hits % of the lines" * (name == "L2")
+        tip = "@words: at work @percent %" + "; @found" * (name == "L2")
         words = [f"{title} {i}" for i in range(count)]
-        sheet.boxes(fig, name, left + 3 + long / 2, y, long, 19, ink="texture", alpha=0.45, moves=("x", "w"),
-                    percent=share, hits=hits, words=words, tip=tip)  # fmt: skip
+        bars = sheet.boxes(fig, name, left + 3 + long / 2, y, long, 19, ink="texture", alpha=0.45, moves=("x", "w"),
+                           percent=share, words=words, tip=tip)  # fmt: skip
+        if name == "L2":
+            _tell_hits(sheet, bars, scenes, name)
         sheet.words(fig, left + each / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
 
 
@@ -260,4 +280,4 @@ def _draw_dots(sheet: Sheet, fig, scenes: Sequence[_Scene], places: np.ndarray) 
             at[:, base + first : base + last, dot] = places[e, slot][:, np.newaxis]
             at[:, [base + first - 1, base + last], dot] = np.array([x[wavefront], y[wavefront]])[:, np.newaxis]
             key[base + first - 1 : base + last + 1, dot] = 100_000 * scene.number + wavefront if each == 1 else -1
-    sheet.boxes(fig, "dots", at[0], at[1], 12, 12, ink="c", key=key, moves=("x", "y"), round=6)
+    sheet.boxes(fig, "dots", at[0], at[1], 12, 12, ink="ink", key=key, moves=("x", "y"), round=6)

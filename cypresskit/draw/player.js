@@ -2,14 +2,16 @@
 //
 // `root` is the layout, `index` finds the view of a model. What Python says about the picture is in root.tags[0]: the
 // widgets; figures; captions (one text per frame), marks (frames to jump to), scenes (first frame, number of frames) of
-// which one is shown at a time; tracks, listings, picks, about, inks, fitted, step, hint, choices and truth of a guess. A track
+// which one is shown at a time; tracks, listings, picks, about (for each key what is said of it from which frame on), goes
+// (keys that choose a scene), asks (keys for a kernel), inks, fitted, step, hint, choices and truth of a guess. A track
 // is a column of a source over time: {source, column, changes, text, prefix, names, moves}, where changes has
 // the arrays frame, cell and value; it is spread out once, from the column as it stands, into an array of
 // frames x cells. Everything is wired here, so no message to Python is ever needed.
 const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, start, scenes, captions,
-  marks, tracks, listings, inks, fitted, step, hint, truth, right, choices, picks, about, heads} = root.tags[0]
+  marks, tracks, listings, inks, fitted, step, hint, truth, right, choices, picks, about, goes, asks, heads} = root.tags[0]
 const child = (model) => index.get_one(model)
 const el = child(root).el
+const place = el.closest(".cypresskit-player")
 const count = captions.length
 
 // Five characters or so for any number; the same rule as short() in player.py.
@@ -103,13 +105,30 @@ function light() {
   }
 }
 
-const said = new Map(about)
+const said = new Map(about), scenesOf = new Map(goes), asked_of = new Map(asks)
+const tell = () => said.get(pick)?.findLast(([from]) => from <= frame)?.[1]
+function say() {
+  chosen.text = tell() ?? `<span class="soft">Click a thing, and it stays lit.</span> ${hint}`
+}
 function choose(key) {
   pick = said.has(key) ? key : null
   light()
-  chosen.text = said.get(pick) ?? `<span class="soft">Click a thing, and it stays lit.</span> ${hint}`
+  say()
   el.dataset.pick = pick ?? ""
   if (pick !== null) live.text = chosen.text.replace(/<[^>]*>/g, " ")
+}
+// What was clicked, or chosen by keys and then Enter, may have a scene of its own, be a question to a kernel, or the way
+// to another picture, which whoever is around this one knows. Whether it was any of them.
+function enter() {
+  if (scenesOf.has(pick)) scene.active = scenesOf.get(pick)
+  const field = asked_of.has(pick) && place.closest(".cypresskit-controls")?.querySelector(".cypresskit-asked input")
+  if (field) {
+    chosen.text = "Computing ..."
+    field.value = asked_of.get(pick)
+    field.dispatchEvent(new Event("change", {bubbles: true}))
+  }
+  const detail = {key: pick, frame}
+  return field || !place.dispatchEvent(new CustomEvent("cypresskit-enter", {bubbles: true, cancelable: true, detail}))
 }
 
 // A frame shown quietly is not read out: twenty a second would be noise. What moves takes `time` milliseconds.
@@ -133,7 +152,7 @@ function show(k, quiet, time) {
     if (text) changed.get(source)[text] = Array.from(now, (v) => names.length ? names[v] : prefix === "" ? short(v) : v < 0 ? "" : prefix + v)
   }
   for (const [source, data] of changed) source.data = data
-  if (pick !== null) light()
+  if (pick !== null) { light(); say() }
   if (time && from >= first && movers.size && !still.matches) travel(from, k, time)
   slider.value = k - first
   caption.text = captions[k]
@@ -220,11 +239,16 @@ function reveal() {
 // Clicks: in a figure on what can be chosen, in a listing on a line.
 for (const figure of new Set(picks.map((p) => p.figure).filter((f) => f))) {
   figure.on_event("tap", ({x, y}) => {
-    for (const {source, w, h} of picks.filter((p) => p.figure === figure)) {
+    for (const {source, w, h} of picks.filter((p) => p.figure === figure).reverse()) {  // the topmost first
       const data = source.data, wide = (i) => data[w]?.[i] ?? w, high = (i) => data[h]?.[i] ?? h
       const at = Array.from(data.key).findLastIndex((key, i) =>
         said.has(key) && Math.abs(x - data.x[i]) <= wide(i) / 2 && Math.abs(y - data.y[i]) <= high(i) / 2)
-      if (at >= 0) { choose(data.key[at] === pick ? null : data.key[at]); return }
+      if (at >= 0) {
+        const again = data.key[at] === pick
+        choose(data.key[at])
+        if (!enter() && again) choose(null)
+        return
+      }
     }
     choose(null)
   })
@@ -262,21 +286,21 @@ const neighbour = (way) => {
 // A control keeps the keys that it uses itself. JupyterLab looks for its shortcuts before the page's elements see a key;
 // the attribute tells it to leave this element's keys alone.
 const keys = {
-  " ": toggle, ArrowRight: () => go(frame + 1), ArrowLeft: () => go(frame - 1), Home: () => go(first),
+  Enter: enter, " ": toggle, ArrowRight: () => go(frame + 1), ArrowLeft: () => go(frame - 1), Home: () => go(first),
   End: () => go(first + frames - 1), PageDown: () => go(mark(1)), PageUp: () => go(mark(-1)),
 }
 if (said.size) Object.assign(keys, {ArrowDown: () => neighbour(1), ArrowUp: () => neighbour(-1), Escape: () => choose(null)})
 el.setAttribute("data-lm-suppress-shortcuts", "true")
 function press(event) {
-  if (event.altKey || event.ctrlKey || event.metaKey || !(event.key in keys)) return
+  if (!el.getClientRects().length || event.altKey || event.ctrlKey || event.metaKey || !(event.key in keys)) return
   const target = event.composedPath()[0]
-  if (target.matches("select, input, textarea") || (target.matches("button") && event.key === " ")) return
+  if (target.matches("select, input, textarea") || (target.matches("button") && [" ", "Enter"].includes(event.key))) return
   if (target.matches(".noUi-handle") && event.key !== " ") return
   event.preventDefault()
   event.stopPropagation()
   keys[event.key]()
 }
-for (const place of el.closest(".cypresskit-player") ? [el] : [el, document.body]) place.addEventListener("keydown", press)
+for (const part of [el, ...(place.closest(".cypresskit-page") ? [document.body] : [])]) part.addEventListener("keydown", press)
 el.addEventListener("pointerdown", (event) => {
   if (!event.composedPath()[0].matches("button, select, input, .noUi-handle")) setTimeout(() => el.focus({preventScroll: true}))
 })
@@ -307,7 +331,8 @@ for (const figure of figures) {
 for (const [figure, glyph, part, most] of fitted) {
   const fit = () => {
     const cell = figure.inner_width / Math.abs(figure.x_range.end - figure.x_range.start)
-    if (cell > 0) glyph.text_font_size = {value: `${Math.max(figure.inner_width > 640 ? 11 : 8, Math.min(most * scale, part * cell)).toFixed(1)}px`}
+    const size = Math.min(most * scale, part * cell)
+    if (cell > 0) glyph.text_font_size = {value: `${Math.max(size > 8.4 ? 11 : 8, size).toFixed(1)}px`}
   }
   figure.properties.inner_width.change.connect(fit)
   fit()
@@ -331,4 +356,15 @@ colour()
 stop()
 show(start, true)
 choose(null)
+// Whoever is around may say what to show: a frame, a key to choose, and whether the keys are meant for it from now on.
+function visit() {
+  const {frame: at, key, focus} = JSON.parse(place.dataset.go ?? "{}")
+  if (at === undefined) return
+  scene.active = scenes.findLastIndex(([from]) => from <= at)
+  go(at)
+  choose(key)
+  if (focus) el.focus({preventScroll: true})
+}
+place.addEventListener("cypresskit-go", visit)
+visit()
 el.dataset.ready = "yes"

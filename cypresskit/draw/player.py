@@ -27,12 +27,15 @@ import numpy as np
 from bokeh.core.json_encoder import serialize_json
 from bokeh.document import Document
 from bokeh.embed.util import standalone_docs_json_and_render_items
+from bokeh.model import Model
 from bokeh.models import Button, Column, ColumnDataSource, Div, LayoutDOM, RadioButtonGroup, Row, Select, Slider
 from bokeh.resources import Resources
 
 from cypresskit.draw import still, theme
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
+WIDGETS = ("play", "back", "forward", "slider", "speed", "scene", "caption", "live", "chosen")
+About = str | Sequence[tuple[int, str]]
 LASTS = 12.0  # seconds that a picture plays at normal speed, if that is 1 to 30 frames a second
 
 
@@ -114,15 +117,54 @@ class Guess:
     right: str
 
 
-class Player:
+class Shown:
+    """What a notebook shows as a cell's value, and what can be saved: a ``title``, a text form, a still, and HTML."""
+
+    title: str
+    _scale = "1"  # of its text, on a page of its own
+
+    def still(self) -> str:
+        """The first frame as an SVG picture."""
+        raise NotImplementedError
+
+    def _embedded(self) -> str:
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._embedded()}
+
+    def show(self) -> None:
+        """Show it in a notebook; elsewhere, print its text form."""
+        from IPython.display import display
+
+        display(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a page with everything in it (.html), which plays from disk, without network; or a still of the first
+        frame (.svg, or .png where Chromium is at hand). Raises ``ValueError`` for another ending."""
+        path = Path(path)
+        if path.suffix == ".svg":
+            path.write_text(self.still(), encoding="utf-8")
+        elif path.suffix == ".png":
+            still.png(self.still(), path)
+        elif path.suffix in (".html", ".htm"):
+            parts = {"title": escape(self.title), "scripts": _scripts(), "player": self._embedded()}
+            path.write_text(theme.PAGE.format(scale=self._scale, **parts), encoding="utf-8")
+        else:
+            raise ValueError(f"{path.name}: a player is saved as .html, .svg or .png")
+        return path
+
+
+class Player(Shown):
     """A picture that plays; see the module. ``title`` names it. Controls and caption stand on top, where a low screen
     shows them; then ``picture`` with ``side`` beside it (or below, on a narrow page), then ``below``. ``figures`` are
     those in any of them, ``captions`` has words for each frame (see ``theme.html``), ``marks`` are the frames that Page
     Up and Page Down jump to, ``text`` is the text form, ``step`` names what the slider moves along. ``scenes``: several
     recordings in one picture, a name and a number of frames each, one after another in all tracks. ``about`` says what
-    each key is that can be chosen. ``heads``: a figure, and the source whose x says where in it each frame is; a drag
-    there goes to the nearest. It plays in ``lasts`` seconds. With one frame there is nothing to play, and no
-    controls."""
+    each key is that can be chosen: words, or pairs of a frame and the words from it on; ``goes`` are the keys that
+    choose a scene, by its number, and ``asks`` those that a kernel answers, if one runs (see ``controls``). ``heads``: a
+    figure, and the source whose x says where in it each frame is; a drag there goes to the nearest. It plays in
+    ``lasts`` seconds. With one frame there is nothing to play, and no controls."""
 
     def __init__(
         self,
@@ -142,7 +184,9 @@ class Player:
         step: str = "Step",
         scenes: Sequence[tuple[str, int]] = (),
         picks: Sequence[Pick] = (),
-        about: Mapping[int, str] | None = None,
+        about: Mapping[int, About] | None = None,
+        goes: Mapping[int, int] | None = None,
+        asks: Mapping[int, str] | None = None,
         guess: Guess | None = None,
         heads: Sequence[tuple[LayoutDOM, ColumnDataSource]] = (),
         lasts: float = LASTS,
@@ -151,77 +195,74 @@ class Player:
             raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
         self.title, self.captions, self.tracks, self.figures = title, list(captions), list(tracks), list(figures)
         self.scenes = list(scenes) or [("", len(self.captions))]
-        self._text, self._start, self._inks = text, start, inks
+        self._text, self._start, self._inks, self.about = text, start, inks, dict(about or {})
+        moving = max(frames for _, frames in self.scenes) > 1 or len(self.scenes) > 1
+        keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
+        keys += ", up and down choose, Escape lets go" if about and keys else ""
+        hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
+        tag = self._controls(lasts, bool(about), moving)
+        answers, asked = self._question(guess)
+        below = [self.chosen, *below, *([_words(text=hint)] if keys and not about else [])]
+        parts = [Column(picture, sizing_mode="stretch_width")]
+        parts += [Column(*side, sizing_mode="stretch_width")] if side else []
+        for part, grow in zip(parts, (5, 4)):
+            part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
+        body = _row(*parts, gap="4px 20px")
+        head = [tag.pop("controls"), _row(asked, answers, visible=guess is not None), self.caption]
+        self.root = Column(
+            *head, body, *below, self.live, sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
+            html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}".strip()},
+        )  # fmt: skip
+        firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
+        told = {key: [(0, words)] if isinstance(words, str) else words for key, words in (about or {}).items()}
+        # Not a model's property: the script takes it from here.
+        self.root.tags = [tag | {
+            "answers": answers, "asked": asked, "figures": self.figures, "start": start, "step": step, "hint": hint,
+            "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
+            "captions": [theme.html(caption) for caption in self.captions], "marks": [int(mark) for mark in marks],
+            "tracks": [_fields(t, "frames", names=list(t.names), changes=t.changes()) for t in self.tracks],
+            "listings": [_fields(one, lines=[escape(line.replace("    ", "  ")) for line in one.lines],
+                                 current=[list(map(int, lines)) for lines in one.current],
+                                 window=min(one.window, len(one.lines))) for one in listings],
+            "inks": [list(ink) for ink in inks.pairs], "fitted": [list(text) for text in inks.fitted],
+            "picks": [_fields(pick) for pick in picks],
+            "heads": [{"figure": figure, "source": source} for figure, source in heads],
+            "about": [[int(key), [[int(at), theme.html(words)] for at, words in part]] for key, part in told.items()],
+            "goes": [[int(key), int(scene)] for key, scene in (goes or {}).items()],
+            "asks": [[int(key), what] for key, what in (asks or {}).items()],
+            "truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else "",
+            "choices": [theme.html(choice) for choice in guess.choices] if guess else [],
+        }]  # fmt: skip
+
+    def _controls(self, lasts: float, choosing: bool, moving: bool) -> dict[str, Model]:
+        """The widgets, each also an attribute, and ``controls``, the row that they stand in."""
         longest = max(frames for _, frames in self.scenes)
         rate = min(max(longest / lasts, 1.0), 30.0)
         widget = {"stylesheets": [theme.WIDGET_CSS], "height": 32}
-        words = {"stylesheets": [theme.TEXT_CSS], "sizing_mode": "stretch_width"}
         self.play = Button(label="Play", width=68, **widget)
         self.back = Button(label="\N{LEFTWARDS ARROW} Back", width=68, **widget)
         self.forward = Button(label="Next \N{RIGHTWARDS ARROW}", width=68, **widget)
         rates = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
         self.speed = Select(options=rates, value=f"{rate:g}", width=90, name="speed", **widget)
         self.slider = Slider(
-            start=0, end=max(self.scenes[0][1] - 1, 1), step=1, value=start, show_value=False, tooltips=False,
+            start=0, end=max(self.scenes[0][1] - 1, 1), step=1, value=self._start, show_value=False, tooltips=False,
             height=22, stylesheets=[theme.WIDGET_CSS], margin=(6, 14), styles={"flex": "1 1 180px"},
         )  # fmt: skip
-        self.scene = RadioButtonGroup(
-            labels=[name for name, _ in self.scenes], active=0, visible=len(self.scenes) > 1, name="scene", **widget
-        )
-        self.caption, self.chosen = Div(**words), Div(visible=bool(about), **words)
+        names = [name for name, _ in self.scenes]
+        self.scene = RadioButtonGroup(labels=names, active=0, visible=len(names) > 1, name="scene", **widget)
+        self.caption, self.chosen = _words(), _words(visible=choosing)
         self.live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
-        wrap = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap", "align-items": "center"}}
-        moving = longest > 1 or len(self.scenes) > 1
-        controls = Row(
-            self.scene, self.back, self.play, self.forward, self.speed, self.slider, visible=moving, **wrap
-        )  # fmt: skip
-        asked = Div(text=theme.html(f"**Guess first:** {guess.question}") if guess else "", **words)
-        answers = RadioButtonGroup(labels=list(guess.choices) if guess else [], active=None, **widget)
+        made: dict[str, Model] = {name: getattr(self, name) for name in WIDGETS}
+        row = (self.scene, self.back, self.play, self.forward, self.speed, self.slider)
+        return made | {"controls": _row(*row, visible=moving)}
+
+    @staticmethod
+    def _question(guess: Guess | None) -> tuple[RadioButtonGroup, Div]:
+        labels = list(guess.choices) if guess else []
+        answers = RadioButtonGroup(labels=labels, active=None, stylesheets=[theme.WIDGET_CSS], height=32)
+        asked = _words(text=theme.html(f"**Guess first:** {guess.question}") if guess else "")
         asked.styles, asked.sizing_mode = {"width": "auto"}, None
-        guessing = Row(asked, answers, visible=guess is not None, **wrap)
-        keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
-        keys += ", up and down choose, Escape lets go" if about and keys else ""
-        hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
-        below = [self.chosen, *below, *([Div(text=hint, **words)] if keys and not about else [])]
-        parts = [Column(picture, sizing_mode="stretch_width")]
-        parts += [Column(*side, sizing_mode="stretch_width")] if side else []
-        for part, grow in zip(parts, (5, 4)):
-            part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
-        wrap["styles"] = {"flex-wrap": "wrap", "gap": "4px 20px"}
-        self.root = Column(
-            controls, guessing, self.caption, Row(*parts, **wrap), *below, self.live,
-            sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
-            html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}".strip()},
-        )  # fmt: skip
-        firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
-        # Not a model's property: the script takes it from here.
-        self.root.tags = [
-            {
-                "play": self.play, "back": self.back, "forward": self.forward, "slider": self.slider,
-                "speed": self.speed, "scene": self.scene, "caption": self.caption, "live": self.live,
-                "chosen": self.chosen, "answers": answers, "asked": asked, "figures": self.figures, "start": start,
-                "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-                "captions": [theme.html(caption) for caption in self.captions], "marks": [int(mark) for mark in marks],
-                "tracks": [
-                    {"source": t.source, "column": t.column, "changes": t.changes(), "text": t.text, "prefix": t.prefix,
-                     "names": list(t.names), "moves": t.moves}
-                    for t in self.tracks
-                ],
-                "listings": [
-                    {"place": one.place, "lines": [escape(line.replace("    ", "  ")) for line in one.lines],
-                     "current": [list(map(int, lines)) for lines in one.current],
-                     "window": min(one.window, len(one.lines))}
-                    for one in listings
-                ],
-                "inks": [list(ink) for ink in inks.pairs], "fitted": [list(text) for text in inks.fitted],
-                "step": step, "hint": hint, "truth": theme.html(guess.truth) if guess else "",
-                "right": theme.html(guess.right) if guess else "",
-                "choices": [theme.html(choice) for choice in guess.choices] if guess else [],
-                "picks": [{"source": p.source, "figure": p.figure, "w": p.w, "h": p.h, "on": p.on} for p in picks],
-                "heads": [{"figure": figure, "source": source} for figure, source in heads],
-                "about": [[int(key), theme.html(words)] for key, words in (about or {}).items()],
-            }
-        ]  # fmt: skip
+        return answers, asked
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -232,6 +273,7 @@ class Player:
     def big(self, factor: float = 1.6) -> "Player":
         """Make text, lines and controls larger, for a projector; returns the player itself."""
         theme.enlarge(self.root, factor)
+        self._scale = f"{factor:g}"
         return self
 
     def still(self) -> str:
@@ -259,30 +301,21 @@ class Player:
         finally:
             document.clear()
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._embedded()}
 
-    def show(self) -> None:
-        """Show the player in a notebook; elsewhere, print its text form."""
-        from IPython.display import display
+def _words(**options) -> Div:
+    """Text as wide as there is room."""
+    return Div(stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width", **options)
 
-        display(self)
 
-    def save(self, path: str | Path) -> Path:
-        """Write a page with everything in it (.html), which plays from disk, without network; or a still of the first
-        frame (.svg, or .png where Chromium is at hand). Raises ``ValueError`` for another ending."""
-        path = Path(path)
-        if path.suffix == ".svg":
-            path.write_text(self.still(), encoding="utf-8")
-        elif path.suffix == ".png":
-            still.png(self.still(), path)
-        elif path.suffix in (".html", ".htm"):
-            scale = self.root.styles.get("--ck-scale", "1")
-            parts = {"title": escape(self.title), "scripts": _scripts(), "player": self._embedded(), "scale": scale}
-            path.write_text(theme.PAGE.format(**parts), encoding="utf-8")
-        else:
-            raise ValueError(f"{path.name}: a player is saved as .html, .svg or .png")
-        return path
+def _row(*parts: LayoutDOM, gap: str = "", **options) -> Row:
+    """Parts side by side, in several lines where there is no room."""
+    styles = {"flex-wrap": "wrap"} | ({"gap": gap} if gap else {"align-items": "center"})
+    return Row(*parts, sizing_mode="stretch_width", styles=styles, **options)
+
+
+def _fields(thing, *without: str, **instead) -> dict:
+    """A dataclass as the script gets it."""
+    return {name: value for name, value in vars(thing).items() if name not in without} | instead
 
 
 def inline_resources() -> Resources:
@@ -307,7 +340,8 @@ EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="
   }}
   let tries = 0
   const start = async () => {{
-    if (window.Bokeh && window.Bokeh.Widgets) {{
+    const seen = place.getClientRects().length > 0
+    if (seen && window.Bokeh && window.Bokeh.Widgets) {{
       const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))
       const docs = JSON.parse(await new Response(stream).text())
       const items = [{{docid: Object.keys(docs)[0], roots: {{{root}: place}}, root_ids: [{root}]}}]
@@ -324,7 +358,7 @@ EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="
       else doc.idle.connect(begin)
       return
     }}
-    if (tries++ === 30) place.insertAdjacentHTML("beforeend", "<p>This is a still. To see it move, run the " +
+    if (seen && tries++ === 30) place.insertAdjacentHTML("beforeend", "<p>This is a still. To see it move, run the " +
       "notebook's first cells; where each output has a page of its own, open a page that .save wrote.</p>")
     if (place.isConnected) setTimeout(start, 100)
   }}

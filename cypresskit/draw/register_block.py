@@ -1,11 +1,13 @@
-"""The register block of one work-item, filling up: operands, products, place in the matrices, and the line that runs.
+"""The register block of a work-item, filling up: operands, products, place in the matrices, and the line that runs.
 
 Every number comes from a recorded run: the values in the registers after each instruction, the texels fetched, the
-lines executed. ``block.py`` finds out which registers play which part; its limits are this view's.
+lines executed. ``block.py`` finds out which registers play which part; its limits are this view's. Several work-items
+of one launch are scenes of one picture; a click on the map of C chooses one, a click on an element of the block tells
+its sum so far.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
@@ -13,21 +15,24 @@ from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
 from cypresskit.draw.block import Block, Origin, Origins, Update, find_block
-from cypresskit.draw.player import Listing, Player, Track, short
+from cypresskit.draw.player import Listing, Pick, Player, Track, short
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.samples import recorded
 from cypresskit.machine.record import Recording
 
 NAMES = {0: "A", 1: "B"}
 GAP = 0.6  # between the operands and the block, in cells
+SHOWN = 6  # terms of a sum that are written
+ITEM, ITEMS = 10_000, 64  # what a work-item's number is added to, to be a key; work-items that the map has room for
 
 
 class _Frames:
-    """Every number of the picture at every step, from one pass over a recording."""
+    """Every number of the picture at every step, or at the first ``most``, from one pass over a recording."""
 
-    def __init__(self, recording: Recording, block: Block) -> None:
+    def __init__(self, recording: Recording, block: Block, most: int | None = None) -> None:
         self.recording, self.block = recording, block
-        steps, phases = len(recording), block.phases
+        self.steps, phases = min(len(recording), most or len(recording)), block.phases
+        steps = self.steps
         cells = [list(group.values()) for group in (block.totals, block.b, block.a)]
         dtype = np.float64 if block.words > 1 else np.float32
         self.values = [np.zeros((steps, len(group)), dtype) for group in cells]
@@ -38,7 +43,8 @@ class _Frames:
         self.captions: list[str] = []
         self.updates: dict[int, list[Update]] = {}
         for u in block.updates:
-            self.updates.setdefault(u.step, []).append(u)
+            if u.step < steps:
+                self.updates.setdefault(u.step, []).append(u)
         self._fill(cells, dtype)
 
     def _fill(self, cells, dtype) -> None:
@@ -52,7 +58,7 @@ class _Frames:
         stored = {int(step): int(element) for step, element in recording.stores}
         elements = {cell: n for n, cell in enumerate(cells[0])}
         places = {cell: place for place, cell in block.totals.items()}
-        for step in range(len(recording)):
+        for step in range(self.steps):
             _, register, component, bits = recording.writes[starts[step] : starts[step + 1]].T
             registers[register, component] = bits
             origins.step(step)
@@ -108,6 +114,33 @@ class _Frames:
             return f"{head}sets {written}{macro} to {self._register(i, registers)}"
         return head + i.op.meaning
 
+    @property
+    def where(self) -> str:
+        """The work-item's part of C."""
+        rows, columns = self.block.rows, self.block.columns
+        return f"C[{rows[0]}:{rows[-1] + 1}, {columns[0]}:{columns[-1] + 1}]"
+
+    def sums(self, first: int) -> Iterator[tuple[int, tuple[int, str]]]:
+        """For each element of the block its number, and what its sum is from which frame on; ``first`` is that of the
+        recording's first step."""
+        a, b = ({cell: n for n, cell in enumerate(cells.values())} for cells in (self.block.a, self.block.b))
+        number = {cell: n for n, cell in enumerate(self.block.totals.values())}
+        terms: dict[int, list[str]] = {}
+        for (i, j), (register, c) in self.block.totals.items():
+            n = number[register, c]
+            terms[n] = []
+            yield n, (first, f"**C[{i}, {j}]**, in r{register}.{'xyzw'[c]}: nothing added yet.")
+        for step, updates in self.updates.items():
+            for u in updates:
+                n, of_a, of_b = number[u.total], u.from_a, u.from_b
+                x, y = float(self.values[2][step, a[u.a]]), float(self.values[1][step, b[u.b]])
+                terms[n].append(f"{short(x)} \N{MULTIPLICATION SIGN} {short(y)}")
+                before = "... + " * (len(terms[n]) > SHOWN) + " + ".join(terms[n][-SHOWN:])
+                i, j = self._place(u)
+                yield n, (first + step, f"**C[{i}, {j}]**, in r{u.total[0]}.{'xyzw'[u.total[1]]} = {before} = "
+                          f"{short(float(self.values[0][step, n]))}, after {len(terms[n])} terms; the last is "
+                          f"{_span([of_a], 'A')} times {_span([of_b], 'B')}.")  # fmt: skip
+
     def _place(self, u: Update) -> tuple[int, int]:
         return u.from_a[1 - self.block.k_axis[0]], u.from_b[1 - self.block.k_axis[1]]
 
@@ -146,25 +179,39 @@ def _span(origins: Sequence[Origin], name: str) -> str:
     return f"{name}[{', '.join(parts)}]"
 
 
-def register_block(recording: Recording | str = "sgemm_tn", *, start: int = 0) -> Player:
-    """A player of one work-item's register block, one frame for each instruction that it executed.
+def register_block(*recordings: Recording | str, start: int = 0, steps: int | None = None) -> Player:
+    """A player of a work-item's register block, one frame for each instruction that it executed.
 
-    ``recording`` comes from a ``Recorder`` that listened to a launch with A as resource 0 and B as resource 1, or is
-    the name of a kernel, of which work-item 0 of a small run is shown. Of a double-double its high part is written.
-    ``start`` is the frame shown first. Raises ``ValueError`` if the run keeps no block in registers.
+    ``recordings`` come from ``Recorder``s that listened to one launch with A as resource 0 and B as resource 1, a scene
+    for each work-item; or one is the name of a kernel, of which work-item 0 of a small run is shown (by default
+    "sgemm_tn"). Of a double-double its high part is written. ``start`` is the frame shown first, ``steps`` the number
+    of steps that are drawn at most. Raises ``ValueError`` if the run keeps no block in registers, and for recordings of
+    different launches.
     """
-    recording = recorded(recording)
-    block = find_block(recording)
-    frames = _Frames(recording, block)
-    where = f"work-item {recording.place if len(recording.place) > 1 else recording.place[0]}"
-    sheet = Sheet(f"Register block of {recording.program.name}, {where}")
-    cells, maps = _draw_cells(sheet, block, frames), _draw_maps(sheet, recording, block, frames)
-    lines = Listing(sheet.note(""), recording.program.lines, [[recording.line(s)] for s in range(len(recording))])
-    legend = sheet.html(_LEGEND + " Of a double-double the high part is written." * (block.words == 4))
-    marks = _rounds(block)
-    text = _text(sheet.title, recording, block, frames, marks)
-    side = [lines.place, maps, legend]
-    return sheet.player([cells], frames.captions, text, side=side, listings=[lines], marks=marks, start=start)
+    made = [recorded(one) for one in recordings or ("sgemm_tn",)]
+    if len({(one.program.lines, one.domain, tuple(one.textures.items())) for one in made}) > 1:
+        raise ValueError("a register block is drawn for work-items of one launch, not of several")
+    scenes = [_Frames(one, find_block(one), steps) for one in made]
+    first, recording = scenes[0], made[0]
+    items = ", ".join(str(one.place if len(one.place) > 1 else one.place[0]) for one in made)
+    sheet = Sheet(f"Register block of {recording.program.name}, work-item{'s' * (len(made) > 1)} {items}")
+    at = np.cumsum([0, *(one.steps for one in scenes)])
+    told: dict[int, list[tuple[int, str]]] = {}
+    for one, begin in zip(scenes, at):
+        for n, words in one.sums(int(begin)):
+            told.setdefault(n, []).append(words)
+    sheet.about |= told
+    cells, maps = _draw_cells(sheet, scenes), _draw_maps(sheet, scenes)
+    current = [[one.recording.line(s)] for one in scenes for s in range(one.steps)]
+    lines = Listing(sheet.note(""), recording.program.lines, current)
+    legend = sheet.html(_LEGEND + " Of a double-double the high part is written." * (first.block.words == 4))
+    marks = [int(begin) + step for one, begin in zip(scenes, at) for step in _rounds(one)]
+    captions = [caption for one in scenes for caption in one.captions]
+    names = [(f"({', '.join(map(str, one.place))})", each.steps) for one, each in zip(made, scenes)]
+    return sheet.player(
+        [cells], captions, _text(sheet.title, first, _rounds(first)), side=[lines.place, maps, legend],
+        listings=[lines], marks=marks, start=start, scenes=names if len(made) > 1 else (),
+    )  # fmt: skip
 
 
 _LEGEND = (
@@ -173,12 +220,12 @@ _LEGEND = (
 )
 
 
-def _rounds(block: Block) -> list[int]:
+def _rounds(frames: _Frames) -> list[int]:
     """The first step of each rank-1 update."""
-    axis, starts, last = block.k_axis[0], [], None
-    for u in block.updates:
+    axis, starts, last = frames.block.k_axis[0], [], None
+    for step, (u, *_) in frames.updates.items():
         if u.from_a[axis] != last:
-            starts.append(u.step)
+            starts.append(step)
             last = u.from_a[axis]
     return starts
 
@@ -189,8 +236,14 @@ def _registers(cells: Iterable[tuple[int, int]]) -> str:
     return " ".join(f"r{n}" for n in numbers) if len(numbers) < 3 else f"r{numbers[0]}-r{numbers[-1]}"
 
 
-def _draw_cells(sheet: Sheet, block: Block, frames: _Frames):
+def _all(scenes: Sequence[_Frames], name: str, n: int | None = None) -> np.ndarray:
+    """An array of all scenes, one below the other."""
+    return np.concatenate([getattr(one, name) if n is None else getattr(one, name)[n] for one in scenes])
+
+
+def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
     """The block, with A's columns on its left and B's rows above it."""
+    block = scenes[0].block
     rows, columns, phases = block.rows, block.columns, block.phases
     edge = phases + GAP  # from the block to the far side of the operands
     size = (-edge - 0.15, len(columns) + 1.45), (len(rows) + 0.75, -edge - 0.75)
@@ -204,10 +257,10 @@ def _draw_cells(sheet: Sheet, block: Block, frames: _Frames):
         [(before[p], down[i - rows[0]]) for i, p in block.a],
     )
     for n, (name, where, cells) in enumerate(zip("CBA", places, (block.totals, block.b, block.a))):
-        _draw_group(sheet, fig, name, where, list(cells.values()), block.words, frames, n)
+        _draw_group(sheet, fig, name, where, list(cells.values()), block.words, scenes, n)
     heads = sheet.source("k", x=before + [-0.12] * phases, y=[-GAP / 2] * phases + before,
                          align=["center"] * phases + ["right"] * phases)  # fmt: skip
-    sheet.tracks.append(Track(heads, "k", frames.k, text="text", prefix="k="))
+    sheet.tracks.append(Track(heads, "k", _all(scenes, "k"), text="text", prefix="k="))
     sheet.words(fig, "x", "y", "text", "soft", align="align", size=11, source=heads)
     right = len(columns) + 0.1
     names = [(right, y, _registers(c for (r, _), c in block.totals.items() if r == i)) for y, i in zip(down, rows)]
@@ -215,8 +268,10 @@ def _draw_cells(sheet: Sheet, block: Block, frames: _Frames):
     below = [
         (x, len(rows) + 0.3, _registers(c for (_, q), c in block.a.items() if q == p)) for p, x in enumerate(before)
     ]
-    name = f"block C[{rows[0]}:{rows[-1] + 1}, {columns[0]}:{columns[-1] + 1}]"
-    words = [(0.0, len(rows) + 0.38, name), (0.0, -edge - 0.4, "B"), (-GAP - phases / 2 - 0.1, -GAP - 0.35, "A")]
+    words = [(0.0, -edge - 0.4, "B"), (-GAP - phases / 2 - 0.1, -GAP - 0.35, "A")]
+    which = np.repeat(np.arange(len(scenes)), [one.steps for one in scenes])[:, np.newaxis]
+    parts = [f"block {one.where}" for one in scenes]
+    sheet.numbers(fig, "part", [0.0], [len(rows) + 0.38], which, names=parts, bold=True)
     looks: tuple[dict, ...] = (
         {"ink": "soft", "size": 11},
         {"ink": "soft", "size": 11, "align": "center"},
@@ -228,18 +283,24 @@ def _draw_cells(sheet: Sheet, block: Block, frames: _Frames):
     return fig
 
 
-def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, frames: _Frames, n: int) -> None:
+def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes: Sequence[_Frames], n: int) -> None:
     """One group of cells: a box tinted by its number, the number, and frames round what is read or written."""
     x, y = (np.array(axis, np.float32) for axis in zip(*places))
     names = [f"r{register}.{'xyzw'[c : c + words]}" for register, c in cells]
-    source = sheet.source(f"cells {name}", x=x, y=y, register=names, wrote=frames.wrote[n], read=frames.read[n])
-    sheet.tracks.append(Track(source, "value", frames.values[n], text="text"))
-    finite = frames.values[n][np.isfinite(frames.values[n])]
+    values = _all(scenes, "values", n)
+    source = sheet.source(f"cells {name}", x=x, y=y, register=names, key=np.arange(len(cells)), lit=[0] * len(cells),
+                          wrote=_all(scenes, "wrote", n), read=_all(scenes, "read", n))  # fmt: skip
+    sheet.tracks.append(Track(source, "value", values, text="text"))
+    finite = values[np.isfinite(values)]
     top = float(np.abs(finite).max(initial=0)) or 1.0
     tint = linear_cmap("value", theme.TINTS, -top, top, nan_color="rgba(0,0,0,0)")
     box = fig.rect("x", "y", 0.94, 0.94, source=source, fill_color=tint)
     fig.add_tools(HoverTool(renderers=[sheet.inks(box, line_color="line")], tooltips="@register = @value"))
     _draw_frames(sheet, fig, source, 0.9, 0.9)
+    if name == "C":
+        lit = fig.rect("x", "y", 0.7, 0.7, source=source, fill_color=None, line_width="lit")
+        sheet.inks(lit, line_color="ink")
+        sheet.picks.append(Pick(source, fig, 1, 1))
     sheet.words(fig, "x", "y", "text", align="center", fit=0.34, source=source)
 
 
@@ -250,8 +311,9 @@ def _draw_frames(sheet: Sheet, fig, source: ColumnDataSource, w, h) -> None:
         sheet.inks(edge, line_color=column)
 
 
-def _draw_maps(sheet: Sheet, recording: Recording, block: Block, frames: _Frames):
+def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
     """The matrices, this work-item's part of them, and what moves: texels fetched, elements read and written."""
+    recording, block = scenes[0].recording, scenes[0].block
     shapes = {NAMES[n]: (h, w * words // block.words) for n, (h, w, words) in recording.textures.items() if n in NAMES}
     shapes["C"] = (shapes["A"][1 - block.k_axis[0]], shapes["B"][1 - block.k_axis[1]])
     gap = 0.06 * sum(columns for _, columns in shapes.values())
@@ -267,39 +329,63 @@ def _draw_maps(sheet: Sheet, recording: Recording, block: Block, frames: _Frames
         x = left[name] + (columns[0] + columns[-1] + 1) / 2
         return x, (rows[0] + rows[-1] + 1) / 2, len(columns), len(rows)
 
-    depth = {name: range(shapes[name][axis]) for name, axis in zip("AB", block.k_axis)}
-    stripes = {
-        "A": (depth["A"], block.rows) if block.k_axis[0] == 0 else (block.rows, depth["A"]),
-        "B": (depth["B"], block.columns) if block.k_axis[1] == 0 else (block.columns, depth["B"]),
-        "C": (block.rows, block.columns),
-    }
     outlines = zip(*(boxes(name, range(r), range(c)) for name, (r, c) in shapes.items()))
     sheet.inks(fig.rect(*map(list, outlines), fill_color=None, line_width=1.5), line_color="ink")
-    parts = zip(*(boxes(name, *stripe) for name, stripe in stripes.items()))
-    sheet.inks(fig.rect(*map(list, parts), line_width=1), fill_color="shade", line_color="line")
+    stripes = np.array([list(zip(*(boxes(*s) for s in _stripes(one.block, shapes)))) for one in scenes], np.float32)
+    parts = np.repeat(stripes, [one.steps for one in scenes], axis=0)
+    sheet.boxes(fig, "stripes", *parts.transpose(1, 0, 2), ink="shade", line="line")
+    _draw_items(sheet, fig, scenes, shapes["C"], left["C"])
     names = [f"{name}  {rows} x {columns}" for name, (rows, columns) in shapes.items()]
     sheet.words(fig, list(left.values()), -0.45 * gap, names, text_baseline="bottom")
 
     wide = [recording.textures[n][2] // block.words for n in NAMES]
-    updates = max(frames.updates.values(), key=len)
+    updates = max(scenes[0].updates.values(), key=len)
+    marked = _all(scenes, "marks")
     both = [u.from_a for u in updates], [u.from_b for u in updates]
     width = np.array([*wide, *(len({o.column for o in origins}) for origins in both), 0], np.float32)
     height = np.array([1, 1, *(len({o.row for o in origins}) for origins in both), 0], np.float32)
     width[4], height[4] = (len({o[1 - block.k_axis[n]] for o in both[n]}) for n in (1, 0))
     offset = np.array([left[name] for name in "ABABC"], np.float32)
-    x = offset + frames.marks[:, :, 1] * np.array([*wide, 1, 1, 1], np.float32) + width / 2
-    y = frames.marks[:, :, 0] + height / 2
+    x = offset + marked[:, :, 1] * np.array([*wide, 1, 1, 1], np.float32) + width / 2
+    y = marked[:, :, 0] + height / 2
     marks = sheet.source("marks", x=x, y=y, w=width, h=height, wrote=[3, 3, 0, 0, 3], read=[0, 0, 2, 2, 0])
     _draw_frames(sheet, fig, marks, "w", "h")
     return fig
 
 
-def _text(title: str, recording: Recording, block: Block, frames: _Frames, marks: list[int]) -> str:
+def _stripes(block: Block, shapes) -> list[tuple[str, range, range]]:
+    """A work-item's part of each matrix: its rows and columns."""
+    depth = [range(shapes[name][axis]) for name, axis in zip("AB", block.k_axis)]
+    of_a = (depth[0], block.rows) if block.k_axis[0] == 0 else (block.rows, depth[0])
+    of_b = (depth[1], block.columns) if block.k_axis[1] == 0 else (block.columns, depth[1])
+    return [("A", *of_a), ("B", *of_b), ("C", block.rows, block.columns)]
+
+
+def _draw_items(sheet: Sheet, fig, scenes: Sequence[_Frames], shape: tuple[int, int], left: float) -> None:
+    """All work-items in the map of C, to be chosen: those recorded, and those of which a kernel makes a recording."""
+    wide, high, _ = scenes[0].recording.domain
+    down, across = len(scenes[0].block.rows), len(scenes[0].block.columns)
+    if (high * down, wide * across) != shape or wide * high > ITEMS:
+        return
+    known = {one.recording.item: n for n, one in enumerate(scenes)}
+    x, y = np.arange(wide * high) % wide, np.arange(wide * high) // wide
+    words = [
+        f"work-item ({i}, {j}): C[{j * down}:{(j + 1) * down}, {i * across}:{(i + 1) * across}]" for i, j in zip(x, y)
+    ]
+    sheet.boxes(fig, "items", left + (x + 0.5) * across, (y + 0.5) * down, across, down, fill=None, line="line",
+                words=words, key=ITEM + np.arange(len(x)))  # fmt: skip
+    for item, name in enumerate(words):
+        sheet.about[ITEM + item] = name.capitalize() + ("." if item in known else ", not recorded here.")
+    sheet.goes |= {ITEM + item: n for item, n in known.items()}
+    sheet.asks |= {ITEM + item: f"item={item}" for item in range(len(x)) if item not in known}
+
+
+def _text(title: str, frames: _Frames, marks: list[int]) -> str:
     """The picture in words: the operands at the start of each rank-1 update, and the block when all are done."""
+    block = frames.block
     kind = {1: "float32", 2: "float64", 4: "double-double"}[block.words]
     size = f"{len(block.rows)} x {len(block.columns)} {kind}"
-    where = f"C[{block.rows[0]}:{block.rows[-1] + 1}, {block.columns[0]}:{block.columns[-1] + 1}]"
-    lines = [f"{title}: {where}, {size}, {len(recording)} steps"]
+    lines = [f"{title}: {frames.where}, {size}, {frames.steps} steps"]
     rows_of, columns_of = {cell: key for key, cell in block.a.items()}, {cell: key for key, cell in block.b.items()}
     for step in marks:
         u = frames.updates[step][0]
@@ -307,7 +393,7 @@ def _text(title: str, recording: Recording, block: Block, frames: _Frames, marks
         row = [short(float(v)) for (p, _), v in zip(block.b, frames.values[1][step]) if p == columns_of[u.b][0]]
         k = u.from_a[block.k_axis[0]]
         lines.append(f"step {step + 1:4}  k = {k}  A's column: {' '.join(column)}  B's row: {' '.join(row)}")
-    last = block.updates[-1].step
+    last = max(frames.updates)
     lines.append(f"the block after step {last + 1}:")
     values = dict(zip(block.totals, frames.values[0][last]))
     lines += ["  " + " ".join(f"{short(float(values[i, j])):>6}" for j in block.columns) for i in block.rows]

@@ -1,7 +1,7 @@
 """A picture under construction: figures, boxes, arrows, words and lines, and how they change with the frame.
 
 A view fills a ``Sheet`` and asks it for the ``Player``. An array given with one row per frame becomes a track; anything
-else stands still. On a *stage* a unit is a pixel of the largest size that it is shown in; words on it shrink with it.
+else stands still. On a *stage* a unit is about a pixel; words on it grow and shrink with it.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Pick, Player, Track
+from cypresskit.draw.player import About, Pick, Player, Track
 
 
 class Sheet:
@@ -24,13 +24,15 @@ class Sheet:
         self.tracks: list[Track] = []
         self.figures: list[figure] = []
         self.picks: list[Pick] = []
-        self.about: dict[int, str] = {}
+        self.about: dict[int, About] = {}
+        self.goes: dict[int, int] = {}
+        self.asks: dict[int, str] = {}
         self.heads: list[tuple[figure, ColumnDataSource]] = []
         self._stages: list[figure] = []
 
     def stage(self, label: str, width: float, height: float) -> figure:
-        """A bare figure from (0, 0) at the upper left to (width, height); a unit is a pixel at its largest."""
-        self._stages.append(self.plot(label, (0, width), (height, 0), high=height))
+        """A bare figure from (0, 0) at the upper left to (width, height); a unit is a pixel or so."""
+        self._stages.append(self.plot(label, (0, width), (height, 0)))
         return self._stages[-1]
 
     def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], **options) -> figure:
@@ -93,9 +95,10 @@ class Sheet:
         start, end = np.asarray(start, float), np.asarray(end, float)
         faint = {key: value for key, value in look.items() if key not in ("key", "words", "alpha")}
         pale = 0.3 * look.get("alpha", 1.0)
-        self.boxes(
-            fig, f"{name} to come", (at(start) + at(end)) / 2, y, at(end) - at(start) - 0.7, h, alpha=pale, **faint
-        )
+        whole = np.maximum(
+            at(end) - at(start) - 0.7, 0.001
+        )  # where one isn't above zero, Bokeh draws all in wrong places
+        self.boxes(fig, f"{name} to come", at(start) + whole / 2, y, whole, h, alpha=pale, **faint)
         done = np.clip(clocks[:, np.newaxis], start, end)
         wide = np.maximum(at(done) - at(start) - 0.7, 0.001)
         self.boxes(fig, name, at(start) + wide / 2, y, wide, h, moves=("x", "w"), **look)
@@ -156,7 +159,7 @@ class Sheet:
         style |= {"text_font_style": "bold"} if bold else {}
         drawn = self.inks(fig.text(x, y, text=text, **style | more), text_color=ink)
         if staged:
-            self.inks.fit(fig, drawn, size, size)
+            self.inks.fit(fig, drawn, size, 2 * size)
         elif fit:
             self.inks.fit(fig, drawn, fit)
         return drawn
@@ -221,8 +224,7 @@ class Sheet:
     def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *, side=(), **more) -> Player:
         """The finished picture: ``picture`` one below the other, ``side`` beside it."""
         layout = Column(*picture, sizing_mode="stretch_width")
-        own: dict = {"figures": self.figures, "inks": self.inks, "picks": self.picks, "about": self.about,
-                     "heads": self.heads}  # fmt: skip
+        own: dict = {name: getattr(self, name) for name in ("figures", "inks", "picks", "about", "goes", "asks", "heads")}
         return Player(self.title, layout, list(side), captions, self.tracks, text=text, **own, **more)
 
 

@@ -63,7 +63,7 @@ TINTS += ["rgba(128,128,128,0.06)"]
 TINTS += [f"rgba(0,130,200,{alpha})" for alpha in (0.1, 0.18, 0.26, 0.34, 0.42)]
 # Bokeh gives each of its elements its own variables, so a widget has to be told one by one.
 ROOT_CSS = f"""
-:host {{ {_variables(0)} color: var(--ck-ink); outline-offset: 2px; max-width: calc(1100px * var(--ck-scale, 1));
+:host {{ {_variables(0)} color: var(--ck-ink); outline-offset: 2px; max-width: 1800px;
   color-scheme: light; }}
 :host([data-dark]) {{ {_variables(1)} color-scheme: dark; }}
 :host(:focus-visible) {{ outline: 2px solid var(--ck-read); }}
@@ -95,7 +95,8 @@ TEXT_CSS = """
 code, .code { font: calc(11.5px * var(--ck-scale, 1))/1.57
   var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); }
 .bk-clearfix { display: block; width: 100%; }
-code, .code > div { display: block; overflow: hidden; text-overflow: ellipsis; white-space: pre; }
+.code > div { display: block; overflow: hidden; text-overflow: ellipsis; }
+code, .code > div { white-space: pre; }
 .code > div { padding: 0 4px; border-left: 3px solid transparent; }
 .code .now { background: var(--ck-shade); border-left-color: var(--ck-wrote); font-weight: 600; }
 .n { display: inline-block; width: 5ch; margin-right: 1ch; text-align: right; color: var(--ck-soft); }
@@ -124,12 +125,13 @@ PAGE = """<!DOCTYPE html>
 body {{ padding: 12px; margin: 0; background: #fff; color: #1b1b1f; font: 15px sans-serif; }}
 h1 {{ font-size: calc(20px * {scale}); margin: 0 0 8px; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #17171b; color: #ececf1; }} }}</style>
-{scripts}</head><body><main><h1>{title}</h1>{player}</main></body></html>
+{scripts}</head><body class="cypresskit-page"><main><h1>{title}</h1>{player}</main></body></html>
 """
 
 
-HIGH = 480  # pixels that a figure without axes takes at most
-ROOM = 250  # pixels of a window's height that stay free for controls, words and what the page has around them
+HIGH = 480  # pixels that a figure without axes takes at most in a still
+# The height that a window leaves for a figure: the rest is for controls, words and what the page has around them.
+ROOM = "calc(min(63vh, 100vh - 150px - 100px * var(--ck-scale, 1)) - var(--ck-room, 0px))"
 MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
 
@@ -154,11 +156,12 @@ def _figure(label: str, **options) -> figure:
     )
 
 
-def plot(label: str, x: tuple[float, float], y: tuple[float, float], high: float = HIGH, **options) -> figure:
-    """A bare figure: units of x and y equally long, y downwards if its range is; at most ``high`` pixels high."""
+def plot(label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options) -> figure:
+    """A bare figure: units of x and y equally long, y downwards if its range is; as high as the window has room, or at
+    most ``high`` pixels."""
     shape = abs((x[1] - x[0]) / (y[1] - y[0]))
-    most = f"calc({high * shape:.0f}px * var(--ck-scale, 1))"
-    styles = {"max-width": f"max(340px, min({most}, calc((100vh - {ROOM}px) * {shape:.3f})))"}
+    most = f"{ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px * var(--ck-scale, 1)" if high else "")
+    styles = {"max-width": f"max(340px, min({most}))"}
     bare = {"toolbar_location": None, "tools": "", "min_border": 0, "styles": styles}
     fig = _figure(label, x_range=x, y_range=y, aspect_ratio=shape, sizing_mode="scale_width", **bare | options)
     fig.axis.visible = fig.grid.visible = False
@@ -170,7 +173,7 @@ def chart(label: str, x_title: str, y_title: str, *, height: int = 300, tools: s
     fig = _figure(
         label, x_axis_label=x_title, y_axis_label=y_title, toolbar_location="right" if tools else None, tools=tools,
         min_border=4, height=height, sizing_mode="stretch_width",
-        styles={"max-height": f"max(180px, calc(100vh - {ROOM}px))"}, **options,
+        styles={"max-height": f"max(180px, {ROOM})"}, **options,
     )  # fmt: skip
     fig.toolbar.logo = None
     fig.toolbar.stylesheets = [":host { --bokeh-icon-color: var(--ck-ink); --icon-color: var(--ck-ink); }"]

@@ -13,10 +13,10 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.timing import Report, simulate
 
 FRAMES = 150
-LEFT, WIDE, LANE = 60, 1024, 16  # of the lanes, in pixels
+LEFT, WIDE, LANE = 60, 1176, 16  # of the lanes, in pixels
 COMPUTING = (("wait", 1.0), ("alu", 0.35), ("alu", 1.0))  # nobody, one, two or more: colour and strength
 HEAD = 82  # the room above and below a report's lanes
-KINDS = {"ALU": ("computes", "alu", 11), "TEX": ("fetch on its way", "texture", 3), "WRITE": ("stores", "c", 11)}
+KINDS = {"ALU": ("computes", "alu", 11), "TEX": ("fetch on its way", "texture", 4), "WRITE": ("stores", "c", 11)}
 
 
 def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float] = (2000, 6000)) -> Player:
@@ -49,10 +49,10 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
     return sheet.player([fig], captions, "\n".join(text), below=[key], step="Clock")
 
 
-def computing(report: Report, window: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Clocks (n + 1,) at which the number of wavefronts in an ALU clause changes within the window, and it between
+def within(report: Report, kind: str, window: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Clocks (n + 1,) at which the number of wavefronts in a clause of a kind changes within the window, and it between
     them (n,)."""
-    spans = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
+    spans = [(e.start, e.end) for e in report.timeline if e.kind == kind]
     edges = np.unique(np.clip([*window, *(t for span in spans for t in span)], *window))
     middle = (edges[1:] + edges[:-1]) / 2
     return edges, np.array([sum(start <= t < end for start, end in spans) for t in middle])
@@ -60,7 +60,8 @@ def computing(report: Report, window: tuple[float, float]) -> tuple[np.ndarray, 
 
 def _state(report: Report, clock: float) -> str:
     now = [e.kind for e in report.timeline if e.start <= clock < e.end]
-    rest = report.active - len(now)
+    begun = {e.wavefront for e in report.timeline if e.start <= clock}
+    rest = len(begun & {e.wavefront for e in report.timeline if e.end > clock}) - len(now)
     return f"{now.count('ALU')} compute, {now.count('TEX')} wait for data, {rest} for their turn"
 
 
@@ -86,7 +87,7 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, clocks: np
             keys = [100_000 * number + e.wavefront for e in events]
             place = f"{kind} {name}", start, end, lane[slot.astype(int)], high, clocks, at
             sheet.past(fig, *place, ink=ink, words=said, key=keys)
-    edges, count = computing(report, window)
+    edges, count = within(report, "ALU", window)
     strip, level = top + 36 + LANE * lanes, np.minimum(count, 2).astype(np.uint8)
     who = ["nobody computes", "one computes", "two compute"]
     said = [f"{who[n]}: clocks {a:.0f} to {b:.0f}" for n, (a, b) in zip(level, pairwise(edges))]
@@ -94,7 +95,7 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, clocks: np
         on = np.flatnonzero(level == n)
         place = f"computing {n} {name}", edges[on], edges[on + 1], np.full(len(on), strip), 13, clocks, at
         sheet.past(fig, *place, ink=ink, alpha=strength, words=[said[i] for i in on])
-    _draw_texture(sheet, fig, report, name, strip + 18, clocks, at)
+    _draw_texture(sheet, fig, report, name, strip + 19, clocks, at)
     sheet.words(fig, [LEFT - 8], [strip], ["ALU"], align="right", size=12, bold=True)
     head = at(clocks)[:, np.newaxis]
     middle = [(top + 22 + strip + 26) / 2]
@@ -120,18 +121,14 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, clocks: np
 
 
 def _draw_texture(sheet: Sheet, fig, report: Report, name: str, y: float, clocks: np.ndarray, at) -> None:
-    """How much of the time the texture unit works, as bars whose height is the share."""
-    if report.use is None:
-        return
-    edges, share = report.use.clocks, report.use.shares["texture"][:, 0]
-    on = np.flatnonzero((edges[1:] > clocks[0]) & (edges[:-1] < clocks[-1]) & (share > 0))
-    start, end = (np.clip(side, clocks[0], clocks[-1]) for side in (edges[on], edges[on + 1]))
-    said = [
-        f"the texture unit works for {100 * share[n]:.0f} % of clocks {edges[n]:.0f} to {edges[n + 1]:.0f}" for n in on
-    ]
-    high = 14 * share[on]
-    sheet.words(fig, [LEFT - 8], [y], ["TEX"], align="right", size=12, bold=True)
-    sheet.past(fig, f"texture {name}", start, end, y + 7 - high / 2, high, clocks, at, ink="texture", words=said)
+    """How many of the wavefronts have fetches on their way, as bars of that height."""
+    edges, count = within(report, "TEX", (float(clocks[0]), float(clocks[-1])))
+    on = np.flatnonzero(count)
+    said = [f"fetches of {count[n]} on their way: clocks {edges[n]:.0f} to {edges[n + 1]:.0f}" for n in on]
+    high = 16 * count[on] / report.active
+    place = edges[on], edges[on + 1], y + 8 - high / 2, high, clocks, at
+    sheet.words(fig, [LEFT - 8], [y + 1], ["TEX"], align="right", size=12, bold=True)
+    sheet.past(fig, f"texture {name}", *place, ink="texture", words=said)
 
 
 def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> Player:

@@ -1,0 +1,131 @@
+"""From the chip to the register that changes, in one journey: each click goes a level deeper, Escape goes back.
+
+The levels are views of their own: the chip, the wavefronts of SIMD engine 0, the bundles of its loop, the registers of
+a work-item. All are drawn from one simulation, one compilation and one launch, recorded before, so a saved page has
+everything. Left out: the clauses of other engines, of which a report keeps no timeline, and the steps after the first.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from cypresskit.devices import HD5870, Device
+from cypresskit.draw.bundles import bundles
+from cypresskit.draw.chip import ENGINES, chip
+from cypresskit.draw.player import Player, Shown
+from cypresskit.draw.register_block import register_block
+from cypresskit.draw.wavefronts import wavefronts
+from cypresskit.kernels.samples import run
+from cypresskit.machine.record import Recorder
+from cypresskit.timing import simulate
+from cypresskit.timing.simulate import compiled
+
+STEPS = 320  # of the work-item that are drawn
+CLOCKS = 4000  # of the wavefronts
+
+JOURNEY = """<div class="cypresskit-journey" style="--ck-room: 36px">
+<style>.cypresskit-journey nav {{ display: flex; flex-wrap: wrap; gap: 4px 8px; align-items: center; font-size: 13px }}
+.cypresskit-journey nav button {{ font: inherit; color: inherit; background: none; border: 1px solid; padding: 3px 9px;
+ border-radius: 4px; cursor: pointer }}
+.cypresskit-journey nav [aria-current] {{ font-weight: bold; border-width: 2px }}
+</style><nav aria-label="Levels, from the chip to the register">{crumbs}<span role="status"></span></nav>{levels}
+<script>(() => {{
+  const host = document.currentScript.parentElement, ways = {ways}, hints = {hints}
+  const levels = [...host.querySelectorAll("section")], crumbs = [...host.querySelectorAll("nav button")]
+  const say = (words) => {{ host.querySelector("nav span").textContent = words }}
+  let at = 0
+  const to = (level, go) => {{
+    at = level
+    levels.forEach((one, n) => {{ one.hidden = n !== at }})
+    crumbs.forEach((one, n) => one.toggleAttribute("aria-current", n === at))
+    say(hints[at])
+    const place = levels[at].querySelector(".cypresskit-player")
+    if (go) place.dataset.go = JSON.stringify({{frame: go[0], key: go[1], focus: level > 0}})
+    if (go) place.dispatchEvent(new Event("cypresskit-go"))
+    else place.querySelector("[data-ready]")?.focus({{preventScroll: true}})
+  }}
+  to(0, {start})
+  crumbs.forEach((one, n) => one.addEventListener("click", () => to(n)))
+  host.addEventListener("cypresskit-enter", (event) => {{
+    const way = ways[at][event.detail.key]
+    if (way) event.preventDefault()
+    if (way) to(at + 1, way)
+    else if (at + 1 < levels.length) say(`Not recorded clause by clause. ${{hints[at]}}`)
+  }})
+  ;(host.closest(".cypresskit-page") ?? host).addEventListener("keydown", (event) => {{
+    if (event.key !== "Escape" || at === 0) return
+    event.stopPropagation()
+    to(at - 1)
+  }}, true)
+}})()</script></div>"""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A view on the way: its name, what to do there, and for the keys that lead on the frame and key to go to."""
+
+    name: str
+    hint: str
+    player: Player
+    ways: Mapping[int, tuple[int, ...]]
+
+
+class Journey(Shown):
+    """Players, one of which is seen at a time; a thing that is clicked leads from one to the next."""
+
+    def __init__(self, title: str, levels: Sequence[Level]) -> None:
+        self.title, self.levels = title, list(levels)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.title, *(f"{one.name}: {one.player!r}" for one in self.levels)])
+
+    def still(self) -> str:
+        """The first level's first frame."""
+        return self.levels[0].player.still()
+
+    def _embedded(self) -> str:
+        crumbs = [f'<button type="button">{escape(one.name)}</button>' for one in self.levels]
+        shown = [
+            f"<section{' hidden' * (n > 0)}>{one.player._embedded()}</section>" for n, one in enumerate(self.levels)
+        ]
+        ways = json.dumps([{str(key): way for key, way in one.ways.items()} for one in self.levels])
+        hints = json.dumps([one.hint for one in self.levels]).replace("<", "\\u003c")
+        return JOURNEY.format(crumbs="&rsaquo;".join(crumbs), levels="".join(shown), ways=ways, hints=hints,
+                              start=json.dumps([0, next(iter(self.levels[0].ways), None)]))  # fmt: skip
+
+
+def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> Journey:
+    """A journey through a product of n x n matrices on ``device``: from the chip by clicks to the registers.
+
+    ``kernel`` is one of the catalogue that keeps its block of C in registers. It is simulated, compiled and launched
+    once, on small whole numbers. Raises ``ValueError`` for a kernel whose block passes through LDS, and for what
+    ``simulate`` refuses.
+
+        ck.draw.explore("sgemm_tn", 256)
+    """
+    report, recorder = simulate(kernel, n, device=device), Recorder(0)
+    code = compiled(run(kernel, recorder, n, n, n), device)
+    whole = chip(report)
+    last = report.timeline[-1].end
+    lanes = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))
+    loop, block = bundles(code), register_block(recorder.recording, steps=STEPS)
+    on = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
+    there = [int(wavefront) for wavefront in on if wavefront in lanes.about]
+    clause = max(code.main_loop, key=lambda one: len(one.bundles))
+    first = [bundle for one in code.main_loop for bundle in one.bundles].index(clause.bundles[0])
+    lines = [recorder.recording.line(step) for step in range(len(block))]
+    engine = there[0] if there else 0
+    return Journey(
+        f"From the chip to the register: {kernel}, N = {n}",
+        [
+            Level("Chip", "Click the framed engine, or a wavefront on it.", whole,
+                  {ENGINES: (0, engine)} | {wavefront: (0, wavefront) for wavefront in there}),
+            Level("SIMD engine 0", "Click what a wavefront does.", lanes, dict.fromkeys(lanes.about, (first,))),
+            Level("Bundles of the loop", "Click a line of IL, or a slot.", loop,
+                  {line: (lines.index(line),) for line in loop.about if line in lines}),
+            Level("Registers of work-item 0", "Click a number of C: its sum. Escape goes back.", block, {}),
+        ],
+    )  # fmt: skip
