@@ -1,6 +1,6 @@
 """The gallery: every lesson and every view as web pages in a folder, which work from disk and without network.
 
-A view's page is what ``Player.save`` writes. A lesson's page is its notebook as it is stored, with the outputs that it
+A view's page is what ``save`` writes. A lesson's page is its notebook as it is stored, with the outputs that it
 holds; players play, what needs a running kernel (sliders that compute) stands still, and formulas are MathML, which
 needs no script. Run as ``python -m tools.gallery site notebooks``, or by ``make gallery``.
 """
@@ -19,11 +19,12 @@ from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 
 from cypresskit import draw
-from cypresskit.draw.player import Player, inline_resources
+from cypresskit.draw.player import Shown, inline_resources
 from cypresskit.timing import simulate
 
 # File name: the page's line in the index, and the view.
-VIEWS: dict[str, tuple[str, Callable[[], Player]]] = {
+VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
+    "explore": ("From the chip to the register, click by click", draw.explore),
     "register_block": ("A work-item's 8 x 8 block fills up", lambda: draw.register_block("sgemm_tn")),
     "register_block_dd": ("The same in double-double", lambda: draw.register_block("ddgemm_tn_fma")),
     "texture_fetch": ("Lines and clocks of a wavefront's fetches: TN against NN", draw.texture_fetch),

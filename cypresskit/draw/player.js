@@ -106,9 +106,9 @@ function light() {
 }
 
 const said = new Map(about), scenesOf = new Map(goes), asked_of = new Map(asks)
-const tell = () => said.get(pick)?.findLast(([from]) => from <= frame)?.[1]
 function say() {
-  chosen.text = tell() ?? `<span class="soft">Click a thing, and it stays lit.</span> ${hint}`
+  const told = said.get(pick)
+  chosen.text = (Array.isArray(told) ? told.findLast(([from]) => from <= frame)?.[1] : told) ?? `<span class="soft">Click a thing, and it stays lit.</span> ${hint}`
 }
 function choose(key) {
   pick = said.has(key) ? key : null

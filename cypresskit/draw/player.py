@@ -162,8 +162,8 @@ class Player(Shown):
     Up and Page Down jump to, ``text`` is the text form, ``step`` names what the slider moves along. ``scenes``: several
     recordings in one picture, a name and a number of frames each, one after another in all tracks. ``about`` says what
     each key is that can be chosen: words, or pairs of a frame and the words from it on; ``goes`` are the keys that
-    choose a scene, by its number, and ``asks`` those that a kernel answers, if one runs (see ``controls``). ``heads``: a
-    figure, and the source whose x says where in it each frame is; a drag there goes to the nearest. It plays in
+    choose a scene, by its number, and ``asks`` those that a kernel answers, if one runs (see ``controls``). ``heads``:
+    a figure, and the source whose x says where in it each frame is; a drag there goes to the nearest. It plays in
     ``lasts`` seconds. With one frame there is nothing to play, and no controls."""
 
     def __init__(
@@ -211,10 +211,10 @@ class Player(Shown):
         head = [tag.pop("controls"), _row(asked, answers, visible=guess is not None), self.caption]
         self.root = Column(
             *head, body, *below, self.live, sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
+            styles={"--ck-room": "30px"} if guess else {},
             html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}".strip()},
         )  # fmt: skip
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
-        told = {key: [(0, words)] if isinstance(words, str) else words for key, words in (about or {}).items()}
         # Not a model's property: the script takes it from here.
         self.root.tags = [tag | {
             "answers": answers, "asked": asked, "figures": self.figures, "start": start, "step": step, "hint": hint,
@@ -227,7 +227,8 @@ class Player(Shown):
             "inks": [list(ink) for ink in inks.pairs], "fitted": [list(text) for text in inks.fitted],
             "picks": [_fields(pick) for pick in picks],
             "heads": [{"figure": figure, "source": source} for figure, source in heads],
-            "about": [[int(key), [[int(at), theme.html(words)] for at, words in part]] for key, part in told.items()],
+            "about": [[int(key), theme.html(words) if isinstance(words, str) else
+                       [[at, theme.html(part)] for at, part in words]] for key, words in self.about.items()],
             "goes": [[int(key), int(scene)] for key, scene in (goes or {}).items()],
             "asks": [[int(key), what] for key, what in (asks or {}).items()],
             "truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else "",

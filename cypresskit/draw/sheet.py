@@ -224,7 +224,9 @@ class Sheet:
     def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *, side=(), **more) -> Player:
         """The finished picture: ``picture`` one below the other, ``side`` beside it."""
         layout = Column(*picture, sizing_mode="stretch_width")
-        own: dict = {name: getattr(self, name) for name in ("figures", "inks", "picks", "about", "goes", "asks", "heads")}
+        own: dict = {
+            name: getattr(self, name) for name in ("figures", "inks", "picks", "about", "goes", "asks", "heads")
+        }
         return Player(self.title, layout, list(side), captions, self.tracks, text=text, **own, **more)
 
 
