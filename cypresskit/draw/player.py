@@ -214,26 +214,28 @@ class Player(Shown):
             styles={"--ck-room": "30px"} if guess else {},
             html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}".strip()},
         )  # fmt: skip
-        firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
         # Not a model's property: the script takes it from here.
-        self.root.tags = [tag | {
-            "answers": answers, "asked": asked, "figures": self.figures, "start": start, "step": step, "hint": hint,
+        own = {"answers": answers, "asked": asked, "start": start, "step": step, "hint": hint, "marks": list(marks)}
+        listed = [_fields(one, lines=[escape(line.replace("    ", "  ")) for line in one.lines],
+                          window=min(one.window, len(one.lines))) for one in listings]  # fmt: skip
+        own |= {"picks": [_fields(pick) for pick in picks], "listings": listed}
+        own |= {"heads": [{"figure": figure, "source": source} for figure, source in heads]}
+        own |= {"goes": list((goes or {}).items()), "asks": list((asks or {}).items())}
+        self.root.tags = [tag | own | self._told(guess)]
+
+    def _told(self, guess: Guess | None) -> dict:
+        """What the script shows: frames, and words as HTML."""
+        firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
+        return {
+            "figures": self.figures, "captions": [theme.html(caption) for caption in self.captions],
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-            "captions": [theme.html(caption) for caption in self.captions], "marks": [int(mark) for mark in marks],
             "tracks": [_fields(t, "frames", names=list(t.names), changes=t.changes()) for t in self.tracks],
-            "listings": [_fields(one, lines=[escape(line.replace("    ", "  ")) for line in one.lines],
-                                 current=[list(map(int, lines)) for lines in one.current],
-                                 window=min(one.window, len(one.lines))) for one in listings],
-            "inks": [list(ink) for ink in inks.pairs], "fitted": [list(text) for text in inks.fitted],
-            "picks": [_fields(pick) for pick in picks],
-            "heads": [{"figure": figure, "source": source} for figure, source in heads],
+            "inks": [list(ink) for ink in self._inks.pairs], "fitted": [list(text) for text in self._inks.fitted],
             "about": [[int(key), theme.html(words) if isinstance(words, str) else
                        [[at, theme.html(part)] for at, part in words]] for key, words in self.about.items()],
-            "goes": [[int(key), int(scene)] for key, scene in (goes or {}).items()],
-            "asks": [[int(key), what] for key, what in (asks or {}).items()],
             "truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else "",
             "choices": [theme.html(choice) for choice in guess.choices] if guess else [],
-        }]  # fmt: skip
+        }  # fmt: skip
 
     def _controls(self, lasts: float, choosing: bool, moving: bool) -> dict[str, Model]:
         """The widgets, each also an attribute, and ``controls``, the row that they stand in."""

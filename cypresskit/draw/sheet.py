@@ -32,7 +32,7 @@ class Sheet:
 
     def stage(self, label: str, width: float, height: float) -> figure:
         """A bare figure from (0, 0) at the upper left to (width, height); a unit is a pixel or so."""
-        self._stages.append(self.plot(label, (0, width), (height, 0)))
+        self._stages.append(self.plot(label, (0, width), (height, 0), high=1.2 * height))
         return self._stages[-1]
 
     def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], **options) -> figure:
