@@ -4,7 +4,9 @@ A lesson is ``notebooks/source/NN_name.md``: Markdown, with code cells between `
 form). Lines between ``### BEGIN SOLUTION`` and ``### END SOLUTION`` are left out for the student and kept, without the
 marks, in ``notebooks/solutions``; so solving only adds lines. A line ``<!-- solution -->`` below an exercise becomes
 the same lines, folded. A cell whose last line calls a check (``ck.teach.lesson.check_it(answer)``) shows the verdict.
-Below prose that says **Predict first** a cell's output is saved folded: JupyterLab unfolds it when the cell is run.
+A cell that asks for a guess (``ck.draw.predict``) is followed by the one that shows the result, whose output is saved
+folded: JupyterLab unfolds it when the cell is run. Prose can't be edited, which would show folded solutions, and a check
+can't be deleted.
 
 ``python -m tools.book notebooks [01 ...]`` makes and runs them; ``--assignments DIR`` writes a course for
 nbgrader instead: the same marks, each check a test cell of one point, the folded solutions left out. Saved outputs are
@@ -23,7 +25,7 @@ from nbformat import NotebookNode
 
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
 FOLD = "<!-- solution -->"
-PREDICT = "**Predict first"
+PREDICT = "ck.draw.predict("
 CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
 LOADER = "nbval-ignore-output"
 METADATA = {
@@ -138,8 +140,12 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
         seen[name] = seen.get(name, 0) + 1
         cell.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
     for asks, cell in pairwise(cells):
-        if PREDICT in asks.source and cell.cell_type == "code":
+        if PREDICT in asks.source and PREDICT not in cell.source:
             cell.metadata["jupyter"] = {"outputs_hidden": True}
+        if cell.cell_type == "markdown":
+            cell.metadata["editable"] = False
+        elif CHECK.search(cell.source):
+            cell.metadata["deletable"] = False
     return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
 
 
