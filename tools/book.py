@@ -5,8 +5,8 @@ form). Lines between ``### BEGIN SOLUTION`` and ``### END SOLUTION`` are left ou
 marks, in ``notebooks/solutions``; so solving only adds lines. A line ``<!-- solution -->`` below an exercise becomes
 the same lines, folded. A cell whose last line calls a check (``ck.teach.lesson.check_it(answer)``) shows the verdict.
 A cell that asks for a guess (``ck.draw.predict``) is followed by the one that shows the result, whose output is saved
-folded: JupyterLab unfolds it when the cell is run. Prose can't be edited, which would show folded solutions, and a check
-can't be deleted.
+folded: JupyterLab unfolds it when the cell is run. Prose can't be edited, which would show folded solutions, nor a
+check be deleted.
 
 ``python -m tools.book notebooks [01 ...]`` makes and runs them; ``--assignments DIR`` writes a course for
 nbgrader instead: the same marks, each check a test cell of one point, the folded solutions left out. Saved outputs are
@@ -72,7 +72,7 @@ def assignment(source: NotebookNode) -> NotebookNode:
         check = CHECK.search(cell.source) if cell.cell_type == "code" else None
         count += "BEGIN SOLUTION" in cell.source
         if check:
-            test = f"verdict = {check[1]}\nassert verdict.right, str(verdict)"
+            test = f'from cypresskit.teach.grade import hold\nhold(In, """{check[1]}""")'
             cell.source = f"{cell.source}\n### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
             cell.metadata["nbgrader"] = _grading(f"exercise-{count}-check", grade=True, locked=True, points=1)
         elif "BEGIN SOLUTION" in cell.source:

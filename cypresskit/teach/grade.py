@@ -1,0 +1,150 @@
+"""Marks: an answer judged from a notebook's text, in a process of its own, with an untouched copy of the package.
+
+``judge`` takes a notebook's code cells and a check as the lesson calls it. Of the cells only those run that the answer
+needs: where its name is set, and the names that these use. Then the check does, and a patched check, device or judge
+gives no point: before and after, the package's functions, classes and devices are compared with what they were. What
+happened in the kernel that the notebook was written in doesn't count.
+
+Not proof against code that is written to deceive this module, which runs in the same process as the answer.
+"""
+
+import ast
+import builtins
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from importlib import import_module
+from types import CodeType, FunctionType, ModuleType
+
+import numpy as np
+
+import cypresskit as ck
+from cypresskit import teach
+from cypresskit.devices import Board
+from cypresskit.teach import apart
+from cypresskit.teach.verdict import Verdict, said
+
+CHECK = re.compile(r"^(?:\w+ = )?ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)\s*\Z", re.M)
+SECONDS = 60.0  # for an exercise, its cells included
+LAST = "only the cells that the answer needs are run: does it use something that was set elsewhere, or by hand?"
+
+
+def judge(cells: Sequence[str], check: str) -> Verdict:
+    """The verdict on the answer in a notebook's code ``cells`` by ``check``, spelled as in the lesson,
+    ``ck.teach.bus.check_seconds(seconds)``. It never raises, whatever the cells do."""
+    try:
+        right, finding, hint = apart.call("teach.grade:apart_judged", list(cells), check, seconds=SECONDS)
+        return Verdict(right, finding, hint)
+    except apart.Lost as lost:
+        return Verdict(False, f"The answer could not be judged: {lost}.", "does it end, and with little memory?")
+
+
+def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
+    """The other side of ``judge``."""
+    found = CHECK.search(check)
+    if not found:
+        raise ValueError(f"{check} is no check")
+    module, name, answer = found.groups()
+    run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
+    before = _state()
+    try:
+        names = _run(_needed(cells, answer))
+    except Exception as error:
+        return False, f"The cell of {answer} stops with {said(error)}.", LAST
+    if answer not in names:
+        return False, f"There is no {answer}.", f"a cell has to set {answer}."
+    verdict = run(names[answer]) if _state(before) == before else None
+    if verdict is None or _state(before) != before:
+        changed = sorted(key for key, value in _state(before).items() if value != before[key])
+        return False, f"This changes the workbook's own {changed[0]}.", "an answer leaves the workbook as it is."
+    return verdict.right, verdict.finding, verdict.hint
+
+
+def _needed(cells: list[str], answer: str) -> list[str]:
+    """The cells that set ``answer``, and those that set what these use, in their order."""
+    trees: list[ast.Module] = []
+    for cell in cells:
+        try:
+            trees.append(ast.parse(cell))
+        except SyntaxError:
+            trees.append(ast.Module([], []))
+            if re.search(rf"^(def )?{answer} *[=(]", cell, re.M):
+                raise
+    sets = [_sets(tree) for tree in trees]
+    wanted, seen, chosen = {answer}, set[str](), set[int]()
+    while wanted - seen:
+        name = (wanted - seen).pop()
+        seen.add(name)
+        for number in reversed([n for n, names in enumerate(sets) if name in names]):
+            chosen.add(number)
+            wanted |= _uses(compile(trees[number], "<cell>", "exec")) - vars(builtins).keys()
+            adds = [node for node in ast.walk(trees[number]) if isinstance(node, ast.AugAssign)]
+            if not any(getattr(node.target, "id", "") == name for node in adds):
+                break
+    return [cells[number] for number in sorted(chosen)]
+
+
+def _uses(code: CodeType) -> set[str]:
+    """The names that code takes from around it, and those of attributes."""
+    inner = [_uses(const) for const in code.co_consts if isinstance(const, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _sets(tree: ast.Module) -> set[str]:
+    """The names that a cell sets at its top level."""
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        else:
+            names |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return names
+
+
+def _run(cells: list[str]) -> dict:
+    names: dict = {"__name__": "__main__", "ck": ck, "np": np}
+    for number, cell in enumerate(cells):
+        exec(compile(cell, f"<cell {number}>", "exec"), names)
+    return names
+
+
+def _state(of: dict | None = None) -> dict:
+    """Which function, class, module and device stands behind each name of the package and what it rests on; with
+    ``of``, of the names in that alone."""
+    state: dict = {}
+    for module in [m for name, m in sys.modules.items() if name.split(".")[0] in ("cypresskit", "builtins", "math")]:
+        _note(state, module, module.__name__)
+    _note(state, np, "numpy")
+    return state if of is None else {key: state.get(key) for key in of}
+
+
+def _note(state: dict, owner, place: str) -> None:
+    for name, value in list(vars(owner).items()):
+        key = f"{place}.{name}"
+        if isinstance(value, FunctionType):
+            state[key] = id(value), id(value.__code__), repr(value.__defaults__)
+        elif isinstance(value, Board):
+            state[key] = id(value), *(repr(getattr(value, field.name)) for field in fields(value))
+        elif isinstance(value, type) and value.__module__.startswith("cypresskit") and value.__module__ == place:
+            state[key] = id(value)
+            _note(state, value, key)
+        elif callable(value) or isinstance(value, ModuleType | property | classmethod | staticmethod):
+            state[key] = id(value)
+
+
+class NotYet(Exception):
+    """An answer that isn't right: shown as its verdict alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).splitlines()
+
+
+def hold(cells: Sequence[str], check: str) -> None:
+    """For a grader's hidden test: raise ``NotYet`` unless the answer in ``cells``, a kernel's ``In``, is right."""
+    verdict = judge([cell for cell in cells if not cell.lstrip().startswith(("%", "!"))], check)
+    print(verdict)
+    if not verdict.right:
+        raise NotYet(str(verdict))

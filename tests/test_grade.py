@@ -1,0 +1,91 @@
+"""Marks: what is right gets its point; what is wrong or patches the workbook gets none, whatever stands beside it."""
+
+import csv
+import shutil
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+from cypresskit.teach import grade
+from tools import book, marks
+
+BOOK = ROOT / "notebooks"
+SETUP = "import cypresskit as ck\nfrom types import SimpleNamespace\nfrom dataclasses import replace"
+CHECK = "ck.teach.start_here.check_peak(peak)"
+RIGHT = "def peak(e, p, u, g):\n    return 2 * e * p * u * g"
+WRONG = "def peak(e, p, u, g):\n    return e"
+ALWAYS = "lambda *a, **o: SimpleNamespace(right=True, finding='', hint='')"
+
+
+def judged(*cells, check=CHECK):
+    return grade.judge([SETUP, *cells], check)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[RIGHT], [WRONG, RIGHT], [RIGHT, "x = ("], ["two = 2", "two += 0", RIGHT.replace("2 *", "two *")],
+     [f"ck.teach.start_here.check_peak = {ALWAYS}", RIGHT]],
+)  # fmt: skip
+def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells):
+    assert judged(*cells).right
+
+
+PATCH = "ck.teach.start_here.check_peak = " + ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([WRONG], "it should be"),
+        ([PATCH, WRONG], "it should be"),
+        ([f"{PATCH}\n{WRONG}"], "start_here.check_peak"),
+        ([f"{WRONG}\nck.teach.formula._close = lambda *a: True"], "formula._close"),
+        ([f"import cypresskit.teach.formula as f\nf.judge.__code__ = (lambda *a, **o: 1).__code__\n{WRONG}"], "judge"),
+        ([WRONG.replace("return e", "object.__setattr__(ck.HD5870, 'clock_ghz', 5.0); return 2 * e * p * u * g")],
+         "HD5870"),
+        ([WRONG.replace("    return e", "    ck.teach.formula._close = lambda *a: True\n    return e")], "_close"),
+        ([f"import math\nmath.isclose = lambda *a, **o: True\n{WRONG}"], "isclose"),
+        ([RIGHT.replace("return", "import os; os._exit(0) or")], "could not be judged"),
+        ([WRONG, "def peak(e:\n    return"], "stops with SyntaxError"),
+        (["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),
+        (["peak = 1 / 0"], "ZeroDivisionError"),
+        ([], "There is no peak"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_or_patched_gets_none(cells, said):
+    verdict = judged(*cells)
+    assert not verdict.right and verdict.hint and said in verdict.finding, verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", book.sources(BOOK), ids=lambda path: path.stem)
+def test_solved_lessons_get_all_points_and_unsolved_none(path):
+    for make, right in ((book.solved, True), (book.student, False)):
+        cells = [cell.source for cell in make(book.read(path)).cells if cell.cell_type == "code"]
+        assert [grade.judge(cells, check).right for check in marks.checks(path)] == [right] * len(marks.checks(path))
+
+
+def test_a_class_gets_its_table_and_pages(tmp_path):
+    path = book.sources(BOOK, ["09"])[0]
+    for who, make in (("ada", book.solved), ("=bob", book.student)):
+        folder = tmp_path / "in" / who / "09"
+        folder.mkdir(parents=True)
+        nbformat.write(make(book.read(path)), folder / f"{path.stem}.ipynb")
+    (tmp_path / "in" / "cyd").mkdir()
+    (tmp_path / "in" / "cyd" / f"{path.stem}.ipynb").write_text("{")
+    shutil.copy(path, tmp_path / "in" / "cyd")
+    table, pages = tmp_path / "m.csv", tmp_path / "pages"
+    assert marks.main([str(tmp_path / "in"), "--csv", str(table), "--feedback", str(pages)]) == 0
+    rows = {row["student"]: row for row in csv.DictReader(table.open())}
+    assert {who: row["total"] for who, row in rows.items()} == {"ada": "3", "'=bob": "0", "cyd": "0"}
+    assert rows["ada"]["bus: balance"] == "1"
+    assert "Not yet." in (pages / "=bob.html").read_text() and "Traceback" not in (pages / "=bob.html").read_text()
+    assert "is no notebook" in (pages / "cyd.html").read_text()
+
+
+def test_a_hidden_test_shows_the_verdict_in_place_of_a_traceback(capsys):
+    with pytest.raises(grade.NotYet) as stopped:
+        grade.hold(["", SETUP, "%matplotlib inline", WRONG], CHECK)
+    assert "".join(stopped.value._render_traceback_()).startswith("Not yet. peak(20")
+    assert capsys.readouterr().out.startswith("Not yet. peak(20")

@@ -1,0 +1,85 @@
+"""Marks of a class: submitted notebooks to a table for a course system, and a page of verdicts for each student.
+
+    python -m tools.marks submitted --csv marks.csv --feedback feedback
+
+``submitted`` has a folder for each student with their notebooks, however deep. Notebooks are read as text: no kernel
+runs them, and no saved output counts. Each answer is judged in a process of its own (see ``cypresskit.teach.grade``).
+"""
+
+import argparse
+import csv
+import sys
+from html import escape
+from pathlib import Path
+
+import nbformat
+
+from cypresskit.teach.grade import judge
+from cypresskit.teach.notebook import html
+from cypresskit.teach.verdict import Verdict
+from tools import book
+
+LESSONS = Path(__file__).parents[1] / "notebooks"
+PAGE = '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>{0}</title><body style="max-width: 50em; {1}">{2}'
+STYLE = "margin: 2em auto; font: 16px/1.5 sans-serif"
+
+
+def checks(lesson: Path) -> list[str]:
+    """The checks of a lesson's source, in order, as its cells call them."""
+    return [found[1] for cell in book.read(lesson).cells if (found := book.CHECK.search(cell.source))]
+
+
+def marked(notebook: Path, lesson: Path) -> dict[str, Verdict]:
+    """The verdict on each exercise of a lesson, from a student's notebook."""
+    try:
+        cells = nbformat.read(notebook, as_version=4).cells
+    except Exception as error:  # what else was handed in under that name
+        broken = Verdict(False, f"{notebook.name} is no notebook: {error}", "hand in what JupyterLab saved.")
+        return dict.fromkeys(checks(lesson), broken)
+    code = [c.source for c in cells if c.cell_type == "code" and not book.CHECK.search(c.source)]
+    return {check: judge(code, check) for check in checks(lesson)}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.marks", description="Mark submitted notebooks.")
+    parser.add_argument("submitted", type=Path, help="a folder with a folder for each student")
+    parser.add_argument("--csv", type=Path, default=Path("marks.csv"), help="the table (default marks.csv)")
+    parser.add_argument("--feedback", type=Path, help="a folder for a page of verdicts for each student")
+    asked = parser.parse_args(arguments)
+    lessons = {path.stem: path for path in book.sources(LESSONS)}
+    students = sorted(path for path in asked.submitted.iterdir() if path.is_dir()) if asked.submitted.is_dir() else []
+    if not students:
+        print(f"{asked.submitted} has no folder of a student", file=sys.stderr)
+        return 1
+    table: dict[str, dict[str, Verdict]] = {}
+    for student in students:
+        row = table[student.name] = {}
+        for notebook in sorted(student.rglob("*.ipynb")):
+            if notebook.stem in lessons and ".ipynb_checkpoints" not in notebook.parts:
+                row |= marked(notebook, lessons[notebook.stem])
+        print(f"{student.name}: {sum(verdict.right for verdict in row.values())} of {len(row)} right", flush=True)
+        if asked.feedback:
+            asked.feedback.mkdir(parents=True, exist_ok=True)
+            said = "".join(f"<h2>{escape(_short(check))}</h2>{html(verdict)}" for check, verdict in row.items())
+            page = PAGE.format(escape(student.name), STYLE, f"<h1>{escape(student.name)}</h1>{said}")
+            (asked.feedback / f"{student.name}.html").write_text(page, encoding="utf-8")
+    exercises = [
+        check for path in lessons.values() for check in checks(path) if any(check in r for r in table.values())
+    ]
+    with asked.csv.open("w", newline="", encoding="utf-8") as file:
+        sheet = csv.writer(file)
+        sheet.writerow(["student", *map(_short, exercises), "total"])
+        for name, row in table.items():
+            points = [int(check in row and row[check].right) for check in exercises]
+            sheet.writerow([f"'{name}" if name[0] in "=+-@" else name, *points, sum(points)])
+    return 0
+
+
+def _short(check: str) -> str:
+    """``start_here: peak`` for ``ck.teach.start_here.check_peak(peak)``."""
+    module, name = check.split("(")[0].split(".")[-2:]
+    return f"{module}: {name.removeprefix('check_')}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
