@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 
 import nbformat
 import pytest
@@ -137,14 +138,44 @@ def test_marked_lines_are_kept_folded_or_left_out(lesson):
     assert [cell.id for cell in student][2:] == [cell.id for cell in solved][2:]
     release = book.assignment(source).cells
     assert "### BEGIN SOLUTION" in release[1].source and release[1].metadata.nbgrader.solution
-    assert "assert verdict.right" in release[2].source and release[2].metadata.nbgrader.points == 1
+    assert "hold(In, " in release[2].source and release[2].metadata.nbgrader.points == 1
     assert len(release) == 3, "the folded solution stays at home"
 
 
 def test_what_is_to_be_predicted_is_folded(lesson):
-    lesson.write_text("**Predict first:** how many?\n\n```python\nprint(4)\n```\n\n" + SOURCE)
-    folded = [cell.metadata.get("jupyter") for cell in book.student(book.read(lesson)).cells]
-    assert folded == [None, {"outputs_hidden": True}, None, None, None, None]
+    asked = "**Predict first:** how many?\n\n```python\nck.draw.predict('?')\n```\n\n```python\nprint(4)\n```\n\n"
+    lesson.write_text(asked + SOURCE)
+    cells = book.student(book.read(lesson)).cells
+    folded = [cell.metadata.get("jupyter") for cell in cells]
+    assert folded == [None, None, {"outputs_hidden": True}, None, None, None, None]
+    assert [cell.metadata.get("editable") for cell in cells] == [False, None, None, False, None, None, False]
+    assert [cell.metadata.get("deletable") for cell in cells] == [None] * 5 + [False, None]
+
+
+def _shown(cell) -> str:
+    """What a cell puts out, as text."""
+    return "\n".join(out.get("text", "") or out.get("data", {}).get("text/plain", "") for out in cell.outputs)
+
+
+@each_lesson
+def test_a_prediction_is_entered_and_nothing_is_told_before(path):
+    """Prose that asks for one is followed by a control, that by the folded result; and the result stands neither in the
+    prose, nor in the control's text form, nor in the line of the folded output that JupyterLab shows."""
+    cells = saved(path).cells
+    for asks, cell in pairwise(cells):
+        if "**Predict first" in asks.source:
+            assert book.PREDICT in cell.source or "The picture asks" in asks.source
+    for before, asks, result in zip(cells, cells[1:], cells[2:]):
+        if book.PREDICT not in asks.source:
+            continue
+        assert "**Predict first" in before.source and result.metadata.jupyter.outputs_hidden
+        shown = _shown(result)
+        first, truths = shown.splitlines()[0], re.findall(r"It is (.+?)\. \(You made no guess", shown)
+        assert truths or "guess=" in result.source, "the result is shown over the guess"
+        assert not [truth for truth in truths if truth in first]
+        for number in [n for truth in truths for n in re.findall(r"^[\d,.]*\d\d(?= \w+$|$)", truth)]:
+            told = before.source + _shown(asks)
+            assert not re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", told), f"{number} is told before"
 
 
 @pytest.mark.parametrize("mark", ["### BEGIN SOLUTION\n", "### END SOLUTION\n"])

@@ -142,6 +142,7 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
     for asks, cell in pairwise(cells):
         if PREDICT in asks.source and PREDICT not in cell.source:
             cell.metadata["jupyter"] = {"outputs_hidden": True}
+    for cell in cells:
         if cell.cell_type == "markdown":
             cell.metadata["editable"] = False
         elif CHECK.search(cell.source):
