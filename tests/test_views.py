@@ -594,7 +594,16 @@ def test_a_lesson_becomes_a_page_without_network(tmp_path, pytestconfig):
     plain = re.sub(r"(?s)<script>.*?</script>", "", page)
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="(?!data:)', plain)
     assert "cypresskit-player" in page and "VBox(children" not in plain
-    assert gallery.MOVES in page and "block b: <b>1</b>" in plain and "counted 1.0000" in plain, "the sliders"
+    assert "<details><summary>The result: guess first" in plain and "lesson_02_why_blocks.html" in plain
+
+
+def test_a_lesson_becomes_slides_and_a_handout(pytestconfig):
+    path = pytestconfig.rootpath / "notebooks/09_bus.ipynb"
+    slides, handout = (gallery.lesson(path, kind, scripts="own.js", solutions=False) for kind in ("slides", "handout"))
+    assert slides.count('<section class="slide">') == 1 + path.read_text().count('"## ')
+    assert '<script src="own.js">' in slides and "cypresskit-player" in slides
+    assert "cypresskit-player" not in handout and "<img" in handout and "<script" not in handout
+    assert "<summary>Solution" not in slides and "<details" not in handout
 
 
 def test_formulas_become_mathml_and_code_stays_as_it_is(tmp_path):

@@ -1,14 +1,20 @@
 """The gallery: every lesson and every view as web pages in a folder, which work from disk and without network.
 
 A view's page is what ``save`` writes. A lesson's page is its notebook as it is stored, with the outputs that it
-holds; players play, what needs a running kernel (sliders that compute) stands still, and formulas are MathML, which
-needs no script. Run as ``python -m tools.gallery site notebooks``, or by ``make gallery``.
+holds; players play, results that are to be guessed first are folded, what needs a running kernel (sliders that compute)
+stands still, and formulas are MathML, which needs no script. Each lesson is there as slides, too (a slide for each
+heading; arrows, space), and as a handout to print (stills in place of players, no answers). All share one file of
+scripts. Solutions are left out unless asked for.
+
+    python -m tools.gallery site notebooks [--solutions]          or: make gallery
 """
 
+import argparse
 import re
-import sys
 from collections.abc import Callable
 from contextlib import chdir
+from copy import deepcopy
+from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -63,31 +69,103 @@ body {{ max-width: 1120px; margin: 0 auto; padding: 12px; background: #fff; colo
 font: 16px/1.5 sans-serif; }}
 a {{ color: #0064a8; }} pre, code {{ font: 13px/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }}
 pre {{ overflow-x: auto; margin: 0; padding: 6px 10px; }} .input pre {{ background: #f2f2f5; }}
-:not(pre) > code {{ overflow-wrap: anywhere; }}
-.anchor-link, .prompt {{ display: none; }} table {{ border-collapse: collapse; }}
+:not(pre) > code {{ overflow-wrap: anywhere; }} summary {{ cursor: pointer; }}
+.anchor-link, .prompt, .bare .input {{ display: none; }} table {{ border-collapse: collapse; }}
 td, th {{ border: 1px solid #8888; padding: 2px 8px; }}
 @media (max-width: 500px) {{ td, th {{ padding: 2px 4px; overflow-wrap: anywhere; }} }} img {{ max-width: 100%; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #17171b; color: #ececf1; }} a {{ color: #6cc0f5; }}
-.input pre {{ background: #2a2a31; }} }}</style>{head}</head><body><main>{body}</main></body></html>
+.input pre {{ background: #2a2a31; }} }}
+@media print {{ @page {{ size: A4; margin: 16mm; }} nav {{ display: none; }} body {{ font-size: 11pt; color: #000; }}
+pre {{ white-space: pre-wrap; font-size: 8.5pt; }} h2 {{ break-after: avoid; }} img, table {{ break-inside: avoid; }} }}
+.slide {{ display: none; font-size: 20px; }} .slide.shown {{ display: block; }}
+</style>{head}</head><body><nav>{nav}</nav><main>{body}</main></body></html>
 """
 
+SLIDES = """<script>{
+  const slides = [...document.querySelectorAll(".slide")]
+  const show = n => {
+    n = Math.min(Math.max(n, 0), slides.length - 1)
+    slides.forEach((slide, i) => slide.classList.toggle("shown", i === n))
+    location.hash = n
+    scrollTo(0, 0)
+  }
+  addEventListener("keydown", event => {
+    if (event.target !== document.body) return
+    const step = {ArrowRight: 1, PageDown: 1, " ": 1, ArrowLeft: -1, PageUp: -1}[event.key]
+    if (step) show(+location.hash.slice(1) + step)
+  })
+  show(+location.hash.slice(1) || 0)
+}</script>"""
 
+KINDS = {"lesson": "to read", "slides": "slides", "handout": "to print"}
+SCRIPTS = "cypresskit.js"
 CODE_OR_FORMULA = re.compile(r"(?s)(```.*?```|`[^`]*`)|\$\$(.+?)\$\$|\$([^$]+?)\$")
 MOVES = "<p><em>In the notebook these controls compute anew; this is what they show at first.</em></p>"
+FOLDED = "<details><summary>The result: guess first, then open this</summary>{}</details>"
+SOLUTION = re.compile(r"(?s)<details><summary>Solution</summary>.*?</details>\s*")
+ANSWER = re.compile(r"(?s)<details>.*?</details>\s*")
+PLAYER = re.compile(r"(?s)<!-- player --><div[^>]*>(<img.*?>)</div>.*?<!-- /player -->")
+NOTEBOOK = re.compile(r'href="(?:[^":]*/)?([^"/:]+)\.ipynb"')
 
 
-def lesson(notebook: Path) -> str:
-    """A notebook as a page, with formulas as MathML; for controls stands what they show at first."""
-    book = hold_controls(nbformat.read(notebook, as_version=4), notebook.parent)
+def lesson(notebook: Path, kind: str = "lesson", *, scripts: str = "", solutions: bool = True, nav: str = "") -> str:
+    """A notebook as a page, with formulas as MathML; for controls stands what they show at first. ``kind`` is one of
+    ``KINDS``; ``scripts`` is the file where the players' are, which otherwise stand in the page."""
+    book = nbformat.read(notebook, as_version=4) if kind == "handout" else deepcopy(_held(notebook))
     for cell in book.cells:
+        if "nbval-ignore-output" in cell.metadata.get("tags", ()):
+            cell.outputs = []  # the players' scripts, if it was saved after a run
         if cell.cell_type == "markdown":
-            cell.source = CODE_OR_FORMULA.sub(_formula, cell.source)
-    body, _ = HTMLExporter(template_name="basic").from_notebook_node(book)
+            text = cell.source if solutions else SOLUTION.sub("", cell.source)
+            cell.source = CODE_OR_FORMULA.sub(_formula, ANSWER.sub("", text) if kind == "handout" else text)
+    body = "".join(_section(cells, kind) for cells in _sections(book, kind))
     # Scrolling parts must be reachable by keyboard.
-    body = body.replace("<pre>", '<pre tabindex="0">')
-    scripts = "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
-    title = next((line[2:] for cell in book.cells for line in cell.source.splitlines() if line.startswith("# ")), "")
-    return PAGE.format(title=escape(title or notebook.stem), head=scripts * ("cypresskit-player" in body), body=body)
+    body = NOTEBOOK.sub(r'href="lesson_\1.html"', body.replace("<pre>", '<pre tabindex="0">'))
+    head = _scripts(scripts) * ("cypresskit-player" in body)
+    title = _title(book) or notebook.stem
+    return PAGE.format(title=escape(title), head=head, nav=nav, body=body + SLIDES * (kind == "slides"))
+
+
+def _title(book) -> str:
+    return next((line[2:] for cell in book.cells for line in cell.source.splitlines() if line.startswith("# ")), "")
+
+
+def _scripts(file: str = "") -> str:
+    if file:
+        return f'<script src="{file}"></script>'
+    return "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
+
+
+def _sections(book, kind: str) -> list[list]:
+    """The cells: in slides, from heading to heading; otherwise all."""
+    sections: list[list] = [[]]
+    for cell in book.cells:
+        if kind == "slides" and cell.cell_type == "markdown" and cell.source.startswith("## "):
+            sections.append([])
+        sections[-1].append(cell)
+    return sections
+
+
+def _section(cells: list, kind: str) -> str:
+    """Cells as HTML, with the outputs folded that are to be guessed first."""
+    parts, open_ = [], []
+    for cell in cells:
+        open_.append(cell)
+        if cell.cell_type == "code" and cell.metadata.get("jupyter", {}).get("outputs_hidden"):
+            result = nbformat.v4.new_code_cell("", outputs=cell.outputs, metadata={})
+            cell.outputs = []
+            parts.append(_html(open_))
+            if kind != "handout":
+                parts.append(FOLDED.format(f'<div class="bare">{_html([result])}</div>'))
+            open_ = []
+    html = "".join([*parts, _html(open_)])
+    if kind == "handout":
+        html = PLAYER.sub(r"\1", html)
+    return f'<section class="slide">{html}</section>' if kind == "slides" else html
+
+
+def _html(cells: list) -> str:
+    return HTMLExporter(template_name="basic").from_notebook_node(nbformat.v4.new_notebook(cells=cells))[0]
 
 
 def _formula(found: re.Match) -> str:
@@ -102,6 +180,11 @@ def _formula(found: re.Match) -> str:
 def read_lesson(text: str) -> nbformat.NotebookNode:
     """A notebook's text as the site shows it."""
     return hold_controls(nbformat.reads(text, as_version=4), Path(__file__).parent.parent / "notebooks")
+
+
+@cache
+def _held(notebook: Path) -> nbformat.NotebookNode:
+    return hold_controls(nbformat.read(notebook, as_version=4), notebook.parent)
 
 
 def hold_controls(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
@@ -128,37 +211,54 @@ def _still(widget) -> str:
     if hasattr(widget, "children"):
         return "".join(map(_still, widget.children))
     if hasattr(widget, "outputs"):
-        return "".join(output["data"]["text/html"] for output in widget.outputs)
+        shown = [output["data"] for output in widget.outputs]
+        return "".join(data.get("text/html") or f"<pre>{escape(data['text/plain'])}</pre>" for data in shown)
     chosen = getattr(widget, "label", None) or widget.value
     return f"<p>{escape(widget.description)}: <b>{chosen}</b></p>" if widget.description else str(widget.value)
 
 
-def gallery(site: Path, notebooks: Path) -> list[Path]:
-    """Write all pages and an index into ``site``; returns the pages. Lessons are the notebooks below ``notebooks``."""
+def gallery(site: Path, notebooks: Path, solutions: bool = False) -> list[Path]:
+    """Write all pages and an index into ``site``; returns the pages. Lessons are the notebooks in ``notebooks``, with
+    ``solutions`` also those below."""
     site.mkdir(parents=True, exist_ok=True)
-    pages, lists = [], {"Lessons": ""}
-    for notebook in sorted(notebooks.rglob("[!.]*.ipynb")):
-        if ".ipynb_checkpoints" in notebook.parts:
-            continue
-        page = site / f"lesson_{'_'.join(notebook.relative_to(notebooks).with_suffix('').parts)}.html"
-        page.write_text(lesson(notebook), encoding="utf-8")
-        pages.append(page)
-        folder = " ".join(notebook.relative_to(notebooks).parent.parts).capitalize() or "Lessons"
-        name = escape(notebook.stem.replace("_", " "))
-        lists[folder] = lists.get(folder, "") + f'<li><a href="{page.name}">{name}</a></li>'
-    lists["Pictures that move"] = ""
+    (site / SCRIPTS).write_text("\n".join(inline_resources().js_raw), encoding="utf-8")
+    found = [path for path in sorted(notebooks.glob("*.ipynb")) if not path.name.startswith(".")]
+    found += sorted((notebooks / "solutions").glob("*.ipynb")) if solutions else []
+    pages, items = [], ""
+    for number, notebook in enumerate(found):
+        inside = "_".join(notebook.relative_to(notebooks).with_suffix("").parts)
+        links = [f'<a href="{kind}_{inside}.html">{words}</a>' for kind, words in KINDS.items()]
+        near = [
+            found[n] for n in (number - 1, number + 1) if 0 <= n < len(found) and found[n].parent == notebook.parent
+        ]
+        ways = [f'<a href="lesson_{path.stem}.html">{path.stem[:2]}</a>' for path in near if path.parent == notebooks]
+        nav = " &ensp; ".join(['<a href="index.html">All lessons</a>', *ways, *links])
+        for kind in KINDS:
+            page = site / f"{kind}_{inside}.html"
+            page.write_text(lesson(notebook, kind, scripts=SCRIPTS, solutions=solutions, nav=nav), encoding="utf-8")
+            pages.append(page)
+        print(inside, flush=True)
+        title = escape(_title(nbformat.read(notebook, as_version=4)) or notebook.stem)
+        title += ", solved" * (notebook.parent != notebooks)
+        items += f'<li><a href="lesson_{inside}.html">{title}</a> &ensp; <small>{", ".join(links[1:])}</small></li>'
+    body = f"<h1>cypresskit</h1><h2>Lessons</h2><ul>{items}</ul><h2>Pictures that move</h2><ul>"
     for name, (words, view) in VIEWS.items():
         print(f"{name}: {words}", flush=True)
-        pages.append(view().save(site / f"{name}.html"))
-        lists["Pictures that move"] += f'<li><a href="{name}.html">{escape(words)}</a></li>'
-    body = "<h1>cypresskit</h1>" + "".join(f"<h2>{head}</h2><ul>{items}</ul>" for head, items in lists.items() if items)
+        page = view().save(site / f"{name}.html")
+        page.write_text(page.read_text(encoding="utf-8").replace(_scripts(), _scripts(SCRIPTS)), encoding="utf-8")
+        pages.append(page)
+        body += f'<li><a href="{name}.html">{escape(words)}</a></li>'
     index = site / "index.html"
-    index.write_text(PAGE.format(title="cypresskit", head="", body=body), encoding="utf-8")
+    index.write_text(PAGE.format(title="cypresskit", head="", nav="", body=f"{body}</ul>"), encoding="utf-8")
     return [index, *pages]
 
 
 if __name__ == "__main__":
-    made = gallery(Path(sys.argv[1]), Path(sys.argv[2]))
-    print(
-        f"{len(made)} pages in {sys.argv[1]}, {sum(page.stat().st_size for page in made) / 1e6:.1f} MB: open {made[0]}"
-    )
+    parser = argparse.ArgumentParser(prog="python -m tools.gallery", description="Lessons and views as web pages.")
+    parser.add_argument("site", type=Path, help="the folder to write into")
+    parser.add_argument("notebooks", type=Path, help="the folder of the lessons")
+    parser.add_argument("--solutions", action="store_true", help="with the solutions")
+    asked = parser.parse_args()
+    made = gallery(asked.site, asked.notebooks, asked.solutions)
+    size = sum(page.stat().st_size for page in [*made, asked.site / SCRIPTS])
+    print(f"{len(made)} pages in {asked.site}, {size / 1e6:.1f} MB: open {made[0]}")

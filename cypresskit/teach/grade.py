@@ -19,7 +19,6 @@ from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
-import cypresskit as ck
 from cypresskit import teach
 from cypresskit.devices import Board
 from cypresskit.teach import apart
@@ -105,7 +104,7 @@ def _sets(tree: ast.Module) -> set[str]:
 
 
 def _run(cells: list[str]) -> dict:
-    names: dict = {"__name__": "__main__", "ck": ck, "np": np}
+    names: dict = {"__name__": "__main__", "ck": sys.modules["cypresskit"], "np": np}
     for number, cell in enumerate(cells):
         exec(compile(cell, f"<cell {number}>", "exec"), names)
     return names
