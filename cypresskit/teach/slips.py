@@ -1,6 +1,7 @@
-"""Common slips in a GEMM kernel: what each leaves in C.
+"""Common slips in a GEMM kernel, as data: what each multiplies, and with which scalars.
 
-Each is computed in numpy and compared with what came out, so a slip is named only if it explains every element.
+Each is computed in numpy and compared with what came out, so a slip is named only if it explains every element. All but
+exchanged blocks have the form p X Y + q C: a table for the scalars p and q, one for what is taken for A and B.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,108 +11,123 @@ import numpy as np
 
 from cypresskit.kernels import Kernel
 
+Slip = tuple[str, Callable[[], np.ndarray]]
+Factors = Iterator[tuple[str, np.ndarray, np.ndarray]]
+
 
 def mistakes(
     kernel: Kernel, a: np.ndarray, b: np.ndarray, old: np.ndarray, alpha: float, beta: float
-) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
+) -> Iterator[Slip]:
     """Common slips and what each gives: ``a`` and ``b`` as stored, ``old`` what C held before, all float64."""
     left, right = (a.T if kernel.trans_a else a), (b.T if kernel.trans_b else b)
-    (m, k), n = left.shape[:2], right.shape[1]
-    rows, columns = kernel.block
-    round_, texel = kernel.k_step, 16 // kernel.dtype.itemsize
 
-    def whole(product: np.ndarray) -> np.ndarray:
-        return alpha * product + beta * old
+    def result(x: np.ndarray, y: np.ndarray, p: float = alpha, q: float = beta) -> np.ndarray:
+        return p * (x @ y) + q * old
 
-    def of_steps(steps: slice | np.ndarray) -> np.ndarray:
-        return whole(left[:, steps] @ right[steps])
+    for words, p, q in _scalars(alpha, beta):
+        yield words, partial(result, left, right, p, q)
+    for words, x, y in _exchanged(left, right):
+        if x.shape[1] == y.shape[0] and (len(x), y.shape[1]) == old.shape:
+            yield words, partial(result, x, y)
+    yield from _blocks(kernel, left, right, lambda product: alpha * product + beta * old)
+    for words, x, y in (*_steps(left, right, kernel.k_step), *_misread(kernel, left, right)):
+        yield words, partial(result, x, y)
 
-    def counted(times: np.ndarray) -> np.ndarray:
-        return whole((left * times) @ right)
 
-    def reads_a(by: int, axis: int) -> np.ndarray:
-        return whole(_shifted(left, by, axis) @ right)
+def _scalars(alpha: float, beta: float) -> Iterator[tuple[str, float, float]]:
+    """Wrong scalars p, q in p A B + q C, each pair once."""
+    seen = {(alpha, beta)}
+    for words, p, q in (
+        ("nothing is stored", 0.0, 1.0),
+        ("alpha is forgotten", 1.0, beta),
+        ("alpha is applied twice", alpha * alpha, beta),
+        ("beta * C is forgotten", alpha, 0.0),
+        ("C is added without its beta", alpha, 1.0),
+        ("the sums are all 0 when C is stored", 0.0, beta),
+        ("alpha multiplies beta * C too", alpha, alpha * beta),
+        ("beta stands in alpha's place", beta, beta),
+        ("alpha and beta are swapped", beta, alpha),
+    ):
+        if (p, q) not in seen:
+            seen.add((p, q))
+            yield words, p, q
 
-    def reads_b(by: int, axis: int) -> np.ndarray:
-        return whole(left @ _shifted(right, by, axis))
 
-    def blocks(order: str) -> np.ndarray:
-        """C with block (y, x) in place of (Y, X), ``order`` saying which."""
+def _exchanged(left: np.ndarray, right: np.ndarray) -> Factors:
+    """Matrices taken for others; where shapes don't fit, it can't be."""
+    yield "A is taken for its transpose", left.T, right
+    yield "B is taken for its transpose", left, right.T
+    yield "both A and B are taken for their transposes", left.T, right.T
+    yield "A and B are swapped", right, left
+    yield "C is stored transposed, rows for columns", right.T, left.T
+
+
+def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Callable) -> Iterator[Slip]:
+    """Block (y, x) of C in place of (Y, X), as long as there are as many down as across."""
+    (rows, columns), m, n = kernel.block, len(left), right.shape[1]
+    if m % rows or n % columns or m // rows != n // columns:
+        return
+
+    def given(order: str) -> np.ndarray:
         grid = (left @ right).reshape(m // rows, rows, n // columns, columns)
         return whole(np.einsum(order, grid, np.ones(m // rows)).reshape(m, n))
 
-    yield "nothing is stored", lambda: old
-    if alpha != 1:
-        yield "alpha is forgotten", lambda: left @ right + beta * old
-        yield "alpha is applied twice", lambda: alpha * alpha * (left @ right) + beta * old
-    if beta != 0:
-        yield "beta * C is forgotten", lambda: alpha * (left @ right)
-        if beta != 1:
-            yield "C is added without its beta", lambda: alpha * (left @ right) + old
-        if alpha != 1:
-            yield "alpha multiplies beta * C too", lambda: alpha * (left @ right + beta * old)
-            yield "beta stands in alpha's place", lambda: beta * (left @ right + old)
-            yield "alpha and beta are swapped", lambda: beta * (left @ right) + alpha * old
-    if m == k:
-        yield "A is taken for its transpose", lambda: whole(left.T @ right)
-    if k == n:
-        yield "B is taken for its transpose", lambda: whole(left @ right.T)
-    if m == k == n:
-        yield "both A and B are taken for their transposes", lambda: whole(left.T @ right.T)
-        yield "A and B are swapped", lambda: whole(right @ left)
-    if m == n:
-        yield "C is stored transposed, rows for columns", lambda: whole((left @ right).T)
-    if m % rows == n % columns == 0 and m // rows == n // columns:
-        yield (
-            "x and y of the work-item are swapped where C is stored, or in both fetches",
-            partial(blocks, "yixj,x->xiyj"),
-        )
-        yield "A is read at the work-item's x in place of its y", partial(blocks, "xixj,y->yixj")
-        yield "B is read at the work-item's y in place of its x", partial(blocks, "yiyj,x->yixj")
-    yield "the sums are all 0 when C is stored", lambda: beta * old
-    yield "every step of k is added twice", lambda: counted(np.full(k, 2))
-    for count in sorted({1, round_}):
-        part = "round" if count == round_ else "step of k"
-        if count < k:
-            first, last = np.arange(k) < count, np.arange(k) >= k - count
-            yield f"the last {part} is missing", partial(counted, ~last)
-            yield f"the first {part} is missing", partial(counted, ~first)
-            yield f"only the first {part} is done", partial(counted, first)
-            yield f"only the last {part} is kept, the block being cleared in the loop", partial(counted, last)
-            yield f"the first {part} is done twice", partial(counted, 1 + first)
-            yield f"the last {part} is done twice", partial(counted, 1 + last)
-    if round_ > 1:
-        within = np.arange(k) % round_
-        for step in range(round_):
-            yield f"step {step} of each round is missing", partial(counted, within != step)
-        for step in range(1, round_):
-            again = np.arange(k) - (within == step)
-            yield f"step {step} of each round is step {step - 1} once more", partial(of_steps, again)
-        yield f"the loop's counter advances by 1, not {round_}", lambda: counted(np.minimum(np.arange(k) + 1, round_))
+    for words, order in (
+        ("x and y of the work-item are swapped where C is stored, or in both fetches", "yixj,x->xiyj"),
+        ("A is read at the work-item's x in place of its y", "xixj,y->yixj"),
+        ("B is read at the work-item's y in place of its x", "yiyj,x->yixj"),
+    ):
+        yield words, partial(given, order)
+
+
+def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
+    """Steps of k that are done more or less often than once; ``turn`` of them in a round of the loop."""
+    k = np.arange(len(right))
+    times: dict[str, np.ndarray] = {"every step of k is added twice": np.full(len(k), 2)}
+    for count in sorted({1, turn} & set(range(1, len(k)))):
+        part = "round" if count == turn else "step of k"
+        first, last = k < count, k >= len(k) - count
+        times |= {
+            f"the last {part} is missing": ~last,
+            f"the first {part} is missing": ~first,
+            f"only the first {part} is done": first,
+            f"only the last {part} is kept, the block being cleared in the loop": last,
+            f"the first {part} is done twice": 1 + first,
+            f"the last {part} is done twice": 1 + last,
+        }
+    for step in range(turn) if turn > 1 else ():
+        times[f"step {step} of each round is missing"] = k % turn != step
+    for words, counts in times.items():
+        yield words, left * counts, right
+    for step in range(1, turn):
+        again = k - (k % turn == step)
+        yield f"step {step} of each round is step {step - 1} once more", left[:, again], right[again]
+    if turn > 1:
+        yield f"the loop's counter advances by 1, not {turn}", left * np.minimum(k + 1, turn), right
+
+
+def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
+    """A or B read at another place than where it is; outside there are zeros."""
+    (rows, columns), texel = kernel.block, 16 // kernel.dtype.itemsize
     grains = texel if kernel.trans_a else 1, 1 if kernel.trans_b else texel  # numbers of a block that come together
-    i, j = np.arange(m), np.arange(n)
-    yield "every fetch of a block's rows of A is the first", lambda: whole(left[i - i % rows + i % grains[0]] @ right)
-    yield (
-        "every fetch of a block's columns of B is the first",
-        lambda: whole(left @ right[:, j - j % columns + j % grains[1]]),
-    )
-    for text, count in {"one row": 1, "one texel": texel, f"a block ({rows} rows)": rows}.items():
-        for way, by in {"down": count, "up": -count}.items():
-            yield f"A is read {text} too far {way}", partial(reads_a, by, 0)
-    for text, count in {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}.items():
-        for way, by in {"right": count, "left": -count}.items():
-            yield f"B is read {text} too far {way}", partial(reads_b, by, 1)
+    i, j = np.arange(len(left)), np.arange(right.shape[1])
+    if rows > grains[0]:
+        yield "every fetch of a block's rows of A is the first", left[i - i % rows + i % grains[0]], right
+    if columns > grains[1]:
+        yield "every fetch of a block's columns of B is the first", left, right[:, j - j % columns + j % grains[1]]
+    for way, sign in {"down": 1, "up": -1}.items():
+        for text, by in {"one row": 1, "one texel": texel, f"a block ({rows} rows)": rows}.items():
+            yield f"A is read {text} too far {way}", _shifted(left, sign * by, 0), right
+    for way, sign in {"right": 1, "left": -1}.items():
+        for text, by in {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}.items():
+            yield f"B is read {text} too far {way}", left, _shifted(right, sign * by, 1)
     for way, by in {"late": 1, "early": -1}.items():
-        yield f"A is read one step of k too {way}", partial(reads_a, by, 1)
-        yield f"B is read one step of k too {way}", partial(reads_b, by, 0)
+        yield f"A is read one step of k too {way}", _shifted(left, by, 1), right
+        yield f"B is read one step of k too {way}", left, _shifted(right, by, 0)
 
 
 def _shifted(matrix: np.ndarray, by: int, axis: int) -> np.ndarray:
     """What is read at places ``by`` too far: 0 outside."""
-    result = np.zeros_like(matrix)
-    size = matrix.shape[axis]
-    count = max(0, size - abs(by))
-    source, target = (slice(by, None), slice(0, count)) if by > 0 else (slice(0, count), slice(-by, None))
-    before = (slice(None),) * axis
-    result[(*before, target)] = matrix[(*before, source)]
-    return result
+    places = np.arange(matrix.shape[axis]) + by
+    inside = (0 <= places) & (places < len(places))
+    return np.take(matrix, places * inside, axis) * np.expand_dims(inside, 1 - axis)
