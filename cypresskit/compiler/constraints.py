@@ -61,30 +61,27 @@ def _assignable(vregs: list[VirtualRegister], wish: Channels) -> bool:
     free = [c for c in range(4) if c not in taken]
     open_ = [w for w, c in given.items() if c is None]
 
-    def fits(vreg: VirtualRegister, c: int, all_: dict) -> bool:
-        beside = None if vreg.pair is None else all_.get(vreg.pair, vreg.pair.channel)
+    def fits(vreg: VirtualRegister, chosen: dict) -> bool:
+        c = chosen[vreg]
+        beside = None if vreg.pair is None else chosen.get(vreg.pair, vreg.pair.channel)
         return bool(vreg.allowed >> c & 1) and beside in (None, c ^ 1)
 
-    def works(order: tuple[int, ...]) -> bool:
-        all_ = given | dict(zip(open_, order, strict=True))
-        return all(fits(w, c, all_) for w, c in zip(open_, order, strict=True))
-
-    return len(set(taken)) == len(taken) and any(map(works, permutations(free, len(open_))))
+    ways = (given | dict(zip(open_, order)) for order in permutations(free, len(open_)))
+    return len(set(taken)) == len(taken) and any(all(fits(w, chosen) for w in open_) for chosen in ways)
 
 
 def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None) -> bool:
     """Put virtual registers in one group, some in given channels; False, and nothing done, if that can't be."""
-    wish = dict(zip(vregs, channels or [None] * len(vregs), strict=True))
-    if len(wish) < len(vregs):
-        return False
+    given = {w: c for w, c in zip(vregs, channels or ()) if c is not None}
     members = list(dict.fromkeys([m for w in vregs for m in (w.group.vregs if w.group else [w])]))
     registers = {m.fixed for m in members if m.fixed is not None}
-    if len(members) > 4 or len(registers) > 1 or (registers and any(m.pair for m in members)):
+    if len(set(vregs)) < len(vregs) or len(members) > 4 or len(registers) > 1:
+        return False
+    if registers and any(m.pair for m in members):
         return False
     old = [(m, m.group) for m in members]
     if len(members) > 1:
         RegisterGroup(members)
-    given = {w: c for w, c in wish.items() if c is not None}
     if not (_assignable(members, given) and (not given or possible(given))):
         for m, before in old:
             m.group = before
@@ -122,20 +119,21 @@ class _Constraints:
     def add(self, op: Op) -> None:
         """Constrain what an op reads and makes."""
         self.before, self.after = [], []
-        detail = op.detail
         while not _constants_fit(op):
-            word = next(s.value for s in op.srcs if s.value.kind in ("constant", "const"))
+            word = next(s.value for s in op.srcs if not s.value.located)
             fresh = self.copy(op, word)
             op.srcs = [Src(fresh, s.neg, s.abs) if s.value is word else s for s in op.srcs]
         if op.samples:
             self.coordinates(op)
         elif op.fetches and op.srcs and not op.srcs[0].value.located:
             op.srcs[0] = Src(self.copy(op, op.srcs[0].value))
-        if op.fetches:
-            self.results(op)
-        elif isinstance(detail, StoreDetail):
-            self.stored(op, detail)
-        elif len(op.results) == 2 and not isinstance(detail, LdsPop):
+        if op.fetches:  # the results that somebody reads lie in one register
+            used = [n for n, word in enumerate(op.results) if word in self.read]
+            if not group([op.results[n].vreg for n in used]):
+                group([self.rename(op, n) for n in used])
+        elif isinstance(op.detail, StoreDetail):
+            self.stored(op, op.detail)
+        elif len(op.results) == 2 and not isinstance(op.detail, LdsPop):
             self.double(op)
 
     def copy(self, op: Op, word: Word) -> Word:
@@ -156,7 +154,7 @@ class _Constraints:
     def coordinates(self, op: Op) -> None:
         """The coordinates of a fetch, but for 0 and 1, lie in one register."""
         selectable = (0,) if op.name == "LD" else (0, ONE)
-        free = [s.value for s in op.srcs if not (s.value.kind == "const" and s.value.bits in selectable)]
+        free = [s.value for s in op.srcs if s.value.kind != "const" or s.value.bits not in selectable]
         if all(v.located for v in free) and group([v.vreg for v in free]):
             return
         key = tuple(id(v.vreg if v.located else v) for v in free)
@@ -166,21 +164,16 @@ class _Constraints:
         renamed = dict(zip(free, self.copied[key], strict=True))
         op.srcs = [Src(renamed.get(s.value, s.value)) for s in op.srcs]
 
-    def results(self, op: Op) -> None:
-        """The results of a fetch that somebody reads lie in one register."""
-        used = [n for n, word in enumerate(op.results) if word in self.read]
-        if not group([op.results[n].vreg for n in used]):
-            group([self.rename(op, n) for n in used])
-
     def double(self, op: Op) -> None:
         """The two words of a double lie side by side."""
         low, high = (r.vreg for r in op.results)
         if low.pair is high and high.pair is low:
             return
-        preloaded = any(m.fixed is not None for w in (low, high) if w.group for m in w.group.vregs)
+        groups = [w.group.vregs for w in (low, high) if w.group]
+        preloaded = any(m.fixed is not None for vregs in groups for m in vregs)
         if low.pair is None and high.pair is None and low is not high and not preloaded:
             low.pair, high.pair = high, low
-            if choices(low) and all(_assignable(w.group.vregs, {}) for w in (low, high) if w.group):
+            if choices(low) and all(_assignable(vregs, {}) for vregs in groups):
                 return
             low.pair = high.pair = None
         low, high = self.rename(op, 0), self.rename(op, 1)
@@ -190,10 +183,10 @@ class _Constraints:
     def stored(self, op: Op, detail: StoreDetail) -> None:
         """The words of a store lie in their channels of one register, its address in x of another. What a loop carries
         is left where it is best for the loop."""
-        count, memory = len(detail.mask), op.name == "MEM_WRITE"
-        words = [s.value for s in op.srcs[:count]]
-        free = [n for n, v in enumerate(words) if memory or not (v.kind == "const" and v.bits in (0, ONE))]
-        channels = [detail.mask[n] if memory else None for n in free]
+        memory, mask = op.name == "MEM_WRITE", detail.mask
+        words = [s.value for s in op.srcs]
+        free = [n for n in range(len(mask)) if memory or not (words[n].kind == "const" and words[n].bits in (0, ONE))]
+        channels = [mask[n] if memory else None for n in free]
         values = [words[n] for n in free]
         fresh = [self.copy(op, v) if self.unsuited(v) or v in values[:n] else v for n, v in enumerate(values)]
         if not group([v.vreg for v in fresh], channels):
@@ -201,12 +194,11 @@ class _Constraints:
             group([v.vreg for v in fresh], channels)
         for n, word in zip(free, fresh, strict=True):
             op.srcs[n] = Src(word)
-        for n in range(count, len(op.srcs)):
-            address = op.srcs[n].value
+        for address in words[len(mask) :]:
             if self.unsuited(address) or 0 not in choices(address.vreg):
                 address = self.copy(op, address)
             decide(address.vreg, 0)
-            op.srcs[n] = Src(address)
+            op.srcs[-1] = Src(address)
 
     def unsuited(self, word: Word) -> bool:
         """Whether a word lies where a store can't have it: in no register, in one that the kernel starts with, or in
@@ -216,15 +208,14 @@ class _Constraints:
 
 def part(block: BasicBlock, op: Op) -> None:
     """Give a double operation copies of its operands, low words in x or z and high words in y or w."""
-    copies = []
+    at = block.ops.index(op)
     for n, s in enumerate(op.srcs):
         if s.value.located:
             copy = Op("MOV", [Src(s.value)], op.at)
             VirtualRegister(copy.results[0], s.value.vreg.order).allowed = HIGH if n % 2 else LOW
             op.srcs[n] = Src(copy.results[0], s.neg, s.abs)
-            copies.append(copy)
-    at = block.ops.index(op)
-    block.ops[at:at] = copies
+            block.ops.insert(at, copy)
+            at += 1
 
 
 def _constants_fit(op: Op) -> bool:

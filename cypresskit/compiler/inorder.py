@@ -86,7 +86,7 @@ class InOrderScheduler(BlockScheduler):
     def cost(self, op: Op, way: Way) -> tuple:
         """What neighbours read comes from different banks, and lies in its own component if that's all the same."""
         homes = [(r.vreg.home, c) for r, c in way]
-        return self.clashes(way), sum(home is not None and home[1] != c for home, c in homes)
+        return self.clashes(way), sum(home not in (None, c) for home, c in homes)
 
     def arithmetic(self, run: list[int]) -> None:
         """Bundles of the ops ``run``, in order."""

@@ -9,7 +9,7 @@ A ``Function`` is a list of items: blocks, and between them the keywords of cont
 if has an else block, perhaps empty, so every edge has a block of its own where copies can go.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,19 +30,18 @@ def refuse(program: Program, at: int, what: str) -> CompileError:
 
 class Word:
     """32 bits. ``kind``: "const" (``bits``), "constant" (``place`` = buffer, element, channel), "input" (``place`` =
-    register, channel), "op" (``op``), "phi" (``block``, ``args`` by predecessor). ``home``: the
-    IL register and component that it was first written to."""
+    register, channel), "op" (``op``), "phi" (``args`` by predecessor). ``home``: the component of an
+    IL register that it was first written to."""
 
-    __slots__ = ("args", "bits", "block", "forward", "home", "kind", "op", "place", "vreg")
+    __slots__ = ("args", "bits", "forward", "home", "kind", "op", "place", "vreg")
 
     vreg: "VirtualRegister"  # where it lives, once passes behind SSA form have decided that
 
-    def __init__(self, kind: str, bits: int = 0, place: tuple[int, ...] = (), op: "Op | None" = None, block=None):
+    def __init__(self, kind: str, bits: int = 0, place: tuple[int, ...] = (), op: "Op | None" = None):
         self.kind, self.bits, self.place, self.op = kind, bits, place, op
-        self.block: BasicBlock | None = block
         self.args: dict[BasicBlock, Word] = {}
         self.forward: Word | None = None
-        self.home: tuple[int, int] | None = None
+        self.home: int | None = None
 
     def resolve(self) -> "Word":
         """The word that stands for this one after simplification."""
@@ -79,13 +78,9 @@ class VirtualRegister:
         self.depth = 0
         word.vreg = self
 
-    def __repr__(self) -> str:
-        place = "?" if self.channel is None else "xyzw"[self.channel]
-        return f"v{self.order}.{place}"
-
     @property
-    def home(self) -> tuple[int, int] | None:
-        """The IL register and component that its words were first written to, if any."""
+    def home(self) -> int | None:
+        """The component of an IL register that its words were first written to, if any."""
         return next((word.home for word in self.words if word.home is not None), None)
 
 
@@ -191,11 +186,6 @@ class Op:
         return self.row.kind == "store"
 
     @property
-    def effect(self) -> bool:
-        """Whether it does more than compute its results."""
-        return self.stores or self.row.predicate or self.name in ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")
-
-    @property
     def arithmetic(self) -> bool:
         """Whether its operands alone give its results, or its test."""
         return self.row.meaning is not None
@@ -204,11 +194,6 @@ class Op:
     def pure(self) -> bool:
         """Whether two such ops on the same operands give the same results."""
         return self.samples or (self.arithmetic and not self.row.predicate)
-
-    @property
-    def multiplies(self) -> bool:
-        """Whether it is a product, or the sum of one and an addend."""
-        return self.row.flops > 0 and self.name not in ("ADD", "ADD_64")
 
     @property
     def plain(self) -> bool:
@@ -259,22 +244,3 @@ class Function:
         """A new virtual register for a word."""
         self.vregs += 1
         return VirtualRegister(word, self.vregs)
-
-
-def backward_slice(words: Iterable[Word]) -> tuple[set[Word], set[Op]]:
-    """All that ``words`` are computed from, through phis and LDS reads: the words, and the ops that make them."""
-    found: set[Word] = set()
-    makers: set[Op] = set()
-    stack = list(words)
-    while stack:
-        word = stack.pop()
-        if word in found:
-            continue
-        found.add(word)
-        stack += word.args.values()
-        op = word.op
-        while op is not None and op not in makers:
-            makers.add(op)
-            stack += [s.value for s in op.srcs]
-            op = op.detail.read if isinstance(op.detail, LdsPop) else None
-    return found, makers

@@ -97,86 +97,71 @@ _M = MEANING
 OPS: dict[str, HardwareOp] = {}
 
 
-def _add(slots: str, kind: str, name: str, il: str = "", **columns) -> None:
-    """Append a row: what it reads and means is what the first of the opcodes ``il`` does, or said in ``columns``."""
-    if il:
-        same = OPCODES[il.split()[0]]
-        columns |= {"il": tuple(il.split()), "meaning": MEANING[same.name], "reads": len(same.sources)}
-        columns["flops"] = 0 if slots == "t" else same.flops
+def _add(slots: str, kind: str, name: str, **columns) -> None:
     OPS[name] = HardwareOp(name, slots, kind, **columns)
 
 
-_add("any", "float", "MOV", "mov", scales=True)
-_add("any", "float", "ADD", "add", scales=True, commutes=True, llvm="fadd")
-_add("any", "float", "MUL_IEEE", "mul", scales=True, commutes=True, llvm="fmul")
-_add("any", "float", "MULADD_IEEE", "mad", llvm="fmuladd")
-_add("vector", "float", "FMA", "fma", llvm="fma")
-_add("any", "float", "FLOOR", "flr round_neginf", scales=True, llvm="floor")
-_add("any", "float", "FRACT", "frc", scales=True)
-_add("any", "float", "RNDNE", "round_nearest", scales=True)
-_add("any", "float", "CEIL", "round_plusinf", scales=True)
-_add("any", "float", "TRUNC", "round_z", scales=True)
-_add("any", "float", "MIN_DX10", "min", scales=True, llvm="minnum")
-_add("any", "float", "MAX_DX10", "max", scales=True, llvm="maxnum")
-_add("t", "float", "FLT_TO_INT", "ftoi", llvm="fptosi")
-_add("t", "float", "FLT_TO_UINT", "ftou", llvm="fptoui")
-_add("t", "float", "RECIP_IEEE", "rcp", scales=True)
-_add("t", "float", "SQRT_IEEE", "sqrt sqrt_vec", scales=True)
-_add("t", "float", "RECIPSQRT_IEEE", "rsq rsq_vec", scales=True)
-_add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: _M["div"](a, b))
+def _same(name: str, il: str, **columns) -> None:
+    """Append the row of an operation that does what some opcodes of the IL do."""
+    same = OPCODES[il.split()[0]]
+    slots = {"xyzwt": "any", "xyzw": "vector"}.get(same.slots, same.slots)
+    kind = "float" if same.float_modifiers(0) else "double" if same.sources[0] == "d" else "int"
+    columns |= {"il": tuple(il.split()), "meaning": MEANING[same.name], "reads": len(same.sources)}
+    _add(slots, kind, name, flops=0 if slots == "t" else same.flops, **columns)
 
-_add("any", "int", "ADD_INT", "iadd", commutes=True, neutral=0, llvm="add")
-_add("any", "int", "SUB_INT", "isub", neutral=0, llvm="sub")
-_add("any", "int", "AND_INT", "iand", commutes=True, neutral=0xFFFFFFFF, llvm="and")
-_add("any", "int", "OR_INT", "ior", commutes=True, neutral=0, llvm="or")
-_add("any", "int", "XOR_INT", "ixor", commutes=True, neutral=0, llvm="xor")
-_add("any", "int", "NOT_INT", "inot")
-_add("any", "int", "LSHL_INT", "ishl", neutral=0, llvm="shl")
-_add("any", "int", "LSHR_INT", "ushr", neutral=0, llvm="lshr")
-_add("any", "int", "ASHR_INT", "ishr", neutral=0, llvm="ashr")
-_add("any", "int", "MIN_INT", "imin")
-_add("any", "int", "MAX_INT", "imax")
-_add("any", "int", "MIN_UINT", "umin")
-_add("any", "int", "MAX_UINT", "umax")
+
+_same("MOV", "mov", scales=True)
+_same("ADD", "add", scales=True, commutes=True, llvm="fadd")
+_same("MUL_IEEE", "mul", scales=True, commutes=True, llvm="fmul")
+_same("MULADD_IEEE", "mad", llvm="fmuladd")
+_same("FMA", "fma", llvm="fma")
+_same("FLOOR", "flr round_neginf", scales=True, llvm="floor")
+_same("FRACT", "frc", scales=True)
+_same("RNDNE", "round_nearest", scales=True)
+_same("CEIL", "round_plusinf", scales=True)
+_same("TRUNC", "round_z", scales=True)
+_same("MIN_DX10", "min", scales=True, llvm="minnum")
+_same("MAX_DX10", "max", scales=True, llvm="maxnum")
+_same("FLT_TO_INT", "ftoi", llvm="fptosi")
+_same("FLT_TO_UINT", "ftou", llvm="fptoui")
+_same("RECIP_IEEE", "rcp", scales=True)
+_same("SQRT_IEEE", "sqrt sqrt_vec", scales=True)
+_same("RECIPSQRT_IEEE", "rsq rsq_vec", scales=True)
+_same("ADD_INT", "iadd", commutes=True, neutral=0, llvm="add")
+_same("SUB_INT", "isub", neutral=0, llvm="sub")
+_same("AND_INT", "iand", commutes=True, neutral=0xFFFFFFFF, llvm="and")
+_same("OR_INT", "ior", commutes=True, neutral=0, llvm="or")
+_same("XOR_INT", "ixor", commutes=True, neutral=0, llvm="xor")
+_same("LSHL_INT", "ishl", neutral=0, llvm="shl")
+_same("LSHR_INT", "ushr", neutral=0, llvm="lshr")
+_same("ASHR_INT", "ishr", neutral=0, llvm="ashr")
+_same("MULLO_INT", "imul umul", commutes=True, llvm="mul")
+_same("INT_TO_FLT", "itof", llvm="sitofp")
+_same("UINT_TO_FLT", "utof", llvm="uitofp")
+_same("ADD_64", "dadd", commutes=True)
+_same("MUL_64", "dmul", commutes=True)
+for _name, _il in {
+    "NOT_INT": "inot", "MIN_INT": "imin", "MAX_INT": "imax", "MIN_UINT": "umin", "MAX_UINT": "umax",
+    "MULHI_INT": "imul_high", "MULHI_UINT": "umul_high", "ADDC_UINT": "icarry", "SUBB_UINT": "iborrow",
+    "MUL_UINT24": "umul24", "MULHI_UINT24": "umul24_high", "MULADD_UINT24": "umad24", "BCNT_INT": "icbits",
+    "FMA_64": "dmad", "MIN_64": "dmin", "MAX_64": "dmax", "FRACT_64": "dfrac",
+    "FLT64_TO_FLT32": "d2f", "FLT32_TO_FLT64": "f2d",
+}.items():  # fmt: skip
+    _same(_name, _il)
+
+_add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: _M["div"](a, b))
 _add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: _M["cmov_logical"](a, c, b))
-_add("t", "int", "MULLO_INT", "imul umul", commutes=True, llvm="mul")
-_add("t", "int", "MULHI_INT", "imul_high")
-_add("t", "int", "MULHI_UINT", "umul_high")
-_add("any", "int", "ADDC_UINT", "icarry")
-_add("any", "int", "SUBB_UINT", "iborrow")
-_add("vector", "int", "MUL_UINT24", "umul24")
-_add("vector", "int", "MULHI_UINT24", "umul24_high")
-_add("vector", "int", "MULADD_UINT24", "umad24")
-_add("vector", "int", "BCNT_INT", "icbits")
 _add("vector", "int", "BFE_INT", reads=3, meaning=lambda a, b, c: _M["ibit_extract"](c, b, a))
 _add("vector", "int", "BFE_UINT", reads=3, meaning=lambda a, b, c: _M["ubit_extract"](c, b, a))
-_add(
-    "vector",
-    "int",
-    "BFM_INT",
-    reads=2,
-    meaning=lambda a, b: _M["ubit_insert"](a, b, np.uint32(0xFFFFFFFF), np.uint32(0)),
-)
+_add("vector", "int", "BFM_INT", reads=2, meaning=lambda a, b: _M["ubit_insert"](a, b, ~np.uint32(0), np.uint32(0)))
 _add("vector", "int", "BFI_INT", reads=3, meaning=lambda mask, a, b: (mask & a) | (~mask & b))
 _add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
-_add("t", "int", "INT_TO_FLT", "itof", llvm="sitofp")
-_add("t", "int", "UINT_TO_FLT", "utof", llvm="uitofp")
-
-_add("pair", "double", "ADD_64", "dadd", commutes=True)
-_add("quad", "double", "MUL_64", "dmul", commutes=True)
-_add("quad", "double", "FMA_64", "dmad")
 _add("quad", "double", "DIV_64", reads=3, meaning=lambda a, b, quotient: _M["ddiv"](a, b))
-_add("pair", "double", "MIN_64", "dmin")
-_add("pair", "double", "MAX_64", "dmax")
-_add("pair", "double", "FRACT_64", "dfrac")
-_add("pair", "double", "FLT64_TO_FLT32", "d2f")
-_add("pair", "float", "FLT32_TO_FLT64", "f2d")
 
-_add("x", "lds", "LDS_WRITE", reads=2, memories="s")
-_add("x", "lds", "LDS_WRITE_REL", reads=3, memories="s")
-_add("x", "lds", "LDS_READ_RET", reads=1, memories="s")
-_add("x", "lds", "LDS_READ_REL_RET", reads=1, memories="s")
-_add("x", "lds", "LDS_READ2_RET", reads=2, memories="s")
+for _name, _reads in {
+    "LDS_WRITE": 2, "LDS_WRITE_REL": 3, "LDS_READ_RET": 1, "LDS_READ_REL_RET": 1, "LDS_READ2_RET": 2
+}.items():  # fmt: skip
+    _add("x", "lds", _name, reads=_reads, memories="s")
 _add("x", "sync", "GROUP_BARRIER", memories="gs")
 _add("", "pop", "LDS_POP")
 _add("", "fetch", "SAMPLE")

@@ -143,7 +143,7 @@ class _Lowering:
         if register.kind == "r":
             for c, word in words.items():
                 b.block.defs[register.index, c] = word
-                word.home = word.home or (register.index, c)
+                word.home = c if word.home is None else word.home
             return
         mask = tuple(sorted(words))
         srcs = [Src(words[c]) for c in mask]

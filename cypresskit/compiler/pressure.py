@@ -61,8 +61,8 @@ class Pressure:
     def preferred(self, vreg: VirtualRegister) -> list[int]:
         """Channels that it may take, the emptiest first."""
         options = choices(vreg)
-        if self.named and vreg.home is not None and vreg.home[1] in options:
-            return [vreg.home[1]]
+        if self.named and vreg.home is not None and vreg.home in options:
+            return [vreg.home]
         if len(options) > 1:
             full = self.peak if vreg in self.problem.live_in else self.count
             options.sort(key=lambda c: (self.excess(vreg, c), full[c], self.count[c], c))

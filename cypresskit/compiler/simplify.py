@@ -10,13 +10,14 @@ After that, fetches take over additions to their coordinates (``offsets``), and 
 
 import numpy as np
 
-from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word, backward_slice
+from cypresskit.compiler.ir import BasicBlock, Function, LdsPop, Op, Src, Word
 from cypresskit.compiler.isa import SIGN, opposite, predicate_of
 from cypresskit.compiler.lds_pairs import pair_lds_reads
 from cypresskit.compiler.offsets import offset_fetches
 from cypresskit.il.meaning import pair, scaled
 
 ALL = 0xFFFFFFFF
+EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # besides stores and tests
 
 
 def simplify(function: Function, plainly: bool = False) -> Function:
@@ -212,9 +213,21 @@ def _drop_dead(function: Function) -> None:
             phi.args = {b: v.resolve() for b, v in phi.args.items()}
         for op in block.ops:
             op.srcs = [s.resolve() for s in op.srcs]
-    effects = {op for block in blocks for op in block.ops if op.effect}
-    words, makers = backward_slice(s.value for op in effects for s in op.srcs)
+    kept: set[Word | Op] = set()
+    stack: list[Word | Op] = [
+        op for block in blocks for op in block.ops if op.stores or op.row.predicate or op.name in EFFECTS
+    ]
+    while stack:
+        found = stack.pop()
+        if found in kept:
+            continue
+        kept.add(found)
+        if isinstance(found, Word):
+            stack += [*found.args.values(), *filter(None, [found.op])]
+        else:
+            stack += [s.value for s in found.srcs]
+            stack += [found.detail.read] if isinstance(found.detail, LdsPop) else []
     for block in blocks:
-        block.ops = [op for op in block.ops if op in effects or op in makers]
-        block.phis = [phi for phi in block.phis if phi in words]
-    function.inputs = [v for v in function.inputs if v in words]
+        block.ops = [op for op in block.ops if op in kept]
+        block.phis = [phi for phi in block.phis if phi in kept]
+    function.inputs = [v for v in function.inputs if v in kept]

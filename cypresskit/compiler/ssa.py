@@ -36,13 +36,13 @@ class OpBuilder:
 
     def read(self, variable: Variable) -> Word:
         """The word that a variable holds at this point."""
-        phis: list[Word] = []
-        word = self._reaching(variable, self.block, phis)
-        self._complete(variable, phis)
+        fresh: list[tuple[Word, BasicBlock]] = []
+        word = self._reaching(variable, self.block, fresh)
+        self._complete(variable, fresh)
         return word
 
-    def _reaching(self, variable: Variable, block: BasicBlock, phis: list[Word]) -> Word:
-        """The word of a variable at the end of ``block``; appends to ``phis`` the one that it makes, if any."""
+    def _reaching(self, variable: Variable, block: BasicBlock, fresh: list[tuple[Word, BasicBlock]]) -> Word:
+        """The word of a variable at the end of ``block``; appends to ``fresh`` the phi that it makes, if any."""
         passed = []
         while variable not in block.defs and block.sealed and len(block.preds) == 1:
             passed.append(block)
@@ -52,30 +52,29 @@ class OpBuilder:
         elif block.sealed and not block.preds:
             word = self.const(0)
         else:
-            word = Word("phi", block=block)
-            word.home = variable
+            word = Word("phi")
+            word.home = variable[1]
             block.phis.append(word)
             if block.sealed:
-                phis.append(word)
+                fresh.append((word, block))
             else:
                 block.incomplete[variable] = word
         for b in (block, *passed):
             b.defs[variable] = word
         return word
 
-    def _complete(self, variable: Variable, phis: list[Word]) -> None:
+    def _complete(self, variable: Variable, fresh: list[tuple[Word, BasicBlock]]) -> None:
         """Give phis their arguments, and those that this makes theirs."""
-        while phis:
-            phi = phis.pop()
-            assert phi.block is not None
-            for pred in phi.block.preds:
-                phi.args[pred] = self._reaching(variable, pred, phis)
+        while fresh:
+            phi, block = fresh.pop()
+            for pred in block.preds:
+                phi.args[pred] = self._reaching(variable, pred, fresh)
 
     def seal(self, block: BasicBlock) -> None:
         """All predecessors of a block are known."""
         block.sealed = True
         for variable, phi in block.incomplete.items():
-            self._complete(variable, [phi])
+            self._complete(variable, [(phi, block)])
         block.dead = not block.preds
 
     def emit(self, name: str, *srcs: Word | Src, words: int = 1, detail: Detail | None = None) -> Word:

@@ -19,7 +19,11 @@ def products(function: Function) -> tuple[int, ...]:
         if op.fetches or isinstance(op.detail, LdsPop) or any(s.value in loaded for s in op.srcs):
             loaded.update(op.results)
             # skip a multiply-add of which only the addend was fetched
-            if op.multiplies and any(s.value in loaded for s in op.srcs[: 2 * len(op.results)]):
+            if (
+                op.row.flops
+                and op.name not in ("ADD", "ADD_64")
+                and any(s.value in loaded for s in op.srcs[: 2 * len(op.results)])
+            ):
                 multiplied.add(op)
     main = _main_loop(function)
     ends = [(phi, value) for block in main[:1] for phi in block.phis for b, value in phi.args.items() if b in main]
