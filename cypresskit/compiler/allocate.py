@@ -37,63 +37,41 @@ class Allocation:
 def allocate(
     lives: "Lifetimes", device: Device, order: Callable[[Unit], tuple], temporaries_first: bool = False
 ) -> Allocation:
-    """Registers for all units in the given order, those that may live in clause temporaries last. These take one before
-    they make another register necessary, or, ``temporaries_first``, wherever one is free."""
+    """Registers for all units: preloaded ones in theirs, the others in the given order, those last that may live in
+    clause temporaries. These take one before they make another register necessary, or, ``temporaries_first``, wherever
+    one is free."""
     used: list[list[int]] = []
     temporary = [[0] * 4 for _ in range(device.clause_temporaries)]
     numbers: dict[VirtualRegister, int] = {}
 
-    def free(table: list[list[int]], unit: Unit) -> int | None:
-        for g, row in enumerate(table):
-            if all(not row[w.channel or 0] & w.mask for w in unit):
-                return g
-        return None
+    def key(unit: Unit) -> tuple:
+        return lives.is_local(unit), all(w.fixed is None for w in unit), *order(unit)
 
-    def give(table: list[list[int]], g: int, unit: Unit, first: int = 0) -> None:
+    for unit in sorted(lives.units, key=key):
+        tables = [used, temporary] if lives.is_local(unit) else [used]
+        rows = ((t, g) for t in (tables[::-1] if temporaries_first else tables) for g in range(len(t)))
+        free = ((t, g) for t, g in rows if not any(t[g][w.channel or 0] & w.mask for w in unit))
+        given = [(used, w.fixed) for w in unit if w.fixed is not None]
+        table, g = given[0] if given else next(free, (used, len(used)))
         while len(table) <= g:
             table.append([0] * 4)
         for w in unit:
             table[g][w.channel or 0] |= w.mask
-            numbers[w] = first + g
-
-    units = sorted(lives.units, key=order)
-    early = lives.is_local if temporaries_first else lambda unit: False
-    for unit in sorted(units, key=lives.is_local):
-        g = next((w.fixed for w in unit if w.fixed is not None), None)
-        if g is None and not early(unit):
-            g = free(used, unit)
-        if g is None and lives.is_local(unit):
-            t = free(temporary, unit)
-            if t is not None:
-                give(temporary, t, unit, TEMPORARY)
-                continue
-            g = free(used, unit)
-        give(used, len(used) if g is None else g, unit)
-    temporaries = len({n for n in numbers.values() if n >= TEMPORARY and n >= len(used)})
-    return Allocation(max(len(used), 1), temporaries, numbers, lives.written)
-
-
-def _movable(unit: Unit) -> bool:
-    """Whether nothing in it is preloaded, in a register that is given: those come first in every order."""
-    return all(w.fixed is None for w in unit)
-
-
-def _life(unit: Unit) -> int:
-    return max(w.mask.bit_count() for w in unit)
+            numbers[w] = g + (TEMPORARY if table is temporary else 0)
+    return Allocation(max(len(used), 1), sum(map(any, temporary)), numbers, lives.written)
 
 
 def _longest(unit: Unit) -> tuple:
-    return _movable(unit), -_life(unit), unit[0].order
+    return -max(w.mask.bit_count() for w in unit), unit[0].order
 
 
 def _whole_first(unit: Unit) -> tuple:
-    return _movable(unit), -(len(unit) == 4), -_life(unit), unit[0].order
+    return len(unit) != 4, *_longest(unit)
 
 
 def earliest(unit: Unit) -> tuple:
     """The order in which they come to life."""
-    first = min((w.mask & -w.mask).bit_length() for w in unit)
-    return _movable(unit), first, -_life(unit), unit[0].order
+    return min((w.mask & -w.mask).bit_length() for w in unit), *_longest(unit)
 
 
 ORDERS = (_longest, _whole_first, earliest)

@@ -22,9 +22,13 @@ def listing(controls: tuple[Control, ...]) -> str:
     number = 0
     for n, control in enumerate(controls):
         indent = "  " * (control.depth - (control.name in ("LOOP_START_DX10", "LOOP_END")))
-        store = control.store
-        lines.append(_line(f"{n:02d} {indent}{_head(control)}", store.line if store else None))
-        number = _clause(control, f"   {indent}", number, lines)
+        lines.append(_line(f"{n:02d} {indent}{_head(control)}", control.store.line if control.store else None))
+        clause = [[(_fetch(f), f.line)] for f in control.fetches]
+        clause += [[(f"{SLOTS[o.slot]}: {_operation(o)}", o.line) for o in b.operations] for b in control.bundles]
+        for parts in clause:
+            for k, (text, line) in enumerate(parts):
+                lines.append(_line(f"   {indent}{'' if k else number:>5}  {text}", line))
+            number += 1
     return "\n".join(lines) + "\n"
 
 
@@ -49,20 +53,6 @@ def _head(control: Control) -> str:
         return f"{name}: {place}, R{store.source}{mask}, ELEM_SIZE(3)"
     jumps = {"LOOP_START_DX10": "FAIL_JUMP_ADDR", "LOOP_END": "PASS_JUMP_ADDR", "JUMP": "ADDR", "ELSE": "ADDR"}
     return name if control.target is None else f"{name} {jumps[name]}({control.target:02d})"
-
-
-def _clause(clause: Control, indent: str, number: int, lines: list[str]) -> int:
-    """Append a clause's lines; the number of the next bundle or fetch."""
-    for fetch in clause.fetches:
-        lines.append(_line(f"{indent}{number:>5}  {_fetch(fetch)}", fetch.line))
-        number += 1
-    for bundle in clause.bundles:
-        label = f"{number:>5}"
-        for o in bundle.operations:
-            lines.append(_line(f"{indent}{label}  {SLOTS[o.slot]}: {_operation(o)}", o.line))
-            label = " " * 5
-        number += 1
-    return number
 
 
 def _fetch(f: FetchInstruction) -> str:
@@ -95,20 +85,19 @@ def _register(number: int) -> str:
 
 
 def _read(r: Read) -> str:
+    channel = "xyzw"[r.channel]
     if r.kind == "gpr":
-        text = f"{_register(r.index)}.{'xyzw'[r.channel]}"
-    elif r.kind == "pv":
-        text = f"PV.{'xyzw'[r.channel]}"
-    elif r.kind == "ps":
-        text = "PS"
+        text = f"{_register(r.index)}.{channel}"
+    elif r.kind in ("pv", "ps"):
+        text = f"PV.{channel}" if r.kind == "pv" else "PS"
     elif r.kind == "constant":
-        text = f"KC{r.index}[{r.element}].{'xyzw'[r.channel]}"
+        text = f"KC{r.index}[{r.element}].{channel}"
     elif r.kind == "queue":
         text = f"LDS_OQ_{'AB'[r.index]}_POP"
     elif r.kind == "inline":
         text = INLINE[r.bits]
     else:
-        text = f"(0x{r.bits:08X}, {struct.unpack('<f', struct.pack('<I', r.bits))[0]:g}f).{'xyzw'[r.channel]}"
+        text = f"(0x{r.bits:08X}, {struct.unpack('<f', struct.pack('<I', r.bits))[0]:g}f).{channel}"
     if r.abs:
         text = f"|{text}|"
     return f"-{text}" if r.neg else text

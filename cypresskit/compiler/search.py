@@ -8,16 +8,16 @@
 3. Registers of a loop (``best_of_budgets``): from what the order of the IL needs, some more, or another window of ops
    to choose from, while the bundles are more than 5 % above their lower bound; then enough for all fetches that can go
    together, if that saves time. Code outside loops lives on what its loops need.
-4. Orders of allocation (``registers``): long-lived first, whole registers first, the earliest first; the one that needs
+4. Orders of allocation (``finished``): long-lived first, whole registers first, the earliest first; the one that needs
    the fewest registers stays.
 
 AMD's compiler (``in_order``) tried nothing of that: only if registers run out are fewer fetches gathered.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
-from cypresskit.compiler.allocate import ORDERS, Allocation, Lifetimes, allocate, earliest
+from cypresskit.compiler.allocate import ORDERS, Lifetimes, allocate, earliest
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
 from cypresskit.compiler.card import turn_clocks
 from cypresskit.compiler.code import Code
@@ -44,14 +44,8 @@ MARGIN = 10  # outside loops one register in so many is left free, so that whole
 GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that wait for their readers together, in AMD's style
 
 
-@dataclass(frozen=True)
-class Style:
-    """How blocks are scheduled: ``blocks`` does one, given the registers that are in use anyway; which
-    ``orders`` of allocation are tried, and whether clause ``temporaries_first`` take what they can."""
-
-    blocks: Callable[[Problem, int], BlockScheduler]
-    orders: tuple = ORDERS
-    temporaries_first: bool = False
+#: Schedules one block, given the registers that are in use anyway.
+BlockStyle = Callable[[Problem, int], BlockScheduler]
 
 
 def in_order(program: Program, device: Device) -> Code:
@@ -59,16 +53,16 @@ def in_order(program: Program, device: Device) -> Code:
     refused: CompileError | None = None
     for gather in GATHER:
         function = simplify(lower(program, device, rotate=False), plainly=True)
-
-        def block(problem: Problem, floor: int, gather: int = gather) -> BlockScheduler:
-            return InOrderScheduler(problem, gather).run()
-
         try:
-            return finished(function, device, Style(block, (earliest,), True))
+            return finished(function, device, partial(_in_order, gather), (earliest,), True)
         except CompileError as error:  # too many registers
             refused = refused or error
     assert refused is not None
     raise refused
+
+
+def _in_order(gather: int, problem: Problem, floor: int) -> BlockScheduler:
+    return InOrderScheduler(problem, gather).run()
 
 
 def compiled(program: Program, device: Device) -> Code:
@@ -100,17 +94,27 @@ def _translate(program: Program, device: Device, words: int) -> tuple[Code, int]
     most = hoist(function, words)
     if words:
         simplify(function)  # what came out of a loop may be computed before it already
-    return finished(function, device, Style(best_of_budgets)), most
+    return finished(function, device, best_of_budgets, ORDERS), most
 
 
-def finished(function: Function, device: Device, style: Style) -> Code:
-    """The code of a simplified function."""
+def finished(
+    function: Function, device: Device, style: BlockStyle, orders: tuple, temporaries_first: bool = False
+) -> Code:
+    """The code of a simplified function, with the allocation that needs the fewest registers. Raises ``CompileError``
+    if the chip has too few."""
     sums = products(function)
     constrain(assign_vregs(function))
     plans, source_gprs = schedule(function, device, style)
-    allocation = registers(function, plans, device, style)
-    controls, gprs = emit(function, plans, allocation), allocation.registers
-    return Code(function.program, device, controls, gprs, allocation.temporaries, source_gprs, sums)
+    lives = Lifetimes(function, plans)
+    tried = [allocate(lives, device, order, temporaries_first) for order in orders]
+    best = min(tried, key=lambda allocation: allocation.registers)
+    limit = device.gpr_limit - (device.clause_temporaries if best.temporaries else 0)
+    if best.registers > limit:
+        what = f"the kernel needs {best.registers} registers, most of them alive here; the chip has {limit} for a "
+        what += "work-item. Keep fewer values alive at once: a smaller block, or fewer fetches before they are used."
+        raise refuse(function.program, lives.crowded_at(), what)
+    controls = emit(function, plans, best)
+    return Code(function.program, device, controls, best.registers, best.temporaries, source_gprs, sums)
 
 
 def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
@@ -139,7 +143,7 @@ def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
     return min(best, gathering, key=turn)
 
 
-def schedule(function: Function, device: Device, style: Style) -> tuple[Plans, int]:
+def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Plans, int]:
     """Clauses and bundles for every block, the innermost loops first, and the registers that the innermost loop needs
     in the order of the IL. Decides the virtual registers' channels. Raises ``CompileError`` for a double operation that
     fits no bundle even with copies to read."""
@@ -160,7 +164,7 @@ def schedule(function: Function, device: Device, style: Style) -> tuple[Plans, i
             part(stuck.block, op)
 
 
-def _schedule(function: Function, device: Device, style: Style) -> tuple[Plans, int]:
+def _schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Plans, int]:
     blocks = sorted(function.blocks, key=lambda b: -b.depth)
     alive = Alive(list(function.blocks))
     plans: Plans = {}
@@ -169,7 +173,7 @@ def _schedule(function: Function, device: Device, style: Style) -> tuple[Plans, 
     for block in blocks:
         entering = alive.into[block] | {phi.vreg for phi in block.phis}
         problem = Problem(block, entering, alive.out[block], device, scheduled)
-        run = style.blocks(problem, floor)
+        run = style(problem, floor)
         plans[block] = run.plans
         run.pressure.commit()
         floor = max(floor, run.pressure.budget)
@@ -180,19 +184,3 @@ def _schedule(function: Function, device: Device, style: Style) -> tuple[Plans, 
             if vreg.channel is None:
                 scheduled.setdefault(vreg, []).append(peaks)
     return plans, source_gprs
-
-
-def registers(function: Function, plans: Plans, device: Device, style: Style) -> Allocation:
-    """The allocation that needs the fewest registers. Raises ``CompileError`` if the chip has too few."""
-    lives = Lifetimes(function, plans)
-    tried = [allocate(lives, device, order, style.temporaries_first) for order in style.orders]
-    best = min(tried, key=lambda allocation: allocation.registers)
-    limit = device.gpr_limit - (device.clause_temporaries if best.temporaries else 0)
-    if best.registers > limit:
-        raise refuse(
-            function.program,
-            lives.crowded_at(),
-            f"the kernel needs {best.registers} registers, most of them alive here; the chip has {limit} for a "
-            "work-item. Keep fewer values alive at once: a smaller block, or fewer fetches before they are used.",
-        )
-    return best
