@@ -22,7 +22,7 @@ from cypresskit.compiler.ir import (
     VirtualRegister,
     Word,
 )
-from cypresskit.compiler.isa import INLINE
+from cypresskit.compiler.ports import constants_of
 
 ONE = 0x3F800000
 Channels = dict[VirtualRegister, int]
@@ -119,7 +119,7 @@ class _Constraints:
     def add(self, op: Op) -> None:
         """Constrain what an op reads and makes."""
         self.before, self.after = [], []
-        while not _constants_fit(op):
+        while op.row.slots and not _readable(op):
             word = next(s.value for s in op.srcs if not s.value.located)
             fresh = self.copy(op, word)
             op.srcs = [Src(fresh, s.neg, s.abs) if s.value is word else s for s in op.srcs]
@@ -218,14 +218,6 @@ def part(block: BasicBlock, op: Op) -> None:
             at += 1
 
 
-def _constants_fit(op: Op) -> bool:
-    """Whether a bundle of its own can hold the op's constants."""
-    if not op.row.slots:
-        return True
-    places = {s.value.place for s in op.srcs if s.value.kind == "constant"}
-    literals = {s.value.bits for s in op.srcs if s.value.kind == "const" and s.value.bits not in INLINE}
-    scalars = sum(not s.value.located for s in op.srcs)
-    if (op.row.slots == "t" and scalars > 2) or len(literals) > 4:
-        return False
-    windows = {(buffer, element // 32) for buffer, element, _ in places}
-    return len({(b, e, c // 2) for b, e, c in places}) <= 2 and len(windows) <= 2
+def _readable(op: Op) -> bool:
+    """Whether a bundle of its own can hold the op's constants, of which t takes two."""
+    return constants_of([op]).fit and (op.row.slots != "t" or len(op.srcs) - len(op.located) <= 2)

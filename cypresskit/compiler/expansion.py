@@ -117,7 +117,7 @@ def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:
         return word
     op = word.op
     fits = op is not None and op.at == b.at and op.row.scales
-    if op is None or not fits or op.clamp or op.omod != 1.0:
+    if op is None or not fits or not op.plain:
         op = b.append("MOV", [Src(word)], 1)
     if i.shift in (1.0, 2.0, 4.0, 0.5):
         op.omod = i.shift

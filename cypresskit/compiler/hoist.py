@@ -21,31 +21,20 @@ FETCH = 4  # bundles that take as long as a fetch
 
 
 def hoist(function: Function, words: int) -> int:
-    """Move invariant operations out of all loops, at most ``words`` results out of each. Returns how many it may be
-    worth to move out of one."""
+    """Move invariant operations out of all loops, inner ones first, at most ``words`` results out of each. Returns how
+    many it may be worth to move out of one."""
     most = 0
-    for start, end in _loops(function):
-        before = function.items[start - 1]
-        assert isinstance(before, BasicBlock)
-        if not before.dead:
-            most = max(most, _Invariants(function.items[start:end]).move(before, words))
-    return most
-
-
-def _loops(function: Function) -> list[tuple[int, int]]:
-    """First and last item of every loop, inner ones before those around them; none that is around very many."""
-    found, open_ = [], []
-    height = 0  # loops that the one which ends is around
+    starts: list[int] = []
     for n, item in enumerate(function.items):
         if item == "loop":
-            open_.append(n)
-            height = 0
+            starts.append(n)
         elif item == "endloop":
-            start = open_.pop()
-            if height < HIGHEST:
-                found.append((start, n))
-            height += 1
-    return found
+            start = starts.pop()
+            before, inside = function.items[start - 1], function.items[start:n]
+            depth = max(item.depth for item in inside if isinstance(item, BasicBlock))
+            if isinstance(before, BasicBlock) and not before.dead and depth - before.depth <= HIGHEST:
+                most = max(most, _Invariants(inside).move(before, words))
+    return most
 
 
 class _Invariants:

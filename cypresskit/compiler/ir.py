@@ -197,8 +197,8 @@ class Op:
 
     @property
     def plain(self) -> bool:
-        """Whether neither its first operand nor its result is modified."""
-        return not (self.srcs[0].neg or self.srcs[0].abs or self.clamp) and self.omod == 1.0
+        """Whether its result is neither scaled nor clamped."""
+        return self.omod == 1.0 and not self.clamp
 
     @property
     def located(self) -> list[Word]:

@@ -148,7 +148,7 @@ class _ModuleWriter:
         elif isinstance(detail, StoreDetail) and op.name == "MEM_WRITE" and detail.mask == (0, 1, 2, 3):
             vector, address = self.vector(op.srcs[:4]), self.address(detail.place, op.srcs[4:])
             self.lines.append(f"  store <4 x float> {vector}, ptr addrspace(1) {address}")
-        elif op.row.slots and op.omod == 1.0 and not op.clamp and len(op.results) == 1:
+        elif op.row.slots and op.plain and len(op.results) == 1:
             self.lines.append(f"  {self.names[op.results[0]]} = {self.arithmetic(op)}")
         else:
             raise self.unknown(op)

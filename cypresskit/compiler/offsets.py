@@ -43,7 +43,7 @@ def _number(value: Word, kind: type = np.float32) -> float:
 def _added(value: Word, integer: bool, halves: set[Word]) -> tuple[Word, int] | None:
     """``value`` as (another value, whole number added to it)."""
     op = value.op
-    if op is None or op.name != ("ADD_INT" if integer else "ADD") or op.omod != 1.0 or op.clamp:
+    if op is None or op.name != ("ADD_INT" if integer else "ADD") or not op.plain:
         return None
     for one, other in (op.srcs, op.srcs[::-1]):
         number = _number(other.value, np.int32 if integer else np.float32)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cypresskit.compiler.dependences import Problem
-from cypresskit.compiler.ir import BasicBlock, LdsPop, Op, Src, Word
-from cypresskit.compiler.isa import INLINE, SIGN, T, slot_operands
-from cypresskit.compiler.ports import Ports, Unit, unit
+from cypresskit.compiler.ir import BasicBlock, LdsPop, Op, Word
+from cypresskit.compiler.isa import T, slot_operands
+from cypresskit.compiler.ports import Constants, Ports, Unit, constants_of, unit
 from cypresskit.compiler.pressure import Pressure
 
 WORST = 7  # slots of the largest bundle: five ops, two literal pairs
@@ -44,13 +44,12 @@ class Draft:
     forwards: dict[Word, tuple[str, int]]
     slots: dict[int, Placed] = field(default_factory=dict)
     ports: Ports = field(default_factory=Ports)
-    literals: set[int] = field(default_factory=set)
-    pairs: set[tuple[int, int, int]] = field(default_factory=set)
+    constants: Constants = field(default_factory=lambda: constants_of(()))
 
     @property
     def size(self) -> int:
         """64-bit slots of the clause that it takes."""
-        return len(self.slots) + (len(self.literals) + 1) // 2
+        return len(self.slots) + self.constants.size
 
     @property
     def free(self) -> list[int]:
@@ -121,7 +120,8 @@ class Packer:
         if len(self.open) > self.room:
             return False
         left = [self.problem.ops[n] for n in self.open]
-        return draft.size + sum(map(_most_slots, left)) <= self.room and len(self.clause.windows | _windows(left)) <= 2
+        size = draft.size + sum(op.row.width + constants_of([op]).size for op in left)
+        return size <= self.room and len(self.clause.windows | constants_of(left).windows) <= 2
 
     def ways(self, op: Op, free: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
         """Slots, and the channel of the result, in the order in which they are to be tried."""
@@ -140,13 +140,11 @@ class Packer:
 
     def try_slots(self, draft: Draft, op: Op, slots: tuple[int, ...], channel: int | None) -> bool:
         """Put an op into given slots if the constants, the registers and the ports allow it."""
-        literals = draft.literals | literals_of(op)
-        pairs = draft.pairs | {(buffer, element, c // 2) for buffer, element, c in _buffered(op)}
-        windows = self.clause.windows | _windows([op])
+        mine, held = constants_of([op]), draft.constants
+        windows = self.clause.windows | mine.windows
+        both = Constants(held.literals | mine.literals, held.pairs | mine.pairs, windows)
         constants = sum(not s.value.located for s in op.srcs)
-        if len(literals) > 4 or len(pairs) > 2 or len(windows) > 2 or (slots[0] == T and constants > 2):
-            return False
-        if len(draft.slots) + len(slots) + (len(literals) + 1) // 2 > self.room:
+        if not both.fit or (slots[0] == T and constants > 2) or len(draft.slots) + len(slots) + both.size > self.room:
             return False
         pressure = self.pressure
         state = pressure.state([word.vreg for word in (*op.located, *op.results)])
@@ -157,8 +155,7 @@ class Packer:
             units, placed = _units(draft, op, slots, channel, constants)
             if draft.ports.fit(units):
                 draft.slots.update((p.slot, p) for p in placed)
-                draft.literals, draft.pairs = literals, pairs
-                self.clause.windows |= windows
+                draft.constants, self.clause.windows = both, windows
                 self.tested = self.tested or op.row.predicate
                 pressure.read(op)
                 for r in op.results:
@@ -216,30 +213,3 @@ def _units(
             units.append(unit(reads, slot == T, constants, forwarded))
         placed.append(Placed(op, slot, place, operands, start + len(units) - 1, channel))
     return units, placed
-
-
-def literals_of(op: Op) -> set[int]:
-    """The literal dwords that an op's operands need."""
-    return {s.value.bits for n, s in enumerate(op.srcs) if needs_literal(op, n, s)}
-
-
-def needs_literal(op: Op, n: int, src: Src) -> bool:
-    """Whether an operand is a constant that is not inline, nor, where floats allow it, inline and negated."""
-    if src.value.kind != "const" or src.value.bits in INLINE:
-        return False
-    return not (op.takes_float(n) and src.value.bits ^ SIGN in (0x3F800000, 0x3F000000, 0))
-
-
-def _most_slots(op: Op) -> int:
-    """Slots of a clause that an arithmetic op takes if it shares no literals."""
-    return op.row.width + (len(literals_of(op)) + 1) // 2
-
-
-def _buffered(op: Op) -> list[tuple[int, ...]]:
-    """Places of operands in constant buffers."""
-    return [s.value.place for s in op.srcs if s.value.kind == "constant"]
-
-
-def _windows(ops: list[Op]) -> set[tuple[int, int]]:
-    """Windows of 32 constants that ops read: (buffer, number)."""
-    return {(buffer, element // 32) for op in ops for buffer, element, _ in _buffered(op)}

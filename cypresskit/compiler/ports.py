@@ -1,4 +1,4 @@
-"""Read ports: which operands a bundle can read at once.
+"""Read ports and constants: which operands a bundle can read at once.
 
 A bundle reads registers in three cycles; in each, every channel's memory gives one register's word. A slot's bank
 swizzle says in which cycle it takes each of its operands. Words already read in a cycle are shared by all slots. The t
@@ -8,9 +8,11 @@ A ``Unit`` is one slot's operands, or several slots' that read the same words wi
 the swizzles, the newest units first in the free ports, then all anew.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
+from cypresskit.compiler.ir import Op, Src
+from cypresskit.compiler.isa import INLINE, SCALAR_SWIZZLES, SIGN, VECTOR_SWIZZLES
 
 VECTOR = tuple(VECTOR_SWIZZLES.values())
 SCALAR = tuple(SCALAR_SWIZZLES.values())
@@ -110,3 +112,43 @@ def _search(ports: Ports, units: list[Unit], n: int, table: list, chosen: list[i
         for cell in taken:
             table[cell] = None
     return False
+
+
+class Constants(NamedTuple):
+    """What operands take besides registers: ``literals``, ``pairs`` of channels in constant buffers (buffer, element,
+    half), and the ``windows`` of 32 elements that these lie in (buffer, number)."""
+
+    literals: set[int]
+    pairs: set[tuple[int, int, int]]
+    windows: set[tuple[int, int]]
+
+    @property
+    def fit(self) -> bool:
+        """Whether a bundle can hold them, and the clause their windows."""
+        return len(self.literals) <= 4 and len(self.pairs) <= 2 and len(self.windows) <= 2
+
+    @property
+    def size(self) -> int:
+        """64-bit slots of the clause that the literals take."""
+        return (len(self.literals) + 1) // 2
+
+
+def constants_of(ops: Iterable[Op]) -> Constants:
+    """What the operands of ``ops`` take."""
+    found = Constants(set(), set(), set())
+    for op in ops:
+        for n, src in enumerate(op.srcs):
+            if src.value.kind == "constant":
+                buffer, element, channel = src.value.place
+                found.pairs.add((buffer, element, channel // 2))
+                found.windows.add((buffer, element // 32))
+            elif needs_literal(op, n, src):
+                found.literals.add(src.value.bits)
+    return found
+
+
+def needs_literal(op: Op, n: int, src: Src) -> bool:
+    """Whether an operand is a constant that is not inline, nor, where floats allow it, inline and negated."""
+    if src.value.kind != "const" or src.value.bits in INLINE:
+        return False
+    return not (op.takes_float(n) and src.value.bits ^ SIGN in (0x3F800000, 0x3F000000, 0))

@@ -80,34 +80,32 @@ class _Rewriter:
             return True
         if op.arithmetic:
             self.algebra(op)
-            if op.name == "MOV" and op.plain and op.srcs[0].value.kind not in ("const", "constant"):
-                return self.replace(op, op.srcs[0].value)
-            if all(s.value.kind == "const" for s in op.srcs) and not (op.name == "MOV" and op.plain):
+            value, neg, absolute = op.srcs[0]
+            copies = op.name == "MOV" and op.plain and not (neg or absolute)
+            if copies and value.located:
+                return self.replaced(op, [value])
+            if not copies and all(s.value.kind == "const" for s in op.srcs):
                 self.fold(op)
-        return not op.pure or (op.name == "MOV" and op.srcs[0].value.kind == "const") or self.first(op)
-
-    def first(self, op: Op) -> bool:
-        """Whether no equal op came before it; if one did, its results are taken."""
-        (table, added), key = self.scopes[-1], _key(op)
-        same = table.get(key)
-        if same is None:
-            table[key] = op
-            added.append(key)
+        if not op.pure or (op.name == "MOV" and op.srcs[0].value.kind == "const"):
             return True
-        for mine, other in zip(op.results, same.results, strict=True):
-            mine.forward = other
-        self.changed = True
-        return False
+        (table, added), key = self.scopes[-1], _key(op)
+        if key in table:
+            return self.replaced(op, table[key].results)
+        table[key] = op
+        added.append(key)
+        return True
 
-    def replace(self, op: Op, word: Word) -> bool:
-        op.results[0].forward = word
+    def replaced(self, op: Op, words: list[Word]) -> bool:
+        """Take words for the results of ``op``, which is not kept."""
+        for mine, other in zip(op.results, words, strict=True):
+            mine.forward = other
         self.changed = True
         return False
 
     def look_through(self, op: Op, n: int, src: Src) -> Src:
         """An operand read past the MOV that made it, where the reader can do what the MOV did."""
         made = src.value.op
-        if made is not None and made.name == "MOV" and made.omod == 1.0 and not made.clamp and made.srcs:
+        if made is not None and made.name == "MOV" and made.plain:
             inner = made.srcs[0].resolve()
             if inner.value.kind in ("const", "constant") and not (op.arithmetic or op.name.startswith("LDS_")):
                 return src
@@ -130,14 +128,14 @@ class _Rewriter:
             if row.kind == "double":
                 words = [pair(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
             bits = row.meaning(*words)
-            if op.omod != 1.0 or op.clamp:
+            if not op.plain:
                 bits = scaled(bits, op.omod, op.clamp)
         op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(self.const(int(bits[0])))], 1.0, False
         self.changed = True
 
     def algebra(self, op: Op) -> None:
         row = op.row
-        if len(op.srcs) != 2 or op.omod != 1.0 or op.clamp:
+        if len(op.srcs) != 2 or not op.plain:
             return
         a, b = (s.value for s in op.srcs)
         if row.commutes and a.kind == "const" and b.kind != "const" and row.kind == "int":

@@ -53,7 +53,7 @@ def _taken(value: Word, phi: Word, multiplied: set[Op]) -> int:
         op = value.op
         if value is phi:
             carried += 1
-        elif op is None or value is not op.results[0] or op.clamp or op.omod != 1.0:
+        elif op is None or value is not op.results[0] or not op.plain:
             return 0
         elif op in multiplied or op.name in ("ADD", "ADD_64"):
             count += op in multiplied
