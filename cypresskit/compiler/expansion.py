@@ -5,7 +5,7 @@ correction, comparisons the other way round, multiplication by a power of two as
 operations are appended to.
 """
 
-import struct
+import numpy as np
 
 from cypresskit.compiler.ir import Src, Word
 from cypresskit.compiler.isa import OPS, comparison
@@ -21,7 +21,9 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
     """One component of an arithmetic instruction."""
     name = opcode.name
     if name == "mov":
-        return b.emit("MOV", srcs[0]) if _constant(srcs[0].value) else plain(b, srcs[0])
+        op = srcs[0].value.op
+        loads = srcs[0].value if op is None or op.name != "MOV" else op.srcs[0].value
+        return b.emit("MOV", srcs[0]) if loads.kind == "const" else plain(b, srcs[0])
     if opcode.relation:
         compare, swapped = comparison(opcode.relation, opcode.sources[0])
         return b.emit(compare, *(srcs[::-1] if swapped else srcs))
@@ -50,12 +52,6 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
     if name in ("imad", "umad"):
         return b.emit("ADD_INT", times(b, first, second), third)
     return _divided(b, first, second, name == "umod")
-
-
-def _constant(word: Word) -> bool:
-    """Whether it is a constant, or a register that one was loaded into."""
-    op = word.op
-    return word.kind == "const" or (op is not None and op.name == "MOV" and op.srcs[0].value.kind == "const")
 
 
 def _without_abs(b: OpBuilder, name: str, srcs: list[Src]) -> list[Src]:
@@ -116,16 +112,12 @@ def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:
     if i.shift == 1.0 and not i.saturate:
         return word
     op = word.op
-    fits = op is not None and op.at == b.at and op.row.scales
-    if op is None or not fits or not op.plain:
+    if op is None or op.at != b.at or not op.row.scales or not op.plain:
         op = b.append("MOV", [Src(word)], 1)
     if i.shift in (1.0, 2.0, 4.0, 0.5):
         op.omod = i.shift
     else:
-        op = b.append("MUL_IEEE", [Src(op.results[0]), Src(b.const(_float_bits(i.shift)))], 1)
+        bits = int(np.float32(i.shift).view(np.uint32))
+        op = b.append("MUL_IEEE", [Src(op.results[0]), Src(b.const(bits))], 1)
     op.clamp = i.saturate
     return op.results[0]
-
-
-def _float_bits(value: float) -> int:
-    return struct.unpack("<I", struct.pack("<f", value))[0]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cypresskit.compiler.ir import FetchDetail, Function, Op, Src, Word
+from cypresskit.compiler.ir import FetchDetail, Function, Src, Word
 
 OFFSETS = range(-8, 8)  # whole texels that a fetch instruction can add (ISA 10, TEX_WORD2)
 WHOLE = ("FLOOR", "INT_TO_FLT", "UINT_TO_FLT")  # always give whole numbers
@@ -55,34 +55,27 @@ def _added(value: Word, integer: bool, halves: set[Word]) -> tuple[Word, int] | 
 
 def _multiples_of_half(function: Function) -> set[Word]:
     """Values that are multiples of 1/2, or not finite, whatever the inputs."""
-    ops = [op for block in function.blocks for op in block.ops if op.name in KEPT]
+    makers = {op.results[0]: op for block in function.blocks for op in block.ops if op.name in KEPT}
     phis = [phi for block in function.blocks for phi in block.phis]
-    known = {op.results[0] for op in ops} | set(phis)
-    known |= {v for v in function.inputs if function.program.mode == "pixel"}
+    known = {*makers, *phis, *(function.inputs if function.program.mode == "pixel" else ())}
 
     def half(value: Word, of: int = 2) -> bool:
         """Whether it is a multiple of 1/2, or a constant that is one of 1/``of``."""
         number = _number(value)
         return value in known if value.kind != "const" else abs(number) < 2**22 and (of * number).is_integer()
 
-    def whole(value: Word) -> bool:
-        return value.kind == "const" and half(value, 1)
-
-    def follows(op: Op) -> bool:
+    def follows(word: Word) -> bool:
+        op = makers.get(word)
+        if op is None:  # a phi, or an input
+            return all(map(half, word.args.values()))
         values = [s.value for s in op.srcs]
         if op.clamp or op.omod not in (1.0, 2.0, 4.0):
             return False
-        if op.name in WHOLE:
-            return True
         if op.name in ("MUL_IEEE", "MULADD_IEEE"):
-            product = any(whole(a) and half(b) for a, b in (values[:2], values[1::-1]))
-            return product and all(half(v) for v in values[2:])
-        return all(half(v) for v in values)
+            factors = any(a.kind == "const" and half(a, 1) and half(b) for a, b in (values[:2], values[1::-1]))
+            return factors and all(map(half, values[2:]))
+        return op.name in WHOLE or all(map(half, values))
 
-    changed = True
-    while changed:
-        bad = {op.results[0] for op in ops if op.results[0] in known and not follows(op)}
-        bad |= {phi for phi in phis if phi in known and not all(half(v) for v in phi.args.values())}
+    while bad := {word for word in known if not follows(word)}:
         known -= bad
-        changed = bool(bad)
     return known

@@ -6,6 +6,8 @@ vThreadGrpId in R1, the flat ones in w. Negate and absolute stay with the operan
 if it can; the other modifiers are operations of their own.
 """
 
+import math
+
 from cypresskit.compiler.ir import FetchDetail, Src, Word
 from cypresskit.compiler.isa import SIGN
 from cypresskit.compiler.ssa import OpBuilder
@@ -53,13 +55,11 @@ class Sources:
 
     def absolute_id(self, kind: str, c: int) -> Word:
         """vAbsTid and vAbsTidFlat: group number times group size plus number in the group."""
-        b, (x, y, z) = self.builder, self.program.group
-        flat = kind == "vAbsTidFlat"
+        b, flat, sizes = self.builder, kind == "vAbsTidFlat", self.program.group
         if c == 3 and not flat:
             return b.const(0)
         group, within = (b.place("input", gpr, 3 if flat else c) for gpr in (1, 0))
-        size = x * y * z if flat else (x, y, z)[c]
-        return b.emit("ADD_INT", times(b, group, b.const(size)), within)
+        return b.emit("ADD_INT", times(b, group, b.const(math.prod(sizes) if flat else sizes[c])), within)
 
     def global_read(self, register: Register) -> list[Word]:
         b, address = self.builder, register.address

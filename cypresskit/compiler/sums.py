@@ -34,13 +34,13 @@ def products(function: Function) -> tuple[int, ...]:
 def _main_loop(function: Function) -> list[BasicBlock]:
     """Blocks of the innermost loop with most operations."""
     depth = max(block.depth for block in function.blocks)
-    loops: list[list[BasicBlock]] = []
-    for before, item in zip(function.items, function.items[1:]):
-        if isinstance(item, BasicBlock) and item.depth == depth > 0:
-            if before == "loop":
-                loops.append([])
+    loops: list[list[BasicBlock]] = [[]]
+    for item in function.items if depth else ():
+        if item == "loop":
+            loops.append([])
+        elif isinstance(item, BasicBlock) and item.depth == depth:
             loops[-1].append(item)
-    return max(loops, key=lambda loop: sum(len(b.ops) for b in loop), default=[])
+    return max(loops, key=lambda loop: sum(len(b.ops) for b in loop))
 
 
 def _taken(value: Word, phi: Word, multiplied: set[Op]) -> int:
