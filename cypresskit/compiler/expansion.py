@@ -33,8 +33,6 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
         return b.emit(SAME[name], first, count)
     if name in ("imul", "umul"):
         return times(b, first, second)
-    if name in SAME:
-        return b.emit(SAME[name], *_without_abs(b, SAME[name], srcs))
     if name == "sub":
         return b.emit("ADD", srcs[0], Src(second, not srcs[1].neg, srcs[1].abs))
     if name == "cmov_logical":
@@ -51,7 +49,9 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
         return b.emit("BFI_INT", b.emit("BFM_INT", first, second), placed, srcs[3].value)
     if name in ("imad", "umad"):
         return b.emit("ADD_INT", times(b, first, second), third)
-    return _divided(b, first, second, name == "umod")
+    if name in ("udiv", "umod"):
+        return _divided(b, first, second, name == "umod")
+    return b.emit(SAME[name], *_without_abs(b, SAME[name], srcs))
 
 
 def _without_abs(b: OpBuilder, name: str, srcs: list[Src]) -> list[Src]:
