@@ -16,6 +16,7 @@ from cypresskit.compiler import compile
 from cypresskit.draw.accuracy import measure
 from cypresskit.draw.block import find_block
 from cypresskit.draw.bundles import bundles
+from cypresskit.draw.bus import SIZES
 from cypresskit.draw.player import Player
 from cypresskit.host import Resource, Task, run
 from cypresskit.kernels import samples
@@ -66,6 +67,7 @@ def view(reports, pipeline):
         "lds_transpose": draw.lds_transpose,
         "lds_pitch": draw.lds_pitch,
         "reduction": draw.reduction,
+        "bus": draw.bus,
         "bundles": lambda: draw.bundles("sgemm_tn"),
         "wavefronts": lambda: draw.wavefronts(*reports[1:]),
         "chip": lambda: draw.chip(reports[1]),
@@ -88,7 +90,7 @@ def view(reports, pipeline):
 
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
-NAMES += ["lds_pitch", "reduction", "chip_sizes", "timeline", "accuracy", "score", "waiting"]
+NAMES += ["lds_pitch", "reduction", "bus", "chip_sizes", "timeline", "accuracy", "score", "waiting"]
 TALL = ("score",)
 
 
@@ -474,6 +476,21 @@ def test_a_click_on_a_task_shows_what_it_waited_for(view, pipeline):
         assert set(waited.split(", ")) <= (ends or {"nothing"}) | {"nothing"}
     store = names.index("store 1")
     assert "Waited for: mult 1." in about[store]
+
+
+def test_bus_and_chip_change_places_at_n_balance(view):
+    """Lesson 09, asked of the picture: at 2400 the chip works for half of the time; three matrices go, one returns."""
+    from cypresskit import host
+
+    player = view("bus")
+    for frame, n in enumerate(SIZES):
+        chip = host.kernel_seconds(n, 450e9) / (host.kernel_seconds(n, 450e9) + host.transfer_seconds(n, 3e9))
+        there, works, back = frames(player, "shares", "value")[frame]
+        assert works == round(100 * chip) and abs(there - 3 * back) <= 2
+        assert frames(player, "kernel", "w")[frame, 0] == pytest.approx(900 * chip - 1, abs=0.1)
+        assert (works >= 50) == (n >= 2400)
+        assert np.isnan(frames(player, "curve chip", "y")[frame]).sum() == len(player) - frame - 1, "no peeking"
+    assert player.root.tags[0]["right"] == "2400" == f"{host.balance(3e9, 450e9):.0f}"
 
 
 def test_a_tasks_bar_is_in_its_own_row_alone():

@@ -56,6 +56,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         lambda: draw.roofline([simulate(name, 1024) for name in ("sgemm_tn", "dgemm_tn", "dgemm_nn")]),
     ),
     "performance": ("Gflop/s against N", draw.performance),
+    "bus": ("Bus and chip change places as N grows", draw.bus),
     "timeline": ("Four and five stages of a pipeline", draw.timeline),
     "accuracy": ("Digits of three precisions", draw.accuracy),
     "score": ("Published against simulated", draw.score),

@@ -3,6 +3,7 @@ bokeh."""
 
 from cypresskit.draw.accuracy import accuracy
 from cypresskit.draw.bundles import bundles
+from cypresskit.draw.bus import bus
 from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
@@ -25,6 +26,7 @@ __all__ = [
     "Prediction",
     "accuracy",
     "bundles",
+    "bus",
     "chip",
     "controls",
     "curves",

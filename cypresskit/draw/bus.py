@@ -1,0 +1,73 @@
+"""A product that comes over the bus and goes back, for growing N: where its time goes, and where parts change places.
+
+From ``host.measured``, tasks on the event model: each N's run is drawn over the whole width, so that a bar is a share
+of its time. Left out: overlap, which ``timeline`` shows.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cypresskit.draw.player import Guess, Player
+from cypresskit.draw.sheet import Sheet
+from cypresskit.host import balance, measured
+
+SIZES = (150, 300, 600, 900, 1200, 1600, 2000, 2400, 2800, 3200, 3600, 4800, 6400, 9600)
+LEFT, WIDE, ROW = 150, 900, 34  # pixels: the rows' left edge and width, and a row's height
+ROWS = {"PCIe to card": "bus, to the card", "chip 0": "chip", "PCIe to host": "bus, to the host"}
+TASKS = {"send A": "a", "send B": "b", "send C": "c", "kernel": "alu", "fetch C": "c"}
+
+
+def bus(bandwidth: float = 3e9, rate: float = 450e9, sizes: Sequence[int] = SIZES, precision: str = "double") -> Player:
+    """A player with a frame for each of ``sizes``; ``bandwidth`` in byte/s, ``rate`` of the kernel in flop/s. Raises
+    ``ValueError`` for sizes below 1 and rates of 0 or less."""
+    runs = [measured(n, bandwidth, rate, precision) for n in sizes]
+    even = balance(bandwidth, rate, precision)
+    sheet = Sheet(f"The bus and the chip: {bandwidth / 1e9:g} GB/s and {rate / 1e9:g} Gflop/s")
+    fig = sheet.stage("Shares of the time: matrices to the card, the kernel, C to the host", LEFT + WIDE + 62, 4 * ROW)
+    y = {row: 18.0 + ROW * n for n, row in enumerate(ROWS)}
+    sheet.boxes(fig, "rows", [LEFT + WIDE / 2] * 3, list(y.values()), [WIDE] * 3, ROW - 8, ink="faint", alpha=0.5)
+    sheet.words(fig, [LEFT - 8] * 3, list(y.values()), list(ROWS.values()), align="right", size=13)
+    for n, (name, ink) in enumerate(TASKS.items()):
+        spans = [run.spans[n] for run in runs]
+        row = y[next(iter(spans[0].task.uses))]
+        start, end = np.array([[s.start / r.seconds, s.end / r.seconds] for s, r in zip(spans, runs)]).T[
+            ..., np.newaxis
+        ]
+        x, w = LEFT + (start + end) / 2 * WIDE, (end - start) * WIDE - 1
+        sheet.boxes(fig, name, x, [row], w, ROW - 12, ink=ink, alpha=0.85, words=[name], moves=("x", "w"))
+        if name != "kernel":
+            at = sheet.source(f"name {name}", ("x",), x=x.astype(np.float32), y=[row], text=[name.split()[1]])
+            sheet.words(fig, "x", "y", "text", source=at, align="center", size=12)
+    ways = [(run.busy["PCIe to card"], run.busy["chip 0"], run.busy["PCIe to host"]) for run in runs]
+    percent, names = np.round(100 * np.array(ways)).astype(int), [f"{part} %" for part in range(101)]
+    sheet.numbers(fig, "shares", [LEFT + WIDE + 58] * 3, list(y.values()), percent, names=names, align="right", size=13)
+    shares = np.array([(send + fetch, chip) for send, chip, fetch in ways])
+    chart = _draw_shares(sheet, sizes, shares)
+    captions = [
+        f"N = {n}: {1e3 * run.seconds:.1f} ms, of which the bus takes {of[0]:.0%} and the chip {of[1]:.0%}. "
+        f"{run.gflops:.0f} Gflop/s with transfers, of {rate / 1e9:.0f}."
+        for n, run, of in zip(sizes, runs, shares)
+    ]
+    choices = sorted({round(even / 4), round(even / 2), round(even), round(2 * even)})
+    truth = f"At N = {even:.0f} bus and chip take equally long: N_balance."
+    guess = Guess("from which N does the chip take longer than the bus?", list(map(str, choices)), truth, f"{even:.0f}")
+    key = sheet.key(("A", "a", "box"), ("B", "b", "box"), ("C", "c", "box"), ("the kernel", "alu", "box"))
+    return sheet.player([fig, chart], captions, sheet.title, step="N", below=[key], guess=guess, lasts=8)
+
+
+def _draw_shares(sheet: Sheet, sizes: Sequence[int], shares: np.ndarray):
+    """Both shares against N, up to the frame's."""
+    chart = sheet.chart("Shares of the time against N", "N", "share of the time, %", height=260, x_axis_type="log",
+                        x_range=(0.9 * min(sizes), 1.1 * max(sizes)), y_range=(0, 100))  # fmt: skip
+    chart.xaxis.ticker = list(sizes)
+    seen = np.tri(len(sizes), dtype=bool)
+    items = []
+    for n, name in enumerate(("bus, both ways", "chip")):
+        y = np.where(seen, 100 * shares[:, n], np.nan)
+        source = sheet.source(f"curve {name}", x=np.array(sizes, float), y=y)
+        items.append((name, sheet.line(chart, "x", "y", n, source=source)))
+        sheet.points(chart, "x", "y", n, source=source)
+    sheet.head(chart, np.array(sizes, float), 0, 100)
+    sheet.series(chart, items, "right", 1)
+    return chart
