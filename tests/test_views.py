@@ -11,7 +11,7 @@ import pytest
 from conftest import PAINT, processor
 
 import cypresskit as ck
-from cypresskit import draw
+from cypresskit import draw, host
 from cypresskit.compiler import compile
 from cypresskit.draw.accuracy import measure
 from cypresskit.draw.block import find_block
@@ -68,6 +68,7 @@ def view(reports, pipeline):
         "lds_pitch": draw.lds_pitch,
         "reduction": draw.reduction,
         "bus": draw.bus,
+        "card_memory": lambda: draw.card_memory(blocked()),
         "bundles": lambda: draw.bundles("sgemm_tn"),
         "wavefronts": lambda: draw.wavefronts(*reports[1:]),
         "chip": lambda: draw.chip(reports[1]),
@@ -89,8 +90,12 @@ def view(reports, pipeline):
     return get
 
 
+def blocked():
+    return host.blocked_time(384, 384, 256, host.Machine(ck.HD5870), block=128)
+
+
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
-NAMES += ["lds_pitch", "reduction", "bus", "chip_sizes", "timeline", "accuracy", "score", "waiting"]
+NAMES += ["lds_pitch", "reduction", "bus", "card_memory", "chip_sizes", "timeline", "accuracy", "score", "waiting"]
 TALL = ("score",)
 
 
@@ -480,8 +485,6 @@ def test_a_click_on_a_task_shows_what_it_waited_for(view, pipeline):
 
 def test_bus_and_chip_change_places_at_n_balance(view):
     """Lesson 09, asked of the picture: at 2400 the chip works for half of the time; three matrices go, one returns."""
-    from cypresskit import host
-
     player = view("bus")
     for frame, n in enumerate(SIZES):
         chip = host.kernel_seconds(n, 450e9) / (host.kernel_seconds(n, 450e9) + host.transfer_seconds(n, 3e9))
@@ -491,6 +494,27 @@ def test_bus_and_chip_change_places_at_n_balance(view):
         assert (works >= 50) == (n >= 2400)
         assert np.isnan(frames(player, "curve chip", "y")[frame]).sum() == len(player) - frame - 1, "no peeking"
     assert player.root.tags[0]["right"] == "2400" == f"{host.balance(3e9, 450e9):.0f}"
+
+
+def test_what_a_kernel_reads_lies_on_the_card(view):
+    """Lesson 10's questions, asked of the picture: a strip of A stays for a row of blocks, and the path goes forth and
+    back."""
+    player, timeline = view("card_memory"), blocked()
+    moments = np.linspace(0, timeline.seconds, len(player))
+    names = {name: drawn(player, f"matrix {name}")["words"] for name in "ABC"}
+    states = {n: frames(player, f"matrix {kind}", "state")[:, i] for kind in "ABC" for i, n in enumerate(names[kind])}
+    mults = [s for s in timeline.spans if s.task.stage == "mult"]
+    for n, moment in enumerate(moments):
+        running = [content.rstrip("'") for s in mults if s.start <= moment < s.end for content in s.task.reads.values()]
+        assert {name for name, state in states.items() if state[n] == 3} == set(running)
+    path = [s.task.name[5:11] for s in mults]
+    assert path == [f"C[{i},{j}]" for i in range(3) for j in (range(3), range(2, -1, -1))[i % 2]]
+    assert (
+        np.isfinite(frames(player, "path", "x1")[-1]).sum() == 8 and (frames(player, "matrix C", "done")[-1] > 0).all()
+    )
+    assert sum(s.task.name == "load2 A[1,0]" for s in timeline.spans) == 1, "it comes once, for three blocks"
+    with pytest.raises(ValueError, match="can be drawn"):
+        draw.card_memory(host.five_stage(512, 512, 256, host.Machine(), block=256))
 
 
 def test_a_tasks_bar_is_in_its_own_row_alone():
@@ -505,8 +529,6 @@ def test_a_tasks_bar_is_in_its_own_row_alone():
 def test_lesson_11_reads_its_answers_off_the_picture():
     """Answers 1 to 3: a mult is six times as long as a mult1 for twice the work, store1 runs beside mult1, and what is
     full is the bus."""
-    from cypresskit import host
-
     both_chips = host.Machine(ck.HD5970)
     made = [stages(6144, 6144, 2048, both_chips) for stages in (host.four_stage, host.five_stage)]
     player = draw.timeline(*made, names=("four", "five"))

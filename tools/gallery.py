@@ -24,7 +24,7 @@ from IPython.utils.capture import capture_output
 from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 
-from cypresskit import draw
+from cypresskit import draw, host
 from cypresskit.draw.player import Shown, inline_resources
 from cypresskit.timing import simulate
 
@@ -57,6 +57,10 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     ),
     "performance": ("Gflop/s against N", draw.performance),
     "bus": ("Bus and chip change places as N grows", draw.bus),
+    "card_memory": (
+        "What lies on the card while it multiplies larger matrices",
+        lambda: draw.card_memory(host.blocked_time(5376, 5376, 3584, host.Machine(), block=1792)),
+    ),
     "timeline": ("Four and five stages of a pipeline", draw.timeline),
     "accuracy": ("Digits of three precisions", draw.accuracy),
     "score": ("Published against simulated", draw.score),

@@ -4,6 +4,7 @@ bokeh."""
 from cypresskit.draw.accuracy import accuracy
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.bus import bus
+from cypresskit.draw.card_memory import card_memory
 from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
@@ -27,6 +28,7 @@ __all__ = [
     "accuracy",
     "bundles",
     "bus",
+    "card_memory",
     "chip",
     "controls",
     "curves",

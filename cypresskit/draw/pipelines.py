@@ -88,7 +88,7 @@ def _pace(one: Timeline) -> float:
     return sum(span.task.uses.get(span.task.lane, 0.0) for span in spans) / one.flops if alone else 0.0
 
 
-def _matter(span: Span) -> int:
+def matter_of(span: Span) -> int:
     """What a task moves (A, B, C) or does: a number into ``MATTERS``."""
     if span.task.stage in PRODUCTS:
         return 3
@@ -96,11 +96,11 @@ def _matter(span: Span) -> int:
     return {"A": 0, "B": 1}.get(what[0], 2) if not what.startswith("AB") else 2
 
 
-def _short(span: Span) -> str:
+def short_name(span: Span) -> str:
     """A task's name in a bar: ``A0``, ``B1``, ``C1.0``; a prime for each sum so far."""
     what = span.task.name.split(" ", 1)[-1]
     number = re.sub(r"[\[\]]", "", what.lstrip("ABC")).split(".", 1)[-1]
-    return number if number.isalpha() else f"{'ABCC'[_matter(span)]}{number}"
+    return number if number.isalpha() else f"{'ABCC'[matter_of(span)]}{number}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +157,11 @@ class _Chart:
         if bars:
             at, down = (np.array(column) for column in zip(*bars))
             start, end = (np.array([getattr(spans[n], side) for n in at]) for side in ("start", "end"))
-            matter = np.array([_matter(spans[n]) for n in at], np.uint8)
+            matter = np.array([matter_of(spans[n]) for n in at], np.uint8)
             sheet.past(fig, f"tasks {name}", start, end, down, high - 5, moments, self.at, fill=("matter", TINTS),
                        matter=matter, words=[words[n] for n in at], key=[keys[n] for n in at])  # fmt: skip
             room = (end - start) / self.end * WIDE - 3
-            said = [_short(spans[n]) for n in at]
+            said = [short_name(spans[n]) for n in at]
             long = [f"{spans[n].task.stage} {text}" for n, text in zip(at, said)]
             said = [b if 6.5 * len(b) < wide else a for a, b, wide in zip(said, long, room)]
             fits = [k for k, text in enumerate(said) if room[k] > 6.5 * len(text)]
@@ -234,7 +234,7 @@ class _Chart:
             for n, s in users:
                 if s.start < end - 1e-12 and s.end > start + 1e-12:
                     part = s.task.uses[row] / (s.end - s.start) / self.one.resources[row].capacity
-                    boxes.append((start, end, level, min(part, 1 - level), _matter(s), n))
+                    boxes.append((start, end, level, min(part, 1 - level), matter_of(s), n))
                     level, takers = min(1.0, level + part), takers + 1
             if level > 0.995 and takers > 1:
                 full.append((start, end))
@@ -261,7 +261,7 @@ class _Chart:
         lanes = list(dict.fromkeys(s.task.lane for s in self.one.spans))
         chips = max(int(lane[-1]) if lane[-1].isdigit() else 0 for lane in lanes)
         place = np.full((FRAMES, 2 * len(lanes)), np.nan, np.float32)
-        names = ["", *dict.fromkeys(_short(s) for s in self.one.spans)]
+        names = ["", *dict.fromkeys(short_name(s) for s in self.one.spans)]
         label, matter = np.zeros((2, FRAMES, 2 * len(lanes)), np.int32)
         key = np.full(place.shape, -1, np.int32)
         turns = dict.fromkeys(lanes, 0)
@@ -275,7 +275,7 @@ class _Chart:
             part = (moments[now] - s.start) / (s.end - s.start)
             aside = 40 * (int(lane[-1]) - chips / 2) if chips and lane[-1].isdigit() else 9 * (dot // 2 % 3 - 1)
             place[now, dot] = stops[route[0]] + part * (stops[route[1]] - stops[route[0]]) + aside
-            label[now, dot], matter[now, dot], key[now, dot] = names.index(_short(s)), _matter(s), self.key(n)
+            label[now, dot], matter[now, dot], key[now, dot] = names.index(short_name(s)), matter_of(s), self.key(n)
         level = np.full(2 * len(lanes), y + 6)
         source = sheet.boxes(fig, f"blocks {self.name}", place, level, 38, 18, fill=("matter", TINTS), key=key, round=3,
                              matter=matter.astype(np.uint8), moves=("x",))  # fmt: skip
