@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from conftest import pixel
 
 import cypresskit as ck
 from cypresskit.machine.checks import check
@@ -51,6 +52,7 @@ TEXTS = {
     "a macro that calls itself": (HEAD + "mdef(0)_out(0)_in(0)\nmcall(0) (), ()\nmend\nmcall(0) (), ()\nend", "itself"),
     "deep macros": (macros(5_000, 1), "nest deeper"),
     "macros that double": (macros(30, 2), "more than 20,000"),
+    "deep blocks": (HEAD + "if_logicalnz r0.x\n" * 257 + "endif\n" * 257 + "end", "258:1: loops and ifs nest deeper"),
     "unclosed": (HEAD + "if_logicalnz r0.x\n" * 10_000 + "end", "never closed"),
 }
 
@@ -132,6 +134,15 @@ def test_thousands_of_registers_needed_at_once_take_little_memory():
     memory = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert memory < 200e6
+
+
+def test_a_long_kernel_is_compiled_with_less_effort(monkeypatch, tmp_path):
+    monkeypatch.setattr("cypresskit.machine.fast.jit.FOLDER", tmp_path)  # where nothing is kept yet
+    monkeypatch.setattr("cypresskit.machine.fast.jit.LONG", 10)
+    kernel = pixel("dcl_output_generic o0", "dcl_literal l0, 3.0, 5.0, 7.0, 9.0", "mov o0, l0")
+    out = np.zeros((2, 2, 4), np.float32)
+    ck.launch(kernel, (2, 2), outputs={0: out})
+    assert (out == [3, 5, 7, 9]).all()
 
 
 def test_comments_may_hold_any_character():

@@ -23,6 +23,7 @@ from cypresskit.il.registers import dest_operand, source_operand
 MAX_TEXT = 4_000_000  # characters of a kernel: beyond it something other than a kernel was passed
 MAX_LINE = 2_000  # characters of one line
 MAX_FAULTS = 100
+MAX_DEPTH = 256  # of loops and ifs: far beyond the chip's branch stack; time here grows with its square
 SCALAR = ("rcp", "rsq", "sqrt")  # their source's last component is the operand (IL specification, 7.11)
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
@@ -167,6 +168,8 @@ class _Assembler:
             flow = i.op.flow
             if flow in ("loop", "if"):
                 stack.append(i)
+                if len(stack) == MAX_DEPTH + 1:
+                    self._fault(i.line, f"loops and ifs nest deeper than {MAX_DEPTH}")
             elif flow in closes or flow == "else":
                 wanted, message = closes.get(flow, ("if", "`else` without an if"))
                 if not stack or stack[-1].op.flow not in (wanted, "else" if flow == "endif" else wanted):

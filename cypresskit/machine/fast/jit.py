@@ -108,7 +108,7 @@ def optimised(text: str, target: Target):
     """The verified, optimised module and the machine it is meant for."""
     import llvmlite.binding as llvm
 
-    machine = host_machine(target.name, target.features, 2 if text.count("\n") < LONG else 256)
+    machine = host_machine(target.name, target.features, 2 if text.count("\n") < LONG else 1)
     module = llvm.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
