@@ -210,7 +210,8 @@ class _Writer:
     def source(self, op: Opcode, n: int, macro: bool = False) -> str:
         letter = op.sources[n]
         swizzle = self.rng.choice((".xy", ".zw", "", "", ".xyzw", ".yx", ".x1")) if letter == "d" else self.swizzle()
-        return self.register(macro) + swizzle + self.modifiers(letter, op.float_modifiers(n))
+        modifiers = self.modifiers(letter, op.float_modifiers(n))
+        return self.register(macro) + swizzle + (modifiers.replace("_abs", "") if op.name == "dmov" else modifiers)
 
     def mask(self, op: Opcode) -> str:
         rng = self.rng
