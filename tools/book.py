@@ -25,6 +25,8 @@ from nbformat import NotebookNode
 
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
 FOLD = "<!-- solution -->"
+GLOSSARY = "<!-- glossary -->"
+WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
 CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
 LOADER = "nbval-ignore-output"
@@ -49,6 +51,11 @@ def read(path: Path) -> NotebookNode:
         left = MARKS.sub("", cell.source)
         if "BEGIN SOLUTION" in left or "END SOLUTION" in left:
             raise ValueError(f"{path.name}: in this cell BEGIN SOLUTION and END SOLUTION don't pair:\n{cell.source}")
+        if GLOSSARY in cell.source:
+            found = WORDS.search((Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+            assert found, "CONTRIBUTING.md has lost its glossary"
+            fold = f"<details><summary>All words</summary>\n\n{found[1]}\n\n</details>"
+            cell.source = cell.source.replace(GLOSSARY, fold)
     return _notebook(
         [_cell(c.cell_type, c.source, {k: v for k, v in c.metadata.items() if k == "tags"}) for c in cells]
     )

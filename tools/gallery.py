@@ -110,7 +110,7 @@ FOLDED = "<details><summary>The result: guess first, then open this</summary>{}<
 SOLUTION = re.compile(r"(?s)<details><summary>Solution</summary>.*?</details>\s*")
 ANSWER = re.compile(r"(?s)<details>.*?</details>\s*")
 PLAYER = re.compile(r"(?s)<!-- player --><div[^>]*>(<img.*?>)</div>.*?<!-- /player -->")
-NOTEBOOK = re.compile(r'href="(?:[^":]*/)?([^"/:]+)\.ipynb"')
+NOTEBOOK = re.compile(r'href="(?:[^":]*/)?([^"/:]+)\.ipynb(#[^"]*)?"')
 
 
 def lesson(notebook: Path, kind: str = "lesson", *, scripts: str = "", solutions: bool = True, nav: str = "") -> str:
@@ -125,7 +125,7 @@ def lesson(notebook: Path, kind: str = "lesson", *, scripts: str = "", solutions
             cell.source = CODE_OR_FORMULA.sub(_formula, ANSWER.sub("", text) if kind == "handout" else text)
     body = "".join(_section(cells, kind) for cells in _sections(book, kind))
     # Scrolling parts must be reachable by keyboard.
-    body = NOTEBOOK.sub(r'href="lesson_\1.html"', body.replace("<pre>", '<pre tabindex="0">'))
+    body = NOTEBOOK.sub(r'href="lesson_\1.html\2"', body.replace("<pre>", '<pre tabindex="0">'))
     head = _scripts(scripts) * ("cypresskit-player" in body)
     title = _title(book) or notebook.stem
     return PAGE.format(title=escape(title), head=head, nav=nav, body=body + SLIDES * (kind == "slides"))

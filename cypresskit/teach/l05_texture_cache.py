@@ -12,6 +12,9 @@ from cypresskit.teach.formula import judge
 from cypresskit.teach.kernels import LONGEST, judge_kernel
 from cypresskit.teach.shell import exercise
 from cypresskit.teach.verdict import Verdict
+from cypresskit.timing.work import quad_clocks
+
+TEXEL = 16  # bytes
 
 
 @exercise
@@ -50,7 +53,7 @@ def check_lines(lines: Callable) -> Verdict:
 @exercise
 def check_numbering(text: object) -> Verdict:
     """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B, numbered so that no
-    quad touches more than one line of either."""
+    quad wants two words of one bank of either."""
     return judge_kernel(text, "numbering.il", _numbering, stuck="the row and the column go from 0 to 7.")
 
 
@@ -78,14 +81,15 @@ def _numbering(program: Program) -> Verdict:
     if max(clocks.values()) > 16:
         hint = "a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the number moves down a row?"
         return Verdict(False, f"{finding}. Sixteen are enough for each.", hint)
-    return Verdict(True, f"{finding}: one line for each of 16 quads, as in a pixel shader.")
+    return Verdict(True, f"{finding}: one clock for each of 16 quads, as in a pixel shader.")
 
 
 def fetch_clocks(fetch: Access, width: int) -> int:
-    """Clocks that a wavefront's fetch from a texture of so many texels takes: one for each line of each quad."""
+    """Clocks that a wavefront's fetch from a texture of so many texels takes: those of its 16 quads, by the timing
+    model's rule for L1's banks."""
     assert fetch.x is not None and fetch.y is not None
-    lines = np.sort(((fetch.y * width + fetch.x) // 4).reshape(16, 4), axis=1)
-    return int((1 + (np.diff(lines) != 0).sum(axis=1)).sum())
+    addresses = TEXEL * (fetch.y * width + fetch.x).astype(np.int64).reshape(16, 4)
+    return sum(int(quad_clocks(quad, np.ones(4, bool), HD5870.texture_banks)) for quad in addresses)
 
 
 @exercise

@@ -80,16 +80,16 @@ def _reduction(program: Program) -> Verdict:
 
 
 def _reduction_slip(program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
-    odd = np.arange(x.size) // 4 % 2  # 1 where a slave reads
-    masters, slaves = a @ (x[0] * (1 - odd)), a @ (x[0] * odd)
+    odd = np.arange(x.size) // 4 % 2  # 1 where a helper reads
+    leaders, helpers = a @ (x[0] * (1 - odd)), a @ (x[0] * odd)
     sums = {
-        "y has the masters' sums alone. Those of their slaves lie 16 bytes further in the LDS.": masters,
-        "y has the slaves' sums alone: load them into another register, and add it to r14.": slaves,
-        "y has the masters' sums twice: at r3.x is a master's own; its slave's lie 16 bytes further.": 2 * masters,
-        "y has the slaves' sums twice.": masters + 2 * slaves,
+        "y has the leaders' sums alone. Those of their helpers lie 16 bytes further in the LDS.": leaders,
+        "y has the helpers' sums alone: load them into another register, and add it to r14.": helpers,
+        "y has the leaders' sums twice: at r3.x is a leader's own; its helper's lie 16 bytes further.": 2 * leaders,
+        "y has the helpers' sums twice.": leaders + 2 * helpers,
     }
     got, _ = run_gemm(program, kernel, a, x, y, alpha=2.0, beta=-1.0)
-    hint = "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a master's sums plus its slave's."
+    hint = "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a leader's sums plus its helper's."
     return slip(got[:, 0], {said: 2 * sum_ - y[:, 0] for said, sum_ in sums.items()}, hint)
 
 
