@@ -36,6 +36,7 @@ def card(args: argparse.Namespace) -> None:
     import cypresskit as ck
     from cypresskit import published
     from cypresskit.compiler import kernel_card
+    from cypresskit.compiler.fetch_order import fetch_order
     from cypresskit.compiler.llvm import llvm_card
 
     if args.all:
@@ -53,6 +54,7 @@ def card(args: argparse.Namespace) -> None:
     except (ck.ILError, ck.CompileError) as error:
         raise CommandError(str(error)) from None
     text = str(found) if second is None else f"{'':<20} {'cypresskit':<14}LLVM\n{found.text(second)}"
+    text += "" if known else f"\n{fetch_order(code, args.style)}"
     show(args, found.as_dict() | ({"llvm": second} if second else {}), code.listing() if args.listing else text)
 
 

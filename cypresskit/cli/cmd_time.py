@@ -1,6 +1,7 @@
 """`cypresskit time` and `cypresskit score`: what the timing model says, and how that compares with the published."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from cypresskit.cli.command import CommandError, command, json_option, option, show
@@ -34,8 +35,9 @@ def time(args: argparse.Namespace) -> None:
     """Simulate one launch of a kernel and print the report."""
     import cypresskit as ck
     from cypresskit import devices
+    from cypresskit.compiler.fetch_order import fetch_order
 
-    traces = [args.trace] if args.trace else []
+    traces, ordered = [args.trace] if args.trace else [], ""
     check_targets(*traces)
     try:
         device = devices.device(args.device)
@@ -45,7 +47,13 @@ def time(args: argparse.Namespace) -> None:
             flops = 2.0 * args.n * (args.m or args.n) * (args.k or args.n) if args.n else None
             precision = "double" if any(i.op.double for i in program.body) else "single"
             code = ck.compile(program, device, args.style)
-            report = ck.simulate(code, launch=read_shape(args, program), flops=flops, precision=precision, **how)
+            shape = read_shape(args, program)
+            report = ck.simulate(code, launch=shape, flops=flops, precision=precision, **how)
+            order = fetch_order(code, args.style)
+            ordered = f"\n  {order}"
+            if order.together:
+                together = ck.simulate(order.together, launch=replace(shape, program=order.together.program), **how)
+                ordered += f"\n  the whole launch so: {together.clocks:,.0f} clocks"
         else:
             kernel = ck.kernels[args.kernel]
             if args.n is None:
@@ -54,7 +62,7 @@ def time(args: argparse.Namespace) -> None:
         write_files(dict.fromkeys(traces, report.save_trace))
     except (KeyError, TypeError, ValueError, ck.CompileError) as error:
         raise CommandError(in_options(str(error.args[0] if isinstance(error, KeyError) else error))) from None
-    show(args, report.row(), report)
+    show(args, report.row(), f"{report}{ordered}")
 
 
 @command(

@@ -1,0 +1,135 @@
+"""What a kernel's own order of fetches costs: the same kernel with its reads gathered, compiled by the same compiler.
+
+AMD's compiler gathers the fetches of a block, but moves nothing across a break, and reads of global memory only as far
+as the first use of what one brings. Whoever writes the kernel can: here every read of a texture or of global memory
+moves up to the first one between two ends of loops and ifs, with the arithmetic of its address, into fresh registers
+that are copied where it stood. So what the kernel computes stays the same. No read passes a fence, one of global memory
+no store, and none the read that its address comes from.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cypresskit.compiler.card import turn_clocks
+from cypresskit.compiler.code import Code
+from cypresskit.compiler.ir import CompileError
+from cypresskit.compiler.search import compiled, in_order
+from cypresskit.il import Dest, Instruction, Program, Register, Source
+from cypresskit.il.dataflow import address_uses, defines, keys, uses
+
+
+@dataclass(frozen=True)
+class FetchOrder:
+    """``clauses`` of fetches in a turn of the main loop, of which ``alone`` hold one fetch, and the ``clocks`` of a
+    turn. ``together``: the kernel with its reads gathered, compiled, or None if it has as many clauses; ``moves``: the
+    lines of reads that moved, and behind which line."""
+
+    clauses: int
+    alone: int
+    clocks: float
+    together: Code | None
+    moves: tuple[tuple[int, int], ...]
+
+    def __str__(self) -> str:
+        now = (
+            f"order of fetches: {self.clauses} clause{'s' * (self.clauses != 1)} in a turn, {self.alone} of one fetch; "
+        )
+        if self.together is None:
+            return now + "no line is known to move"
+        clauses, _, clocks = _turn(self.together)
+        (line, behind), more = self.moves[0], len(self.moves) - 1
+        also = f" (and {more} more so)" if more else ""
+        turn = f"{clocks:.0f} clocks in place of {self.clocks:.0f}"
+        if clocks >= self.clocks:
+            turn = f"{clocks:.0f} clocks either way, with all wavefronts that fit"
+        return f"{now}with line {line} behind line {behind}{also} {clauses}, and a turn takes {turn}"
+
+
+def fetch_order(code: Code, style: str = "amd") -> FetchOrder:
+    """What the order of the fetches costs in ``code``, which was compiled in ``style``."""
+    program, moves = gathered(code.program)
+    turn = _turn(code)
+    if moves:
+        try:
+            together = (in_order if style == "amd" else compiled)(program, code.device)
+            if _turn(together) < turn:
+                return FetchOrder(*turn, together, moves)
+        except CompileError:  # it needs more registers than there are
+            pass
+    return FetchOrder(*turn, None, ())
+
+
+def _turn(code: Code) -> tuple[int, int, float]:
+    """Clauses of fetches in a turn, those of one fetch, and clocks."""
+    sizes = [len(c.fetches) for c in code.main_loop if c.fetches]
+    card = code.card()
+    clauses = card.alu_clauses, card.tex_clauses
+    takes = turn_clocks(code.device, card.loop_bundles, card.fetches, clauses, code.gprs)
+    return len(sizes), sizes.count(1), max(takes.values())
+
+
+def gathered(program: Program) -> tuple[Program, tuple[tuple[int, int], ...]]:
+    """The program with its reads moved up, and which lines moved behind which."""
+    fresh = max(program.registers, default=0) + 1
+    body: list[Instruction] = []
+    moves: list[tuple[int, int]] = []
+    first = end = line = -1  # the read that others move up to, and in the new body where they go and behind which line
+    for at, i in enumerate(program.body):
+        if i.op.flow not in ("", "break", "continue") or i.op.kind == "fence":
+            first = -1
+        read = _reads(i)
+        if read and (first < 0 or end == len(body)):
+            first, end, line = at if first < 0 else first, len(body) + 1, i.line
+        elif read and (before := _moved(program, first, at, fresh)) is not None:
+            body[end:end] = before
+            end += len(before)
+            moves.append((i.line, line))
+            fresh += len({str(j.dest.register) for j in before if j.dest})
+            copied = Source(Register("r", fresh - 1))
+            i = replace(i, opcode="mov", controls=Instruction("mov").controls, sources=(copied,))
+        body.append(i)
+    whole = (*program.declarations, *body)
+    return Program(program.mode, whole, (), program.name, program.lines, whole), tuple(moves)
+
+
+def _reads(i: Instruction) -> bool:
+    """Whether it fetches, or copies an element of global memory to a register."""
+    copies = i.opcode == "mov" and i.sources[0].register.kind == "g" and i.shift == 1.0 and not i.saturate
+    return bool(i.dest and i.dest.register.kind == "r" and (i.op.kind == "fetch" or copies))
+
+
+def _moved(program: Program, first: int, at: int, fresh: int) -> list[Instruction] | None:
+    """The read ``body[at]`` as it stands behind ``body[first]``, with what its address takes, in registers from
+    ``fresh`` on; None where it can't."""
+    read, between = program.body[at], program.body[first + 1 : at]
+    needs, chain = keys(address_uses(program, read)), [read]
+    for j in reversed([program.body[first], *between]):
+        stores = j.dest is not None and j.dest.register.kind == "g"
+        made = {(j.dest.register.index, c) for c in defines(j)} if j.dest else set()
+        if stores and read.op.kind != "fetch":
+            return None
+        if made & needs:
+            if j.op.kind != "alu" or any(s.register.kind == "g" for s in j.sources):
+                return None
+            chain.insert(0, j)
+            needs = needs - made | keys(uses(program, j))
+    written = sorted({j.dest.register.index for j in chain[:-1] if j.dest})
+    names = {number: Register("r", fresh + n) for n, number in enumerate(written)}
+    copies = [
+        Instruction("mov", Dest(new), (Source(Register("r", old)),), line=read.line) for old, new in names.items()
+    ]
+    made_anew = [replace(_renamed(j, names), line=read.line) for j in chain]
+    made_anew[-1] = replace(made_anew[-1], dest=Dest(Register("r", fresh + len(names))))
+    return copies + made_anew
+
+
+def _renamed(i: Instruction, names: dict[int, Register]) -> Instruction:
+    def new(register: Register) -> Register:
+        if register.address is not None:
+            address = register.address
+            return replace(register, address=replace(address, register=new(address.register)))
+        return names.get(register.index, register) if register.kind == "r" else register
+
+    dest = i.dest and replace(i.dest, register=new(i.dest.register))
+    sources: Sequence[Source] = [replace(s, register=new(s.register)) for s in i.sources]
+    return replace(i, dest=dest, sources=tuple(sources))
