@@ -86,9 +86,9 @@ def test_a_file_that_is_not_there_is_told(tmp_path, capsys, monkeypatch):
 
 
 def test_a_call_returns_what_the_function_does():
-    assert apart.call("teach.board:table", [])[0] == "p"
+    assert apart.call("cypresskit.teach.board:table", [])[0] == "p"
     with pytest.raises(apart.Lost, match="AttributeError"):
-        apart.call("teach.board:nothing")
+        apart.call("cypresskit.teach.board:nothing")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows limits no memory")

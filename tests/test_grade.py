@@ -7,8 +7,7 @@ import nbformat
 import pytest
 from conftest import ROOT
 
-from cypresskit.teach import grade
-from tools import book, marks
+from tools import book, grade, marks
 
 BOOK = ROOT / "notebooks"
 SETUP = "import cypresskit as ck\nfrom types import SimpleNamespace\nfrom dataclasses import replace"

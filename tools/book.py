@@ -79,7 +79,8 @@ def assignment(source: NotebookNode) -> NotebookNode:
         check = CHECK.search(cell.source) if cell.cell_type == "code" else None
         count += "BEGIN SOLUTION" in cell.source
         if check:
-            test = f'from cypresskit.teach.grade import hold\nhold(In, """{check[1]}""")'
+            path = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"  # the marker's copy
+            test = f'{path}from tools.grade import hold\nhold(In, """{check[1]}""")'
             cell.source = f"{cell.source}\n### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
             cell.metadata["nbgrader"] = _grading(f"exercise-{count}-check", grade=True, locked=True, points=1)
         elif "BEGIN SOLUTION" in cell.source:

@@ -3,7 +3,7 @@
     python -m tools.marks submitted --csv marks.csv --feedback feedback
 
 ``submitted`` has a folder for each student with their notebooks, however deep. Notebooks are read as text: no kernel
-runs them, and no saved output counts. Each answer is judged in a process of its own (see ``cypresskit.teach.grade``).
+runs them, and no saved output counts. Each answer is judged in a process of its own (see ``tools.grade``).
 """
 
 import argparse
@@ -14,10 +14,10 @@ from pathlib import Path
 
 import nbformat
 
-from cypresskit.teach.grade import judge
 from cypresskit.teach.notebook import html
 from cypresskit.teach.verdict import Verdict
 from tools import book
+from tools.grade import judge
 
 LESSONS = Path(__file__).parents[1] / "notebooks"
 PAGE = '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>{0}</title><body style="max-width: 50em; {1}">{2}'

@@ -28,7 +28,7 @@ class Lost(Exception):
 
 
 def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float = MEGABYTES):
-    """What ``function``, spelled ``module:name`` in this package, returns for ``arguments``, which are JSON's types.
+    """What ``function``, spelled ``package.module:name``, returns for ``arguments``, which are JSON's types.
     Raises ``Lost`` if it takes more than ``seconds`` of processor time (or four times that, waiting), needs more than
     ``megabytes`` of addresses, raises or crashes."""
     asked = json.dumps([function, arguments, seconds, megabytes])
@@ -58,7 +58,7 @@ def serve() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 1e6),) * 2)
     try:
         module, _, name = function.partition(":")
-        said = [getattr(import_module(f"cypresskit.{module}"), name)(*arguments), ""]
+        said = [getattr(import_module(module), name)(*arguments), ""]
     except MemoryError:
         said = [None, f"it needs more than {megabytes:g} MB"]
     except BaseException as error:

@@ -73,7 +73,7 @@ def judged(text: str, file: str, n: int) -> dict:
 def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> Row:
     """The row of the entry in ``text``, judged in a process of its own. It never raises."""
     try:
-        return Row(**call("teach.board:judged", text, file, n, seconds=seconds, megabytes=MEGABYTES))
+        return Row(**call("cypresskit.teach.board:judged", text, file, n, seconds=seconds, megabytes=MEGABYTES))
     except Lost as lost:
         return Row(file, file, verdict=f"Not yet. {file} can't be judged: {str(lost).removeprefix('ValueError: ')}.")
 

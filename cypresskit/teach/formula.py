@@ -1,6 +1,6 @@
 """Exercises whose answer is a function of a few numbers: it is called with several, and each result compared.
 
-A *slip* is a wrong function that students write. It is named only if it explains every result, not just one of them.
+A *slip* is a wrong formula that students write. It is named only if it explains every result, not just one of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,17 +15,21 @@ CLOSE = 1e-6  # relative
 
 def judge(
     answer,
-    name: str,
+    signature: str,
     right: Callable,
     cases: Sequence[tuple],
-    slips: Mapping[str, Callable],
+    slips: Mapping[str, str | Callable],
     hint: str,
     unit: str = "",
+    **helpers: object,
 ) -> Verdict:
-    """The verdict on ``answer``, the student's function ``name``, which has to give what ``right`` gives for ``cases``.
+    """The verdict on ``answer``, the student's function of this ``signature``, as ``peak(e, p, u, g)``, which has to
+    give what ``right`` gives for ``cases``.
 
-    ``slips``: hints to functions that make the mistake; ``hint`` is for other mistakes; ``unit`` stands after numbers.
+    ``slips``: hints to what makes the mistake, a formula of the signature's names, ``right`` and ``helpers``, or a
+    function; ``hint`` is for other mistakes; ``unit`` stands after numbers.
     """
+    name, arguments = signature.rstrip(")").split("(")
     if not callable(answer):
         return Verdict(
             False, f"{name} is of type {type(answer).__name__}, not a function.", f"keep the line `def {name}`."
@@ -51,8 +55,10 @@ def judge(
     finding = (
         f"{name}({', '.join(map(_text, cases[n]))}) gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
     )
+    known = {"right": right, **helpers}
     for said, slip in slips.items():
-        if all(_close(value, float(slip(*case))) for value, case in zip(got, cases)):
+        wrong_one = eval(f"lambda {arguments}: {slip}", known) if isinstance(slip, str) else slip
+        if all(_close(value, float(wrong_one(*case))) for value, case in zip(got, cases)):
             return Verdict(False, finding, said)
     fine = len(cases) - len(wrong)
     if fine and got[0] and len(set(got)) == 1:  # a number, not the 0 of before one begins

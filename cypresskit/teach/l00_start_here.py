@@ -20,13 +20,13 @@ def check_peak(peak: Callable) -> Verdict:
     boards = (HD5870, HD5970, HD5850)
     cases = [(b.simd_engines, b.thread_processors, b.lanes, b.clock_ghz) for b in boards] + [(1, 1, 1, 0.85)]
     slips = {
-        "a multiply-add is two operations.": lambda e, p, u, g: e * p * u * g,
-        "a thread processor has several lanes, and each of them works.": lambda e, p, u, g: 2 * e * p * g,
-        "10^9 is in GHz and in Gflop/s already.": lambda e, p, u, g: 2e9 * e * p * u * g,
-        "these are engines and units: how often a second do they work?": lambda e, p, u, g: 2 * e * p * u,
+        "a multiply-add is two operations.": "e * p * u * g",
+        "a thread processor has several lanes, and each of them works.": "2 * e * p * g",
+        "10^9 is in GHz and in Gflop/s already.": "2000000000.0 * e * p * u * g",
+        "these are engines and units: how often a second do they work?": "2 * e * p * u",
     }
     hint = "multiply: engines, processors in each, lanes in each, flops a clock, clocks."
-    return formula.judge(peak, "peak", lambda e, p, u, g: 2 * e * p * u * g, cases, slips, hint, " Gflop/s")
+    return formula.judge(peak, "peak(e, p, u, g)", lambda e, p, u, g: 2 * e * p * u * g, cases, slips, hint, " Gflop/s")
 
 
 class Launches(Observer):

@@ -50,16 +50,14 @@ def check_words(words: Callable) -> Verdict:
     """Exercise 1: ``words(rows, columns)``, the words per flop of a block of that shape."""
     cases = [(1, 1), (8, 8), (4, 8), (2, 8), (64, 64), (1, 16)]
     slips = {
-        "each pair of a number of A and one of B makes a product and a sum: two operations.": (
-            lambda r, c: (r + c) / (r * c)
-        ),
-        "that is right for square blocks; this one has fewer rows than columns.": lambda r, c: 1 / r,
-        "and here only the columns count?": lambda r, c: 1 / c,
-        "this is flops per word; the lesson counts words per flop.": lambda r, c: 2 * r * c / (r + c),
-        "words, not bytes.": lambda r, c: 4 * (r + c) / (2 * r * c),
+        "each pair of a number of A and one of B makes a product and a sum: two operations.": "(r + c) / (r * c)",
+        "that is right for square blocks; this one has fewer rows than columns.": "1 / r",
+        "and here only the columns count?": "1 / c",
+        "this is flops per word; the lesson counts words per flop.": "2 * r * c / (r + c)",
+        "words, not bytes.": "4 * (r + c) / (2 * r * c)",
     }
     hint = "how many numbers of A and of B does a step of k need, and how many operations does it do with them?"
-    return formula.judge(words, "words", lambda r, c: (r + c) / (2 * r * c), cases, slips, hint)
+    return formula.judge(words, "words(r, c)", lambda r, c: (r + c) / (2 * r * c), cases, slips, hint)
 
 
 @exercise
@@ -70,21 +68,17 @@ def check_ceiling(ceiling: Callable) -> Verdict:
     cases += [(4, HD5870.double_gflops, rates[0], 8), (4, HD5870.double_gflops, rates[1], 8)]
     cases += [(2, HD5850.double_gflops, rates[2], 8), (12, HD5850.single_gflops, rates[2], 4)]
     slips = {
-        "what the fetches allow can be more than the units can do: no more than the peak.": lambda b, p, r, s: (
-            r * b / s
-        ),
-        "that is the roof alone; with few words a flop the fetches decide.": lambda b, p, r, s: p,
-        "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
-        "a larger block needs fewer words for each flop, so it allows more flops.": lambda b, p, r, s: min(
-            p, r / b / s
-        ),
-        "the smaller of the two holds the kernel back, not the larger.": lambda b, p, r, s: max(p, r * b / s),
-        "W = 1/b, for a multiplication and an addition together count as two flops.": (
-            lambda b, p, r, s: min(p, 2 * r * b / s)
-        ),
+        "what the fetches allow can be more than the units can do: no more than the peak.": "r * b / s",
+        "that is the roof alone; with few words a flop the fetches decide.": "p",
+        "bandwidth is in bytes, and a word has several.": "min(p, r * b)",
+        "a larger block needs fewer words for each flop, so it allows more flops.": "min(p, r / b / s)",
+        "the smaller of the two holds the kernel back, not the larger.": "max(p, r * b / s)",
+        "W = 1/b, for a multiplication and an addition together count as two flops.": "min(p, 2 * r * b / s)",
     }
     hint = "B = F S / b, solved for F, and the peak: which of the two is smaller?"
-    return formula.judge(ceiling, "ceiling", lambda b, p, r, s: min(p, r * b / s), cases, slips, hint, " Gflop/s")
+    return formula.judge(
+        ceiling, "ceiling(b, p, r, s)", lambda b, p, r, s: min(p, r * b / s), cases, slips, hint, " Gflop/s"
+    )
 
 
 @exercise

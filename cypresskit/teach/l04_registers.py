@@ -28,20 +28,18 @@ def check_needed(needed: Callable) -> Verdict:
 
     itself = "the wavefront itself computes too: a round is compute + wait clocks long"
     slips = {
-        "there is no part of a wavefront: round up to the next whole number.": lambda c, w: (c + w) / c,
-        "round up, not down: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: (c + w) // c,
-        "round up, not to the nearest: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: round(
-            (c + w) / c
-        ),
-        f"{itself}.": lambda c, w: -(-w // c),
-        f"{itself}; and round up to a whole number.": lambda c, w: w / c,
-        f"{itself}; and round up, not down.": lambda c, w: w // c,
-        "where compute fills wait exactly this is one too many: 4 times 2 clocks fill 2 + 6.": lambda c, w: w // c + 2,
-        "one less would do.": lambda c, w: right(c, w) + 1,
+        "there is no part of a wavefront: round up to the next whole number.": "(c + w) / c",
+        "round up, not down: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": "(c + w) // c",
+        "round up, not to the nearest: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": "round((c + w) / c)",
+        f"{itself}.": "-(-w // c)",
+        f"{itself}; and round up to a whole number.": "w / c",
+        f"{itself}; and round up, not down.": "w // c",
+        "where compute fills wait exactly this is one too many: 4 times 2 clocks fill 2 + 6.": "w // c + 2",
+        "one less would do.": "right(c, w) + 1",
     }
     hint = "while one wavefront waits, others compute: how many fill that time, and the one itself?"
     cases = [(2, 6), (1, 0), (4, 5), (108, 408), (124, 540), (300, 8)]
-    return judge(needed, "needed", right, cases, slips, hint)
+    return judge(needed, "needed(c, w)", right, cases, slips, hint)
 
 
 @exercise

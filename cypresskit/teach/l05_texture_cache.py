@@ -47,7 +47,7 @@ def check_lines(lines: Callable) -> Verdict:
         "a set keeps each line once; this counts every texel.": lambda texels, width: 4,
     }
     hint = "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?"
-    return judge(lines, "lines", counted(lambda x, y, w: (y * w + x) // 4), cases, slips, hint)
+    return judge(lines, "lines(texels, width)", counted(lambda x, y, w: (y * w + x) // 4), cases, slips, hint)
 
 
 @exercise
@@ -104,28 +104,24 @@ def check_ceiling(ceiling: Callable) -> Verdict:
         return flops * rate / max(4 * bundles, clocks)
 
     slips = {
-        "the flops are those of one work-item; a wavefront has 64.": lambda f, b, c: right(f, b, c) / 64,
-        "a wavefront has 64 work-items, on 16 thread processors.": lambda f, b, c: right(f, b, c) / 4,
-        "there are 20 SIMD engines.": lambda f, b, c: right(f, b, c) / 20,
-        "how many clocks has a second?": lambda f, b, c: right(f, b, c) / HD5870.clock_ghz,
-        "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": lambda f, b, c: right(f, b, c) * 1e9,
-        "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": lambda f, b, c: right(f, b, c) * 1e3,
-        "a multiply-add counts as two flops already.": lambda f, b, c: 2 * right(f, b, c),
-        "this is a time for each flop; the speed is flops over time.": lambda f, b, c: 1 / right(f, b, c),
-        "different wavefronts compute and fetch at the same time: which takes longer?": lambda f, b, c: (
-            f * rate / (4 * b + c)
-        ),
-        "the turn takes as long as its slower unit, not the faster one.": lambda f, b, c: f * rate / min(4 * b, c),
-        "a bundle of a wavefront takes 4 clocks.": lambda f, b, c: f * rate / max(b, c),
-        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: (
-            f * rate / max(16 * b, c)
-        ),
-        "`clocks` are those of all of a turn's fetches already.": lambda f, b, c: f * rate / max(4 * b, 16 * c),
-        "the texture unit has to keep up as well.": lambda f, b, c: f * rate / (4 * b),
-        "the arithmetic takes its time as well.": lambda f, b, c: f * rate / c,
+        "the flops are those of one work-item; a wavefront has 64.": "right(f, b, c) / 64",
+        "a wavefront has 64 work-items, on 16 thread processors.": "right(f, b, c) / 4",
+        "there are 20 SIMD engines.": "right(f, b, c) / 20",
+        "how many clocks has a second?": "right(f, b, c) / 0.85",
+        "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": "right(f, b, c) * 1000000000.0",
+        "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": "right(f, b, c) * 1000.0",
+        "a multiply-add counts as two flops already.": "2 * right(f, b, c)",
+        "this is a time for each flop; the speed is flops over time.": "1 / right(f, b, c)",
+        "different wavefronts compute and fetch at the same time: which takes longer?": "f * rate / (4 * b + c)",
+        "the turn takes as long as its slower unit, not the faster one.": "f * rate / min(4 * b, c)",
+        "a bundle of a wavefront takes 4 clocks.": "f * rate / max(b, c)",
+        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": "f * rate / max(16 * b, c)",
+        "`clocks` are those of all of a turn's fetches already.": "f * rate / max(4 * b, 16 * c)",
+        "the texture unit has to keep up as well.": "f * rate / (4 * b)",
+        "the arithmetic takes its time as well.": "f * rate / c",
     }
     hint = "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9)."
-    verdict = judge(ceiling, "ceiling_of", right, list(cases.values()), slips, hint, " Gflop/s")
+    verdict = judge(ceiling, "ceiling_of(f, b, c)", right, list(cases.values()), slips, hint, " Gflop/s", rate=rate)
     if not verdict.right:
         return verdict
     found = ", ".join(f"{name} {right(*case):.0f}" for name, case in cases.items())

@@ -77,7 +77,7 @@ def check_bank_clocks(clocks: Callable) -> Verdict:
         ),
     }
     hint = "for each bank, how many different words are asked of it? The busiest bank decides."
-    return judge(clocks, "clocks", lambda words: max(map(len, asked(words))), [(c,) for c in cases], slips, hint)
+    return judge(clocks, "clocks(words)", lambda words: max(map(len, asked(words))), [(c,) for c in cases], slips, hint)
 
 
 @exercise

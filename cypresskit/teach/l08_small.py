@@ -46,13 +46,13 @@ def check_ceiling(ceiling: Callable) -> Verdict:
     """Exercise 1: ``ceiling(memory_gb_s, size)`` in Gflop/s of a matrix-vector product, ``size`` bytes a number."""
     return formula.judge(
         ceiling,
-        "ceiling",
+        "ceiling(r, s)",
         lambda rate, size: 2 * rate / size,
         [(153.6, 4), (153.6, 8), (144.0, 4), (31.2, 8)],
         {
-            "each number of A takes part in two operations, a multiplication and an addition.": lambda r, s: r / s,
-            "GB/s are bytes, not numbers: how many numbers arrive in a second?": lambda r, s: 2 * r,
-            "more bytes in a number mean fewer numbers a second, not more.": lambda r, s: 2 * r * s,
+            "each number of A takes part in two operations, a multiplication and an addition.": "r / s",
+            "GB/s are bytes, not numbers: how many numbers arrive in a second?": "2 * r",
+            "more bytes in a number mean fewer numbers a second, not more.": "2 * r * s",
         },
         "how many numbers of A arrive in a second, and how many operations does each take part in?",
         " Gflop/s",
@@ -100,23 +100,22 @@ def check_waste(waste: Callable) -> Verdict:
     def up(size: int, tile: int) -> int:
         return -(-size // tile) * tile
 
+    def useful(m: int, n: int, tile: int) -> float:
+        return m * n / (up(m, tile) * up(n, tile))
+
     return formula.judge(
         waste,
-        "waste",
-        lambda m, n, tile: 1 - m * n / (up(m, tile) * up(n, tile)),
+        "waste(m, n, t)",
+        lambda m, n, tile: 1 - useful(m, n, tile),
         [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
         {
-            "a share lies between 0 and 1; that is in per cent.": lambda m, n, t: (
-                100 - 100 * m * n / (up(m, t) * up(n, t))
-            ),
-            "that is the share of useful arithmetic; asked is the rest.": lambda m, n, t: m * n / (up(m, t) * up(n, t)),
-            "compare with all that is computed, padding included, not with what is useful.": lambda m, n, t: (
-                up(m, t) * up(n, t) / (m * n) - 1
-            ),
-            "a size that is a multiple already stays as it is.": lambda m, n, t: (
-                1 - m * n / ((m // t + 1) * t * (n // t + 1) * t)
-            ),
-            "n is padded too, not m alone.": lambda m, n, t: 1 - m / up(m, t),
+            "a share lies between 0 and 1; that is in per cent.": "100 - 100 * useful(m, n, t)",
+            "that is the share of useful arithmetic; asked is the rest.": "useful(m, n, t)",
+            "compare with all that is computed, padding included, not with what is useful.": "1 / useful(m, n, t) - 1",
+            "a size that is a multiple already stays as it is.": "1 - m * n / ((m // t + 1) * t * (n // t + 1) * t)",
+            "n is padded too, not m alone.": "1 - m / up(m, t)",
         },
         '"What padding costs": how many rows and columns are computed, and how many of them are useful?',
+        up=up,
+        useful=useful,
     )

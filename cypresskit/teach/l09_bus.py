@@ -40,22 +40,24 @@ def check_seconds(seconds: Callable) -> Verdict:
 
     return formula.judge(
         seconds,
-        "seconds",
+        "seconds(n, b, f)",
         with_bytes(24),
         [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
         {
-            "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: 24 * n**2 / b,
-            "that is the kernel alone; the matrices have to travel as well.": lambda n, b, f: kernel_seconds(n, f),
+            "that is the transfers alone; the kernel has to run as well.": "24 * n**2 / b",
+            "that is the kernel alone; the matrices have to travel as well.": "kernel_seconds(n, f)",
             "four matrices cross the bus if the old C is one of them; here it is not.": with_bytes(32),
             "C comes back, so three matrices cross the bus.": with_bytes(16),
             "a double takes 8 bytes.": with_bytes(12),
             "the bandwidth is in bytes, and a matrix has n * n numbers of 8 bytes.": with_bytes(3),
-            "each of n * n elements takes n multiplications and n additions.": lambda n, b, f: 24 * n**2 / b + n**3 / f,
-            "nothing overlaps here: the times add up.": lambda n, b, f: max(24 * n**2 / b, kernel_seconds(n, f)),
-            "that is in milliseconds.": lambda n, b, f: 1e3 * with_bytes(24)(n, b, f),
+            "each of n * n elements takes n multiplications and n additions.": "24 * n**2 / b + n**3 / f",
+            "nothing overlaps here: the times add up.": "max(24 * n**2 / b, kernel_seconds(n, f))",
+            "that is in milliseconds.": "1e3 * with_bytes(24)(n, b, f)",
         },
         "two times add up: bytes over bytes a second, and operations over operations a second.",
         " s",
+        kernel_seconds=kernel_seconds,
+        with_bytes=with_bytes,
     )
 
 
@@ -64,15 +66,15 @@ def check_balance(n_balance: Callable) -> Verdict:
     """Exercise 2: ``n_balance(bandwidth, rate, size, moved)`` for ``moved`` matrices of numbers of ``size`` bytes."""
     return formula.judge(
         n_balance,
-        "n_balance",
+        "n_balance(b, f, s, moved)",
         lambda b, f, s, moved: moved * s * f / (2 * b),
         [(*both, *more) for both, more in zip(TRIED, ((8, 4), (4, 3), (8, 2), (16, 4)))],
         {
-            "that is for four matrices, however many are moved.": lambda b, f, s, moved: 2 * s * f / b,
-            "that is for doubles, whatever the size of a number.": lambda b, f, s, moved: 4 * moved * f / b,
-            "16 F / B is for four matrices of doubles.": lambda b, f, s, moved: 16 * f / b,
-            "the kernel does 2 n^3 operations, not n^3.": lambda b, f, s, moved: moved * s * f / b,
-            "upside down: a faster bus makes a smaller n do.": lambda b, f, s, moved: 2 * b / (moved * s * f),
+            "that is for four matrices, however many are moved.": "2 * s * f / b",
+            "that is for doubles, whatever the size of a number.": "4 * moved * f / b",
+            "16 F / B is for four matrices of doubles.": "16 * f / b",
+            "the kernel does 2 n^3 operations, not n^3.": "moved * s * f / b",
+            "upside down: a faster bus makes a smaller n do.": "2 * b / (moved * s * f)",
         },
         "write down both times, with `moved` matrices of n^2 numbers, set them equal and solve for n.",
     )
@@ -83,19 +85,16 @@ def check_size_for(size_for: Callable) -> Verdict:
     """Exercise 3: ``size_for(share, bandwidth, rate)``, the n at which the product runs at ``share`` of the rate."""
     return formula.judge(
         size_for,
-        "size_for",
+        "size_for(p, b, f)",
         lambda p, b, f: p / (1 - p) * balance(b, f),
         [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
         {
-            "at N_balance the share is one half, so there the answer must be N_balance itself.": lambda p, b, f: (
-                p * balance(b, f)
-            ),
-            "that is right for one half alone; the share is n / (n + N_balance).": lambda p, b, f: balance(b, f),
-            "upside down: a larger share needs a larger n.": lambda p, b, f: (1 - p) / p * balance(b, f),
-            "that is the n at which the *rest* of the time takes this share.": lambda p, b, f: balance(b, f) / p,
-            "close, but transfers don't vanish: solve share = n / (n + N_balance) for n.": lambda p, b, f: (
-                balance(b, f) / (1 - p)
-            ),
+            "at N_balance the share is one half, so there the answer must be N_balance itself.": "p * balance(b, f)",
+            "that is right for one half alone; the share is n / (n + N_balance).": "balance(b, f)",
+            "upside down: a larger share needs a larger n.": "(1 - p) / p * balance(b, f)",
+            "that is the n at which the *rest* of the time takes this share.": "balance(b, f) / p",
+            "close, but transfers don't vanish: solve share = n / (n + N_balance) for n.": "balance(b, f) / (1 - p)",
         },
         "the share is n / (n + N_balance); solve that for n.",
+        balance=balance,
     )

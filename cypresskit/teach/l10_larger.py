@@ -60,12 +60,12 @@ def check_largest(largest: Callable) -> Verdict:
     exact = sum(card_bytes(1024, 4096).values())
     return formula.judge(
         largest,
-        "largest",
+        "largest(m, d)",
         right,
         [(1 << 30, 16384), (1 << 30, 4096), (2 << 30, 16384), (256 << 20, 8192), (int(exact), 4096)],
         {
-            "that block is not a multiple of 128.": lambda m, d: right(m, d, 1),
-            "that is one step too far: its buffers no longer fit.": lambda m, d: right(m, d) + 128,
+            "that block is not a multiple of 128.": "right(m, d, 1)",
+            "that is one step too far: its buffers no longer fit.": "right(m, d) + 128",
             "each strip is there twice, and a block of C three times.": single,
             "buffers that fill the card to its last byte fit too.": loose,
         },

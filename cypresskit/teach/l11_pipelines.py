@@ -40,7 +40,7 @@ def check_pipeline(pipeline: Callable) -> Verdict:
     """Exercise 1: ``pipeline(seconds, units)``, how long units take through stages of these seconds that overlap."""
     return formula.judge(
         pipeline,
-        "pipeline",
+        "pipeline(s, u)",
         lambda seconds, units: by_hand(seconds, units).seconds,
         [
             ([2.0, 3.0, 1.0], 4),
@@ -51,10 +51,10 @@ def check_pipeline(pipeline: Callable) -> Verdict:
             ([2.0, 3.0, 1.0], 1),
         ],
         {
-            "that is one unit after the other, without overlap.": lambda s, u: sum(s) * u,
-            "the first unit has to go through all stages before it comes out.": lambda s, u: max(s) * u,
-            "only the units after the first come out at the slowest stage's pace.": lambda s, u: sum(s) + u * max(s),
-            "not the mean: the slowest stage sets the pace.": lambda s, u: sum(s) + (u - 1) * sum(s) / len(s),
+            "that is one unit after the other, without overlap.": "sum(s) * u",
+            "the first unit has to go through all stages before it comes out.": "max(s) * u",
+            "only the units after the first come out at the slowest stage's pace.": "sum(s) + u * max(s)",
+            "not the mean: the slowest stage sets the pace.": "sum(s) + (u - 1) * sum(s) / len(s)",
         },
         "when does the first unit come out, and how long after it each further one? Draw the three rows of the lesson.",
         " s",
@@ -71,14 +71,14 @@ def check_share(next_share: Callable) -> Verdict:
 
     return formula.judge(
         next_share,
-        "next_share",
+        "next_share(s, c, g)",
         right,
         [(0.12, 2.0, 2.0), (0.12, 3.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
         {
-            "upside down: whoever took longer should get less.": lambda s, c, g: s * c / (s * c + (1 - s) * g),
-            "the share tried counts as well: how much did each do in its time?": lambda s, c, g: g / (c + g),
-            "that is the CPU's rate over the chips'; asked is its part of both.": lambda s, c, g: s / c / ((1 - s) / g),
-            "shares have to add up to 1: divide by the sum of both rates.": lambda s, c, g: s * g / c,
+            "upside down: whoever took longer should get less.": "s * c / (s * c + (1 - s) * g)",
+            "the share tried counts as well: how much did each do in its time?": "g / (c + g)",
+            "that is the CPU's rate over the chips'; asked is its part of both.": "s / c / ((1 - s) / g)",
+            "shares have to add up to 1: divide by the sum of both rates.": "s * g / c",
         },
         "how much of the whole did each do in a second? Which part of what both did was the CPU's?",
     )

@@ -301,21 +301,15 @@ def check_filled(filled: Callable) -> Verdict:
 
     return formula.judge(
         filled,
-        "filled",
+        "filled(n, k)",
         right,
         [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
         {
-            "that is the last round alone; all of them count.": lambda n, k: (
-                ((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k
-            ),
-            "there are 20 engines, each with so many wavefronts.": lambda n, k: (
-                (n // 64) ** 2 / (-(-((n // 64) ** 2) // k) * k)
-            ),
-            "a round that is begun is a round: round their number up.": lambda n, k: (n // 64) ** 2 / (20 * k),
-            "that is the share that stays empty.": lambda n, k: 1 - right(n, k),
-            "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: (
-                (n // 8) ** 2 / (-(-((n // 8) ** 2) // (20 * k)) * 20 * k)
-            ),
+            "that is the last round alone; all of them count.": "((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k",
+            "there are 20 engines, each with so many wavefronts.": "(n // 64) ** 2 / (-(-(n // 64) ** 2 // k) * k)",
+            "a round that is begun is a round: round their number up.": "(n // 64) ** 2 / (20 * k)",
+            "that is the share that stays empty.": "1 - right(n, k)",
+            "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": "right(8 * n, k)",
         },
         "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",
     )

@@ -33,7 +33,7 @@ def judge(cells: Sequence[str], check: str) -> Verdict:
     """The verdict on the answer in a notebook's code ``cells`` by ``check``, spelled as in the lesson,
     ``ck.teach.bus.check_seconds(seconds)``. It never raises, whatever the cells do."""
     try:
-        right, finding, hint = apart.call("teach.grade:apart_judged", list(cells), check, seconds=SECONDS)
+        right, finding, hint = apart.call("tools.grade:apart_judged", list(cells), check, seconds=SECONDS)
         return Verdict(right, finding, hint)
     except apart.Lost as lost:
         return Verdict(False, f"The answer could not be judged: {lost}.", "does it end, and with little memory?")
