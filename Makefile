@@ -62,6 +62,9 @@ docs: $(VENV)/installed-tests  ## build the documentation as a site that works o
 gallery: $(VENV)/installed-tests  ## write every lesson and view as web pages that work offline, into site/
 	@$(bin)/python -m tools.gallery gallery notebooks
 
+clip: $(VENV)/installed-tests  ## make the README's pictures anew, the moving one included
+	@$(bin)/python -m tools.clip
+
 fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree? ARGS="--seconds 600"
 	@$(bin)/python -m tools.fuzz $(ARGS)
 

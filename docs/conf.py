@@ -110,7 +110,7 @@ def finish(app, error):
         (site / "index.html").write_bytes((site / "README.html").read_bytes())
         (site / "_static/players.js").write_text("\n".join(inline_resources().js_raw), encoding="utf-8")
         (site / "docs/pictures").mkdir(exist_ok=True)
-        for picture in (ROOT / "docs/pictures").glob("*.png"):
+        for picture in (ROOT / "docs/pictures").glob("*.*"):
             (site / "docs/pictures" / picture.name).write_bytes(picture.read_bytes())
 
 

@@ -143,6 +143,96 @@ def test_k_is_shown_only_when_a_whole_column_is_there(run):
     assert frames.k[sorted(step)[7]].tolist() == [0, 1, 0, 1]
 
 
+# -- several work-items, and sums
+
+
+@pytest.fixture(scope="module")
+def several():
+    """All six work-items of one launch."""
+    kernel, rng = ck.kernels["sgemm_tn"], np.random.default_rng(4)
+    a, b = (rng.integers(-3, 4, (8, size)).astype(np.float32) for size in (16, 24))
+    recorders = [ck.Recorder((x, y)) for y in range(2) for x in range(3)]
+    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=recorders)
+    return a, b, [recorder.recording for recorder in recorders]
+
+
+def test_work_items_of_a_launch_are_scenes_that_the_map_of_c_chooses(several):
+    a, b, recordings = several
+    player = ck.draw.register_block(*recordings)
+    assert [name for name, _ in player.scenes] == ["(0, 0)", "(1, 0)", "(2, 0)", "(0, 1)", "(1, 1)", "(2, 1)"]
+    tag = player.root.tags[0]
+    assert sorted(tag["goes"]) == [(10_000 + item, item) for item in range(6)] and tag["asks"] == []
+    assert len(player._repr_mimebundle_()["text/html"]) < 300_000
+    values = next(t.frames for t in player.tracks if t.source.name == "cells C" and t.column == "value")
+    exact, last = a.T @ b, -1
+    for n, (recording, (_, frames)) in enumerate(zip(recordings, player.scenes)):
+        block, last = find_block(recording), last + frames
+        done = last - frames + 1 + block.updates[-1].step
+        for cell, (i, j) in enumerate(block.totals):
+            assert values[done, cell] == exact[i, j], f"scene {n}"
+
+
+def test_of_what_is_not_recorded_a_kernel_is_asked(several):
+    tag = ck.draw.register_block(several[2][4]).root.tags[0]
+    assert tag["asks"] == [(10_000 + item, f"item={item}") for item in (0, 1, 2, 3, 5)]
+    with pytest.raises(ValueError, match="work-items of one launch"):
+        ck.draw.register_block(several[2][0], record("sgemm_tn")[3])
+
+
+def test_a_sum_is_told_term_by_term(several):
+    a, b, recordings = several
+    player = ck.draw.register_block(recordings[4])
+    block = find_block(recordings[4])
+    for cell, (i, j) in enumerate(block.totals):
+        told = player.about[cell]
+        assert "nothing added yet" in told[0][1] and len(told) == 1 + 8
+        for k, (frame, words) in enumerate(told[1:]):
+            so_far = int(a[: k + 1, i] @ b[: k + 1, j])
+            assert words.startswith(f"**C[{i}, {j}]**") and f" = {so_far}, after {k + 1} terms" in words
+            assert words.endswith(f"A[{k}, {i}] times B[{k}, {j}].")
+            assert (
+                recordings[4].registers(frame)[block.totals[i, j][0]].view(np.float32)[block.totals[i, j][1]] == so_far
+            )
+
+
+# -- the journey
+
+
+@pytest.fixture(scope="module")
+def journey():
+    return ck.draw.explore("sgemm_tn", 64)
+
+
+def test_a_journey_leads_from_the_chip_to_a_register(journey):
+    chip, _, loop, block = journey.levels
+    assert [len(level.ways) > 0 for level in journey.levels] == [True, True, True, False]
+    for level, below in zip(journey.levels, journey.levels[1:]):
+        assert level.ways.keys() <= level.player.about.keys(), "what leads on can be chosen"
+        for frame, *key in level.ways.values():
+            assert 0 <= frame < len(below.player) and set(key) <= below.player.about.keys()
+    line, (frame,) = next(iter(loop.ways.items()))
+    assert f"line {line}:" in block.player.captions[frame], "where the line runs first"
+    assert len(journey._repr_mimebundle_()["text/html"]) < 300_000
+    assert journey.still() == chip.player.still() and repr(journey).count("\n") > 20
+
+
+def test_a_journey_is_drawn_from_one_simulation_and_one_run(monkeypatch):
+    module, calls = sys.modules["cypresskit.draw.explore"], []
+
+    def noted(name: str, real):
+        return lambda *given, **more: (calls.append(name), real(*given, **more))[1]
+
+    for name in ("simulate", "run"):
+        monkeypatch.setattr(module, name, noted(name, getattr(module, name)))
+    ck.draw.explore("sgemm_tn", 64)
+    assert calls == ["simulate", "run"]
+
+
+def test_a_kernel_without_a_register_block_has_no_journey():
+    with pytest.raises(ValueError, match="shows no register block"):
+        ck.draw.explore("sgemm_64x64_lds", 64)
+
+
 # -- the player
 
 

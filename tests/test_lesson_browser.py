@@ -257,6 +257,50 @@ def test_it_fits_a_page_400_pixels_wide(page, saved):
     assert wide >= 350, "the block should take the whole width"
 
 
+# Where in the picture that is seen a source's cell is, on the page.
+PLACE = """([name, cell]) => {
+    const doc = Bokeh.documents.findLast(d => d.get_model_by_name(name)), {data} = doc.get_model_by_name(name)
+    const drawn = (m) => m.type === "Figure" && m.renderers.some(r => r.data_source?.name === name)
+    const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
+    const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
+    return [box.x + x_scale.compute(data.x[cell]), box.y + y_scale.compute(data.y[cell])] }"""
+SEEN = """() => {
+    const level = [...document.querySelectorAll(".cypresskit-journey section")].findIndex(one => !one.hidden)
+    const player = document.querySelectorAll(".cypresskit-journey section")[level].querySelector("[data-ready]")
+    return player && [level, player.dataset.pick, +player.dataset.frame, player.getBoundingClientRect().bottom] }"""
+
+
+def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, tmp_path):
+    """By clicks from the chip to an element of C, whose sum is told; back with Escape; the same by keys and by name."""
+    faults = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.set_viewport_size({"width": 1366, "height": 768})
+    journey = ck.draw.explore("sgemm_tn", 64)
+    page.goto(journey.save(tmp_path / "journey.html").as_uri())
+    page.wait_for_function(READY)
+    wide = [one.player for one in journey.levels]
+    lanes = wide[1].tracks[0].source.data["x"]
+    for level, (name, cell) in enumerate((("engines", 0), ("ALU sgemm_tn to come", len(lanes) // 2), ("slots", 10))):
+        assert page.evaluate(SEEN)[0] == level and page.evaluate(SEEN)[3] <= 660
+        page.mouse.click(*page.evaluate(PLACE, [name, cell]))
+        page.wait_for_function(f"() => ({SEEN})()?.[0] === {level + 1}")
+    line = next(line for line, (frame,) in journey.levels[2].ways.items() if frame == page.evaluate(SEEN)[2])
+    assert page.get_by_text(f"line {line}:").first.is_visible(), "where the line runs first"
+    page.mouse.click(*page.evaluate(PLACE, ["cells C", 9]))
+    page.wait_for_function(f"() => ({SEEN})()[1] === '9'")
+    element = wide[3].about[9][0][1].split("**")[1]
+    assert any(found.is_visible() for found in page.get_by_text(element).all()), "its sum is told"
+    for level in (2, 1, 0):
+        page.keyboard.press("Escape")
+        assert page.evaluate(SEEN)[0] == level
+    page.keyboard.press("Enter")  # the framed engine is still chosen
+    assert page.evaluate(SEEN)[0] == 1
+    page.get_by_role("button", name="Chip").click()
+    page.mouse.click(*page.evaluate(PLACE, ["engines", 7]))
+    assert page.get_by_text("Not recorded clause by clause").is_visible() and page.evaluate(SEEN)[0] == 0
+    assert not faults
+
+
 def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     lab.open(page, LESSON)
     lab.run_all(page)

@@ -613,7 +613,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
         return draw.score(ROWS)
 
     box = draw.controls(view, b=[1, 2, 3], name=["x", "y"])
-    slider, menu, status, _ = box.children
+    _, slider, menu, status, _ = box.children
     slider.value, menu.value = 2, "y"
     assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2, name = y" in status.value
     slider.value = 3

@@ -1,15 +1,16 @@
 """Sliders and menus round a view that has to be computed anew, in a notebook with a running kernel.
 
 ``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or the text, and calls again when the reader
-chooses. What takes longer than a blink says so meanwhile. Players themselves need none of it: they play without Python.
+chooses. What takes longer than a blink says so meanwhile. A click in the player may choose, too, where it is on what
+another choice would show. Players themselves need none of it: they play without Python.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
-from cypresskit.draw.player import Player
+from cypresskit.draw.player import Shown
 
 
-def controls(view: Callable[..., Player | str], start: Mapping | None = None, **choices: Sequence):
+def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **choices: Sequence):
     """A widget with a slider (for numbers) or menu (for anything else) for each argument of ``view`` in ``choices``,
     above the player or the text that ``view`` returns. They begin with what ``start`` says, or the first. Raises
     ``ValueError`` for an argument without choices."""
@@ -42,7 +43,15 @@ def controls(view: Callable[..., Player | str], start: Mapping | None = None, **
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
         status.value = f'<span role="status">{words}</span>'
 
+    def answer(_) -> None:
+        name, _, value = asked.value.partition("=")
+        if name in chosen and value in map(str, choices[name]):
+            chosen[name].value = next(one for one in choices[name] if str(one) == value)
+
+    # What the player's script writes here, "item=4", it asks of Python.
+    asked = widgets.Text(continuous_update=False, layout={"display": "none"}).add_class("cypresskit-asked")
+    asked.observe(answer, "value")
     for widget in chosen.values():
         widget.observe(draw, "value")
     draw()
-    return widgets.VBox([*chosen.values(), status, place])
+    return widgets.VBox([asked, *chosen.values(), status, place]).add_class("cypresskit-controls")
