@@ -62,7 +62,8 @@ def bits_stay(kernel, turns: int = 3) -> bool:
         "outputs": {0: np.zeros((3, 7, 4), np.float32)},
         "global_memory": rng.standard_normal((64, 4)).astype(np.float32),
     }
-    return check(compile(kernel)) == [] and same_bits(kernel, arguments)
+    code = compile(kernel)
+    return check(code) == [] and same_bits(kernel, arguments, code)
 
 
 INVARIANT = {  # body: what must not be in the loop
@@ -168,5 +169,5 @@ def test_every_choice_of_what_moves_keeps_the_bits(monkeypatch):
     for seed in range(12):
         text, arguments = random_program(random.Random(seed))
         kernel = ck.assemble(text)
-        assert check(compile(kernel)) == [], seed
-        assert same_bits(kernel, arguments), seed
+        code = compile(kernel)
+        assert check(code) == [] and same_bits(kernel, arguments, code), seed
