@@ -28,18 +28,15 @@ class Regions:
     def instruction(self, i: Instruction) -> None:
         """Anything but the beginning and the end of a loop."""
         flow = i.op.flow
-        if flow == "if":
-            self.begin_if(i)
-        elif flow == "else":
+        if flow == "else":
             self.begin_else()
-        elif flow == "endif":
-            self.end_if()
-        elif i.sources:
+            return
+        if flow == "if" or (i.sources and flow != "endif"):
             self.begin_if(i)
+        if flow in ("break", "continue"):
             self.leave(flow)
+        if flow == "endif" or (i.sources and flow != "if"):
             self.end_if()
-        else:
-            self.leave(flow)
 
     def begin_if(self, i: Instruction, inverted: bool = False) -> None:
         """An if whose then-part runs if the instruction's condition holds (or does not, if ``inverted``)."""

@@ -13,7 +13,7 @@ Left out: what one turn can hand on to the next one (strength reduction), and co
 where they are read.
 """
 
-from cypresskit.compiler.ir import BasicBlock, Function, Op, Word
+from cypresskit.compiler.ir import BasicBlock, Function, Op
 
 REGISTER = 0.015  # share of the clocks that a register is worth: SGEMM with 37 of them is 16 % slower than with 25
 HIGHEST = 32  # loops in one another that are looked at, from the inside
@@ -38,7 +38,8 @@ def hoist(function: Function, words: int) -> int:
 
 
 class _Invariants:
-    """The operations of one loop that it need not repeat, ``moving``."""
+    """The operations of one loop that it need not repeat, ``moving``: doing them earlier, and where they were not to be
+    done, shows nowhere."""
 
     def __init__(self, items: list[BasicBlock | str]):
         self.blocks = [item for item in items if isinstance(item, BasicBlock)]
@@ -51,22 +52,14 @@ class _Invariants:
         for item in items:
             if isinstance(item, BasicBlock):
                 for op in item.ops:
-                    if self.may_move(op, depth > 0) and not any(self.changes(s.value) for s in op.srcs):
+                    fixed = all(s.value not in self.inside or s.value.op in self.moving for s in op.srcs)
+                    quiet = depth == 0 and (op.samples or self.quiet)
+                    if fixed and (quiet if op.fetches else op.pure):
                         self.moving[op] = None
             else:
                 depth += {"if": 1, "endif": -1}.get(item, 0)
         self.read = {s.value for op in ops if op not in self.moving for s in op.srcs}
         self.merged = {v for b in self.blocks for phi in b.phis for v in phi.args.values()}
-
-    def changes(self, value: Word) -> bool:
-        """Whether the loop makes it anew in each turn."""
-        return value in self.inside and value.op not in self.moving
-
-    def may_move(self, op: Op, conditional: bool) -> bool:
-        """Whether doing it earlier, and where it was not to be done, shows nowhere."""
-        if op.fetches:
-            return not conditional and (op.samples or self.quiet)
-        return op.pure
 
     def words(self, op: Op) -> int:
         """Results that live through the loop if it moves. The register that a copy fills is needed anyway."""

@@ -56,12 +56,13 @@ class _Lowering:
     def begin_loop(self, at: int) -> int:
         """Begin a loop, its test in front of it if it is rotated. Returns the next instruction."""
         test = self.flow.test_to_rotate(at) if self.rotate else None
+        self.tests.append(test)
         if test is not None:
             self.straight(at + 1, test)
             self.flow.begin_if(self.body[test], inverted=True)
+            at = test
         self.flow.begin_loop()
-        self.tests.append(test)
-        return at + 1 if test is None else test + 1
+        return at + 1
 
     def end_loop(self, at: int) -> None:
         """End the loop that began at ``at``."""
@@ -100,13 +101,12 @@ class _Lowering:
     def check_chip(self, i: Instruction) -> None:
         """Raise ``CompileError`` for an instruction that the chip has nothing for."""
         name, most = self.device.name, self.device.lds_bytes
-        what = ""
         if i.op.double and not self.device.double_fmas:
             what = f"{i.op.name} works on doubles, and the {name} has none: compute in single precision"
-        elif i.op.kind == "lds" and self.lds_bytes > most:
+            raise refuse(self.program, self.builder.at, what)
+        if i.op.kind == "lds" and self.lds_bytes > most:
             what = f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} of the {name}: "
             what += "share fewer values, or let the work-items of a group fetch them"
-        if what:
             raise refuse(self.program, self.builder.at, what)
 
     def alu(self, i: Instruction, dest: Dest) -> None:
@@ -146,14 +146,11 @@ class _Lowering:
                 word.home = c if word.home is None else word.home
             return
         mask = tuple(sorted(words))
-        srcs = [Src(words[c]) for c in mask]
-        if register.kind == "o":
-            b.emit("EXPORT", *srcs, words=0, detail=StoreDetail(register.index, mask))
-            return
-        address = register.address
+        srcs, address = [Src(words[c]) for c in mask], register.address
         if address is not None:
             srcs.append(Src(self.sources.component(address, address.swizzle[0])))
-        b.emit("MEM_WRITE", *srcs, words=0, detail=StoreDetail(register.element, mask))
+        name, place = ("EXPORT", register.index) if register.kind == "o" else ("MEM_WRITE", register.element)
+        b.emit(name, *srcs, words=0, detail=StoreDetail(place, mask))
 
     def fetch(self, i: Instruction) -> None:
         resource = i.controls.resource

@@ -8,7 +8,7 @@ from cypresskit.compiler.ir import Op, VirtualRegister, Word
 
 SLACK = 2  # registers that short-lived results may take beyond the budget: clause temporaries will hold them
 
-Undecided = list[tuple[VirtualRegister, int | None]]
+Undecided = list[VirtualRegister]
 
 
 class Pressure:
@@ -61,8 +61,8 @@ class Pressure:
     def preferred(self, vreg: VirtualRegister) -> list[int]:
         """Channels that it may take, the emptiest first."""
         options = choices(vreg)
-        if self.named and vreg.home is not None and vreg.home in options:
-            return [vreg.home]
+        if self.named and vreg.home in options:
+            return [c for c in options if c == vreg.home]
         if len(options) > 1:
             full = self.peak if vreg in self.problem.live_in else self.count
             options.sort(key=lambda c: (self.excess(vreg, c), full[c], self.count[c], c))
@@ -87,15 +87,15 @@ class Pressure:
     def state(self, vregs: list[VirtualRegister]) -> tuple[Undecided, list[int], list[int]]:
         """What ``undo`` needs to take back decisions about ``vregs``."""
         pairs = [w.pair for w in vregs if w.pair is not None]
-        return [(w, w.channel) for w in vregs + pairs], list(self.count), list(self.peak)
+        return [w for w in vregs + pairs if w.channel is None], list(self.count), list(self.peak)
 
     def undo(self, state: tuple[Undecided, list[int], list[int]]) -> None:
         """Take back what was decided since ``state``."""
-        saved, self.count, self.peak = state
-        for vreg, channel in saved:
-            if vreg.channel is not None and channel is None:
+        undecided, self.count, self.peak = state
+        for vreg in undecided:
+            if vreg.channel is not None:
                 self.note(vreg, vreg.channel, -1)
-            vreg.channel = channel
+                vreg.channel = None
 
     def read(self, op: Op) -> None:
         """Count an op's reads; what they read for the last time dies."""
@@ -129,14 +129,12 @@ class Pressure:
         for n, r in enumerate(op.results):
             vreg = r.vreg
             c = vreg.channel if vreg.channel is not None else (channel or 0) + n
-            if not self.problem.uses[r]:
-                continue
             if vreg in self.live:
-                if vreg.channel is None and self.peak[c] + 1 > self.limit:
-                    return False
-                continue
-            local = r not in self.problem.leaving and len(vreg.words) == 1 and vreg.group is None
-            if self.count[c] - dying[c] + 1 > self.limit + (SLACK if local else 0):
+                full = vreg.channel is None and self.peak[c] >= self.limit
+            else:
+                local = r not in self.problem.leaving and len(vreg.words) == 1 and vreg.group is None
+                full = self.count[c] - dying[c] >= self.limit + (SLACK if local else 0)
+            if full and self.problem.uses[r]:
                 return False
         for n, r in enumerate(op.results):
             self.settle(r.vreg, (channel or 0) + n)
