@@ -231,10 +231,10 @@ def test_what_cannot_be_compiled_is_refused(what):
         compile(program, replace(ck.HD5870, **lacks))
 
 
-NESTS = {  # times, of which Python's stack holds a thousand, an opening and a closing line
+NESTS = {  # times, an opening and a closing line; the IL nests 256 deep at the most
     "branches in a row": (600, "if_logicalnz r0.x\nadd r0.x, r0.y, r0.x\nendif", ""),
-    "branches in one another": (3000, "if_logicalnz r0.x", "endif"),
-    "loops in one another": (500, "whileloop\nadd r0.x, r0.y, r0.x\nbreak_logicalnz r0.x", "endloop"),
+    "branches in one another": (256, "if_logicalnz r0.x", "endif"),
+    "loops in one another": (256, "whileloop\nadd r0.x, r0.y, r0.x\nbreak_logicalnz r0.x", "endloop"),
 }
 
 
