@@ -1,5 +1,7 @@
-"""What pyproject.toml can't say: a wheel has the student's notebooks, as cypresskit/lessons."""
+"""What pyproject.toml can't say: a wheel has the student's notebooks, as cypresskit/lessons, and the index shows README
+with the repository's address, which stands there alone, before its links and pictures."""
 
+import re
 from pathlib import Path
 from shutil import copy
 
@@ -17,4 +19,12 @@ class BuildWithLessons(build_py):
                 copy(notebook, target)
 
 
-setup(cmdclass={"build_py": BuildWithLessons})
+readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
+address = re.search(r"git clone (https://\S+)", readme)[1]
+linked = re.sub(r"(\]\()(?!http|#)", rf"\1{address}/blob/HEAD/", readme)
+setup(
+    cmdclass={"build_py": BuildWithLessons},
+    long_description=re.sub(r'((?:src|srcset)=")(?!http)', rf"\1{address}/raw/HEAD/", linked),
+    long_description_content_type="text/markdown",
+    project_urls={"Source": address, "Issues": f"{address}/issues", "Changes": f"{address}/blob/HEAD/CHANGELOG.md"},
+)

@@ -283,8 +283,11 @@ def test_an_sdist_is_the_whole_repository_and_a_wheel_has_the_lessons(tmp_path):
         assert set(files) <= {name.partition("/")[2] for name in sdist.getnames()}
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        (metadata,) = (wheel.read(name).decode() for name in wheel.namelist() if name.endswith("/METADATA"))
     lessons = {f"cypresskit/lessons/{Path(name).name}" for name in files if re.fullmatch(r"notebooks/[^/]+ipynb", name)}
     assert packed == {name for name in files if name.startswith("cypresskit/")} | lessons
+    links = re.findall(r'(?:\]\(|(?:src|srcset)=")([^)"]+)|^Project-URL: \w+, (.+)', metadata, re.M)
+    assert len(links) > 10 and all("".join(link).startswith("https://") for link in links), "on the package index"
 
 
 # -- the text ----------------------------------------------------------------------------------------------------------
