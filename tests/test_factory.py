@@ -87,6 +87,7 @@ def test_padding_is_chosen_by_cost():
     assert ck.choose(0, 5, 3).waste == 0
 
 
+@pytest.mark.slow
 def test_the_kept_figures_are_those_of_the_compiler_and_the_timing_model():
     """If this fails after a change to either, `cypresskit kernels --update` makes the file anew."""
     from cypresskit.blas.choice import figures

@@ -30,6 +30,7 @@ def check(got, a, b, c, alpha, beta, trans_a, trans_b):
     assert (abs(got - want) <= (k + 3) * EPS[dtype] * size + np.finfo(dtype).tiny).all()
 
 
+@pytest.mark.slow
 def test_a_thousand_random_shapes_in_all_four_transposes():
     rng = np.random.default_rng(2009)
     for n_th in range(1000):

@@ -11,6 +11,7 @@ README = (Path(__file__).parent.parent / "README.md").read_text()
 TABLES = re.findall(r"<!-- cypresskit (.+?) -->\n(.+?)<!-- end -->", README, re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "table"), TABLES, ids=[command for command, _ in TABLES])
 def test_a_table_of_the_readme_is_current(command, table, capsys):
     assert main(command.split()) == 0
