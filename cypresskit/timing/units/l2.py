@@ -17,7 +17,8 @@ def read_l2(memory, clocks, tally, line, clock):
     slice_ = channel
     if memory.spread.channel_bits > memory.geometry.channel_bits:
         slice_, _, _ = place(line, memory.spread)
-    slice_ %= len(memory.slice_free)
+    if slice_ >= len(memory.slice_free):
+        slice_ %= len(memory.slice_free)
     begin = max(clock, memory.slice_free[slice_])
     memory.slice_free[slice_] = begin + clocks.slice_line
     tally.l2_asked[slice_] += 1
