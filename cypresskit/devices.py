@@ -11,7 +11,7 @@ as rows for comparison.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 
 import numpy as np
@@ -24,8 +24,9 @@ def is_whole(value, most: float = math.inf) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(1 <= value <= most)
 
 
-def _n(holds: Callable, what: str, unit: str, source: str, default, calibrated: str = ""):
-    metadata = {"unit": unit, "source": source, "calibrated": calibrated, "holds": holds, "what": what}
+def _n(holds: Callable, what: str, unit: str, source: str, default, calibrated: str = "", open: tuple = ()):
+    """A field. ``open``: the least and the most that what it was ``calibrated`` on leaves open."""
+    metadata = {"unit": unit, "source": source, "calibrated": calibrated, "holds": holds, "what": what, "open": open}
     return field(default=default, metadata=metadata)
 
 
@@ -127,7 +128,11 @@ class Device(Board):
     l1_clocks: int = _amount("clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred")
     l2_clocks: int = _amount("clocks from fetch to data, L2 hit", "none", 160, "assumed: between L1 and DRAM")
     dram_clocks: int = _amount(
-        "clocks from fetch to data, DRAM", "APP 4.11.1: 300 to 600", 320, "the paper's 25 against 37 registers"
+        "clocks from fetch to data, DRAM",
+        "APP 4.11.1: 300 to 600",
+        320,
+        "the paper's 25 against 37 registers",
+        (300, 380),
     )
     switch_clocks: int = _amount(
         "clocks from a wavefront's clause until its next may start", "APP 4.14, 4.15.3: about 40", 40
@@ -137,6 +142,7 @@ class Device(Board):
         "none",
         4,
         "one bundle: DGEMM TN, 472 Gflop/s, and 94 % of peak (Li)",
+        (4, 7),
     )
     # DRAM
     channel_bytes: int = _power("bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256)
@@ -226,6 +232,15 @@ def calibrations(device: Device) -> tuple[Calibration, ...]:
     """The device's calibrated numbers, in the order of its fields."""
     rows = [(f.name, getattr(device, f.name), f.metadata) for f in fields(device) if f.metadata.get("calibrated")]
     return tuple(Calibration(name, value, meta["unit"], meta["calibrated"]) for name, value, meta in rows)
+
+
+def open_boards(device: Device) -> tuple[Device, Device]:
+    """The fastest and the slowest board that the calibrations leave open: all of those whose rows leave a range at its
+    least, and all at its most (on a board that is changed there, none)."""
+    ends = {f.name: f.metadata["open"] for f in fields(device) if f.metadata.get("open")}
+    ends = {name: two for name, two in ends.items() if two[0] <= getattr(device, name) <= two[1]}
+    fast, slow = (replace(device, **{name: two[at] for name, two in ends.items()}) for at in (0, 1))
+    return fast, slow
 
 
 def _numbers(board: Board) -> list[tuple]:

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +17,8 @@ import pytest
 
 from cypresskit import published
 from cypresskit.compiler import compile
-from cypresskit.devices import HD5850, HD5870
+from cypresskit.devices import HD5850, HD5870, HD5970
+from cypresskit.host.rates import kernel_rate
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
@@ -263,6 +264,57 @@ def test_arguments_that_make_no_sense(arguments, message):
     *positional, more = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
     with pytest.raises((ValueError, TypeError), match=message):
         simulate(*positional, **more)
+
+
+@pytest.mark.parametrize(
+    "kernel, board, message",
+    [
+        ("dgemm_tn", {"double_fmas": 0}, "dmad works on doubles, and the HD 5870 has none: compute in single"),
+        ("sgemm_tn", {"memory_bytes": 1 << 20}, r"sgemm_tn.il: it accesses g\[\d+\], .* HD 5870 ends at g\[65535\]"),
+        ("dgemm_tn_buffer", {"memory_bytes": 1 << 22}, r"accesses g\[\d+\], .* \(4,194,304 bytes\): try smaller"),
+    ],
+)
+def test_what_a_board_cannot_do_is_refused(kernel, board, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(kernel, 1024, k=64, device=replace(HD5870, **board))
+
+
+def test_a_long_simulation_says_so_before_it_starts(monkeypatch, capsys):
+    monkeypatch.setattr(importlib.import_module("cypresskit.timing.sampling"), "LONG", 0.01)
+    quiet = simulate("sgemm_tn", 512, progress=False)
+    assert capsys.readouterr().err == ""
+    assert simulate("sgemm_tn", 512).clocks == quiet.clocks
+    assert "simulating, which takes about 0.0 minutes:   0%" in capsys.readouterr().err
+
+
+def test_a_range_is_what_the_calibrations_leave_open():
+    report = simulate("dgemm_tn", 512)
+    low, high = report.range
+    assert low < report.gflops <= high < 1.01 * report.gflops and low > 0.9 * report.gflops
+    row = sweep("dgemm_tn", 512, progress=False, ranges=True).rows[0]
+    assert row["low"], row["high"] == pytest.approx((low, high), abs=0.01)
+    what_if = simulate("dgemm_tn", 512, device=replace(HD5870, clause_clocks=30, dram_clocks=500))
+    assert what_if.range == (what_if.gflops, what_if.gflops)
+
+
+@pytest.mark.slow
+def test_what_is_left_open_is_what_the_evidence_allows(monkeypatch):
+    """Within 5 % of its rows at both ends, and beyond one of them, or a document's bound, next to an end."""
+    ends = {f.name: f.metadata["open"] for f in fields(HD5870) if f.metadata.get("open")}
+
+    def errors(name, value):
+        boards = [replace(board, **{name: value}) for board in (HD5870, HD5970)]
+        if name == "dram_clocks":
+            speeds = [simulate(kernel, 2048, device=boards[0]).gflops for kernel in ("sgemm_tn", "sgemm_tn_37")]
+            return [speeds[0] / speeds[1] / 1.3 - 1]
+        unit = kernel_rate("dgemm_tn", 2048, 2048, 4096, boards[1]) / HD5970.double_gflops / 1e9
+        return [simulate("dgemm_tn", 1664, device=boards[0]).gflops / 472 - 1, unit / 0.94 - 1]
+
+    for (name, two), step in zip(ends.items(), (20, 1), strict=True):
+        for value, side in zip(two, (-step, step)):
+            assert max(map(abs, errors(name, value))) < 0.05, (name, value)
+            documented = name == "dram_clocks" and value == 300  # APP 4.11.1
+            assert documented or max(map(abs, errors(name, value + side))) > 0.05, (name, value + side)
 
 
 def test_code_whose_address_is_data_is_refused():

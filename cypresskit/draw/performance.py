@@ -21,8 +21,9 @@ SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
 
 
 def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[int] = SIZES) -> Player:
-    """A player with a frame for each N. ``rows`` come from ``sweep`` (square matrices); kernels by name are swept over
-    ``sizes`` first, which takes a second or so each. Raises ``ValueError`` if there are no rows."""
+    """A player with a frame for each N. ``rows`` come from ``sweep`` (square matrices; with ``ranges=True`` each point
+    has a bar for what the calibrations leave open); kernels by name are swept over ``sizes`` first, a second or so each.
+    Raises ``ValueError`` if there are no rows."""
     given = list(rows)
     if given and all(isinstance(row, str) for row in given):
         given = list(sweep(given, sizes, progress=False))  # type: ignore[arg-type]
@@ -48,6 +49,7 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
         items.append((f"{name}, simulated; {unit} allows {ceiling:.0f}", drawn))
         words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in sorted(curve)]
         source = sheet.source(f"points {name}", x=sorted(curve), y=y, words=words)
+        _draw_ranges(sheet, fig, [curve[n] for n in sorted(curve) if "low" in curve[n]], number)
         fig.add_tools(HoverTool(renderers=[sheet.points(fig, "x", "y", number, source=source)], tooltips="@words"))
         speeds = ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in sorted(curve))
         lines.append(f"{name}: ceiling {ceiling:.0f}; {speeds}")
@@ -60,8 +62,15 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     sheet.series(fig, items, "below", 1)
     captions = [f"N = {n}. " + "\n".join(_said(name, curves[name].get(n)) for name in names) for n in sizes]
     hollow = " Hollow and large: the published best." * any(name in known for name in names)
-    note = sheet.note(f"Filled: simulated.{hollow} Thin: what the busiest unit would allow if it never paused.")
+    bars = " Bars: what the calibrations leave open." * any("low" in row for row in table)
+    note = sheet.note(f"Filled: simulated.{bars}{hollow} Thin: what the busiest unit would allow if it never paused.")
     return sheet.player([fig], captions, "\n".join(lines), below=[note], step="N")
+
+
+def _draw_ranges(sheet: Sheet, fig, rows: Sequence[dict], number: int) -> None:
+    """A thin bar each: what the calibrations leave open."""
+    ns, (low, high) = [row["n"] for row in rows], ([row[end] for row in rows] for end in ("low", "high"))
+    sheet.inks(fig.segment(ns, low, ns, high, line_width=1.5), line_color=theme.LINES[number % len(theme.LINES)])
 
 
 def _draw_ceilings(sheet: Sheet, fig, ceilings: Sequence[float], right: float) -> None:

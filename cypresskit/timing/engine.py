@@ -7,6 +7,7 @@ wavefront pauses for ``switch_clocks``.
 Left out: instruction caches, a limit on misses under way, and what happens within a clause on the ALU.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,8 @@ from cypresskit.timing.units.state import NEVER, make_chip, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
 from cypresskit.timing.units.texture import AHEAD, run_texture_clause
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
+
+MOST_CLAUSES = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +57,14 @@ class Outcome:
         return np.interp(clauses, np.arange(len(lines)) * self.pace, lines)
 
 
-def run(work: Packed, device: Device, slots: int) -> Outcome:
-    """Run ``work`` on ``device`` with room for ``slots`` wavefronts on each SIMD engine."""
-    chip = make_chip(work, device, slots)
-    run_chip(chip, np.arange(device.simd_engines))
+def run(work: Packed, device: Device, slots: int, parts: Callable[[range], Iterable] = iter) -> Outcome:
+    """Run ``work`` on ``device`` with room for ``slots`` wavefronts on each SIMD engine. ``parts`` is given the numbers
+    of the parts in which that is done, a hundredth of the clauses each, and may show how they go by."""
+    chip, order = make_chip(work, device, slots), np.arange(device.simd_engines)
+    start_chip(chip, order)
+    clauses = int(work.clauses_of_path[work.path].sum())
+    for part in parts(range(100)):
+        run_chip(chip, order, clauses * (part + 1) // 100 if part < 99 else MOST_CLAUSES)
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)
     sums = {name: float(part[-1].sum()) for name, part in done.items()}
@@ -80,14 +87,19 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
 
 
 @native
-def run_chip(chip, order):
-    """Run all wavefronts. ``order`` has the engines' numbers, and is kept so that the first is furthest behind."""
-    work, clocks, engines, slots, groups, memory, tally, log = chip
-    dispatch_first(work, slots, groups, len(order))
+def start_chip(chip, order):
+    """Dispatch the first wavefronts. ``order`` has the engines' numbers; from here on the first is furthest behind."""
+    dispatch_first(chip.work, chip.slots, chip.groups, len(order))
     for e in range(len(order)):
-        find_next(slots.ready, engines, e)
-    sort_engines(order, engines.next_clock)
-    while engines.next_clock[order[0]] < NEVER:
+        find_next(chip.slots.ready, chip.engines, e)
+    sort_engines(order, chip.engines.next_clock)
+
+
+@native
+def run_chip(chip, order, until):
+    """Run until so many clauses are over, or all wavefronts."""
+    work, clocks, engines, slots, groups, memory, tally, log = chip
+    while engines.next_clock[order[0]] < NEVER and log.over[0] < until:
         e = order[0]
         s = engines.next_slot[e]
         kind, ended, over = work.clauses[slots.clause[e, s], 0], False, -1.0

@@ -13,7 +13,8 @@ from pathlib import Path
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-OPTIONS: dict = {"error_model": "numpy", "_nrt": False, "forceinline": True}  # the units' state is large to pass on
+OPTIONS: dict = {"error_model": "numpy", "_nrt": False, "nogil": True}
+OPTIONS |= {"forceinline": True}  # the units' state is large to pass on
 
 
 def native(function):

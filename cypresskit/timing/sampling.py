@@ -7,9 +7,12 @@ simulated whole. Where that pace is uneven (wavefronts drift apart and share les
 L2, or a stride meets DRAM banks in turns), more is simulated, until that would take too long.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
@@ -19,12 +22,14 @@ from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import walk
 from cypresskit.timing.work import Packed, pack
 
+PACE = 30e6  # cache lines and clauses a second
+LONG = 60.0
 SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the same work all over
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How much is simulated. Work is counted in cache lines and clauses; a second does some 40 million.
+    """How much is simulated. Work is counted in cache lines and clauses, of which a second does ``PACE``.
 
     ``whole``: a launch of so much work is simulated whole. Of a longer one as many rounds as ``first`` allows, at least
     ``rounds``, or one where these are more than ``long``. More is simulated where the pace changes from the first half
@@ -33,7 +38,7 @@ class Policy:
     wavefronts wait for their fetches: sharing is being lost, and the pace will follow.
     """
 
-    whole: float = 37e6
+    whole: float = 56e6
     first: float = 25e6
     rounds: int = 3
     long: float = 30e6
@@ -60,9 +65,11 @@ class Sample:
 
 
 def sample(
-    code: Code, shape: Shape, device: Device, layout: str, active: int, exact: bool, policy: Policy = Policy()
-) -> Sample:
-    """Simulate a launch with ``active`` wavefronts on each SIMD engine, all of it if ``exact``."""
+    code: Code, shape: Shape, device: Device, layout: str, active: int, exact: bool, progress: bool = True,
+    policy: Policy = Policy(),
+) -> Sample:  # fmt: skip
+    """Simulate a launch with ``active`` wavefronts on each SIMD engine, all of it if ``exact``. What takes more
+    than ``LONG`` seconds says so before it starts, and shows its ``progress``."""
     surfaces = Surfaces(shape, device, layout)
 
     def packed(some: int) -> Packed:
@@ -78,7 +85,7 @@ def sample(
         some = total if rounds >= whole else rest + int(rounds) * round_
         if some != work.wavefronts:
             work = packed(some)
-        outcome = run(work, device, active)
+        outcome = run(work, device, active, _watched(work.effort() / PACE) if progress else iter)
         if some == total:
             return Sample(outcome, 1.0, outcome.end_clock)
         pace, change, drifting = measured_pace(outcome, work, int(rounds), round_, policy)
@@ -87,7 +94,15 @@ def sample(
         steady = change <= policy.uneven and not drifting
         if steady or each * (rest / round_ + rounds * 2) > most:
             return Sample(outcome, some / total, outcome.end_clock + (total - some) / round_ * pace)
-        rounds = whole if each * total / round_ <= most else rounds * 2
+        rounds = most // each if change > policy.wild else rounds * 2
+        rounds = whole if each * total / round_ <= most else rounds
+
+
+def _watched(seconds: float) -> Callable[[range], Iterable]:
+    """What shows the parts of a run that will take so long."""
+    if seconds < LONG:
+        return iter
+    return partial(tqdm, desc=f"simulating, which takes about {seconds / 60:.1f} minutes", unit="%")
 
 
 def _alike(code: Code, surfaces: Surfaces, first: int, total: int, uneven: float) -> bool:

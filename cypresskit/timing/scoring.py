@@ -20,7 +20,7 @@ from cypresskit.compiler import kernel_card
 from cypresskit.devices import HD5870, Device, calibrations
 from cypresskit.kernels import KERNELS
 from cypresskit.timing.simulate import compiled, simulate
-from cypresskit.timing.sweep import Table, sweep
+from cypresskit.timing.sweep import Table, timed
 
 N = 2048  # where a source gives none
 LARGE = 4096  # and the larger size at which such a kernel may be faster
@@ -35,16 +35,15 @@ PEAKS = {"ddgemm_tn_fma": (21 + 8) / 2, "ddgemm_tn_nofma": (21 + 25) / 2}  # dou
 
 
 def score(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
-    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). It takes about a minute."""
+    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). It takes half a minute of
+    processor time; ``executor`` shares it out."""
     known = {name: row for name, row in published.kernels().items() if name in KERNELS}
-    points = sorted({*((name, row.get("n_at_max", N)) for name, row in known.items()), ("sgemm_tn", N)})
+    points = {(name, row.get("n_at_max", N)) for name, row in known.items()} | {("sgemm_tn", N)}
     for name, row in known.items():  # a double-double kernel is at its best early, and slow to simulate
         sizes = SIZES if "efficiency_pct_range" in row else SIZES[:3] if "n_at_max" in row else (LARGE,)
-        points += [(name, n) for n in sizes if (name, n) not in points]
-    done: dict[tuple[str, int], dict] = {}
-    for name in sorted({name for name, _ in points}):
-        ns = [n for other, n in points if other == name]
-        done |= dict(zip([(name, n) for n in ns], sweep([name], ns, [device], executor=executor, progress=progress)))
+        points |= {(name, n) for n in sizes if "gflops_max" in row}
+    order = sorted(points, key=lambda point: -point[1])
+    done = dict(zip(order, timed([(name, n, device) for name, n in order], executor, progress)))
     rows = [row for name in known for row in _kernel(name, known[name], done, device)]
     packed = published.kernel("sgemm_packed4")
     some = [simulate("sgemm_packed", packed["n"], count=count, device=device).gflops for count in PACKED]
@@ -61,7 +60,7 @@ def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[di
     """The rows of a kernel: of everything that was published of it what is simulated."""
     at = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
-        at = max(at, done[name, LARGE], key=lambda row: row["gflops"] if "gflops_max" in figures else 0)
+        at = max(at, done.get((name, LARGE), at), key=lambda row: row["gflops"])
     card = kernel_card(KERNELS[name], compiled(KERNELS[name], device))
     simulated: dict[str, Callable] = {
         "gflops_max": lambda: at["gflops"],
@@ -142,10 +141,9 @@ def leave_one_out(device: Device = HD5870, *, executor: Executor | None = None, 
     ]
     peaks = {n: f["gflops_max"] for n, f in published.kernels().items() if n in KERNELS and "gflops_max" in f}
     at = {n: published.kernels()[n].get("n_at_max", LARGE) for n in peaks}
-    found = {}
-    for name, n in [*at.items(), ("sgemm_tn_37", N), ("sgemm_tn", N)]:
-        rows = sweep([name], [n], boards, executor=executor, progress=progress)
-        found[name, n] = np.array(rows["gflops"])
+    wanted = [*at.items(), ("sgemm_tn_37", N), ("sgemm_tn", N)]
+    rows = timed([(name, n, board) for name, n in wanted for board in boards], executor, progress)
+    found = dict(zip(wanted, np.array([row["gflops"] for row in rows]).reshape(len(wanted), -1)))
     ratios = {name: found[name, n] / peaks[name] for name, n in at.items()}
     slower = published.kernel("sgemm_tn_37")["slower_than_sgemm_tn_by"]
     ratios["sgemm_tn_37"] = found["sgemm_tn", N] / found["sgemm_tn_37", N] / slower
@@ -186,12 +184,11 @@ def sensitivity(device: Device = HD5870, *, executor: Executor | None = None, pr
                     change[other] = (min if n < at else max)(value, getattr(device, other))
                 change[c.name] = value
             boards[c.name, value] = replace(device, **change)
-    tables = {}
-    for name, n in HEADLINES:
-        table = sweep([name], [n], list(boards.values()), executor=executor, progress=progress)
-        tables[name] = dict(zip(boards, table["gflops"]))
+    made = timed([(name, n, board) for name, n in HEADLINES for board in boards.values()], executor, progress)
+    gflops = np.array([row["gflops"] for row in made]).reshape(len(HEADLINES), -1)
+    moved = (100 * (gflops / gflops[:, :1] - 1)).round(1) + 0.0
     rows = []
-    for key in boards:
-        moved = {name: round(100 * (of[key] / next(iter(of.values())) - 1), 1) + 0.0 for name, of in tables.items()}
-        rows.append({"calibration": key[0], "value": key[1], **moved})
+    for number, key in enumerate(boards):
+        row: dict = {"calibration": key[0], "value": key[1]}
+        rows.append(row | {kernel: float(by[number]) for (kernel, _), by in zip(HEADLINES, moved)})
     return Table(rows)

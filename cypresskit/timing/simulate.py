@@ -5,7 +5,8 @@ The compiled code is followed without data, which gives every wavefront's clause
 """
 
 import math
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -39,6 +40,7 @@ def simulate(
     precision: str = "single",
     exact: bool = False,
     style: str = "amd",
+    progress: bool = True,
 ) -> Report:
     """Time a kernel on ``device``.
 
@@ -53,11 +55,15 @@ def simulate(
         "double", "double-double") it gives Gflop/s and per cent of peak of other kernels.
     style: in which it is compiled, "amd" or "best" (``ck.compile``).
     exact: simulate every wavefront; otherwise some rounds of them, if there are many (within 1 %).
+    progress: show a bar, with an estimate of the time, if it will take more than a minute.
 
     Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or
     branches depend on data.
     """
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
+    how: dict = {"launch": launch, "layout": layout, "beta": beta, "count": count, "flops": flops, "style": style}
+    how |= {"precision": precision, "exact": exact, "progress": progress}
+    again = partial(simulate, kernel, n, m=m, k=k, **how)
     size = None
     if isinstance(kernel, Program):
         kernel = compile(kernel, device, style)
@@ -75,8 +81,9 @@ def simulate(
     active = device.active_wavefronts(code.gprs, lds, group)
     if not shapes.wavefronts:
         raise ValueError(f"{name}: the domain {shapes.domain} is empty")
-    result = sample(code, shapes, device, layout, active, exact)
-    return _report(name, device, size, flops or 0.0, precision, code.gprs, active, shapes.wavefronts, result)
+    result = sample(code, shapes, device, layout, active, exact, progress)
+    report = _report(name, device, size, flops or 0.0, precision, code.gprs, active, shapes.wavefronts, result)
+    return replace(report, again=again)
 
 
 def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str) -> None:

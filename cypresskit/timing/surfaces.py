@@ -58,7 +58,14 @@ class Surfaces:
         return self._stored(self._stream(address, x, y, on, Motion(), GLOBAL, uncached=True))
 
     def element(self, x: np.ndarray, on: np.ndarray, motion: Motion, stores: bool) -> Stream:
-        """The lines of elements ``x`` of global memory."""
+        """The lines of elements ``x`` of global memory. Raises ``ValueError`` for those that are beyond the card's."""
+        far, most = np.array([0, motion.turns - 1]) * motion.x, self.device.memory_bytes // 16
+        first, last = x[on].min(initial=most) + far.min(), x[on].max(initial=0) + far.max()
+        if first < 0 or last >= most:
+            raise ValueError(
+                f"{self.shape.program.name}: it accesses g[{first if first < 0 else last}], and the memory of the"
+                f" {self.device.name} ends at g[{most - 1}] ({self.device.memory_bytes:,} bytes): try smaller matrices"
+            )
         made = self._stream(lambda x, y: x * 16, x, 0 * x, on, motion, GLOBAL, uncached=True)
         return self._stored(made) if stores else made
 

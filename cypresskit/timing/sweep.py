@@ -20,6 +20,8 @@ from cypresskit.kernels import Kernel
 from cypresskit.tables import table
 from cypresskit.timing.simulate import simulate
 
+Point = tuple[str | Kernel, int, Device]
+
 
 @dataclass(frozen=True)
 class Table:
@@ -84,26 +86,38 @@ def sweep(
 ) -> Table:
     """Simulate every kernel at every N (square matrices) on every device, one or several of each, with a progress bar.
 
-    ``executor`` runs the points side by side; ``options`` go to ``simulate`` (layout, exact, beta).
+    ``executor`` runs the points side by side (threads do: the engine is native code); ``ranges=True`` adds what the
+    calibrations leave open (``low``, ``high``: ``Report.range``); other ``options`` go to ``simulate``.
     """
     axes = ([of] if isinstance(of, (str, int, Kernel, Device)) else list(of) for of in (devices, kernels, ns))
-    points = [(kernel, n, device, options) for device, kernel, n in product(*axes)]
+    points: list = [(kernel, n, device) for device, kernel, n in product(*axes)]
+    return Table(timed(points, executor, progress, **options))
+
+
+def timed(points: Iterable[Point], executor: Executor | None, progress: bool, **options) -> list[dict]:
+    """The rows of points (kernel, N, device), in their order."""
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(f"executor is a concurrent.futures.Executor, such as ProcessPoolExecutor(), not {executor!r}")
-    bar = tqdm(total=len(points), desc="simulating", disable=not progress)
-    with bar:
+    options["progress"] = progress and executor is None
+    points = list(points)
+    with tqdm(total=len(points), desc="simulating", disable=not progress) as bar:
         if executor is None:
             rows = []
             for point in points:
-                rows.append(_point(point))
+                rows.append(_row(point, options))
                 bar.update()
-            return Table(rows)
-        futures = [executor.submit(_point, point) for point in points]
+            return rows
+        futures = [executor.submit(_row, point, options) for point in points]
         for future in futures:
             future.add_done_callback(lambda _: bar.update())
-        return Table([future.result() for future in futures])
+        return [future.result() for future in futures]
 
 
-def _point(point: tuple) -> dict:
-    kernel, n, device, options = point
-    return simulate(kernel, n, device=device, **options).row()
+def _row(point: Point, options: dict) -> dict:
+    kernel, n, device = point
+    given = {name: value for name, value in options.items() if name != "ranges"}
+    report = simulate(kernel, n, device=device, **given)
+    row = report.row()
+    if options.get("ranges"):
+        row["low"], row["high"] = (round(end, 2) for end in report.range)
+    return row
