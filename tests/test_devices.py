@@ -7,6 +7,8 @@ import pytest
 
 from cypresskit import devices
 from cypresskit.devices import C2050, HD5850, HD5870, HD5970, calibrations
+from cypresskit.kernels import KERNELS
+from cypresskit.timing import simulate
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,30 @@ def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
 def test_impossible_boards_are_refused_by_name_value_and_rule(change, message):
     with pytest.raises(ValueError, match=f"HD 5870: {message}"):
         replace(HD5870, **change)
+
+
+FAMILY = {  # other chips of it, as their data sheets have them
+    "HD 5770": {"simd_engines": 10, "memory_gb_s": 76.8, "memory_channels": 4, "l2_slices": 4, "l2_bytes": 256 << 10,
+                "double_fmas": 0, "max_wavefronts_chip": 248},
+    "HD 5450": {"simd_engines": 2, "thread_processors": 8, "bundle_clocks": 8, "clock_ghz": 0.65, "memory_gb_s": 12.8,
+                "memory_channels": 2, "l2_slices": 2, "l2_bytes": 128 << 10, "double_fmas": 0, "l1_bytes": 4 << 10,
+                "memory_bytes": 512 << 20, "max_wavefronts_chip": 192, "register_pool": 128},
+}  # fmt: skip
+
+EACH_KIND = ("sgemm_tn", "dgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds", "sgemm_nn_buffer", "sgemm_packed", "sgemv_t",
+             "dgemm_tn_stream", "sgemm_naive")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["HD 5870", "HD 5850", "HD 5970", *FAMILY])
+def test_any_board_of_the_family_runs_what_its_chip_can(name):
+    board = replace(HD5870, name=name, **FAMILY[name]) if name in FAMILY else devices.device(name)
+    for kernel in map(KERNELS.__getitem__, EACH_KIND):
+        if kernel.precision == "single" or board.double_fmas:
+            n = 1 if kernel.vector else 256
+            assert 0 < simulate(kernel, n, m=256, k=32, device=board).percent < 100, kernel.name
+        else:
+            with pytest.raises(ValueError, match=f"works on doubles, and the {name} has none"):
+                simulate(kernel, 64, device=board)
 
 
 def test_every_number_has_unit_and_source_or_calibration():

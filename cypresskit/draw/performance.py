@@ -22,8 +22,8 @@ SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
 
 def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[int] = SIZES) -> Player:
     """A player with a frame for each N. ``rows`` come from ``sweep`` (square matrices; with ``ranges=True`` each point
-    has a bar for what the calibrations leave open); kernels by name are swept over ``sizes`` first, a second or so each.
-    Raises ``ValueError`` if there are no rows."""
+    has a bar for what the calibrations leave open); kernels by name are swept over ``sizes`` first, which takes a
+    second or so each. Raises ``ValueError`` if there are no rows."""
     given = list(rows)
     if given and all(isinstance(row, str) for row in given):
         given = list(sweep(given, sizes, progress=False))  # type: ignore[arg-type]

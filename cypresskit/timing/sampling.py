@@ -20,10 +20,11 @@ from cypresskit.machine.shape import Shape
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import walk
-from cypresskit.timing.work import Packed, pack
+from cypresskit.timing.work import Clause, Packed, pack
 
 PACE = 30e6  # cache lines and clauses a second
 LONG = 60.0
+HIDING = 0.8  # from this share of clocks on the ALU has enough to do while data are waited for
 SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the same work all over
 
 
@@ -36,10 +37,12 @@ class Policy:
     of the rounds to the second by more than ``uneven``, times the share that is left out, and up to ``most``; or up to
     ``most_wild`` where it changes by more than ``wild``, or where L2 misses grow by the factor ``drift`` while
     wavefronts wait for their fetches: sharing is being lost, and the pace will follow.
+    A launch is simulated whole if its late wavefronts' bundles differ from the first ones' by more than ``uneven``, or
+    their accesses by more than ``ragged``, which spares the last row of tiles of most sizes.
     """
 
     whole: float = 56e6
-    first: float = 25e6
+    first: float = 36e6
     rounds: int = 3
     long: float = 30e6
     most: float = 100e6
@@ -47,6 +50,7 @@ class Policy:
     uneven: float = 0.004
     wild: float = 0.02
     drift: float = 1.05
+    ragged: float = 0.02
 
     def first_rounds(self, work: float, rounds: float) -> float:
         """How many rounds are simulated first, of a launch of ``rounds`` with so much work in each."""
@@ -76,7 +80,7 @@ def sample(
         return pack(walk(code, surfaces, np.arange(some)), shape.group_wavefronts)
 
     total, round_ = shape.wavefronts, active * device.simd_engines
-    exact = exact or not _alike(code, surfaces, min(total, (policy.rounds + 1) * round_), total, policy.uneven)
+    exact = exact or not _alike(code, surfaces, min(total, (policy.rounds + 1) * round_), total, policy)
     whole, rest = divmod(total, round_)
     work = packed(total if exact else min(total, rest + policy.rounds * round_))
     each = work.effort() / work.wavefronts * round_
@@ -105,14 +109,23 @@ def _watched(seconds: float) -> Callable[[range], Iterable]:
     return partial(tqdm, desc=f"simulating, which takes about {seconds / 60:.1f} minutes", unit="%")
 
 
-def _alike(code: Code, surfaces: Surfaces, first: int, total: int, uneven: float) -> bool:
+def _alike(code: Code, surfaces: Surfaces, first: int, total: int, policy: Policy) -> bool:
     """Whether the first wavefronts have as much to do as the whole launch's, of which some are looked at all over."""
     work = []
     for end in (first, total) if first < total else ():
         paths = walk(code, surfaces, np.unique(np.linspace(0, end - 1, SURVEYED).astype(np.int64)))
-        each = [sum(turns * sum(1 + clause.bundles for clause in body) for body, turns in p.segments) for p in paths]
-        work.append(np.average(each, weights=[len(p.wavefronts) for p in paths]))
-    return not work or bool(abs(work[1] / work[0] - 1) <= uneven)
+        each = [np.sum([turns * _work(clause) for body, turns in p.segments for clause in body], axis=0) for p in paths]
+        work.append(np.average(each, axis=0, weights=[len(p.wavefronts) for p in paths]))
+    if not work:
+        return True
+    bundles, accesses = abs(work[1] / np.maximum(work[0], 1) - 1)
+    return bool(bundles <= policy.uneven and accesses <= policy.ragged)
+
+
+def _work(clause: Clause) -> np.ndarray:
+    """Bundles of a clause, and clocks and lines of its accesses."""
+    accesses = sum(stream.cost.mean() + len(stream.line) / len(stream.cost) for stream in clause.streams)
+    return np.array([1.0 + clause.bundles, accesses])
 
 
 def measured_pace(
@@ -125,6 +138,7 @@ def measured_pace(
     clocks = outcome.when(marks)
     early, late = np.diff(clocks)
     sooner, later = np.diff(outcome.missed(marks))
-    waited_for = outcome.counts["tex"] > outcome.counts["alu"]  # otherwise misses are hidden behind the ALU's work
-    drifting = rounds > 2 and later > policy.drift * sooner and waited_for
+    tex, alu = outcome.counts["tex"], outcome.counts["alu"]
+    hidden = alu >= max(tex, HIDING * outcome.end_clock * outcome.done["alu"].shape[1])  # misses, behind the ALU's work
+    drifting = rounds > 2 and later > policy.drift * sooner and not hidden
     return (clocks[2] - clocks[0]) / (last - first), abs(early - late) / late, bool(drifting)
