@@ -4,6 +4,7 @@ Chromium."""
 import re
 import statistics
 import time
+from fractions import Fraction
 
 import nbformat
 import numpy as np
@@ -68,6 +69,8 @@ def view(reports, pipeline):
         "lds_pitch": draw.lds_pitch,
         "reduction": draw.reduction,
         "bus": draw.bus,
+        "exponents": draw.exponents,
+        "contest": lambda: draw.contest(reports),
         "card_memory": lambda: draw.card_memory(blocked()),
         "bundles": lambda: draw.bundles("sgemm_tn"),
         "wavefronts": lambda: draw.wavefronts(*reports[1:]),
@@ -95,7 +98,19 @@ def blocked():
 
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
-NAMES += ["lds_pitch", "reduction", "bus", "card_memory", "chip_sizes", "timeline", "accuracy", "score", "waiting"]
+NAMES += [
+    "lds_pitch",
+    "reduction",
+    "bus",
+    "exponents",
+    "contest",
+    "card_memory",
+    "chip_sizes",
+    "timeline",
+    "accuracy",
+    "score",
+    "waiting",
+]
 TALL = ("score",)
 
 
@@ -560,6 +575,36 @@ def test_the_labels_of_blocks_are_whole(pipeline):
     assert {"mult C0,0'", "mult C1.0.1", "mult C3", "chip 0: mult", "worked"} <= said
     keys = [m.text for m in player.root.references() if "the product" in str(getattr(m, "text", ""))]
     assert keys and "full" not in keys[0] and "hatched" not in keys[0]
+
+
+def test_ceilings_and_rounds_are_the_reports(view, reports):
+    player, scale = view("contest"), 560 / reports[0].peak_gflops
+    for frame, r in enumerate(reports):
+        speed, lost = (frames(player, f"{name} sgemm_tn", "w")[frame, 0] for name in ("speed", "lost"))
+        assert speed == pytest.approx(scale * r.gflops, rel=1e-5)
+        ceiling = min(r.gflops / max(r.busy["ALU"], r.busy["texture"]), r.peak_gflops)
+        assert speed + lost == pytest.approx(scale * ceiling, rel=1e-5)
+        rounds = r.wavefronts / (r.active * 20)
+        assert frames(player, "count sgemm_tn", "value")[frame, 0] == round(10 * rounds)
+        tall = frames(player, "rounds sgemm_tn", "h")[frame]
+        _, start, end = r.use.wavefronts.T
+        now = [((start <= t) & (t < end)).sum() for t in (np.arange(80) + 0.5) / 80 * r.use.clocks[-1]]
+        assert tall == pytest.approx(104 * np.array(now) / (r.active * 20), rel=1e-5) and max(now) == r.wavefronts
+    with pytest.raises(ValueError, match="the same sizes"):
+        draw.contest([reports[0], simulate("sgemm_tn_37", 256)])
+
+
+def test_the_ruler_has_the_bits_of_the_numbers(view):
+    """Lesson 06's question, asked of the picture: which bits of b does the sum lose? Those that e has."""
+    player = view("exponents")
+    last = {name: sum(count for _, count in player.scenes[: n + 1]) - 1 for n, (name, _) in enumerate(player.scenes)}
+    for (_, frame), (a, b) in zip(last.items(), ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))):
+        bits = {step: np.isfinite(frames(player, f"bits {step}", "x")[frame]).sum() for step in ("a", "b", "e")}
+        exact = Fraction(a) + Fraction(b) - Fraction(a + b)
+        assert bits == {n: abs(v).numerator.bit_count() for n, v in zip("abe", (Fraction(a), Fraction(b), exact))}
+    assert "Lost: 8.68e-19" in player.captions[1] and "s + e is a + b, exactly" in player.captions[6]
+    x = {step: frames(player, f"bits {step}", "x")[6] for step in ("b", "e")}
+    assert np.array_equal(x["b"], x["e"], equal_nan=True), "all of b is lost, and e has it"
 
 
 def test_digits_agree_with_wide_arithmetic():

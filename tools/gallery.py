@@ -62,6 +62,11 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         lambda: draw.card_memory(host.blocked_time(5376, 5376, 3584, host.Machine(), block=1792)),
     ),
     "timeline": ("Four and five stages of a pipeline", draw.timeline),
+    "exponents": ("Two-sum, bit by bit", draw.exponents),
+    "contest": (
+        "Speeds under their ceilings, and rounds of wavefronts",
+        lambda: draw.contest([simulate(name, n) for name in ("sgemm_tn", "sgemm_tn_37") for n in (512, 1024)]),
+    ),
     "accuracy": ("Digits of three precisions", draw.accuracy),
     "score": ("Published against simulated", draw.score),
 }

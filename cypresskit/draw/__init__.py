@@ -6,9 +6,11 @@ from cypresskit.draw.bundles import bundles
 from cypresskit.draw.bus import bus
 from cypresskit.draw.card_memory import card_memory
 from cypresskit.draw.chip import chip
+from cypresskit.draw.contest import contest
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
 from cypresskit.draw.explore import explore
+from cypresskit.draw.exponents import exponents
 from cypresskit.draw.lds import lds_transpose
 from cypresskit.draw.lds_pitch import lds_pitch
 from cypresskit.draw.performance import performance
@@ -30,9 +32,11 @@ __all__ = [
     "bus",
     "card_memory",
     "chip",
+    "contest",
     "controls",
     "curves",
     "explore",
+    "exponents",
     "lds_pitch",
     "lds_transpose",
     "load",

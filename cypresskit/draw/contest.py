@@ -1,0 +1,90 @@
+"""Entries of a contest under their ceilings, and the rounds of wavefronts that fill the engines: why one is ahead.
+
+From timing reports of several kernels at several N. A unit that works for a share of the time would allow the speed
+divided by that share, if it never paused; what lacks below the lowest of these ceilings was spent on waiting. To the
+right, how many wavefronts run over the launch: a last round that is nearly empty is a tail. Left out: why they wait.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cypresskit.draw.player import Player
+from cypresskit.draw.sheet import Sheet
+from cypresskit.timing import Report
+
+LEFT, WIDE, ROUNDS, HIGH = 12, 560, 630, 360  # of the ladders and of the rounds, in pixels
+BINS = 80  # moments of a launch
+UNITS = {"ALU": "alu", "texture": "texture"}
+
+
+def contest(reports: Sequence[Report]) -> Player:
+    """A player with a frame for each N; ``reports`` come from ``simulate``, one for each kernel and N. Raises
+    ``ValueError`` unless every kernel has all sizes and says what its parts did."""
+    rows = {kernel: {r.size[0]: r for r in reports if r.kernel == kernel and r.size and r.use} for kernel in
+            dict.fromkeys(r.kernel for r in reports)}  # fmt: skip
+    sizes = sorted({r.size[0] for r in reports if r.size})
+    if not sizes or any(sorted(row) != sizes for row in rows.values()):
+        raise ValueError("a contest is drawn from reports of simulate: every kernel at the same sizes")
+    peak = max(r.peak_gflops for r in reports)
+    sheet = Sheet("Under the ceilings: " + ", ".join(rows))
+    high = min(150.0, HIGH / len(rows))
+    label = "Each kernel's speed under its ceilings, and its wavefronts over time"
+    fig = sheet.stage(label, 1112, 30 + high * len(rows))
+    sheet.words(fig, [LEFT, ROUNDS], [10, 10], [f"Gflop/s, to the peak of {peak:.0f}",
+                "wavefronts that run, over the launch; the line is all that find room"], "soft", size=13)  # fmt: skip
+    for n, (kernel, row) in enumerate(rows.items()):
+        _draw(sheet, fig, kernel, [row[size] for size in sizes], 30 + n * high, high - 12, peak)
+    captions = [f"N = {size}. " + "\n".join(_say(kernel, row[size]) for kernel, row in rows.items()) for size in sizes]
+    key = sheet.key(("speed", "c", "box"), ("lost to waiting", "wait", "pale"), ("the ALU allows", "alu", "box"),
+                    ("the texture unit allows", "texture", "box"))  # fmt: skip
+    return sheet.player([fig], captions, sheet.title, step="N", below=[key], lasts=8)
+
+
+def rounds(report: Report) -> float:
+    """How often the wavefronts of a launch fill the engines; 2.1 is two full rounds and a tenth of one."""
+    return report.wavefronts / (report.active * report.device.simd_engines)
+
+
+def _say(kernel: str, r: Report) -> str:
+    busy = ", ".join(f"{unit} {r.busy[unit]:.0%}" for unit in UNITS)
+    return (f"**{kernel}**: {r.gflops:.0f} Gflop/s; at work: {busy}; {r.wavefronts} wavefronts, "
+            f"{r.active * r.device.simd_engines} find room: {rounds(r):.1f} rounds.")  # fmt: skip
+
+
+def _draw(sheet: Sheet, fig, kernel: str, reports: Sequence[Report], top: float, high: float, peak: float) -> None:
+    """One kernel: its ladder at the left, its rounds at the right."""
+    scale, y, bar = WIDE / peak, top + high / 2 + 8, high - 34
+    sheet.words(fig, [LEFT], [top + 8], [kernel], bold=True, size=14)
+    sheet.boxes(fig, f"road {kernel}", [LEFT + WIDE / 2], [y], [WIDE], bar, ink="faint", alpha=0.6)
+    speed = scale * np.array([[r.gflops] for r in reports])
+    allowed = {unit: scale * np.array([[r.gflops / r.busy[unit]] for r in reports]).clip(0, peak) for unit in UNITS}
+    lowest = np.minimum(*allowed.values())
+    for name, a, b, ink, alpha in (
+        (f"speed {kernel}", 0, speed, "c", 0.9),
+        (f"lost {kernel}", speed, lowest, "wait", 0.35),
+    ):
+        sheet.boxes(fig, name, LEFT + (a + b) / 2, [y], b - a, bar, ink=ink, alpha=alpha, moves=("x", "w"))
+    for unit, ink in UNITS.items():
+        words = [f"{kernel}: if the {unit} never paused"]
+        sheet.boxes(
+            fig, f"{unit} {kernel}", LEFT + allowed[unit], [y], [4], bar + 8, ink=ink, words=words, moves=("x",)
+        )
+    count = np.array([_running(r) / (r.active * r.device.simd_engines) for r in reports])
+    foot, tall, each = y + bar / 2, count * bar, 470 / BINS
+    x = ROUNDS + (np.arange(BINS) + 0.5) * each
+    sheet.boxes(fig, f"rounds {kernel}", x, foot - tall / 2, each, tall, ink="c", alpha=0.6, moves=("y", "h"))
+    sheet.boxes(fig, f"room {kernel}", [ROUNDS + 235], [foot - bar], [470], 1.5, ink="ink")
+    values = np.array([[round(10 * rounds(r))] for r in reports])
+    names = [f"{n / 10:.1f} rounds" for n in range(values.max() + 1)]
+    sheet.numbers(fig, f"count {kernel}", [ROUNDS + 470], [top + 8], values, names=names, align="right", size=13)
+    gflops = np.array([[round(r.gflops)] for r in reports])
+    sheet.numbers(fig, f"gflops {kernel}", [LEFT + WIDE], [top + 8], gflops, prefix="Gflop/s: ", align="right", size=13)
+
+
+def _running(report: Report) -> np.ndarray:
+    """How many wavefronts run at each of the moments of a launch."""
+    assert report.use is not None
+    _, start, end = report.use.wavefronts.T
+    moments = (np.arange(BINS)[:, np.newaxis] + 0.5) / BINS * report.use.clocks[-1]
+    return ((start <= moments) & (moments < end)).sum(axis=1)
