@@ -137,6 +137,12 @@ def test_frc_counts_from_the_floor_also_below_zero():
     assert MEANING["frc"](bits(-1.75)).view(np.float32)[0] == 0.25
 
 
+@given(st.integers(-(2**20), 2**20), st.integers(1, 2**10))
+def test_mod_of_whole_numbers_is_right_but_for_a_turn_that_the_reciprocal_loses(a, b):
+    got = MEANING["mod"](bits(float(a)), bits(float(b))).view(np.float32)[0]
+    assert got in (math.fmod(a, b), math.copysign(b, a)) and (b & (b - 1) or got == math.fmod(a, b))
+
+
 def test_result_scale_and_saturation():
     assert scaled(bits(3.0), 0.25, False).view(np.float32)[0] == 0.75
     assert [scaled(bits(v), 1.0, True).view(np.float32)[0] for v in (-1.0, 0.5, 7.0, math.nan)] == [0.0, 0.5, 1.0, 0.0]

@@ -37,8 +37,11 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
         return b.emit("ADD", srcs[0], Src(second, not srcs[1].neg, srcs[1].abs))
     if name == "cmov_logical":
         return b.emit("CNDE_INT", srcs[0], plain(b, srcs[2]), plain(b, srcs[1]))
-    if name == "div":
+    if name in ("div", "mod"):
         quotient = b.emit("MUL_IEEE", srcs[0], b.emit("RECIP_IEEE", srcs[1]))
+        if name == "mod":
+            turns = Src(b.emit("TRUNC", quotient), True)
+            return b.emit("MULADD_IEEE", turns, Src(plain(b, srcs[1])), Src(plain(b, srcs[0])))
         return b.emit("DIV_IEEE", plain(b, srcs[0]), plain(b, srcs[1]), quotient)
     if name == "inegate":
         return b.emit("SUB_INT", b.const(0), srcs[0])

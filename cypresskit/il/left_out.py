@@ -23,7 +23,7 @@ _TABLE = """
 7.10 Conversion Instructions | half precision | f2f16* f162f f_2_u4
 7.11 Float Instructions | functions and vectors of shading | abs acos asin atan clamp clg cmov cmp colorclamp cos
      cos_vec crs det dist dp2add dst dsx* dsy* dxsincos exn exp exp_vec expp faceforward fwidth len lit ln log log_vec
-     logp lrp mmul mod mova noise* nrm* pireduce pow project* reflect* rnd set* sgn sin sin_vec sincos tan transpose
+     logp lrp mmul mova noise* nrm* pireduce pow project* reflect* rnd set* sgn sin sin_vec sincos tan transpose
      trc
 7.12 Double-Precision Instructions | double functions | dfrexp dldexp dmovc drcp* drsq* dsqrt
 7.13 Multi-Media Instructions | multimedia | bitalign bytealign sad* u4lerp unpack*

@@ -183,6 +183,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "mad": _mad,
     "fma": _mad,
     "div": _div,
+    "mod": lambda a, b: _mad(_floats(np.trunc)(_mul(a, _rcp(b))) ^ SIGN, b, a),
     "flr": _floats(np.floor),
     "frc": _floats(lambda a: a - np.floor(a)),
     "min": _floats(lambda a, b: np.where(a < b, a, b)),

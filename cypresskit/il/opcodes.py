@@ -162,6 +162,7 @@ alu:
     udiv         uuu    -                 | d = a / b rounded down; all ones where b is 0
     umod         uuu    -                 | d = a mod b; all ones where b is 0
     div          fff    -     flops=1     | d = a / b, correctly rounded (the chip: by reciprocal)
+    mod          fff    -     flops=1     | d = a - b trunc(a / b), the quotient by the reciprocal of b, as on the chip
     dp2          fff    -     flops=3 across=2 | d = a.x b.x + a.y b.y in every component, each step rounded
     dp3          fff    -     flops=5 across=3 | d = a.x b.x + a.y b.y + a.z b.z in every component, each step \
         rounded, from the left

@@ -226,6 +226,11 @@ def _rcp(f: Floats, a: Vec) -> Vec:
     return f.multiply("div", f.e.const(1.0, "float", a.n), a)
 
 
+def _mod(f: Floats, a: Vec, b: Vec) -> Vec:
+    turns = f.taken(f.multiply("mul", a, _rcp(f, b))).call("trunc")
+    return f.mad((turns.bits("i32") ^ -0x80000000).bits("float"), b, a)
+
+
 def _rsq(f: Floats, a: Vec) -> Vec:
     root = wide(f.flush(a)).call("sqrt")
     return f.e.const(1.0, "double", a.n).two("div", root).cast("fptrunc", "float")
@@ -252,6 +257,7 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "mad": Floats.mad,
     "fma": Floats.mad,
     "div": lambda f, a, b: f.multiply("div", a, b),
+    "mod": _mod,
     "flr": lambda f, a: f.taken(a).call("floor"),
     "frc": lambda f, a: f.add("sub", a, f.taken(a).call("floor")),
     "min": _extreme("olt"),
