@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.il import OPCODES, Register, opcode_table, reference
+from cypresskit.il import OPCODES, Register, reference
 from cypresskit.il.left_out import left_out, unknown
 
 RESOURCE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
@@ -340,11 +340,6 @@ def test_text_must_be_text_and_of_a_kernels_size():
     with pytest.raises(TypeError, match="takes IL text as a str, not bytes"):
         ck.assemble(b"il_ps_2_0")
     assert "characters are no kernel" in str(fault("x" * 10_000_000))
-
-
-def test_the_opcode_table_documents_every_opcode():
-    table = opcode_table()
-    assert all(f"`{name}`" in table and opcode.meaning in table for name, opcode in OPCODES.items())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ that are copied where it stood. So what the kernel computes stays the same. No r
 no store, and none the read that its address comes from.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cypresskit.compiler.card import turn_clocks
@@ -115,21 +114,13 @@ def _moved(program: Program, first: int, at: int, fresh: int) -> list[Instructio
             needs = needs - made | keys(uses(program, j))
     written = sorted({j.dest.register.index for j in chain[:-1] if j.dest})
     names = {number: Register("r", fresh + n) for n, number in enumerate(written)}
+
+    def new(register: Register) -> Register:
+        return names.get(register.index, register) if register.kind == "r" else register
+
     copies = [
         Instruction("mov", Dest(new), (Source(Register("r", old)),), line=read.line) for old, new in names.items()
     ]
-    made_anew = [replace(_renamed(j, names), line=read.line) for j in chain]
+    made_anew = [replace(j.renamed(new), line=read.line) for j in chain]
     made_anew[-1] = replace(made_anew[-1], dest=Dest(Register("r", fresh + len(names))))
     return copies + made_anew
-
-
-def _renamed(i: Instruction, names: dict[int, Register]) -> Instruction:
-    def new(register: Register) -> Register:
-        if register.address is not None:
-            address = register.address
-            return replace(register, address=replace(address, register=new(address.register)))
-        return names.get(register.index, register) if register.kind == "r" else register
-
-    dest = i.dest and replace(i.dest, register=new(i.dest.register))
-    sources: Sequence[Source] = [replace(s, register=new(s.register)) for s in i.sources]
-    return replace(i, dest=dest, sources=tuple(sources))

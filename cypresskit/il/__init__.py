@@ -1,7 +1,7 @@
 """The language: IL text in, ``Program`` out, or an ``ILError`` that says what to mend."""
 
 from cypresskit.il.errors import Fault, ILError
-from cypresskit.il.opcodes import OPCODES, Opcode, opcode_table
+from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.il.parser import assemble
 from cypresskit.il.program import Dest, Instruction, Macro, Program, Register, Source, Texture
 
@@ -18,5 +18,4 @@ __all__ = [
     "Source",
     "Texture",
     "assemble",
-    "opcode_table",
 ]

@@ -38,13 +38,16 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
         numbers = (number, size)
     elif op.name in ("dcl_input_position_interp", "dcl_input"):
         controls = Controls(interp=control.get("interp", segments[0][1]))
-        dest = _input(line)
+        register = read_register(line)
+        if register.kind != "vWinCoord0":
+            line.fail("the one input of a pixel kernel is vWinCoord0")
+        dest = Dest(register, mask_letters(line))
         op = OPCODES["dcl_input_position_interp"]
     elif op.name in ("dcl_output_generic", "dcl_output_usage"):
         dest = Dest(read_register(line))
         if dest.register.kind != "o":
             line.fail("an output stream is one of o0 to o7", at)
-        _mask_of(line)
+        mask_letters(line)
         op = OPCODES["dcl_output_generic"]
     else:
         if op.name in ("dcl_lds", "dcl_struct_lds"):
@@ -56,21 +59,6 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
         _check_sizes(op, numbers, line, at)
     end_of_line(line)
     return Instruction(op.name, dest, (), controls, numbers=numbers, line=line.number)
-
-
-def _input(line: Line) -> Dest:
-    register = read_register(line)
-    if register.kind != "vWinCoord0":
-        line.fail("the one input of a pixel kernel is vWinCoord0")
-    return Dest(register, _mask_of(line))
-
-
-def _mask_of(line: Line) -> str:
-    if not line.eat("."):
-        return LETTERS
-    at = line.at
-    match = line.take(re.compile(r"[xyzwXYZW01_]+"))
-    return mask_letters(match.group().lower() if match else "", line, at)
 
 
 def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> None:

@@ -90,7 +90,8 @@ class _Expander:
         for n, source in enumerate(call.sources):
             self._move(Dest(self._rename(Register("in", n), names)), source, call)
         calls = (*call.calls, call.line)
-        self._block([replace(self._renamed(i, names), calls=calls) for i in macro.body], (*inside, number))
+        body = [replace(i.renamed(lambda register: self._rename(register, names)), calls=calls) for i in macro.body]
+        self._block(body, (*inside, number))
         for n, dest in enumerate(call.outputs):
             self._move(dest, Source(self._rename(Register("out", n), names)), call)
 
@@ -98,8 +99,6 @@ class _Expander:
         self.out.append(Instruction("mov", dest, (source,), line=call.line, calls=call.calls))
 
     def _rename(self, register: Register, names: dict[tuple[str, int], Register]) -> Register:
-        if register.address is not None:
-            return replace(register, address=self._source(register.address, names))
         if register.kind not in ("r", "l", "in", "out"):
             return register
         key = (register.kind, register.index)
@@ -110,26 +109,6 @@ class _Expander:
             self.fresh[kind] += 1
         return names[key]
 
-    def _source(self, source: Source, names) -> Source:
-        return replace(source, register=self._rename(source.register, names))
-
-    def _renamed(self, i: Instruction, names) -> Instruction:
-        dests = [
-            replace(d, register=self._rename(d.register, names)) for d in ((i.dest,) if i.dest else ()) + i.outputs
-        ]
-        return replace(
-            i,
-            dest=dests.pop(0) if i.dest else None,
-            outputs=tuple(dests),
-            sources=tuple(self._source(s, names) for s in i.sources),
-        )
-
 
 def _highest(kind: str, blocks) -> int:
-    highest = -1
-    for block in blocks:
-        for i in block:
-            registers = [d.register for d in (i.dest, *i.outputs) if d] + [s.register for s in i.sources]
-            registers += [r.address.register for r in registers if r.address]
-            highest = max([highest, *(r.index for r in registers if r.kind == kind)])
-    return highest
+    return max((r.index for block in blocks for i in block for r in i.registers if r.kind == kind), default=-1)

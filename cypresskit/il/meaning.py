@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cypresskit.il.fused import fused, multiply_add
+from cypresskit.il.opcodes import OPCODES, Opcode
 
 SIGN, INFINITY = np.uint32(0x80000000), np.uint32(0x7F800000)
 NAN = np.uint32(0x7FC00000)
@@ -131,28 +132,12 @@ def _to_integer(low: float, high: float, kind) -> Callable:
     return convert
 
 
-def _select(condition: np.ndarray) -> np.ndarray:
-    return np.where(condition, TRUE, FALSE)
-
-
-def _compare(test: Callable) -> Callable:
-    return lambda a, b: _select(test(flushed(a), flushed(b)))
-
-
-def _signed(test: Callable) -> Callable:
-    return lambda a, b: _select(test(a.view(np.int32), b.view(np.int32)))
-
-
 def _floats(operation: Callable) -> Callable:
     return lambda *bits: single(operation(*(flushed(b) for b in bits)))
 
 
 def _doubles(operation: Callable) -> Callable:
     return lambda *bits: double(operation(*(b.view(np.float64) for b in bits)))
-
-
-def _compare64(test: Callable) -> Callable:
-    return lambda a, b: _select(test(a.view(np.float64), b.view(np.float64)))
 
 
 def _udiv(a, b):
@@ -173,6 +158,24 @@ def _d2f(a):
 
 
 _LOW5, _LOW24 = np.uint32(31), np.uint32(0xFFFFFF)
+
+RELATION: dict[str, Callable] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+}
+_NUMBERS: dict[str, Callable] = {"f": flushed, "d": lambda b: b.view(np.float64), "u": lambda b: b}
+_NUMBERS["i"] = lambda b: b.view(np.int32)
+
+
+def _compared(op: Opcode) -> Callable:
+    """All ones where the numbers compare as the opcode says."""
+    number, test = _NUMBERS[op.sources[0]], RELATION[op.relation]
+    return lambda a, b: np.where(test(number(a), number(b)), TRUE, FALSE)
+
 
 #: What each IL arithmetic opcode computes: arrays of bits to an array of bits. Rows are components; doubles are uint64.
 MEANING: dict[str, Callable[..., np.ndarray]] = {
@@ -198,10 +201,6 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "sqrt_vec": _floats(np.sqrt),
     "rsq": _rsq,
     "rsq_vec": _rsq,
-    "lt": _compare(np.less),
-    "ge": _compare(np.greater_equal),
-    "eq": _compare(np.equal),
-    "ne": _compare(np.not_equal),
     "dp2": _dot(2),
     "dp3": _dot(3),
     "dp4": _dot(4),
@@ -236,12 +235,6 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "imax": lambda a, b: np.maximum(a.view(np.int32), b.view(np.int32)).view(np.uint32),
     "umin": np.minimum,
     "umax": np.maximum,
-    "ilt": _signed(np.less),
-    "ige": _signed(np.greater_equal),
-    "ieq": lambda a, b: _select(a == b),
-    "ine": lambda a, b: _select(a != b),
-    "ult": lambda a, b: _select(a < b),
-    "uge": lambda a, b: _select(a >= b),
     "cmov_logical": _choose,
     "ftoi": _to_integer(-(2.0**31), 2.0**31 - 1, np.int32),
     "ftou": _to_integer(0.0, 2.0**32 - 1, np.uint32),
@@ -255,22 +248,11 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "dmin": _doubles(lambda a, b: np.where(a < b, a, b)),
     "dmax": _doubles(lambda a, b: np.where(a >= b, a, b)),
     "dfrac": _doubles(lambda a: a - np.floor(a)),
-    "dlt": _compare64(np.less),
-    "dge": _compare64(np.greater_equal),
-    "deq": _compare64(np.equal),
-    "dne": _compare64(np.not_equal),
     "d2f": _d2f,
     "f2d": lambda a: double(flushed(a).astype(np.float64)),
 }
 
-RELATION: dict[str, Callable] = {
-    "lt": np.less,
-    "le": np.less_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "ge": np.greater_equal,
-    "gt": np.greater,
-}
+MEANING |= {op.name: _compared(op) for op in OPCODES.values() if op.relation and op.kind == "alu"}
 
 
 def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:

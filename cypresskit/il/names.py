@@ -11,9 +11,7 @@ MAX_CONSTANTS = 4096  # elements of a constant buffer (Evergreen instruction set
 
 def name_faults(i: Instruction, program: Program):
     """Pairs of the word at fault and what is wrong with it."""
-    registers = [d.register for d in (i.dest, *i.outputs) if d] + [s.register for s in i.sources]
-    registers += [r.address.register for r in registers if r.address]
-    for register in registers:
+    for register in i.registers:
         kind, index = register.kind, register.index
         if kind == "l" and index not in program.literals:
             yield f"l{index}", f"l{index} is not declared: add `dcl_literal l{index}, ...`"
@@ -58,12 +56,4 @@ def literal_addresses(block: Iterable[Instruction]) -> list[Instruction]:
         word = words[LETTERS.index(letter)] if letter in LETTERS else 0x3F800000 * int(letter)
         return replace(register, element=register.element + (word ^ 0x80000000) - 0x80000000, address=None)
 
-    return [
-        replace(
-            i,
-            dest=i.dest and replace(i.dest, register=known(i.dest.register)),
-            sources=tuple(replace(s, register=known(s.register)) for s in i.sources),
-            outputs=tuple(replace(d, register=known(d.register)) for d in i.outputs),
-        )
-        for i in block
-    ]
+    return [i.renamed(known) if any(r.address for r in i.registers) else i for i in block]

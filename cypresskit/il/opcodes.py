@@ -1,7 +1,7 @@
 """The instruction table: every IL opcode, once.
 
 The parser reads what operands an opcode takes, the engines what it means, the compiler which VLIW slots may hold it,
-and ``opcode_table`` prints it as documentation. Sources: the IL specification v2.4 for meanings; AMD's Evergreen
+and ``reference`` prints it as documentation. Sources: the IL specification v2.4 for meanings; AMD's Evergreen
 instruction set, chapters 4 and 9, and the APP guide, table 4.14, for slots.
 
 Types are one letter: ``f`` float32, ``i`` int32, ``u`` uint32, ``d`` float64 in a pair of components, ``b`` 32 bits of
@@ -275,10 +275,3 @@ def starts_opcode(text: str) -> bool:
     """Whether text begins with an opcode, with or without controls."""
     parts = re.split(r"\W", text, maxsplit=1)[0].lower().split("_")
     return any("_".join(parts[:n]) in OPCODES for n in range(1, len(parts) + 1))
-
-
-def opcode_table() -> str:
-    """The whole table as Markdown, for the documentation."""
-    lines = ["| opcode | result, sources | slots | meaning |", "|---|---|---|---|"]
-    lines += [f"| `{o.name}` | {o.types or '-'} | {o.slots} | {o.meaning} |" for o in OPCODES.values()]
-    return "\n".join(lines)

@@ -9,7 +9,8 @@ declarations taken out: that is what is compiled and run. The assembler expands;
 """
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -146,6 +147,25 @@ class Instruction:
     def op(self) -> Opcode:
         """The opcode's row of the table."""
         return OPCODES[self.opcode]
+
+    @property
+    def registers(self) -> list[Register]:
+        """The registers that it names, those of addresses behind the others."""
+        found = [d.register for d in (self.dest, *self.outputs) if d] + [s.register for s in self.sources]
+        return found + [r.address.register for r in found if r.address]
+
+    def renamed(self, new: Callable[[Register], Register]) -> "Instruction":
+        """The same with ``new`` of each register, of addresses first, in its place."""
+
+        def anew(operand):
+            register, address = operand.register, operand.register.address
+            if address is not None:
+                register = replace(register, address=replace(address, register=new(address.register)))
+            return replace(operand, register=new(register))
+
+        dest = self.dest and anew(self.dest)
+        outputs = tuple(map(anew, self.outputs))
+        return replace(self, dest=dest, outputs=outputs, sources=tuple(map(anew, self.sources)))
 
     @property
     def relation(self) -> str:
@@ -356,15 +376,7 @@ class Program:
     @cached_property
     def registers(self) -> tuple[int, ...]:
         """The numbers of all ``r`` registers that ``body`` names, in order."""
-        found: set[int] = set()
-        for i in self.body:
-            operands = [d.register for d in (i.dest,) if d] + [s.register for s in i.sources]
-            for register in operands:
-                if register.address is not None:
-                    operands.append(register.address.register)
-                if register.kind == "r":
-                    found.add(register.index)
-        return tuple(sorted(found))
+        return tuple(sorted({r.index for i in self.body for r in i.registers if r.kind == "r"}))
 
 
 def _indented(instructions, depth: int) -> list[str]:

@@ -93,19 +93,19 @@ def dest_operand(line: Line, op: Opcode) -> Dest:
     if register.kind not in allowed:
         wanted = "`mem` with a mask, as in `mem.xy__`" if allowed[0] == "mem" else "r, o or g"
         line.fail(f"`{register}` can't be written by `{op.name}`: the destination is {wanted}", start)
-    mask = "xyzw"
-    if line.eat("."):
-        mask_at = line.at
-        match = line.take(re.compile(r"[xyzwrgbaXYZWRGBA01_]+"))
-        mask = mask_letters(match.group().lower().translate(COLOURS) if match else "", line, mask_at)
+    mask = mask_letters(line)
     if op.double and op.result == "d" and not any(mask[p : p + 2] == "xyzw"[p : p + 2] for p in (0, 2)):
         line.fail(f"`{op.name}` writes a double: its mask must hold xy or zw", start)
     return Dest(register, mask)
 
 
-def mask_letters(text: str, line: Line, at: int) -> str:
-    """The four characters of ``Dest.mask`` for a mask as it is written."""
-    mask = ""
+def mask_letters(line: Line) -> str:
+    """The four characters of ``Dest.mask`` for the mask that comes next, if any does."""
+    if not line.eat("."):
+        return LETTERS
+    at = line.at
+    match = line.take(re.compile(r"[xyzwrgba01_]+", re.IGNORECASE))
+    text, mask = match.group().lower().translate(COLOURS) if match else "", ""
     for c in text:
         if c in LETTERS:
             if LETTERS.index(c) < len(mask):
