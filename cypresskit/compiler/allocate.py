@@ -9,6 +9,7 @@ Units (groups and pairs, which share a register, or single virtual registers) ta
 their channels, in one of some orders (``ORDERS``).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -20,7 +21,7 @@ from cypresskit.compiler.packing import ClausePlan, Plans
 from cypresskit.compiler.vregs import Alive
 from cypresskit.devices import Device
 
-Unit = list[VirtualRegister]
+Unit = tuple[VirtualRegister, ...]
 
 
 @dataclass(eq=False)
@@ -82,22 +83,22 @@ class Lifetimes:
     the ``local`` ones, which live within one ALU clause."""
 
     def __init__(self, function: Function, plans: Plans):
-        blocks = list(function.blocks)
-        events = {block: list(_events(plans[block])) for block in blocks}
-        alive = Alive(blocks)
-        inside: dict[VirtualRegister, set[ClausePlan | None]] = {vreg: {None} for vreg in alive.across()}
-        for event in chain(*events.values()):
-            for word in (*event.results, *event.reads):
-                inside.setdefault(word.vreg, set())
-        for vreg in inside:
+        steps = {block: list(_steps(plans[block])) for block in function.blocks}
+        alive = Alive(list(steps))
+        clauses: dict[VirtualRegister, set[ClausePlan | None]] = defaultdict(set)
+        for vreg in chain(*alive.into.values(), *alive.out.values()):
+            clauses[vreg].add(None)
+        for vreg in {word.vreg for step in chain(*steps.values()) for word in (*step.results, *step.reads)} | set(
+            clauses
+        ):
             vreg.mask = 0
-        self.written = alive.set_masks(events)
-        for event in chain(*events.values()):
-            for word in (*event.reads, *(r for r in event.results if r in self.written)):
-                inside[word.vreg].add(event.clause)
-        self.op_at = [at for found in events.values() for at in [*(e.at for e in found), found[-1].at if found else 0]]
-        self.vregs = sorted((w for w in inside if w.mask), key=lambda w: w.order)
-        self.local = {w for w in self.vregs if len(inside[w]) == 1 and None not in inside[w] and w.group is None}
+        self.written = alive.set_masks(steps)
+        for step in chain(*steps.values()):
+            for word in (*step.reads, *(r for r in step.results if r in self.written)):
+                clauses[word.vreg].add(step.clause)
+        self.at = [at for found in steps.values() for at in [*(s.at for s in found), found[-1].at if found else 0]]
+        self.vregs = sorted((w for w in clauses if w.mask), key=lambda w: w.order)
+        self.local = {w for w in self.vregs if len(clauses[w]) == 1 and None not in clauses[w] and w.group is None}
         self.units = _units(self.vregs)
 
     def is_local(self, unit: Unit) -> bool:
@@ -106,9 +107,7 @@ class Lifetimes:
 
     def crowded_at(self) -> int:
         """The instruction where most is alive."""
-        points = range(len(self.op_at))
-        most = max(points, key=lambda p: sum(w.mask >> p & 1 for w in self.vregs))
-        return self.op_at[most]
+        return self.at[max(range(len(self.at)), key=lambda p: sum(w.mask >> p & 1 for w in self.vregs))]
 
 
 class _Step(NamedTuple):
@@ -121,7 +120,7 @@ class _Step(NamedTuple):
     at: int
 
 
-def _events(plans: list[ClausePlan]) -> Iterator[_Step]:
+def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
     """The points of a block."""
     for plan in plans:
         for draft in plan.bundles:
@@ -135,18 +134,11 @@ def _events(plans: list[ClausePlan]) -> Iterator[_Step]:
 def _units(vregs: list[VirtualRegister]) -> list[Unit]:
     """Virtual registers that are to share a register."""
     unit_of: dict[VirtualRegister, Unit] = {}
-    alive = set(vregs)
     for vreg in vregs:
-        members = [w for w in (vreg.group.vregs if vreg.group else [vreg]) if w in alive]
-        if vreg not in unit_of:
-            for w in members:
-                unit_of[w] = members
+        unit_of[vreg] = tuple(w for w in (vreg.group.vregs if vreg.group else [vreg]) if w.mask)
     for vreg in vregs:
-        pair = vreg.pair
-        if pair is None or pair not in alive or unit_of[vreg] is unit_of[pair]:
-            continue
-        together = unit_of[vreg] + unit_of[pair]
-        if len({w.channel for w in together}) == len(together) and all(w.fixed is None for w in together):
-            for w in together:
-                unit_of[w] = together
-    return list({id(unit): unit for unit in unit_of.values()}.values())
+        if vreg.pair in unit_of and unit_of[vreg] != unit_of[vreg.pair]:
+            together = unit_of[vreg] + unit_of[vreg.pair]
+            if len({w.channel for w in together}) == len(together) and all(w.fixed is None for w in together):
+                unit_of |= dict.fromkeys(together, together)
+    return list(dict.fromkeys(unit_of.values()))

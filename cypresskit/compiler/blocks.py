@@ -54,10 +54,11 @@ class BlockScheduler:
         return sum(plan.kind == kind for plan in self.plans)
 
     def run(self) -> "BlockScheduler":
-        """Schedule the whole block."""
-        while self.packer.open:
-            self.advance()
-        self.pressure.restore()
+        """Schedule the whole block, if that isn't done yet."""
+        if self.packer.open:
+            while self.packer.open:
+                self.advance()
+            self.pressure.restore()
         return self
 
     def advance(self) -> None:

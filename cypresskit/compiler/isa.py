@@ -12,6 +12,7 @@ cases of a division by reciprocal, whose other steps the compiler writes out. So
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -181,7 +182,9 @@ CHIP_RELATIONS = {"gt": "GT", "ge": "GE", "eq": "E", "ne": "NE"}
 def _add_comparison(compares: str, relation: str) -> None:
     ending, slots, kind = COMPARED[compares]
     prefix, equality = compares.replace("f", ""), relation in ("eq", "ne")
-    meaning = _M[f"{prefix}{relation}"] if relation != "gt" else _flipped(_M[f"{prefix}lt"])
+    meaning = _M[f"{prefix}{relation if relation != 'gt' else 'lt'}"]
+    if relation == "gt":
+        meaning = partial(lambda less, a, b: less(b, a), meaning)
     name, llvm = f"SET{CHIP_RELATIONS[relation]}", ""
     if compares == "f":
         llvm = f"fcmp {'u' if relation == 'ne' else 'o'}{relation}"
@@ -191,10 +194,6 @@ def _add_comparison(compares: str, relation: str) -> None:
     _add(slots, kind, f"{name}{ending}", commutes=kind == "int" and equality, **columns)
     if compares != "d":
         _add("any", kind, f"PRED_{name}{ending.removesuffix('_DX10')}", **columns)
-
-
-def _flipped(meaning: Callable) -> Callable:
-    return lambda a, b: meaning(b, a)
 
 
 for _compares in COMPARED:

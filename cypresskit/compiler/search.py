@@ -15,7 +15,6 @@ AMD's compiler (``in_order``) tried nothing of that: only if registers run out a
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from cypresskit.compiler.allocate import ORDERS, Lifetimes, allocate, earliest
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
@@ -44,7 +43,7 @@ MARGIN = 10  # outside loops one register in so many is left free, so that whole
 GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that wait for their readers together, in AMD's style
 
 
-#: Schedules one block, given the registers that are in use anyway.
+#: A scheduler for one block, given the registers that are in use anyway.
 BlockStyle = Callable[[Problem, int], BlockScheduler]
 
 
@@ -53,16 +52,16 @@ def in_order(program: Program, device: Device) -> Code:
     refused: CompileError | None = None
     for gather in GATHER:
         function = simplify(lower(program, device, rotate=False), plainly=True)
+
+        def block(problem: Problem, floor: int, gather: int = gather) -> BlockScheduler:
+            return InOrderScheduler(problem, gather)
+
         try:
-            return finished(function, device, partial(_in_order, gather), (earliest,), True)
+            return finished(function, device, block, (earliest,), True)
         except CompileError as error:  # too many registers
             refused = refused or error
     assert refused is not None
     raise refused
-
-
-def _in_order(gather: int, problem: Problem, floor: int) -> BlockScheduler:
-    return InOrderScheduler(problem, gather).run()
 
 
 def compiled(program: Program, device: Device) -> Code:
@@ -122,7 +121,7 @@ def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
     all fetches that can go together, if it has split them and a turn takes less time then."""
     need, device = source_need(problem), problem.device
     if problem.block.depth == 0:
-        return ListScheduler(problem, max(floor - floor // MARGIN, need)).run()
+        return ListScheduler(problem, max(floor - floor // MARGIN, need))
     tried: list[ListScheduler] = []
     goal = max(GOAL * problem.bound, problem.chain + 1)
     for extra, window in BUDGETS:
@@ -134,7 +133,8 @@ def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
     fetches = sum(op.fetches for op in problem.ops)
     if best.count("TEX") <= -(-fetches // device.tex_clause_fetches):
         return best
-    gathering = ListScheduler(problem, best.pressure.budget + fetches, best.window).run()
+    gathering = ListScheduler(problem, best.pressure.budget + fetches, best.window)
+    gathering.run()
 
     def turn(run: BlockScheduler) -> tuple[float, int]:
         clauses = run.count("ALU"), run.count("TEX")
@@ -173,7 +173,7 @@ def _schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Pl
     for block in blocks:
         entering = alive.into[block] | {phi.vreg for phi in block.phis}
         problem = Problem(block, entering, alive.out[block], device, scheduled)
-        run = style(problem, floor)
+        run = style(problem, floor).run()
         plans[block] = run.plans
         run.pressure.commit()
         floor = max(floor, run.pressure.budget)

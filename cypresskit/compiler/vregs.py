@@ -61,10 +61,6 @@ class Alive:
                 changed |= out != self.out[b] or new != self.into[b]
                 self.out[b], self.into[b] = out, new
 
-    def across(self) -> set[VirtualRegister]:
-        """Those alive where any block begins or ends."""
-        return set().union(*self.into.values(), *self.out.values())
-
     def set_masks(self, steps: Mapping[BasicBlock, Sequence[Sequence]], unread: bool = False) -> set[Word]:
         """Add to each virtual register's ``mask`` a bit for every point of the program where it is alive. ``steps``:
         per block and point, the words that it makes and reads. Returns those made that are read; ``unread``, the others
