@@ -103,8 +103,8 @@ class Reading:
         if source.register.kind == "g" and set(letters) <= set("xyzw"):
             texels, bits = self.found[n]
             return pick(texels, [(k, "xyzw".index(x)) for k in representative(self.s.lanes, bits) for x in letters])
-        parts = {p: self.raw(at, n, source, p) for p in dict.fromkeys(shown)}
-        return self.whole([parts[p] for p in shown])
+        parts = {letter: self.raw(at, n, source, p) for letter, p in zip(letters, shown, strict=True)}
+        return self.whole([parts[letter] for letter in letters])
 
     def whole(self, parts: Sequence[Vec]) -> Vec:
         """Four components as a whole register."""
