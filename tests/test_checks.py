@@ -239,16 +239,22 @@ def test_every_fence_of_the_lds_kernel_is_needed():
 # Speed
 
 
-def test_sgemm_is_checked_at_a_tenth_of_a_gflop_a_second():
+@pytest.mark.alone
+def test_sgemm_is_checked_in_no_more_than_twenty_times_numpys_updates():
+    """Measured against the same product as 256 rank-1 updates in numpy, in turn: both suffer from what runs beside."""
     kernel = ck.kernels["sgemm_tn"]
     a, b, _ = matrices(256)
     arguments = kernel.arguments(a, b, None, 1.0, 0.0)
-    seconds = []
+    ours, numpys = [], []
     for _ in range(5):
         start = process_time()
         assert not check(kernel.program, **arguments)
-        seconds.append(process_time() - start)
-    assert 2e-9 * 256**3 / min(seconds) >= 0.1
+        ours.append(process_time() - start)
+        start, c = process_time(), np.zeros((256, 256), np.float32)
+        for row, column in zip(b, a, strict=True):
+            c += column[:, np.newaxis] * row
+        numpys.append(process_time() - start)
+    assert min(ours) < 20 * min(numpys), f"{min(ours):.3f} s, numpy {min(numpys):.3f} s"
 
 
 # Ways to ask

@@ -22,7 +22,7 @@ from cypresskit.machine.fast.translate import Translation, translate
 
 KEPT = 64  # compiled kernels in memory
 FILES = 256  # and on disk
-LONG = 30_000  # lines of IR from which on LLVM is asked for less
+LONG = 30_000  # lines of IR from which on LLVM improves nothing: that would take time by the square of the length
 ALIGN = 64  # bytes
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64, ctypes.c_int64)
 FOLDER = Path(__file__).parent / "__pycache__"
@@ -108,11 +108,13 @@ def optimised(text: str, target: Target):
     """The verified, optimised module and the machine it is meant for."""
     import llvmlite.binding as llvm
 
-    machine = host_machine(target.name, target.features, 2 if text.count("\n") < LONG else 1)
+    level = 2 if text.count("\n") < LONG else 0
+    machine = host_machine(target.name, target.features, level)
     module = llvm.parse_assembly(text)
+    module.verify()
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_unrolling = tuning.loop_vectorization = tuning.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)

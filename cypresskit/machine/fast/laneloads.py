@@ -89,13 +89,16 @@ def load_block(e: Emitter, block: list[LaneLoads], count: int) -> Iterator[tuple
     ]
     e.go(done)
     e.label(each)
-    texels = [[access.place(k).load("i32", 4, access.align) for k in lanes] for access in block]
-    apart = [pick(found, [(k, c) for k in lanes for c in range(4)]) for found in texels]
+    single = [[access.place(k).load("i32", 4, access.align) for k in lanes] for access in block]
+    apart = [pick(found, [(k, c) for k in lanes for c in range(4)]) for found in single]
     e.go(done)
     e.label(done)
-    for access, a, b in zip(block, near, apart, strict=True):
-        whole = e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{b.name}, %{each}]", a.kind, a.n)
-        yield access.at, [whole[list(range(4 * k, 4 * k + 4))] for k in lanes]
+    whole = [
+        e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{b.name}, %{each}]", a.kind, a.n)
+        for a, b in zip(near, apart, strict=True)
+    ]
+    for access, texels in zip(block, whole, strict=True):
+        yield access.at, [texels[list(range(4 * k, 4 * k + 4))] for k in lanes]
 
 
 def surely_inside(axes: list[Axis]) -> Vec:
