@@ -4,6 +4,7 @@ import random
 import resource
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -153,6 +154,22 @@ def test_a_thousand_ifs_in_one_another_run_alike_on_both_engines():
         ck.launch(program, (4, 4), outputs={0: out}, engine=engine)
         results.append(out)
     assert results[0].tobytes() == results[1].tobytes() and results[0][0, 0, 1] == 500.5
+
+
+@pytest.mark.slow
+def test_ten_thousand_products_leave_no_memory_behind():
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("this system doesn't tell how much memory a process has")
+    matrices = [np.ones((n, n), kind) for n in (3, 16, 40) for kind in (np.float32, np.float64)]
+    for count in range(10_000):
+        matrix = matrices[count % len(matrices)]
+        ck.gemm(matrix, matrix)
+        if count == 1_000:
+            before = resident()
+    assert resident() - before < 8 << 20
 
 
 def test_comments_may_hold_any_character():

@@ -27,12 +27,14 @@ OTHERS = (
     ("dgemm_tn", 512, "fast"),
     ("dgemm_tn", 1024, "fast"),
     ("ddgemm_tn_fma", 256, "fast"),
+    ("ddgemm_tn_fma", 512, "fast"),
     ("sgemm_64x64_lds", 512, "fast"),
     ("sgemm_tn", 64, "explain"),
     ("sgemm_tn", 256, "explain"),
     ("dgemm_tn", 256, "explain"),
+    ("ddgemm_tn_fma", 64, "explain"),
 )
-ALL_THREADS = (("sgemm_tn", 64), ("sgemm_tn", 256), ("sgemm_tn", 1024), ("sgemm_tn", 2048), ("dgemm_tn", 1024))
+ALL_THREADS = (*(("sgemm_tn", n) for n in SIZES), ("dgemm_tn", 1024), ("ddgemm_tn_fma", 512), ("sgemm_64x64_lds", 1024))
 EPS = {"single": 2.0**-24, "double": 2.0**-53, "double-double": 2.0**-53}  # numpy's share for the last
 LONG = 1.0  # seconds of runs that are enough
 DISTURBED = 1.1  # seconds on the clock for a second of processor time, from which on others use the machine

@@ -8,6 +8,7 @@ accepted must not crash or hang, and give the same bits unless work-items race.
 
 import contextlib
 import copy
+import math
 import random
 import signal
 import time
@@ -39,11 +40,12 @@ class Wrong(Exception):
     """Something that must not happen."""
 
 
-def run(seconds: float, seed: int = 0, say=print) -> int:
-    """Fuzz for ``seconds``, at least one program, from ``seed`` on; the number of programs that went wrong."""
+def run(seconds: float, seed: int = 0, say=print, most: float = math.inf) -> int:
+    """Fuzz for ``seconds``, at least one program and ``most``, from ``seed`` on; the number of programs that went
+    wrong."""
     end, wrong, counts = time.monotonic() + seconds, 0, dict.fromkeys(KINDS, 0)
     start = seed
-    while seed == start or time.monotonic() < end:
+    while seed == start or (time.monotonic() < end and seed < start + most):
         kind = ("valid", "nearly valid", "valid", "random")[seed % 4]
         try:
             with_limit(KINDS[kind], random.Random(seed))
