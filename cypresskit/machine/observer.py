@@ -8,15 +8,14 @@ checkers and counters are observers. Arrays in an event cover all work-items of 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit.il import Instruction, Register
 
 
-@dataclass(frozen=True, eq=False)
-class StepEvent:
+class StepEvent(NamedTuple):
     """An instruction is about to run: its index ``at`` in ``Program.body``, which work-items are ``active`` (bool, one
     per work-item), and the r ``registers`` before it: number to 32-bit patterns, uint32 of shape (4, items)."""
 
@@ -26,8 +25,7 @@ class StepEvent:
     registers: Mapping[int, np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
-class WroteEvent:
+class WroteEvent(NamedTuple):
     """Register ``register`` was written in ``components`` (numbers 0 to 3) by the active work-items; ``values`` has its
     32-bit patterns after that, uint32 of shape (items, 4). An output or global memory is about to be written so."""
 
@@ -38,8 +36,7 @@ class WroteEvent:
     active: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class FetchEvent:
+class FetchEvent(NamedTuple):
     """Texels were read: ``x``, ``y`` whole coordinates (int64; at most +-2^62, unless ``INFINITE`` or ``NOWHERE``),
     ``inside`` whether they lie in the texture, ``values`` what came back, uint32 (items, 4)."""
 
@@ -52,8 +49,7 @@ class FetchEvent:
     active: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryEvent:
+class MemoryEvent(NamedTuple):
     """Global memory or LDS was read or is about to be written: ``space`` is "global" or "lds" (then ``block`` is its
     id), ``element`` (int64) counts 128-bit elements or bytes (as asked for: the two low bits are dropped later),
     ``words`` which 32-bit words from there on each work-item looks at, ``inside`` whether all of them exist."""
@@ -68,8 +64,7 @@ class MemoryEvent:
     block: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class BarrierEvent:
+class BarrierEvent(NamedTuple):
     """A fence was passed by the active work-items."""
 
     at: int
