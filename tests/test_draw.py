@@ -188,7 +188,7 @@ def test_a_sum_is_told_term_by_term(several):
         assert "nothing added yet" in told[0][1] and len(told) == 1 + 8
         for k, (frame, words) in enumerate(told[1:]):
             so_far = int(a[: k + 1, i] @ b[: k + 1, j])
-            assert words.startswith(f"**C[{i}, {j}]**") and f" = {so_far}, after {k + 1} terms" in words
+            assert words.startswith(f"**C[{i}, {j}]**") and f" = {so_far}, after {k + 1} term{'s' * (k > 0)}; " in words
             assert words.endswith(f"A[{k}, {i}] times B[{k}, {j}].")
             assert (
                 recordings[4].registers(frame)[block.totals[i, j][0]].view(np.float32)[block.totals[i, j][1]] == so_far

@@ -342,6 +342,22 @@ def test_results_handed_on_are_arrows_and_several_loops_are_scenes():
         assert np.isfinite(shown).sum() == min(5, len({(4 if k == "ps" else c, s) for k, c, s in pairs}))
 
 
+def test_a_bundle_that_one_packs_is_judged_by_the_legality_check():
+    loop = [b for clause in compile(ck.kernels["sgemm_tn"].program).main_loop for b in clause.bundles]
+    slots = dict(zip("xyzwt", (box := draw.pack("sgemm_tn", 3)).children[1:6]))
+
+    def verdict() -> str:
+        return box.children[-1].outputs[0]["data"]["text/plain"]
+
+    for slot in slots.values():
+        slot.value = "empty"
+    for o in loop[3].operations:
+        slots["xyzwt"[o.slot]].value = f"line {o.line}, {'xyzw'[o.channel]}"
+    assert "**Legal**. 5 of 5 slots." in verdict(), "as the compiler packed it"
+    slots["x"].value = slots["y"].value
+    assert "**Illegal**" in verdict() and "slot x writes channel 1" in verdict() and "in two slots" in verdict()
+
+
 def test_wavefronts_say_what_each_slot_does(view, reports):
     report = reports[1]
     for caption in view("wavefronts").captions[::40]:
@@ -669,7 +685,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
 
 def test_every_view_is_in_the_gallery():
     made = {name.split("_dd")[0] for name in gallery.VIEWS}
-    assert {name for name in draw.__all__ if name.islower()} - {"controls", "load", "predict", "curves"} <= made
+    assert {name for name in draw.__all__ if name.islower()} - {"controls", "load", "pack", "predict", "curves"} <= made
 
 
 def test_a_lesson_becomes_a_page_without_network(tmp_path, pytestconfig):

@@ -27,6 +27,18 @@ def check(code: Code) -> list[str]:
     return _Checker(code).run()
 
 
+def check_bundle(bundle: Bundle, code: Code) -> list[str]:
+    """Every violation in a bundle that stands alone: by its slots, read ports, constants and operations."""
+    checker = _Checker(code)
+    checker.where = "this bundle"
+    checker.shape(bundle)
+    checker.ports(bundle)
+    checker.constants(bundle)
+    for o in bundle.operations:
+        checker.operation(o, set(), set())
+    return checker.found
+
+
 class _Checker:
     """``where``: the place that is being looked at."""
 

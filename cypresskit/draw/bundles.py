@@ -4,14 +4,18 @@ Drawn from compiled code, ``ck.compile``, a frame for each bundle; several compi
 line of IL and all that became of it have one colour. Left out: fetches, and bundles outside the main loop.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from bokeh.core.properties import value
 
 from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
+from cypresskit.compiler.legality import check_bundle
+from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES, Ports, unit
 from cypresskit.draw import theme
+from cypresskit.draw.controls import controls
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, together
 from cypresskit.kernels import KERNELS
@@ -123,6 +127,56 @@ class _Loop:
         return lines
 
 
+@dataclass(frozen=True, eq=False)
+class _Alone(_Loop):
+    """A bundle that somebody packed, of operations of the loop."""
+
+    made: Bundle
+
+    @property
+    def firsts(self) -> set[int]:
+        return {0}
+
+    @property
+    def bundles(self) -> list[Bundle]:
+        return [self.made]
+
+    @property
+    def used(self) -> list[int]:
+        return _Loop(self.code).used
+
+
+def pack(kernel: str = "sgemm_tn", bundle: int = 2):
+    """Pack a bundle yourself, in a notebook: a menu for each slot, with the operations of bundle ``bundle`` of the
+    kernel's loop and of the one after it. The read ports fill, and what is illegal comes back with the rule, as the
+    compiler's legality check says it."""
+    code = compile(KERNELS[kernel].program)
+    those = _Loop(code).bundles[bundle : bundle + 2]
+    operations = {f"line {o.line}, {'xyzw'[o.channel]}": o for one in those for o in one.operations}
+
+    def view(**slots: str) -> Player:
+        chosen = [replace(operations[what], slot="xyzwt".index(slot), number=n, swizzle="VEC_012")
+                  for n, (slot, what) in enumerate(slots.items()) if what in operations]  # fmt: skip
+        if not chosen:
+            raise ValueError("a bundle has one operation at least: choose one for a slot")
+        ports = Ports()
+        units = [unit([(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads], o.slot == 4)
+                 for o in chosen]  # fmt: skip
+        ports.fit(units)
+        names = [(SCALAR_NAMES if o.slot == 4 else VECTOR_NAMES)[k] for o, k in zip(chosen, ports.swizzles or [0] * 5)]
+        made = Bundle(tuple(replace(o, swizzle=name) for o, name in zip(chosen, names)))
+        twice = len({o.at * 4 + o.channel for o in chosen}) < len(chosen)
+        faults = check_bundle(made, code) + ["this bundle: an operation stands in two slots"] * twice
+        sheet = Sheet(f"A bundle of your own, from {kernel}")
+        fig = sheet.stage("The bundle, its read ports and slots", WIDE - DETAIL + 8, HIGH)
+        _draw_detail(sheet, fig, [_Alone(code, made)], 4)
+        verdict = "**Legal**" if not faults else "**Illegal**, " + "; ".join(dict.fromkeys(faults))
+        said = f"{verdict}. {len(chosen)} of 5 slots."
+        return sheet.player([fig], [said], f"{sheet.title}: {said}")
+
+    return controls(view, **{slot: ["empty", *operations] for slot in "xyzwt"}, start={"x": next(iter(operations))})
+
+
 def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     """The lines of IL round those that the bundle comes from, in their colours."""
     names, line, colour, key, now = [""], [], [], [], []
@@ -190,9 +244,8 @@ def _draw_table(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     sheet.inks(edge, line_color="ink")
 
 
-def _draw_detail(sheet: Sheet, fig, loops: list[_Loop]) -> None:
+def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:
     """The bundle that runs: the bundle before, the read ports, wires into the slots."""
-    left = DETAIL
     names = ["", *dict.fromkeys(_short(o.name) for loop in loops for b in loop.bundles for o in b.operations)]
     middle = left + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
     rows = {"before": TOP + 16, "now": HIGH - 34}

@@ -138,7 +138,7 @@ class _Frames:
                 before = "... + " * (len(terms[n]) > SHOWN) + " + ".join(terms[n][-SHOWN:])
                 i, j = self._place(u)
                 yield n, (first + step, f"**C[{i}, {j}]**, in r{u.total[0]}.{'xyzw'[u.total[1]]} = {before} = "
-                          f"{short(float(self.values[0][step, n]))}, after {len(terms[n])} terms; the last is "
+                          f"{short(float(self.values[0][step, n]))}, after {len(terms[n])} term{'s' * (len(terms[n]) > 1)}; the last is "
                           f"{_span([of_a], 'A')} times {_span([of_b], 'B')}.")  # fmt: skip
 
     def _place(self, u: Update) -> tuple[int, int]:
