@@ -31,14 +31,13 @@ class _Frames:
 
     def __init__(self, recording: Recording, block: Block, most: int | None = None) -> None:
         self.recording, self.block = recording, block
-        self.steps, phases = min(len(recording), most or len(recording)), block.phases
-        steps = self.steps
+        self.steps = steps = min(len(recording), most or len(recording))
         cells = [list(group.values()) for group in (block.totals, block.b, block.a)]
         dtype = np.float64 if block.words > 1 else np.float32
         self.values = [np.zeros((steps, len(group)), dtype) for group in cells]
         self.wrote = [np.zeros((steps, len(group)), np.uint8) for group in cells]
         self.read = [np.zeros((steps, len(group)), np.uint8) for group in cells]
-        self.k = np.full((steps, 2 * phases), -1, np.int32)  # of A's columns, then of B's rows
+        self.k = np.full((steps, 2 * block.phases), -1, np.int32)  # of A's columns, then of B's rows
         self.marks = np.full((steps, 5, 2), np.nan, np.float32)  # row, column: fetched A, B; read A, B; written C
         self.captions: list[str] = []
         self.updates: dict[int, list[Update]] = {}
@@ -132,14 +131,15 @@ class _Frames:
             yield n, (first, f"**C[{i}, {j}]**, in r{register}.{'xyzw'[c]}: nothing added yet.")
         for step, updates in self.updates.items():
             for u in updates:
-                n, of_a, of_b = number[u.total], u.from_a, u.from_b
+                n, (i, j) = number[u.total], self._place(u)
                 x, y = float(self.values[2][step, a[u.a]]), float(self.values[1][step, b[u.b]])
                 terms[n].append(f"{short(x)} \N{MULTIPLICATION SIGN} {short(y)}")
-                before = "... + " * (len(terms[n]) > SHOWN) + " + ".join(terms[n][-SHOWN:])
-                i, j = self._place(u)
-                yield n, (first + step, f"**C[{i}, {j}]**, in r{u.total[0]}.{'xyzw'[u.total[1]]} = {before} = "
-                          f"{short(float(self.values[0][step, n]))}, after {len(terms[n])} term{'s' * (len(terms[n]) > 1)}; the last is "
-                          f"{_span([of_a], 'A')} times {_span([of_b], 'B')}.")  # fmt: skip
+                count, total = len(terms[n]), short(float(self.values[0][step, n]))
+                shown = "... + " * (count > SHOWN) + " + ".join(terms[n][-SHOWN:])
+                last = f"{_span([u.from_a], 'A')} times {_span([u.from_b], 'B')}"
+                place = f"**C[{i}, {j}]**, in r{u.total[0]}.{'xyzw'[u.total[1]]}"
+                after = f"after {count} term{'s' * (count > 1)}; the last is {last}."
+                yield n, (first + step, f"{place} = {shown} = {total}, {after}")
 
     def _place(self, u: Update) -> tuple[int, int]:
         return u.from_a[1 - self.block.k_axis[0]], u.from_b[1 - self.block.k_axis[1]]
