@@ -322,7 +322,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
         left[name], right = right, right + columns + gap
     high = max(rows for rows, _ in shapes.values())
     label = "The matrices as they lie in memory: " + ", ".join(f"{n} {r} x {c}" for n, (r, c) in shapes.items())
-    fig = sheet.plot(label, (-gap / 2, right - gap / 2), (high + gap / 2, -1.6 * gap), name="maps")
+    fig = sheet.plot(label, (-gap / 2, right - gap / 2), (high + gap / 2, -1.6 * gap), high=140, name="maps")
     fig.min_height = 110
 
     def boxes(name: str, rows: range, columns: range):

@@ -131,7 +131,7 @@ h1 {{ font-size: calc(20px * {scale}); margin: 0 0 8px; }}
 
 HIGH = 480  # pixels that a figure without axes takes at most in a still
 # The height that a window leaves for a figure: the rest is for controls, words and what the page has around them.
-ROOM = "calc(min(63vh, 100vh - 150px - 100px * var(--ck-scale, 1)) - var(--ck-room, 0px))"
+ROOM = "calc(min(63vh, 484px * var(--ck-scale, 1), 100vh - 150px - 100px * var(--ck-scale, 1)) - var(--ck-room, 0px))"
 MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
 
