@@ -101,7 +101,9 @@ def execute(notebook: NotebookNode, where: Path) -> None:
         coalesce_streams=True,
         record_timing=False,
     ).execute()
-    notebook.metadata = NotebookNode(METADATA)
+    # As JupyterLab would save it, so that a lesson just opened isn't marked as changed.
+    language = notebook.metadata.language_info
+    notebook.metadata = NotebookNode(METADATA | {"language_info": language})
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             for data in (output.get("data", {}), output.get("metadata", {})):
@@ -149,7 +151,7 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
         cell.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
     for asks, cell in pairwise(cells):
         if PREDICT in asks.source and PREDICT not in cell.source:
-            cell.metadata["jupyter"] = {"outputs_hidden": True}
+            cell.metadata |= {"jupyter": {"outputs_hidden": True}, "collapsed": True}
     for cell in cells:
         if cell.cell_type == "markdown":
             cell.metadata["editable"] = False

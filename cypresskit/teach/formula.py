@@ -16,7 +16,7 @@ CLOSE = 1e-6  # relative
 def judge(
     answer,
     signature: str,
-    right: Callable,
+    right: str | Callable,
     cases: Sequence[tuple],
     slips: Mapping[str, str | Callable],
     hint: str,
@@ -26,10 +26,16 @@ def judge(
     """The verdict on ``answer``, the student's function of this ``signature``, as ``peak(e, p, u, g)``, which has to
     give what ``right`` gives for ``cases``.
 
-    ``slips``: hints to what makes the mistake, a formula of the signature's names, ``right`` and ``helpers``, or a
-    function; ``hint`` is for other mistakes; ``unit`` stands after numbers.
+    ``slips``: hints to what makes the mistake. They and ``right`` are formulas of the signature's names, of ``helpers``
+    and, slips, of ``right``; or functions. ``hint`` is for other mistakes; ``unit`` stands after numbers.
     """
     name, arguments = signature.rstrip(")").split("(")
+    known: dict = dict(helpers)
+
+    def function(formula: str | Callable) -> Callable:
+        return eval(f"lambda {arguments}: {formula}", known) if isinstance(formula, str) else formula
+
+    known["right"] = right = function(right)
     if not callable(answer):
         return Verdict(
             False, f"{name} is of type {type(answer).__name__}, not a function.", f"keep the line `def {name}`."
@@ -55,10 +61,9 @@ def judge(
     finding = (
         f"{name}({', '.join(map(_text, cases[n]))}) gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
     )
-    known = {"right": right, **helpers}
     for said, slip in slips.items():
-        wrong_one = eval(f"lambda {arguments}: {slip}", known) if isinstance(slip, str) else slip
-        if all(_close(value, float(wrong_one(*case))) for value, case in zip(got, cases)):
+        slipped = function(slip)
+        if all(_close(value, float(slipped(*case))) for value, case in zip(got, cases)):
             return Verdict(False, finding, said)
     fine = len(cases) - len(wrong)
     if fine and got[0] and len(set(got)) == 1:  # a number, not the 0 of before one begins

@@ -26,7 +26,7 @@ def check_peak(peak: Callable) -> Verdict:
         "these are engines and units: how often a second do they work?": "2 * e * p * u",
     }
     hint = "multiply: engines, processors in each, lanes in each, flops a clock, clocks."
-    return formula.judge(peak, "peak(e, p, u, g)", lambda e, p, u, g: 2 * e * p * u * g, cases, slips, hint, " Gflop/s")
+    return formula.judge(peak, "peak(e, p, u, g)", "2 * e * p * u * g", cases, slips, hint, " Gflop/s")
 
 
 class Launches(Observer):

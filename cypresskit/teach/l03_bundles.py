@@ -115,9 +115,6 @@ def check_least(least: Callable) -> Verdict:
     """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations go into any slot,
     ``scalar`` ones only into t, and each double multiply-add takes x, y, z and w."""
 
-    def right(plain, scalar, doubles):
-        return max(-(-(plain + scalar + 4 * doubles) // 5), scalar, doubles)
-
     cases = [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 6, 6), (0, 0, 0)]
     slips = {
         "there is no part of a bundle: round up.": "max((p + s + 4 * d) / 5, s, d)",
@@ -129,7 +126,7 @@ def check_least(least: Callable) -> Verdict:
         "a double leaves t free: a scalar operation can stand beside it.": "max(-(-(p + s + 4 * d) // 5), s + d)",
     }
     hint = "three things bound it: all slots together, the t slots, and the doubles. Which is the largest?"
-    return formula.judge(least, "least(p, s, d)", right, cases, slips, hint)
+    return formula.judge(least, "least(p, s, d)", "max(-(-(p + s + 4 * d) // 5), s, d)", cases, slips, hint)
 
 
 PORTS = [

@@ -23,9 +23,6 @@ def check_needed(needed: Callable) -> Verdict:
     """Exercise 1: ``needed(compute, wait)`` is the least number of wavefronts that keeps an engine busy, if each in
     turn computes and then waits for so many clocks."""
 
-    def right(compute, wait):
-        return -(-(compute + wait) // compute)
-
     itself = "the wavefront itself computes too: a round is compute + wait clocks long"
     slips = {
         "there is no part of a wavefront: round up to the next whole number.": "(c + w) / c",
@@ -39,7 +36,7 @@ def check_needed(needed: Callable) -> Verdict:
     }
     hint = "while one wavefront waits, others compute: how many fill that time, and the one itself?"
     cases = [(2, 6), (1, 0), (4, 5), (108, 408), (124, 540), (300, 8)]
-    return judge(needed, "needed(c, w)", right, cases, slips, hint)
+    return judge(needed, "needed(c, w)", "-(-(c + w) // c)", cases, slips, hint)
 
 
 @exercise

@@ -65,14 +65,10 @@ def check_pipeline(pipeline: Callable) -> Verdict:
 def check_share(next_share: Callable) -> Verdict:
     """Exercise 2: ``next_share(share, cpu_seconds, chip_seconds)``, the CPU's share that would end both at once."""
 
-    def right(share: float, cpu: float, chip: float) -> float:
-        rates = share / cpu, (1 - share) / chip
-        return rates[0] / sum(rates)
-
     return formula.judge(
         next_share,
         "next_share(s, c, g)",
-        right,
+        "s / c / (s / c + (1 - s) / g)",
         [(0.12, 2.0, 2.0), (0.12, 3.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
         {
             "upside down: whoever took longer should get less.": "s * c / (s * c + (1 - s) * g)",

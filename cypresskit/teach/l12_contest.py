@@ -295,14 +295,10 @@ def check_two_steps(loop) -> Verdict:
 def check_filled(filled: Callable) -> Verdict:
     """Exercise 2: ``filled(n, active)``, the share of wavefront slots with work over all rounds of an n x n product."""
 
-    def right(n: int, active: int) -> float:
-        count, room = (n // 64) ** 2, HD5870.simd_engines * active
-        return count / (-(-count // room) * room)
-
     return formula.judge(
         filled,
         "filled(n, k)",
-        right,
+        "(n // 64) ** 2 / (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)",
         [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
         {
             "that is the last round alone; all of them count.": "((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k",
