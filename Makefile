@@ -88,7 +88,8 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 	@$(install) setuptools wheel
 	@$(install) --no-build-isolation --editable '.[lab]'
 	@mkdir -p $(VENV)/share/jupyter/lab/settings  # or JupyterLab asks about its news, over the first picture
-	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}, ' \
+	  '"@jupyterlab/notebook-extension:tracker": {"showEditorForReadOnlyMarkdown": false}}' \
 	  > $(VENV)/share/jupyter/lab/settings/overrides.json
 	@echo "Compiling the timing engine for this processor: once, some seconds."
 	@$(bin)/python -c 'import cypresskit; cypresskit.simulate("sgemm_tn", 64)'

@@ -152,6 +152,9 @@ def lab(chromium, tmp_path_factory):
     news = home / "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
     news.parent.mkdir(parents=True)
     news.write_text('{"fetchNews": "false"}')  # or a question lies over the page
+    tracker = home / "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    tracker.parent.mkdir(parents=True)
+    tracker.write_text('{"showEditorForReadOnlyMarkdown": false}')  # as `make lab` has it
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -403,18 +403,26 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     assert page.evaluate(AT, None)["frame"] == frame
 
 
-def test_the_lessons_sliders_run_a_new_kernel(lab, page):
+def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
+    """Lesson 01: a number and a choice; the next cell, run after that, shows both beside what was counted. Prose stays
+    rendered when it is clicked twice: there are solutions in it."""
     lab.open(page, LESSON)
+    page.locator(".jp-RenderedMarkdown").first.dblclick()
+    assert page.locator(".jp-MarkdownCell .cm-editor:visible").count() == 0
+    assert not page.evaluate("() => window.jupyterapp.shell.currentWidget.context.model.dirty"), "just opened"
     lab.run_all(page)
-    handle = page.locator(".widget-slider .noUi-handle").first
-    handle.scroll_into_view_if_needed()
-    handle.focus()
-    answer = page.locator(".widget-html pre")
-    assert "block 1 x 1, n = 48" in answer.inner_text() and "counted 1.0000" in answer.inner_text()
-    for size, words in ((2, "0.5000"), (4, "0.2500"), (8, "0.1250")):
-        page.keyboard.press("ArrowRight")
-        page.get_by_text(f"block {size} x {size}, n = 48").nth(-1).wait_for(timeout=2000)
-        assert f"counted {words}, formula 1/b = {words}" in answer.inner_text()
+    entry = page.get_by_placeholder("a number")
+    entry.scroll_into_view_if_needed()
+    entry.fill("8")
+    entry.press("Tab")
+    page.get_by_role("button", name="double", exact=True).click()
+    page.evaluate("""async () => {
+        const book = window.jupyterapp.shell.currentWidget.content
+        book.activeCellIndex = book.widgets.findIndex(w => w.model.sharedModel.source.includes("times.said("))
+        await window.jupyterapp.commands.execute("notebook:run-cell")
+    }""")
+    said = "".join(out.get("text", "") for cell in lab.outputs(page) for out in cell)
+    assert "You said 8, and it is 8 times: well guessed!" in said and "You said double, and it is stay." in said
 
 
 def test_it_follows_jupyterlabs_theme(lab, page):

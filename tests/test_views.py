@@ -699,9 +699,9 @@ def test_a_lesson_becomes_a_page_without_network(tmp_path, pytestconfig):
 
 def test_a_lesson_becomes_slides_and_a_handout(pytestconfig):
     path = pytestconfig.rootpath / "notebooks/09_bus.ipynb"
-    slides, handout = (gallery.lesson(path, kind, scripts="own.js", solutions=False) for kind in ("slides", "handout"))
-    assert slides.count('<section class="slide">') == 1 + path.read_text().count('"## ')
-    assert '<script src="own.js">' in slides and "cypresskit-player" in slides
+    slides, handout = (gallery.lesson(path, kind, scripts="own.js", solutions=False) for kind in ("lesson", "handout"))
+    assert slides.count("<section>") == 1 + path.read_text().count('"## ')
+    assert '<script src="own.js">' in slides and "cypresskit-player" in slides and "#slide-" in slides
     assert "cypresskit-player" not in handout and "<img" in handout and "<script" not in handout
     assert "<summary>Solution" not in slides and "<details" not in handout
 

@@ -2,9 +2,9 @@
 
 A view's page is what ``save`` writes. A lesson's page is its notebook as it is stored, with the outputs that it
 holds; players play, results that are to be guessed first are folded, what needs a running kernel (sliders that compute)
-stands still, and formulas are MathML, which needs no script. Each lesson is there as slides, too (a slide for each
-heading; arrows, space), and as a handout to print (stills in place of players, no answers). All share one file of
-scripts. Solutions are left out unless asked for.
+stands still, and formulas are MathML, which needs no script. The same page is slides (a slide for each heading; arrows,
+space, Escape) where its address ends in ``#slide-0``; a handout to print has stills in place of players, and no answers.
+All share one file of scripts. Solutions are left out unless asked for.
 
     python -m tools.gallery site notebooks [--solutions]          or: make gallery
 """
@@ -87,27 +87,31 @@ td, th {{ border: 1px solid #8888; padding: 2px 8px; }}
 .input pre {{ background: #2a2a31; }} }}
 @media print {{ @page {{ size: A4; margin: 16mm; }} nav {{ display: none; }} body {{ font-size: 11pt; color: #000; }}
 pre {{ white-space: pre-wrap; font-size: 8.5pt; }} h2 {{ break-after: avoid; }} img, table {{ break-inside: avoid; }} }}
-.slide {{ display: none; font-size: 20px; }} .slide.shown {{ display: block; }}
+.slides section {{ display: none; font-size: 20px; }} .slides section.shown {{ display: block; }}
 </style>{head}</head><body><nav>{nav}</nav><main>{body}</main></body></html>
 """
 
 SLIDES = """<script>{
-  const slides = [...document.querySelectorAll(".slide")]
-  const show = n => {
-    n = Math.min(Math.max(n, 0), slides.length - 1)
-    slides.forEach((slide, i) => slide.classList.toggle("shown", i === n))
-    location.hash = n
-    scrollTo(0, 0)
+  const slides = [...document.querySelectorAll("section")]
+  const now = () => /^#slide-\\d+$/.test(location.hash) ? +location.hash.slice(7) : null
+  const show = () => {
+    document.body.classList.toggle("slides", now() !== null)
+    slides.forEach((slide, i) => slide.classList.toggle("shown", i === now()))
+    dispatchEvent(new Event("resize"))
+    if (now() !== null) scrollTo(0, 0)
   }
+  addEventListener("hashchange", show)
   addEventListener("keydown", event => {
-    if (event.target !== document.body) return
+    if (event.target !== document.body || now() === null) return
     const step = {ArrowRight: 1, PageDown: 1, " ": 1, ArrowLeft: -1, PageUp: -1}[event.key]
-    if (step) show(+location.hash.slice(1) + step)
+    if (step) location.hash = "slide-" + Math.min(Math.max(now() + step, 0), slides.length - 1)
+    if (event.key === "Escape") location.hash = ""
+    if (step) event.preventDefault()
   })
-  show(+location.hash.slice(1) || 0)
+  show()
 }</script>"""
 
-KINDS = {"lesson": "to read", "slides": "slides", "handout": "to print"}
+KINDS = {"lesson": "to read", "handout": "to print"}
 SCRIPTS = "cypresskit.js"
 CODE_OR_FORMULA = re.compile(r"(?s)(```.*?```|`[^`]*`)|\$\$(.+?)\$\$|\$([^$]+?)\$")
 MOVES = "<p><em>In the notebook these controls compute anew; this is what they show at first.</em></p>"
@@ -128,12 +132,12 @@ def lesson(notebook: Path, kind: str = "lesson", *, scripts: str = "", solutions
         if cell.cell_type == "markdown":
             text = cell.source if solutions else SOLUTION.sub("", cell.source)
             cell.source = CODE_OR_FORMULA.sub(_formula, ANSWER.sub("", text) if kind == "handout" else text)
-    body = "".join(_section(cells, kind) for cells in _sections(book, kind))
+    body = "".join(_section(cells, kind) for cells in _sections(book))
     # Scrolling parts must be reachable by keyboard.
     body = NOTEBOOK.sub(r'href="lesson_\1.html\2"', body.replace("<pre>", '<pre tabindex="0">'))
     head = _scripts(scripts) * ("cypresskit-player" in body)
     title = _title(book) or notebook.stem
-    return PAGE.format(title=escape(title), head=head, nav=nav, body=body + SLIDES * (kind == "slides"))
+    return PAGE.format(title=escape(title), head=head, nav=nav, body=body + SLIDES * (kind == "lesson"))
 
 
 def _title(book) -> str:
@@ -146,13 +150,15 @@ def _scripts(file: str = "") -> str:
     return "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
 
 
-def _sections(book, kind: str) -> list[list]:
-    """The cells: in slides, from heading to heading; otherwise all."""
+def _sections(book) -> list[list]:
+    """The cells from heading to heading."""
     sections: list[list] = [[]]
     for cell in book.cells:
-        if kind == "slides" and cell.cell_type == "markdown" and cell.source.startswith("## "):
-            sections.append([])
-        sections[-1].append(cell)
+        parts = re.split(r"\n(?=## )", cell.source) if cell.cell_type == "markdown" else [""]
+        for part in parts:
+            if part.startswith("## "):
+                sections.append([])
+            sections[-1].append(nbformat.v4.new_markdown_cell(part) if len(parts) > 1 else cell)
     return sections
 
 
@@ -171,7 +177,7 @@ def _section(cells: list, kind: str) -> str:
     html = "".join([*parts, _html(open_)])
     if kind == "handout":
         html = PLAYER.sub(r"\1", html)
-    return f'<section class="slide">{html}</section>' if kind == "slides" else html
+    return f"<section>{html}</section>"
 
 
 def _html(cells: list) -> str:
@@ -238,6 +244,7 @@ def gallery(site: Path, notebooks: Path, solutions: bool = False) -> list[Path]:
     for number, notebook in enumerate(found):
         inside = "_".join(notebook.relative_to(notebooks).with_suffix("").parts)
         links = [f'<a href="{kind}_{inside}.html">{words}</a>' for kind, words in KINDS.items()]
+        links.insert(1, f'<a href="lesson_{inside}.html#slide-0">slides</a>')
         near = [
             found[n] for n in (number - 1, number + 1) if 0 <= n < len(found) and found[n].parent == notebook.parent
         ]

@@ -13,7 +13,7 @@ from importlib import import_module
 
 from cypresskit.teach.verdict import Verdict
 
-BLUE, ORANGE = "#0072b2", "#d55e00"  # as different to those who can't tell red from green, on light and on dark
+BLUE, ORANGE = "#0072b2", "#b84f00"  # as different to those who can't tell red from green, on light and on dark
 
 
 def unread(cells: Sequence[str]) -> Verdict | None:
