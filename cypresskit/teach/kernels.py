@@ -7,7 +7,7 @@ program and judges it. ``check_gemm`` and ``run_gemm`` run programs that are lau
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.machine import KernelError, Run, launch
 from cypresskit.machine.checks import Findings, check
+from cypresskit.teach.shell import exercise
 from cypresskit.teach.slips import mistakes
 from cypresskit.teach.verdict import Verdict, a_type, said
 
@@ -47,6 +48,20 @@ def judge_kernel(
         return Verdict(False, f"The kernel does not compile: {error}", crowded)
     except (KernelError, TypeError, ValueError) as error:
         return Verdict(False, f"The kernel does not run: {said(error)}", stuck)
+
+
+def kernel_exercise(name: str, **how) -> Callable[[Callable[[Program], Verdict]], Callable[[object], Verdict]]:
+    """A check of a program, made a check of IL text: what ``judge_kernel`` says of it, told ``how``."""
+
+    def made(judge: Callable[[Program], Verdict]) -> Callable[[object], Verdict]:
+        @exercise
+        @wraps(judge)
+        def check(text: object) -> Verdict:
+            return judge_kernel(text, name, judge, **how)
+
+        return check
+
+    return made
 
 
 def fault(found: Findings) -> Verdict | None:

@@ -8,7 +8,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import Run, launch
 from cypresskit.machine.record import Recorder
-from cypresskit.teach.kernels import block_kernel, judge_kernel, run_gemm
+from cypresskit.teach.kernels import block_kernel, kernel_exercise, run_gemm
 from cypresskit.teach.shell import asked, exercise
 from cypresskit.teach.verdict import Verdict, slip, stopped
 
@@ -77,14 +77,10 @@ def _row(values: np.ndarray) -> str:
     return "[" + " ".join(f"{v:g}" for v in np.ravel(values)) + "]"
 
 
-@exercise
-def check_four_by_four(text) -> Verdict:
+@kernel_exercise("four_by_four.il", stuck="compare that line with sgemm_tn.il.")
+def check_four_by_four(program: Program) -> Verdict:
     """Exercise 2: IL of a kernel that keeps a 4 x 4 block in r10 to r13, launched as the catalogue's kernels are: right
     results at three shapes, then no more than two fetches for each step of k."""
-    return judge_kernel(text, "four_by_four.il", _four_by_four, stuck="compare that line with sgemm_tn.il.")
-
-
-def _four_by_four(program: Program) -> Verdict:
     rng = np.random.default_rng(5870)
     for m, n, k in ((4, 4, 3), (8, 12, 5), (20, 4, 8)):
         a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))

@@ -10,7 +10,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import launch
 from cypresskit.teach import formula
-from cypresskit.teach.kernels import block_kernel, check_gemm, fault, judge_kernel
+from cypresskit.teach.kernels import block_kernel, check_gemm, fault, kernel_exercise
 from cypresskit.teach.shell import exercise
 from cypresskit.teach.verdict import Verdict
 from cypresskit.timing.report import Report
@@ -81,13 +81,9 @@ def check_ceiling(ceiling: Callable) -> Verdict:
     )
 
 
-@exercise
-def check_four_by_eight(text: str) -> Verdict:
+@kernel_exercise("four_by_eight.il")
+def check_four_by_eight(program: Program) -> Verdict:
     """Exercise 3: IL of a kernel with 4 x 8 elements of C in r10 to r17: right at three shapes, three fetches a k."""
-    return judge_kernel(text, "four_by_eight.il", _four_by_eight)
-
-
-def _four_by_eight(program: Program) -> Verdict:
     for m, n, k in ((4, 8, 3), (8, 24, 5), (20, 8, 8)):
         rng = np.random.default_rng(48)
         a, b = (rng.integers(1, 8, (k, columns)).astype(np.float32) for columns in (m, n))

@@ -14,7 +14,7 @@ from cypresskit.machine.checks import check
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from cypresskit.teach import formula
-from cypresskit.teach.kernels import LONGEST, fault, judge_kernel
+from cypresskit.teach.kernels import LONGEST, fault, kernel_exercise
 from cypresskit.teach.shell import asked, exercise
 from cypresskit.teach.verdict import Verdict, stopped
 
@@ -159,13 +159,9 @@ def check_fits(fits: Callable) -> Verdict:
     return Verdict(True, f"{len(PORTS)} bundles, each judged as the compiler does.")
 
 
-@exercise
-def check_sum(text: str) -> Verdict:
+@kernel_exercise("sum.il")
+def check_sum(program: Program) -> Verdict:
     """Exercise 3: IL that adds the 16 numbers of r1 to r4 into r0.x, in five bundles."""
-    return judge_kernel(text, "sum.il", _sum)
-
-
-def _sum(program: Program) -> Verdict:
     texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)
 
     def sums(count: int, of: slice = slice(4)) -> np.ndarray:

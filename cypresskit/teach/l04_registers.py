@@ -9,12 +9,13 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.teach.formula import judge
-from cypresskit.teach.kernels import judge_kernel, run_gemm
+from cypresskit.teach.kernels import kernel_exercise, run_gemm
 from cypresskit.teach.l01_register_block import FOUR_BY_FOUR, wrong_rows
 from cypresskit.teach.shell import exercise
 from cypresskit.teach.verdict import Verdict, a_type
 from cypresskit.timing.simulate import simulate
 
+STUCK = "was r0.w stepped on before the stores? They begin there: step on with a copy of it."
 BUDGET = 10  # registers of exercise 2's kernel with C read after the loop; read before it, C makes it 12
 
 
@@ -39,14 +40,9 @@ def check_needed(needed: Callable) -> Verdict:
     return judge(needed, "needed(c, w)", "-(-(c + w) // c)", cases, slips, hint)
 
 
-@exercise
-def check_c_late(text: object) -> Verdict:
+@kernel_exercise("with_c.il", stuck=STUCK)
+def check_c_late(program: Program) -> Verdict:
     """Exercise 2: IL of a kernel with a 4 x 4 block that adds beta * C, within ``BUDGET`` registers."""
-    hint = "was r0.w stepped on before the stores? They begin there: step on with a copy of it."
-    return judge_kernel(text, "with_c.il", _c_late, stuck=hint)
-
-
-def _c_late(program: Program) -> Verdict:
     # In AMD's style four reads one behind the other take 11 registers on either side of the loop.
     registers = compile(program, style="best").gprs
     rng = np.random.default_rng(37)

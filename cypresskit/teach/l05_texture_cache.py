@@ -9,7 +9,7 @@ from cypresskit.il import Program
 from cypresskit.machine import launch
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.formula import judge
-from cypresskit.teach.kernels import LONGEST, judge_kernel
+from cypresskit.teach.kernels import LONGEST, kernel_exercise
 from cypresskit.teach.shell import exercise
 from cypresskit.teach.verdict import Verdict
 from cypresskit.timing.work import quad_clocks
@@ -26,38 +26,27 @@ def check_lines(lines: Callable) -> Verdict:
     cases += [([(4, 7), (4, 8)] * 2, 32), ([(0, 0), (4, 1), (8, 2), (12, 3)], 16)]
     cases += [([(8, 0), (9, 0), (0, 1), (1, 1)], 10)]
 
-    def counted(number: Callable) -> Callable:
-        return lambda texels, width: len({number(x, y, width) for x, y in texels})
-
     slips = {
-        "these are the texels that differ; four neighbours in a row share a line.": counted(lambda x, y, w: (x, y)),
+        "these are the texels that differ; four neighbours in a row share a line.": "x, y",
         "a line may end in the next row, if rows aren't a multiple of four long. Number the texels through, row after"
-        " row.": counted(lambda x, y, w: (x // 4, y)),
-        "texels with the same x in two rows don't lie in one line: the row counts too.": counted(
-            lambda x, y, w: x // 4
-        ),
-        "this counts rows; a row has many lines.": counted(lambda x, y, w: y),
-        "rows follow each other, so row y begins at texel y * width, not column x.": counted(
-            lambda x, y, w: (x * w + y) // 4
-        ),
-        "a line has 64 bytes, and so has room for four texels, not 16.": counted(lambda x, y, w: (y * w + x) // 16),
-        "a line has 64 bytes, a texel 16: number the texels, and divide by four.": counted(
-            lambda x, y, w: (y * w + x) // 64
-        ),
-        "a set keeps each line once; this counts every texel.": lambda texels, width: 4,
+        " row.": "x // 4, y",
+        "texels with the same x in two rows don't lie in one line: the row counts too.": "x // 4",
+        "this counts rows; a row has many lines.": "y",
+        "rows follow each other, so row y begins at texel y * width, not column x.": "(x * width + y) // 4",
+        "a line has 64 bytes, and so has room for four texels, not 16.": "(y * width + x) // 16",
+        "a line has 64 bytes, a texel 16: number the texels, and divide by four.": "(y * width + x) // 64",
     }
+    counted = {hint: f"len({{({number}) for x, y in texels}})" for hint, number in slips.items()}
+    counted["a set keeps each line once; this counts every texel."] = "4"
     hint = "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?"
-    return judge(lines, "lines(texels, width)", counted(lambda x, y, w: (y * w + x) // 4), cases, slips, hint)
+    right = "len({(y * width + x) // 4 for x, y in texels})"
+    return judge(lines, "lines(texels, width)", right, cases, counted, hint)
 
 
-@exercise
-def check_numbering(text: object) -> Verdict:
+@kernel_exercise("numbering.il", stuck="the row and the column go from 0 to 7.")
+def check_numbering(program: Program) -> Verdict:
     """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B, numbered so that no
     quad wants two words of one bank of either."""
-    return judge_kernel(text, "numbering.il", _numbering, stuck="the row and the column go from 0 to 7.")
-
-
-def _numbering(program: Program) -> Verdict:
     rng = np.random.default_rng(64)
     a, b = (rng.integers(1, 9, (1, 16, 4)).astype(np.float32) for _ in "ab")
     c, traffic = np.zeros((8, 8, 4), np.float32), Traffic()

@@ -10,7 +10,7 @@ import numpy as np
 from cypresskit.blas.dd import two_product, two_sum
 from cypresskit.il import Program
 from cypresskit.machine import launch
-from cypresskit.teach.kernels import LONGEST, judge_kernel
+from cypresskit.teach.kernels import LONGEST, kernel_exercise
 from cypresskit.teach.shell import asked, exercise
 from cypresskit.teach.verdict import Verdict, stopped
 
@@ -62,13 +62,9 @@ def check_two_sum(two_sum: Callable) -> Verdict:
     return Verdict(True, f"s + e is the exact sum for {len(cases)} pairs, whichever of the two is larger.")
 
 
-@exercise
-def check_product(text: object) -> Verdict:
+@kernel_exercise("product.il", stuck="the result goes to r1, and from there to o0.")
+def check_product(program: Program) -> Verdict:
     """Exercise 2: IL of a pixel shader that multiplies double-doubles, in ``BUDGET`` double instructions."""
-    return judge_kernel(text, "product.il", _product, stuck="the result goes to r1, and from there to o0.")
-
-
-def _product(program: Program) -> Verdict:
     rng = np.random.default_rng(106)
     a, b = (np.stack([h, h * 2.0**-54 * rng.uniform(-1, 1, h.shape)], -1) for h in rng.uniform(1, 9, (2, 4, 16)))
     out = np.zeros((4, 16, 2))

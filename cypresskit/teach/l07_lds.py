@@ -13,7 +13,7 @@ from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.formula import judge
-from cypresskit.teach.kernels import LONGEST, judge_kernel
+from cypresskit.teach.kernels import LONGEST, kernel_exercise
 from cypresskit.teach.l05_texture_cache import fetch_clocks
 from cypresskit.teach.shell import asked, exercise
 from cypresskit.teach.verdict import Verdict, stopped
@@ -51,33 +51,29 @@ def check_bank_clocks(clocks: Callable) -> Verdict:
     neighbours, one, crowd = list(range(16)), [5] * 16, [0, 32, 64, *[7] * 10, 8, 9, 10]
     cases = [neighbours, one, *(list(range(0, 16 * step, step)) for step in (2, 4, 32, 33)), [3, 35] * 8, crowd]
 
+    def by(words: list[int], key: Callable[[int], int]) -> list[set[int]]:
+        return [{word for word in words if key(word) == one} for one in {key(word) for word in words}]
+
     def asked(words: list[int], banks: int = 32) -> list[set[int]]:
-        return [{word for word in words if word % banks == bank} for bank in {word % banks for word in words}]
+        return by(words, lambda word: word % banks)
 
     slips = {
-        "who asks for the same word is served at once: a bank counts different words.": lambda words: max(
-            [word % 32 for word in words].count(bank) for bank in range(32)
+        "who asks for the same word is served at once: a bank counts different words.": (
+            "max([word % 32 for word in words].count(bank) for bank in range(32))"
         ),
-        "banks work at the same time: don't count the banks that are asked, but the words of the busiest one.": (
-            lambda words: len(asked(words))
+        "banks work at the same time: don't count the banks that are asked, but the busiest one's words.": (
+            "len(asked(words))"
         ),
-        "banks work at the same time: don't count all the words, but those of the busiest bank.": (
-            lambda words: len(set(words))
-        ),
-        "banks don't wait for each other: take the busiest one, not the sum.": (
-            lambda words: 1 + len(set(words)) - len(asked(words))
-        ),
-        "this is how many wait; the first one takes a clock as well.": lambda words: max(map(len, asked(words))) - 1,
-        "the chip has 32 banks, of which 16 work-items use a part.": lambda words: max(map(len, asked(words, 16))),
-        "the bank is the word's number modulo 32; // 32 is its row.": lambda words: max(
-            len({word for word in words if word // 32 == row}) for row in range(512)
-        ),
-        "words are counted here, not bytes: word 1 lies in bank 1.": lambda words: max(
-            len({word for word in words if word // 4 % 32 == bank}) for bank in range(32)
-        ),
+        "banks work at the same time: don't count all the words, but those of the busiest bank.": "len(set(words))",
+        "banks don't wait for each other: take the busiest, not the sum.": "1 + len(set(words)) - len(asked(words))",
+        "this is how many wait; the first one takes a clock as well.": "max(map(len, asked(words))) - 1",
+        "the chip has 32 banks, of which 16 work-items use a part.": "max(map(len, asked(words, 16)))",
+        "the bank is the word's number modulo 32; // 32 is its row.": "max(map(len, by(words, lambda w: w // 32)))",
+        "words are counted here, not bytes: word 1 lies in bank 1.": "max(map(len, by(words, lambda w: w // 4 % 32)))",
     }
     hint = "for each bank, how many different words are asked of it? The busiest bank decides."
-    return judge(clocks, "clocks(words)", lambda words: max(map(len, asked(words))), [(c,) for c in cases], slips, hint)
+    right, each = "max(map(len, asked(words)))", [(words,) for words in cases]
+    return judge(clocks, "clocks(words)", right, each, slips, hint, asked=asked, by=by)
 
 
 @exercise
@@ -114,15 +110,10 @@ def check_place(place: Callable) -> Verdict:
     return Verdict(True, f"{finding}: no conflicts, with {words.max() + 1 - 256} words of padding.")
 
 
-@exercise
-def check_transpose(text: object) -> Verdict:
+@kernel_exercise("transpose.il", stuck="the line it names. The LDS has 512 bytes, from byte 0.")
+def check_transpose(program: Program) -> Verdict:
     """Exercise 3: IL in which 64 work-items transpose an 8 x 8 matrix through the LDS: right, without races and without
     bank conflicts."""
-    stuck = "the line it names. The LDS has 512 bytes, from byte 0."
-    return judge_kernel(text, "transpose.il", _transpose, stuck=stuck)
-
-
-def _transpose(program: Program) -> Verdict:
     matrix = np.random.default_rng(32).permutation(64).reshape(8, 8).astype(np.float32) + 1
     inputs, memory, traffic = (
         {0: np.repeat(matrix[:, :, np.newaxis], 4, axis=2)},

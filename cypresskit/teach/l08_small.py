@@ -10,14 +10,14 @@ from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import launch, prepare
 from cypresskit.machine.traffic import Traffic
 from cypresskit.teach import formula
-from cypresskit.teach.kernels import NAMES, check_gemm, judge_kernel, run_gemm
+from cypresskit.teach.kernels import NAMES, check_gemm, kernel_exercise, run_gemm
 from cypresskit.teach.shell import exercise
 from cypresskit.teach.verdict import Verdict, slip
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import compiled, simulate
 
 REDUCE = "sgemv_n_reduce2"
-HEAD = "; everybody leaves its sums"  # where the student's part of that kernel begins
+BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[0]  # of the student's part of that kernel
 
 
 def packed(n: int, count: int, device: Device = HD5870) -> Report:
@@ -59,14 +59,9 @@ def check_ceiling(ceiling: Callable) -> Verdict:
     )
 
 
-@exercise
-def check_reduction(tail) -> Verdict:
+@kernel_exercise("reduction.il", what="IL", quotes="keep the three quotes on either side.", before=BEFORE)
+def check_reduction(program: Program) -> Verdict:
     """Exercise 2: the end of ``sgemv_n_reduce2`` from its LDS store on, with every check on."""
-    before, quotes = KERNELS[REDUCE].text.partition(HEAD)[0], "keep the three quotes on either side."
-    return judge_kernel(tail, "reduction.il", _reduction, what="IL", quotes=quotes, before=before)
-
-
-def _reduction(program: Program) -> Verdict:
     kernel, rng = KERNELS[REDUCE], np.random.default_rng(16)
     for m, k in ((128, 8), (256, 24)):
         a, x, y = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (1, k), (m, 1)))
