@@ -25,6 +25,10 @@ HEADINGS = (
 AGAIN = "the notebook is not what its source makes: run `make book`"
 
 
+CHECKED = ("rank1", "four_by_four", "texels")
+ALWAYS = "lambda *a: __import__('types').SimpleNamespace(right=True, finding='', hint='', check=None)"
+
+
 def bare(notebook) -> list[tuple]:
     """What the source decides: all but what a run adds."""
     return [(c.cell_type, c.id, c.source, c.metadata.get("tags"), c.metadata.get("jupyter")) for c in notebook.cells]
@@ -193,7 +197,8 @@ def test_an_unknown_lesson_is_refused(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.notebook
 def test_nbgrader_generates_grades_and_gives_feedback(tmp_path):
-    """Lesson 01 as an assignment: who solves nothing gets none of its three points, who solves all gets all."""
+    """Lesson 01 as an assignment: who solves nothing gets none of its three points, nor who puts other checks in the
+    place of these; who solves all gets all."""
     from nbgrader.api import Gradebook
 
     name = next(path.stem for path in SOURCES if path.stem.startswith("01"))
@@ -214,8 +219,10 @@ def test_nbgrader_generates_grades_and_gives_feedback(tmp_path):
     assert "SOLUTION" not in text and "HIDDEN" not in text and "verdict.right" not in text
 
     answers = [cell.source for cell in book.solved(book.read(BOOK / "source" / f"{name}.md")).cells]
-    for who in ("idle", "diligent"):
+    for who in ("idle", "sly", "diligent"):
         for cell in release.cells:
+            if who == "sly" and cell.source == "ck.draw.load()":
+                cell.source += "".join(f"\nck.teach.register_block.check_{what} = {ALWAYS}" for what in CHECKED)
             if who == "diligent" and cell.metadata.get("nbgrader", {}).get("solution"):
                 first = cell.source.splitlines()[0]
                 cell.source = next(answer for answer in answers if answer.startswith(first))
@@ -225,7 +232,8 @@ def test_nbgrader_generates_grades_and_gives_feedback(tmp_path):
     nbgrader("autograde", name)
     nbgrader("generate_feedback", name)
     with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as grades:
-        points = {who: grades.find_submission(name, who) for who in ("idle", "diligent")}
-        assert {who: (s.score, s.max_score) for who, s in points.items()} == {"idle": (0, 3), "diligent": (3, 3)}
+        points = {who: grades.find_submission(name, who) for who in ("idle", "sly", "diligent")}
+        scores = {who: (found.score, found.max_score) for who, found in points.items()}
+        assert scores == {"idle": (0, 3), "sly": (0, 3), "diligent": (3, 3)}
     feedback = (tmp_path / "feedback" / "idle" / name / f"{name}.html").read_text()
-    assert "Where to look" in feedback
+    assert "Where to look" in feedback and "Traceback (most" not in feedback and "tools/grade.py" not in feedback

@@ -3,7 +3,7 @@
 A view's page is what ``save`` writes. A lesson's page is its notebook as it is stored, with the outputs that it
 holds; players play, results that are to be guessed first are folded, what needs a running kernel (sliders that compute)
 stands still, and formulas are MathML, which needs no script. The same page is slides (a slide for each heading; arrows,
-space, Escape) where its address ends in ``#slide-0``; a handout to print has stills in place of players, and no answers.
+space, Escape) where its address ends in ``#slide-0``; a handout to print has stills for players, and no answers.
 All share one file of scripts. Solutions are left out unless asked for.
 
     python -m tools.gallery site notebooks [--solutions]          or: make gallery
