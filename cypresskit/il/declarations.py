@@ -1,5 +1,6 @@
 """Declarations: literals, textures, constant buffers, workgroup and LDS sizes."""
 
+import math
 import re
 import struct
 
@@ -63,9 +64,7 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
 
 def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> None:
     if op.name.endswith("_thread_per_group"):
-        total = 1
-        for n in numbers:
-            total *= n
+        total = math.prod(numbers)
         shown = " x ".join(map(str, numbers))
         if len(numbers) > (3 if op.name.startswith("dcl_num") else 1) or not 0 < total <= 1024:
             line.fail(f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {shown}", at)
@@ -76,8 +75,7 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         line.fail(f"the stride of an LDS record is a multiple of 4 bytes, found {numbers[0]}", at)
     if op.name == "dcl_lds" and numbers[0] % 4:
         line.fail(f"the size of an LDS block is a multiple of 4 bytes, found {numbers[0]}", at)
-    size = numbers[0] * (numbers[1] if len(numbers) > 1 else 1)
-    if size > MAX_LDS:
+    if (size := math.prod(numbers)) > MAX_LDS:
         line.fail(f"{size} bytes of LDS asked for: a workgroup has {MAX_LDS} at most", at)
 
 

@@ -53,16 +53,12 @@ _INSTEAD |= {"uav_": "g[]", "dcl_raw_uav": "g[]", "lrp": "sub and mad", "dp2add"
 _INSTEAD |= {"imul24": "umul24, or imul", "imad24": "umad24, or imad", "itod": "itof and f2d", "dtoi": "d2f and ftoi"}
 
 
-def _rows() -> list[tuple[str, str, str, list[str]]]:
-    rows: list[tuple[str, str, str, list[str]]] = []
-    for row in _TABLE.strip().replace("\n     ", " ").splitlines():
-        where, kind, names = row.split("|")
-        section, title = where.split(maxsplit=1)
-        rows.append((section, title.strip(), kind.strip(), names.split()))
-    return rows
-
-
-LEFT_OUT = _rows()
+#: Section, its title, what is left out of it, and names.
+LEFT_OUT: list[tuple[str, str, str, list[str]]] = []
+for _row in _TABLE.strip().replace("\n     ", " ").splitlines():
+    _where, _kind, _names = _row.split("|")
+    _section, _title = _where.split(maxsplit=1)
+    LEFT_OUT.append((_section, _title.strip(), _kind.strip(), _names.split()))
 
 
 def left_out(word: str, than: str = "") -> str:

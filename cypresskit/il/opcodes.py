@@ -131,9 +131,8 @@ alu:
     cmov_logical bbb'b' xyzwt             | d = any bit of a set ? b : c
     icarry       iii    xyzwt             | d = 1 where a + b exceeds 2^32 - 1, else 0
     iborrow      iii    xyzwt             | d = 1 where a < b, unsigned, else 0
-    ibit_extract iuui   xyzw              | d = as many bits of c as a says from bit b on (five bits of each), keeping \
-        the sign
-    ubit_extract uuuu   xyzw              | d = as many bits of c as a says from bit b on (five bits of each)
+    ibit_extract iuui   xyzw              | d = a bits of c from bit b on (five bits of each), the sign kept
+    ubit_extract uuuu   xyzw              | d = a bits of c from bit b on (five bits of each)
     icbits       uu     xyzw              | d = how many bits of a are set
     umul24       uuu    xyzw              | d = low 32 bits of the product of the low 24 bits of a and b
     umul24_high  uuu    xyzw              | d = high 16 of the 48 bits of the product of the low 24 bits of a and b
@@ -147,16 +146,13 @@ alu:
     ftou         uf     t                 | d = a rounded towards zero, clamped to uint32; NaN gives 0
     itof         fi     t                 | d = a as float, rounded to nearest
     utof         fu     t                 | d = a as float, rounded to nearest
-    rcp          ff     t     flops=1     | d = 1 / a.w in every component, correctly rounded (the chip approximates)
-    rcp_vec      ff     t     flops=1     | d = 1 / a, correctly rounded (the chip approximates)
-    rsq          ff     t     flops=1     | d = 1 / square root of a.w in every component, correctly rounded (the \
-        chip approximates)
-    rsq_vec      ff     t     flops=1     | d = 1 / square root of a, correctly rounded (the chip approximates)
-    sqrt_vec     ff     t     flops=1     | d = square root of a, correctly rounded (the chip approximates)
-    sqrt         ff     t     flops=1     | d = square root of a.w in every component, correctly rounded (the chip \
-        approximates)
-    ubit_insert  uuuuu  -                 | d with as many bits as a says from bit b on (five bits of each) taken from \
-        the low ones of c, the others from the last source
+    rcp          ff     t     flops=1     | d = 1 / a.w in every component (the chip approximates)
+    rcp_vec      ff     t     flops=1     | d = 1 / a (the chip approximates)
+    rsq          ff     t     flops=1     | d = 1 / square root of a.w in every component (the chip approximates)
+    rsq_vec      ff     t     flops=1     | d = 1 / square root of a (the chip approximates)
+    sqrt_vec     ff     t     flops=1     | d = square root of a (the chip approximates)
+    sqrt         ff     t     flops=1     | d = square root of a.w in every component (the chip approximates)
+    ubit_insert  uuuuu  -                 | d = the last source with a bits of c from bit b on (five bits of each)
     imad         iiii   -                 | d = low 32 bits of a * b, plus c
     umad         uuuu   -                 | d = low 32 bits of a * b, plus c
     udiv         uuu    -                 | d = a / b rounded down; all ones where b is 0
@@ -164,10 +160,8 @@ alu:
     div          fff    -     flops=1     | d = a / b, correctly rounded (the chip: by reciprocal)
     mod          fff    -     flops=1     | d = a - b trunc(a / b), the quotient by the reciprocal of b, as on the chip
     dp2          fff    -     flops=3 across=2 | d = a.x b.x + a.y b.y in every component, each step rounded
-    dp3          fff    -     flops=5 across=3 | d = a.x b.x + a.y b.y + a.z b.z in every component, each step \
-        rounded, from the left
-    dp4          fff    -     flops=7 across=4 | d = a.x b.x + a.y b.y + a.z b.z + a.w b.w in every component, each \
-        step rounded, from the left
+    dp3          fff    -     flops=5 across=3 | d = a.x b.x + a.y b.y + a.z b.z in every component, each step rounded
+    dp4          fff    -     flops=7 across=4 | d = a.x b.x + a.y b.y + a.z b.z + a.w b.w everywhere, each step rounded
     ddiv         ddd    -     flops=1     | d = a / b, correctly rounded (the chip: by iteration)
     dmov         dd     -                 | d = a, bit by bit: assembled as a mov of two components
     dadd         ddd    pair  flops=1     | d = a + b
@@ -183,18 +177,13 @@ alu:
     dmul         ddd    quad  flops=1     | d = a * b
     dmad         dddd   quad  flops=2     | d = a * b + c, rounded once (FMA_64)
 fetch:
-    sample bf     controls=resource!,sampler,aoffimmi,coordtype | d = texel of a resource at float coordinates a.xy, \
-        nearest neighbour; outside it 0
-    load   bi     controls=resource!,aoffimmi | d = texel of a resource at integer coordinates a.xy; outside it 0
+    sample bf     controls=resource!,sampler,aoffimmi,coordtype | d = the texel at float coordinates a.xy; outside 0
+    load   bi     controls=resource!,aoffimmi | d = the texel at integer coordinates a.xy; outside 0
 lds:
-    lds_load      bb     xyzw  words=1 controls=id! | d = the LDS word at byte a.x (struct: a.x * stride + a.y), in \
-        every component
-    lds_load_vec  bbb    xyzw  words=4 controls=id! | d = up to four LDS words from byte a.x (struct: a.x * stride + \
-        b.x)
-    lds_store     -bb'   xyzw  words=1 access=store controls=id! | LDS word at byte a.x (struct: a.x * stride + a.y) \
-        = b.x
-    lds_store_vec bbbb'  xyzw  words=4 access=store controls=id! | LDS words from byte a.x (struct: a.x * stride + \
-        b.x) = c, as many as the mask of mem says
+    lds_load      bb     xyzw  words=1 controls=id! | d = the LDS word at byte a.x (struct: record a.x byte a.y)
+    lds_load_vec  bbb    xyzw  words=4 controls=id! | d = LDS words from byte a.x (struct: record a.x byte b.x)
+    lds_store     -bb'   xyzw  words=1 access=store controls=id! | word at byte a.x (struct: record a.x byte a.y) = b.x
+    lds_store_vec bbbb'  xyzw  words=4 access=store controls=id! | words from byte a.x (struct: record a.x byte b.x) = c
 flow:
     whileloop          -      flow=loop                   | runs its body until a break
     endloop            -      flow=endloop                | end of a loop's body
@@ -212,8 +201,7 @@ flow:
     else               -      flow=else                   | runs what follows otherwise
     endif              -      flow=endif                  | end of an if
 fence:
-    fence controls=threads,lds,memory | waits as its name says: _threads for the workgroup, _lds and _memory for \
-        accesses to them
+    fence controls=threads,lds,memory | waits for what its name says: the workgroup, accesses to LDS, to memory
 macro:
     mcall controls=k! | expands the macro of that number
 end:

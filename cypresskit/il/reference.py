@@ -63,12 +63,12 @@ _LINES = {
     "fence": "fence_threads_lds",
     "mcall": "mcall(7) (r0), (r1)",
     "sample": "sample_resource(0)_sampler(0) r0, r1",
+    "load": "load_resource(0) r0, r1",
 }
-_LINES |= {"load": "load_resource(0) r0, r1"}
 
 
 def example(op: Opcode) -> str:
-    """A line, or a few, that use the opcode; ``kernel`` makes a kernel of it."""
+    """A line, or a few, that use the opcode."""
     if op.name in DECLARED or op.name in _LINES:
         return (DECLARED | _LINES)[op.name]
     if op.flow in FLOW:
@@ -87,16 +87,6 @@ def example(op: Opcode) -> str:
     if op.flow:
         return f"whileloop\nbreak_logicalz r3.x\n{line}\nendloop"
     return line
-
-
-def kernel(op: Opcode) -> str:
-    """A kernel that is the opcode's example and little else."""
-    pixel = op.name in ("dcl_input", "dcl_input_position_interp", "dcl_output_generic", "dcl_output_usage")
-    lines = ["il_ps_2_0" if pixel else "il_cs_2_0", DECLARED["dcl_resource"].replace("(1)", "(0)", 1)]
-    lines += ["mdef(7)_out(1)_in(1)\nmov out0, in0\nmend"] if op.kind == "macro" else []
-    lines += ["dcl_lds_id(0) 64", "dcl_literal l0, 0, 0, 0, 0"] if not pixel else ["dcl_literal l0, 0, 0, 0, 0"]
-    lines += [f"mov r{n}, l0" for n in range(6)]
-    return "\n".join([*lines, example(op), *([] if op.name == "end" else ["end"])])
 
 
 def entry(op: Opcode) -> list[str]:

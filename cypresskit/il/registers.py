@@ -70,11 +70,10 @@ def _global(line: Line) -> Register:
     if line.at < len(line.text) and line.text[line.at].isdigit():
         element = line.integer("an element")
     else:
-        start = line.at
-        if _NESTED.match(line.text, line.at):
-            line.fail("an address is one component of a register, as in `g[r1.x+1]`", start)
-        address = source_operand(line)
-        if address.register.kind not in ("r", "in", "l", *INPUTS) or address.modified or len(set(address.swizzle)) > 1:
+        start, nested = line.at, _NESTED.match(line.text, line.at)
+        address = None if nested else source_operand(line)
+        names = address is not None and address.register.kind in ("r", "in", "l", *INPUTS)
+        if not names or address.modified or len(set(address.swizzle)) > 1:  # type: ignore[union-attr]
             line.fail("an address is one component of a register, as in `g[r1.x+1]`", start)
         if line.eat("+"):
             element = line.integer("an offset in elements")
