@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,20 +120,6 @@ def test_conversions_to_integers_truncate_and_clamp(op, value, want):
     assert MEANING[op](bits(value))[0] == np.uint32(want & 0xFFFFFFFF)
 
 
-@pytest.mark.parametrize(("a", "b"), [(7, 3), (2**32 - 1, 2), (5, 0), (0, 0), (2**31, 2**31 - 1)])
-def test_unsigned_division_gives_all_ones_for_a_zero_divisor(a, b):
-    words = [np.array([v], np.uint32) for v in (a, b)]
-    assert MEANING["udiv"](*words)[0] == (a // b if b else 2**32 - 1)
-    assert MEANING["umod"](*words)[0] == (a % b if b else 2**32 - 1)
-
-
-def test_shifts_use_five_bits_and_ishr_keeps_the_sign():
-    minus, by = np.array([0x80000000], np.uint32), np.array([33], np.uint32)
-    assert MEANING["ishr"](minus, by)[0] == 0xC0000000
-    assert MEANING["ushr"](minus, by)[0] == 0x40000000
-    assert MEANING["ishl"](np.array([3], np.uint32), by)[0] == 6
-
-
 def test_frc_counts_from_the_floor_also_below_zero():
     assert MEANING["frc"](bits(-1.75)).view(np.float32)[0] == 0.25
 
@@ -178,6 +165,34 @@ EXACT = {
     "umul24": lambda a, b, c: (a & LOW24) * (b & LOW24),
     "umul24_high": lambda a, b, c: (a & LOW24) * (b & LOW24) >> 32,
     "umad24": lambda a, b, c: (a & LOW24) * (b & LOW24) + c,
+    "iadd": lambda a, b, c: a + b,
+    "isub": lambda a, b, c: a - b,
+    "inegate": lambda a, b, c: -a,
+    "imul": lambda a, b, c: a * b,
+    "umul": lambda a, b, c: a * b,
+    "imad": lambda a, b, c: a * b + c,
+    "umad": lambda a, b, c: a * b + c,
+    "udiv": lambda a, b, c: a // b if b else -1,
+    "umod": lambda a, b, c: a % b if b else -1,
+    "ishl": lambda a, b, c: a << b % 32,
+    "ishr": lambda a, b, c: signed(a) >> b % 32,
+    "ushr": lambda a, b, c: a >> b % 32,
+    "iand": lambda a, b, c: a & b,
+    "ior": lambda a, b, c: a | b,
+    "ixor": lambda a, b, c: a ^ b,
+    "inot": lambda a, b, c: ~a,
+    "imin": lambda a, b, c: min(signed(a), signed(b)),
+    "imax": lambda a, b, c: max(signed(a), signed(b)),
+    "umin": lambda a, b, c: min(a, b),
+    "umax": lambda a, b, c: max(a, b),
+    "ilt": lambda a, b, c: -(signed(a) < signed(b)),
+    "ige": lambda a, b, c: -(signed(a) >= signed(b)),
+    "ieq": lambda a, b, c: -(a == b),
+    "ine": lambda a, b, c: -(a != b),
+    "ult": lambda a, b, c: -(a < b),
+    "uge": lambda a, b, c: -(a >= b),
+    "mov": lambda a, b, c: a,
+    "cmov_logical": lambda a, b, c: b if a else c,
     "icarry": lambda a, b, c: int(a + b > 2**32 - 1),
     "iborrow": lambda a, b, c: int(a < b),
     "icbits": lambda a, b, c: bin(a).count("1"),
@@ -192,6 +207,55 @@ EXACT = {
 def test_integer_instructions_are_exact(op, a, b, c):
     words = [np.array([v], np.uint32) for v in (a, b, c)][: len(OPCODES[op].sources)]
     assert int(MEANING[op](*words)[0]) == EXACT[op](a, b, c) % 2**32
+
+
+@given(WORD)
+def test_integers_become_the_nearest_floats(a):
+    word = np.array([a], np.uint32)
+    for op, value in (("itof", signed(a)), ("utof", a)):
+        assert Fraction(float(MEANING[op](word).view(np.float32)[0])) == nearest(Fraction(value), 24, -126)
+
+
+@given(FLOAT, FLOAT)
+@settings(max_examples=500, deadline=None)
+def test_floats_compare_choose_and_round_as_numbers(a, b):
+    x, y = flush(a), flush(b)
+    with np.errstate(all="ignore"):
+        got = {op: MEANING[op](bits(a), bits(b))[0] for op in ("lt", "ge", "eq", "ne", "min", "max")}
+        one = {op: MEANING[op](bits(a)).view(np.float32)[0] for op in ("flr", "frc", "rcp", "sqrt")}
+        assert MEANING["rcp_vec"](bits(a)) == bits(one["rcp"]) and MEANING["sqrt_vec"](bits(a)) == bits(one["sqrt"])
+    tests = {"lt": x < y, "ge": x >= y, "eq": x == y, "ne": x != y}
+    assert {op: got[op] == 0xFFFFFFFF for op in tests} == tests
+    if not math.isnan(x) and not math.isnan(y):
+        assert same(got["min"].reshape(1), x if x < y else y) and same(got["max"].reshape(1), x if x >= y else y)
+    if math.isfinite(x):
+        assert one["flr"] == math.floor(x)
+        assert Fraction(float(one["frc"])) == nearest(Fraction(x) - math.floor(x), 24, -149) or one["frc"] == 0
+        assert not x or same(bits(one["rcp"]), single(1 / Fraction(x), x))
+        assert x < 0 or abs(Fraction(float(one["sqrt"])) ** 2 - Fraction(x)) <= Fraction(x) * Fraction(2) ** -23
+
+
+@given(*[st.floats()] * 2)
+@settings(max_examples=300, deadline=None)
+def test_doubles_are_those_of_ieee(a, b):
+    x, y = (np.array([v]).view(np.uint64) for v in (a, b))
+    with np.errstate(all="ignore"):
+        exact = {"dadd": np.add, "dmul": np.multiply, "ddiv": np.divide}
+        for op, of in exact.items():
+            want = of(np.float64(a), np.float64(b))
+            assert MEANING[op](x, y)[0] == (NAN64 if math.isnan(want) else want.view(np.uint64)), op
+        tests = {"dlt": a < b, "dge": a >= b, "deq": a == b, "dne": a != b}
+        assert {op: bool(MEANING[op](x, y)[0]) for op in tests} == tests
+        narrow = MEANING["d2f"](x)
+    if abs(a) < 2.0**1000:
+        assert same(narrow, single(Fraction(a), a))
+    assert MEANING["dmov"](x)[0] == x[0]
+
+
+@given(FLOAT)
+def test_a_float_becomes_the_same_double(a):
+    got = MEANING["f2d"](bits(a)).view(np.float64)[0]
+    assert got == flush(a) or (math.isnan(a) and math.isnan(got))
 
 
 @given(WORD, WORD, WORD, WORD)
@@ -253,3 +317,12 @@ def test_dot_products_sum_from_the_left_each_step_rounded(values):
         two = MEANING["add"](products[0], products[1])
         assert MEANING["dp2"](words[0, :2], words[1, :2])[0] == two
         assert MEANING["dp3"](words[0], words[1])[0] == MEANING["add"](two, products[2])
+
+
+def test_no_instruction_is_without_a_reference():
+    """What the tests of this file hold against exact numbers, by name."""
+    text = Path(__file__).read_text(encoding="utf-8").split("def test_no_instruction")[0]
+    named = {name for name, op in OPCODES.items() if op.kind == "alu" and f'"{name}"' in text}
+    rounds = {f"round_{way}" for way in ("nearest", "neginf", "plusinf", "z")}
+    assert {name for name, op in OPCODES.items() if op.kind == "alu"} - named - rounds == {"fma", "dp4", "rsq_vec"}
+    assert MEANING["fma"] is MEANING["mad"] and MEANING["rsq_vec"] is MEANING["rsq"]
