@@ -619,8 +619,8 @@ def test_the_ruler_has_the_bits_of_the_numbers(view):
         exact = Fraction(a) + Fraction(b) - Fraction(a + b)
         assert bits == {n: abs(v).numerator.bit_count() for n, v in zip("abe", (Fraction(a), Fraction(b), exact))}
     assert "Lost: 8.68e-19" in player.captions[1] and "s + e is a + b, exactly" in player.captions[6]
-    x = {step: frames(player, f"bits {step}", "x")[6] for step in ("b", "e")}
-    assert np.array_equal(x["b"], x["e"], equal_nan=True), "all of b is lost, and e has it"
+    x = [[v for v in frames(player, f"bits {step}", "x")[6].tolist() if v == v] for step in ("b", "e")]
+    assert x[0] == x[1] and len(x[0]) == 2, "all of b is lost, and e has it"
 
 
 def test_digits_agree_with_wide_arithmetic():

@@ -22,6 +22,7 @@ BANK, ITEM = WIDE / HD5870.lds_banks, WIDE / HD5870.lds_items_clock
 REGISTERS, STACK, WORDS, BELOW = 74, 232, 238, 322  # where the parts of a panel begin; of the stack, its foot
 COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
 NOTHING = len(theme.SERIES)
+ROWS = [(f"row modulo 8: {n}" if not n else f"{n}", colour, "box") for n, colour in enumerate(theme.SERIES)]  # a key
 
 
 def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Player:
@@ -48,8 +49,7 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
         f"Clock {frame // 2} of {most}. " + " ".join(f"**{p.name}**: {p.say(frame)}." for p in panels)
         for frame in range(2 * most + 1)
     ]
-    kinds = [(f"row modulo 8: {n}" if not n else f"{n}", colour, "box") for n, colour in enumerate(theme.SERIES)]
-    key = sheet.key(*kinds, ("waits for a clock, or longer", "wait", "ring"))
+    key = sheet.key(*ROWS, ("waits for a clock, or longer", "wait", "ring"))
     text = "\n".join(
         [f"{sheet.title}; work-item {item} is followed", *(line for panel in panels for line in panel.text())]
     )
@@ -59,6 +59,14 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
     guess = Guess("which one is done first?", names, truth, ends[0].name) if len(panels) > 1 else None
     marks = [2 * clock for clock in panels[0].starts[1:]]
     return sheet.player([fig], captions, text, marks=marks, step="Clock", below=[key], guess=guess, lasts=14)
+
+
+def name_banks(sheet: Sheet, fig, left: float, y: float) -> None:
+    """Some banks' numbers below them."""
+    ticks = np.array([0, 8, 16, 24, 31])
+    names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
+    places = left + (ticks + 0.5) * BANK + [14, 0, 0, 0, -14]
+    sheet.words(fig, places, [y] * 5, names, "soft", align="center", size=13)
 
 
 def _name(run: Traffic) -> str:
@@ -215,10 +223,7 @@ class Layout:
             row=row.astype(np.uint8), key=key.astype(np.int32),
             words=[f"word {w}, bank {w % HD5870.lds_banks}" for w in word],
         )  # fmt: skip
-        ticks = np.array([0, 8, 16, 24, 31])
-        names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
-        places = middle[ticks] + [14, 0, 0, 0, -14]
-        sheet.words(fig, places, [WORDS + 74] * 5, names, "soft", align="center", size=13)
+        name_banks(sheet, fig, left, WORDS + 74)
 
     def _arrived(self, sheet: Sheet, fig, left: float, frames: int) -> None:
         """The eight numbers of each step that the chosen work-item loads, and the rows of C that grow by them."""
@@ -286,7 +291,7 @@ class Layout:
         places[:, 2 * self.clocks] = np.nan  # all have arrived
         source = sheet.boxes(fig, f"requests {self.name}", *places, fill=("row", COLOURS), row=row, key=key,
                              wait=wait, moves=("x", "y", "w", "h"))  # fmt: skip
-        sheet.inks(fig.rect("x", "y", "w", "h", source=source, fill_color=None, line_width="wait"), line_color="wait")
+        sheet.ring(fig, source, "w", "h", "wait")
 
     def text(self) -> list[str]:
         lines = [f"{self.name}: {len(self.accesses)} accesses of the LDS in a turn of the loop"]

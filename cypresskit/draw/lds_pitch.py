@@ -10,7 +10,7 @@ import numpy as np
 
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
-from cypresskit.draw.lds import BANK, WIDE, Layout, accesses_of
+from cypresskit.draw.lds import BANK, ROWS, WIDE, Layout, accesses_of, name_banks
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.il import assemble
@@ -20,7 +20,7 @@ from cypresskit.machine.traffic import Traffic
 
 PITCHES = range(4, 35)
 HIGH, STACK, WORDS, FOOT = 410, 176, 184, 392  # the stage; the stacks' foot, the words' and the bars' place
-ROWS = 16  # of A: those that the first 16 work-items store
+STORED = 16  # rows of A: those that the first 16 work-items store
 
 
 def pitched(pitch: int) -> Traffic:
@@ -67,8 +67,7 @@ def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     costs = {name: int(totals[list(pitches).index(int(name))]) for name in names}
     right = min(costs, key=costs.__getitem__)
     truth = "; ".join(f"pitch {name} takes {clocks}" for name, clocks in costs.items()) + " clocks a turn."
-    kinds = [(f"row modulo 8: {n}" if not n else f"{n}", colour, "box") for n, colour in enumerate(theme.SERIES)]
-    key = sheet.key(*kinds, ("waits for its bank", "wait", "ring"))
+    key = sheet.key(*ROWS, ("waits for its bank", "wait", "ring"))
     guess = Guess("which pitch costs the fewest clocks?", names, truth, right)
     return sheet.player([fig], captions, sheet.title, step="Pitch", below=[key], guess=guess)
 
@@ -78,10 +77,8 @@ def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store
     kind, banks = "store" if store else "load", np.arange(HD5870.lds_banks)
     sheet.boxes(fig, f"banks {kind}", left + (banks + 0.5) * BANK, [(30 + FOOT) / 2 - 44] * len(banks), BANK - 2,
                 FOOT - 118, ink="faint", alpha=0.45)  # fmt: skip
-    ticks = [f"bank {n}" if n in (0, 31) else str(n) for n in (0, 8, 16, 24, 31)]
-    at = left + (np.array([0, 8, 16, 24, 31]) + 0.5) * BANK + [14, 0, 0, 0, -14]
-    sheet.words(fig, at, [FOOT - 96] * 5, ticks, "soft", align="center", size=12)
-    count = 4 * ROWS
+    name_banks(sheet, fig, left, FOOT - 96)
+    count = 4 * STORED
     word = np.zeros((len(layouts), count), int)
     layer = np.full((len(layouts), count), -1)
     for frame, layout in enumerate(layouts):
@@ -105,8 +102,7 @@ def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store
         fig, f"stack {kind}", *place, BANK - 3, up - 1.5, fill=("row", list(theme.SERIES)), row=row[asked], key=asked,
         words=[said[e] for e in asked], wait=waits, moves=("x", "y"),
     )  # fmt: skip
-    ring = fig.rect("x", "y", BANK - 3, up - 1.5, source=source, fill_color=None, line_width="wait")
-    sheet.inks(ring, line_color="wait")
+    sheet.ring(fig, source, BANK - 3, up - 1.5, "wait")
     sheet.about |= {int(e): f"**{said[e]}**, stored by work-item {e // 4}." for e in element}
     deep = 1 + layer.max(axis=1, keepdims=True)
     sheet.numbers(fig, f"deep {kind}", [left + WIDE], [12], deep, prefix="clocks: ", align="right", size=14)

@@ -89,6 +89,10 @@ class Sheet:
             self.picks.append(Pick(source, fig, size[0], size[1]))
         return source
 
+    def ring(self, fig: figure, source: ColumnDataSource, w, h, column: str, ink: str = "wait") -> None:
+        """Frames round the boxes of a source, as wide as a column of it says: 0 is none."""
+        self.inks(fig.rect("x", "y", w, h, source=source, fill_color=None, line_width=column), line_color=ink)
+
     def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, at, **look) -> None:
         """Bars from ``start`` to ``end`` in time: what is past at each of the ``clocks`` (frames,) is drawn in full,
         what is to come faintly, and the border moves. ``at`` turns time into x; the rest is as for ``boxes``."""

@@ -265,7 +265,7 @@ class _Replay:
         source = sheet.boxes(
             fig, f"words {name}", *place, *size, fill=("kind", SHADES), kind=kind, wait=wait, words=words, key=keys
         )
-        sheet.inks(fig.rect("x", "y", "w", "h", source=source, fill_color=None, line_width="wait"), line_color="wait")
+        sheet.ring(fig, source, "w", "h", "wait")
         for m, (start, _, v_) in scale.items():
             rows, width, _ = self.side.traffic.launch.textures[m].words.shape
             title = f"{_matrix(m)}: {rows} rows of {width} texels"
@@ -296,8 +296,7 @@ class _Replay:
         sheet.words(fig, [left], [TICKS - 14], ["What each fetch has paid: a box is a clock"], size=13)
         source = sheet.boxes(fig, f"ticks {name}", x, y, wide - 1.5, row - 1.5, fill=("kind", TICK), kind=kind,
                              words=words, key=keys, missed=(2 * ((kind > 0) & missed)).astype(np.uint8))  # fmt: skip
-        edge = fig.rect("x", "y", wide - 3, row - 2.5, source=source, fill_color=None, line_width="missed")
-        sheet.inks(edge, line_color="ink")
+        sheet.ring(fig, source, wide - 3, row - 2.5, "missed", "ink")
         step = max(1, round(14 / row))
         shown = range(0, len(self.accesses), step)
         each = [f"{f + 1} {_matrix(access.resource)}" for f, access in enumerate(self.accesses)]
