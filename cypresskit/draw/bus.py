@@ -12,7 +12,7 @@ from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.host import balance, measured
 
-SIZES = (150, 300, 600, 900, 1200, 1600, 2000, 2400, 2800, 3200, 3600, 4800, 6400, 9600)
+SIZES = (150, 300, 600, 900, 1200, 1600, 2000, 2400, 3000, 3600, 4800, 6400, 9600)
 LEFT, WIDE, ROW = 150, 900, 34  # pixels: the rows' left edge and width, and a row's height
 ROWS = {"PCIe to card": "bus, to the card", "chip 0": "chip", "PCIe to host": "bus, to the host"}
 TASKS = {"send A": "a", "send B": "b", "send C": "c", "kernel": "alu", "fetch C": "c"}
