@@ -84,7 +84,7 @@ def accuracy(measured: Sequence[Digits] | Sequence[int] = SIZES) -> Player:
         limit = BITS[precision] * np.log10(2)
         word = fig.segment([limit], [row - 0.45], [limit], [row + 0.45], line_width=1.5, line_dash="dashed")
         sheet.inks(word, line_color="soft")
-        sheet.words(fig, [limit + 0.2], [row - 0.53], [f"{BITS[precision]} bits"], "soft", size=10)
+        sheet.words(fig, [limit + 0.2], [row - 0.53], [f"{BITS[precision]} bits"], "soft", size=11)
     captions = [f"k = {m.k}. " + "\n".join(_said(p, m.of[p]) for p in KERNELS) for m in made]
     text = [sheet.title]
     text += [f"k = {m.k:5}  " + "  ".join(_said(p, m.of[p], plain=True) for p in KERNELS) for m in made]

@@ -17,7 +17,7 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.host import Machine, Span, Timeline, five_stage, four_stage
 
-FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 436, 40  # moments; pixels: the rows' left edge, their width; the stage
+FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 422, 40  # moments; pixels: the rows' left edge, their width; the stage
 STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.67, "chip": 0.94}
 # Where a stage takes its block from, and to.
 ROUTES = {"load1": (0, 1), "load2": (1, 2), "send": (0, 2), "mult": (3, 3), "mult1": (3, 3), "store1": (2, 1),
