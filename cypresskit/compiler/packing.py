@@ -108,8 +108,9 @@ class Packer:
             words = 2 * (len(self.queue) + 1)
             if self.room < 48 + 2 * words or len(self.pressure.live) + words > 4 * self.pressure.budget:
                 return False
+        needed = constants_of([op])
         for slots, channel in self.ways(op, draft.free):
-            if self.try_slots(draft, op, slots, channel):
+            if self.try_slots(draft, op, needed, slots, channel):
                 if reading:
                     self.queue.append(op)
                 return True
@@ -138,11 +139,10 @@ class Packer:
             scalar = [((T,), c) for c in options if T in free and kind != "vector"]
             yield from scalar + vector if self.t_first else vector + scalar
 
-    def try_slots(self, draft: Draft, op: Op, slots: tuple[int, ...], channel: int | None) -> bool:
+    def try_slots(self, draft: Draft, op: Op, needed: Constants, slots: tuple[int, ...], channel: int | None) -> bool:
         """Put an op into given slots if the constants, the registers and the ports allow it."""
-        mine, held = constants_of([op]), draft.constants
-        windows = self.clause.windows | mine.windows
-        both = Constants(held.literals | mine.literals, held.pairs | mine.pairs, windows)
+        held, windows = draft.constants, self.clause.windows | needed.windows
+        both = Constants(held.literals | needed.literals, held.pairs | needed.pairs, windows)
         constants = sum(not s.value.located for s in op.srcs)
         if not both.fit or (slots[0] == T and constants > 2) or len(draft.slots) + len(slots) + both.size > self.room:
             return False
