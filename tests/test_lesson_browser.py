@@ -22,7 +22,7 @@ AT = """async k => {
     await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
     const source = name => doc.get_model_by_name(name).data
     const rows = d => d.register.map((r, i) => [r, d.value[i], d.text[i], d.wrote[i]])
-    const player = [...document.querySelectorAll("[data-ready]")].at(-1)
+    const player = [...document.querySelectorAll("[data-ready][aria-label^='Register block']")].at(-1)
     const figure = Bokeh.index.get_one(doc.get_model_by_name("cells"))
     return {step: slider.value, frame: +player.dataset.frame, shown: +player.dataset.shown,
             cells: Object.fromEntries(["cells C", "cells A", "cells B"].map(n => [n, rows(source(n))])),
@@ -32,7 +32,7 @@ AT = """async k => {
 # Plays from the frame shown at 20 a second; the number and time of each frame after it.
 PLAY = """async () => {
             const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
-            const player = [...document.querySelectorAll("[data-ready]")].at(-1), seen = []
+            const player = document.querySelector("[data-ready][aria-label^='Register block']"), seen = []
             const press = () => player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
             new MutationObserver(() => seen.push([+player.dataset.frame, performance.now()]))
                 .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
@@ -374,7 +374,7 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     lab.open(page, LESSON)
     lab.run_all(page)
     page.wait_for_function(READY)
-    page.locator("[data-ready]").scroll_into_view_if_needed()
+    page.locator("[data-ready]").first.scroll_into_view_if_needed()
 
     # The lesson's own run, again.
     kernel = ck.kernels["sgemm_tn"]
@@ -386,7 +386,7 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
         assert_shows(page, recorder.recording, step)
 
     page.evaluate(AT, 30)
-    page.locator("[data-ready]").focus()
+    page.locator("[data-ready]").first.focus()
     active = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
     cell = page.evaluate(active)
     assert press(page, "ArrowRight", "ArrowRight", "ArrowLeft")["frame"] == 31
@@ -444,7 +444,7 @@ def test_a_view_under_controls_is_drawn_anew(lab, page):
     """Lesson 00: another size, chosen with the keys, gives another picture, with its own numbers."""
     lab.open(page, "00_start_here.ipynb")
     lab.run_all(page)
-    handle = page.locator(".widget-slider .noUi-handle").first
+    handle = page.locator(".cypresskit-controls .widget-slider .noUi-handle").last
     handle.scroll_into_view_if_needed()
     captions = page.locator(".jupyter-widgets [data-ready]")
     captions.get_by_text("256 x 256 x 256").first.wait_for()
