@@ -71,32 +71,22 @@ def test_what_bounds_the_published_kernels(gflops):
     assert simulate("sgemm_tn", 128).bound == "tail"
 
 
-def test_a_sample_is_within_1_per_cent_of_everything():
-    exact, sample = (simulate("dgemm_tn", 2048, exact=exact) for exact in (True, False))
-    assert exact.simulated == 1 and sample.simulated < 0.5
-    assert sample.clocks == pytest.approx(exact.clocks, rel=0.01)
-
-
 UNEVEN = {  # pace changes on the way: L2 thrashed later on, DRAM banks met in turns, a reduction's stores
     "sgemm_tt": 1792, "dgemm_nn_buffer": 1280, "sgemm_nn_reduce4": 1792, "sgemm_64x64_lds_rows": 1792,
     "sgemm_64x64_lds_worst": 2560,
 }  # fmt: skip
 EVEN = {
-    "sgemm_nn": 2560,
-    "sgemm_64x64": 2048,
-    "dgemm_nn": 1536,
-    "dgemm_tn_buffer": 1280,
-    "sgemm_naive": 640,
-    "sgemm_64x64_lds": 2048,
-    "ddgemm_tn_fma": 768,
-}
+    "sgemm_nn": 2560, "dgemm_tn": 2048, "dgemm_nn": 1536, "dgemm_tn_buffer": 1280, "sgemm_naive": 640,
+    "sgemm_64x64_lds": 3072, "ddgemm_tn_fma": 1024,
+}  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name, n", [*UNEVEN.items(), *EVEN.items()])
-def test_what_is_simulated_by_default_is_within_1_per_cent_of_everything(name, n):
-    exact, default = (simulate(name, n, exact=exact) for exact in (True, False))
-    assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
+def test_what_is_simulated_by_default_is_everything_or_within_1_per_cent(name, n):
+    default = simulate(name, n)
+    if default.simulated < 1:
+        assert default.clocks == pytest.approx(simulate(name, n, exact=True).clocks, rel=0.01)
 
 
 LATE = {  # by rows of pixels: how many turns, or which texel is fetched

@@ -51,11 +51,19 @@ class Matrices:
 
 
 def four_stage(
-    m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn_buffer", **options
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    kernel: str | Kernel = "dgemm_tn_buffer",
+    block: int = BLOCK,
+    cpu_share: float = 0.0,
+    matrices: Matrices | None = None,
 ) -> Timeline:
-    """The four-stage pipeline on an (m, k) by (k, n) product; ``options`` and errors as for `five_stage`. Its kernel
+    """The four-stage pipeline on an (m, k) by (k, n) product; arguments and errors as for `five_stage`. Its kernel
     addresses a global buffer by default: arbitrary places in any memory, and no texture cache."""
-    return _Pipeline(m, n, k, machine, False, kernel, **options).plan_all()
+    return _Pipeline(m, n, k, machine, False, kernel, block, cpu_share, matrices).plan_all()
 
 
 def five_stage(
@@ -89,9 +97,9 @@ class _Pipeline:
         machine: Machine,
         five: bool,
         kernel: str | Kernel,
-        block: int = BLOCK,
-        cpu_share: float = 0.0,
-        matrices: Matrices | None = None,
+        block: int,
+        cpu_share: float,
+        matrices: Matrices | None,
     ):
         check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)

@@ -25,7 +25,7 @@ def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) ->
     """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included."""
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
-    return 2.0 * m * n * k / _seconds(_named(kernel), m, n, k, device)
+    return _simulated(_named(kernel), m, n, k, device)
 
 
 def _named(kernel: str | Kernel) -> Kernel:
@@ -35,12 +35,12 @@ def _named(kernel: str | Kernel) -> Kernel:
 
 
 @lru_cache(maxsize=256)
-def _seconds(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
-    """Of a launch, what is beyond ``STEADY_K`` at the pace of what is before."""
+def _simulated(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
+    """flop/s; what is beyond ``STEADY_K`` at the pace of what is before."""
     wide, tall = ((padded_row(s, kernel.dtype.itemsize, device) if kernel.buffer else s) for s in (n, m))
     report = simulate(kernel, n=wide, m=tall, k=min(k, STEADY_K), device=device)
-    launch = device.launch_us * 1e-6
-    return launch + (report.seconds - launch) * (2.0 * m * n * k / report.flops)
+    flops, launch = 2.0 * m * n * k, device.launch_us * 1e-6
+    return flops / (launch + (report.seconds - launch) * flops / report.flops)
 
 
 def padded_row(length: int, itemsize: int, device: Device) -> int:
