@@ -383,9 +383,9 @@ def test_shapes_of_a_launch_are_those_of_the_arrays():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"textures": {}}, r"(?s)sgemm_tn.il:\d+: .*uses resource 0, and Shape has no textures\[0\]"),
-        ({"constants": {0: np.zeros((1, 4), np.uint32)}}, r"constants\[0\] has shape \(1, 4\), not \(5, 4\)"),
-        ({"domain": (8, -8, 1)}, "is not three whole multiples"),
+        ({"textures": {}}, r"(?s)sgemm_tn.il:\d+: .*fetches from resource 0: pass textures="),
+        ({"constants": {0: np.zeros((1, 4), np.uint32)}}, r"constants\[0\] holds 1 elements .* declares cb0\[5\]"),
+        ({"domain": (8, -8, 1)}, "whole and not negative; found"),
     ],
 )
 def test_shapes_that_leave_something_out_are_refused(change, message):
