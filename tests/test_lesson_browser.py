@@ -315,7 +315,7 @@ VIEWS = {
     "waiting": ck.draw.waiting,
     "chip": lambda: ck.draw.chip(sizes=(128, 512)),
 }
-MORE = ("texture_fetch", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents", "roofline", "timeline")
+MORE = ("texture_fetch", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents")
 VIEWS |= {name: getattr(ck.draw, name) for name in MORE}
 
 

@@ -558,7 +558,7 @@ def test_a_tasks_bar_is_in_its_own_row_alone():
 
 
 def test_lesson_11_reads_its_answers_off_the_picture():
-    """Answers 1 to 3: a mult is six times as long as a mult1 for twice the work, store1 runs beside mult1, and what is
+    """Answers 1 to 3: a mult is four times as long as a mult1 for twice the work, store1 runs beside mult1, and what is
     full is the bus."""
     both_chips = host.Machine(ck.HD5970)
     made = [stages(6144, 6144, 2048, both_chips) for stages in (host.four_stage, host.five_stage)]
@@ -567,7 +567,7 @@ def test_lesson_11_reads_its_answers_off_the_picture():
     chip = {name: np.array(data["w"])[np.array(data["matter"]) == 3] + 0.7 for name, data in long.items()}
     assert (len(chip["four"]), len(chip["five"])) == (24, 48)
     longer = np.median(chip["four"]) / np.median(chip["five"])
-    assert 6 < longer < 7
+    assert 3.5 < longer < 4.5
     assert f"mult AB[0.0.0.0], a kernel {longer / 2:.1f} times slower per flop" in " ".join(player.captions)
     assert len(drawn(player, "slow four")["x"]) == 24 and len(drawn(player, "slow five")["x"]) == 0
     full = {m.name for m in player.root.references() if "full" in str(m.name) and "to come" not in m.name}

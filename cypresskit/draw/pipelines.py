@@ -17,7 +17,7 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.host import Machine, Span, Timeline, five_stage, four_stage
 
-FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 422, 40  # moments; pixels: the rows' left edge, their width; the stage
+FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 436, 40  # moments; pixels: the rows' left edge, their width; the stage
 STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.67, "chip": 0.94}
 # Where a stage takes its block from, and to.
 ROUTES = {"load1": (0, 1), "load2": (1, 2), "send": (0, 2), "mult": (3, 3), "mult1": (3, 3), "store1": (2, 1),
@@ -296,7 +296,8 @@ class _Chart:
         if time >= self.one.seconds - 1e-12:
             return f"**{self.name}**: done"
         running = sorted((s for s in self.one.spans if s.start <= time + 1e-12 < s.end), key=lambda s: s.task.lane)
-        said = [f"{s.task.lane}: {s.task.name}{self._slow(s)}" for s in running]
+        product = next((s for s in running if s.task.stage in PRODUCTS), None)  # said once, and the caption stays short
+        said = [f"{s.task.lane}: {s.task.name}{self._slow(s) if s is product else ''}" for s in running]
         more = f" and {len(said) - 4} more" if len(said) > 4 else ""
         return f"**{self.name}**: {'; '.join(said[:4]) or 'idle'}{more}"
 
