@@ -418,6 +418,22 @@ def test_a_sweep_on_an_executor_is_the_same():
         assert sweep(["sgemm_tn"], [64, 128, 192], executor=executor, progress=False).rows == alone.rows
 
 
+@pytest.mark.parametrize("pool", [None, 2])
+def test_a_sweep_keeps_what_it_has_and_goes_on_where_it_stopped(tmp_path, monkeypatch, pool):
+    kept, executor = tmp_path / "rows.jsonl", pool and ThreadPoolExecutor(pool)
+    with pytest.raises(ValueError, match="n"):
+        sweep("sgemm_tn", [64, -1, 128], executor=executor, progress=False, kept=kept)
+    with kept.open("a") as file:
+        file.write('\n["cut off, {"')
+    module = importlib.import_module("cypresskit.timing.sweep")
+    asked = []
+    monkeypatch.setattr(module, "_row", lambda point, _: asked.append(point[1]) or simulate(point[0], point[1]).row())
+    for _ in range(2):
+        table = sweep("sgemm_tn", [64, 192, 128], executor=executor, progress=False, kept=kept)
+        assert asked == [192] and table["n"] == [64, 192, 128]
+    assert table.rows[2] == simulate("sgemm_tn", 128).row()
+
+
 def test_a_sweep_on_a_dask_cluster_survives_a_dead_worker():
     distributed = pytest.importorskip("distributed")
     with (

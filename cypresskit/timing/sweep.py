@@ -7,9 +7,12 @@ rows that save to CSV and JSON.
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 
@@ -82,35 +85,65 @@ def sweep(
     *,
     executor: Executor | None = None,
     progress: bool = True,
+    kept: str | Path | None = None,
     **options,
 ) -> Table:
     """Simulate every kernel at every N (square matrices) on every device, one or several of each, with a progress bar.
 
     ``executor`` runs the points side by side (threads do: the engine is native code); ``ranges=True`` adds what the
-    calibrations leave open (``low``, ``high``: ``Report.range``); other ``options`` go to ``simulate``.
+    calibrations leave open (``low``, ``high``: ``Report.range``); other ``options`` go to ``simulate``. A point that
+    fails stops no other: the first error is raised when all are done. ``kept`` names a file that rows are added to, a
+    line of JSON; what it holds isn't simulated again, so a sweep that was broken off goes on where it stopped.
     """
     axes = ([of] if isinstance(of, (str, int, Kernel, Device)) else list(of) for of in (devices, kernels, ns))
     points: list = [(kernel, n, device) for device, kernel, n in product(*axes)]
-    return Table(timed(points, executor, progress, **options))
+    return Table(timed(points, executor, progress, kept, **options))
 
 
-def timed(points: Iterable[Point], executor: Executor | None, progress: bool, **options) -> list[dict]:
+def timed(
+    points: Iterable[Point], executor: Executor | None, progress: bool, kept: str | Path | None = None, **options
+) -> list[dict]:
     """The rows of points (kernel, N, device), in their order."""
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(f"executor is a concurrent.futures.Executor, such as ProcessPoolExecutor(), not {executor!r}")
-    options["progress"] = progress and executor is None
+    file = Path(kept) if kept else None
+    rows = _read(file) if file else {}
     points = list(points)
-    with tqdm(total=len(points), desc="simulating", disable=not progress) as bar:
-        if executor is None:
-            rows = []
-            for point in points:
-                rows.append(_row(point, options))
-                bar.update()
-            return rows
-        futures = [executor.submit(_row, point, options) for point in points]
-        for future in futures:
-            future.add_done_callback(lambda _: bar.update())
-        return [future.result() for future in futures]
+    keys = [_key(point, options) for point in points]
+    todo = {key: point for key, point in zip(keys, points) if key not in rows}
+    options["progress"] = progress and executor is None
+    waiting: dict[str, Callable[[], dict]] = {key: partial(_row, point, options) for key, point in todo.items()}
+    if executor is not None:
+        waiting = {key: executor.submit(_row, point, options).result for key, point in todo.items()}
+    failed: Exception | None = None
+    for key, wait in tqdm(waiting.items(), "simulating", disable=not progress):
+        try:
+            rows[key] = wait()
+        except Exception as error:
+            failed = failed or error
+            continue
+        if file:
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(f"\n{json.dumps([key, rows[key]])}")  # which ends a line that was cut off
+    if failed:
+        raise failed
+    return [rows[key] for key in keys]
+
+
+def _read(file: Path) -> dict[str, dict]:
+    """The rows in a file of lines, but for a last line that was cut off."""
+    rows = {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        with suppress(ValueError):
+            key, row = json.loads(line)
+            rows[key] = row
+    return rows
+
+
+def _key(point: Point, options: dict) -> str:
+    kernel, n, device = point
+    code = kernel if isinstance(kernel, str) else (kernel.name, kernel.text)
+    return sha256(repr((code, n, asdict(device), sorted(options.items()))).encode()).hexdigest()
 
 
 def _row(point: Point, options: dict) -> dict:
