@@ -51,7 +51,7 @@ oldest: $(bin)/python  ## the quick tests of the core with the oldest versions t
 	$(bin)/python -m pytest -q tests/test_gemm.py tests/test_timing.py tests/test_dd.py
 
 bench: $(VENV)/installed  ## measure the functional speed against numpy
-	@$(bin)/python -m tools.bench $(ARGS)
+	@$(bin)/cypresskit bench $(ARGS)
 
 book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their sources; ARGS=03 for one
 	@$(bin)/python -m tools.book notebooks $(ARGS)

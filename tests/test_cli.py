@@ -226,7 +226,7 @@ def test_a_number_given_twice_is_refused(here, capsys):
     assert "was given before" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[], ["lab"], ["run"], ["kernels"]])
+@pytest.mark.parametrize("command", [[], ["lab"], ["run"], ["kernels"], ["bench"]])
 def test_help_answers(command, capsys):
     with pytest.raises(SystemExit) as end:
         cli.main([*command, "--help"])
@@ -240,14 +240,14 @@ def test_help_of_the_whole_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     named = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M))
-    assert named == {"lab", "run", "check", "pipeline", "kernels", "card", "il", "time", "score", "contest"}
+    assert named == {"lab", "run", "check", "pipeline", "kernels", "bench", "card", "il", "time", "score", "contest"}
 
 
 def test_unknown_options_are_refused_where_nothing_takes_them(capsys):
     with pytest.raises(SystemExit) as end:
-        cli.main(["kernels", "--fast"])
+        cli.main(["bench", "--fast"])
     assert end.value.code == 2
-    assert "kernels doesn't know --fast" in capsys.readouterr().err
+    assert "bench doesn't know --fast" in capsys.readouterr().err
 
 
 def test_module_is_the_same_command():
@@ -338,7 +338,7 @@ def test_a_link_is_followed_and_a_mode_kept(here):
 
 @pytest.mark.slow
 def test_bench_reports_every_size():
-    shown = subprocess.run([sys.executable, "-m", "tools.bench", "--json"], capture_output=True, text=True)
+    shown = subprocess.run([sys.executable, "-m", "cypresskit", "bench", "--json"], capture_output=True, text=True)
     assert shown.returncode == 0, shown.stderr
     result = json.loads(shown.stdout)
     assert result["threads"] == 1

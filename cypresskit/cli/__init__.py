@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import cypresskit
 from cypresskit.cli import (
+    cmd_bench,
     cmd_card,
     cmd_check,
     cmd_contest,
@@ -29,7 +30,7 @@ from cypresskit.cli.command import COMMANDS, CommandError, printable
 
 __all__ = ["main"]
 
-_MODULES = (cmd_card, cmd_check, cmd_contest, cmd_il, cmd_kernels, cmd_lab, cmd_pipeline, cmd_run, cmd_time)
+_MODULES = (cmd_bench, cmd_card, cmd_check, cmd_contest, cmd_il, cmd_kernels, cmd_lab, cmd_pipeline, cmd_run, cmd_time)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

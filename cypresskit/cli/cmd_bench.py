@@ -1,7 +1,5 @@
-"""The simulator's own speed next to numpy's: `make bench`, or `python -m tools.bench`.
+"""`cypresskit bench`: the simulator's own speed, next to numpy's.
 
-This is how fast the simulator computes, not how fast the simulated chip would be: C = A^T B through the engines and
-through numpy on the same arrays, in turn; the median of several runs, and the span that half of them lie in.
 Numpy's BLAS reads once how many threads it may use, when numpy is first imported. So each number of threads is measured
 in a process of its own, by processor time where it is one thread, since other programs disturb that least.
 """
@@ -15,10 +13,7 @@ from collections.abc import Callable
 from statistics import quantiles
 from time import perf_counter, process_time
 
-import numpy as np
-
-import cypresskit as ck
-from cypresskit.machine.fast.target import compile_for
+from cypresskit.cli.command import CommandError, command, json_option, option, show
 
 ONE_THREAD = {f"{library}_THREADS": "1" for library in ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "VECLIB_MAXIMUM")}
 SIZES = (64, 128, 256, 512, 1024, 2048)  # of sgemm_tn
@@ -40,32 +35,31 @@ LONG = 1.0  # seconds of runs that are enough
 DISTURBED = 1.1  # seconds on the clock for a second of processor time, from which on others use the machine
 
 
-def main() -> None:
+@command(
+    "bench",
+    "measure the simulator's speed on GEMM against numpy's",
+    "This is how fast the simulator computes, not how fast the simulated chip would be: C = A^T B through the engines "
+    "and through numpy on the same arrays, in turn; the median of several runs, and the span that half of them lie in.",
+    option("--cpu", metavar="NAME", default="", help="compile as if for that processor (a name of LLVM's); "
+           "portable: this one without a mode that flushes subnormals"),
+    option("--part", help=argparse.SUPPRESS),
+    json_option("one object with the rows of the table"),
+)  # fmt: skip
+def bench(args: argparse.Namespace) -> None:
     """Measure the engines against numpy."""
-    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
-    parser.add_argument(
-        "--cpu",
-        metavar="NAME",
-        default="",
-        help="compile as if for that processor (a name of LLVM's); portable: this one without a mode that flushes "
-        "subnormals",
-    )
-    parser.add_argument("--json", action="store_true", help="print one object with the rows of the table")
-    parser.add_argument("--part", help=argparse.SUPPRESS)
-    args = parser.parse_args()
     if args.part:  # in a process of its own
         print(json.dumps(_rows(args.cpu, args.part == "one")))
         return
     found: dict = {"kernel": "sgemm_tn", "threads": 1, "cpu": args.cpu}
     for part, threads in (("one", ONE_THREAD), ("all", {})):
-        again = [sys.executable, "-m", "tools.bench", "--part", part, "--cpu", args.cpu]
+        again = [sys.executable, "-m", "cypresskit", "bench", "--part", part, "--cpu", args.cpu]
         child = subprocess.run(again, env=os.environ | threads, stdout=subprocess.PIPE, text=True)
         if child.returncode:
             raise SystemExit(child.returncode)
         found |= json.loads(child.stdout)
     rows = found["sizes"] + found["others"] + found["all_threads"]
     head = "C = A^T B on this computer, Gflop/s (numpy has no double-double)\n"
-    print(json.dumps(found) if args.json else "\n".join([head, HEAD, *map(_line, rows)]))
+    show(args, found, "\n".join([head, HEAD, *map(_line, rows)]))
     if any(row["clock"] > DISTURBED for row in rows if row["threads"] == 1):
         print("\nOthers are using this machine: the figures would be better without them.", file=sys.stderr)
 
@@ -82,6 +76,8 @@ def _line(row: dict) -> str:
 
 def _rows(cpu: str, one: bool) -> dict:
     """The rows on one thread, or on all."""
+    from cypresskit.machine.fast.target import compile_for
+
     compile_for(cpu)
     if not one:
         return {"all_threads": [_measure(name, n, "fast", None) for name, n in ALL_THREADS]}
@@ -90,6 +86,10 @@ def _rows(cpu: str, one: bool) -> dict:
 
 
 def _measure(name: str, n: int, engine: str, threads: int | None) -> dict:
+    import numpy as np
+
+    import cypresskit as ck
+
     kernel = ck.kernels[name]
     random = np.random.default_rng(n)
     a, b = ((random.random((n, n)) - 0.5).astype(kernel.dtype) for _ in range(2))
@@ -107,7 +107,7 @@ def _measure(name: str, n: int, engine: str, threads: int | None) -> dict:
     # both sums of n terms, each within n ulp/2
     bound = 2 * float(n * EPS[kernel.precision] * np.max(np.abs(a).T @ np.abs(b)))
     if not error <= bound:
-        raise SystemExit(f"{name}, N = {n}: off by {error:.3g}, and rounding explains only {bound:.3g}")
+        raise CommandError(f"{name}, N = {n}: off by {error:.3g}, and rounding explains only {bound:.3g}")
     runs: list[tuple[float, ...]] = []
     while len(runs) < 3 or (len(runs) < 100 and sum(times[1] for times in runs) < LONG):
         runs.append((*_seconds(simulated), *_seconds(reference)))
@@ -135,7 +135,3 @@ def _seconds(multiply: Callable) -> tuple[float, float]:
     processor, start = process_time(), perf_counter()
     multiply()
     return process_time() - processor, perf_counter() - start
-
-
-if __name__ == "__main__":
-    main()
