@@ -120,14 +120,19 @@ def _measure(name: str, n: int, engine: str, threads: int | None) -> dict:
         "engine": engine,
         "threads": threads,
         "n": n,
-        "cypresskit_gflops": round(middle, 2),
-        "spread": [round(low, 2), round(high, 2)],
-        "numpy_gflops": numpys and round(numpys, 2),
-        "ratio": numpys and round(middle / numpys, 3),
-        "first_call_s": round(first, 4),
+        "cypresskit_gflops": _digits(middle),
+        "spread": [_digits(low), _digits(high)],
+        "numpy_gflops": numpys and _digits(numpys),
+        "ratio": numpys and _digits(middle / numpys),
+        "first_call_s": _digits(first),
         "max_error": error,
         "clock": round(sum(times[1] for times in runs) / sum(times[0] for times in runs), 3),
     }
+
+
+def _digits(value: float) -> float:
+    """Four significant digits: small products' speeds keep theirs."""
+    return float(f"{value:.4g}")
 
 
 def _seconds(multiply: Callable) -> tuple[float, float]:
