@@ -45,6 +45,6 @@ def _simulated(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
 
 def padded_row(length: int, itemsize: int, device: Device) -> int:
     """``length`` rounded up so that rows in a buffer are an odd number of channel bursts apart and take all channels
-    and banks in turn, as APP 4.6.2 advises: whoever copies a strip to the card lays its rows as he likes."""
+    and banks in turn. An assumption: APP 4.6.2 advises it, but nobody printed how strips lay on the card."""
     bursts = -(-length * itemsize // device.channel_bytes) | 1
     return bursts * device.channel_bytes // itemsize

@@ -35,7 +35,7 @@ PEAKS = {"ddgemm_tn_fma": (21 + 8) / 2, "ddgemm_tn_nofma": (21 + 25) / 2}  # dou
 
 
 def score(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
-    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). It takes half a minute of
+    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). It takes about a minute of
     processor time; ``executor`` shares it out."""
     known = {name: row for name, row in published.kernels().items() if name in KERNELS}
     points = {(name, row.get("n_at_max", N)) for name, row in known.items()} | {("sgemm_tn", N)}
