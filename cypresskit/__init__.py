@@ -73,8 +73,10 @@ else:
 
     def __getattr__(name: str):
         if name not in _LATER:
-            words = f"module {__name__!r} has no attribute {name!r}"
-            raise AttributeError(words, name=name, obj=import_module(__name__))
+            from cypresskit.il.errors import nearest  # Python's own guess isn't shown by IPython
+
+            guess = nearest(name, [*__all__, *_LATER, "open"])
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{guess}")
         try:
             module = import_module(f"cypresskit.{_LATER[name] or name}")
         except ModuleNotFoundError as error:

@@ -246,9 +246,10 @@ def test_very_many_branches_and_loops_are_no_trouble(what):
     assert compile(ck.assemble("\n".join(lines))).gprs <= 2
 
 
-def test_only_programs_are_compiled():
-    with pytest.raises(TypeError, match="assemble the IL text first"):
-        compile("il_ps_2_0\nend\n")
+@pytest.mark.parametrize("other", ["il_ps_2_0\nend\n", "sgemm_tn", ck.kernels["sgemm_tn"]])
+def test_what_is_no_program_is_refused_with_what_to_write(other):
+    with pytest.raises(TypeError, match=r"not (str|Kernel): write ck\.assemble.*ck\.kernels\['sgemm_tn'\]\.program"):
+        compile(other)
 
 
 # What it prints

@@ -286,6 +286,18 @@ def test_texture_memory_is_lent_and_returned():
     assert execute._spare and sum(memory.nbytes for memory in execute._spare) <= execute.MAX_SPARE
 
 
+def test_other_threads_may_take_all_spare_memory_between_any_two_steps(monkeypatch):
+    class Contested(list):
+        def pop(self, *place):
+            self.clear()
+            return super().pop(*place)
+
+    monkeypatch.setattr(execute, "MAX_SPARE", 0)
+    monkeypatch.setattr(execute, "_spare", Contested([np.empty(64, np.uint32)]))
+    assert_equal(*random_case(1, 20), threads=2)
+    assert not execute._spare
+
+
 def test_the_translation_grows_with_the_program_not_faster():
     short, long = (
         translate(

@@ -1,5 +1,6 @@
-"""Values as a cell of a notebook shows them: short, and with nothing of a name taken for HTML."""
+"""What a notebook shows: values, short and with nothing of a name taken for HTML, and the names of `ck`."""
 
+import builtins
 import re
 from dataclasses import replace
 
@@ -44,6 +45,20 @@ def test_names_are_no_html():
     shown.append(replace(KERNEL.program, name=EVIL)._repr_html_())
     shown.append(Table([{EVIL: EVIL}])._repr_html_())
     assert all("&lt;img" in html and "<img" not in html for html in shown)
+
+
+def test_a_slip_in_a_name_is_told_with_the_nearest():
+    with pytest.raises(AttributeError, match=r"no attribute 'simulat'\. Did you mean `simulate`\?$"):
+        _ = ck.simulat
+    with pytest.raises(AttributeError, match=r"no attribute 'xyzzy'\.$"):
+        _ = ck.xyzzy
+
+
+def test_a_star_import_hides_nothing_of_pythons():
+    names: dict = {}
+    exec("from cypresskit import *", names)
+    del names["__builtins__"]
+    assert {"gemm", "simulate"} <= names.keys() and not names.keys() & vars(builtins).keys()
 
 
 def test_rows_of_a_sweep_are_pythons_numbers():

@@ -48,7 +48,10 @@ def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Co
     doubles), or has a loop that nothing leaves; ``ValueError`` for another style.
     """
     if not isinstance(program, Program):
-        raise TypeError(f"compile takes a Program, not {type(program).__name__}: assemble the IL text first")
+        raise TypeError(
+            f"compile takes a Program, not {type(program).__name__}: write ck.assemble(text) of IL text, or a kernel's "
+            ".program, such as ck.kernels['sgemm_tn'].program"
+        )
     if style not in STYLES:
         raise ValueError(f"style {style!r} is not one of {', '.join(map(repr, STYLES))}")
     return STYLES[style](program, device)

@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -51,11 +52,14 @@ def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -
         return execution.run(threads or processors(), seconds)
     finally:
         _spare[:0] = execution.lent
-        while sum(memory.nbytes for memory in _spare) > MAX_SPARE:
-            _spare.pop()
+        with suppress(IndexError):  # another thread threw away the last
+            while sum(memory.nbytes for memory in _spare) > MAX_SPARE:
+                _spare.pop()
 
 
-_spare: list[np.ndarray] = []  # memory of earlier textures: fresh pages cost as much as filling them
+# Memory of earlier textures: fresh pages cost as much as filling them. Threads share it without a lock: each step on
+# the list is whole, with or without the global lock of Python, and between any two others may take or give.
+_spare: list[np.ndarray] = []
 
 
 def _take(words: int) -> np.ndarray:
