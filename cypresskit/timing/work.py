@@ -2,8 +2,9 @@
 
 A ``Path`` is a set of wavefronts that take the same way through a kernel: segments of clauses, each repeated so many
 times. A ``Stream`` has, for one fetch (or one LDS access list) and all wavefronts of its path, the lines that each
-wavefront touches and when: the texture unit takes the wavefront's 16 quads one after another and needs a clock for each
-different line of a quad. In a repeated segment the pattern comes back every ``phases`` turns, ``step`` lines further.
+wavefront touches and when: the texture unit takes the wavefront's 16 quads one after another and needs for each as
+many clocks as its fullest bank has different words (``quad_clocks``). In a repeated segment the pattern comes back
+every ``phases`` turns, ``step`` lines further.
 
 ``pack`` turns paths into flat arrays for the compiled engine. Left out: what the data are.
 """

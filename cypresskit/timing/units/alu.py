@@ -13,16 +13,16 @@ from cypresskit.timing.units.sequencer import stream_entry
 @native
 def run_alu_clause(work, clocks, slots, engines, tally, e, s):
     """Run the clause of slot ``s`` on engine ``e``; the clock at which it is over."""
-    turn = 0
+    place = 0
     for other in range(1, engines.alu_free.shape[1]):
-        if engines.alu_free[e, other] < engines.alu_free[e, turn]:
-            turn = other
-    begin = max(slots.ready[e, s], engines.alu_free[e, turn])
+        if engines.alu_free[e, other] < engines.alu_free[e, place]:
+            place = other
+    begin = max(slots.ready[e, s], engines.alu_free[e, place])
     bundles = work.clauses[slots.clause[e, s], 1]
     served = lds_over(work, slots, engines, tally, e, s, begin + clocks.clause)
     over = max(begin + clocks.clause + bundles * clocks.result, served)
     tally.alu[e] += bundles * clocks.bundle
-    engines.alu_free[e, turn] = over
+    engines.alu_free[e, place] = over
     slots.began[e, s] = begin
     return over
 

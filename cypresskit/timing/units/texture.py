@@ -1,8 +1,8 @@
 """The texture unit of a SIMD engine, with its L1.
 
-It works on one TEX clause at a time, in the order of coming, and takes a quad line per clock. A line in L1 comes after
-``l1_clocks``, others come through L2. Data come back in order; the wavefront goes on when its last datum is there.
-Global memory goes past L1. Left out: a limit on the misses under way.
+It works on one TEX clause at a time, in the order of coming, and takes a quad in as many clocks as its fullest bank has
+different words. A line in L1 comes after ``l1_clocks``, others come through L2. Data come back in order; the wavefront
+goes on when its last datum is there. Global memory goes past L1. Left out: a limit on the misses under way.
 """
 
 from cypresskit.timing.native import native
