@@ -22,10 +22,16 @@ def tn_kernel(kernel: str | Kernel) -> Kernel:
 
 
 def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) -> float:
-    """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included."""
+    """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included; what is beyond
+    ``STEADY_K`` at the pace of what is before."""
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
-    return _simulated(_named(kernel), m, n, k, device)
+    found, launch = _named(kernel), device.launch_us * 1e-6
+    wide, tall = (padded_row(s, found.dtype.itemsize, device) if found.buffer else s for s in (n, m))
+    deep = min(k, STEADY_K)
+    running = _seconds(found, tall, wide, deep, device) - launch
+    flops = 2.0 * m * n * k
+    return flops / (launch + running * flops / (2.0 * tall * wide * deep))
 
 
 def _named(kernel: str | Kernel) -> Kernel:
@@ -35,12 +41,9 @@ def _named(kernel: str | Kernel) -> Kernel:
 
 
 @lru_cache(maxsize=256)
-def _simulated(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
-    """flop/s; what is beyond ``STEADY_K`` at the pace of what is before."""
-    wide, tall = ((padded_row(s, kernel.dtype.itemsize, device) if kernel.buffer else s) for s in (n, m))
-    report = simulate(kernel, n=wide, m=tall, k=min(k, STEADY_K), device=device)
-    flops, launch = 2.0 * m * n * k, device.launch_us * 1e-6
-    return flops / (launch + (report.seconds - launch) * flops / report.flops)
+def _seconds(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
+    """What a launch takes: simulated once for all k from ``STEADY_K`` on, and for all sizes that are padded to it."""
+    return simulate(kernel, n=n, m=m, k=k, device=device).seconds
 
 
 def padded_row(length: int, itemsize: int, device: Device) -> int:
