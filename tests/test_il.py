@@ -231,6 +231,8 @@ def fault(text: str) -> ck.ILError:
         ("whileloop", "never closed by `endloop`"),
         ("mov r0, l5", "l5 is not declared: add `dcl_literal l5"),
         ("mov r0, cb1[0]", "cb1 is not declared"),
+        ("mov r0, cb1[4096]", "cb1[4096]: constant buffers are cb0 to cb15, of 4096 elements at most"),
+        ("mov r0, cb16[0]", "cb16[0]: constant buffers are cb0 to cb15"),
         ("sample_resource(3)_sampler(0) r0, r1", "resource 3 is not declared"),
         ("mov r0, vaTid", "exists in compute kernels"),
         ("lds_load_id(0) r0, r1", "a pixel kernel has no LDS"),

@@ -192,7 +192,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
             faults += [f"{target}: {said}" for said in verdicts(made) if not said.startswith(want)]
     if asked.assignments:
-        (asked.assignments / "nbgrader_config.py").write_text(CONFIG)
+        (asked.assignments / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
     print("\n".join(faults), file=sys.stderr, end="\n" * bool(faults))
     return 1 if faults else 0
 

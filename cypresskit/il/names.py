@@ -15,10 +15,10 @@ def name_faults(i: Instruction, program: Program):
         kind, index = register.kind, register.index
         if kind == "l" and index not in program.literals:
             yield f"l{index}", f"l{index} is not declared: add `dcl_literal l{index}, ...`"
+        elif kind == "cb" and (index > 15 or register.element >= MAX_CONSTANTS):
+            yield f"cb{index}", f"{register}: constant buffers are cb0 to cb15, of {MAX_CONSTANTS} elements at most"
         elif kind == "cb" and not any(d.opcode == "dcl_cb" and d.numbers[0] == index for d in program.declarations):
             yield f"cb{index}", f"cb{index} is not declared: add `dcl_cb cb{index}[{register.element + 1}]`"
-        elif kind == "cb" and register.element >= MAX_CONSTANTS:
-            yield f"cb{index}", f"{register}: a constant buffer has at most {MAX_CONSTANTS} elements"
         elif kind == "vWinCoord0" and program.mode == "compute":
             yield (
                 kind,
