@@ -13,6 +13,7 @@ import cypresskit as ck
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.register_block import _Frames
+from cypresskit.draw.sheet import Sheet
 
 
 def record(name: str, item=(1, 1), blocks=(2, 3), turns: int = 3, integers: bool = False):
@@ -268,10 +269,10 @@ def test_tracks_hold_every_frame_as_changes():
 
 
 def test_a_frame_without_caption_is_refused(player):
+    sheet = Sheet("x")
+    sheet.tracks = player.tracks
     with pytest.raises(ValueError, match="as many frames in each track as captions"):
-        type(player)(
-            "x", player.slider, [], player.captions[:-1], player.tracks, figures=[], text="", inks=ck.draw.theme.Inks()
-        )
+        sheet.player([], player.captions[:-1], "")
 
 
 def test_a_notebook_output_is_light_and_falls_back_to_text(player):

@@ -27,19 +27,6 @@ from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.work import quad_clocks
 from tools import gallery
 
-ROWS = [
-    {"id": "sgemm_tn", "quantity": "gflops_max", "published": 2000, "simulated": 2010.0, "ratio": 1.005},
-    {"id": "hybrid", "quantity": "kernel_pct_max", "published": 94, "simulated": 84.6, "ratio": 0.9},
-    {
-        "id": "dgemm_tn",
-        "quantity": "efficiency_pct_range",
-        "published": [74, 87],
-        "simulated": [74.5, 90],
-        "ratio": None,
-    },
-    {"id": "dgemm_tn", "quantity": "slots5_pct", "published": 0, "simulated": 0.0, "ratio": None},
-]
-
 
 @pytest.fixture(scope="session")
 def reports():
@@ -81,7 +68,6 @@ def view(reports, pipeline):
         "timeline": lambda: draw.timeline(pipeline, pipeline, names=("one", "two")),
         "accuracy": lambda: draw.accuracy((1, 4, 16)),
         "waiting": lambda: draw.waiting(2, 6, 4),
-        "score": lambda: draw.score(ROWS),
     }
 
     def get(name: str) -> Player:
@@ -98,20 +84,8 @@ def blocked():
 
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
-NAMES += [
-    "lds_pitch",
-    "reduction",
-    "bus",
-    "exponents",
-    "contest",
-    "card_memory",
-    "chip_sizes",
-    "timeline",
-    "accuracy",
-    "score",
-    "waiting",
-]
-TALL = ("score",)
+NAMES += ["lds_pitch", "reduction", "bus", "exponents", "contest", "card_memory", "chip_sizes", "timeline", "accuracy"]
+NAMES += ["waiting"]
 
 
 def frames(player: Player, name: str, column: str) -> np.ndarray:
@@ -639,11 +613,6 @@ def test_digits_agree_with_wide_arithmetic():
     assert np.median(measured.of["double-double"]) > 30
 
 
-def test_misses_are_in_plain_sight(view):
-    assert view("score").title == "Score: 4 of 5 published figures within 5%"
-    assert "MISS hybrid, kernel_pct_max" in repr(view("score")) and "Misses: hybrid" in view("score").captions[0]
-
-
 def test_text_forms_are_the_same_each_time():
     assert repr(draw.lds_transpose()) == repr(draw.lds_transpose())
     assert repr(draw.texture_fetch(fetches=4)) == repr(draw.texture_fetch(fetches=4))
@@ -651,7 +620,7 @@ def test_text_forms_are_the_same_each_time():
 
 
 def test_big_makes_text_and_lines_larger():
-    plain, big = draw.score(ROWS), draw.score(ROWS).big(2)
+    plain, big = draw.accuracy((1,)), draw.accuracy((1,)).big(2)
     sizes = [
         sorted(float(m.text_font_size[:-2]) for m in p.root.references() if type(m).__name__ == "Text")
         + [f.height for f in p.root.references() if type(f).__name__ == "figure"]
@@ -671,7 +640,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
         asked.append((b, name))
         if b == 3:
             raise ValueError("three is too many")
-        return draw.score(ROWS)
+        return draw.waiting(most=b)
 
     box = draw.controls(view, b=[1, 2, 3], name=["x", "y"])
     _, slider, menu, status, _ = box.children
@@ -826,7 +795,7 @@ def test_in_the_browser(name, view, saved, page):
         page.set_viewport_size({"width": width, "height": height})
         page.wait_for_timeout(150)
         high = page.evaluate("() => document.querySelector('[data-ready]').getBoundingClientRect().height")
-        assert high <= (620 if name not in TALL else 1000), f"{high} pixels high at {width} x {height}"
+        assert high <= 620, f"{high} pixels high at {width} x {height}"
     page.set_viewport_size({"width": 1366, "height": 600})
     if last:
         assert_in_sight(page)
@@ -927,7 +896,7 @@ def test_names_stay_text(page, tmp_path, reports, pipeline):
     players = {
         "wavefronts": draw.wavefronts(report), "chip": draw.chip(report),
         "performance": draw.performance([report.row()]),
-        "score": draw.score([ROWS[0] | {"id": EVIL, "quantity": EVIL}]), "bundles": draw.bundles(compile(program)),
+        "bundles": draw.bundles(compile(program)),
         "timeline": draw.timeline(pipeline, names=(EVIL,)), "texture_fetch": draw.texture_fetch(traffic, fetches=2),
         "register_block": draw.register_block(recorder.recording),
     }  # fmt: skip
@@ -996,7 +965,7 @@ def test_axe_finds_nothing_serious(name, saved, page):
 
 def test_each_is_painted_within_half_a_second(view, saved, page):
     """The notebook's form of each, put on a page whose scripts are loaded."""
-    page.goto(saved("score").as_uri())
+    page.goto(saved("waiting").as_uri())
     page.wait_for_function(READY)
     for name in NAMES:
         html = view(name)._repr_mimebundle_()["text/html"]

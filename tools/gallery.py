@@ -68,7 +68,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         lambda: draw.contest([simulate(name, n) for name in ("sgemm_tn", "sgemm_tn_37") for n in (512, 1024)]),
     ),
     "accuracy": ("Digits of three precisions", draw.accuracy),
-    "score": ("Published against simulated", draw.score),
 }
 
 PAGE = """<!DOCTYPE html>

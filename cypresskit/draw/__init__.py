@@ -20,7 +20,6 @@ from cypresskit.draw.predict import Prediction, predict
 from cypresskit.draw.reduction import reduction
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.roofline import roofline
-from cypresskit.draw.score_chart import score
 from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.draw.wavefronts import waiting, wavefronts
 
@@ -46,7 +45,6 @@ __all__ = [
     "reduction",
     "register_block",
     "roofline",
-    "score",
     "texture_fetch",
     "timeline",
     "waiting",

@@ -42,18 +42,11 @@ def measure(k: int, seed: int = 8) -> Digits:
             given = [DD.from_pairs(*pair) for pair in zip(high, low)]
         else:
             given = list(high.astype(np.float32 if precision == "single" else np.float64))
-        a, b, c = (_fractions(matrix) for matrix in (*given, gemm(*given, trans_a=True, kernel=kernel)))
+        a, b, c = (DD(matrix).fractions() for matrix in (*given, gemm(*given, trans_a=True, kernel=kernel)))
         exact = [sum(x * y for x, y in zip(u, v)) for u in a.T for v in b.T]
         size = [sum(abs(x * y) for x, y in zip(u, v)) for u in a.T for v in b.T]
         digits[precision] = np.array([_digits(f, e, s) for f, e, s in zip(c.ravel(), exact, size)])
     return Digits(k, digits)
-
-
-def _fractions(matrix) -> np.ndarray:
-    """The matrix's numbers as exact fractions."""
-    parts = np.stack([matrix.hi, matrix.lo], -1) if isinstance(matrix, DD) else np.asarray(matrix)[..., np.newaxis]
-    numbers = [sum(Fraction(float(part)) for part in number) for number in parts.reshape(-1, parts.shape[-1])]
-    return np.array(numbers, dtype=object).reshape(parts.shape[:-1])
 
 
 def _digits(found: Fraction, exact: Fraction, size: Fraction) -> float:
@@ -87,7 +80,7 @@ def accuracy(measured: Sequence[Digits] | Sequence[int] = SIZES) -> Player:
         sheet.words(fig, [limit + 0.2], [row - 0.53], [f"{BITS[precision]} bits"], "soft", size=11)
     captions = [f"k = {m.k}. " + "\n".join(_said(p, m.of[p]) for p in KERNELS) for m in made]
     text = [sheet.title]
-    text += [f"k = {m.k:5}  " + "  ".join(_said(p, m.of[p], plain=True) for p in KERNELS) for m in made]
+    text += [f"k = {m.k:5}  " + "  ".join(_said(p, m.of[p]).replace("**", "") for p in KERNELS) for m in made]
     note = sheet.note(
         "A point for each of 64 elements of C = A\N{MODIFIER LETTER CAPITAL T}B; a stroke at their median, dashes"
         f" where the format's bits end. {EXACT:.0f} means exact. Digits are counted against the sum of the products'"
@@ -96,6 +89,5 @@ def accuracy(measured: Sequence[Digits] | Sequence[int] = SIZES) -> Player:
     return sheet.player([fig], captions, "\n".join(text), below=[note], step="k")
 
 
-def _said(precision: str, digits: np.ndarray, plain: bool = False) -> str:
-    name, middle, least = precision if plain else f"**{precision}**", np.median(digits), digits.min()
-    return f"{name}: median {middle:.1f} digits, worst {least:.1f}"
+def _said(precision: str, digits: np.ndarray) -> str:
+    return f"**{precision}**: median {np.median(digits):.1f} digits, worst {digits.min():.1f}"

@@ -199,7 +199,7 @@ def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     sheet.words(fig, [left], [16], ["Lines of IL"], bold=True, size=14)
     source = sheet.boxes(fig, "lines", [left + wide / 2] * SHOWN, y, wide, LINE - 2, fill="rgba(128,128,128,0.05)",
                          key=np.array(key), now=np.array(now, np.uint8))  # fmt: skip
-    sheet.inks(fig.rect("x", "y", wide, LINE - 2, source=source, fill_color=None, line_width="now"), line_color="soft")
+    sheet.ring(fig, source, wide, LINE - 2, "now", "soft")
     sheet.boxes(fig, "line colours", [left + 6] * SHOWN, y, 9, LINE - 6, fill=("colour", COLOURS),
                 colour=np.array(colour, np.uint8))  # fmt: skip
     sheet.numbers(fig, "texts", [left + 14] * SHOWN, y, np.array(line), names=names, size=12,
@@ -224,15 +224,8 @@ def _draw_table(sheet: Sheet, fig, loops: list[_Loop]) -> None:
         row, slot = np.divmod(np.arange(count * 5), 5)
         x = left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w
         y = TOP + (row % rows + 0.5) * h
-        fixed: dict[str, np.ndarray] = {
-            "x": x,
-            "y": y,
-            "w": np.full(len(x), w - 2),
-            "h": np.full(len(x), h - 2),
-            "colour": colour,
-            "key": key,
-        }
-        for what, values in fixed.items():
+        size = np.full((2, len(x)), [[w - 2], [h - 2]])
+        for what, values in zip(parts, (x, y, *size, colour, key)):
             parts[what].append(np.tile(values, (count, 1)))
         parts["now"].append(2 * (row == np.arange(count)[:, np.newaxis]))
     places = [together(parts[what]).astype(np.float32) for what in "xywh"]
@@ -240,8 +233,7 @@ def _draw_table(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     sheet.words(fig, [left], [16], ["The loop's bundles: slots x y z w t"], bold=True, size=14)
     now = together(parts["now"], 0).astype(np.uint8)
     source = sheet.boxes(fig, "slots", *places, fill=("colour", COLOURS), colour=colour, key=key, now=now)
-    edge = fig.rect("x", "y", "w", "h", source=source, fill_color=None, line_width="now")
-    sheet.inks(edge, line_color="ink")
+    sheet.ring(fig, source, "w", "h", "now", "ink")
 
 
 def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:

@@ -112,9 +112,7 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, states: dict[str, np.n
         done = np.stack([moments >= back.get(name, np.inf) for name in mine], axis=1)
         source = sheet.boxes(fig, f"matrix {kind}", *at, fill=("state", tints), state=state, words=mine,
                              done=3 * done.astype(np.uint8))  # fmt: skip
-        sheet.inks(
-            fig.rect("x", "y", w - 5, h - 5, source=source, fill_color=None, line_width="done"), line_color="ink"
-        )
+        sheet.ring(fig, source, w - 5, h - 5, "done", "ink")
         sheet.words(fig, [x0 - 2], [y0 - 9], [kind], kind.lower(), bold=True, size=14)
     mults = [s for s in timeline.spans if s.task.stage == "mult"]
     path = np.array([_place(s.task.name) for s in mults], float) + 0.5
@@ -163,7 +161,4 @@ def _draw_lanes(sheet: Sheet, fig, timeline: Timeline, moments: np.ndarray) -> N
     fits = [n for n, text in enumerate(said) if (end[n] - start[n]) * scale > 7 * len(text)]
     middle = NAMES + (start + end)[fits] / 2 * scale
     sheet.words(fig, middle, down[fits], [said[n] for n in fits], size=11, align="center")
-    head = sheet.boxes(
-        fig, "head", NAMES + moments[:, np.newaxis] * scale, [LANES + 24], [2], 72, ink="ink", moves=("x",)
-    )
-    sheet.heads.append((fig, head))
+    sheet.rule(fig, "head", NAMES + moments * scale, LANES + 24, 72)

@@ -117,5 +117,4 @@ def _draw_totals(sheet: Sheet, fig, pitches: Sequence[int], totals: np.ndarray) 
     words = [f"pitch {pitch}: {total} clocks" for pitch, total in zip(pitches, totals)]
     sheet.boxes(fig, "totals", x, FOOT - tall / 2, each - 4, np.where(seen, tall, np.nan), ink="read", words=words)
     sheet.words(fig, x, [FOOT + 9] * len(x), [str(p) for p in pitches], "soft", align="center", size=11)
-    head = sheet.boxes(fig, "head", x[:, np.newaxis], [FOOT - 33], [each - 2], 70, line="ink", moves=("x",))
-    sheet.heads.append((fig, head))
+    sheet.rule(fig, "head", x, FOOT - 33, 70, each - 2, line="ink")

@@ -172,9 +172,8 @@ class _Chart:
         for row in (row for row in place if row in self.together):
             self._draw_shared(sheet, fig, row, place[row], high - 4, moments, keys, words)
         self._draw_labels(sheet, fig, place, moments)
-        x = self.at(moments)[:, np.newaxis]
-        middle, tall = first + len(place) * high / 2, len(place) * high
-        sheet.boxes(fig, f"head {name}", x, [middle], [2], [tall], ink="ink", moves=("x",))
+        tall = len(place) * high
+        sheet.rule(fig, f"head {name}", self.at(moments), first + tall / 2, tall)
         lanes = {n: next(y for row, y in place.items() if span.task.uses.get(row)) for n, span in enumerate(spans)}
         pairs = self.causes()
         for ink, which in (("wait", 1), ("read", 0)):

@@ -7,7 +7,7 @@
 // is a column of a source over time: {source, column, changes, text, prefix, names, moves}, where changes has
 // the arrays frame, cell and value; it is spread out once, from the column as it stands, into an array of
 // frames x cells. Everything is wired here, so no message to Python is ever needed.
-const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, start, scenes, captions,
+const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, scenes, captions,
   marks, tracks, listings, inks, fitted, step, hint, truth, right, choices, picks, about, goes, asks, heads} = root.tags[0]
 const child = (model) => index.get_one(model)
 const el = child(root).el
@@ -354,7 +354,7 @@ new ResizeObserver(() => { box.style.minHeight = `${probe.offsetHeight}px` }).ob
 
 colour()
 stop()
-show(start, true)
+show(0, true)
 choose(null)
 // Whoever is around may say what to show: a frame, a key to choose, and whether the keys are meant for it from now on.
 function visit() {

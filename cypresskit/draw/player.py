@@ -16,7 +16,7 @@ Left out: frames computed on demand. What needs a new simulation is built anew, 
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from html import escape
@@ -29,6 +29,7 @@ from bokeh.document import Document
 from bokeh.embed.util import standalone_docs_json_and_render_items
 from bokeh.model import Model
 from bokeh.models import Button, Column, ColumnDataSource, Div, LayoutDOM, RadioButtonGroup, Row, Select, Slider
+from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from cypresskit.draw import still, theme
@@ -79,6 +80,12 @@ class Track:
         value = self.frames[1:][at, cell]
         small = np.uint16 if max(self.frames.shape) < 1 << 16 else np.int32
         return {"frame": (at + 1).astype(small), "cell": cell.astype(small), "value": value}
+
+    def written(self, value: float) -> str:
+        """A number as the player writes it."""
+        if self.names:
+            return self.names[int(value)]
+        return short(value) if not self.prefix else f"{self.prefix}{value}" if value >= 0 else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,72 +162,66 @@ class Shown:
         return path
 
 
+class Parts:
+    """What a view fills for its player. ``title`` names the picture. ``about`` says what each key is that can be
+    chosen: words, or pairs of a frame and the words from it on; ``goes`` are the keys that choose a scene, by its
+    number, and ``asks`` those that a kernel answers, if one runs (see ``controls``). ``heads``: a figure, and the
+    source whose x says where in it each frame is; a drag there goes to the nearest."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.inks = title, theme.Inks()
+        self.tracks: list[Track] = []
+        self.figures: list[figure] = []
+        self.picks: list[Pick] = []
+        self.about: dict[int, About] = {}
+        self.goes: dict[int, int] = {}
+        self.asks: dict[int, str] = {}
+        self.heads: list[tuple[figure, ColumnDataSource]] = []
+
+
 class Player(Shown):
-    """A picture that plays; see the module. ``title`` names it. Controls and caption stand on top, where a low screen
-    shows them; then ``picture`` with ``side`` beside it (or below, on a narrow page), then ``below``. ``figures`` are
-    those in any of them, ``captions`` has words for each frame (see ``theme.html``), ``marks`` are the frames that Page
-    Up and Page Down jump to, ``text`` is the text form, ``step`` names what the slider moves along. ``scenes``: several
-    recordings in one picture, a name and a number of frames each, one after another in all tracks. ``about`` says what
-    each key is that can be chosen: words, or pairs of a frame and the words from it on; ``goes`` are the keys that
-    choose a scene, by its number, and ``asks`` those that a kernel answers, if one runs (see ``controls``). ``heads``:
-    a figure, and the source whose x says where in it each frame is; a drag there goes to the nearest. It plays in
-    ``lasts`` seconds. With one frame there is nothing to play, and no controls."""
+    """A picture that plays; see the module. Controls and caption stand on top, where a low screen shows them; then
+    ``picture``, one below the other, with ``side`` beside it (or below, on a narrow page), then ``below``. ``captions``
+    has words for each frame (see ``theme.html``), ``text`` is the text form, ``marks`` are the frames that Page Up and
+    Page Down jump to, ``step`` names what the slider moves along. ``scenes``: several recordings in one picture, a name
+    and a number of frames each, one after another in all tracks. It plays in ``lasts`` seconds. With one frame there is
+    nothing to play, and no controls."""
 
     def __init__(
-        self,
-        title: str,
-        picture: LayoutDOM,
-        side: Sequence[LayoutDOM],
-        captions: Sequence[str],
-        tracks: Sequence[Track],
-        *,
-        figures: Sequence[LayoutDOM],
-        text: str,
-        inks: theme.Inks,
-        listings: Sequence[Listing] = (),
-        marks: Sequence[int] = (),
-        below: Sequence[LayoutDOM] = (),
-        start: int = 0,
-        step: str = "Step",
-        scenes: Sequence[tuple[str, int]] = (),
-        picks: Sequence[Pick] = (),
-        about: Mapping[int, About] | None = None,
-        goes: Mapping[int, int] | None = None,
-        asks: Mapping[int, str] | None = None,
-        guess: Guess | None = None,
-        heads: Sequence[tuple[LayoutDOM, ColumnDataSource]] = (),
-        lasts: float = LASTS,
-    ) -> None:
-        if not captions or any(len(track.frames) != len(captions) for track in tracks):
+        self, parts: Parts, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *,
+        side: Sequence[LayoutDOM] = (), listings: Sequence[Listing] = (), marks: Sequence[int] = (),
+        below: Sequence[LayoutDOM] = (), step: str = "Step", scenes: Sequence[tuple[str, int]] = (),
+        guess: Guess | None = None, lasts: float = LASTS,
+    ) -> None:  # fmt: skip
+        self.title, self.tracks, self.figures, self.about = parts.title, parts.tracks, parts.figures, parts.about
+        if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
             raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
-        self.title, self.captions, self.tracks, self.figures = title, list(captions), list(tracks), list(figures)
-        self.scenes = list(scenes) or [("", len(self.captions))]
-        self._text, self._start, self._inks, self.about = text, start, inks, dict(about or {})
+        self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
+        self._text, self._inks = text, parts.inks
         moving = max(frames for _, frames in self.scenes) > 1 or len(self.scenes) > 1
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
-        keys += ", up and down choose, Escape lets go" if about and keys else ""
+        keys += ", up and down choose, Escape lets go" if self.about and keys else ""
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
-        tag = self._controls(lasts, bool(about), moving)
+        tag = self._controls(lasts, bool(self.about), moving)
         answers, asked = self._question(guess)
-        below = [self.chosen, *below, *([_words(text=hint)] if keys and not about else [])]
-        parts = [Column(picture, sizing_mode="stretch_width")]
-        parts += [Column(*side, sizing_mode="stretch_width")] if side else []
-        for part, grow in zip(parts, (5, 4)):
+        below = [self.chosen, *below, *([_words(text=hint)] if keys and not self.about else [])]
+        sides = [Column(*some, sizing_mode="stretch_width") for some in (picture, side) if some]
+        for part, grow in zip(sides, (5, 4)):
             part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
-        body = _row(*parts, gap="4px 20px")
+        body = _row(*sides, gap="4px 20px")
         head = [tag.pop("controls"), _row(asked, answers, visible=guess is not None), self.caption]
         self.root = Column(
             *head, body, *below, self.live, sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
             styles={"--ck-room": "30px"} if guess else {},
-            html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{title}. {keys}".strip()},
+            html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{self.title}. {keys}".strip()},
         )  # fmt: skip
         # Not a model's property: the script takes it from here.
-        own = {"answers": answers, "asked": asked, "start": start, "step": step, "hint": hint, "marks": list(marks)}
+        own = {"answers": answers, "asked": asked, "step": step, "hint": hint, "marks": list(marks)}
         listed = [_fields(one, lines=[escape(line.replace("    ", "  ")) for line in one.lines],
                           window=min(one.window, len(one.lines))) for one in listings]  # fmt: skip
-        own |= {"picks": [_fields(pick) for pick in picks], "listings": listed}
-        own |= {"heads": [{"figure": figure, "source": source} for figure, source in heads]}
-        own |= {"goes": list((goes or {}).items()), "asks": list((asks or {}).items())}
+        own |= {"picks": [_fields(pick) for pick in parts.picks], "listings": listed}
+        own |= {"heads": [{"figure": fig, "source": source} for fig, source in parts.heads]}
+        own |= {"goes": list(parts.goes.items()), "asks": list(parts.asks.items())}
         self.root.tags = [tag | own | self._told(guess)]
 
     def _told(self, guess: Guess | None) -> dict:
@@ -248,7 +249,7 @@ class Player(Shown):
         rates = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
         self.speed = Select(options=rates, value=f"{rate:g}", width=90, name="speed", **widget)
         self.slider = Slider(
-            start=0, end=max(self.scenes[0][1] - 1, 1), step=1, value=self._start, show_value=False, tooltips=False,
+            start=0, end=max(self.scenes[0][1] - 1, 1), step=1, value=0, show_value=False, tooltips=False,
             height=22, stylesheets=[theme.WIDGET_CSS], margin=(6, 14), styles={"flex": "1 1 180px"},
         )  # fmt: skip
         names = [name for name, _ in self.scenes]
@@ -284,17 +285,10 @@ class Player(Shown):
         first: dict[str, dict] = {}
         for track in self.tracks:
             named = first.setdefault(track.source.id, {})
-            now = track.frames[self._start]
-            named[track.column] = now
+            named[track.column] = track.frames[0]
             if track.text:
-                named[track.text] = [self._written(track, v) for v in now.tolist()]
-        return still.svg(self.title, self.captions[self._start], self.figures, first, self._inks)
-
-    @staticmethod
-    def _written(track: Track, value: float) -> str:
-        if track.names:
-            return track.names[int(value)]
-        return short(value) if not track.prefix else f"{track.prefix}{value}" if value >= 0 else ""
+                named[track.text] = [track.written(value) for value in track.frames[0].tolist()]
+        return still.svg(self.title, self.captions[0], self.figures, first, self._inks)
 
     def _embedded(self) -> str:
         document = Document(title=self.title)

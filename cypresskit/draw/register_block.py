@@ -179,13 +179,13 @@ def _span(origins: Sequence[Origin], name: str) -> str:
     return f"{name}[{', '.join(parts)}]"
 
 
-def register_block(*recordings: Recording | str, start: int = 0, steps: int | None = None) -> Player:
+def register_block(*recordings: Recording | str, steps: int | None = None) -> Player:
     """A player of a work-item's register block, one frame for each instruction that it executed.
 
     ``recordings`` come from ``Recorder``s that listened to one launch with A as resource 0 and B as resource 1, a scene
     for each work-item; or one is the name of a kernel, of which work-item 0 of a small run is shown (by default
-    "sgemm_tn"). Of a double-double its high part is written. ``start`` is the frame shown first, ``steps`` the number
-    of steps that are drawn at most. Raises ``ValueError`` if the run keeps no block in registers, and for recordings of
+    "sgemm_tn"). Of a double-double its high part is written. ``steps`` is the number of steps that are drawn at most.
+    Raises ``ValueError`` if the run keeps no block in registers, and for recordings of
     different launches.
     """
     made = [recorded(one) for one in recordings or ("sgemm_tn",)]
@@ -210,7 +210,7 @@ def register_block(*recordings: Recording | str, start: int = 0, steps: int | No
     names = [(f"({', '.join(map(str, one.place))})", each.steps) for one, each in zip(made, scenes)]
     return sheet.player(
         [cells], captions, _text(sheet.title, first, _rounds(first)), side=[lines.place, maps, legend],
-        listings=[lines], marks=marks, start=start, scenes=names if len(made) > 1 else (),
+        listings=[lines], marks=marks, scenes=names if len(made) > 1 else (),
     )  # fmt: skip
 
 
@@ -298,8 +298,7 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
     fig.add_tools(HoverTool(renderers=[sheet.inks(box, line_color="line")], tooltips="@register = @value"))
     _draw_frames(sheet, fig, source, 0.9, 0.9)
     if name == "C":
-        lit = fig.rect("x", "y", 0.7, 0.7, source=source, fill_color=None, line_width="lit")
-        sheet.inks(lit, line_color="ink")
+        sheet.ring(fig, source, 0.7, 0.7, "lit", "ink")
         sheet.picks.append(Pick(source, fig, 1, 1))
     sheet.words(fig, "x", "y", "text", align="center", fit=0.34, source=source)
 
@@ -307,8 +306,7 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
 def _draw_frames(sheet: Sheet, fig, source: ColumnDataSource, w, h) -> None:
     """Frames round what is read and what is written; columns of those names are their lines' widths."""
     for column, dash in (("read", "dashed"), ("wrote", "solid")):
-        edge = fig.rect("x", "y", w, h, source=source, fill_color=None, line_width=column, line_dash=dash)
-        sheet.inks(edge, line_color=column)
+        sheet.ring(fig, source, w, h, column, column, line_dash=dash)
 
 
 def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):

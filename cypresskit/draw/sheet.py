@@ -8,26 +8,19 @@ from collections.abc import Sequence
 from html import escape
 
 import numpy as np
-from bokeh.models import Column, ColumnDataSource, Div, HoverTool, LayoutDOM, Legend, Row
+from bokeh.models import ColumnDataSource, Div, HoverTool, LayoutDOM, Legend, Row
 from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import About, Pick, Player, Track
+from cypresskit.draw.player import Parts, Pick, Player, Track
 
 
-class Sheet:
-    """See the module; ``tracks``, ``figures`` and ``inks`` are what a ``Player`` takes."""
+class Sheet(Parts):
+    """See the module."""
 
     def __init__(self, title: str) -> None:
-        self.title, self.inks = title, theme.Inks()
-        self.tracks: list[Track] = []
-        self.figures: list[figure] = []
-        self.picks: list[Pick] = []
-        self.about: dict[int, About] = {}
-        self.goes: dict[int, int] = {}
-        self.asks: dict[int, str] = {}
-        self.heads: list[tuple[figure, ColumnDataSource]] = []
+        super().__init__(title)
         self._stages: list[figure] = []
 
     def stage(self, label: str, width: float, height: float) -> figure:
@@ -84,14 +77,14 @@ class Sheet:
         if words is not None:
             fig.add_tools(HoverTool(renderers=[box], tooltips=tip))
         if key is not None:
-            edge = fig.rect("x", "y", *size, source=source, fill_color=None, line_width="lit", border_radius=round)
-            self.inks(edge, line_color="ink")
+            self.ring(fig, source, size[0], size[1], "lit", "ink", border_radius=round)
             self.picks.append(Pick(source, fig, size[0], size[1]))
         return source
 
-    def ring(self, fig: figure, source: ColumnDataSource, w, h, column: str, ink: str = "wait") -> None:
+    def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
         """Frames round the boxes of a source, as wide as a column of it says: 0 is none."""
-        self.inks(fig.rect("x", "y", w, h, source=source, fill_color=None, line_width=column), line_color=ink)
+        edge = fig.rect("x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
+        self.inks(edge, line_color=ink)
 
     def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, at, **look) -> None:
         """Bars from ``start`` to ``end`` in time: what is past at each of the ``clocks`` (frames,) is drawn in full,
@@ -193,6 +186,12 @@ class Sheet:
         self.heads.append((fig, source))
         return source
 
+    def rule(self, fig: figure, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look) -> None:
+        """The same on a stage, round ``y``."""
+        look = look or {"ink": "ink"}
+        source = self.boxes(fig, name, x[:, np.newaxis], [y], [wide], high, moves=("x",), **look)
+        self.heads.append((fig, source))
+
     def series(self, fig: figure, items: Sequence[tuple[str, list]], place: str = "above", columns: int = 3) -> None:
         """A chart's legend: names and what is drawn for each."""
         legend = Legend(
@@ -224,13 +223,9 @@ class Sheet:
         """HTML below a picture, in which names have been escaped."""
         return Div(text=html, stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
 
-    def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *, side=(), **more) -> Player:
-        """The finished picture: ``picture`` one below the other, ``side`` beside it."""
-        layout = Column(*picture, sizing_mode="stretch_width")
-        own: dict = {
-            name: getattr(self, name) for name in ("figures", "inks", "picks", "about", "goes", "asks", "heads")
-        }
-        return Player(self.title, layout, list(side), captions, self.tracks, text=text, **own, **more)
+    def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, **more) -> Player:
+        """The finished picture; see ``Player``."""
+        return Player(self, picture, captions, text, **more)
 
 
 def beside(*parts: LayoutDOM, room: int = 300) -> Row:

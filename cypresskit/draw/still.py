@@ -32,7 +32,7 @@ Data = Mapping[str, Mapping[str, Sequence]]  # what a source's columns hold, by 
 class _Drawing:
     """A figure's place in the picture: from its coordinates to pixels, and a glyph's columns as numbers."""
 
-    def __init__(self, fig, top: float, data: Data) -> None:
+    def __init__(self, fig, top: float, data: Data, inks: theme.Inks) -> None:
         self.fig, self.data = fig, data
         x, y = fig.x_range, fig.y_range
         self.bare = not fig.xaxis[0].visible
@@ -44,8 +44,8 @@ class _Drawing:
         self.box = left, top + above, wide - left - right, high - below - above
         self.top, self.high = top, high
         self.unit = self.box[2] / abs(x.end - x.start)
-        self.inks: dict[tuple[str, str], str] = {}
-        self.fits: dict[str, tuple[float, float]] = {}
+        self.inks = {(model.id, prop): f"var(--{token})" for model, prop, token in inks.pairs}
+        self.fits = {glyph.id: (part, most) for _, glyph, part, most in inks.fitted}
 
     def x(self, value):
         return self.box[0] + self.box[2] * self._part(value, self.fig.x_range, self.logs[0])
@@ -81,7 +81,7 @@ class _Drawing:
         return [token] * count if token else [str(c or "none") for c in self.column(renderer, name, count)]
 
 
-def _style(d: _Drawing, r, n: int, fill: bool = True) -> list[str]:
+def _style(d: _Drawing, r, n: int) -> list[str]:
     """Stroke and fill of a glyph's n points."""
     stroke, width = d.colour(r, "line_color", n), d.column(r, "line_width", n)
     alpha = d.column(r, "line_alpha", n)
@@ -89,7 +89,7 @@ def _style(d: _Drawing, r, n: int, fill: bool = True) -> list[str]:
     dash = dash if isinstance(dash, str) else ""
     dashed = f' stroke-dasharray="{DASHES[dash]}"' if dash in DASHES else ""
     fills, clear = ["none"] * n, [1.0] * n
-    if fill and hasattr(r.glyph, "fill_color"):
+    if hasattr(r.glyph, "fill_color"):
         fills, clear = d.colour(r, "fill_color", n), d.column(r, "fill_alpha", n)
     strokes = [
         f' stroke="{s}" stroke-width="{w:g}" stroke-opacity="{o:g}"{dashed}' if s != "none" and w * o else ""
@@ -100,19 +100,14 @@ def _style(d: _Drawing, r, n: int, fill: bool = True) -> list[str]:
 
 def _glyph(d: _Drawing, r) -> Iterator[str]:
     kind = type(r.glyph).__name__
-    first = {"Quad": "left", "Segment": "x0", "MultiLine": "xs", "VArea": "x"}.get(kind, "x")
-    count = len(d.column(r, first) if not isinstance(d.column(r, first), (int, float, str)) else [0])
+    count = np.size(d.column(r, "x0" if kind == "Segment" else "x"))
 
     def get(name: str):
         return np.asarray(d.column(r, name, count), float)
 
-    if kind in ("Rect", "Quad"):
-        if kind == "Rect":
-            x, y, w, h = (get(name) for name in ("x", "y", "width", "height"))
-            sides = x - w / 2, x + w / 2, y - h / 2, y + h / 2
-        else:
-            sides = tuple(get(name) for name in ("left", "right", "bottom", "top"))
-        x0, x1, y0, y1 = d.x(sides[0]), d.x(sides[1]), d.y(sides[2]), d.y(sides[3])
+    if kind == "Rect":
+        x, y, w, h = (get(name) for name in ("x", "y", "width", "height"))
+        x0, x1, y0, y1 = d.x(x - w / 2), d.x(x + w / 2), d.y(y - h / 2), d.y(y + h / 2)
         alike: dict[str, list[str]] = {}  # boxes of one look are one path: a tenth of the text
         for a, b, c, e, style in zip(x0, x1, y0, y1, _style(d, r, count)):
             if np.isfinite([a, b, c, e]).all() and ("stroke" in style or 'fill="none"' not in style):
@@ -123,26 +118,19 @@ def _glyph(d: _Drawing, r) -> Iterator[str]:
         for x0, y0, x1, y1, style in zip(*ends, _style(d, r, count)):
             if np.isfinite([x0, y0, x1, y1]).all() and "stroke" in style:
                 yield f'<path d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}" {style}/>'
-    elif kind in ("Line", "VArea"):
-        x = d.x(get("x"))
-        down = [d.y(get("y"))] if kind == "Line" else [d.y(get("y1")), d.y(get("y2"))]
-        points = list(zip(x, down[0])) + (list(zip(x, down[1]))[::-1] if len(down) > 1 else [])
+    elif kind == "Line":
+        points = zip(d.x(get("x")), d.y(get("y")))
         path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points if np.isfinite([a, b]).all())
-        fill = f'fill="{d.colour(r, "fill_color", 1)[0]}"' if kind == "VArea" else _style(d, r, 1, False)[0]
-        yield f'<path d="{path}" {fill}/>' if len(path) > 1 else ""
+        yield f'<path d="{path}" {_style(d, r, 1)[0]}/>' if len(path) > 1 else ""
     elif kind == "Text":
         yield from _texts(d, r, count)
-    elif kind in ("Scatter", "Circle"):
-        size = np.asarray(d.column(r, "size", count), float) / 2
+    elif kind == "Scatter":
         shape = SHAPES.get(r.glyph.marker if isinstance(r.glyph.marker, str) else "", "")
-        for x, y, half, style in zip(d.x(get("x")), d.y(get("y")), size, _style(d, r, count)):
+        for x, y, half, style in zip(d.x(get("x")), d.y(get("y")), get("size") / 2, _style(d, r, count)):
             if np.isfinite([x, y]).all():
                 where = f'transform="translate({x:.1f} {y:.1f}) scale({half:g})" vector-effect="non-scaling-stroke"'
-                yield (
-                    f'<path d="{shape}" {where} {style}/>'
-                    if shape
-                    else f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{half:g}" {style}/>'
-                )
+                circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{half:g}" {style}/>'
+                yield f'<path d="{shape}" {where} {style}/>' if shape else circle
 
 
 def _texts(d: _Drawing, r, count: int) -> Iterator[str]:
@@ -184,16 +172,13 @@ def _axes(d: _Drawing) -> Iterator[str]:
         at += 30 + 6.2 * len(label)
 
 
-def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Inks | None = None) -> str:
+def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Inks) -> str:
     """A picture of ``figures``, one below the other, with title and caption; ``data``: columns of sources at the frame
     that is shown, where they differ from what the sources hold."""
-    tokens = {(model.id, prop): f"var(--{token})" for model, prop, token in (inks.pairs if inks else ())}
-    fits = {glyph.id: (part, most) for _, glyph, part, most in (inks.fitted if inks else ())}
     parts: list[str] = []
     top = float(HEAD)
     for fig in figures:
-        drawing = _Drawing(fig, top, data)
-        drawing.inks, drawing.fits = tokens, fits
+        drawing = _Drawing(fig, top, data, inks)
         for renderer in fig.renderers:
             if isinstance(renderer.data_source, ColumnDataSource):
                 parts += _glyph(drawing, renderer)

@@ -218,7 +218,7 @@ class _Replay:
             flight[:, clock, slot] = x[on[mine]], y[on[mine]]
             matrix[clock - 1 : clock + 1, slot] = min(access.resource, 1)
         source = sheet.source(f"quad {name}", x=box[0], y=box[1], w=box[2], h=box[3])
-        sheet.inks(fig.rect("x", "y", "w", "h", source=source, fill_color=None, line_width=3), line_color="ink")
+        sheet.ring(fig, source, "w", "h", 3, "ink")
         sheet.arrows(fig, f"arrows {name}", *ends, width=1.5, size=5)
         sheet.boxes(fig, f"texels {name}", flight[0], flight[1], 7, 7, line="ink", moves=("x", "y"),
                     fill=("matrix", TICK[1:]), matrix=matrix)  # fmt: skip

@@ -103,16 +103,10 @@ code, .code > div { white-space: pre; }
 .now .n { color: var(--ck-ink); }
 .key { display: inline-block; box-sizing: border-box; min-width: 1.4em; height: 1.1em; margin: 0 4px -2px 0;
   text-align: center; line-height: 0.95em; }
-.key > * { font-size: 0.85em; }
 .key.read { border: 2px dashed var(--ck-read); }
 .key.wrote { border: 3px solid var(--ck-wrote); }
-.key.none { border: 1px solid var(--ck-line); }
 .key.shade { background: var(--ck-shade); border: 1px solid var(--ck-line); }
 .soft { color: var(--ck-soft); }
-table { border-collapse: collapse; width: 100%; font-size: 0.92em; }
-th { overflow-wrap: normal !important; }
-td:last-child { white-space: nowrap; }
-td, th { text-align: left; padding: 2px 6px 2px 0; overflow-wrap: anywhere; border-bottom: 1px solid var(--ck-line); }
 """
 # Read out, not seen.
 HIDDEN_CSS = ":host { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }"
@@ -209,9 +203,7 @@ class Inks:
 
     def __call__(self, renderer: GlyphRenderer, **tokens: str) -> GlyphRenderer:
         """Remember colours, as in ``ink(fig.text(...), text_color="ink")``, and start with the light ones."""
-        for prop, token in tokens.items():
-            setattr(renderer.glyph, prop, TOKENS[token][0])
-            self.pairs.append((renderer.glyph, prop, token))
+        self.plain(renderer.glyph, **tokens)
         return renderer
 
     def plain(self, model: Model, **tokens: str) -> None:

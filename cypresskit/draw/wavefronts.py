@@ -97,9 +97,7 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, clocks: np
         sheet.past(fig, *place, ink=ink, alpha=strength, words=[said[i] for i in on])
     _draw_texture(sheet, fig, report, name, strip + 19, clocks, at)
     sheet.words(fig, [LEFT - 8], [strip], ["ALU"], align="right", size=12, bold=True)
-    head = at(clocks)[:, np.newaxis]
-    middle = [(top + 22 + strip + 26) / 2]
-    sheet.boxes(fig, f"head {name}", head, middle, [2], [strip + 26 - top - 22], ink="ink", moves=("x",))
+    sheet.rule(fig, f"head {name}", at(clocks), (top + 22 + strip + 26) / 2, strip + 26 - top - 22)
     passed = np.clip(clocks[:, np.newaxis] - edges[:-1], 0, np.diff(edges))
     so_far = np.maximum(clocks - window[0], 1e-9)
     for n, said_of, ink, left in ((0, "nobody computes", "wait", 250), (1, "one", "soft", 130), (2, "two", "alu", 0)):
@@ -147,7 +145,7 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> P
     lane = 30 + 30 * np.arange(most)
     sheet.words(fig, [LEFT - 8] * most, lane, list("ABCDEFGHIJKLMNOP"[:most]), "soft", align="right", size=13)
     sheet.words(fig, [LEFT - 8], [lane[-1] + 30], ["ALU"], align="right", size=13, bold=True)
-    boxes: dict[str, list] = {"ALU": [], "wait": [], "red": []}
+    boxes: dict[str, list] = {"wait": [], "ALU": [], "red": []}
     captions, scenes = [], []
     for count, (run, end) in enumerate(zip(runs, ends), 1):
         scenes.append((f"{count} wavefront" if count == 1 else str(count), end + 1))
@@ -156,20 +154,19 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> P
             idle = sum(clock not in busy for clock in range(now))
             share = f"{(now - idle) / now:.0%}" if now else "nothing"
             captions.append(f"Clock {now}. {count} of them: the engine has computed for {share} of the time.")
-            spans = [(w, s, min(s + compute, now)) for w, s in run if s < now]
-            waits = [(w, s + compute, min(s + compute + wait, now)) for w, s in run if s + compute < now]
-            reds = [(most, clock, clock + 1) for clock in range(now) if clock not in busy]
-            spans += [(most, a, b) for _, a, b in spans]
-            for name, found in (("ALU", spans), ("wait", waits), ("red", reds)):
-                boxes[name].append(found)
-    for name, ink, high in (("wait", "texture", 4), ("ALU", "alu", 20), ("red", "wait", 20)):
-        place = np.full((2, len(captions), max(map(len, boxes[name])) or 1), np.nan, np.float32)
-        wide = np.full(place.shape[1:], 0.01, np.float32)
-        for frame, found in enumerate(boxes[name]):
-            for n, (row, start, end) in enumerate(found):
-                place[:, frame, n] = LEFT + (start + end) / 2 * scale, 30 + 30 * row
-                wide[frame, n] = (end - start) * scale - 1.5
-        sheet.boxes(fig, f"toy {name}", place[0], place[1], wide, high, ink=ink, moves=("x", "w"))
+        for row, clock, long, name in [
+            *((w, start + compute, wait, "wait") for w, start in run),
+            *((row, start, compute, "ALU") for w, start in run for row in (w, most)),
+            *((most, clock, 1, "red") for clock in range(end) if clock not in busy),
+        ]:
+            boxes[name].append((row, clock, long, len(captions) - end - 1, end))
+    frame = np.arange(len(captions))[:, np.newaxis]
+    for (name, found), ink, high in zip(boxes.items(), ("texture", "alu", "wait"), (4, 20, 20)):
+        row, start, long, first, last = np.array(found or [(0, 0, 0, 0, 0)]).T
+        so_far = np.where(frame <= first + last, np.clip(frame - first - start, 0, long), 0)
+        x = np.where(so_far > 0, LEFT + (start + so_far / 2) * scale, np.nan)
+        wide = np.where(so_far > 0, so_far * scale - 1.5, 0.01)
+        sheet.boxes(fig, f"toy {name}", x, 30.0 + 30 * row, wide, high, ink=ink, moves=("x", "w"))
     key = sheet.key(("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box"))
     return sheet.player([fig], captions, sheet.title, below=[key], step="Clock", scenes=scenes, lasts=8)
 
