@@ -66,6 +66,8 @@ def view(reports, pipeline):
         "roofline": lambda: draw.roofline(reports[1:]),
         "performance": lambda: draw.performance([r.row() for r in reports]),
         "timeline": lambda: draw.timeline(pipeline, pipeline, names=("one", "two")),
+        "timeline_default": draw.timeline,
+        "roofline_default": draw.roofline,
         "accuracy": lambda: draw.accuracy((1, 4, 16)),
         "waiting": lambda: draw.waiting(2, 6, 4),
     }
@@ -85,7 +87,7 @@ def blocked():
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
 NAMES += ["lds_pitch", "reduction", "bus", "exponents", "contest", "card_memory", "chip_sizes", "timeline", "accuracy"]
-NAMES += ["waiting"]
+NAMES += ["waiting", "timeline_default", "roofline_default"]
 
 
 def frames(player: Player, name: str, column: str) -> np.ndarray:
@@ -849,6 +851,23 @@ def test_values_travel_between_frames_unless_motion_is_reduced(view, saved, page
         page.wait_for_function(READY)
         between = [y for y in page.evaluate(seen) if min(ends) + 1 < y < max(ends) - 1]
         assert (len(between) > 1) == (motion == "no-preference")
+
+
+@pytest.mark.parametrize("name", ["chip", "wavefronts", "timeline", "card_memory", "lds_pitch"])
+def test_a_play_head_is_dragged(name, view, saved, page):
+    head = view(name).heads[0][1]
+    x = next(track.frames[:, 0] for track in view(name).tracks if track.source is head and track.column == "x")
+    place = """([x, y]) => { const f = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Figure")
+        const v = Bokeh.index.get_one(f), box = v.el.getBoundingClientRect()
+        return [box.x + v.frame.x_scale.compute(x), box.y + v.frame.y_scale.compute(y)] }"""
+    page.goto(saved(name).as_uri())
+    page.wait_for_function(READY)
+    there = 2 * len(x) // 3
+    for frame in (0, there):
+        page.mouse.move(*page.evaluate(place, [float(x[frame]), float(head.data["y"][0])]), steps=4)
+        page.mouse.down()
+    page.mouse.up()
+    assert abs(int(page.locator("[data-ready]").get_attribute("data-frame")) - there) <= 1
 
 
 def test_a_guess_is_answered_at_the_end(saved, page):

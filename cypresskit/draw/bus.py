@@ -66,7 +66,7 @@ def _draw_shares(sheet: Sheet, sizes: Sequence[int], shares: np.ndarray):
     for n, name in enumerate(("bus, both ways", "chip")):
         y = np.where(seen, 100 * shares[:, n], np.nan)
         source = sheet.source(f"curve {name}", x=np.array(sizes, float), y=y)
-        items.append((name, sheet.line(chart, "x", "y", n, source=source)))
+        items.append((name, [sheet.line(chart, "x", "y", n, source=source)]))
         sheet.points(chart, "x", "y", n, source=source)
     sheet.head(chart, np.array(sizes, float), 0, 100)
     sheet.series(chart, items, "right", 1)

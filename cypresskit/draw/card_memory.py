@@ -75,7 +75,7 @@ class Held:
 
 def _held(timeline: Timeline) -> Iterator[Held]:
     """All that lies on the card at some time. A prime, for a sum so far, makes no other content."""
-    for buffer in {name for span in timeline.spans for name in span.task.writes if name.startswith("card")}:
+    for buffer in dict.fromkeys(name for span in timeline.spans for name in span.task.writes if name[:4] == "card"):
         spans = [s for s in timeline.spans if buffer in s.task.writes and buffer not in s.task.reads]
         for span, late in zip_longest(spans, spans[1:]):
             content, gone = span.task.writes[buffer].rstrip("'"), late.start if late else timeline.seconds

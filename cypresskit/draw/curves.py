@@ -6,7 +6,7 @@ What is drawn is given, measured or simulated by the caller. Published figures a
 from collections.abc import Mapping
 
 import numpy as np
-from bokeh.models import BasicTickFormatter, FixedTicker, HoverTool
+from bokeh.models import BasicTickFormatter, FixedTicker
 
 from cypresskit.draw.player import Player
 from cypresskit.draw.predict import Prediction
@@ -44,12 +44,9 @@ def curves(
         at = sorted(curve)
         values = [curve[place] for place in at]
         mine = name == "your guess"
-        drawn = sheet.line(fig, at, values, number, line_alpha=0.5 if mine else 1.0)
         words = [f"{name}: {_short(value)} at {place:g}" for place, value in zip(at, values)]
-        source = sheet.source(f"points {name}", x=at, y=values, words=words)
-        points = sheet.points(fig, "x", "y", number, source=source, hollow=mine)
-        fig.add_tools(HoverTool(renderers=[points], tooltips="@words"))
-        items.append((name, [*drawn, points]))
+        alpha = 0.5 if mine else 1.0
+        items.append((name, sheet.curve(fig, name, at, values, number, words, hollow=mine, alpha=alpha)))
         if not mine:
             lines.append(f"{name}: " + ", ".join(f"{p:g}: {_short(v)}" for p, v in zip(at, values)))
     caption = ""

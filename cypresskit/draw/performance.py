@@ -8,7 +8,6 @@ out: published curves, which exist as pictures only.
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from bokeh.models import HoverTool
 
 from cypresskit import published
 from cypresskit.draw import theme
@@ -45,12 +44,10 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
         curve = curves[name]
         y = [curve[n]["gflops"] for n in sorted(curve)]
         unit, ceiling = ceilings[name]
-        drawn = sheet.line(fig, sorted(curve), y, number, shapes=True)
-        items.append((f"{name}, simulated; {unit} allows {ceiling:.0f}", drawn))
         words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in sorted(curve)]
-        source = sheet.source(f"points {name}", x=sorted(curve), y=y, words=words)
         _draw_ranges(sheet, fig, [curve[n] for n in sorted(curve) if "low" in curve[n]], number)
-        fig.add_tools(HoverTool(renderers=[sheet.points(fig, "x", "y", number, source=source)], tooltips="@words"))
+        drawn = sheet.curve(fig, name, sorted(curve), y, number, words)
+        items.append((f"{name}, simulated; {unit} allows {ceiling:.0f}", drawn))
         speeds = ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in sorted(curve))
         lines.append(f"{name}: ceiling {ceiling:.0f}; {speeds}")
         if name in known:

@@ -50,7 +50,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     row = min(24.0, (HIGH - len(panels) * (ROAD + 30)) / count)
     high = len(panels) * (ROAD + 30) + count * row + 6
     fig = sheet.stage("; ".join(f"{p.name}: blocks on their way, and tasks of each resource" for p in panels),
-                      LEFT + WIDE + 54, high)  # fmt: skip
+                      LEFT + WIDE + 54, high, most=1.06)  # fmt: skip
     top = 0.0
     for panel in panels:
         panel.draw(sheet, fig, top, row)

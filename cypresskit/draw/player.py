@@ -194,6 +194,7 @@ class Player(Shown):
         guess: Guess | None = None, lasts: float = LASTS,
     ) -> None:  # fmt: skip
         self.title, self.tracks, self.figures, self.about = parts.title, parts.tracks, parts.figures, parts.about
+        self.heads = parts.heads
         if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
             raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
         self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
@@ -220,7 +221,7 @@ class Player(Shown):
         listed = [_fields(one, lines=[escape(line.replace("    ", "  ")) for line in one.lines],
                           window=min(one.window, len(one.lines))) for one in listings]  # fmt: skip
         own |= {"picks": [_fields(pick) for pick in parts.picks], "listings": listed}
-        own |= {"heads": [{"figure": fig, "source": source} for fig, source in parts.heads]}
+        own |= {"heads": [{"figure": fig, "source": source} for fig, source in self.heads]}
         own |= {"goes": list(parts.goes.items()), "asks": list(parts.asks.items())}
         self.root.tags = [tag | own | self._told(guess)]
 

@@ -23,9 +23,9 @@ class Sheet(Parts):
         super().__init__(title)
         self._stages: list[figure] = []
 
-    def stage(self, label: str, width: float, height: float) -> figure:
-        """A bare figure from (0, 0) at the upper left to (width, height); a unit is a pixel or so."""
-        self._stages.append(self.plot(label, (0, width), (height, 0), high=1.2 * height))
+    def stage(self, label: str, width: float, height: float, most: float = 1.2) -> figure:
+        """A bare figure from (0, 0) at the upper left to (width, height); a unit is a pixel or so, at ``most`` that."""
+        self._stages.append(self.plot(label, (0, width), (height, 0), high=most * height))
         return self._stages[-1]
 
     def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], **options) -> figure:
@@ -160,14 +160,19 @@ class Sheet(Parts):
             self.inks.fit(fig, drawn, fit)
         return drawn
 
-    def line(self, fig: figure, x, y, number: int, *, shapes: bool = False, **more) -> list:
-        """A line in the look of series ``number``: a colour, a dash, and with ``shapes`` a shape at each point."""
+    def line(self, fig: figure, x, y, number: int, **more):
+        """A line in the look of series ``number``: a colour and a dash."""
         ink = theme.LINES[number % len(theme.LINES)]
         dash = theme.DASHES[number % len(theme.DASHES)]
-        drawn = [self.inks(fig.line(x, y, line_width=2, line_dash=dash, **more), line_color=ink)]
-        if shapes:
-            drawn.append(self.points(fig, x, y, number))
-        return drawn
+        return self.inks(fig.line(x, y, line_width=2, line_dash=dash, **more), line_color=ink)
+
+    def curve(self, fig: figure, name: str, x, y, number: int, words, *, hollow: bool = False, alpha=1.0) -> list:
+        """A line with points, whose hover says ``words``; both, for the legend."""
+        line = self.line(fig, x, y, number, line_alpha=alpha)
+        source = self.source(f"points {name}", x=x, y=y, words=words)
+        points = self.points(fig, "x", "y", number, source=source, hollow=hollow)
+        fig.add_tools(HoverTool(renderers=[points], tooltips="@words"))
+        return [line, points]
 
     def points(self, fig: figure, x, y, number: int, *, hollow: bool = False, size: int = 9, **more):
         """Points in the colour and shape of series ``number``."""
