@@ -24,7 +24,7 @@ class Sheet(Parts):
         self._stages: list[figure] = []
 
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> figure:
-        """A bare figure from (0, 0) at the upper left to (width, height); a unit is a pixel or so, at ``most`` that."""
+        """A bare figure from (0, 0) at the upper left to (width, height); a unit is about a pixel, at most ``most``."""
         self._stages.append(self.plot(label, (0, width), (height, 0), high=most * height))
         return self._stages[-1]
 
