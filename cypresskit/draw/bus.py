@@ -14,6 +14,7 @@ from cypresskit.host import balance, measured
 
 SIZES = (150, 300, 600, 900, 1200, 1600, 2000, 2400, 3000, 3600, 4800, 6400, 9600)
 LEFT, WIDE, ROW = 150, 900, 34  # pixels: the rows' left edge and width, and a row's height
+SIDES = ("start", "end")
 ROWS = {"PCIe to card": "bus, to the card", "chip 0": "chip", "PCIe to host": "bus, to the host"}
 TASKS = {"send A": "a", "send B": "b", "send C": "c", "kernel": "alu", "fetch C": "c"}
 
@@ -31,9 +32,7 @@ def bus(bandwidth: float = 3e9, rate: float = 450e9, sizes: Sequence[int] = SIZE
     for n, (name, ink) in enumerate(TASKS.items()):
         spans = [run.spans[n] for run in runs]
         row = y[next(iter(spans[0].task.uses))]
-        start, end = np.array([[s.start / r.seconds, s.end / r.seconds] for s, r in zip(spans, runs)]).T[
-            ..., np.newaxis
-        ]
+        start, end = (np.array([[getattr(s, side) / r.seconds] for s, r in zip(spans, runs)]) for side in SIDES)
         x, w = LEFT + (start + end) / 2 * WIDE, (end - start) * WIDE - 1
         sheet.boxes(fig, name, x, [row], w, ROW - 12, ink=ink, alpha=0.85, words=[name], moves=("x", "w"))
         if name != "kernel":

@@ -60,11 +60,9 @@ def _draw(sheet: Sheet, fig, kernel: str, reports: Sequence[Report], top: float,
     speed = scale * np.array([[r.gflops] for r in reports])
     allowed = {unit: scale * np.array([[r.gflops / r.busy[unit]] for r in reports]).clip(0, peak) for unit in UNITS}
     lowest = np.minimum(*allowed.values())
-    for name, a, b, ink, alpha in (
-        (f"speed {kernel}", 0, speed, "c", 0.9),
-        (f"lost {kernel}", speed, lowest, "wait", 0.35),
-    ):
-        sheet.boxes(fig, name, LEFT + (a + b) / 2, [y], b - a, bar, ink=ink, alpha=alpha, moves=("x", "w"))
+    for name, a, b, ink, alpha in (("speed", 0, speed, "c", 0.9), ("lost", speed, lowest, "wait", 0.35)):
+        place = f"{name} {kernel}", LEFT + (a + b) / 2, [y], b - a, bar
+        sheet.boxes(fig, *place, ink=ink, alpha=alpha, moves=("x", "w"))
     for unit, ink in UNITS.items():
         words = [f"{kernel}: if the {unit} never paused"]
         sheet.boxes(

@@ -272,12 +272,8 @@ def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
     which = np.repeat(np.arange(len(scenes)), [one.steps for one in scenes])[:, np.newaxis]
     parts = [f"block {one.where}" for one in scenes]
     sheet.numbers(fig, "part", [0.0], [len(rows) + 0.38], which, names=parts, bold=True)
-    looks: tuple[dict, ...] = (
-        {"ink": "soft", "size": 11},
-        {"ink": "soft", "size": 11, "align": "center"},
-        {"bold": True},
-    )
-    for labels, look in zip((names, below, words), looks):
+    small: dict = {"ink": "soft", "size": 11}
+    for labels, look in zip((names, below, words), (small, small | {"align": "center"}, {"bold": True})):
         x, y, text = map(list, zip(*labels))
         sheet.words(fig, x, y, text, **look)
     return fig
