@@ -1,4 +1,4 @@
-"""What a kernel's own order of fetches costs: told by the same compiler, of a kernel that computes the same."""
+"""What a kernel's own order of fetches costs: told by the same compiler, of the same kernel with its reads gathered."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def sums(program: ck.Program, engine: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("engine", ["fast", "explain"])
-def test_the_gathered_kernel_computes_the_same(engine):
+def test_the_gathered_kernel_computes_the_same_of_textures(engine):
     program = kernel(STEP, STEP, STEP)
     together, moves = gathered(program)
     assert len(moves) == 4 and {behind for _, behind in moves} == {moves[0][1]}
@@ -56,7 +56,11 @@ def test_breaks_between_fetches_cost_clauses_which_the_line_to_move_joins():
     lines = [program.lines[line - 1] for move in order.moves for line in move]
     assert lines == [STEP[2], STEP[3], STEP[3], STEP[3]]
     line, behind = order.moves[0]
-    assert f"with line {line} behind line {behind} (and 1 more so) 1, and a turn takes" in str(order)
+    assert (
+        f"fetch line {line}'s texel behind line {behind}, into a register of its own, with its address computed there "
+        "(and 1 more line so): 1 clause instead of 2; a turn takes"
+    ) in str(order)
+    assert order.as_dict()["together"]["clauses"] == 1 and order.as_dict()["moves"][0] == [line, behind]
     shape = ck.Shape(program, (8, 8), {0: (64, 256), 1: (64, 256)}, {0: [200.0]})
     own = ck.simulate(program, launch=shape).clocks
     launch = ck.Shape(order.together.program, (8, 8), shape.textures, shape.constants)
@@ -86,3 +90,19 @@ def test_reads_of_global_memory_pass_no_store():
     lines = ["mov r2, g[0]", "add r4, r2, r2", "mov g[1], r4", "mov r3, g[1]", "add r5, r3, r3", "mov g[2], r5"]
     assert gathered(pixel(*lines))[1] == ()
     assert len(gathered(pixel(*lines[:2], *lines[3:]))[1]) == 1
+
+
+def test_a_read_of_global_memory_that_moved_over_a_break_is_speculative():
+    step = [
+        "ige r1.x, r0.x, l2.x",
+        "break_logicalnz r1.x",
+        "mov r2, g[r0.x]",
+        "add r9, r9, r2",
+        "iadd r0.x, r0.x, l2.y",
+    ]
+    head = ["dcl_literal l2, 5, 1, 0, 0", "mov r0, l2.zzzz", "mov r9, l2.zzzz"]
+    program = pixel(*head, "whileloop", *step, *step, "endloop", "mov o0, r9")
+    arrays = {"outputs": {0: np.zeros((1, 1, 4), np.float32)}, "global_memory": np.ones((5, 4), np.float32)}
+    assert "'s element behind line" in str(fetch_order(ck.compile(program)))
+    assert str(ck.check(program, (1, 1), **arrays)) == "Nothing found."
+    assert "loads g[5] (element 5, but" in str(ck.check(gathered(program)[0], (1, 1), **arrays))

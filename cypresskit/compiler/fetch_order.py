@@ -3,7 +3,8 @@
 AMD's compiler gathers the fetches of a block, but moves nothing across a break, and reads of global memory only as far
 as the first use of what one brings. Whoever writes the kernel can: here every read of a texture or of global memory
 moves up to the first one between two ends of loops and ifs, with the arithmetic of its address, into fresh registers
-that are copied where it stood. So what the kernel computes stays the same. No read passes a fence, one of global memory
+that are copied where it stood. These are speculative reads, for timing only: one that moved over a break also reads
+where the kernel would have left the loop, which may lie past the array. No read passes a fence, one of global memory
 no store, and none the read that its address comes from.
 """
 
@@ -37,11 +38,23 @@ class FetchOrder:
             return now + "no line is known to move"
         clauses, _, clocks = _turn(self.together)
         (line, behind), more = self.moves[0], len(self.moves) - 1
-        also = f" (and {more} more so)" if more else ""
-        turn = f"{clocks:.0f} clocks in place of {self.clocks:.0f}"
+        texel = any(i.line == line and i.op.kind == "fetch" for i in self.together.program.body)
+        also = f" (and {more} more line{'s' * (more > 1)} so)" if more else ""
+        turn = f"{clocks:.0f} clocks instead of {self.clocks:.0f}"
         if clocks >= self.clocks:
             turn = f"{clocks:.0f} clocks either way, with all wavefronts that fit"
-        return f"{now}with line {line} behind line {behind}{also} {clauses}, and a turn takes {turn}"
+        return (
+            f"{now}fetch line {line}'s {'texel' if texel else 'element'} behind line {behind}, into a register of its "
+            f"own, with its address computed there{also}: {clauses} clause{'s' * (clauses != 1)} instead of "
+            f"{self.clauses}; a turn takes {turn}"
+        )
+
+    def as_dict(self) -> dict:
+        """The numbers for JSON; ``together`` is None where no line is known to move."""
+        names = "clauses", "alone", "clocks"
+        numbers = dict(zip(names, (self.clauses, self.alone, self.clocks), strict=True))
+        together = self.together and dict(zip(names, _turn(self.together), strict=True))
+        return numbers | {"together": together, "moves": [list(move) for move in self.moves]}
 
 
 def fetch_order(code: Code, style: str = "amd") -> FetchOrder:
