@@ -527,7 +527,7 @@ def test_a_recording_is_there_after_the_run():
         ({"inputs": {0: np.zeros((2, 2, 4))}}, ValueError, "256 bits a texel"),
         ({"inputs": {0: np.zeros(4, np.float32)}}, ValueError, "has shape"),
         ({"constants": {}}, ValueError, "reads cb0"),
-        ({"constants": {0: np.zeros(4, np.float32)}}, ValueError, "holds 1 elements of four words"),
+        ({"constants": {0: np.zeros(4, np.float32)}}, ValueError, "holds 1 element of four words; "),
         ({"outputs": {}}, ValueError, "writes o0: pass outputs"),
         ({"outputs": {0: np.zeros((2, 3, 4), np.float32)}}, ValueError, "rows x columns"),
         ({"global_memory": None}, ValueError, "uses global memory"),

@@ -7,7 +7,14 @@ from pathlib import Path
 
 from cypresskit.cli.command import CommandError, command, json_option, option, show
 from cypresskit.cli.files import check_targets, is_file, read_program, write_files
-from cypresskit.cli.launching import OPTIONS, in_options, read_shape
+from cypresskit.cli.launching import MOST_DIGITS, OPTIONS, in_options, read_shape
+
+TIMED = {
+    "--output": "output stream oI is as large as the array in this file, if it exists, and otherwise as the domain; "
+    "nothing is written; may be repeated",
+    "--global": "taken as `cypresskit run` takes it, or N alone: its size takes no time, and nothing is written",
+}  # what `cypresskit run` writes to
+LAUNCH = ("domain", "texture", "input", "constant", "output", "memory")
 
 
 @command(
@@ -15,13 +22,13 @@ from cypresskit.cli.launching import OPTIONS, in_options, read_shape
     "simulate how long a kernel takes",
     "KERNEL is a name of the catalogue (`cypresskit kernels`), with --n, or FILE.il with what `cypresskit run` takes, "
     "or with shapes alone (--texture, --global). Prints Gflop/s, clocks, what bound the kernel, how busy each unit "
-    "was, and hit rates, all modelled; of a file also what its order of fetches costs.",
+    "was, and hit rates, all modelled; of a file also what its order of fetches costs. Writes no file but --trace's.",
     option("kernel", metavar="KERNEL", help="a kernel's name, or FILE.il"),
     option("--n", type=int, metavar="N", help="columns of C; also its rows and k by default. Of a file: what counts as "
            "its flops, 2 m n k"),
     option("--m", type=int, metavar="M", help="rows of C"),
     option("--k", type=int, metavar="K", help="length of the sums"),
-    *OPTIONS,
+    *((names, how | {"help": TIMED.get(names[0], how["help"])}) for names, how in OPTIONS),
     option("--texture", action="append", default=[], metavar="I=WxH", help="of a file: texture I's size in texels of "
            "16 bytes (WxHx4, WxHx8: of so many); may be repeated"),
     option("--device", default="HD5870", metavar="NAME", help="HD5870 (default), HD5970 (one chip), HD5850"),
@@ -40,6 +47,8 @@ def time(args: argparse.Namespace) -> None:
 
     traces, ordered = [args.trace] if args.trace else [], ""
     check_targets(*traces)
+    _check_sizes(args)
+    row: dict = {}
     try:
         device = devices.device(args.device)
         how = {"device": device, "layout": args.layout, "exact": args.exact}
@@ -51,19 +60,34 @@ def time(args: argparse.Namespace) -> None:
             shape = read_shape(args, program)
             report = ck.simulate(code, launch=shape, flops=flops, precision=precision, **how)
             order = fetch_order(code, args.style)
-            ordered = f"\n  {order}"
+            ordered, row["fetch_order"] = f"\n  {order}", order.as_dict()
             if order.together:
                 together = ck.simulate(order.together, launch=replace(shape, program=order.together.program), **how)
+                row["fetch_order"]["together"]["launch_clocks"] = round(together.clocks)
                 ordered += f"\n  the whole launch so: {together.clocks:,.0f} clocks"
         else:
             kernel = ck.kernels[args.kernel]
+            if given := [f"--{name}".replace("memory", "global") for name in LAUNCH if getattr(args, name)]:
+                raise CommandError(
+                    f"{kernel.name}: a kernel of the catalogue has its own launch: leave out {', '.join(given)}"
+                )
             if args.n is None:
                 raise CommandError(f"{kernel.name}: say --n, the matrices' size (and --m and --k if they differ)")
             report = ck.simulate(kernel, args.n, m=args.m, k=args.k, style=args.style, **how)
         write_files(dict.fromkeys(traces, report.save_trace))
     except (KeyError, TypeError, ValueError, ck.CompileError) as error:
         raise CommandError(in_options(str(error.args[0] if isinstance(error, KeyError) else error))) from None
-    show(args, report.row(), f"{report}{ordered}")
+    show(args, report.row() | row, f"{report}{ordered}")
+
+
+def _check_sizes(args: argparse.Namespace) -> None:
+    """Sizes are whole numbers of few digits; of a file, m and k only count where n does."""
+    for name in "nmk":
+        size = getattr(args, name)
+        if size is not None and not 0 < size < 10**MOST_DIGITS:
+            raise CommandError(f"--{name} {size}: sizes are whole numbers from 1 to {10**MOST_DIGITS - 1:,}")
+    if args.n is None and (args.m or args.k) and is_file(args.kernel):
+        raise CommandError("--m and --k say how many flops a file's kernel does, along with --n: say --n too")
 
 
 @command(

@@ -23,7 +23,8 @@ MOST_DIGITS = 9  # of a number on the command line
 
 _FILES = {
     "input": "texture I: an array (height, width) or (height, width, components)",
-    "constant": "constant buffer cbI: an array of rows of four, or numbers as in 0=64.0,1 (whole or with a point)",
+    "constant": "constant buffer cbI: an array of rows of four, or numbers as in 0=64.0,1e3,8 (digits alone are an "
+    "integer)",
     "output": "where output stream oI is written; a file that exists keeps its shape and type, a new one is float32 "
     "(height, width, 4)",
 }
@@ -113,8 +114,12 @@ def read_shape(args: argparse.Namespace, program: Program) -> Shape:
     textures: dict = {i: read_array(file) for i, file in _numbered("--input", args.input).items()}
     for number, text in _numbered("--texture", args.texture).items():
         sizes = str(text).lower().split("x")
-        if not 2 <= len(sizes) <= 3 or not all(s.isdecimal() and len(s) <= MOST_DIGITS for s in sizes):
-            raise CommandError(f"--texture {number}={text}: expected WIDTHxHEIGHT in texels, such as 0=512x128")
+        known = len(sizes) in (2, 3) and all(s.isdecimal() and len(s) <= MOST_DIGITS and s.strip("0") for s in sizes)
+        if not known or (*map(int, sizes), 16)[2] not in (4, 8, 16):
+            raise CommandError(
+                f"--texture {number}={text}: expected WIDTHxHEIGHT in texels, such as 0=512x128, and behind it x4 or "
+                "x8 where texels have that many bytes, not 16"
+            )
         textures[number] = tuple(map(int, sizes))
     if args.memory and _count(args.memory.partition("=")[0]) is None:
         read_array(Path(args.memory.partition("=")[0]))  # its size doesn't matter, but that it is one
@@ -129,11 +134,28 @@ def _constants(args: argparse.Namespace) -> dict[int, np.ndarray]:
     for number, text in _numbered("--constant", args.constant).items():
         words = str(text).split(",")
         try:
-            numbers = [np.float32(word) if "." in word else np.int32(word) for word in words]
-            found[number] = np.array([value.view(np.uint32) for value in numbers])
-        except (ValueError, OverflowError):
+            numbers = [int(word) if word.lstrip("+-").isdecimal() else float(word) for word in words]
+        except ValueError:
             found[number] = read_array(text)
+        else:
+            bits = [_bits(f"--constant {number}=", *pair) for pair in zip(words, numbers, strict=True)]
+            found[number] = np.array(bits, np.uint32)
     return found
+
+
+def _bits(where: str, word: str, value: float) -> int:
+    """A whole number's 32 bits, or those of the nearest float."""
+    import numpy as np
+
+    if isinstance(value, int):
+        if -(1 << 31) <= value < 1 << 32:
+            return value & 0xFFFFFFFF
+    else:
+        with np.errstate(over="ignore"):
+            single = np.float32(value)
+        if "inf" in word.lower() or not np.isinf(single):
+            return int(single.view(np.uint32))
+    raise CommandError(f"{where}{word[:40]}: the number doesn't fit in 32 bits")
 
 
 def _count(text: str) -> int | None:
@@ -174,6 +196,7 @@ def in_options(message: str) -> str:
     """A message of ``ck.launch`` about what to pass, in the options of a command."""
     for words in (" (max_instructions raises the limit.)", ', or engine="fast" without observers'):
         message = message.replace(words, "")
-    message = re.sub(r"pass (input|constant|output)s=\{(\d+): array\}", r"pass --\1 \2=FILE.npy", message)
+    message = re.sub(r"pass constants=\{(\d+): array\}", r"pass --constant \1=FILE.npy, or numbers: \1=64.0,1", message)
+    message = re.sub(r"pass (input|output)s=\{(\d+): array\}", r"pass --\1 \2=FILE.npy", message)
     message = re.sub(r"pass (texture)s=\{(\d+): .*\}", r"pass --\1 \2=WIDTHxHEIGHT", message)
     return message.replace("pass global_memory=array", "pass --global ELEMENTS=FILE.npy")

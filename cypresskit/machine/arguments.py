@@ -26,7 +26,8 @@ def whole_domain(program: Program, domain) -> tuple[int, int, int]:
 def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str = "array") -> None:
     """Everything that the program uses must be ``given``, by the names of arguments, each of which takes ``what``."""
     reads = {"cb": "reads cb{}", "o": "writes o{}", "resource": "fetches from resource {}", "g": "uses global memory"}
-    names = dict(zip(reads, given))
+    names = {"cb": "constants", "o": "outputs", "resource": "textures" if "textures" in given else "inputs"}
+    names |= {"g": "global_memory"} if "global_memory" in given else {}
     for kind, number, line in program.needs:
         if kind in names and number not in (given[names[kind]] or ()):
             value = what if kind == "g" else f"{{{number}: {'array' if kind == 'cb' else what}}}"
@@ -74,10 +75,10 @@ def surface_words(array, name: str, ndim: tuple[int, int]) -> np.ndarray:
     return words if words.ndim == 3 else words[np.newaxis]
 
 
-def texture_words(array, program: Program, n: int) -> np.ndarray:
-    """``surface_words`` of texture ``n``."""
+def texture_words(array, program: Program, n: int, argument: str = "inputs") -> np.ndarray:
+    """``surface_words`` of texture ``n``, which was given in that argument."""
     declared = program.textures.get(n)
-    return surface_words(array, f"inputs[{n}]", (1, 2) if declared and declared.dimensions == 1 else (2, 3))
+    return surface_words(array, f"{argument}[{n}]", (1, 2) if declared and declared.dimensions == 1 else (2, 3))
 
 
 def constant_words(array, program: Program, n: int) -> np.ndarray:
@@ -88,7 +89,8 @@ def constant_words(array, program: Program, n: int) -> np.ndarray:
     words.reshape(-1)[: len(given)] = given
     if len(words) < (declared := program.constants.get(n, 0)):
         raise ValueError(
-            f"constants[{n}] holds {len(words)} elements of four words; the kernel declares cb{n}[{declared}]"
+            f"constants[{n}] holds {len(words)} element{'s' * (len(words) != 1)} of four words; "
+            f"the kernel declares cb{n}[{declared}]"
         )
     return words
 

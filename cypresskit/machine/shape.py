@@ -75,7 +75,8 @@ class Shape:
         if isinstance(of, Extent):
             return of
         if isinstance(of, np.ndarray):
-            words = texture_words(of, self.program, n) if name == "textures" else surface_words(of, name, (2, 3))
+            textures = name == "textures"
+            words = texture_words(of, self.program, n, name) if textures else surface_words(of, f"{name}[{n}]", (2, 3))
             return Extent(words.shape[1], words.shape[0], 4 * words.shape[2])
         sizes = (*of, 16)[:3] if isinstance(of, Sequence) and len(of) in (2, 3) else (0,)
         if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):
