@@ -465,3 +465,8 @@ def test_every_example_of_the_reference_assembles_and_runs(op):
 
 def test_the_reference_page_is_current():
     assert (Path(__file__).parent.parent / "docs/il.md").read_text(encoding="utf-8") == reference.page()
+
+
+def test_what_the_reference_says_of_cost_and_meaning_is_what_is_done():
+    assert "cost      two slots, as a `mov` of two components" in reference.describe("dmov")
+    assert "with r = 1 / b, each rounded" in reference.describe("mod") and "next generation" not in reference.page()

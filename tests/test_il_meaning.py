@@ -1,8 +1,8 @@
 """The arithmetic, against exact fractions: one rounding, subnormals flushed, one NaN."""
 
 import math
+import operator
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,30 +52,41 @@ def same(got: np.ndarray, want: float) -> bool:
     return got[0] == (NAN if math.isnan(want) else bits(want)[0])
 
 
+SINGLE = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
+
+
+@pytest.mark.parametrize("op", SINGLE)
+@given(FLOAT, FLOAT)
+@settings(max_examples=500, deadline=None)
+def test_single_arithmetic_rounds_once_and_flushes(op, a, b):
+    x, y = flush(a), flush(b)
+    with np.errstate(all="ignore"):
+        got = MEANING[op](bits(a), bits(b))
+    if math.isfinite(x) and math.isfinite(y) and (y or op != "div"):
+        assert same(got, single(SINGLE[op](Fraction(x), Fraction(y)), SINGLE[op](x, y)))
+
+
+@pytest.mark.parametrize("op", ["mad", "fma"])
 @given(FLOAT, FLOAT, FLOAT)
 @settings(max_examples=500, deadline=None)
-def test_single_arithmetic_rounds_once_and_flushes(a, b, c):
+def test_single_multiply_add_rounds_once_and_flushes(op, a, b, c):
     x, y, z = flush(a), flush(b), flush(c)
     with np.errstate(all="ignore"):
-        got = {op: MEANING[op](bits(a), bits(b)) for op in ("add", "sub", "mul", "div")}
-        got["mad"] = MEANING["mad"](bits(a), bits(b), bits(c))
+        got = MEANING[op](bits(a), bits(b), bits(c))
     if not all(map(math.isfinite, (x, y, z))):
         return
     fx, fy, fz = Fraction(x), Fraction(y), Fraction(z)
-    assert same(got["add"], single(fx + fy, x + y))
-    assert same(got["sub"], single(fx - fy, x - y))
-    assert same(got["mul"], single(fx * fy, x * y))
     zero = math.copysign(0.0, x) * math.copysign(1.0, y) + z if not fx * fy else 0.0  # products that cancel give +0
-    assert same(got["mad"], single(fx * fy + fz, zero))
-    if y:
-        assert same(got["div"], single(fx / fy, math.copysign(1, x) * math.copysign(1, y)))
+    assert same(got, single(fx * fy + fz, zero))
 
 
+@pytest.mark.parametrize("op", ["dmad"])
 @given(*[st.floats(allow_nan=False, allow_infinity=False)] * 3)
 @settings(max_examples=300, deadline=None)
-def test_double_fused_multiply_add_rounds_once(a, b, c):
+def test_double_fused_multiply_add_rounds_once(op, a, b, c):
     exact = nearest(Fraction(a) * Fraction(b) + Fraction(c), 53, -1022)
     got = fused(*(np.array([v]) for v in (a, b, c)))[0]
+    assert MEANING[op](*(np.array([v]).view(np.uint64) for v in (a, b, c)))[0] == got.view(np.uint64)
     if abs(exact) >= Fraction(2) ** 1024:
         assert math.isinf(got)
     else:
@@ -89,19 +100,18 @@ def test_the_fused_product_differs_from_two_roundings():
     assert got != np.float32(x * x) - np.float32(1)
 
 
-@pytest.mark.parametrize("op", ["add", "mul", "mad", "min", "flr", "dadd", "dmad"])
-def test_every_nan_that_arithmetic_makes_is_the_same(op):
-    count = MEANING_ARITY[op]
-    if op.startswith("d"):
+OF_NAN = {"add": 2, "mul": 2, "mad": 3, "min": 2, "flr": 1, "dadd": 2, "dmad": 3}
+
+
+@pytest.mark.parametrize(("name", "count"), OF_NAN.items())
+def test_every_nan_that_arithmetic_makes_is_the_same(name, count):
+    if name.startswith("d"):
         odd = np.array([0xFFF8000000000123], np.uint64)
-        assert MEANING[op](*[odd] * count)[0] == NAN64
+        assert MEANING[name](*[odd] * count)[0] == NAN64
     else:
         odd = np.array([0xFFC00123], np.uint32)
-        assert MEANING[op](*[odd] * count)[0] == NAN
+        assert MEANING[name](*[odd] * count)[0] == NAN
     assert MEANING["mov"](np.array([0xFFC00123], np.uint32))[0] == 0xFFC00123, "a move keeps the bits"
-
-
-MEANING_ARITY = {"add": 2, "mul": 2, "mad": 3, "min": 2, "flr": 1, "dadd": 2, "dmad": 3}
 
 
 @pytest.mark.parametrize(
@@ -124,9 +134,10 @@ def test_frc_counts_from_the_floor_also_below_zero():
     assert MEANING["frc"](bits(-1.75)).view(np.float32)[0] == 0.25
 
 
+@pytest.mark.parametrize("op", ["mod"])
 @given(st.integers(-(2**20), 2**20), st.integers(1, 2**10))
-def test_mod_of_whole_numbers_is_right_but_for_a_turn_that_the_reciprocal_loses(a, b):
-    got = MEANING["mod"](bits(float(a)), bits(float(b))).view(np.float32)[0]
+def test_mod_of_whole_numbers_is_right_but_for_a_turn_that_the_reciprocal_loses(op, a, b):
+    got = MEANING[op](bits(float(a)), bits(float(b))).view(np.float32)[0]
     assert got in (math.fmod(a, b), math.copysign(b, a)) and (b & (b - 1) or got == math.fmod(a, b))
 
 
@@ -209,11 +220,16 @@ def test_integer_instructions_are_exact(op, a, b, c):
     assert int(MEANING[op](*words)[0]) == EXACT[op](a, b, c) % 2**32
 
 
+@pytest.mark.parametrize(("op", "value"), [("itof", signed), ("utof", int)])
 @given(WORD)
-def test_integers_become_the_nearest_floats(a):
-    word = np.array([a], np.uint32)
-    for op, value in (("itof", signed(a)), ("utof", a)):
-        assert Fraction(float(MEANING[op](word).view(np.float32)[0])) == nearest(Fraction(value), 24, -126)
+def test_integers_become_the_nearest_floats(op, value, a):
+    got = MEANING[op](np.array([a], np.uint32)).view(np.float32)[0]
+    assert Fraction(float(got)) == nearest(Fraction(value(a)), 24, -126)
+
+
+COMPARED = {"lt": operator.lt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
+CHOSEN = {"min": operator.lt, "max": operator.ge}
+UNARY = ("flr", "frc", "rcp", "sqrt", "rcp_vec", "sqrt_vec")
 
 
 @given(FLOAT, FLOAT)
@@ -221,13 +237,15 @@ def test_integers_become_the_nearest_floats(a):
 def test_floats_compare_choose_and_round_as_numbers(a, b):
     x, y = flush(a), flush(b)
     with np.errstate(all="ignore"):
-        got = {op: MEANING[op](bits(a), bits(b))[0] for op in ("lt", "ge", "eq", "ne", "min", "max")}
-        one = {op: MEANING[op](bits(a)).view(np.float32)[0] for op in ("flr", "frc", "rcp", "sqrt")}
-        assert MEANING["rcp_vec"](bits(a)) == bits(one["rcp"]) and MEANING["sqrt_vec"](bits(a)) == bits(one["sqrt"])
-    tests = {"lt": x < y, "ge": x >= y, "eq": x == y, "ne": x != y}
-    assert {op: got[op] == 0xFFFFFFFF for op in tests} == tests
+        got = {op: MEANING[op](bits(a), bits(b))[0] for op in COMPARED | CHOSEN}
+        one = {op: MEANING[op](bits(a)).view(np.float32)[0] for op in UNARY}
+    for op in ("rcp", "sqrt"):
+        assert bits(one[f"{op}_vec"]) == bits(one[op])
+    for op, holds in COMPARED.items():
+        assert got[op] == 0xFFFFFFFF * holds(x, y), op
     if not math.isnan(x) and not math.isnan(y):
-        assert same(got["min"].reshape(1), x if x < y else y) and same(got["max"].reshape(1), x if x >= y else y)
+        for op, first in CHOSEN.items():
+            assert same(got[op].reshape(1), x if first(x, y) else y), op
     if math.isfinite(x):
         assert one["flr"] == math.floor(x)
         assert Fraction(float(one["frc"])) == nearest(Fraction(x) - math.floor(x), 24, -149) or one["frc"] == 0
@@ -235,35 +253,55 @@ def test_floats_compare_choose_and_round_as_numbers(a, b):
         assert x < 0 or abs(Fraction(float(one["sqrt"])) ** 2 - Fraction(x)) <= Fraction(x) * Fraction(2) ** -23
 
 
+DOUBLE = {"dadd": np.add, "dmul": np.multiply, "ddiv": np.divide}
+COMPARED_DOUBLES = {"dlt": operator.lt, "dge": operator.ge, "deq": operator.eq, "dne": operator.ne}
+
+
 @given(*[st.floats()] * 2)
 @settings(max_examples=300, deadline=None)
 def test_doubles_are_those_of_ieee(a, b):
     x, y = (np.array([v]).view(np.uint64) for v in (a, b))
     with np.errstate(all="ignore"):
-        exact = {"dadd": np.add, "dmul": np.multiply, "ddiv": np.divide}
-        for op, of in exact.items():
+        for op, of in DOUBLE.items():
             want = of(np.float64(a), np.float64(b))
             assert MEANING[op](x, y)[0] == (NAN64 if math.isnan(want) else want.view(np.uint64)), op
-        tests = {"dlt": a < b, "dge": a >= b, "deq": a == b, "dne": a != b}
-        assert {op: bool(MEANING[op](x, y)[0]) for op in tests} == tests
-        narrow = MEANING["d2f"](x)
+        for op, holds in COMPARED_DOUBLES.items():
+            assert bool(MEANING[op](x, y)[0]) == holds(a, b), op
+
+
+@pytest.mark.parametrize("op", ["d2f"])
+@given(st.floats())
+@settings(max_examples=300, deadline=None)
+def test_a_double_becomes_the_nearest_float(op, a):
+    with np.errstate(all="ignore"):
+        narrow = MEANING[op](np.array([a]).view(np.uint64))
     if abs(a) < 2.0**1000:
         assert same(narrow, single(Fraction(a), a))
-    assert MEANING["dmov"](x)[0] == x[0]
 
 
+@pytest.mark.parametrize("op", ["dmov"])
+@given(st.integers(0, 2**64 - 1))
+def test_a_move_of_doubles_keeps_the_bits(op, a):
+    assert MEANING[op](np.array([a], np.uint64))[0] == a
+
+
+@pytest.mark.parametrize("op", ["f2d"])
 @given(FLOAT)
-def test_a_float_becomes_the_same_double(a):
-    got = MEANING["f2d"](bits(a)).view(np.float64)[0]
+def test_a_float_becomes_the_same_double(op, a):
+    got = MEANING[op](bits(a)).view(np.float64)[0]
     assert got == flush(a) or (math.isnan(a) and math.isnan(got))
 
 
+@pytest.mark.parametrize("op", ["ubit_insert"])
 @given(WORD, WORD, WORD, WORD)
-def test_inserted_bits_stand_where_the_offset_says_and_others_stay(width, offset, value, base):
-    got = MEANING["ubit_insert"](*(np.array([v], np.uint32) for v in (width, offset, value, base)))[0]
+def test_inserted_bits_stand_where_the_offset_says_and_others_stay(op, width, offset, value, base):
+    got = MEANING[op](*(np.array([v], np.uint32) for v in (width, offset, value, base)))[0]
     for n in range(32):
         inside = offset % 32 <= n < offset % 32 + width % 32
         assert got >> n & 1 == (value >> (n - offset % 32) if inside else base >> n) & 1
+
+
+ROUNDED = {"round_nearest": round, "round_neginf": math.floor, "round_plusinf": math.ceil, "round_z": math.trunc}
 
 
 @given(FLOAT)
@@ -271,14 +309,14 @@ def test_inserted_bits_stand_where_the_offset_says_and_others_stay(width, offset
 def test_whole_numbers_are_rounded_as_their_names_say(a):
     x = flush(a)
     if math.isfinite(x):
-        ways = {"nearest": round, "neginf": math.floor, "plusinf": math.ceil, "z": math.trunc}
-        for way, exact in ways.items():
-            got = MEANING[f"round_{way}"](bits(a)).view(np.float32)[0]
-            assert got == exact(Fraction(x)), way
+        for op, exact in ROUNDED.items():
+            got = MEANING[op](bits(a)).view(np.float32)[0]
+            assert got == exact(Fraction(x)), op
             assert math.copysign(1, got) == math.copysign(1, x) or got > 0 > x or got != 0
 
 
-def test_reciprocal_roots_are_rounded_correctly_for_every_mantissa():
+@pytest.mark.parametrize("op", ["rsq"])
+def test_reciprocal_roots_are_rounded_correctly_for_every_mantissa(op):
     """All 2^25 of two exponents: where the double that is rounded to a float comes close to a tie, the exact value lies
     on its side of the tie."""
     for start in range(0x3F000000, 0x40000000, 1 << 22):
@@ -289,15 +327,19 @@ def test_reciprocal_roots_are_rounded_correctly_for_every_mantissa():
         for n in np.flatnonzero(np.abs(rest.astype(np.int64) - 2**28) <= 4):
             middle = Fraction(float((root[n : n + 1].view(np.uint64) - rest[n] + np.uint64(2**28)).view(np.float64)[0]))
             above = middle * middle * Fraction(float(x[n])) < 1
-            got = Fraction(float(MEANING["rsq"](word[n : n + 1]).view(np.float32)[0]))
+            got = Fraction(float(MEANING[op](word[n : n + 1]).view(np.float32)[0]))
             assert (got > middle) == above
+
+
+EXTREMES = ("dmin", "dmax", "dfrac")
 
 
 @given(*[st.floats()] * 2)
 def test_double_extremes_and_fractions(a, b):
     x, y = (np.array([v]).view(np.uint64) for v in (a, b))
+    two = x, y
     with np.errstate(all="ignore"):
-        low, high, part = (MEANING[op](*v).view(np.float64)[0] for op, v in extremes(x, y))
+        low, high, part = (MEANING[op](*of).view(np.float64)[0] for op, of in zip(EXTREMES, (two, two, (x,))))
     if not math.isnan(a) and not math.isnan(b):
         assert (low, high) == (min(a, b), max(a, b))
     if math.isfinite(a):
@@ -305,24 +347,25 @@ def test_double_extremes_and_fractions(a, b):
         assert Fraction(part) == exact
 
 
-def extremes(x, y):
-    return ("dmin", (x, y)), ("dmax", (x, y)), ("dfrac", (x,))
-
-
-@given(st.lists(FLOAT, min_size=6, max_size=6))
-def test_dot_products_sum_from_the_left_each_step_rounded(values):
-    words = np.array(values, np.float32).view(np.uint32).reshape(2, 3, 1)
+@pytest.mark.parametrize(("op", "terms"), [("dp2", 2), ("dp3", 3), ("dp4", 4)])
+@given(st.lists(FLOAT, min_size=8, max_size=8))
+def test_dot_products_sum_from_the_left_each_step_rounded(op, terms, values):
+    words = np.array(values, np.float32).view(np.uint32).reshape(2, 4, 1)
     with np.errstate(all="ignore"):
-        products = [MEANING["mul"](words[0, n], words[1, n]) for n in range(3)]
-        two = MEANING["add"](products[0], products[1])
-        assert MEANING["dp2"](words[0, :2], words[1, :2])[0] == two
-        assert MEANING["dp3"](words[0], words[1])[0] == MEANING["add"](two, products[2])
+        total, *more = (MEANING["mul"](words[0, n], words[1, n]) for n in range(terms))
+        for product in more:
+            total = MEANING["add"](total, product)
+        assert MEANING[op](words[0, :terms], words[1, :terms])[0] == total
 
 
 def test_no_instruction_is_without_a_reference():
-    """What the tests of this file hold against exact numbers, by name."""
-    text = Path(__file__).read_text(encoding="utf-8").split("def test_no_instruction")[0]
-    named = {name for name, op in OPCODES.items() if op.kind == "alu" and f'"{name}"' in text}
-    rounds = {f"round_{way}" for way in ("nearest", "neginf", "plusinf", "z")}
-    assert {name for name, op in OPCODES.items() if op.kind == "alu"} - named - rounds == {"fma", "dp4", "rsq_vec"}
-    assert MEANING["fma"] is MEANING["mad"] and MEANING["rsq_vec"] is MEANING["rsq"]
+    """What the tests of this file hold against exact numbers: the tables' names, and those that ``op`` runs over."""
+    tables = EXACT, SINGLE, COMPARED, CHOSEN, UNARY, DOUBLE, COMPARED_DOUBLES, ROUNDED, EXTREMES
+    named = {name for table in tables for name in table}
+    for mark in (m for test in list(globals().values()) for m in getattr(test, "pytestmark", ())):
+        if mark.name == "parametrize" and mark.args[0] == "op":
+            named |= set(mark.args[1])
+        elif mark.name == "parametrize" and mark.args[0][0] == "op":
+            named |= {case[0] for case in mark.args[1]}
+    assert {name for name, op in OPCODES.items() if op.kind == "alu"} - named == {"rsq_vec"}
+    assert MEANING["rsq_vec"] is MEANING["rsq"]

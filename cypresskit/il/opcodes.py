@@ -7,7 +7,7 @@ instruction set, chapters 4 and 9, and the APP guide, table 4.14, for slots.
 Types are one letter: ``f`` float32, ``i`` int32, ``u`` uint32, ``d`` float64 in a pair of components, ``b`` 32 bits of
 any kind; a quote behind a source's letter says that its bits are passed on as they are. Slots are the VLIW slots an
 operation may use: ``xyzwt`` any, ``xyzw`` not t, ``t`` only t, ``pair`` two slots (xy or zw), ``quad`` all of x y z w;
-a dash means that the compiler expands it into several operations.
+``mov`` two, as a ``mov`` of two components; a dash means that the compiler expands it into several operations.
 """
 
 import re
@@ -158,12 +158,12 @@ alu:
     udiv         uuu    -                 | d = a / b rounded down; all ones where b is 0
     umod         uuu    -                 | d = a mod b; all ones where b is 0
     div          fff    -     flops=1     | d = a / b, correctly rounded (the chip: by reciprocal)
-    mod          fff    -     flops=1     | d = a - b trunc(a / b), the quotient by the reciprocal of b, as on the chip
+    mod          fff    -     flops=1     | d = a - b trunc(a r) with r = 1 / b, each rounded, so at times one b off
     dp2          fff    -     flops=3 across=2 | d = a.x b.x + a.y b.y in every component, each step rounded
     dp3          fff    -     flops=5 across=3 | d = a.x b.x + a.y b.y + a.z b.z in every component, each step rounded
     dp4          fff    -     flops=7 across=4 | d = a.x b.x + a.y b.y + a.z b.z + a.w b.w everywhere, each step rounded
     ddiv         ddd    -     flops=1     | d = a / b, correctly rounded (the chip: by iteration)
-    dmov         dd     -                 | d = a, bit by bit: assembled as a mov of two components
+    dmov         dd     mov               | d = a, bit by bit: assembled as a mov of two components
     dadd         ddd    pair  flops=1     | d = a + b
     dmin         ddd    pair              | d = a < b ? a : b
     dmax         ddd    pair              | d = a >= b ? a : b

@@ -10,6 +10,7 @@ SLOTS = {
     "t": "t alone, 4 clocks a bundle",
     "pair": "two slots (xy or zw), 4 clocks a bundle",
     "quad": "all of x y z w, 4 clocks a bundle",
+    "mov": "two slots, as a `mov` of two components, 4 clocks a bundle",
     "-": "several operations",
 }
 REGISTERS = {
@@ -39,7 +40,7 @@ ROUNDING = """Single precision rounds to nearest even once for each operation, a
 results become zero; a NaN that arithmetic makes is 0x7fc00000. Doubles are IEEE, with subnormals. 0
 times infinity is NaN. Where the meaning says "the chip approximates", the result here is the exact one,
 rounded: AMD's Evergreen instruction set (chapter 9) calls reciprocal and roots approximations and states no
-bound; of the next generation AMD states one unit in the last place. `ddiv` and `div` are several operations there."""
+bound. `ddiv` and `div` are several operations there."""
 FLOW = {
     "loop": "whileloop\nbreak\nendloop",
     "endloop": "whileloop\nbreak\nendloop",
