@@ -19,6 +19,7 @@ import cypresskit
 from cypresskit import cli
 from cypresskit.cli import cmd_lab, files, launching
 from cypresskit.host import pipeline
+from cypresskit.machine.arguments import check_needs
 
 SCALE = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
@@ -486,6 +487,9 @@ def test_a_launch_without_arrays_says_what_it_lacks():
         cypresskit.simulate(program)
     with pytest.raises(ValueError, match=r"reads cb0: pass constants=\{0: array\}"):
         cypresskit.Shape(program, (16, 16))
+    for order in (["inputs", "outputs", "constants"], ["constants", "inputs", "outputs"]):
+        with pytest.raises(ValueError, match=r"reads cb0: pass constants=\{0: array\}"):
+            check_needs(program, dict.fromkeys(order))
     for name in ("textures", "outputs"):
         half = {"textures": dict.fromkeys(range(2), (32, 128)), "constants": {0: [0.0] * 20}, "outputs": {}}
         half[name] = half[name] | {1: np.zeros((8, 8, 4), np.float16)}
