@@ -14,7 +14,7 @@ quick   := not notebook and not slow and not ($(alone))
 cores   := -n auto --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: help lab test core coverage lint format oldest bench book docs gallery fuzz clean distclean
+.PHONY: help lab test core coverage lint format oldest bench book docs gallery clip fuzz clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -59,7 +59,7 @@ book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their
 docs: $(VENV)/installed-tests  ## build the documentation as a site that works offline, into site/, and check its links
 	@$(bin)/python -m tools.site site
 
-gallery: $(VENV)/installed-tests  ## write every lesson and view as web pages that work offline, into site/
+gallery: $(VENV)/installed-tests  ## write every lesson and view as web pages that work offline, into gallery/
 	@$(bin)/python -m tools.gallery gallery notebooks
 
 clip: $(VENV)/installed-tests  ## make the README's pictures anew, the moving one included

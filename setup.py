@@ -20,7 +20,10 @@ class BuildWithLessons(build_py):
 
 
 readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
-address = re.search(r"git clone (https://\S+)", readme)[1]
+found = re.search(r"git clone (https://\S+)", readme)
+if not found:
+    raise SystemExit("README.md doesn't say `git clone https://...`, which is where the links on the package index lead")
+address = found[1]
 linked = re.sub(r"(\]\()(?!http|#)", rf"\1{address}/blob/HEAD/", readme)
 setup(
     cmdclass={"build_py": BuildWithLessons},

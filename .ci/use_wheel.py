@@ -19,6 +19,8 @@ try:
     ck.draw.accuracy()
 except ImportError as error:
     assert "pip install 'cypresskit[draw]'" in str(error)
+else:
+    raise AssertionError("pictures are drawn without bokeh")
 packages = Path(sysconfig.get_path("purelib"))
 size = sum(file.stat().st_size for file in packages.rglob("*") if file.is_file()) / 1e6
 print(f"{size:.0f} MB installed")

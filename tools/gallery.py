@@ -6,7 +6,7 @@ stands still, and formulas are MathML, which needs no script. The same page is s
 space, Escape) where its address ends in ``#slide-0``; a handout to print has stills for players, and no answers.
 All share one file of scripts. Solutions are left out unless asked for.
 
-    python -m tools.gallery site notebooks [--solutions]          or: make gallery
+    python -m tools.gallery gallery notebooks [--solutions]       or: make gallery
 """
 
 import argparse

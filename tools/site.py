@@ -55,7 +55,9 @@ def faults(site: Path) -> list[str]:
 
 
 def build(site: Path) -> None:
-    """Build the site anew; SystemExit where Sphinx has a warning."""
+    """Build the site anew; SystemExit where Sphinx has a warning, or where ``site`` holds something else."""
+    if site.exists() and any(site.iterdir()) and not (site / "searchindex.js").exists():
+        raise SystemExit(f"{site} holds something that isn't an earlier site: name an empty folder")
     shutil.rmtree(site, ignore_errors=True)
     with TemporaryDirectory() as trees:
         options = ["-q", "-W", "--keep-going", "-b", "html", "-c", str(ROOT / "docs"), "-d", trees]
@@ -64,6 +66,9 @@ def build(site: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
-    print(*(lost := faults(Path(sys.argv[1]))), f"open {sys.argv[1]}/index.html", sep="\n")
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python -m tools.site FOLDER")
+    folder = Path(sys.argv[1])
+    build(folder)
+    print(*(lost := faults(folder)) or [f"open {folder}/index.html"], sep="\n")
     sys.exit(bool(lost))

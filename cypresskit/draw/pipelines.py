@@ -44,7 +44,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     end = max(one.seconds for one in timelines)
     shared = {row for one in timelines for row in _rows(one) if _shared(one, row)}
     paces = [_pace(one) for one in timelines]
-    slower = [pace / min(paces) if pace > 1.05 * min(paces) else 0.0 for pace in paces]
+    fastest = min((pace for pace in paces if pace), default=0.0)
+    slower = [pace / fastest if pace > 1.05 * fastest else 0.0 for pace in paces]
     panels = [_Chart(n, *parts, end, shared) for n, parts in enumerate(zip(names, timelines, slower))]
     count = sum(len(panel.rows) for panel in panels)
     row = min(24.0, (HIGH - len(panels) * (ROAD + 30)) / count)
