@@ -22,7 +22,7 @@ class BuildWithLessons(build_py):
 readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
 found = re.search(r"git clone (https://\S+)", readme)
 if not found:
-    raise SystemExit("README.md doesn't say `git clone https://...`, which is where the links on the package index lead")
+    raise SystemExit("README.md has no `git clone https://...`, the address that links on the package index lead to")
 address = found[1]
 linked = re.sub(r"(\]\()(?!http|#)", rf"\1{address}/blob/HEAD/", readme)
 setup(

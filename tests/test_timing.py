@@ -71,12 +71,14 @@ EVEN = {
     "sgemm_nn": 2560, "dgemm_tn": 2048, "dgemm_nn": 1536, "dgemm_tn_buffer": 1280, "sgemm_naive": 640,
     "sgemm_64x64_lds": 3072, "ddgemm_tn_fma": 1024,
 }  # fmt: skip
+SAMPLED = {"dgemm_tn", "dgemm_nn", "sgemm_naive", "sgemm_64x64_lds", "ddgemm_tn_fma"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name, n", [*UNEVEN.items(), *EVEN.items()])
 def test_what_is_simulated_by_default_is_everything_or_within_1_per_cent(name, n):
     default = timed(name, n)
+    assert (default.simulated < 1) == (name in SAMPLED)
     if default.simulated < 1:
         assert default.clocks == pytest.approx(simulate(name, n, exact=True).clocks, rel=0.01)
 
@@ -409,6 +411,9 @@ def test_a_sweep_keeps_what_it_has_and_goes_on_where_it_stopped(tmp_path, monkey
         sweep("sgemm_tn", [64, -1, 128], executor=executor, progress=False, kept=kept)
     with kept.open("a") as file:
         file.write('\n["cut off, {"')
+    (tmp_path / "mine.csv").write_text("a, b\n")
+    with pytest.raises(ValueError, match=r"mine\.csv holds 'a, b', which no sweep wrote"):
+        sweep("sgemm_tn", 64, progress=False, kept=tmp_path / "mine.csv")
     module = importlib.import_module("cypresskit.timing.sweep")
     asked = []
     monkeypatch.setattr(module, "_row", lambda point, _: asked.append(point[1]) or simulate(point[0], point[1]).row())

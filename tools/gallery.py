@@ -193,8 +193,9 @@ def _formula(found: re.Match) -> str:
 
 
 def read_lesson(text: str) -> nbformat.NotebookNode:
-    """A notebook's text as the site shows it."""
-    return hold_controls(nbformat.reads(text, as_version=4), Path(__file__).parent.parent / "notebooks")
+    """A notebook's text as the site shows it. Headings are linked in small letters there, and as written in Jupyter."""
+    small = re.sub(r"(\]\([\w.]*#)([\w-]+)\)", lambda link: f"{link[1]}{link[2].lower()})", text)
+    return hold_controls(nbformat.reads(small, as_version=4), Path(__file__).parent.parent / "notebooks")
 
 
 @cache

@@ -76,8 +76,9 @@ class Report:
 
     @cached_property
     def range(self) -> tuple[float, float]:
-        """The least and the most Gflop/s that the calibrations leave open (``devices.open_boards``). Simulated when
-        it is first asked for, which takes twice as long as the report."""
+        """The least and the most Gflop/s while ``clause_clocks`` and ``dram_clocks`` move, both to the same end, within
+        what their evidence leaves open (``devices.open_boards``); all else stays. Simulated when it is first asked
+        for, which takes twice as long as the report."""
         assert self.again is not None
         low, high = sorted(self.again(device=board).gflops for board in open_boards(self.device))
         return min(low, self.gflops), max(high, self.gflops)

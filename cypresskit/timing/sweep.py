@@ -19,7 +19,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from cypresskit.devices import HD5870, Device
-from cypresskit.kernels import Kernel
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.tables import table
 from cypresskit.timing.simulate import simulate
 
@@ -93,7 +93,8 @@ def sweep(
     ``executor`` runs the points side by side (threads do: the engine is native code); ``ranges=True`` adds what the
     calibrations leave open (``low``, ``high``: ``Report.range``); other ``options`` go to ``simulate``. A point that
     fails stops no other: the first error is raised when all are done. ``kept`` names a file that rows are added to, a
-    line of JSON; what it holds isn't simulated again, so a sweep that was broken off goes on where it stopped.
+    line of JSON; what it holds isn't simulated again, so a sweep that was broken off goes on where it stopped (a new
+    version of the model wants a new file).
     """
     axes = ([of] if isinstance(of, (str, int, Kernel, Device)) else list(of) for of in (devices, kernels, ns))
     points: list = [(kernel, n, device) for device, kernel, n in product(*axes)]
@@ -131,9 +132,11 @@ def timed(
 
 
 def _read(file: Path) -> dict[str, dict]:
-    """The rows in a file of lines, but for a last line that was cut off."""
+    """The rows in a file of lines, but for one that was cut off. ValueError for a file that holds something else."""
     rows = {}
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        if line and not line.startswith('["'):
+            raise ValueError(f"{file} holds {line[:40]!r}, which no sweep wrote: keep the rows in a file of their own")
         with suppress(ValueError):
             key, row = json.loads(line)
             rows[key] = row
@@ -142,8 +145,9 @@ def _read(file: Path) -> dict[str, dict]:
 
 def _key(point: Point, options: dict) -> str:
     kernel, n, device = point
-    code = kernel if isinstance(kernel, str) else (kernel.name, kernel.text)
-    return sha256(repr((code, n, asdict(device), sorted(options.items()))).encode()).hexdigest()
+    known = KERNELS.get(kernel, kernel) if isinstance(kernel, str) else kernel
+    text = (known.name, known.text) if isinstance(known, Kernel) else known
+    return sha256(repr((text, n, asdict(device), sorted(options.items()))).encode()).hexdigest()
 
 
 def _row(point: Point, options: dict) -> dict:
