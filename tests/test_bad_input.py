@@ -81,7 +81,7 @@ def nothing_runs(monkeypatch):
     def ran(*_, **__):
         raise AssertionError("something ran")
 
-    monkeypatch.setattr(rates, "_simulated", ran)
+    monkeypatch.setattr(rates, "_seconds", ran)
     for module in (blocked, pipeline):
         monkeypatch.setattr(module, "gemm", ran)
 
@@ -99,7 +99,7 @@ def test_bad_values_are_told_before_anything_runs(function, argument):
 
 @pytest.mark.parametrize("function", TABLE, ids=lambda x: x.__name__)
 def test_good_values_are_let_through(function, monkeypatch):
-    monkeypatch.setattr(rates, "_simulated", lambda *_: 4e11)
+    monkeypatch.setattr(rates, "_seconds", lambda _, m, n, k, device: 2.0 * m * n * k / 4e11)
     for module in (blocked, pipeline):
         monkeypatch.setattr(module, "gemm", lambda a, b, c=None, **_: a.T @ b)
     function(**{name: value for name, (value, _) in TABLE[function].items()})
@@ -234,7 +234,7 @@ def test_an_empty_timeline_has_no_rate_and_nothing_binds():
 
 
 def test_a_share_stays_where_the_cpu_gets_no_row(monkeypatch):
-    monkeypatch.setattr(rates, "_simulated", lambda *_: 4e11)
+    monkeypatch.setattr(rates, "_seconds", lambda _, m, n, k, device: 2.0 * m * n * k / 4e11)
     shares = [share for share, _ in host.adaptive(3, 64, 64, MACHINE, calls=3)]  # 0.12 of 3 rows is none
     assert shares == [host.static_share(MACHINE)] * 3
     assert host.measured_share(Timeline((Span(COPY.spans[0].task, 0, 1),), BUS), 0.2) == 0.2
