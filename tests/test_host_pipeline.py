@@ -166,11 +166,11 @@ def test_host_memory_matters_to_the_hybrid_only(fixed_rate):
 
 
 def test_published_sizes_take_no_time(fixed_rate):
-    from time import perf_counter
+    from time import process_time
 
-    start = perf_counter()
+    start = process_time()
     timeline = five_stage(32768, 32768, 1536, Machine())
-    assert perf_counter() - start < 1
+    assert process_time() - start < 1
     assert len(timeline.spans) > 3000
 
 
