@@ -18,6 +18,10 @@ def entered(guess, *values):
     ("how", "values", "truth", "said"),
     [
         ({"unit": "bundles"}, ["30"], 31, "You said 30, and it is 31 bundles: well guessed!"),
+        ({"unit": "bundles"}, [], 1, "It is 1 bundle. (You made no guess.)"),
+        ({"unit": "Gflop/s"}, [], 1, "It is 1 Gflop/s. (You made no guess.)"),
+        ({"unit": "times"}, ["3"], 4.173, "You said 3, and it is 4.2 times."),
+        ({"choices": [0.07, 0.17]}, [0.07], 0.17, "You said 0.07, and it is 0.17."),
         ({}, ["1,000"], 31, "You said 1,000, and it is 31."),
         ({}, ["many"], 31, "It is 31. (You made no guess.)"),
         ({}, ["1e999"], 31, "It is 31. (You made no guess.)"),

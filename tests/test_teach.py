@@ -19,13 +19,14 @@ from cypresskit.compiler import compile, kernel_card
 from cypresskit.compiler.ports import Ports, unit
 from cypresskit.devices import HD5870
 from cypresskit.host import largest_block
+from cypresskit.machine.checks.findings import Finding, Findings
 from cypresskit.teach import formula, shell
 from cypresskit.teach import l00_start_here as start
 from cypresskit.teach import l03_bundles as bundles
 from cypresskit.teach import l08_small as small
 from cypresskit.teach import l10_larger as larger
 from cypresskit.teach import l12_contest as contest
-from cypresskit.teach.kernels import Written
+from cypresskit.teach.kernels import Written, fault
 from cypresskit.teach.l01_register_block import SIZES, block_gemm
 from cypresskit.teach.l02_why_blocks import counted, pace
 from cypresskit.teach.l04_registers import BUDGET, check_chip
@@ -68,6 +69,15 @@ def test_wrong_answers_are_rejected_and_it_is_said_why(check, answer, words):
     assert not verdict.right and verdict.hint
     for said in [words] if isinstance(words, str) else words:
         assert said in str(verdict), verdict
+
+
+def test_a_verdict_on_findings_is_a_sentence_and_counts_the_others():
+    loop = Finding("endless", "mine.il", 4, 1, "endloop", "this loop has not ended", "what ends it?")
+    opcode = replace(loop, message="mad reads r1, which was never written")
+    assert fault(Findings([loop])).finding == "This loop has not ended. Line 4 of the kernel: endloop"
+    assert fault(Findings([loop] * 2)).finding.endswith("(1 more finding follows from it, or comes next.)")
+    assert fault(Findings([loop] * 3)).finding.endswith("(2 more findings follow from it, or come next.)")
+    assert fault(Findings([opcode])).finding.startswith("mad reads")
 
 
 def test_every_check_has_answers():

@@ -29,8 +29,8 @@ class Prediction:
     def said(self, truth) -> str:
         """``You said 4; it is 8 wavefronts.`` The line has only the result if there was no guess."""
         number = isinstance(truth, int | float)
-        is_ = f"it is {truth:,.4g}" if number else f"it is {truth}"
-        is_ += f" {self.unit}" * bool(self.unit)
+        unit = self.unit.removesuffix("s") if truth == 1 and self.unit.isalpha() else self.unit
+        is_ = f"it is {_shown(truth) if number else truth} {unit}".rstrip()
         if self.value is None:
             return f"{is_[0].upper()}{is_[1:]}. (You made no guess.)"
         right = abs(self.value - truth) <= 0.1 * abs(truth) if number and not self.choices else self.value == truth
@@ -68,6 +68,11 @@ class Prediction:
             place, self._entries = widgets.HBox([entry, widgets.Label(self.unit)]), [entry]
         after = widgets.HTML("Then run the next cell.")
         self._widget = widgets.VBox([asked, place, after])
+
+
+def _shown(number: float) -> str:
+    """Two digits of what isn't whole, all of what is."""
+    return f"{number:,.0f}" if abs(number) >= 10 or number % 1 == 0 else f"{number:.2g}"
 
 
 def _number(text: str) -> float | None:

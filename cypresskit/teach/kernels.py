@@ -13,6 +13,7 @@ import numpy as np
 
 from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program, assemble
+from cypresskit.il.opcodes import OPCODES
 from cypresskit.kernels import Kernel
 from cypresskit.machine import KernelError, Run, launch
 from cypresskit.machine.checks import Findings, check
@@ -70,8 +71,11 @@ def fault(found: Findings) -> Verdict | None:
         return None
     first = found[0]
     line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
-    more = f" ({len(found) - 1} more findings follow from it, or come next.)" if len(found) > 1 else ""
-    return Verdict(False, f"{first.message}.{line}{more}", first.advice)
+    word = first.message.split()[0]
+    message = first.message[0].upper() + first.message[1:] if word.isalpha() and word not in OPCODES else first.message
+    rest = len(found) - 1
+    more = f" ({rest} more finding{'s follow from it, or come' if rest > 1 else ' follows from it, or comes'} next.)"
+    return Verdict(False, f"{message}.{line}{more * (rest > 0)}", first.advice)
 
 
 def run_gemm(program: Program, kernel: Kernel, *matrices, alpha=1.0, beta=0.0) -> tuple[np.ndarray, Run]:

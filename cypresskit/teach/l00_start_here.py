@@ -67,6 +67,9 @@ def check_update(update: Callable) -> Verdict:
 
 def _update_fault(got: np.ndarray, c: np.ndarray, product: np.ndarray, case: str) -> Verdict | None:
     """What is wrong with a result that should be c - product, or None."""
+    if not got.shape and got.dtype.kind in "OU":
+        what = "nothing" if got.item() is None else "a text, not a matrix" if got.dtype.kind == "U" else "no matrix"
+        return Verdict(False, f"update returns {what}.", "`return` the matrix that ck.gemm makes.")
     if got.shape != c.shape:
         return Verdict(False, f"{case} the result has shape {got.shape}.", "it has the shape of c.")
     if np.array_equal(got, c - product):
@@ -88,17 +91,20 @@ def _update_fault(got: np.ndarray, c: np.ndarray, product: np.ndarray, case: str
 
 
 @exercise
-def check_half(half: int, step: int = 128) -> Verdict:
+def check_half(half: float, step: int = 128) -> Verdict:
     """Exercise 3: the smallest multiple of 128 at which the model's ``sgemm_tn`` reaches half of the peak."""
+    if isinstance(half, float) and half.is_integer() and 0 < half <= 4096:
+        return Verdict(False, f"half is {half!r}.", f"it should be a whole number: {half:.0f}, not {half!r}.")
     if isinstance(half, bool) or not isinstance(half, int | np.integer) or half < step or half % step:
         return Verdict(False, f"half is {half!r}.", f"it should be {step}, {2 * step}, {3 * step} or another multiple.")
     if half > 4096:
         return Verdict(False, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
     share = simulate("sgemm_tn", int(half)).percent
+    before = simulate("sgemm_tn", int(half) - step).percent if half > step else 0.0
     if share < 50:
         finding = f"At N = {half} it reaches {share:.1f} % of the peak."
-        return Verdict(False, finding, "larger matrices give it more to do.")
-    before = simulate("sgemm_tn", int(half) - step).percent if half > step else 0.0
+        dent = "the speed has a dent here; try smaller and larger ones."
+        return Verdict(False, finding, dent if before > share else "larger matrices give it more to do.")
     if before >= 50:
         finding = f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
         return Verdict(False, finding, "go down in steps of 128.")

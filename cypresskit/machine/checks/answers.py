@@ -130,8 +130,13 @@ class AnswerCheck(Check):
                 "and what other lines stored is right: follow this register back."
             )
         axes = ("rows", "columns", "components") if wrong.ndim > 1 else ("elements",)
-        spread = ", ".join(f"{axis} {found.min()} to {found.max()}" for axis, found in zip(axes, np.nonzero(wrong)))
-        return f"Wrong are {spread}: follow the first wrong element's work-item by hand."
+        spread = [
+            f"{axis} {found.min()} to {found.max()}" if np.ptp(found) else f"{axis[:-1]} {found[0]}"
+            for axis, found, size in zip(axes, np.nonzero(wrong), wrong.shape)
+            if size > 1 or wrong.size == 1
+        ]
+        verb = "are" if " to " in spread[0] else "is"
+        return f"Wrong {verb} {', '.join(spread)}: follow the first wrong element's work-item by hand."
 
     def _gives(self, result: np.ndarray, got: np.ndarray) -> bool:
         return result.shape == got.shape and bool(self._same(got, result).all())
