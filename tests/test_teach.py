@@ -19,7 +19,7 @@ from cypresskit.compiler import compile, kernel_card
 from cypresskit.compiler.ports import Ports, unit
 from cypresskit.devices import HD5870
 from cypresskit.host import largest_block
-from cypresskit.machine.checks.findings import Finding, Findings
+from cypresskit.machine.checks.findings import SHOWN, Finding, Findings
 from cypresskit.teach import formula, shell
 from cypresskit.teach import l00_start_here as start
 from cypresskit.teach import l03_bundles as bundles
@@ -77,6 +77,7 @@ def test_a_verdict_on_findings_is_a_sentence_and_counts_the_others():
     assert fault(Findings([loop])).finding == "This loop has not ended. Line 4 of the kernel: endloop"
     assert fault(Findings([loop] * 2)).finding.endswith("(1 more finding follows from it, or comes next.)")
     assert fault(Findings([loop] * 3)).finding.endswith("(2 more findings follow from it, or come next.)")
+    assert str(Findings([loop] * (SHOWN + 1))).endswith("... and 1 more finding")
     assert fault(Findings([opcode])).finding.startswith("mad reads")
 
 

@@ -72,7 +72,9 @@ class Findings(tuple[Finding, ...]):
         if not self:
             return "Nothing found."
         rest = len(self) - SHOWN
-        return "\n".join([*map(str, self[:SHOWN]), *([f"... and {rest} more findings"] if rest > 0 else [])])
+        return "\n".join(
+            [*map(str, self[:SHOWN]), *([f"... and {rest} more finding{'s' * (rest > 1)}"] if rest > 0 else [])]
+        )
 
     __repr__ = __str__
 
