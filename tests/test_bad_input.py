@@ -164,6 +164,7 @@ WORDS = [
         lambda: on_card(lambda gpu: gpu.upload(np.broadcast_to(np.float32(1), (16385, 4)))),
     ),
     # launch
+    (TypeError, "begins with its program: ck.Shape\\(program", lambda: ck.Shape((64, 64), {0: (64, 64)})),
     (
         TypeError,
         "outputs maps numbers to arrays, .* found the key 0.0",

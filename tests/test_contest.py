@@ -33,7 +33,8 @@ def test_a_shape_is_an_entry(text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "its head lacks"),
+        ("", "the file is empty"),
+        ("(-8, 8, 1)", "multiples of 4"),
         (TEXT, "its head lacks"),
         (TEXT + HEAD, "its head lacks"),
         ("; block: 8\n; steps: 2\n" + TEXT, "its head lacks"),

@@ -41,8 +41,8 @@ def contest(args: argparse.Namespace) -> None:
         try:
             text = file.read_bytes()[: 4 * board.LONGEST].decode()
         except (OSError, UnicodeDecodeError) as error:
-            name = file.name
-            rows.append(board.Row(name, name, verdict=f"Not yet. {name} can't be read as text: {error}"))
+            why = f"can't be read: {error.strerror}" if isinstance(error, OSError) else "isn't text. Is it an entry?"
+            rows.append(board.Row(file.name, file.name, verdict=f"Not yet. {file.name} {why}"))
         else:
             rows.append(board.row(text, file.name, args.n, args.seconds))
         told = f"{rows[-1].gflops:.0f} Gflop/s" if rows[-1].gflops else rows[-1].verdict.splitlines()[0]

@@ -61,6 +61,8 @@ class Shape:
     outputs: Mapping[int, Extent] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.program, Program):
+            raise TypeError(f"a Shape begins with its program: ck.Shape(program, (64, 64), ...), not {self.program!r}")
         domain = whole_domain(self.program, self.domain)
         given = {name: by_number(name, getattr(self, name)) for name in ("constants", "outputs", "textures")}
         given["outputs"] = {n: domain[:2] for kind, n, _ in self.program.needs if kind == "o"} | given["outputs"]

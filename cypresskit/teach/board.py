@@ -24,7 +24,7 @@ from cypresskit.teach.apart import Lost, call
 from cypresskit.teach.kernels import Written
 
 HEAD = re.compile(r"^;\s*(name|block|steps):[ \t]*(.*?)[ \t]*$", re.M)
-SHAPE = re.compile(r"\s*\(?\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)?\s*")
+SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
 SECONDS, MEGABYTES = 120.0, 4000.0
 
@@ -49,6 +49,8 @@ def read(text: str, name: str = "entry") -> Written:
         raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has {len(text):,}")
     if shape := SHAPE.fullmatch(text):
         return contest.write(*map(int, shape.groups()))
+    if not text.strip():
+        raise ValueError("the file is empty")
     comments = "\n".join(line for line in text.split("il_ps", 1)[0].splitlines() if line.startswith(";"))
     head = dict(HEAD.findall(comments))
     block, steps = re.findall(r"\d+", head.get("block", "")), head.get("steps", "")
