@@ -79,6 +79,7 @@ def test_a_verdict_on_findings_is_a_sentence_and_counts_the_others():
     assert fault(Findings([loop] * 3)).finding.endswith("(2 more findings follow from it, or come next.)")
     assert str(Findings([loop] * (SHOWN + 1))).endswith("... and 1 more finding")
     assert fault(Findings([opcode])).finding.startswith("mad reads")
+    assert fault(Findings([replace(loop, message="work-item 3 reads it")])).finding.startswith("Work-item 3 reads it.")
 
 
 def test_every_check_has_answers():

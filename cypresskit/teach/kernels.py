@@ -65,17 +65,21 @@ def kernel_exercise(name: str, **how) -> Callable[[Callable[[Program], Verdict]]
     return made
 
 
+def sentence(message: str) -> str:
+    """A finding's message with a capital, unless it begins with an instruction or a register."""
+    word = message.split()[0].replace("-", "")
+    return message[0].upper() + message[1:] if word.isalpha() and word not in OPCODES else message
+
+
 def fault(found: Findings) -> Verdict | None:
     """The verdict on the first of a check's findings, or None if there is none."""
     if not found:
         return None
     first = found[0]
     line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
-    word = first.message.split()[0]
-    message = first.message[0].upper() + first.message[1:] if word.isalpha() and word not in OPCODES else first.message
     rest = len(found) - 1
     more = f" ({rest} more finding{'s follow from it, or come' if rest > 1 else ' follows from it, or comes'} next.)"
-    return Verdict(False, f"{message}.{line}{more * (rest > 0)}", first.advice)
+    return Verdict(False, f"{sentence(first.message)}.{line}{more * (rest > 0)}", first.advice)
 
 
 def run_gemm(program: Program, kernel: Kernel, *matrices, alpha=1.0, beta=0.0) -> tuple[np.ndarray, Run]:

@@ -13,7 +13,7 @@ from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.formula import judge
-from cypresskit.teach.kernels import LONGEST, kernel_exercise
+from cypresskit.teach.kernels import LONGEST, kernel_exercise, sentence
 from cypresskit.teach.l05_texture_cache import fetch_clocks
 from cypresskit.teach.shell import asked, exercise
 from cypresskit.teach.verdict import Verdict, stopped
@@ -134,7 +134,7 @@ def check_transpose(program: Program) -> Verdict:
     found = check(program, 64, inputs=inputs, global_memory=np.zeros_like(memory), max_instructions=LONGEST)
     races = [f for f in found if f.kind == "race"]
     if races:
-        return Verdict(False, f"The result is right, by luck. {races[0].message}.", races[0].advice)
+        return Verdict(False, f"The result is right, by luck. {sentence(races[0].message)}.", races[0].advice)
     if clocks < BEST:
         finding = f"The result is right, but the LDS was busy for {clocks} clocks: not all of it came through there."
         return Verdict(False, finding, "fetch each number once, store it with lds_store_id, load another one's.")
