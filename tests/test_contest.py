@@ -92,6 +92,7 @@ def test_a_call_returns_what_the_function_does():
         apart.call("cypresskit.teach.board:nothing")
 
 
+@pytest.mark.alone  # some seconds are the time for Python to start
 @pytest.mark.skipif(os.name == "nt", reason="Windows limits no memory")
 @pytest.mark.parametrize(
     ("code", "said"),

@@ -245,6 +245,7 @@ def test_the_first_failing_store_is_named_however_the_units_are_run():
 ENDLESS = ("whileloop", "iadd r0.x, r0.x, r0.y", "endloop")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 3])
 def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads):
     timer = threading.Timer(0.3, _thread.interrupt_main)
