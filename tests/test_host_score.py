@@ -7,7 +7,6 @@ import pytest
 
 from cypresskit import published
 from cypresskit.devices import HD5870, HD5970, XEON
-from cypresskit.draw import score as draw
 from cypresskit.host import Machine, adaptive, five_stage, four_stage, host_rows
 from cypresskit.timing import simulate
 
@@ -26,11 +25,6 @@ def test_rows_are_of_published_quantities(rows):
         if quantity != "with_pcie_10_gb_s":  # which is published as a sentence
             assert row["published"] == published.host(id)[quantity]
         assert row["ratio"] == pytest.approx(row["simulated"] / row["published"])
-
-
-def test_a_picture_is_no_point_in_the_scores_chart(rows):
-    shown = draw([rows["blocked_mma", "block"], rows["blocked_mma", "overlap_gain"]])
-    assert shown.title == "Score: 1 of 1 published figures within 5%"
 
 
 def test_overlap_and_padding_gain_as_the_source_says_in_words(rows):

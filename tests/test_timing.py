@@ -370,7 +370,7 @@ def test_shapes_of_a_launch_are_those_of_the_arrays():
     "change, message",
     [
         ({"textures": {}}, r"(?s)sgemm_tn.il:\d+: .*fetches from resource 0: pass textures="),
-        ({"constants": {0: np.zeros((1, 4), np.uint32)}}, r"constants\[0\] holds 1 elements .* declares cb0\[5\]"),
+        ({"constants": {0: np.zeros((1, 4), np.uint32)}}, r"constants\[0\] holds 1 element .* declares cb0\[5\]"),
         ({"domain": (8, -8, 1)}, "whole and not negative; found"),
     ],
 )
