@@ -272,12 +272,15 @@ def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, tmp_p
     assert any(found.is_visible() for found in page.get_by_text(element).all()), "its sum is told"
     for level in (2, 1, 0):
         page.keyboard.press("Escape")
-        assert page.evaluate(SEEN)[0] == level
+        page.wait_for_function(f"() => ({SEEN})()?.[0] === {level}")
     page.keyboard.press("Enter")  # the framed engine is still chosen
-    assert page.evaluate(SEEN)[0] == 1
+    page.wait_for_function(f"() => ({SEEN})()?.[0] === 1")
     page.get_by_role("button", name="Chip").click()
+    page.wait_for_function(f"() => ({SEEN})()?.[0] === 0")
+    page.wait_for_timeout(300)  # the chip is laid out again
     page.mouse.click(*page.evaluate(PLACE, ["engines", 7]))
-    assert page.get_by_text("Not recorded clause by clause").is_visible() and page.evaluate(SEEN)[0] == 0
+    page.get_by_text("Not recorded clause by clause").first.wait_for()
+    assert page.evaluate(SEEN)[0] == 0
     assert not faults
 
 
