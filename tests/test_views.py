@@ -1027,7 +1027,7 @@ def test_a_lessons_page_plays_and_is_accessible(tmp_path, pytestconfig, page):
     path.write_text(gallery.lesson(pytestconfig.rootpath / "notebooks/01_register_block.ipynb"), encoding="utf-8")
     page.goto(path.as_uri())
     page.wait_for_function(READY)
-    page.locator("[data-ready]").focus()
+    page.locator("[data-ready]").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("() => document.querySelector('[data-ready]').dataset.frame") == "1"
     found = axe.run(page).response["violations"]
