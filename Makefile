@@ -9,8 +9,7 @@ VENV   ?= .venv
 ARGS   ?=
 
 bin     := $(VENV)/bin
-alone   := browser or alone
-quick   := not notebook and not slow and not ($(alone))
+quick   := not notebook and not slow and not browser and not alone
 cores   := -n auto --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
@@ -24,8 +23,8 @@ lab: $(VENV)/installed  ## open the workbook in JupyterLab
 
 test: $(VENV)/installed-tests  ## run every test: on all cores, but then alone what measures speed
 ifeq ($(strip $(ARGS)),)
-	$(bin)/python -m pytest -q $(cores) -m "not ($(alone))"
-	$(bin)/python -m pytest -m "$(alone)"
+	$(bin)/python -m pytest -q $(cores) --maxprocesses=4 -m "not alone"  # each has a Chromium and a JupyterLab of its own
+	$(bin)/python -m pytest -m alone
 else
 	$(bin)/python -m pytest $(ARGS)
 endif

@@ -129,10 +129,12 @@ def assert_plays_twenty_a_second(page) -> None:
     assert work < 40, f"{len(numbers)} frames in two seconds, {work:.0f} ms of work for each"
 
 
+@pytest.mark.alone
 def test_it_plays_twenty_frames_a_second_and_drops_none(shown):
     assert_plays_twenty_a_second(shown)
 
 
+@pytest.mark.alone
 def test_a_slider_step_is_painted_within_50_ms(shown):
     """The best of three rounds; on a busy computer the work counts that a step needs."""
     spent = processor(shown)
@@ -157,6 +159,7 @@ def slider_steps(shown) -> list[float]:
     )
 
 
+@pytest.mark.alone
 def test_the_first_picture_is_painted_within_half_a_second(shown, player):
     """The notebook's form of the player, put on a page whose scripts are loaded."""
     html, spent = player._repr_mimebundle_()["text/html"], processor(shown)
@@ -373,6 +376,7 @@ def test_the_tabs_memory_stays_small(page, saved):
     assert session.send("Runtime.getHeapUsage")["usedSize"] < 150e6
 
 
+@pytest.mark.alone
 def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     lab.open(page, LESSON)
     lab.run_all(page)

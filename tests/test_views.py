@@ -770,6 +770,7 @@ def assert_quick(page, last: int) -> None:
     raise AssertionError(f"steps took {best:.0f} ms, {work:.0f} ms of work; {most} frames in half a second")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", ["chip", "wavefronts", "lds_transpose", "timeline"])
 def test_values_can_travel_at_30_frames_a_second(name, view, saved, page):
     """By medians of the work that a step in motion takes the processor for each time that it is drawn: a thirtieth of a
@@ -1008,6 +1009,7 @@ def test_axe_finds_nothing_serious(name, saved, page):
         assert not [(v["id"], v["help"]) for v in found if v["impact"] in ("serious", "critical")], scheme
 
 
+@pytest.mark.alone
 def test_each_is_painted_within_half_a_second(view, saved, page):
     """The notebook's form of each, put on a page whose scripts are loaded."""
     page.goto(saved("waiting").as_uri())
@@ -1034,6 +1036,7 @@ def test_a_lessons_page_plays_and_is_accessible(tmp_path, pytestconfig, page):
     assert not [(v["id"], v["help"]) for v in found if v["impact"] in ("serious", "critical")]
 
 
+@pytest.mark.alone
 def test_controls_in_jupyterlab_answer_within_300_ms(lab, page):
     """A slider's step runs Python again and puts a new player in the old one's place."""
     cells = [
