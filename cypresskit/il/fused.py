@@ -1,7 +1,8 @@
 """The fused multiply-add, which numpy lacks: loops compiled through llvmlite from the LLVM intrinsic."""
 
 import ctypes
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
 
@@ -40,13 +41,13 @@ item:
   store {t} %vr, ptr %pr
   %br = bitcast {t} %vr to {i}
   %size = and {i} %br, {all}
-  %nan = icmp ugt {i} %size, {infinity}
+  %special = icmp uge {i} %size, {infinity}
   %lessr = sub {i} %size, 1
   %oddr = icmp ult {i} %lessr, {normal}
   %o1 = or i1 %odda, %oddb
   %o2 = or i1 %oddc, %oddr
   %o3 = or i1 %o1, %o2
-  %o4 = or i1 %o3, %nan
+  %o4 = or i1 %o3, %special
   %o5 = zext i1 %o4 to i32
   %now = or i32 %before, %o5
   %nextx = add i64 %x, 1
@@ -91,25 +92,29 @@ def _fused() -> dict:
     return functions
 
 
+def prepared(a: np.ndarray, b: np.ndarray, c: np.ndarray, result: np.ndarray) -> Callable[[], tuple[np.ndarray, bool]]:
+    """A function that computes a * b + c with one rounding, of what the arrays hold when it is called, into ``result``.
+    Shapes are (rows or 1, items or 1); an array of one item is taken as it is now. It returns the result, and whether
+    one is infinite or NaN or, in single precision, the flush of subnormals may concern any number."""
+    rows, items = result.shape
+    arguments, kept = [], [result]
+    for x in (a, b, c):
+        if x.shape[1] != items or x.strides[1] != x.itemsize:
+            x = np.ascontiguousarray(np.broadcast_to(x, (len(x), items)))
+        kept.append(x)
+        arguments += [x.__array_interface__["data"][0], x.strides[0] // x.itemsize if len(x) > 1 else 0]
+    loop = partial(_fused()[a.dtype], *arguments, result.__array_interface__["data"][0], rows, items)
+    return lambda: (kept[0], bool(loop()))
+
+
 def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, bool]:
-    """``fused``, quickest for shapes (rows or 1, items or 1); and whether a result is NaN or, in single precision, the
-    flush of subnormals may concern any number."""
+    """``fused``, and what ``prepared`` says of the result."""
     if not a.ndim == b.ndim == c.ndim == 2:
         shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
         result, odd = multiply_add(*(np.broadcast_to(x, shape).reshape(1, -1) for x in (a, b, c)))
         return result.reshape(shape), odd
-    rows, items = map(max, a.shape, b.shape, c.shape)
-    result = np.empty((rows, items), a.dtype)
-    if not result.size:
-        return result, False
-    told, kept = [], []
-    for x in (a, b, c):
-        if x.shape[1] != items or x.strides[1] != x.itemsize:
-            x = np.ascontiguousarray(np.broadcast_to(x, (len(x), items)))
-            kept.append(x)
-        told += [x.__array_interface__["data"][0], x.strides[0] // x.itemsize if len(x) > 1 else 0]
-    odd = _fused()[a.dtype](*told, result.__array_interface__["data"][0], rows, items)
-    return result, bool(odd)
+    result = np.empty(tuple(map(max, a.shape, b.shape, c.shape)), a.dtype)
+    return prepared(a, b, c, result)() if result.size else (result, False)
 
 
 def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

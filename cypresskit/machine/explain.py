@@ -12,25 +12,19 @@ lockstep here; ``Run`` and observers don't depend on it.
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.il.dataflow import components, lds_address, lds_words, read_positions
+from cypresskit.il.fused import prepared
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
-from cypresskit.machine import places
+from cypresskit.machine import observer, places
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
 from cypresskit.machine.masks import Masks
-from cypresskit.machine.observer import (
-    BarrierEvent,
-    FetchEvent,
-    MemoryEvent,
-    Observer,
-    StepEvent,
-    WroteEvent,
-    listeners,
-)
+from cypresskit.machine.memories import Memories
+from cypresskit.machine.observer import Observer
 from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
@@ -38,7 +32,7 @@ BESIDES = 120  # bytes of a work-item beside its registers: its ids, addresses a
 PATIENCE, STEPS = 50_000_000, 20_000  # instructions times work-items, and instructions: a few seconds' work
 SECONDS = 5  # time limit for the question whether a program ends
 LONG = 3_000  # instructions of a program that takes seconds to compile
-ZERO_ROW, ONE_ROW = np.zeros((1, 1), np.uint32), np.full((1, 1), ONE, np.uint32)
+CONSTANT_ROW = {"0": np.zeros((1, 1), np.uint32), "1": np.full((1, 1), ONE, np.uint32)}
 
 
 @cache
@@ -47,9 +41,8 @@ def _chosen(letters: str) -> slice | list[int] | None:
     if not set(letters) <= set("xyzw"):
         return None
     rows = ["xyzw".index(letter) for letter in letters]
-    if len(set(rows)) == 1:
-        return slice(rows[0], rows[0] + 1)
-    return slice(None) if letters == "xyzw" else rows
+    count = 1 if len(set(rows)) == 1 else len(rows)
+    return slice(rows[0], rows[0] + count) if rows[:count] == [*range(rows[0], rows[0] + count)] else rows
 
 
 def run(
@@ -80,37 +73,31 @@ class Interpreter:
     """The state of a run, and what every kind of instruction does to it."""
 
     def __init__(
-        self,
-        launch: Launch,
-        observers: tuple[Observer, ...],
-        most: int | None,
-        ends: Callable[[Launch], float] | None,
+        self, launch: Launch, observers: tuple[Observer, ...], most: int | None, ends: Callable[[Launch], float] | None
     ):
         self.launch, self.observers, self.program = launch, observers, launch.program
-        self.listeners = {name: listeners(observers, name) for name in ("step", "wrote", "fetch", "memory", "barrier")}
-        self.body = self.program.body
-        self.items = launch.items
-        self.masks = Masks(self.items)
+        self.listeners = {name: observer.listeners(observers, name) for name in observer.EVENTS}
+        self.body, self.items = self.program.body, launch.items
+        self.masks, self.memories = Masks(self.items), Memories(launch)
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in self.program.registers}
         self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
-        self.group_of = np.arange(self.items) // launch.group_items
-        groups = 0 if launch.pixels else math.prod(launch.groups)
-        self.lds = {n: np.zeros((groups, size // 4), np.uint32) for n, (_, size) in self.program.lds.items()}
         self.executed = np.zeros(len(self.body), np.int64)
-        self.out_of_range = 0
-        self.issued = 0
+        self.out_of_range = self.issued = self.at = 0
         self.limit = min(launch.max_instructions, max(1, min(STEPS, PATIENCE // max(1, launch.items))))
         raised = launch.max_instructions if launch.max_instructions > MAX_INSTRUCTIONS else 0  # by the caller
         self.longest: float = max(5 * STEPS, raised)
         self.ends = None if most or len(self.body) > LONG else ends
         self.most: float | None = most or (None if self.ends else raised * self.items or 2 * PATIENCE)
         self.before = launch.memory.copy()
-        self.at = 0
         self.read: dict[int, np.ndarray] = {}  # global elements that this instruction's operands read, by operand
+        self.operands: dict[tuple, np.ndarray | Callable] = {}  # by instruction, source and positions: see _operand
+        self.fused: dict[int, Callable | None] = {}  # by instruction: its multiply-add, see _fused
+        self.scratch = np.zeros((4, self.items), np.uint32)  # for the results of these
+        self.coordinates: dict[int, dict] = {}  # by register: what fetches made of it since it was written
 
     def run(self) -> Run:
-        for observer in self.observers:
-            observer.start(self.launch)
+        for listener in self.observers:
+            listener.start(self.launch)
         at = 0 if self.items else len(self.body)
         while at < len(self.body):
             i = self.body[at]
@@ -125,8 +112,8 @@ class Interpreter:
                 self._execute(at, i)
             at += 1
         result = tally(self.launch, "explain", self.executed, self.out_of_range)
-        for observer in self.observers:
-            observer.finish(result)
+        for listener in self.observers:
+            listener.finish(result)
         return result
 
     def _issue(self, at: int, i: Instruction) -> None:
@@ -137,7 +124,7 @@ class Interpreter:
         if self.issued > self.limit:
             self._check_end()
         if i.op.flow != "endloop":
-            self._notify("step", StepEvent, at, i, self.masks.active, self.registers)
+            self._notify("step", observer.StepEvent, at, i, self.masks.active, self.registers, self._rows)
 
     def _check_end(self) -> None:
         """After ``limit`` instructions: in a loop, find out how many the program takes, or raise the error for an
@@ -170,7 +157,7 @@ class Interpreter:
         if flow == "loop":
             masks.begin_loop(at, self.issued)
         elif flow == "if":
-            masks.begin_if(self._condition(i) if masks.count else masks.active)
+            masks.begin_if(self._condition(i) if masks.count else masks.active, at)
         elif flow == "else":
             masks.otherwise()
         elif flow == "endif":
@@ -208,25 +195,34 @@ class Interpreter:
         return self.launch.ids[register.kind]
 
     def _rows(self, source: Source, letters: str) -> np.ndarray:
-        base = self._base(source)
-        chosen = _chosen(letters)
+        """Components of a source without its modifiers: one row each, or one for all."""
+        base, chosen = self._base(source), _chosen(letters)
         if chosen is not None:
             return base[chosen]
-        constant = {"0": ZERO_ROW, "1": ONE_ROW}
-        rows = [constant[c] if c in constant else base["xyzw".index(c)][np.newaxis] for c in letters]
+        rows = [CONSTANT_ROW[c] if c in "01" else base["xyzw".index(c)][np.newaxis] for c in letters]
         return np.concatenate(np.broadcast_arrays(*rows))
 
     def _operand(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray:
-        """Source ``n`` at the given positions, with its modifiers: one row a position, or one row for all."""
-        source = i.sources[n]
-        letters = source.swizzle if len(positions) == 4 else "".join(source.swizzle[p] for p in positions)
-        rows = self._rows(source, letters)
-        if not source.modified:
-            return rows
-        negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
-        if i.op.float_modifiers(n):
-            return modified(rows, source, negated)
-        return np.where(negated, np.uint32(0) - rows, rows) if negated.any() else rows
+        """Source ``n`` at the given positions, with its modifiers: one row a position, or one row for all. A constant,
+        or a view of a register, is made once."""
+        key = self.at, n, positions
+        if key not in self.operands:
+            self.operands[key] = self._reader(i, n, positions)
+        found = self.operands[key]
+        return found() if callable(found) else found
+
+    def _reader(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray | Callable[[], np.ndarray]:
+        source, kind = i.sources[n], i.sources[n].register.kind
+        letters = "".join(source.swizzle[p] for p in positions)
+        rows = read = partial(self._rows, source, letters)
+        if source.modified:
+            negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
+            if i.op.float_modifiers(n):
+                read = partial(lambda: modified(rows(), source, negated))
+            elif negated.any():
+                read = partial(lambda: np.where(negated, np.uint32(0) - rows(), rows()))
+        view = kind == "r" and read is rows and isinstance(_chosen(letters), slice)
+        return read() if view or kind not in ("r", "g") else read
 
     def _double(self, i: Instruction, n: int) -> np.ndarray:
         source = i.sources[n]
@@ -243,44 +239,61 @@ class Interpreter:
         elif i.dest and i.op.kind == "fetch":
             self._fetch(at, i, i.dest)
         elif i.dest:
-            self._write(at, i.dest, self._compute(i, i.dest))
+            self._write(at, i.dest, *self._compute(i, i.dest))
 
-    def _compute(self, i: Instruction, dest: Dest) -> np.ndarray:
-        """Rows for the written components of ``dest``, or one row for all of them."""
+    def _compute(self, i: Instruction, dest: Dest) -> tuple[np.ndarray, bool]:
+        """Rows for the written components of ``dest``, or one row for all of them; and whether all are known to be
+        finite."""
         op, positions = i.op, dest.written
+        if op.name in ("mad", "fma"):
+            if self.at not in self.fused:
+                self.fused[self.at] = self._fused(i, positions)
+            if fused := self.fused[self.at]:
+                result, odd = fused()
+                if not odd:
+                    return result.view(np.uint32), True
         read = (0,) if op.double else tuple(range(op.across)) or positions or (0,)
         sources = enumerate(op.sources)
-        result = MEANING[op.name](*(self._double(i, n) if t == "d" else self._operand(i, n, read) for n, t in sources))
+        result = MEANING[op.name](*[self._double(i, n) if t == "d" else self._operand(i, n, read) for n, t in sources])
         if op.result == "d":
             low, high = split(result)
-            return np.concatenate([high if p % 2 else low for p in positions])
-        return scaled(result, i.shift, i.saturate) if i.shift != 1.0 or i.saturate else result
+            return np.concatenate([high if p % 2 else low for p in positions]), False
+        return scaled(result, i.shift, i.saturate) if i.shift != 1.0 or i.saturate else result, False
 
-    def _write(self, at: int, dest: Dest, rows: np.ndarray) -> None:
+    def _fused(self, i: Instruction, positions: tuple[int, ...]) -> Callable[[], tuple[np.ndarray, bool]] | None:
+        """A multiply-add's compiled loop on operands that stay where they are: what ``MEANING`` has, if the flush of
+        subnormals concerns no number."""
+        words = [self._operand(i, n, positions).view(np.float32) for n in range(3)]
+        moving = any(callable(self.operands[self.at, n, positions]) for n in range(3))
+        if moving or not positions or i.shift != 1.0 or i.saturate:
+            return None
+        a, b, c = words
+        return prepared(a, b, c, self.scratch[: max(map(len, words))].view(np.float32))
+
+    def _write(self, at: int, dest: Dest, rows: np.ndarray, finite: bool = False) -> None:
         """Write rows (one per written component, or one for all) to a register, an output or global memory."""
-        register = dest.register
-        if register.kind == "r" and dest.mask == "xyzw" and self.masks.count == self.items:
-            self.registers[register.index][...] = rows
-            self._notify_wrote(at, register, (0, 1, 2, 3))
-            return
-        rows = np.broadcast_to(rows, (max(1, len(dest.written)), self.items))
-        values = dict(zip(dest.written, rows, strict=False))
-        for c, character in enumerate(dest.mask):
-            if character in "01":
-                values[c] = np.full(self.items, ONE if character == "1" else 0, np.uint32)
-        if register.kind == "g":
-            self._write_global(at, dest, values)
-        elif register.kind == "o":
-            words = self.launch.outputs[register.index].words.reshape(self.items, -1)
-            values = {c: value for c, value in values.items() if c < words.shape[1]}
-            self._notify_stored(at, register, values)
-            for c, value in values.items():
-                np.copyto(words[:, c], value, where=self.masks.active)
-        else:
+        register, written = dest.register, dest.written
+        if "0" in dest.mask or "1" in dest.mask:
+            values = dict(zip(written, np.broadcast_to(rows, (len(written), self.items))))
+            values |= {c: np.full(self.items, ONE * (x == "1")) for c, x in enumerate(dest.mask) if x in "01"}
+            written = tuple(sorted(values))
+            rows = np.stack([values[c] for c in written])
+        if register.kind == "r":
             target = self.registers[register.index]
-            for c, value in values.items():
-                np.copyto(target[c], value, where=self.masks.active)
-            self._notify_wrote(at, register, tuple(sorted(values)))
+            self.coordinates.pop(register.index, None)
+        elif register.kind == "o":
+            target = self.launch.outputs[register.index].words.reshape(self.items, -1).T
+            written = tuple(c for c in written if c < len(target))
+            rows = rows[: max(1, len(written))]
+        else:
+            return self._write_global(at, dest, written, rows)
+        self._notify("wrote", observer.WroteEvent, at, register, written, rows, self.masks.active, finite)
+        everywhere = self.masks.count == self.items
+        if everywhere and len(written) == 4:
+            target[...] = rows
+            return
+        for c, row in zip(written, np.broadcast_to(rows, (len(written), self.items))):
+            np.copyto(target[c], row, where=everywhere or self.masks.active)
 
     def _notify(self, name: str, event: Callable, *facts) -> None:
         """Tell the observers that listen: only then the event is made."""
@@ -289,29 +302,25 @@ class Interpreter:
             for listener in self.listeners[name]:
                 listener(made)
 
-    def _notify_wrote(self, at: int, register: Register, components: tuple[int, ...]) -> None:
-        if self.listeners["wrote"]:
-            rows = self.registers[register.index].T
-            self._notify("wrote", WroteEvent, at, register, components, rows, self.masks.active)
-
-    def _notify_stored(self, at: int, register: Register, values: dict[int, np.ndarray]) -> None:
-        """An output or global memory is about to be written."""
-        if self.listeners["wrote"]:
-            table = np.zeros((self.items, 4), np.uint32)
-            for c, value in values.items():
-                table[:, c] = value
-            self._notify("wrote", WroteEvent, at, register, tuple(sorted(values)), table, self.masks.active)
-
     def _fetch(self, at: int, i: Instruction, dest: Dest) -> None:
-        resource = i.controls.resource
-        surface, declared = self.launch.textures[resource], self.program.textures[resource]
-        rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(declared.dimensions)]
-        whole = i.op.sources[0] == "i"
-        x, y, inside = places.texel(rows, surface, i.controls.aoffimmi, whole=whole, unnormalised=declared.unnormalised)
+        resource, offset = i.controls.resource, i.controls.aoffimmi
+        surface = self.launch.textures[resource]
+        x, y, inside = places.moved(self._coordinates(i, surface), offset)
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
-        self._notify("fetch", FetchEvent, at, resource, x, y, inside, texels, self.masks.active)
+        self._notify("fetch", observer.FetchEvent, at, resource, x, y, inside, texels, self.masks.active)
         self._write(at, dest, texels.T if len(dest.written) == 4 else texels.T[list(dest.written)])
+
+    def _coordinates(self, i: Instruction, surface) -> list[places.Axis]:
+        """A fetch's coordinates before its offset; those of one register are looked at once for many fetches."""
+        source, declared = i.sources[0], self.program.textures[i.controls.resource]
+        known = self.coordinates.setdefault(source.register.index, {}) if source.register.kind == "r" else {}
+        key = i.opcode, source.swizzle, i.controls.resource
+        if key not in known or source.modified:
+            rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(declared.dimensions)]
+            whole = i.op.sources[0] == "i"
+            known[key] = places.axes(rows, surface, whole=whole, unnormalised=declared.unnormalised)
+        return known[key]
 
     def _spread(self, row: np.ndarray) -> np.ndarray:
         """One value for each work-item."""
@@ -335,54 +344,44 @@ class Interpreter:
             i = self.body[self.at]
             n = next(n for n, s in enumerate(i.sources) if s is source)
             words = tuple(sorted(set(components(source, read_positions(self.program, i, n)))))
-            self._notify("memory", MemoryEvent, self.at, "global", False, element, words, inside, self.masks.active)
+            self._notify_memory(self.at, "global", False, element, words, inside)
         return found.T
 
-    def _write_global(self, at: int, dest: Dest, values: dict[int, np.ndarray]) -> None:
-        memory, active = self.launch.memory, self.masks.active
-        element = self._element(dest.register)
-        inside = (element >= 0) & (element < len(memory))
-        words = tuple(sorted(values))
-        self._notify("memory", MemoryEvent, at, "global", True, element, words, inside, active)
-        outside = np.flatnonzero(active & ~inside)
-        if len(outside):
-            place = int(element[outside[0]])
-            raise self.launch.store_error(at, int(outside[0]), f"to g[{place}], which has {len(memory)} elements")
-        self._notify_stored(at, dest.register, values)
-        for c, value in values.items():
-            memory[element[active], c] = value[active]
+    def _notify_memory(self, at: int, space: str, store: bool, element, words, inside, block: int = 0) -> None:
+        active = self.masks.active
+        self._notify("memory", observer.MemoryEvent, at, space, store, element, words, inside, active, block)
+
+    def _write_global(self, at: int, dest: Dest, written: tuple[int, ...], rows: np.ndarray) -> None:
+        element, active = self._element(dest.register), self.masks.active
+        self._notify_memory(at, "global", True, element, written, self.memories.exist(element))
+        self.memories.check_global(at, element, active)
+        self._notify("wrote", observer.WroteEvent, at, dest.register, written, rows, active)
+        self.memories.store_global(
+            element, dict(zip(written, np.broadcast_to(rows, (len(written), self.items)))), active
+        )
 
     def _lds(self, at: int, i: Instruction) -> None:
-        block = i.controls.id
+        block, active = i.controls.id, self.masks.active
         stride, size = self.program.lds[block]
-        memory, active = self.lds[block], self.masks.active
         rows = [self._operand(i, n, (p,))[0] for n, p in lds_address(self.program, i)]
         requested = np.broadcast_to(places.lds_byte(rows[0], stride, *rows[1:]), self.items)
         words = lds_words(i)
         found = {c: places.lds_inside(requested, c, size) for c in words}
         inside = np.logical_and.reduce([there for _, there in found.values()])
-        self._notify("memory", MemoryEvent, at, "lds", i.op.store, requested, words, inside, active, block)
-        outside = np.flatnonzero(active & ~inside)
-        if i.op.store and len(outside):
-            place = int(requested[outside[0]]) & ~3
-            raise self.launch.store_error(at, int(outside[0]), f"to byte {place} of LDS {block}, which has {size}")
+        self._notify_memory(at, "lds", i.op.store, requested, words, inside, block)
+        if i.op.store:
+            self.memories.check_lds(at, block, requested, inside, active)
+            for c, (word, _) in found.items():
+                self.memories.store(block, word, self._spread(self._operand(i, i.op.passed[0], (c,))[0]), active)
+            return
         self._count_outside(inside)
-        loaded = []
-        for c, (word, there) in found.items():
-            if i.op.store:
-                value = np.broadcast_to(self._operand(i, i.op.passed[0], (c,))[0], self.items)
-                memory[self.group_of[active], word[active]] = value[active]
-            else:
-                row = np.zeros(self.items, np.uint32)
-                row[there] = memory[self.group_of[there], word[there]]
-                loaded.append(row)
-        if i.dest and not i.op.store:
-            self._write(at, i.dest, np.stack(loaded))
+        if i.dest:
+            self._write(at, i.dest, np.stack([self.memories.load(block, *place) for place in found.values()]))
 
     def _fence(self, at: int, i: Instruction) -> None:
+        self._notify("barrier", observer.BarrierEvent, at, self.masks.active, tuple(self.masks.blocks))
         if i.controls.threads and self.masks.count < self.items:
             here = self.masks.active.reshape(-1, self.launch.group_items)
             split_groups = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
             if len(split_groups):
                 raise self.launch.barrier_error(at, int(split_groups[0]), int(here[split_groups[0]].sum()))
-        self._notify("barrier", BarrierEvent, at, self.masks.active)

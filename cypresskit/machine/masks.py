@@ -10,22 +10,27 @@ import numpy as np
 
 
 @dataclass
-class Loop:
-    """A loop being run: who ``entered`` it, who is still ``running``, who is ``gone`` for this iteration. ``at`` and
-    ``issued``: the loop's instruction, and how many were issued before it."""
+class Block:
+    """An if or a loop being run: the instruction ``at`` that opened it, and who ``entered`` it."""
 
     at: int
-    issued: int
     entered: np.ndarray
-    running: np.ndarray
-    gone: np.ndarray
 
 
 @dataclass
-class If:
-    """An if being run: who ``entered`` it, and who takes the else."""
+class Loop(Block):
+    """A loop being run: who is still ``running``, who is ``gone`` for this iteration, and how many instructions were
+    ``issued`` before it."""
 
-    entered: np.ndarray
+    running: np.ndarray
+    gone: np.ndarray
+    issued: int
+
+
+@dataclass
+class If(Block):
+    """An if being run: who takes the else."""
+
     otherwise: np.ndarray
 
 
@@ -33,7 +38,7 @@ class Masks:
     """``active`` (bool, one per work-item) and ``count`` of them, inside the open ``blocks``."""
 
     def __init__(self, items: int):
-        self.blocks: list[Loop | If] = []
+        self.blocks: list[Block] = []
         self.set(np.ones(items, bool))
 
     def set(self, active: np.ndarray) -> None:
@@ -45,9 +50,9 @@ class Masks:
         """The open loops, the innermost last."""
         return [block for block in self.blocks if isinstance(block, Loop)]
 
-    def begin_if(self, taken: np.ndarray) -> None:
-        """Go on with those that are active and ``taken``."""
-        self.blocks.append(If(self.active, self.active & ~taken))
+    def begin_if(self, taken: np.ndarray, at: int = 0) -> None:
+        """Open an if: go on with those that are active and ``taken``."""
+        self.blocks.append(If(at, self.active, self.active & ~taken))
         self.set(self.active & taken)
 
     def otherwise(self) -> None:
@@ -62,7 +67,7 @@ class Masks:
 
     def begin_loop(self, at: int = 0, issued: int = 0) -> None:
         """Open a loop."""
-        self.blocks.append(Loop(at, issued, self.active, self.active.copy(), np.zeros(len(self.active), bool)))
+        self.blocks.append(Loop(at, self.active, self.active.copy(), np.zeros(len(self.active), bool), issued))
 
     def leave(self, who: np.ndarray, for_good: bool) -> None:
         """Take active work-items out of the innermost loop, for good or until its next iteration."""

@@ -12,28 +12,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.il import Instruction, Register
+from cypresskit.il import Instruction, Register, Source
+from cypresskit.machine.masks import Block
 
 
 class StepEvent(NamedTuple):
     """An instruction is about to run: its index ``at`` in ``Program.body``, which work-items are ``active`` (bool, one
-    per work-item), and the r ``registers`` before it: number to 32-bit patterns, uint32 of shape (4, items)."""
+    per work-item), and the r ``registers`` before it: number to 32-bit patterns, uint32 of shape (4, items).
+    ``rows(source, letters)`` gives components of any source, without its modifiers: uint32, (letters or 1, items or 1).
+    """
 
     at: int
     instruction: Instruction
     active: np.ndarray
     registers: Mapping[int, np.ndarray]
+    rows: Callable[[Source, str], np.ndarray]
 
 
 class WroteEvent(NamedTuple):
-    """Register ``register`` was written in ``components`` (numbers 0 to 3) by the active work-items; ``values`` has its
-    32-bit patterns after that, uint32 of shape (items, 4). An output or global memory is about to be written so."""
+    """Register ``register``, an output or global memory is about to be written in ``components`` (numbers 0 to 3) by
+    the active work-items: ``rows`` are the 32-bit patterns, uint32 of shape (components or 1, items or 1), and
+    ``finite`` tells that they are known to hold no single-precision NaN or infinity."""
 
     at: int
     register: Register
     components: tuple[int, ...]
-    values: np.ndarray
+    rows: np.ndarray
     active: np.ndarray
+    finite: bool = False
 
 
 class FetchEvent(NamedTuple):
@@ -65,10 +71,11 @@ class MemoryEvent(NamedTuple):
 
 
 class BarrierEvent(NamedTuple):
-    """A fence was passed by the active work-items."""
+    """The active work-items come to a fence inside the open ``blocks``, loops and ifs, the outermost first."""
 
     at: int
     active: np.ndarray
+    blocks: tuple[Block, ...] = ()
 
 
 class Observer:
@@ -81,7 +88,7 @@ class Observer:
         """An instruction is about to run."""
 
     def wrote(self, event: WroteEvent) -> None:
-        """A register was written, or an output or global memory is about to be."""
+        """A register, an output or global memory is about to be written."""
 
     def fetch(self, event: FetchEvent) -> None:
         """Texels were read."""
@@ -90,10 +97,13 @@ class Observer:
         """Global memory or LDS was read or is about to be written."""
 
     def barrier(self, event: BarrierEvent) -> None:
-        """A fence was passed."""
+        """Work-items come to a fence."""
 
     def finish(self, run) -> None:
         """The run has ended; ``run`` is its ``Run``."""
+
+
+EVENTS = ("step", "wrote", "fetch", "memory", "barrier")
 
 
 def listeners(observers: Iterable[Observer], event: str) -> list[Callable]:

@@ -5,6 +5,7 @@ ask these, and so does the timing. Left out: what is found there.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,32 +16,48 @@ NOWHERE = np.iinfo(np.int64).min  # the whole coordinate that a NaN becomes
 INFINITE = np.iinfo(np.int64).max  # and with its sign, an infinity
 
 
-def texel(
-    rows: Sequence[np.ndarray], of: Extent, offset: Sequence[int], *, whole: bool, unnormalised: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whole coordinates x and y (int64, see ``integers``) of a fetch with coordinates ``rows``, one for each dimension,
-    and whether they lie in the texture; ``offset`` is added after rounding down."""
-    found, inside = [], []
-    for bits, size, more in zip(rows, (of.width, of.height), offset):
-        place = coordinate(bits, size, whole=whole, unnormalised=unnormalised) + more
-        inside.append((place >= 0) & (place < size))  # false for NaN
-        found.append(integers(place))
-    return found[0], found[1] if len(found) > 1 else np.zeros_like(found[0]), np.logical_and.reduce(inside)
+class Axis(NamedTuple):
+    """One coordinate of fetches, rounded down: int64, or float64 where an int64 might not hold it; the least and the
+    most of it, and the texture's size along it."""
+
+    place: np.ndarray
+    least: float
+    most: float
+    size: int
 
 
-def coordinate(bits: np.ndarray, size: int, *, whole: bool, unnormalised: bool) -> np.ndarray:
-    """One coordinate of a fetch, rounded down, as float64. ``whole``: an integer; else a float (0 if subnormal) that
-    counts texels (``unnormalised``) or runs from 0 to 1 over ``size`` of them."""
-    if whole:
-        return bits.view(np.int32).astype(np.float64)
-    value = flushed(bits)
-    return np.floor(value if unnormalised else value * np.float32(size)).astype(np.float64)
+def axes(rows: Sequence[np.ndarray], of: Extent, *, whole: bool, unnormalised: bool) -> list[Axis]:
+    """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if subnormal) that count
+    texels (``unnormalised``) or run from 0 to 1 over the texture."""
+    found = []
+    for bits, size in zip(rows, (of.width, of.height)):
+        value = bits.view(np.int32) if whole else flushed(bits)
+        place = value if whole else np.floor(value if unnormalised else value * np.float32(size))
+        least, most = float(place.min()), float(place.max())
+        usual = -(2.0**31) <= least and most < 2.0**31  # false for NaN
+        found.append(Axis(place.astype(np.int64 if usual else np.float64), least, most, size))
+    return found
+
+
+def moved(axes: Sequence[Axis], offset: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whole coordinates x and y (int64, see ``integers``) of fetches with ``offset`` added, and whether they lie in the
+    texture."""
+    found, inside = [], np.ones(len(axes[0].place), bool)
+    for axis, more in zip(axes, offset):
+        place = axis.place + more if more else axis.place
+        if not (axis.least + more >= 0 and axis.most + more < axis.size):  # false for NaN
+            inside &= (place >= 0) & (place < axis.size)
+        found.append(integers(place) if place.dtype == np.float64 else place)
+    return found[0], found[1] if len(found) > 1 else np.zeros_like(found[0]), inside
+
+
+def texel(rows, of: Extent, offset: Sequence[int], *, whole: bool, unnormalised: bool):
+    """``moved`` by ``offset``, the ``axes`` of the other arguments."""
+    return moved(axes(rows, of, whole=whole, unnormalised=unnormalised), offset)
 
 
 def integers(place: np.ndarray) -> np.ndarray:
     """Coordinates as int64; those that no int64 holds become +-2^62, infinities +-``INFINITE``, NaN ``NOWHERE``."""
-    if -(2.0**31) < place.min() and place.max() < 2.0**31:  # false for NaN
-        return place.astype(np.int64)
     found = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
     return np.where(np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(found) * INFINITE, found))
 

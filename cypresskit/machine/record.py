@@ -120,9 +120,9 @@ class Recorder(Observer):
 
     def wrote(self, event: WroteEvent) -> None:
         if event.active[self._item] and event.register.kind == "r":
-            step, bits = len(self._at) - 1, event.values[self._item]
-            rows = ((step, event.register.index, c, int(bits[c])) for c in event.components)
-            self._rows["writes"].extend(rows)
+            step, bits = len(self._at) - 1, event.rows[:, self._item % event.rows.shape[1]].tolist()
+            bits *= 1 if len(bits) > 1 else len(event.components)  # one row for all
+            self._rows["writes"] += [(step, event.register.index, c, b) for c, b in zip(event.components, bits)]
 
     def fetch(self, event: FetchEvent) -> None:
         if event.active[self._item]:

@@ -5,7 +5,7 @@ import numpy as np
 from cypresskit.il import Program
 from cypresskit.machine.checks.findings import Check, Places
 from cypresskit.machine.checks.marks import Suppressed
-from cypresskit.machine.observer import StepEvent
+from cypresskit.machine.observer import BarrierEvent
 
 
 class BarrierCheck(Check):
@@ -14,55 +14,31 @@ class BarrierCheck(Check):
     def __init__(self, places: Places, suppressed: Suppressed):
         super().__init__(places)
         self.suppressed = suppressed
-        self.entered: dict[int, np.ndarray] = {}  # who came to an if or loop last
 
-    def step(self, event: StepEvent) -> None:
-        if event.instruction.op.flow in ("if", "loop"):
-            self.entered[event.at] = event.active.copy()
-        if event.instruction.op.kind != "fence" or not event.instruction.controls.threads:
-            return
-        if event.active.all():
-            return
+    def barrier(self, event: BarrierEvent) -> None:
         here = event.active.reshape(-1, self.launch.group_items)
         split = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
-        if not len(split):
+        if not self.program.body[event.at].controls.threads or not len(split):
             return
         group, size = int(split[0]), here.shape[1]
         present, absent = (group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False))
-        opener = self._opener(event.at, group)
+        came = [block.at for block in event.blocks if block.entered.reshape(here.shape)[group].all()]
+        opener = came[-1] if came else event.at  # the innermost to which all of the group came splits it
         if is_suppressed(self.program, opener, self.suppressed):
             return
         line = self.program.body[opener].line
-        loop = self.program.body[opener].op.flow == "loop"
-        cause = (
-            f"The work-items of a group take different numbers of turns through the loop of line {line}: make its "
-            "condition the same for all of them."
-            if loop
-            else f"The branch of line {line} splits the group: take the fence out of it."
-        )
-        self.report(
-            "barrier",
-            event.at,
+        advice = f"The branch of line {line} splits the group: take the fence out of it."
+        if self.program.body[opener].op.flow == "loop":
+            advice = (
+                f"The work-items of a group take different numbers of turns through the loop of line {line}: make its "
+                "condition the same for all of them."
+            )
+        message = (
             f"{int(here[group].sum())} of {size} work-items of group {group} reach this barrier, such as "
-            f"{self.places.item(present)}; the others never come",
-            cause,
-            count=len(split),
-            item=present,
-            other=f"{self.places.item(absent)} does not reach it",
-            other_line=line,
+            f"{self.places.item(present)}; the others never come"
         )
-
-    def _opener(self, at: int, group: int) -> int:
-        """The loop or if around ``at`` that splits the group: the innermost to which all of it came."""
-        stack = []
-        for n, i in enumerate(self.program.body[:at]):
-            if i.op.flow in ("loop", "if"):
-                stack.append(n)
-            elif i.op.flow in ("endloop", "endif"):
-                stack.pop()
-        size = self.launch.group_items
-        here = slice(group * size, (group + 1) * size)
-        return next((n for n in reversed(stack) if self.entered[n][here].all()), at)
+        other = f"{self.places.item(absent)} does not reach it"
+        self.report("barrier", event.at, message, advice, count=len(split), item=present, other=other, other_line=line)
 
 
 def is_suppressed(program: Program, opener: int, suppressed: Suppressed) -> bool:

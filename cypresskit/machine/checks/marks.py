@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.il import Instruction, Source
+from cypresskit.il import Instruction
 from cypresskit.il.dataflow import Key, is_address
 from cypresskit.machine.checks.findings import Check, Places
 from cypresskit.machine.checks.needs import Needs
 from cypresskit.machine.observer import StepEvent, WroteEvent
-from cypresskit.machine.places import element
 
 Suppressed = dict[int, np.ndarray]  # instruction to work-items (bool) whose address or condition is known to be wrong
 
@@ -54,7 +53,7 @@ class Marks(Check):
         return fault
 
     def step(self, event: StepEvent) -> None:
-        self.carried, self.registers = {}, event.registers
+        self.carried, self.rows = {}, event.rows
         if not self.marks or self.needs.reads[event.at].isdisjoint(self.marks):
             return
         i = event.instruction
@@ -67,7 +66,7 @@ class Marks(Check):
                 for mark in tuple(self.marks.get(key, ())):
                     who = mark.who & event.active
                     if chooses:
-                        who &= (self.bits(i.sources[0], i.sources[0].swizzle[p]) != 0) == (n == 1)
+                        who &= (self.rows(i.sources[0], i.sources[0].swizzle[p])[0] != 0) == (n == 1)
                     if not who.any():
                         continue
                     if copies:
@@ -113,23 +112,3 @@ class Marks(Check):
                 mark.who = mark.who & ~event.active
             if left := [mark for mark in old if mark.who.any()] + self.carried.get(c, []):
                 self.marks[key] = left
-
-    def bits(self, source: Source, letter: str) -> np.ndarray:
-        """One component of an operand as 32-bit patterns, without modifiers: uint32, one per work-item or one for all.
-        Registers are as they were before the running instruction."""
-        register = source.register
-        if letter in "01":
-            return np.array([0x3F800000 if letter == "1" else 0], np.uint32)
-        c = "xyzw".index(letter)
-        if register.kind == "r":
-            return self.registers[register.index][c]
-        if register.kind == "l":
-            return np.array([self.program.literals[register.index][c]], np.uint32)
-        if register.kind == "cb":
-            return self.launch.constants[register.index][register.element][c : c + 1]
-        if register.kind != "g":
-            return self.launch.ids[register.kind][c]
-        address = register.address
-        index = None if address is None else self.bits(address, address.swizzle[0])
-        place = element(register.element, index, 1 if index is None else len(index))
-        return self.launch.elements(place)[0][:, c]

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.il import Instruction, Register, Source
+from cypresskit.il import Instruction, Source
 from cypresskit.il.dataflow import Key, components
 from cypresskit.machine.checks.findings import Places
 from cypresskit.machine.checks.marks import Mark, Marks, Suppressed
 from cypresskit.machine.checks.needs import Needs
-from cypresskit.machine.observer import FetchEvent, StepEvent, WroteEvent
-from cypresskit.machine.places import element
+from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent, WroteEvent
 
 EXPONENT = {"f": np.uint32(0x7F800000), "d": np.uint32(0x7FF00000)}
 LEAST = {kind: np.uint32((int(bits) << 1) & 0xFFFFFFFF) for kind, bits in EXPONENT.items()}  # of words shifted left
@@ -47,32 +46,27 @@ class NumbersCheck(Marks):
         self.expected = expected
         self.looked: list[list[int]] = []
         self.kinds: list[str] = []
-        self.keeps: list[int] = []
         for at, i in enumerate(self.program.body):
             register = i.dest.register if i.dest else None
             kind = i.op.result if i.op.kind == "alu" else ""
             if kind not in EXPONENT and register and register.kind in "og":
                 kind = KINDS.get(str(places.dtypes.get("g" if register.kind == "g" else str(register))), "")
-            looked = list(needs.writes[at]) if kind in EXPONENT else []
-            self.looked.append([c for c in looked if kind == "f" or c % 2])
+            self.looked.append([c for c in needs.writes[at] if kind == "f" or (kind == "d" and c % 2)])
             self.kinds.append(kind)
-            own = any(s.register == register for s in i.sources) and register and register.kind == "r"
-            self.keeps.append(register.index if looked and register and own else -1)
         self.wanted = {"NaN", "infinity"}
         self.given: dict[tuple[str, str], bool] = {}  # whether the caller's data hold such a value
         self.origin: dict[int, int | FetchEvent] = {}  # register: the instruction or fetch that wrote it last
-        self.before: np.ndarray | None = None
         self.fetched: FetchEvent | None = None
 
     def step(self, event: StepEvent) -> None:
         self.fetched = None
         super().step(event)
-        keep = self.keeps[event.at]
-        if keep >= 0 and self.wanted:
-            self.before = event.registers[keep].copy()
 
     def fetch(self, event: FetchEvent) -> None:
         self.fetched = event
+
+    def memory(self, event: MemoryEvent) -> None:
+        self.element = event.element
 
     def spares(self, i: Instruction) -> bool:
         return i.op.relation in ("eq", "ne") and i.op.sources[0] in "fd" and i.sources[0] == i.sources[1]
@@ -81,15 +75,10 @@ class NumbersCheck(Marks):
         return fault.name
 
     def wrote(self, event: WroteEvent) -> None:
-        if self.wanted and self.looked[event.at]:
-            looked = self.looked[event.at]
-            rows = event.values.T if len(looked) == 4 else event.values.T[looked]
+        if self.wanted and self.looked[event.at] and not event.finite:
             kind = self.kinds[event.at]
-            if (rows << np.uint32(1)).max() >= LEAST[kind]:
-                lows = event.values.T[[c - 1 for c in looked]] if kind == "d" else rows
-                for name, bad in _special(kind, rows, lows).items():
-                    if name in self.wanted and (bad & event.active).any():
-                        self._made(name, event, bad & event.active)
+            if (event.rows << np.uint32(1)).max(initial=0) >= LEAST[kind]:
+                self._look(event, kind, [c for c in self.looked[event.at] if c in event.components])
         super().wrote(event)
         if event.register.kind == "r":
             i, origin = self.program.body[event.at], self.fetched or event.at
@@ -97,17 +86,23 @@ class NumbersCheck(Marks):
                 origin = self.origin.get(i.sources[0].register.index, origin)
             self.origin[event.register.index] = origin
 
-    def _made(self, name: str, event: WroteEvent, bad: np.ndarray) -> None:
-        """Values that aren't finite were computed: reported at once if they are stored, else marked."""
+    def _look(self, event: WroteEvent, kind: str, looked: list[int]) -> None:
+        """Look for special values in those components of a result."""
+        table = np.zeros((4, self.launch.items), np.uint32)
+        table[list(event.components)] = event.rows
+        for name, bad in _special(kind, table[looked], table[[c - 1 for c in looked]]).items():
+            if name in self.wanted and (bad & event.active).any():
+                self._made(name, event, dict(zip(looked, bad & event.active)))
+
+    def _made(self, name: str, event: WroteEvent, bad: dict[int, np.ndarray]) -> None:
+        """Components of a result aren't finite in ``bad`` work-items: reported at once if stored, else marked."""
         at, i, kind = event.at, self.program.body[event.at], self.kinds[event.at]
         if i.op.result != kind:
             if (name, kind) not in self.given:
                 self.given[name, kind] = self._given(name, kind)
             if self.given[name, kind]:
                 return
-        if self.keeps[at] >= 0 and self.before is not None:
-            self.registers = {**self.registers, self.keeps[at]: self.before}
-        for row, c in zip(bad, self.looked[at], strict=True):
+        for c, row in bad.items():
             if not row.any():
                 continue
             items = np.flatnonzero(row)
@@ -119,7 +114,7 @@ class NumbersCheck(Marks):
                 for part in (c, c - 1) if kind == "d" else (c,):
                     self._carry(self.carried, part, Mark(row, made))
             elif name in self.wanted:
-                self.report_use(at, (0, c), made, np.any(bad, axis=0))
+                self.report_use(at, (0, c), made, np.any([*bad.values()], axis=0))
 
     def _given(self, name: str, kind: str) -> bool:
         """Whether the caller's data hold such a value, or should in the end."""
@@ -140,37 +135,22 @@ class NumbersCheck(Marks):
         n = int(np.argmax(who[fault.items]))
         item, operands = int(fault.items[n]), [(text, values[n]) for text, values in fault.operands]
         letter = "xyzw"[fault.component - (self.kinds[fault.at] == "d") : fault.component + 1]
-        element = self._stored(i.dest.register, fault.component, item) or f"{i.dest.register}.{letter}"
-        self.report(
-            "number",
-            fault.at,
-            f"the first {fault.name}: {self.places.item(item)} gets {element} = {fault.name} from `{i.op.name}` of "
-            + ", ".join(f"{text} = {value:g}" for text, value in operands),
-            self._advice(fault, i, [value for _, value in operands], item),
-            key=(fault.name,),
-            count=int(who.sum()),
-            word=i.op.name,
-            item=item,
-            element=element,
-        )
-
-    def _stored(self, register: Register, component: int, item: int) -> str:
-        """An element of global memory that is about to be stored to."""
-        if register.kind != "g":
-            return ""
-        address = register.address
-        index = None if address is None else self.bits(address, address.swizzle[0])
-        place = np.broadcast_to(element(register.element, index, 1 if index is None else len(index)), self.launch.items)
-        return self.places.element(int(place[item]), component)
+        element = f"{i.dest.register}.{letter}"
+        if i.dest.register.kind == "g":
+            element = self.places.element(int(self.element[item]), fault.component)
+        of = ", ".join(f"{text} = {value:g}" for text, value in operands)
+        gets = f"{self.places.item(item)} gets {element} = {fault.name} from `{i.op.name}` of {of}"
+        advice, count = self._advice(fault, i, [value for _, value in operands], item), int(who.sum())
+        self.report("number", fault.at, f"the first {fault.name}: {gets}", advice, key=(fault.name,), count=count,
+                    word=i.op.name, item=item, element=element)  # fmt: skip
 
     def _operand(self, i: Instruction, n: int, position: int, items: np.ndarray) -> tuple[str, np.ndarray]:
         """A source as it stands in the kernel (without modifiers) and the values its register has."""
         source, double = i.sources[n], i.op.sources[n] == "d"
-        rows = [self.bits(source, source.swizzle[p]) for p in ((0, 1) if double else (position,))]
-        words = np.stack([np.broadcast_to(row, self.launch.items)[items] for row in rows], axis=1)
-        text = f"{source.register}.{source.swizzle[:2] if double else source.swizzle[position]}"
+        letters = source.swizzle[:2] if double else source.swizzle[position]
+        rows = [np.broadcast_to(self.rows(source, letter)[0], self.launch.items)[items] for letter in letters]
         kind = np.float64 if double else np.int32 if i.op.sources[n] in "iu" else np.float32
-        return text, words.view(kind)[:, 0]
+        return f"{source.register}.{letters}", np.stack(rows, axis=1).view(kind)[:, 0]
 
     def _advice(self, fault: _Made, i: Instruction, values: list, item: int) -> str:
         if i.op.result != self.kinds[fault.at]:
