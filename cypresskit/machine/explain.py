@@ -311,7 +311,7 @@ class Interpreter:
         self._notify("fetch", observer.FetchEvent, at, resource, x, y, inside, texels, self.masks.active)
         self._write(at, dest, texels.T if len(dest.written) == 4 else texels.T[list(dest.written)])
 
-    def _coordinates(self, i: Instruction, surface) -> list[places.Axis]:
+    def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
         """A fetch's coordinates before its offset; those of one register are looked at once for many fetches."""
         source, declared = i.sources[0], self.program.textures[i.controls.resource]
         known = self.coordinates.setdefault(source.register.index, {}) if source.register.kind == "r" else {}

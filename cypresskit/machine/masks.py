@@ -10,7 +10,7 @@ import numpy as np
 
 
 @dataclass
-class Block:
+class MaskBlock:
     """An if or a loop being run: the instruction ``at`` that opened it, and who ``entered`` it."""
 
     at: int
@@ -18,7 +18,7 @@ class Block:
 
 
 @dataclass
-class Loop(Block):
+class Loop(MaskBlock):
     """A loop being run: who is still ``running``, who is ``gone`` for this iteration, and how many instructions were
     ``issued`` before it."""
 
@@ -28,7 +28,7 @@ class Loop(Block):
 
 
 @dataclass
-class If(Block):
+class If(MaskBlock):
     """An if being run: who takes the else."""
 
     otherwise: np.ndarray
@@ -38,7 +38,7 @@ class Masks:
     """``active`` (bool, one per work-item) and ``count`` of them, inside the open ``blocks``."""
 
     def __init__(self, items: int):
-        self.blocks: list[Block] = []
+        self.blocks: list[MaskBlock] = []
         self.set(np.ones(items, bool))
 
     def set(self, active: np.ndarray) -> None:

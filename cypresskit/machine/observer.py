@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.il import Instruction, Register, Source
-from cypresskit.machine.masks import Block
+from cypresskit.machine.masks import MaskBlock
 
 
 class StepEvent(NamedTuple):
@@ -75,7 +75,7 @@ class BarrierEvent(NamedTuple):
 
     at: int
     active: np.ndarray
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[MaskBlock, ...] = ()
 
 
 class Observer:

@@ -16,7 +16,7 @@ NOWHERE = np.iinfo(np.int64).min  # the whole coordinate that a NaN becomes
 INFINITE = np.iinfo(np.int64).max  # and with its sign, an infinity
 
 
-class Axis(NamedTuple):
+class Coordinate(NamedTuple):
     """One coordinate of fetches, rounded down: int64, or float64 where an int64 might not hold it; the least and the
     most of it, and the texture's size along it."""
 
@@ -26,7 +26,7 @@ class Axis(NamedTuple):
     size: int
 
 
-def axes(rows: Sequence[np.ndarray], of: Extent, *, whole: bool, unnormalised: bool) -> list[Axis]:
+def axes(rows: Sequence[np.ndarray], of: Extent, *, whole: bool, unnormalised: bool) -> list[Coordinate]:
     """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if subnormal) that count
     texels (``unnormalised``) or run from 0 to 1 over the texture."""
     found = []
@@ -35,11 +35,11 @@ def axes(rows: Sequence[np.ndarray], of: Extent, *, whole: bool, unnormalised: b
         place = value if whole else np.floor(value if unnormalised else value * np.float32(size))
         least, most = float(place.min()), float(place.max())
         usual = -(2.0**31) <= least and most < 2.0**31  # false for NaN
-        found.append(Axis(place.astype(np.int64 if usual else np.float64), least, most, size))
+        found.append(Coordinate(place.astype(np.int64 if usual else np.float64), least, most, size))
     return found
 
 
-def moved(axes: Sequence[Axis], offset: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def moved(axes: Sequence[Coordinate], offset: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Whole coordinates x and y (int64, see ``integers``) of fetches with ``offset`` added, and whether they lie in the
     texture."""
     found, inside = [], np.ones(len(axes[0].place), bool)

@@ -109,7 +109,7 @@ def nearly_valid(rng: random.Random) -> None:
 def races(program: ck.Program, launch: dict) -> bool:
     """Whether work-items race, those included of which ``check`` keeps silent since another fault explains them."""
     prepared = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
-    race_check = RaceCheck(Places(prepared, {}, {}, ()), {})
+    race_check = RaceCheck(Places(prepared, {}, {}, ()))
     with contextlib.suppress(ck.KernelError):
         explain(prepared, (race_check,))
     return bool(race_check.found)

@@ -12,12 +12,10 @@ import numpy as np
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
-from cypresskit.machine.checks.barriers import BarrierCheck, is_suppressed
+from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
 from cypresskit.machine.checks.cost import CostCheck
 from cypresskit.machine.checks.findings import Check, Finding, Findings, Places
-from cypresskit.machine.checks.marks import Suppressed
-from cypresskit.machine.checks.needs import Needs
 from cypresskit.machine.checks.numbers import NumbersCheck
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
@@ -61,55 +59,37 @@ def check(
 
     Returns the findings, empty if there is nothing to report.
     """
-    launch = prepare(
-        program,
-        domain,
-        inputs=inputs,
-        constants=constants,
-        outputs=outputs,
-        global_memory=global_memory,
-        device=device,
-        max_instructions=max_instructions,
-    )
+    arrays: dict = {"inputs": inputs, "constants": constants, "outputs": outputs, "global_memory": global_memory}
+    launch = prepare(program, domain, **arrays, device=device, max_instructions=max_instructions)
     fits(launch)
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
     dtypes |= {f"o{n}": array.dtype for n, array in (outputs or {}).items()}
-    shape: tuple[int, ...] = ()
     if global_memory is not None:
-        dtypes["g"], shape = global_memory.dtype, global_memory.shape
-    places = Places(launch, names or {}, dtypes, shape)
-    suppressed: Suppressed = {}
-    checks = _checks(places, program, budgets or {}, suppressed, expected, border)
+        dtypes["g"] = global_memory.dtype
+    places = Places(launch, names or {}, dtypes, () if global_memory is None else global_memory.shape)
+    checks: list[Check] = [MemoryCheck(places, border), RaceCheck(places), NumbersCheck(places, expected)]
+    if places.needs.start or program.lds:
+        checks.append(UninitialisedCheck(places))
+    if any(i.op.kind == "fence" for i in program.body):
+        checks.append(BarrierCheck(places))
+    if budgets:
+        checks.append(CostCheck(places, budgets))
     if expected is not None:
         checks.append(AnswerCheck(places, outputs or {}, global_memory, expected, tolerance, mistakes or {}))
     try:
         explained(launch, tuple(checks))
     except KernelError as error:
-        at = next(n for n, i in enumerate(program.body) if i.line == error.line)
-        if program.body[at].op.flow == "loop" and not is_suppressed(program, at, suppressed):
-            place = error.work_item
-            item = place[0] + place[1] * launch.domain[0] if isinstance(place, tuple) else place
-            message = str(error) if item is None else str(error).replace(launch.item_name(item), places.item(item))
-            checks[0].report("long loop" if item is None else "endless loop", at, *_sentences(message), item=item)
+        _report_loop(checks[0], error)
     return Findings.of(finding for c in checks for finding in c.findings())
 
 
-def _checks(
-    places: Places, program: Program, budgets: Mapping[str, float], suppressed: Suppressed, expected, border: bool
-) -> list[Check]:
-    """Those that this program can fail."""
-    needs = Needs(program)
-    numbers = NumbersCheck(places, needs, suppressed, expected)
-    checks: list[Check] = [MemoryCheck(places, suppressed, border), RaceCheck(places, suppressed), numbers]
-    if needs.start or program.lds:
-        checks.append(UninitialisedCheck(places, needs, suppressed))
-    if any(i.op.kind == "fence" for i in program.body):
-        checks.append(BarrierCheck(places, suppressed))
-    return checks + ([CostCheck(places, budgets)] if budgets else [])
-
-
-def _sentences(message: str) -> tuple[str, str]:
-    """A ``KernelError``'s text as message and advice."""
-    text = message.splitlines()[-1].strip()
-    first, _, rest = text.partition(". ")
-    return first, rest
+def _report_loop(check: Check, error: KernelError) -> None:
+    """Report an endless loop; of other errors, the checks have told."""
+    program, launch, place = check.program, check.launch, error.work_item
+    at = next(n for n, i in enumerate(program.body) if i.line == error.line)
+    if program.body[at].op.flow != "loop" or check.is_suppressed(at):
+        return
+    item = place[0] + place[1] * launch.domain[0] if isinstance(place, tuple) else place
+    text = str(error) if item is None else str(error).replace(launch.item_name(item), check.places.item(item))
+    message, _, advice = text.splitlines()[-1].strip().partition(". ")
+    check.report("long loop" if item is None else "endless loop", at, message, advice, item=item)

@@ -2,18 +2,12 @@
 
 import numpy as np
 
-from cypresskit.il import Program
-from cypresskit.machine.checks.findings import Check, Places
-from cypresskit.machine.checks.marks import Suppressed
+from cypresskit.machine.checks.findings import Check
 from cypresskit.machine.observer import BarrierEvent
 
 
 class BarrierCheck(Check):
     """Reports a fence with ``_threads`` in divergent flow, with a work-item that came and one that didn't."""
-
-    def __init__(self, places: Places, suppressed: Suppressed):
-        super().__init__(places)
-        self.suppressed = suppressed
 
     def barrier(self, event: BarrierEvent) -> None:
         here = event.active.reshape(-1, self.launch.group_items)
@@ -24,23 +18,14 @@ class BarrierCheck(Check):
         present, absent = (group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False))
         came = [block.at for block in event.blocks if block.entered.reshape(here.shape)[group].all()]
         opener = came[-1] if came else event.at  # the innermost to which all of the group came splits it
-        if is_suppressed(self.program, opener, self.suppressed):
+        if self.is_suppressed(opener):
             return
         line = self.program.body[opener].line
         advice = f"The branch of line {line} splits the group: take the fence out of it."
         if self.program.body[opener].op.flow == "loop":
-            advice = (
-                f"The work-items of a group take different numbers of turns through the loop of line {line}: make its "
-                "condition the same for all of them."
-            )
-        message = (
-            f"{int(here[group].sum())} of {size} work-items of group {group} reach this barrier, such as "
-            f"{self.places.item(present)}; the others never come"
-        )
+            turns = f"take different numbers of turns through the loop of line {line}"
+            advice = f"The work-items of a group {turns}: make its condition the same for all of them."
+        reach = f"{int(here[group].sum())} of {size} work-items of group {group} reach this barrier"
+        message = f"{reach}, such as {self.places.item(present)}; the others never come"
         other = f"{self.places.item(absent)} does not reach it"
         self.report("barrier", event.at, message, advice, count=len(split), item=present, other=other, other_line=line)
-
-
-def is_suppressed(program: Program, opener: int, suppressed: Suppressed) -> bool:
-    """Whether an if, or a break or continue of a loop, depends on a value that has been reported as wrong."""
-    return any(at == opener or program.matching.get(at) == opener for at in suppressed if program.body[at].op.flow)

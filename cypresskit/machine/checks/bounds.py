@@ -10,7 +10,6 @@ import numpy as np
 
 from cypresskit.il.dataflow import components, read_positions
 from cypresskit.machine.checks.findings import FAR, Check, Places
-from cypresskit.machine.checks.marks import Suppressed
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 from cypresskit.machine.places import INFINITE, NOWHERE
 
@@ -23,9 +22,9 @@ Described = tuple[str, str, str]  # what a work-item does, advice, and the eleme
 class MemoryCheck(Check):
     """Reports accesses out of range, negative or unaligned, and whole numbers as coordinates of ``sample``."""
 
-    def __init__(self, places: Places, suppressed: Suppressed, border: bool):
+    def __init__(self, places: Places, border: bool):
         super().__init__(places)
-        self.suppressed, self.border = suppressed, border
+        self.border = border
         self.sampled: dict[int, list[int]] = {}  # instruction to the components of a register that are its coordinates
         for at, i in enumerate(self.program.body):
             if i.op.name == "sample" and (source := i.sources[0]).register.kind == "r":
@@ -35,46 +34,46 @@ class MemoryCheck(Check):
         """Report those work-items of ``wrong`` that aren't suppressed; ``describe`` says what the first one does."""
         bad = np.flatnonzero(wrong & ~self.suppressed[at] if at in self.suppressed else wrong)
         if len(bad):
-            does, advice, element = describe(int(bad[0]))
-            message = f"{self.places.item(int(bad[0]))} {does}"
-            self.report(kind, at, message, advice, count=len(bad), word=word, item=int(bad[0]), element=element)
+            does, advice, element = describe(item := int(bad[0]))
+            message = f"{self.places.item(item)} {does}"
+            self.report(kind, at, message, advice, count=len(bad), word=word, item=item, element=element)
 
     def start(self, launch) -> None:
         declared = {i.numbers[0]: i.numbers[1] for i in self.program.declarations if i.opcode == "dcl_cb"}
         for at, i in enumerate(self.program.body):
             for register in (s.register for s in i.sources if s.register.kind == "cb"):
-                if register.element >= declared.get(register.index, 0):
-                    size = declared.get(register.index, 0)
+                name = f"cb{register.index}[{register.element}"
+                if register.element >= (size := declared.get(register.index, 0)):
                     message = f"{register} is read, but cb{register.index} is declared with {size} elements, from 0 on"
                     advice = f"Declare `dcl_cb cb{register.index}[{register.element + 1}]`, or is the number wrong?"
-                    word, key = f"cb{register.index}[{register.element}", (str(register),)
-                    self.report("constant outside", at, message, advice, word=word, key=key, element=str(register))
+                    key, element = (str(register),), str(register)
+                    self.report("constant outside", at, message, advice, word=name, key=key, element=element)
 
     def step(self, event: StepEvent) -> None:
         if event.at not in self.sampled:
             return
         register = event.instruction.sources[0].register
-        rows = event.registers[register.index][self.sampled[event.at]] << np.uint32(1)
-        tiny = (rows - np.uint32(1) < TINY).any(axis=0)
-        does = f"samples at {register}, which holds a whole number: as a float that is 0"
-        advice = "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole numbers."
-        if tiny.any():
-            self._report("whole coordinate", event.at, event.active & tiny, str(register),
-                         lambda item: (does, advice, str(register)))  # fmt: skip
+        rows = (event.registers[register.index][self.sampled[event.at]] << np.uint32(1)) - np.uint32(1)
+        if rows.min(initial=TINY) < TINY:
+            does = f"samples at {register}, which holds a whole number: as a float that is 0"
+            advice = "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole numbers."
+            tiny, told = event.active & (rows < TINY).any(axis=0), (does, advice, str(register))
+            self._report("whole coordinate", event.at, tiny, str(register), lambda item: told)
 
     def fetch(self, event: FetchEvent) -> None:
-        def describe(item: int) -> Described:
-            x, y = int(event.x[item]), int(event.y[item])
-            element = self.places.texel(event.resource, x, y)
-            does = f"fetches {element}, but {self.places.extent(event.resource)}; it gets 0"
-            return does, self._fetch_advice(event, x, y), element
-
+        if event.inside.all():
+            return
         outside = event.active & ~event.inside
         if self.border:
             outside &= (np.abs(np.clip([event.x, event.y], -FAR, FAR)) == FAR).any(axis=0)
-        if outside.any():
-            word = str(self.program.body[event.at].sources[0].register)
-            self._report("fetch outside", event.at, outside, word, describe)
+        word = str(self.program.body[event.at].sources[0].register)
+        self._report("fetch outside", event.at, outside, word, lambda item: self._fetched(event, item))
+
+    def _fetched(self, event: FetchEvent, item: int) -> Described:
+        x, y = int(event.x[item]), int(event.y[item])
+        element = self.places.texel(event.resource, x, y)
+        does = f"fetches {element}, but {self.places.extent(event.resource)}; it gets 0"
+        return does, self._fetch_advice(event, x, y), element
 
     def _fetch_advice(self, event: FetchEvent, x: int, y: int) -> str:
         surface = self.launch.textures[event.resource]
@@ -101,10 +100,8 @@ class MemoryCheck(Check):
 
     def memory(self, event: MemoryEvent) -> None:
         word = str(self.program.body[event.at].sources[0].register) if event.space == "lds" else "g"
-        if event.space == "lds" and (unaligned := event.element & 3 != 0).any():
-            self._report(
-                "unaligned", event.at, event.active & unaligned, word, lambda item: self._unaligned(event, item)
-            )
+        if event.space == "lds" and (odd := event.element & 3 != 0).any():
+            self._report("unaligned", event.at, event.active & odd, word, lambda item: self._unaligned(event, item))
         if not event.inside.all():
             kind = "store outside" if event.store else "load outside"
             self._report(kind, event.at, event.active & ~event.inside, word, lambda item: self._outside(event, item))

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from cypresskit.compiler import CompileError, compile
 from cypresskit.machine.checks.findings import Check, Places
 
+#: What may have a budget: what it counts, and what brings it down.
 BUDGETS = {
-    "fetches": "fetches per work-item",
-    "bundles": "bundles in a turn of the main loop",
-    "registers": "registers per work-item",
-}
+    "fetches": ("fetches per work-item",
+                "A larger block per work-item uses each fetched number more often; is one fetched twice?"),
+    "bundles": ("bundles in a turn of the main loop",
+                "Look in the listing for bundles with empty slots and for work that the loop repeats."),
+    "registers": ("registers per work-item", "Fewer values alive at once: fetch later, or take a smaller block."),
+}  # fmt: skip
 
 
 class CostCheck(Check):
@@ -19,9 +22,8 @@ class CostCheck(Check):
         super().__init__(places)
         if not isinstance(budgets, Mapping):
             raise TypeError(f"budgets maps names to numbers, as in {{'fetches': 8}}; found {budgets!r}")
-        for name in budgets:
-            if name not in BUDGETS:
-                raise ValueError(f"there is no budget {name!r}; choose of {', '.join(BUDGETS)}")
+        if unknown := [name for name in budgets if name not in BUDGETS]:
+            raise ValueError(f"there is no budget {unknown[0]!r}; choose of {', '.join(BUDGETS)}")
         self.budgets = budgets
 
     def finish(self, run) -> None:
@@ -32,18 +34,12 @@ class CostCheck(Check):
                 spent |= {"bundles": code.card().loop_bundles, "registers": code.gprs}
             except CompileError as error:
                 self._refused(str(error))
-        advice = {
-            "fetches": "A larger block per work-item uses each fetched number more often; is one fetched twice?",
-            "bundles": "Look in the listing for bundles with empty slots and for work that the loop repeats.",
-            "registers": "Fewer values alive at once: fetch later, or take a smaller block.",
-        }
+        fetches = [n for n, i in enumerate(self.program.body) if i.op.kind == "fetch"] or [-1]
         for name, budget in self.budgets.items():
             if spent.get(name, 0) > budget:
-                at = next(
-                    (n for n, i in enumerate(self.program.body) if name == "fetches" and i.op.kind == "fetch"), -1
-                )
-                message = f"{spent[name]:g} {BUDGETS[name]}; the exercise allows {budget:g}"
-                self.report("cost", at, message, advice[name], key=(name,), element=name)
+                message = f"{spent[name]:g} {BUDGETS[name][0]}; the exercise allows {budget:g}"
+                at = fetches[0] if name == "fetches" else -1
+                self.report("cost", at, message, BUDGETS[name][1], key=(name,), element=name)
 
     def _refused(self, error: str) -> None:
         """The compiler's refusal, with its line, in place of the costs."""

@@ -7,9 +7,11 @@ first work-item that hits it is described, the others are counted.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from cypresskit.machine.checks.needs import Needs
 from cypresskit.machine.ids import wavefront
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer
@@ -51,8 +53,8 @@ class Finding:
         start = max(0, self.column - 81)
         lines = [f"{self.name}:{self.line}:{self.column}: {self.kind}: {self.message}"]
         if self.text:
-            shown = "".join(c if c.isprintable() else " " for c in self.text[start : start + 160])
-            lines += [f"    {shown}", f"    {' ' * (self.column - 1 - start)}^"]
+            lines.append("    " + "".join(c if c.isprintable() else " " for c in self.text[start : start + 160]))
+            lines.append(f"    {' ' * (self.column - 1 - start)}^")
         lines += [f"    called in {call}" for call in self.calls[:CALLS]]
         if len(self.calls) > CALLS:
             lines.append(f"    ... and in {len(self.calls) - CALLS} more places")
@@ -69,12 +71,9 @@ class Findings(tuple[Finding, ...]):
     """The findings of a check, in the order of their lines; empty (and false) if nothing was found."""
 
     def __str__(self) -> str:
-        if not self:
-            return "Nothing found."
         rest = len(self) - SHOWN
-        return "\n".join(
-            [*map(str, self[:SHOWN]), *([f"... and {rest} more finding{'s' * (rest > 1)}"] if rest > 0 else [])]
-        )
+        more = [f"... and {rest} more finding{'s' * (rest > 1)}"] if rest > 0 else []
+        return "\n".join([*map(str, self[:SHOWN]), *more]) or "Nothing found."
 
     __repr__ = __str__
 
@@ -96,42 +95,43 @@ class Findings(tuple[Finding, ...]):
 
 
 class Places:
-    """How places are called: work-items of ``launch``, and elements of its memories by the caller's ``names``.
-
-    ``names`` maps a resource number, "g" or "o0" .. "o7" to a name; ``shape`` and ``dtype`` of global memory are those
-    of the caller's array.
-    """
+    """A launch that is checked, and how its places are called: work-items, and elements of its memories by the caller's
+    ``names`` (resource number, "g" or "o0" .. "o7" to a name). ``dtypes`` and ``shape``, global memory's, are those of
+    the caller's arrays. ``suppressed``: of an instruction, the work-items (bool) whose address or condition has been
+    reported as wrong."""
 
     def __init__(self, launch: Launch, names: Mapping, dtypes: Mapping, shape: tuple[int, ...]):
         given = [*launch.textures, *(f"o{n}" for n in launch.outputs), *["g"] * (launch.global_memory is not None)]
         if not isinstance(names, Mapping) or not set(names) <= set(given):
             raise ValueError(f"names maps what was given ({', '.join(map(repr, given))}) to names; found {names!r}")
         self.launch, self.names, self.dtypes, self.shape = launch, names, dtypes, shape
+        self.suppressed: dict[int, np.ndarray] = {}
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What matters in the program."""
+        return Needs(self.launch.program)
 
     def item(self, item: int) -> str:
         """``work-item (3, 5), wavefront 0``."""
         return f"{self.launch.item_name(item)}, wavefront {wavefront(self.launch, item)}"
 
-    def texture(self, resource: int) -> str:
-        """The name of a texture."""
-        return str(self.names.get(resource, f"texture {resource}"))
-
     def texel(self, resource: int, x: int, y: int) -> str:
         """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several numbers."""
         count = self._numbers(resource)
-        place = [coordinate(y), coordinate(x) if abs(x) >= FAR else str(x * count)]
+        row, column = coordinate(y), coordinate(x) if abs(x) >= FAR else str(x * count)
         if count > 1 and abs(x) < FAR:
-            place[1] += f"..{x * count + count - 1}"
-        if self.launch.program.textures[resource].dimensions == 1:
-            del place[0]
-        return f"{self.texture(resource)}[{', '.join(place)}]"
+            column += f"..{x * count + count - 1}"
+        flat = self.launch.program.textures[resource].dimensions == 1
+        return f"{self._texture(resource)}[{column if flat else f'{row}, {column}'}]"
 
     def extent(self, resource: int) -> str:
         """``A has 4 rows and 64 columns``."""
-        surface = self.launch.textures[resource]
-        return (
-            f"{self.texture(resource)} has {surface.height} rows and {surface.width * self._numbers(resource)} columns"
-        )
+        surface, numbers = self.launch.textures[resource], self._numbers(resource)
+        return f"{self._texture(resource)} has {surface.height} rows and {surface.width * numbers} columns"
+
+    def _texture(self, resource: int) -> str:
+        return str(self.names.get(resource, f"texture {resource}"))
 
     def _numbers(self, resource: int) -> int:
         return max(1, self.launch.textures[resource].texel // np.dtype(self.dtypes.get(resource, np.float32)).itemsize)
@@ -141,13 +141,10 @@ class Places:
         if "g" not in self.names:
             return f"g[{element}]" + ("" if word is None else f".{'xyzw'[word]}")
         size = np.dtype(self.dtypes.get("g", np.float32)).itemsize
-        first, count = element * 16 // size, 16 // size
-        if word is not None:
-            first, count = first + 4 * word // size, 1
-        columns = self.shape[-1] if len(self.shape) > 1 else 0
-        row, column = divmod(first, columns) if columns else (0, first)
+        first, count = (element * 16 + 4 * (word or 0)) // size, 16 // size if word is None else 1
+        row, column = divmod(first, self.shape[-1]) if len(self.shape) > 1 and self.shape[-1] else ("", first)
         last = f"..{column + count - 1}" if count > 1 else ""
-        return f"{self.names['g']}[{f'{row}, ' if columns else ''}{column}{last}]"
+        return f"{self.names['g']}[{row}{', ' * (row != '')}{column}{last}]"
 
     def lds(self, block: int, byte: int) -> str:
         """A 32-bit word of LDS as ``lds[16]``."""
@@ -167,13 +164,13 @@ class Check(Observer):
 
     def __init__(self, places: Places):
         self.places, self.launch, self.program = places, places.launch, places.launch.program
+        self.suppressed = places.suppressed
         self.found: dict[tuple, Finding] = {}
 
     def report(self, kind: str, at: int, message: str, advice: str, *, key=(), count: int = 1, word: str = "", **more):
         """Note a fault at ``body[at]`` that ``count`` work-items hit; ``word`` is what the caret shows."""
         program = self.program
-        line = program.body[at].line if at >= 0 else 1
-        calls = program.called(program.body[at]) if at >= 0 else []
+        line, calls = (program.body[at].line, program.called(program.body[at])) if at >= 0 else (1, [])
         name = (kind, line, *(program.as_written(str(part)) for part in key))
         if old := self.found.get(name):
             self.found[name] = replace(old, more=old.more + count, calls=tuple(dict.fromkeys([*old.calls, *calls])))
@@ -185,6 +182,11 @@ class Check(Observer):
         place = None if item is None else self.launch.place(item)
         where = column(text, program.as_written(word))
         self.found[name] = Finding(kind, program.name, line, where, text, work_item=place, **more)
+
+    def is_suppressed(self, opener: int) -> bool:
+        """Whether an if, or a break or continue of a loop, depends on a value that has been reported as wrong."""
+        body, matching = self.program.body, self.program.matching
+        return any(at == opener or matching.get(at) == opener for at in self.suppressed if body[at].op.flow)
 
     def findings(self) -> Iterator[Finding]:
         """What was found."""

@@ -14,10 +14,7 @@ import numpy as np
 from cypresskit.il import Instruction
 from cypresskit.il.dataflow import Key, is_address
 from cypresskit.machine.checks.findings import Check, Places
-from cypresskit.machine.checks.needs import Needs
 from cypresskit.machine.observer import StepEvent, WroteEvent
-
-Suppressed = dict[int, np.ndarray]  # instruction to work-items (bool) whose address or condition is known to be wrong
 
 
 @dataclass(eq=False)
@@ -33,9 +30,9 @@ class Marks(Check):
     """A check that marks values. A subclass puts marks on components (``marks``, or ``carried`` for the result of the
     running instruction); ``report_use`` reports the use of one, and uses that are the ``same`` are reported once."""
 
-    def __init__(self, places: Places, needs: Needs, suppressed: Suppressed):
+    def __init__(self, places: Places):
         super().__init__(places)
-        self.needs, self.suppressed = needs, suppressed
+        self.needs = places.needs
         self.marks: dict[Key, list[Mark]] = {}
         self.carried: dict[int, list[Mark]] = {}  # what the running instruction brings: component of its result
         self.used: dict = {}  # what it uses: the first component, its fault, and by whom
@@ -52,24 +49,26 @@ class Marks(Check):
         """The fault as a copy by instruction ``at`` carries it on."""
         return fault
 
+    def spares(self, i: Instruction) -> bool:
+        """Whether an instruction may use a marked value."""
+        return False
+
     def step(self, event: StepEvent) -> None:
         self.carried, self.rows = {}, event.rows
         if not self.marks or self.needs.reads[event.at].isdisjoint(self.marks):
             return
-        i = event.instruction
-        self.used = {}
+        i, self.used = event.instruction, {}
         for n, source, positions in self.needs.uses[event.at]:
-            keys = [(source.register.index, "xyzw".find(source.swizzle[p])) for p in positions]
-            chooses = i.op.copies and n in i.op.passed and len(i.op.sources) > 1
-            copies = i.op.copies and n in i.op.passed and i.dest is not None and i.dest.register.kind == "r"
-            for p, key in zip(positions, keys, strict=True):
+            passed = i.op.copies and n in i.op.passed
+            for p in positions:
+                key = source.register.index, "xyzw".find(source.swizzle[p])
                 for mark in tuple(self.marks.get(key, ())):
                     who = mark.who & event.active
-                    if chooses:
+                    if passed and len(i.op.sources) > 1:
                         who &= (self.rows(i.sources[0], i.sources[0].swizzle[p])[0] != 0) == (n == 1)
                     if not who.any():
                         continue
-                    if copies:
+                    if passed and i.dest is not None and i.dest.register.kind == "r":
                         self._carry(self.carried, p, Mark(who, self.copied(event.at, mark.fault), mark.reported))
                     else:
                         self._use(event.at, i, n, p, key, mark, who)
@@ -88,10 +87,6 @@ class Marks(Check):
             self._carry(self.carried, c, mark)
         if is_address(i, n):
             self.suppressed[at] = self.suppressed.get(at, False) | who
-
-    def spares(self, i: Instruction) -> bool:
-        """Whether an instruction may use a marked value."""
-        return False
 
     @staticmethod
     def _carry(marks: dict, key, mark: Mark) -> None:

@@ -14,8 +14,7 @@ import numpy as np
 from cypresskit.il import Instruction, Source
 from cypresskit.il.dataflow import Key, components
 from cypresskit.machine.checks.findings import Places
-from cypresskit.machine.checks.marks import Mark, Marks, Suppressed
-from cypresskit.machine.checks.needs import Needs
+from cypresskit.machine.checks.marks import Mark, Marks
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent, WroteEvent
 
 EXPONENT = {"f": np.uint32(0x7F800000), "d": np.uint32(0x7FF00000)}
@@ -41,8 +40,8 @@ class _Made:
 class NumbersCheck(Marks):
     """Reports the first NaN and the first infinity."""
 
-    def __init__(self, places: Places, needs: Needs, suppressed: Suppressed, expected: np.ndarray | None):
-        super().__init__(places, needs, suppressed)
+    def __init__(self, places: Places, expected: np.ndarray | None):
+        super().__init__(places)
         self.expected = expected
         self.looked: list[list[int]] = []
         self.kinds: list[str] = []
@@ -51,7 +50,7 @@ class NumbersCheck(Marks):
             kind = i.op.result if i.op.kind == "alu" else ""
             if kind not in EXPONENT and register and register.kind in "og":
                 kind = KINDS.get(str(places.dtypes.get("g" if register.kind == "g" else str(register))), "")
-            self.looked.append([c for c in needs.writes[at] if kind == "f" or (kind == "d" and c % 2)])
+            self.looked.append([c for c in self.needs.writes[at] if kind == "f" or (kind == "d" and c % 2)])
             self.kinds.append(kind)
         self.wanted = {"NaN", "infinity"}
         self.given: dict[tuple[str, str], bool] = {}  # whether the caller's data hold such a value
@@ -174,16 +173,12 @@ class NumbersCheck(Marks):
         if i.op.name == "mov" and i.sources[0].register.kind == "r":
             at = fault.came[i.sources[0].register.index]
         maker = self.program.body[at] if isinstance(at, int) else i
-        if maker.op.kind == "alu" and not maker.op.copies:
-            line = "This line" if at == fault.at else f"Line {maker.line} (`{maker.op.name}`)"
-            return (
-                f"{line} makes a whole number or a mask, and its bits are stored as a float: convert it with `itof`, "
-                "or let `cmov_logical` choose between two floats."
-            )
-        return (
-            "These bits are no finite number in the array they are stored to: a float literal has a point, as in -1.0, "
-            "and a whole number needs `itof`."
-        )
+        if maker.op.kind != "alu" or maker.op.copies:
+            return ("These bits are no finite number in the array they are stored to: a float literal has a point, as "
+                    "in -1.0, and a whole number needs `itof`.")  # fmt: skip
+        line = "This line" if at == fault.at else f"Line {maker.line} (`{maker.op.name}`)"
+        return (f"{line} makes a whole number or a mask, and its bits are stored as a float: convert it with `itof`, "
+                "or let `cmov_logical` choose between two floats.")  # fmt: skip
 
     def _came(self, fault: _Made, source: Source, item: int) -> str:
         if source.register.kind != "r":

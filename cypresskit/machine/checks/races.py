@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.machine.checks.findings import Check, Places
-from cypresskit.machine.checks.marks import Suppressed
 from cypresskit.machine.ids import wavefront
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 
@@ -43,15 +42,12 @@ class _Shadow:
 class RaceCheck(Check):
     """Reports races in LDS and in global memory, with both sides."""
 
-    def __init__(self, places: Places, suppressed: Suppressed):
+    def __init__(self, places: Places):
         super().__init__(places)
-        self.suppressed = suppressed
-        items = self.launch.items
         self.group_size = self.launch.group_items
-        self.item = np.arange(items)
-        self.group = self.item // self.group_size
-        groups = items // self.group_size
-        self.epochs = {space: np.zeros(groups, np.int64) for space in ("lds", "global")}
+        self.group = np.arange(self.launch.items) // self.group_size
+        self.groups = self.launch.items // self.group_size
+        self.epochs = {space: np.zeros(self.groups, np.int64) for space in ("lds", "global")}
         self.shadows: dict[tuple[str, int], _Shadow] = {}
 
     def barrier(self, event: BarrierEvent) -> None:
@@ -110,10 +106,8 @@ class RaceCheck(Check):
     def _shadow(self, event: MemoryEvent) -> _Shadow:
         key = (event.space, event.block)
         if key not in self.shadows:
-            if event.space == "lds":
-                size = self.launch.items // self.group_size * self.program.lds[event.block][1] // 4
-            else:
-                size = self.launch.memory.size
+            lds = event.space == "lds"
+            size = self.groups * self.program.lds[event.block][1] // 4 if lds else self.launch.memory.size
             self.shadows[key] = _Shadow(*(np.zeros(size, np.int64) for _ in range(4)))
         return self.shadows[key]
 
@@ -138,27 +132,19 @@ class RaceCheck(Check):
     def _race(self, event: MemoryEvent, at: int, old: int, item: int, place: int, verb: str, count: int) -> None:
         other, line = old & ITEM, self.program.body[at].line
         if event.space == "lds":
-            size = self.program.lds[event.block][1]
-            element = self.places.lds(event.block, place * 4 % size)
+            element = self.places.lds(event.block, place * 4 % self.program.lds[event.block][1])
         else:
             element = self.places.element(place // 4, place % 4)
-        does = "writes" if event.store else "reads"
         between = "with no fence between" if self.group[item] == self.group[other] else "at a time that nothing orders"
-        together = at == event.at and verb == "wrote"
-        lines = tuple(sorted((line, self.program.body[event.at].line)))
-        self.report(
-            "race",
-            event.at,
-            f"{self.places.item(item)} {does} {element}; another work-item {verb} it {between}",
-            self._advice(event, at, item, other, together),
-            key=(event.space, lines),
-            count=count,
-            word="g" if event.space == "global" else "",
-            item=item,
-            element=element,
-            other=f"{self.places.item(other)}, {verb} it in {self.program.where(line)}",
-            other_line=line,
+        does = f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it {between}"
+        advice = self._advice(event, at, item, other, at == event.at and verb == "wrote")
+        key = event.space, tuple(sorted((line, self.program.body[event.at].line)))
+        word, side = (
+            "g" * (event.space == "global"),
+            f"{self.places.item(other)}, {verb} it in {self.program.where(line)}",
         )
+        self.report("race", event.at, f"{self.places.item(item)} {does}", advice, key=key, count=count, word=word,
+                    item=item, element=element, other=side, other_line=line)  # fmt: skip
 
     def _advice(self, event: MemoryEvent, at: int, item: int, other: int, together: bool) -> str:
         if together:

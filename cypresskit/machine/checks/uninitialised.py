@@ -10,8 +10,7 @@ import numpy as np
 
 from cypresskit.il.dataflow import Key, defines
 from cypresskit.machine.checks.findings import Places
-from cypresskit.machine.checks.marks import Mark, Marks, Suppressed
-from cypresskit.machine.checks.needs import Needs
+from cypresskit.machine.checks.marks import Mark, Marks
 from cypresskit.machine.observer import MemoryEvent
 
 
@@ -28,13 +27,12 @@ class _Unset:
 class UninitialisedCheck(Marks):
     """Reports the use of registers and LDS words that were never set."""
 
-    def __init__(self, places: Places, needs: Needs, suppressed: Suppressed):
-        super().__init__(places, needs, suppressed)
-        items = self.launch.items
-        self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in needs.start}
-        self.group = np.arange(items) // self.launch.group_items
-        groups = items // self.launch.group_items
-        self.stored = {n: np.zeros((groups, size // 4), bool) for n, (_, size) in self.program.lds.items()}
+    def __init__(self, places: Places):
+        super().__init__(places)
+        items, size = self.launch.items, self.launch.group_items
+        self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in self.needs.start}
+        self.group = np.arange(items) // size
+        self.stored = {n: np.zeros((items // size, bytes // 4), bool) for n, (_, bytes) in self.program.lds.items()}
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space != "lds":
@@ -67,34 +65,36 @@ class UninitialisedCheck(Marks):
 
     def report_use(self, at: int, key: Key | None, unset: _Unset, who: np.ndarray) -> None:
         bad = np.flatnonzero(who)
-        item, name = int(bad[0]), f"r{key[0]}.{'xyzw'[key[1]]}" if key else ""
+        item, name = int(bad[0]), _named(key) if key else ""
         if unset.source is None:
             element = self.places.lds(unset.block, int(unset.bytes[item]))
             uses = f"uses {name}, loaded from" if key else "stores what it loads from"
-            message = f"{self.places.item(item)} {uses} {element}, where nobody stored before"
+            does = f"{uses} {element}, where nobody stored before"
             advice = "Store to it first, with `fence_threads_lds` between, or load from another place."
         else:
-            element = f"r{unset.source[0]}.{'xyzw'[unset.source[1]]}"
-            via = "" if element == name else f", a copy of {element},"
-            message = f"{self.places.item(item)} uses {name}{via} which was never set"
+            element = _named(unset.source)
+            does = f"uses {name}{f', a copy of {element},' * (element != name)} which was never set"
             advice = self._setters(at if unset.copied < 0 else unset.copied, unset.source)
-        self.report("uninitialised", at, message, advice, key=(element.split(".")[0].split("[")[0],), count=len(bad),
-                    word=name and f",{name[:-2]}", item=item, element=element)  # fmt: skip
+        message, key_of = f"{self.places.item(item)} {does}", (element.split(".")[0].split("[")[0],)
+        self.report("uninitialised", at, message, advice, key=key_of, count=len(bad), word=name and f",{name[:-2]}",
+                    item=item, element=element)  # fmt: skip
 
     def _setters(self, at: int, source: Key) -> str:
-        number, component = source
-        name = f"r{number}.{'xyzw'[component]}"
-        body = self.program.body
-        sets = {n: defines(i) for n, i in enumerate(body) if i.dest and i.dest.register.index == number}
-        full = [n for n, components in sets.items() if component in components]
+        name, body = _named(source), self.program.body
+        sets = {n: defines(i) for n, i in enumerate(body) if i.dest and i.dest.register.index == source[0]}
+        full = [n for n, components in sets.items() if source[1] in components]
         partial = [n for n, components in sets.items() if components and n not in full]
         if not full and partial:
-            return f"Line {body[partial[0]].line} sets r{number} without its {'xyzw'[component]}: widen the mask there?"
+            return f"Line {body[partial[0]].line} sets {name[:-2]} without its {name[-1]}: widen the mask there?"
         if not full:
             return f"No line sets {name}. A wrong number, or a forgotten `mov {name}, l0.x` before?"
         if min(full) >= at:
             later = [body[n].line for n in full if n > at]
             who = f"Line {later[0]} sets it, which comes later" if later else "Only this line sets it"
             return f"{who}: give it a first value before the loop."
-        first = body[full[0]].line
-        return f"Line {first} sets it, but not every work-item comes there: set it before the branch."
+        return f"Line {body[full[0]].line} sets it, but not every work-item comes there: set it before the branch."
+
+
+def _named(key: Key) -> str:
+    """``r1.x``."""
+    return f"r{key[0]}.{'xyzw'[key[1]]}"
