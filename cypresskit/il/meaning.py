@@ -257,12 +257,16 @@ MEANING |= {op.name: _compared(op) for op in OPCODES.values() if op.relation and
 
 def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Two words as one 64-bit pattern."""
-    return low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))
+    shape = low.shape if low.shape == high.shape else np.broadcast_shapes(low.shape, high.shape)  # takes its time
+    words = np.empty((*shape, 2), "<u4")
+    words[..., 0], words[..., 1] = low, high
+    return words.view("<u8")[..., 0]
 
 
 def split(bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A 64-bit pattern as (low, high) words."""
-    return (bits & np.uint64(0xFFFFFFFF)).astype(np.uint32), (bits >> np.uint64(32)).astype(np.uint32)
+    words = np.array(bits, "<u8", order="C")[..., np.newaxis].view("<u4")
+    return words[..., 0], words[..., 1]
 
 
 def scaled(bits: np.ndarray, shift: float, saturate: bool) -> np.ndarray:

@@ -227,7 +227,7 @@ class Interpreter:
     def _double(self, i: Instruction, n: int) -> np.ndarray:
         source = i.sources[n]
         low, high = self._rows(source, source.swizzle[0]), self._rows(source, source.swizzle[1])
-        return pair(low, modified(high, source, source.negates_double))
+        return pair(low, modified(high, source, source.negates_double) if source.modified else high)
 
     # Instructions
 
@@ -292,8 +292,8 @@ class Interpreter:
         if everywhere and len(written) == 4:
             target[...] = rows
             return
-        for c, row in zip(written, np.broadcast_to(rows, (len(written), self.items))):
-            np.copyto(target[c], row, where=everywhere or self.masks.active)
+        for n, c in enumerate(written):
+            np.copyto(target[c], rows[n if len(rows) > 1 else 0], where=everywhere or self.masks.active)
 
     def _notify(self, name: str, event: Callable, *facts) -> None:
         """Tell the observers that listen: only then the event is made."""

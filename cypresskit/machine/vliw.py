@@ -6,25 +6,15 @@ must be the IL's, bit for bit. Registers start as a pattern that no kernel means
 never wrote shows. Left out: time, and the order in which wavefronts run.
 """
 
-import math
-
 import numpy as np
 
-from cypresskit.compiler.assembly import (
-    TEMPORARY,
-    Bundle,
-    Control,
-    FetchInstruction,
-    Operation,
-    Read,
-    StoreInstruction,
-)
+from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
 from cypresskit.compiler.code import Code
-from cypresskit.compiler.ir import LdsAccess
 from cypresskit.il.meaning import ONE, SIGN, pair, scaled, split
 from cypresskit.machine import places
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.masks import Masks
+from cypresskit.machine.memories import Memories
 
 POISON = np.uint32(0xFFC0DEAD)
 
@@ -42,18 +32,14 @@ class _Processor:
         self.code, self.launch, self.items = code, launch, launch.items
         self.registers = np.full((128, 4, self.items), POISON, np.uint32)
         ids = launch.ids
-        if code.program.mode == "pixel":
+        if launch.pixels:
             self.registers[0, :2] = ids["vWinCoord0"][:2]
         else:
             for n, name in enumerate(("vTidInGrp", "vThreadGrpId")):
-                self.registers[n, :3] = ids[name][:3]
-                self.registers[n, 3] = ids[f"{name}Flat"][0]
+                self.registers[n, :3], self.registers[n, 3] = ids[name][:3], ids[f"{name}Flat"][0]
         self.vector = np.full((4, self.items), POISON, np.uint32)
         self.scalar = np.full(self.items, POISON, np.uint32)
-        self.group_of = np.arange(self.items) // launch.group_items
-        groups = 0 if launch.pixels else math.prod(launch.groups)
-        self.lds = {n: np.zeros((groups, size // 4), np.uint32) for n, (_, size) in code.program.lds.items()}
-        self.masks = Masks(self.items)
+        self.masks, self.memories = Masks(self.items), Memories(launch)
         self.queue: list[list[np.ndarray]] = []
         self.bundles = 0
 
@@ -186,38 +172,30 @@ class _Processor:
         """An access to the local data share."""
         lds = o.lds
         assert lds is not None
-        starts = [np.broadcast_to(places.lds_byte(word), self.items) - lds.base for word in words]
+        words = [np.broadcast_to(word, self.items) for word in words]
+        first = places.lds_byte(words[0]) - lds.base
         if o.name.startswith("LDS_WRITE"):
             for n, value in enumerate(words[1:]):
-                self.share_write(o, lds, starts[0], lds.offset * n, np.broadcast_to(value, self.items))
+                word, inside = places.lds_inside(first, lds.offset * n, lds.size)
+                self.memories.check_lds(o.at, lds.block, first + 4 * lds.offset * n, inside, self.masks.active)
+                self.memories.store(lds.block, word, value, self.masks.active)
             return
-        requests = [(starts[0], 0)]
+        requests = [(first, 0)]
         if o.name == "LDS_READ2_RET":
-            requests.append((starts[1], 0))
+            requests.append((places.lds_byte(words[1]) - lds.base, 0))
         elif o.name == "LDS_READ_REL_RET":
-            requests.append((starts[0], lds.offset))
-        found = []
-        for start, offset in requests:
-            word, inside = places.lds_inside(start, offset, lds.size)
-            row = np.zeros(self.items, np.uint32)
-            row[inside] = self.lds[lds.block][self.group_of[inside], word[inside]]
-            found.append(row)
-        self.queue.append(found)
-
-    def share_write(self, o: Operation, lds: LdsAccess, start: np.ndarray, offset: int, value: np.ndarray) -> None:
-        active = self.masks.active
-        word, inside = places.lds_inside(start, offset, lds.size)
-        outside = np.flatnonzero(active & ~inside)
-        if len(outside):
-            what = f"to byte {4 * int(word[outside[0]])} of LDS {lds.block}, which has {lds.size}"
-            raise self.launch.store_error(o.at, int(outside[0]), what)
-        self.lds[lds.block][self.group_of[active], word[active]] = value[active]
+            requests.append((first, lds.offset))
+        found = [places.lds_inside(byte, offset, lds.size) for byte, offset in requests]
+        self.queue.append([self.memories.load(lds.block, *place) for place in found])
 
     def fetch(self, f: FetchInstruction) -> None:
         if f.name == "MEM_READ":
-            texels = self.global_read(f)
+            texels = self.launch.elements(self.element(f.offset[0], f.source, "xyzw".find(f.coordinates[:1])))[0].T
         else:
-            texels = self.texels(f)
+            surface = self.launch.textures[f.resource]
+            rows = [self.word(f.source or 0, letter) for letter in f.coordinates]
+            x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
+            texels = surface.texels(x, y, inside).T
         for channel, component in enumerate(f.select):
             if component != "_":
                 np.copyto(self.registers[f.dest, channel], texels["xyzw".index(component)], where=self.masks.active)
@@ -228,19 +206,9 @@ class _Processor:
             return np.full(self.items, ONE if letter == "1" else 0, np.uint32)
         return self.registers[register, "xyzw".index(letter)]
 
-    def texels(self, f: FetchInstruction) -> np.ndarray:
-        surface = self.launch.textures[f.resource]
-        rows = [self.word(f.source or 0, letter) for letter in f.coordinates]
-        x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
-        return surface.texels(x, y, inside).T
-
     def element(self, offset: int, register: int | None, channel: int) -> np.ndarray:
         index = None if register is None else self.registers[register, channel]
         return places.element(offset, index, self.items)
-
-    def global_read(self, f: FetchInstruction) -> np.ndarray:
-        channel = "xyzw".index(f.coordinates) if f.coordinates else 0
-        return self.launch.elements(self.element(f.offset[0], f.source, channel))[0].T
 
     def store(self, s: StoreInstruction) -> None:
         values = {c: self.word(s.source, letter) for c, letter in enumerate(s.select) if letter != "_"}
@@ -250,14 +218,9 @@ class _Processor:
                 if c < words.shape[1]:
                     np.copyto(words[:, c], value, where=self.masks.active)
             return
-        memory, active = self.launch.memory, self.masks.active
         element = self.element(s.offset, s.index, 0)
-        outside = np.flatnonzero(active & ~((element >= 0) & (element < len(memory))))
-        if len(outside):
-            what = f"to g[{int(element[outside[0]])}], which has {len(memory)} elements"
-            raise self.launch.store_error(s.at, int(outside[0]), what)
-        for c, value in values.items():
-            memory[element[active], c] = value[active]
+        self.memories.check_global(s.at, element, self.masks.active)
+        self.memories.store_global(element, values, self.masks.active)
 
 
 def _target(control: Control) -> int:
