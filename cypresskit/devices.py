@@ -120,6 +120,9 @@ class Device(Board):
         4,
         "as banks, not lines: kernels whose textures are shifted by a texel in every other row",
     )
+    texture_side: int = _count(
+        "texels in a row of a texture, and rows", "Direct3D 11, which the chip was made for", 16384
+    )
     quads_per_clock: int = _count("quads begun per clock by a texture unit", "APP 4.9: four addresses per clock", 1)
     l1_ways: int = _count("ways", "none", 8, "assumed; the published rates don't depend on it above 4")
     l2_ways: int = _count("ways", "none", 16, "assumed; the published rates hardly depend on it")

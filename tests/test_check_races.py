@@ -46,7 +46,7 @@ def test_a_race_is_found_where_there_is_one(name):
             active, places = np.isin(np.arange(items), random.integers(0, items, 2)), random.integers(0, 2, items)
             store = at == 0
             element = places * 4 if space == "lds" else places
-            check.memory(MemoryEvent(at, space, store, element, (0,), np.ones(items, bool), active))
+            check.memory(MemoryEvent(at, active, space, store, element, (0,), np.ones(items, bool)))
             where = places + 10 * group if space == "lds" else places
             accesses += [(where[n], n, epochs[n], store) for n in np.flatnonzero(active)]
         race = any(

@@ -27,7 +27,6 @@ from cypresskit.machine import launch
 from cypresskit.tables import table
 
 ROWS, COLUMNS, START = 8, 64, 256  # a matrix's sizes and its first element are multiples of these
-MAX_TEXTURE = 16384  # rows, and texels in a row
 ADD = {"single": "sadd", "double": "dadd", "double-double": "ddadd"}
 
 
@@ -199,10 +198,11 @@ class MatrixFactory:
         """Account a new matrix, or say why it doesn't fit."""
         size = {"single": 4, "double": 8, "double-double": 16}[precision]
         rows, columns = (-(-side // step) * step for side, step in zip(shape, (ROWS, COLUMNS), strict=True))
-        if rows > MAX_TEXTURE or columns * size > MAX_TEXTURE * 16:
+        most = self.device.texture_side
+        if rows > most or columns * size > most * 16:
             raise ValueError(
-                f"a matrix of {shape[0]} x {shape[1]} is too large for a texture: it has at most {MAX_TEXTURE} rows of "
-                f"{MAX_TEXTURE * 16 // size} {precision} numbers"
+                f"a matrix of {shape[0]} x {shape[1]} is too large for a texture: it has at most {most} rows of "
+                f"{most * 16 // size} {precision} numbers"
             )
         self._made += not name
         needed = -(-rows * columns // START) * START * size

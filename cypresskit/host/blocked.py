@@ -26,7 +26,7 @@ from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
 
 MULTIPLE = 128  # blocks are multiples of this many rows and columns (Matsumoto et al.)
-DEPTH = 16384  # most rows of a texture, and so the most of k that a strip can hold
+DEPTH = HD5870.texture_side  # most rows of a texture, and so the most of k that a strip can hold
 
 
 def card_bytes(block: int, depth: int = DEPTH, itemsize: int = 8) -> dict[str, float]:

@@ -37,12 +37,13 @@ def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str
 
 def by_number(name: str, given) -> dict:
     """Arrays by number; of those that are written, none may be another's memory."""
+    mapped = f"{name} maps numbers to arrays, as in {{0: array}}; found"
     if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found {type(given).__name__}")
+        raise TypeError(f"{mapped} {type(given).__name__}")
     arrays = dict(given or {})
     for number in arrays:
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
-            raise TypeError(f"{name} maps numbers to arrays, as in {{0: array}}; found the key {number!r}")
+            raise TypeError(f"{mapped} the key {number!r}")
     for one, other in combinations(arrays, 2) if name == "outputs" else ():
         both = arrays[one], arrays[other]
         if all(isinstance(array, np.ndarray) for array in both) and np.shares_memory(*both):
@@ -50,8 +51,8 @@ def by_number(name: str, given) -> dict:
     return arrays
 
 
-def array_words(array, name: str, ndim: tuple[int, ...]) -> np.ndarray:
-    """``array`` as uint32 words with a last axis of words per element."""
+def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarray:
+    """``array``, of so many dimensions, as uint32 words with a last axis of words per element."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
     if isinstance(array, np.ma.MaskedArray):
@@ -61,37 +62,34 @@ def array_words(array, name: str, ndim: tuple[int, ...]) -> np.ndarray:
         raise TypeError(f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order")
     if array.ndim not in ndim:
         raise ValueError(f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions")
+    if written and not array.flags.writeable:
+        raise ValueError(f"{name} is read-only")
     array = np.ascontiguousarray(array)
-    if array.ndim == ndim[0]:
-        array = array[..., np.newaxis]
-    return array.view(np.uint32)
+    return (array[..., np.newaxis] if array.ndim == ndim[0] else array).view(np.uint32)
 
 
-def surface_words(array, name: str, ndim: tuple[int, int]) -> np.ndarray:
+def texel_words(array, name: str, dimensions: int = 2, written: bool = False) -> np.ndarray:
     """A texture or output as uint32 of shape (height, width, words per texel)."""
-    words = array_words(array, name, ndim)
+    words = array_words(array, name, dimensions, dimensions + 1, written=written)
     if words.shape[-1] not in (1, 2, 4):
         raise ValueError(f"{name} has {32 * words.shape[-1]} bits a texel: 32, 64 or 128 are possible")
     return words if words.ndim == 3 else words[np.newaxis]
 
 
 def texture_words(array, program: Program, n: int, argument: str = "inputs") -> np.ndarray:
-    """``surface_words`` of texture ``n``, which was given in that argument."""
-    declared = program.textures.get(n)
-    return surface_words(array, f"{argument}[{n}]", (1, 2) if declared and declared.dimensions == 1 else (2, 3))
+    """``texel_words`` of texture ``n``, which was given in that argument."""
+    return texel_words(array, f"{argument}[{n}]", program.textures[n].dimensions if n in program.textures else 2)
 
 
 def constant_words(array, program: Program, n: int) -> np.ndarray:
     """A constant buffer, an array or plain numbers, as uint32 of shape (elements, 4)."""
     array = np.asarray(array) if isinstance(array, np.ndarray) else _numbers(array, n)
-    given = array_words(array.reshape(-1), f"constants[{n}]", (1,)).reshape(-1)
+    given = array_words(array.reshape(-1), f"constants[{n}]", 1).reshape(-1)
     words = np.zeros((-(-len(given) // 4), 4), np.uint32)
     words.reshape(-1)[: len(given)] = given
     if len(words) < (declared := program.constants.get(n, 0)):
-        raise ValueError(
-            f"constants[{n}] holds {len(words)} element{'s' * (len(words) != 1)} of four words; "
-            f"the kernel declares cb{n}[{declared}]"
-        )
+        holds = f"{len(words)} element{'s' * (len(words) != 1)} of four words"
+        raise ValueError(f"constants[{n}] holds {holds}; the kernel declares cb{n}[{declared}]")
     return words
 
 

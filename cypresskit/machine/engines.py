@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import HD5870, Device, is_whole
 from cypresskit.il import Program
 from cypresskit.machine import explain, fast
 from cypresskit.machine.launch import KernelError, Launch, prepare
@@ -63,19 +63,21 @@ def launch(
     """
     if engine not in ("fast", "explain"):
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
-    if threads is not None and (not isinstance(threads, (int, np.integer)) or threads < 1):
+    if threads is not None and not is_whole(threads):
         raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
-    watching = _observers(observers)
+    watching = tuple(observers) if isinstance(observers, Iterable) else (None,)
+    if not all(isinstance(o, Observer) for o in watching):
+        raise TypeError(f"observers are objects of classes that extend ck.Observer, in a list; found {observers!r}")
     arrays: dict = {"inputs": inputs, "constants": constants, "outputs": outputs, "global_memory": global_memory}
     how: dict = {"device": device, "max_instructions": max_instructions, "in_place": in_place}
     checked = prepare(program, domain, **arrays, **how)
     for onlooker in onlookers():
         onlooker.start(checked)
     result = run(checked, threads) if engine == "fast" and not watching else explained(checked, watching)
-    for n, surface in checked.outputs.items():
-        _write_back((outputs or {})[n], surface.words)
-    if global_memory is not None:
-        _write_back(global_memory, checked.memory)
+    written: list = [(outputs or {})[n] for n in checked.outputs] + [global_memory] * (global_memory is not None)
+    for array, words in zip(written, [*(surface.words for surface in checked.outputs.values()), checked.memory]):
+        if not np.may_share_memory(array, words):
+            array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
     for onlooker in onlookers():
         onlooker.finish(result)
     return result
@@ -94,8 +96,7 @@ def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -
 
 def _first(launch: Launch, error: KernelError) -> KernelError:
     """The error of a failed store, or the one that comes first if all work-items run in step."""
-    body = launch.program.body
-    if launch.items * len(body) <= REPEATED:
+    if launch.items * len(launch.program.body) <= REPEATED:
         try:
             explain.run(launch, most=REPEATED)
         except KernelError as first:
@@ -123,15 +124,3 @@ def _instructions(launch: Launch) -> float:
 def _ends_loop(launch: Launch, error: KernelError) -> bool:
     """Whether the error is one of an endless loop."""
     return any(i.line == error.line and i.op.flow == "loop" for i in launch.program.body)
-
-
-def _observers(observers) -> tuple[Observer, ...]:
-    found = tuple(observers) if isinstance(observers, Iterable) else (None,)
-    if not all(isinstance(o, Observer) for o in found):
-        raise TypeError(f"observers are objects of classes that extend ck.Observer, in a list; found {observers!r}")
-    return found
-
-
-def _write_back(array: np.ndarray, words: np.ndarray) -> None:
-    if not np.may_share_memory(array, words):
-        array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)

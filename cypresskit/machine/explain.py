@@ -1,9 +1,8 @@
 """The explaining engine: one instruction at a time for the whole domain, every register of every work-item at hand.
 
 All work-items step through the program together; a register is an array of shape (4, items), and a mask says who is
-active. ``if`` narrows the mask, ``break`` and ``continue`` take work-items out of it until the loop's end or its next
-iteration. After each instruction it notifies its observers. It is slow beside the fast engine and simple enough
-to be checked by eye; the two must agree bit for bit.
+active. Observers are told what happens. It is slow beside the fast engine and simple enough to be checked by eye; the
+two must agree bit for bit. Operands that stay where they are, views of registers and constants, are made once.
 
 Left out: the order in which wavefronts really run. Work-items that race for the same memory get the result of
 lockstep here; ``Run`` and observers don't depend on it.
@@ -20,11 +19,11 @@ from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.il.dataflow import components, lds_address, lds_words, read_positions
 from cypresskit.il.fused import prepared
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
-from cypresskit.machine import observer, places
+from cypresskit.machine import places
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
-from cypresskit.machine.masks import Masks
+from cypresskit.machine.masks import MaskBlock, Masks
 from cypresskit.machine.memories import Memories
-from cypresskit.machine.observer import Observer
+from cypresskit.machine.observer import EVENTS, Observer, listeners
 from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
@@ -33,6 +32,7 @@ PATIENCE, STEPS = 50_000_000, 20_000  # instructions times work-items, and instr
 SECONDS = 5  # time limit for the question whether a program ends
 LONG = 3_000  # instructions of a program that takes seconds to compile
 CONSTANT_ROW = {"0": np.zeros((1, 1), np.uint32), "1": np.full((1, 1), ONE, np.uint32)}
+Ends = Callable[[Launch], float] | None  # how many instructions all work-items of a launch execute
 
 
 @cache
@@ -45,12 +45,7 @@ def _chosen(letters: str) -> slice | list[int] | None:
     return slice(rows[0], rows[0] + count) if rows[:count] == [*range(rows[0], rows[0] + count)] else rows
 
 
-def run(
-    launch: Launch,
-    observers: tuple[Observer, ...] = (),
-    most: int | None = None,
-    ends: Callable[[Launch], float] | None = None,
-) -> Run:
+def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int | None = None, ends: Ends = None) -> Run:
     """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``. ``most``: instructions of all
     work-items after which a loop is taken for endless; by default ``ends``, if given, is asked how many a launch takes
     (it may raise ``KernelError``, or ``TimeoutError``)."""
@@ -72,11 +67,9 @@ def fits(launch: Launch) -> None:
 class Interpreter:
     """The state of a run, and what every kind of instruction does to it."""
 
-    def __init__(
-        self, launch: Launch, observers: tuple[Observer, ...], most: int | None, ends: Callable[[Launch], float] | None
-    ):
+    def __init__(self, launch: Launch, observers: tuple[Observer, ...], most: int | None, ends: Ends):
         self.launch, self.observers, self.program = launch, observers, launch.program
-        self.listeners = {name: observer.listeners(observers, name) for name in observer.EVENTS}
+        self.listeners = {name: listeners(observers, name) for name in EVENTS}
         self.body, self.items = self.program.body, launch.items
         self.masks, self.memories = Masks(self.items), Memories(launch)
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in self.program.registers}
@@ -100,39 +93,35 @@ class Interpreter:
             listener.start(self.launch)
         at = 0 if self.items else len(self.body)
         while at < len(self.body):
-            i = self.body[at]
-            self.at = at
+            i, self.at = self.body[at], at
             self.read.clear()
             if self.masks.count:
-                self._issue(at, i)
+                self._issue(i)
             if i.op.flow:
                 at = self._flow(at, i)
                 continue
             if self.masks.count:
-                self._execute(at, i)
+                self._execute(i)
             at += 1
         result = tally(self.launch, "explain", self.executed, self.out_of_range)
         for listener in self.observers:
             listener.finish(result)
         return result
 
-    def _issue(self, at: int, i: Instruction) -> None:
+    def _issue(self, i: Instruction) -> None:
         if i.op.flow in ("else", "endif"):
             return
-        self.executed[at] += self.masks.count
+        self.executed[self.at] += self.masks.count
         self.issued += 1
-        if self.issued > self.limit:
-            self._check_end()
+        if self.issued > self.limit and self.masks.loops:
+            self._check_end(self.masks.loops)
         if i.op.flow != "endloop":
-            self._notify("step", observer.StepEvent, at, i, self.masks.active, self.registers, self._rows)
+            self._notify("step", i, self.registers, self._rows)
 
-    def _check_end(self) -> None:
+    def _check_end(self, loops: list[MaskBlock]) -> None:
         """After ``limit`` instructions: in a loop, find out how many the program takes, or raise the error for an
         endless one. Compiled code counts them in a fraction of the time, and as many as are executed here, unless
         work-items race."""
-        loops = self.masks.loops
-        if not loops:
-            return
         if self.ends and self.most is None and self.issued <= self.launch.max_instructions:
             outputs = {n: replace(surface, words=surface.words.copy()) for n, surface in self.launch.outputs.items()}
             memory = None if self.launch.global_memory is None else self.before
@@ -203,8 +192,7 @@ class Interpreter:
         return np.concatenate(np.broadcast_arrays(*rows))
 
     def _operand(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray:
-        """Source ``n`` at the given positions, with its modifiers: one row a position, or one row for all. A constant,
-        or a view of a register, is made once."""
+        """Source ``n`` at the given positions, with its modifiers: one row a position, or one row for all."""
         key = self.at, n, positions
         if key not in self.operands:
             self.operands[key] = self._reader(i, n, positions)
@@ -231,15 +219,15 @@ class Interpreter:
 
     # Instructions
 
-    def _execute(self, at: int, i: Instruction) -> None:
+    def _execute(self, i: Instruction) -> None:
         if i.op.kind == "lds":
-            self._lds(at, i)
+            self._lds(i)
         elif i.op.kind == "fence":
-            self._fence(at, i)
+            self._fence(i)
         elif i.dest and i.op.kind == "fetch":
-            self._fetch(at, i, i.dest)
+            self._fetch(i, i.dest)
         elif i.dest:
-            self._write(at, i.dest, *self._compute(i, i.dest))
+            self._write(i.dest, *self._compute(i, i.dest))
 
     def _compute(self, i: Instruction, dest: Dest) -> tuple[np.ndarray, bool]:
         """Rows for the written components of ``dest``, or one row for all of them; and whether all are known to be
@@ -263,14 +251,13 @@ class Interpreter:
     def _fused(self, i: Instruction, positions: tuple[int, ...]) -> Callable[[], tuple[np.ndarray, bool]] | None:
         """A multiply-add's compiled loop on operands that stay where they are: what ``MEANING`` has, if the flush of
         subnormals concerns no number."""
-        words = [self._operand(i, n, positions).view(np.float32) for n in range(3)]
+        a, b, c = (self._operand(i, n, positions).view(np.float32) for n in range(3))
         moving = any(callable(self.operands[self.at, n, positions]) for n in range(3))
         if moving or not positions or i.shift != 1.0 or i.saturate:
             return None
-        a, b, c = words
-        return prepared(a, b, c, self.scratch[: max(map(len, words))].view(np.float32))
+        return prepared(a, b, c, self.scratch[: max(len(a), len(b), len(c))].view(np.float32))
 
-    def _write(self, at: int, dest: Dest, rows: np.ndarray, finite: bool = False) -> None:
+    def _write(self, dest: Dest, rows: np.ndarray, finite: bool = False) -> None:
         """Write rows (one per written component, or one for all) to a register, an output or global memory."""
         register, written = dest.register, dest.written
         if "0" in dest.mask or "1" in dest.mask:
@@ -278,16 +265,15 @@ class Interpreter:
             values |= {c: np.full(self.items, ONE * (x == "1")) for c, x in enumerate(dest.mask) if x in "01"}
             written = tuple(sorted(values))
             rows = np.stack([values[c] for c in written])
-        if register.kind == "r":
-            target = self.registers[register.index]
-            self.coordinates.pop(register.index, None)
-        elif register.kind == "o":
+        if register.kind == "g":
+            return self._write_global(register, written, rows)
+        if register.kind == "o":
             target = self.launch.outputs[register.index].words.reshape(self.items, -1).T
             written = tuple(c for c in written if c < len(target))
-            rows = rows[: max(1, len(written))]
         else:
-            return self._write_global(at, dest, written, rows)
-        self._notify("wrote", observer.WroteEvent, at, register, written, rows, self.masks.active, finite)
+            target = self.registers[register.index]
+            self.coordinates.pop(register.index, None)
+        self._notify("wrote", register, written, rows[: max(1, len(written))], finite)
         everywhere = self.masks.count == self.items
         if everywhere and len(written) == 4:
             target[...] = rows
@@ -295,21 +281,21 @@ class Interpreter:
         for n, c in enumerate(written):
             np.copyto(target[c], rows[n if len(rows) > 1 else 0], where=everywhere or self.masks.active)
 
-    def _notify(self, name: str, event: Callable, *facts) -> None:
+    def _notify(self, name: str, *facts) -> None:
         """Tell the observers that listen: only then the event is made."""
         if self.listeners[name]:
-            made = event(*facts)
+            event = EVENTS[name](self.at, self.masks.active, *facts)
             for listener in self.listeners[name]:
-                listener(made)
+                listener(event)
 
-    def _fetch(self, at: int, i: Instruction, dest: Dest) -> None:
+    def _fetch(self, i: Instruction, dest: Dest) -> None:
         resource, offset = i.controls.resource, i.controls.aoffimmi
         surface = self.launch.textures[resource]
         x, y, inside = places.moved(self._coordinates(i, surface), offset)
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
-        self._notify("fetch", observer.FetchEvent, at, resource, x, y, inside, texels, self.masks.active)
-        self._write(at, dest, texels.T if len(dest.written) == 4 else texels.T[list(dest.written)])
+        self._notify("fetch", resource, x, y, inside, texels)
+        self._write(dest, texels.T if len(dest.written) == 4 else texels.T[list(dest.written)])
 
     def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
         """A fetch's coordinates before its offset; those of one register are looked at once for many fetches."""
@@ -319,7 +305,7 @@ class Interpreter:
         if key not in known or source.modified:
             rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(declared.dimensions)]
             whole = i.op.sources[0] == "i"
-            known[key] = places.axes(rows, surface, whole=whole, unnormalised=declared.unnormalised)
+            known[key] = places.coordinates(rows, surface, whole=whole, unnormalised=declared.unnormalised)
         return known[key]
 
     def _spread(self, row: np.ndarray) -> np.ndarray:
@@ -337,51 +323,42 @@ class Interpreter:
         return places.element(register.element, index, self.items)
 
     def _read_global(self, source: Source) -> np.ndarray:
-        element = self._element(source.register)
+        element, i = self._element(source.register), self.body[self.at]
         found, inside = self.launch.elements(element)
         self._count_outside(inside)
-        if self.listeners["memory"]:
-            i = self.body[self.at]
-            n = next(n for n, s in enumerate(i.sources) if s is source)
-            words = tuple(sorted(set(components(source, read_positions(self.program, i, n)))))
-            self._notify_memory(self.at, "global", False, element, words, inside)
+        n = next(n for n, s in enumerate(i.sources) if s is source)
+        words = tuple(sorted(set(components(source, read_positions(self.program, i, n)))))
+        self._notify("memory", "global", False, element, words, inside)
         return found.T
 
-    def _notify_memory(self, at: int, space: str, store: bool, element, words, inside, block: int = 0) -> None:
-        active = self.masks.active
-        self._notify("memory", observer.MemoryEvent, at, space, store, element, words, inside, active, block)
+    def _write_global(self, register: Register, written: tuple[int, ...], rows: np.ndarray) -> None:
+        element, active = self._element(register), self.masks.active
+        self._notify("memory", "global", True, element, written, self.launch.exist(element))
+        self.memories.check_global(self.at, element, active)
+        self._notify("wrote", register, written, rows)
+        values = np.broadcast_to(rows, (len(written), self.items))
+        self.memories.store_global(element, dict(zip(written, values)), active)
 
-    def _write_global(self, at: int, dest: Dest, written: tuple[int, ...], rows: np.ndarray) -> None:
-        element, active = self._element(dest.register), self.masks.active
-        self._notify_memory(at, "global", True, element, written, self.memories.exist(element))
-        self.memories.check_global(at, element, active)
-        self._notify("wrote", observer.WroteEvent, at, dest.register, written, rows, active)
-        self.memories.store_global(
-            element, dict(zip(written, np.broadcast_to(rows, (len(written), self.items)))), active
-        )
-
-    def _lds(self, at: int, i: Instruction) -> None:
-        block, active = i.controls.id, self.masks.active
+    def _lds(self, i: Instruction) -> None:
+        block, active, words = i.controls.id, self.masks.active, lds_words(i)
         stride, size = self.program.lds[block]
         rows = [self._operand(i, n, (p,))[0] for n, p in lds_address(self.program, i)]
-        requested = np.broadcast_to(places.lds_byte(rows[0], stride, *rows[1:]), self.items)
-        words = lds_words(i)
-        found = {c: places.lds_inside(requested, c, size) for c in words}
-        inside = np.logical_and.reduce([there for _, there in found.values()])
-        self._notify_memory(at, "lds", i.op.store, requested, words, inside, block)
+        byte = self._spread(places.lds_byte(rows[0], stride, *rows[1:]))
+        found = [places.lds_inside(byte, c, size) for c in words]
+        inside = np.logical_and.reduce([there for _, there in found])
+        self._notify("memory", "lds", i.op.store, byte, words, inside, block)
         if i.op.store:
-            self.memories.check_lds(at, block, requested, inside, active)
-            for c, (word, _) in found.items():
+            self.memories.check_lds(self.at, block, byte, inside, active)
+            for c, (word, _) in zip(words, found):
                 self.memories.store(block, word, self._spread(self._operand(i, i.op.passed[0], (c,))[0]), active)
             return
         self._count_outside(inside)
         if i.dest:
-            self._write(at, i.dest, np.stack([self.memories.load(block, *place) for place in found.values()]))
+            self._write(i.dest, np.stack([self.memories.load(block, *place) for place in found]))
 
-    def _fence(self, at: int, i: Instruction) -> None:
-        self._notify("barrier", observer.BarrierEvent, at, self.masks.active, tuple(self.masks.blocks))
+    def _fence(self, i: Instruction) -> None:
+        self._notify("barrier", tuple(self.masks.blocks))
         if i.controls.threads and self.masks.count < self.items:
             here = self.masks.active.reshape(-1, self.launch.group_items)
-            split_groups = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
-            if len(split_groups):
-                raise self.launch.barrier_error(at, int(split_groups[0]), int(here[split_groups[0]].sum()))
+            if len(split_groups := np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))):
+                raise self.launch.barrier_error(self.at, int(split_groups[0]), int(here[split_groups[0]].sum()))

@@ -14,15 +14,7 @@ import numpy as np
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.il.meaning import ONE
-from cypresskit.machine.arguments import (
-    array_words,
-    by_number,
-    check_needs,
-    constant_words,
-    surface_words,
-    texture_words,
-    whole_domain,
-)
+from cypresskit.machine import arguments
 from cypresskit.machine.ids import coordinates, input_registers
 from cypresskit.machine.shape import Extent, Shape
 
@@ -49,11 +41,6 @@ class Surface(Extent):
 
     words: np.ndarray
     single: bool
-
-    @classmethod
-    def of(cls, words: np.ndarray, dtype: np.dtype) -> "Surface":
-        """The surface that has these words, of an array of that dtype."""
-        return cls(words.shape[1], words.shape[0], 4 * words.shape[2], words, dtype == np.float32)
 
     def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """The texels at those coordinates that are ``inside``, 0 for the others: uint32 of shape (items, 4)."""
@@ -92,9 +79,13 @@ class Launch(Shape):
         """Input registers: name to uint32 bits of shape (4, items)."""
         return input_registers(self, *coordinates(self, np.arange(self.items)))
 
+    def exist(self, element: np.ndarray) -> np.ndarray:
+        """Which elements of global memory there are."""
+        return (element >= 0) & (element < len(self.memory))
+
     def elements(self, element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Elements of global memory, uint32 of shape (items, 4), 0 for those that don't exist; and which exist."""
-        inside = (element >= 0) & (element < len(self.memory))
+        inside = self.exist(element)
         found = np.zeros((len(element), 4), np.uint32)
         found[inside] = self.memory[element[inside]]
         return found, inside
@@ -105,8 +96,8 @@ class Launch(Shape):
 
     def store_error(self, at: int, item: int, what: str) -> KernelError:
         """The error for a store of ``body[at]`` outside its memory."""
-        what = f"{self.item_name(item)} stores {what}. No array was changed. Check the address arithmetic, or the size "
-        return self._error(at, f"{what}of the domain.", item)
+        advice = "No array was changed. Check the address arithmetic, or the size of the domain."
+        return self._error(at, f"{self.item_name(item)} stores {what}. {advice}", item)
 
     def endless_error(self, at: int, item: int, count: int | None = None) -> KernelError:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or ``count``."""
@@ -126,59 +117,46 @@ class Launch(Shape):
 
 
 def prepare(
-    program: Program,
-    domain,
-    *,
-    inputs=None,
-    constants=None,
-    outputs=None,
-    global_memory=None,
-    device: Device = HD5870,
-    max_instructions: int | None = None,
-    in_place: bool = False,
-) -> Launch:
+    program: Program, domain, *, inputs=None, constants=None, outputs=None, global_memory=None,
+    device: Device = HD5870, max_instructions: int | None = None, in_place: bool = False,
+) -> Launch:  # fmt: skip
     """Check the arguments of ``launch`` against the program and pack them, see there."""
     if not isinstance(program, Program):
         raise TypeError(f"launch takes a Program, not {type(program).__name__}: assemble the IL text first")
     if not isinstance(device, Device):
         raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
-    if max_instructions is not None and not (
-        isinstance(max_instructions, (int, float, np.integer)) and 1 <= max_instructions < math.inf
-    ):
+    most = MAX_INSTRUCTIONS if max_instructions is None else max_instructions
+    if not isinstance(most, (int, float, np.integer)) or not 1 <= most < math.inf:
         raise ValueError(f"max_instructions is a number of at least 1, not {max_instructions!r}")
-    shape = whole_domain(program, domain)
+    shape = arguments.whole_domain(program, domain)
     if (items := math.prod(shape)) > MAX_ITEMS:
         raise ValueError(f"the domain {domain!r} has {items:,} work-items: at most {MAX_ITEMS:,} are run")
     named = {"constants": constants, "outputs": outputs, "inputs": inputs}
-    given = {name: by_number(name, arrays) for name, arrays in named.items()}
-    check_needs(program, given | {"global_memory": {} if global_memory is None else {0: global_memory}})
-    textures = {n: Surface.of(texture_words(a, program, n), a.dtype) for n, a in given["inputs"].items()}
+    given = {name: arguments.by_number(name, arrays) for name, arrays in named.items()}
+    arguments.check_needs(program, given | {"global_memory": {} if global_memory is None else {0: global_memory}})
+    textures = {n: _surface(arguments.texture_words(a, program, n), a) for n, a in given["inputs"].items()}
     streams = {n: _output(a, n, shape, in_place) for n, a in given["outputs"].items()}
-    buffers = {n: constant_words(a, program, n) for n, a in given["constants"].items()}
+    buffers = {n: arguments.constant_words(a, program, n) for n, a in given["constants"].items()}
     memory = None if global_memory is None else _global(global_memory, in_place)
-    most = int(max_instructions or MAX_INSTRUCTIONS)
-    return Launch(program, shape, textures, buffers, streams, memory, device, most)
+    return Launch(program, shape, textures, buffers, streams, memory, device, int(most))
+
+
+def _surface(words: np.ndarray, array: np.ndarray) -> Surface:
+    return Surface.of(words, words, array.dtype == np.float32)
 
 
 def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:
-    surface = Surface.of(surface_words(array, f"outputs[{n}]", (2, 3)), array.dtype)
-    if (surface.width, surface.height) != domain[:2]:
-        raise ValueError(
-            f"outputs[{n}] is {surface.height} x {surface.width}, the domain {domain[1]} x {domain[0]} (rows x columns)"
-        )
-    if not array.flags.writeable:
-        raise ValueError(f"outputs[{n}] is read-only")
+    surface = _surface(arguments.texel_words(array, name := f"outputs[{n}]", written=True), array)
+    size, wanted = f"{surface.height} x {surface.width}", f"{domain[1]} x {domain[0]}"
+    if size != wanted:
+        raise ValueError(f"{name} is {size}, the domain {wanted} (rows x columns)")
     return surface if in_place else replace(surface, words=surface.words.copy())
 
 
 def _global(array, in_place: bool) -> np.ndarray:
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"global_memory must be a numpy array, not {type(array).__name__}")
-    if not array.flags.writeable:
-        raise ValueError("global_memory is read-only")
-    words = array_words(array.reshape(-1), "global_memory", (1,)).reshape(-1)
+    flat = array.reshape(-1) if isinstance(array, np.ndarray) else array
+    words = arguments.array_words(flat, "global_memory", 1, written=True).reshape(-1)
     if len(words) % 4:
-        raise ValueError(
-            f"global_memory has {4 * len(words)} bytes: a multiple of 16 is needed, since g[] has 128-bit elements"
-        )
+        have, why = f"global_memory has {4 * len(words)} bytes", "since g[] has 128-bit elements"
+        raise ValueError(f"{have}: a multiple of 16 is needed, {why}")
     return words.reshape(-1, 4) if in_place else words.reshape(-1, 4).copy()

@@ -11,27 +11,15 @@ import numpy as np
 
 @dataclass
 class MaskBlock:
-    """An if or a loop being run: the instruction ``at`` that opened it, and who ``entered`` it."""
+    """An if or a loop being run: the instruction ``at`` that opened it, and who ``entered`` it. ``away``: who takes the
+    else; of a loop, who is gone for this iteration, ``running`` who is still in it, and how many instructions were
+    ``issued`` before it."""
 
     at: int
     entered: np.ndarray
-
-
-@dataclass
-class Loop(MaskBlock):
-    """A loop being run: who is still ``running``, who is ``gone`` for this iteration, and how many instructions were
-    ``issued`` before it."""
-
+    away: np.ndarray
     running: np.ndarray
-    gone: np.ndarray
-    issued: int
-
-
-@dataclass
-class If(MaskBlock):
-    """An if being run: who takes the else."""
-
-    otherwise: np.ndarray
+    issued: int = -1  # of an if
 
 
 class Masks:
@@ -46,49 +34,45 @@ class Masks:
         self.active, self.count = active, int(np.count_nonzero(active))
 
     @property
-    def loops(self) -> list[Loop]:
+    def loops(self) -> list[MaskBlock]:
         """The open loops, the innermost last."""
-        return [block for block in self.blocks if isinstance(block, Loop)]
+        return [block for block in self.blocks if block.issued >= 0]
 
     def begin_if(self, taken: np.ndarray, at: int = 0) -> None:
         """Open an if: go on with those that are active and ``taken``."""
-        self.blocks.append(If(at, self.active, self.active & ~taken))
+        self.blocks.append(MaskBlock(at, self.active, self.active & ~taken, self.active))
         self.set(self.active & taken)
 
     def otherwise(self) -> None:
         """Go on with those that the if left out."""
-        block = self.blocks[-1]
-        assert isinstance(block, If)
-        self._rejoin(block.otherwise)
+        self._rejoin(self.blocks[-1].away)
 
     def end_if(self) -> None:
-        """Go on with all that came to the if and are still in the loop around it."""
+        """Close the innermost block: go on with all that came to it and are still in the loop around it."""
         self._rejoin(self.blocks.pop().entered)
 
     def begin_loop(self, at: int = 0, issued: int = 0) -> None:
         """Open a loop."""
-        self.blocks.append(Loop(at, self.active, self.active.copy(), np.zeros(len(self.active), bool), issued))
+        self.blocks.append(MaskBlock(at, self.active, np.zeros_like(self.active), self.active.copy(), issued))
 
     def leave(self, who: np.ndarray, for_good: bool) -> None:
         """Take active work-items out of the innermost loop, for good or until its next iteration."""
         loop, leaving = self.loops[-1], self.active & who
-        loop.gone |= leaving
+        loop.away |= leaving
         if for_good:
             loop.running &= ~leaving
         self.set(self.active & ~leaving)
 
     def next_iteration(self) -> bool:
         """At a loop's end: whether anyone starts another iteration; if not, the loop is closed."""
-        loop = self.blocks[-1]
-        assert isinstance(loop, Loop)
-        loop.gone[:] = False
+        loop = self.loops[-1]
+        loop.away[:] = False
         self.set(loop.running.copy())
-        if not self.count:
-            self.blocks.pop()
-            self._rejoin(loop.entered)
-            return False
-        return True
+        if self.count:
+            return True
+        self.end_if()
+        return False
 
     def _rejoin(self, mask: np.ndarray) -> None:
         loops = self.loops
-        self.set(mask & ~loops[-1].gone if loops else mask)
+        self.set(mask & ~loops[-1].away if loops else mask)

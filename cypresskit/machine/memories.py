@@ -34,13 +34,9 @@ class Memories:
             place, size = int(byte[outside[0]]) & ~3, self.launch.program.lds[block][1]
             raise self.launch.store_error(at, int(outside[0]), f"to byte {place} of LDS {block}, which has {size}")
 
-    def exist(self, element: np.ndarray) -> np.ndarray:
-        """Which elements of global memory there are."""
-        return (element >= 0) & (element < len(self.launch.memory))
-
     def check_global(self, at: int, element: np.ndarray, active: np.ndarray) -> None:
         """Raise ``KernelError`` if an active work-item's store of ``body[at]`` is to no element of global memory."""
-        if len(outside := np.flatnonzero(active & ~self.exist(element))):
+        if len(outside := np.flatnonzero(active & ~self.launch.exist(element))):
             has = f"which has {len(self.launch.memory)} elements"
             raise self.launch.store_error(at, int(outside[0]), f"to g[{int(element[outside[0]])}], {has}")
 

@@ -17,28 +17,27 @@ from cypresskit.machine.masks import MaskBlock
 
 
 class StepEvent(NamedTuple):
-    """An instruction is about to run: its index ``at`` in ``Program.body``, which work-items are ``active`` (bool, one
-    per work-item), and the r ``registers`` before it: number to 32-bit patterns, uint32 of shape (4, items).
-    ``rows(source, letters)`` gives components of any source, without its modifiers: uint32, (letters or 1, items or 1).
-    """
+    """Instruction ``at`` of ``Program.body`` is about to run; ``registers`` are the r registers before it: number to
+    32-bit patterns, uint32 of shape (4, items). ``rows(source, letters)`` gives components of any source, without its
+    modifiers: uint32 of shape (letters or 1, items or 1)."""
 
     at: int
-    instruction: Instruction
     active: np.ndarray
+    instruction: Instruction
     registers: Mapping[int, np.ndarray]
     rows: Callable[[Source, str], np.ndarray]
 
 
 class WroteEvent(NamedTuple):
-    """Register ``register``, an output or global memory is about to be written in ``components`` (numbers 0 to 3) by
-    the active work-items: ``rows`` are the 32-bit patterns, uint32 of shape (components or 1, items or 1), and
-    ``finite`` tells that they are known to hold no single-precision NaN or infinity."""
+    """Register ``register``, an output or global memory is about to be written in ``components`` (numbers 0 to 3):
+    ``rows`` are the 32-bit patterns, uint32 of shape (components or 1, items or 1). ``finite``: they are known to hold
+    no single-precision NaN or infinity."""
 
     at: int
+    active: np.ndarray
     register: Register
     components: tuple[int, ...]
     rows: np.ndarray
-    active: np.ndarray
     finite: bool = False
 
 
@@ -47,12 +46,12 @@ class FetchEvent(NamedTuple):
     ``inside`` whether they lie in the texture, ``values`` what came back, uint32 (items, 4)."""
 
     at: int
+    active: np.ndarray
     resource: int
     x: np.ndarray
     y: np.ndarray
     inside: np.ndarray
     values: np.ndarray
-    active: np.ndarray
 
 
 class MemoryEvent(NamedTuple):
@@ -61,21 +60,26 @@ class MemoryEvent(NamedTuple):
     ``words`` which 32-bit words from there on each work-item looks at, ``inside`` whether all of them exist."""
 
     at: int
+    active: np.ndarray
     space: str
     store: bool
     element: np.ndarray
     words: tuple[int, ...]
     inside: np.ndarray
-    active: np.ndarray
     block: int = 0
 
 
 class BarrierEvent(NamedTuple):
-    """The active work-items come to a fence inside the open ``blocks``, loops and ifs, the outermost first."""
+    """Work-items come to a fence inside the open ``blocks``, loops and ifs, the outermost first."""
 
     at: int
     active: np.ndarray
     blocks: tuple[MaskBlock, ...] = ()
+
+
+#: What is told by the method of an ``Observer`` of that name; all events begin with the instruction and with which
+#: work-items are active (bool, one per work-item).
+EVENTS = {"step": StepEvent, "wrote": WroteEvent, "fetch": FetchEvent, "memory": MemoryEvent, "barrier": BarrierEvent}
 
 
 class Observer:
@@ -101,9 +105,6 @@ class Observer:
 
     def finish(self, run) -> None:
         """The run has ended; ``run`` is its ``Run``."""
-
-
-EVENTS = ("step", "wrote", "fetch", "memory", "barrier")
 
 
 def listeners(observers: Iterable[Observer], event: str) -> list[Callable]:

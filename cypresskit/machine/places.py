@@ -26,7 +26,7 @@ class Coordinate(NamedTuple):
     size: int
 
 
-def axes(rows: Sequence[np.ndarray], of: Extent, *, whole: bool, unnormalised: bool) -> list[Coordinate]:
+def coordinates(rows: Sequence[np.ndarray], of: Extent, *, whole: bool, unnormalised: bool) -> list[Coordinate]:
     """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if subnormal) that count
     texels (``unnormalised``) or run from 0 to 1 over the texture."""
     found = []
@@ -39,21 +39,21 @@ def axes(rows: Sequence[np.ndarray], of: Extent, *, whole: bool, unnormalised: b
     return found
 
 
-def moved(axes: Sequence[Coordinate], offset: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def moved(found: Sequence[Coordinate], offset: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Whole coordinates x and y (int64, see ``integers``) of fetches with ``offset`` added, and whether they lie in the
     texture."""
-    found, inside = [], np.ones(len(axes[0].place), bool)
-    for axis, more in zip(axes, offset):
+    whole, inside = [], np.ones(len(found[0].place), bool)
+    for axis, more in zip(found, offset):
         place = axis.place + more if more else axis.place
         if not (axis.least + more >= 0 and axis.most + more < axis.size):  # false for NaN
             inside &= (place >= 0) & (place < axis.size)
-        found.append(integers(place) if place.dtype == np.float64 else place)
-    return found[0], found[1] if len(found) > 1 else np.zeros_like(found[0]), inside
+        whole.append(integers(place) if place.dtype == np.float64 else place)
+    return whole[0], whole[1] if len(whole) > 1 else np.zeros_like(whole[0]), inside
 
 
 def texel(rows, of: Extent, offset: Sequence[int], *, whole: bool, unnormalised: bool):
-    """``moved`` by ``offset``, the ``axes`` of the other arguments."""
-    return moved(axes(rows, of, whole=whole, unnormalised=unnormalised), offset)
+    """``moved`` by ``offset``, the ``coordinates`` of the other arguments."""
+    return moved(coordinates(rows, of, whole=whole, unnormalised=unnormalised), offset)
 
 
 def integers(place: np.ndarray) -> np.ndarray:

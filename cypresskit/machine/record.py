@@ -17,6 +17,8 @@ from cypresskit.il import Program, assemble
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
 
+ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # what a recording holds of each
+
 
 @dataclass(frozen=True, eq=False)
 class Recording:
@@ -43,10 +45,8 @@ class Recording:
         return len(self.at)
 
     def __repr__(self) -> str:
-        return (
-            f"Recording of {self.program.name}, work-item {self.place}: {len(self)} steps, "
-            f"{len(self.fetches)} fetches, {len(self.stores)} stores"
-        )
+        did = f"{len(self)} steps, {len(self.fetches)} fetches, {len(self.stores)} stores"
+        return f"Recording of {self.program.name}, work-item {self.place}: {did}"
 
     def line(self, step: int) -> int:
         """The kernel's line that ran at ``step``, counted from 1."""
@@ -61,14 +61,10 @@ class Recording:
 
     def save(self, path: str | Path) -> Path:
         """Write the trace as one file; ``Recording.load`` reads it."""
-        head: dict[str, object] = {
-            "name": self.program.name,
-            "text": "\n".join(self.program.lines),
-            "domain": self.domain,
-        }
+        head: dict = {"name": self.program.name, "text": "\n".join(self.program.lines), "domain": self.domain}
         head |= {"item": self.item, "place": self.place, "textures": list(self.textures.items())}
         arrays = io.BytesIO()
-        np.savez_compressed(arrays, at=self.at, writes=self.writes, fetches=self.fetches, stores=self.stores)
+        np.savez_compressed(arrays, **{name: getattr(self, name) for name in ("at", *ROWS)})
         with zipfile.ZipFile(path, "w") as file:
             file.writestr("run.json", json.dumps(head, indent=1))
             file.writestr("run.npz", arrays.getvalue())
@@ -80,8 +76,7 @@ class Recording:
         with zipfile.ZipFile(path) as file:
             head = json.loads(file.read("run.json"))
             arrays = np.load(io.BytesIO(file.read("run.npz")))
-        program = assemble(head["text"], head["name"])
-        x, y, z = head["domain"]
+        program, (x, y, z) = assemble(head["text"], head["name"]), head["domain"]
         textures = {n: tuple(shape) for n, shape in head["textures"]}
         return cls(program, (x, y, z), head["item"], tuple(head["place"]), textures, **arrays)
 
@@ -112,7 +107,7 @@ class Recorder(Observer):
             raise ValueError(f"there is no work-item {self._wanted} to record in a domain of {width} x {height}")
         self._launch = launch
         self._at: list[int] = []
-        self._rows: dict[str, list[tuple[int, ...]]] = {"writes": [], "fetches": [], "stores": []}
+        self._rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in ROWS}
 
     def step(self, event: StepEvent) -> None:
         if event.active[self._item]:
@@ -138,16 +133,9 @@ class Recorder(Observer):
         """The trace; there once the run has ended, ``ValueError`` before."""
         if self._launch is None:
             raise ValueError("nothing is recorded yet: ck.launch(..., observers=[recorder]) does that")
-        launch, widths = self._launch, {"writes": 4, "fetches": 5, "stores": 2}
-        arrays = {n: np.array(rows, np.int64).reshape(-1, widths[n]) for n, rows in self._rows.items()}
-        place = launch.place(self._item)
+        launch, place = self._launch, self._launch.place(self._item)
+        place = place if isinstance(place, tuple) else (place,)
+        arrays = {n: np.array(rows, np.int64).reshape(-1, ROWS[n]) for n, rows in self._rows.items()}
         textures = {n: t.words.shape for n, t in launch.textures.items()}
-        return Recording(
-            launch.program,
-            launch.domain,
-            self._item,
-            place if isinstance(place, tuple) else (place,),
-            textures,
-            np.array(self._at, np.int64),
-            **arrays,
-        )
+        at = np.array(self._at, np.int64)
+        return Recording(launch.program, launch.domain, self._item, place, textures, at, **arrays)

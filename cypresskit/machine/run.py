@@ -37,30 +37,17 @@ class Run:
     executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False, compare=False)
 
 
-COUNTED = (
-    "instructions arithmetic flops fetches lds_reads lds_writes global_reads global_writes output_writes fences".split()
-)
+COUNTED = "arithmetic flops fetches lds_reads lds_writes global_reads global_writes output_writes fences".split()
 
 
 def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
     """The counts of a run of ``launch`` from ``executed``: int64, how many work-items executed each instruction of
     ``Program.body``."""
-    program = launch.program
-    weights, resources = _weights(program)
+    weights, resources = _weights(launch.program)
     sums = (executed @ weights).tolist()
-    counts = dict(zip(COUNTED, sums))
-    fetch_bytes = sum(
-        count * launch.textures[n].texel for n, count in zip(resources, sums[len(COUNTED) :], strict=True)
-    )
-    return Run(
-        engine,
-        launch.items,
-        launch.wavefronts,
-        fetch_bytes=fetch_bytes,
-        out_of_range=out_of_range,
-        executed=executed,
-        **counts,
-    )
+    counts: dict = dict(zip(COUNTED, sums)) | {"instructions": int(executed.sum()), "out_of_range": out_of_range}
+    counts["fetch_bytes"] = sum(n * launch.textures[of].texel for n, of in zip(sums[len(COUNTED) :], resources))
+    return Run(engine, launch.items, launch.wavefronts, **counts, executed=executed)
 
 
 @lru_cache(maxsize=256)
@@ -70,16 +57,15 @@ def _weights(program: Program) -> tuple[np.ndarray, list[int]]:
     resources = sorted({i.controls.resource for i in program.body if i.op.kind == "fetch"})
     rows = np.zeros((len(program.body), len(COUNTED) + len(resources)), np.int64)
     for row, i in zip(rows, program.body, strict=True):
-        op = i.op
-        adds = {"instructions": 1, "global_reads": sum(s.register.kind == "g" for s in i.sources)}
+        op, kind = i.op, i.dest.register.kind if i.dest else ""
+        adds = {"global_reads": sum(s.register.kind == "g" for s in i.sources), "fences": op.kind == "fence"}
+        adds |= {"fetches": op.kind == "fetch", "global_writes": kind == "g", "output_writes": kind == "o"}
         if op.kind == "alu":
             adds["arithmetic"] = results = 1 if op.vector or not i.dest else len(i.dest.written)
             adds["flops"] = results * op.flops
         elif op.kind == "lds":
             adds["lds_writes" if op.store else "lds_reads"] = len(lds_words(i))
-        adds["fetches"], adds["fences"] = int(op.kind == "fetch"), int(op.kind == "fence")
-        kind = i.dest.register.kind if i.dest else ""
-        adds["global_writes"], adds["output_writes"] = int(kind == "g"), int(kind == "o")
-        fetched = [int(op.kind == "fetch" and i.controls.resource == n) for n in resources]
-        row[:] = [adds.get(name, 0) for name in COUNTED] + fetched
+        row[:] = [adds.get(n, 0) for n in COUNTED] + [
+            op.kind == "fetch" and i.controls.resource == n for n in resources
+        ]
     return rows, resources

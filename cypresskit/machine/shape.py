@@ -12,15 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cypresskit.devices import HD5870
 from cypresskit.il import Program
-from cypresskit.machine.arguments import (
-    by_number,
-    check_needs,
-    constant_words,
-    surface_words,
-    texture_words,
-    whole_domain,
-)
+from cypresskit.machine import arguments
 
 WAVEFRONT = 64  # work-items
 TILE = 8  # pixels along a side of a wavefront's tile
@@ -40,6 +34,11 @@ class Extent:
     width: int
     height: int
     texel: int
+
+    @classmethod
+    def of(cls, words: np.ndarray, *more):
+        """That of an array of words, (height, width, words per texel)."""
+        return cls(words.shape[1], words.shape[0], 4 * words.shape[2], *more)
 
 
 @dataclass(frozen=True)
@@ -63,28 +62,33 @@ class Shape:
     def __post_init__(self) -> None:
         if not isinstance(self.program, Program):
             raise TypeError(f"a Shape begins with its program: ck.Shape(program, (64, 64), ...), not {self.program!r}")
-        domain = whole_domain(self.program, self.domain)
-        given = {name: by_number(name, getattr(self, name)) for name in ("constants", "outputs", "textures")}
+        domain = arguments.whole_domain(self.program, self.domain)
+        given = {name: arguments.by_number(name, getattr(self, name)) for name in ("constants", "outputs", "textures")}
         given["outputs"] = {n: domain[:2] for kind, n, _ in self.program.needs if kind == "o"} | given["outputs"]
-        check_needs(self.program, given, "(width, height)")
+        arguments.check_needs(self.program, given, "(width, height)")
         for name in ("outputs", "textures"):
             given[name] = {n: self._extent(name, n, of) for n, of in given[name].items()}
-        given["constants"] = {n: constant_words(of, self.program, n) for n, of in given["constants"].items()}
+        given["constants"] = {n: arguments.constant_words(of, self.program, n) for n, of in given["constants"].items()}
         for name, value in {"domain": domain, **given}.items():
             object.__setattr__(self, name, value)
 
     def _extent(self, name: str, n: int, of) -> Extent:
         if isinstance(of, Extent):
             return of
-        if isinstance(of, np.ndarray):
-            textures = name == "textures"
-            words = texture_words(of, self.program, n, name) if textures else surface_words(of, f"{name}[{n}]", (2, 3))
-            return Extent(words.shape[1], words.shape[0], 4 * words.shape[2])
-        sizes = (*of, 16)[:3] if isinstance(of, Sequence) and len(of) in (2, 3) else (0,)
-        if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):
-            taken = "(width, height), (width, height, 4, 8 or 16 bytes of a texel) or an array"
-            raise ValueError(f"{name}[{n}] is {taken}; found {of!r}")
-        return Extent(*map(int, sizes))
+        if isinstance(of, np.ndarray) and name == "textures":
+            found = Extent.of(arguments.texture_words(of, self.program, n, name))
+        elif isinstance(of, np.ndarray):
+            found = Extent.of(arguments.texel_words(of, f"{name}[{n}]"))
+        else:
+            sizes = (*of, 16)[:3] if isinstance(of, Sequence) and len(of) in (2, 3) else (0,)
+            if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):
+                taken = "(width, height), (width, height, 4, 8 or 16 bytes of a texel) or an array"
+                raise ValueError(f"{name}[{n}] is {taken}; found {of!r}")
+            found = Extent(*map(int, sizes))
+        if name == "textures" and max(found.width, found.height) > (most := HD5870.texture_side):
+            size = f"{found.height} rows of {found.width} texels"
+            raise ValueError(f"textures[{n}] has {size}: a texture has at most {most} rows of {most} texels")
+        return found
 
     @property
     def pixels(self) -> bool:

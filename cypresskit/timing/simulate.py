@@ -20,7 +20,7 @@ from cypresskit.timing.report import Event, Report, Use, bound
 from cypresskit.timing.sampling import Sample, sample
 from cypresskit.timing.work import KINDS
 
-LARGEST = 1 << 16  # rows or columns of a matrix: the widest texture has 16384 texels, of four numbers at most
+LARGEST = 4 * HD5870.texture_side  # rows or columns of a matrix: the numbers in a row of the widest texture
 LONGEST = 1 << 20  # of a vector
 INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
 

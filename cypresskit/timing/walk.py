@@ -137,7 +137,7 @@ class _Walk:
         if not self.loops:
             return pc + 1
         loop = self.masks.loops[-1]
-        if self._any(loop.running & ~loop.gone):
+        if self._any(loop.running & ~loop.away):
             return pc + 1
         while self.masks.blocks[-1] is not loop:
             self.masks.blocks.pop()
