@@ -335,7 +335,7 @@ class Interpreter:
         element, active = self._element(register), self.masks.active
         self._notify("memory", "global", True, element, written, self.launch.exist(element))
         self.memories.check_global(self.at, element, active)
-        self._notify("wrote", register, written, rows)
+        self._notify("wrote", register, written, rows, False, element)
         values = np.broadcast_to(rows, (len(written), self.items))
         self.memories.store_global(element, dict(zip(written, values)), active)
 

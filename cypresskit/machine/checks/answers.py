@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from cypresskit.machine.checks.findings import Check, Places
-from cypresskit.machine.observer import MemoryEvent, StepEvent
+from cypresskit.machine.observer import WroteEvent
 
 Mistakes = Mapping[str, Callable[[], np.ndarray]]
 ROUNDINGS = 32  # of the largest element: the error allowed where the caller names none
@@ -21,23 +21,21 @@ class AnswerCheck(Check):
 
     def __init__(self, places: Places, outputs: Mapping, memory, expected, tolerance, mistakes: Mistakes):
         super().__init__(places)
-        where = "g" if memory is not None else f"o{min(outputs, default='')}"
-        array = memory if memory is not None else outputs.get(min(outputs, default=None))
+        first = min(outputs, default=-1)
+        self.where, array = ("g", memory) if memory is not None else (f"o{first}", outputs.get(first))
         if array is None:
             raise ValueError("expected is what global_memory or the first of outputs should hold: pass one of them")
         if not isinstance(expected, np.ndarray):
             raise TypeError(f"expected must be a numpy array, not {type(expected).__name__}")
         if (expected.shape, expected.dtype) != (array.shape, array.dtype):
             cast = f": try expected.astype(np.{array.dtype})" if expected.shape == array.shape else ""
-            raise ValueError(
-                f"expected has shape {expected.shape} and dtype {expected.dtype}, but is compared with {where} of "
-                f"shape {array.shape} and dtype {array.dtype}{cast}"
-            )
+            found, wanted = (f"shape {of.shape} and dtype {of.dtype}" for of in (expected, array))
+            raise ValueError(f"expected has {found}, but is compared with {self.where} of {wanted}{cast}")
         if not isinstance(mistakes, Mapping) or not all(map(callable, mistakes.values())):
             raise TypeError("mistakes maps sentences to functions, as in {'A is transposed': lambda: a.T @ b}")
-        self.where, self.expected, self.mistakes = where, expected, mistakes
+        self.expected, self.mistakes = expected, mistakes
         self.tolerance = self._allowed(tolerance)
-        self.words = self.launch.memory if where == "g" else self.launch.outputs[min(outputs)].words
+        self.words = self.launch.memory if memory is not None else self.launch.outputs[first].words
         self.writer = np.full(self.words.size, -1, np.int32)  # of each 32-bit word: the work-item ...
         self.at = self.writer.copy()  # ... and the instruction
 
@@ -55,45 +53,31 @@ class AnswerCheck(Check):
             raise ValueError("tolerance is a number of at least 0, or an array of them with the shape of expected")
         return allowed
 
-    def step(self, event: StepEvent) -> None:
-        dest = event.instruction.dest
-        if dest and dest.register.kind == "o" and str(dest.register) == self.where:
-            who, count = np.flatnonzero(event.active), self.writer.size // self.launch.items
-            self._wrote(who * count, [c for c in range(count) if dest.mask[c] != "_"], who, event.at)
+    def wrote(self, event: WroteEvent) -> None:
+        if not self._is_here(event.register):
+            return
+        who = np.flatnonzero(event.active)
+        first = who * (self.writer.size // self.launch.items) if event.element is None else event.element[who] * 4
+        for c in event.components:
+            self.writer[first + c], self.at[first + c] = who, event.at
 
-    def memory(self, event: MemoryEvent) -> None:
-        if event.store and event.space == "global" and self.where == "g":
-            who = np.flatnonzero(event.active & event.inside)
-            self._wrote(event.element[who] * 4, event.words, who, event.at)
-
-    def _wrote(self, first: np.ndarray, words, who: np.ndarray, at: int) -> None:
-        for word in words:
-            self.writer[first + word], self.at[first + word] = who, at
+    def _is_here(self, register) -> bool:
+        return register.kind == "g" if self.where == "g" else str(register) == self.where
 
     def finish(self, run) -> None:
         got = self.words.reshape(-1).view(self.expected.dtype).reshape(self.expected.shape)
         wrong = ~self._same(got, self.expected)
-        if not wrong.any():
+        if not (count := int(wrong.sum())):
             return
         place = tuple(int(n) for n in np.argwhere(wrong)[0])
         item, at = self._writer(int(np.argmax(wrong)))
-        name = self.places.names.get(self.where, self.where)
-        element = f"{name}[{', '.join(map(str, place))}]"
+        element = f"{self.places.names.get(self.where, self.where)}[{', '.join(map(str, place))}]"
         wrote = f"{self.places.item(item)} wrote it" if item >= 0 else "no work-item wrote it"
-        self.report(
-            "answer",
-            at,
-            f"{element} is the first wrong element: {_shown(got[place], self.expected[place])}; {wrote}. "
-            f"{int(wrong.sum()):,} of {wrong.size:,} elements are wrong",
-            self._explanation(got, wrong),
-            count=int(wrong.sum()),
-            word=self.where,
-            item=item if item >= 0 else None,
-            element=element,
-            index=place,
-            got=float(got[place]),
-            wanted=float(self.expected[place]),
-        )
+        first = f"{element} is the first wrong element: {_shown(got[place], self.expected[place])}; {wrote}"
+        message = f"{first}. {count:,} of {wrong.size:,} elements are wrong"
+        numbers: dict = {"index": place, "got": float(got[place]), "wanted": float(self.expected[place])}
+        self.report("answer", at, message, self._explanation(got, wrong), count=count, word=self.where,
+                    item=item if item >= 0 else None, element=element, **numbers)  # fmt: skip
 
     def _same(self, got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         if got.dtype.kind != "f":  # whole numbers, whose differences must not wrap
@@ -110,9 +94,6 @@ class AnswerCheck(Check):
         stores = [n for n, i in enumerate(self.program.body) if i.dest and self._is_here(i.dest.register)]
         return -1, stores[-1] if stores else -1
 
-    def _is_here(self, register) -> bool:
-        return register.kind == "g" if self.where == "g" else str(register) == self.where
-
     def _explanation(self, got: np.ndarray, wrong: np.ndarray) -> str:
         fits = [f"if {s}" for s, result in self.mistakes.items() if self._gives(np.asarray(result()), got)]
         if fits:
@@ -125,10 +106,9 @@ class AnswerCheck(Check):
         if np.count_nonzero(self.expected) > 1 and self._gives(factor * self.expected, got):
             return f"Every element is {factor:g} times what it should be: is a factor wrong, or a sum added twice?"
         if len(stores) == 1 and len(np.unique(self.at)) > 1:
-            return (
-                f"All wrong elements were stored by `{self.program.where(self.program.body[stores[0]].line)}`, "
-                "and what other lines stored is right: follow this register back."
-            )
+            line = self.program.where(self.program.body[stores[0]].line)
+            rest = "and what other lines stored is right: follow this register back."
+            return f"All wrong elements were stored by `{line}`, {rest}"
         axes = ("rows", "columns", "components") if wrong.ndim > 1 else ("elements",)
         spread = [
             f"{axis} {found.min()} to {found.max()}" if np.ptp(found) else f"{axis[:-1]} {found[0]}"

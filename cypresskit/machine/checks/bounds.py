@@ -42,23 +42,25 @@ class MemoryCheck(Check):
         declared = {i.numbers[0]: i.numbers[1] for i in self.program.declarations if i.opcode == "dcl_cb"}
         for at, i in enumerate(self.program.body):
             for register in (s.register for s in i.sources if s.register.kind == "cb"):
-                name = f"cb{register.index}[{register.element}"
                 if register.element >= (size := declared.get(register.index, 0)):
-                    message = f"{register} is read, but cb{register.index} is declared with {size} elements, from 0 on"
-                    advice = f"Declare `dcl_cb cb{register.index}[{register.element + 1}]`, or is the number wrong?"
-                    key, element = (str(register),), str(register)
-                    self.report("constant outside", at, message, advice, word=name, key=key, element=element)
+                    name, element = f"cb{register.index}", str(register)
+                    message = f"{element} is read, but {name} is declared with {size} elements, from 0 on"
+                    advice, word = (
+                        f"Declare `dcl_cb {name}[{register.element + 1}]`, or is the number wrong?",
+                        element[:-1],
+                    )
+                    self.report("constant outside", at, message, advice, word=word, key=(element,), element=element)
 
     def step(self, event: StepEvent) -> None:
         if event.at not in self.sampled:
             return
         register = event.instruction.sources[0].register
         rows = (event.registers[register.index][self.sampled[event.at]] << np.uint32(1)) - np.uint32(1)
-        if rows.min(initial=TINY) < TINY:
+        if (tiny := rows < TINY).any():
             does = f"samples at {register}, which holds a whole number: as a float that is 0"
             advice = "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole numbers."
-            tiny, told = event.active & (rows < TINY).any(axis=0), (does, advice, str(register))
-            self._report("whole coordinate", event.at, tiny, str(register), lambda item: told)
+            told, wrong = (does, advice, str(register)), event.active & tiny.any(axis=0)
+            self._report("whole coordinate", event.at, wrong, str(register), lambda item: told)
 
     def fetch(self, event: FetchEvent) -> None:
         if event.inside.all():
@@ -127,10 +129,9 @@ class MemoryCheck(Check):
         return f"{verb} {element} ({has}); {gets}", _float_advice(place) or advice, element
 
     def _unaligned(self, event: MemoryEvent, item: int) -> Described:
-        place = int(event.element[item])
-        does = f"asks for byte {place} of LDS {event.block}; the chip drops the two low bits"
+        does = f"asks for byte {event.element[item]} of LDS {event.block}; the chip drops the two low bits"
         advice = "An LDS address counts bytes and must be a multiple of 4: shift the word's number left by 2."
-        return does, advice, self.places.lds(event.block, place)
+        return does, advice, self.places.lds(event.block, int(event.element[item]))
 
 
 def _float_advice(place: int) -> str:

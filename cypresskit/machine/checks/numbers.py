@@ -8,6 +8,7 @@ caller's data hold, or expect, is right.
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -15,11 +16,9 @@ from cypresskit.il import Instruction, Source
 from cypresskit.il.dataflow import Key, components
 from cypresskit.machine.checks.findings import Places
 from cypresskit.machine.checks.marks import Mark, Marks
-from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent, WroteEvent
+from cypresskit.machine.observer import FetchEvent, StepEvent, WroteEvent
 
-EXPONENT = {"f": np.uint32(0x7F800000), "d": np.uint32(0x7FF00000)}
-LEAST = {kind: np.uint32((int(bits) << 1) & 0xFFFFFFFF) for kind, bits in EXPONENT.items()}  # of words shifted left
-LOW_MASK = {"f": np.uint32(0x007FFFFF), "d": np.uint32(0x000FFFFF)}
+LEAST = {"f": np.uint32(0xFF000000), "d": np.uint32(0xFFE00000)}  # an infinity's (high) word shifted left by 1
 KINDS = {"float32": "f", "float64": "d"}
 MADE = {"mul": "0 * infinity", "add": "infinity - infinity", "sub": "infinity - infinity", "sqrt": "a negative number"}
 
@@ -43,19 +42,21 @@ class NumbersCheck(Marks):
     def __init__(self, places: Places, expected: np.ndarray | None):
         super().__init__(places)
         self.expected = expected
-        self.looked: list[list[int]] = []
-        self.kinds: list[str] = []
-        for at, i in enumerate(self.program.body):
-            register = i.dest.register if i.dest else None
-            kind = i.op.result if i.op.kind == "alu" else ""
-            if kind not in EXPONENT and register and register.kind in "og":
-                kind = KINDS.get(str(places.dtypes.get("g" if register.kind == "g" else str(register))), "")
-            self.looked.append([c for c in self.needs.writes[at] if kind == "f" or (kind == "d" and c % 2)])
-            self.kinds.append(kind)
+        self.kinds = [self._kind(i) for i in self.program.body]
+        matter = zip(self.kinds, self.needs.writes, strict=True)
+        self.looked = [[c for c in some if kind == "f" or (kind == "d" and c % 2)] for kind, some in matter]
         self.wanted = {"NaN", "infinity"}
-        self.given: dict[tuple[str, str], bool] = {}  # whether the caller's data hold such a value
+        self.given = cache(self._given)
         self.origin: dict[int, int | FetchEvent] = {}  # register: the instruction or fetch that wrote it last
         self.fetched: FetchEvent | None = None
+        self.element: np.ndarray | None = None  # of global memory, that is being written
+
+    def _kind(self, i: Instruction) -> str:
+        """Whether an instruction gives single or double numbers, "f" or "d", or stores its bits as such."""
+        kind, register = i.op.result if i.op.kind == "alu" else "", i.dest.register if i.dest else None
+        if kind not in LEAST and register and register.kind in "og":
+            kind = KINDS.get(str(self.places.dtypes.get("g" if register.kind == "g" else str(register))), "")
+        return kind
 
     def step(self, event: StepEvent) -> None:
         self.fetched = None
@@ -63,9 +64,6 @@ class NumbersCheck(Marks):
 
     def fetch(self, event: FetchEvent) -> None:
         self.fetched = event
-
-    def memory(self, event: MemoryEvent) -> None:
-        self.element = event.element
 
     def spares(self, i: Instruction) -> bool:
         return i.op.relation in ("eq", "ne") and i.op.sources[0] in "fd" and i.sources[0] == i.sources[1]
@@ -75,9 +73,8 @@ class NumbersCheck(Marks):
 
     def wrote(self, event: WroteEvent) -> None:
         if self.wanted and self.looked[event.at] and not event.finite:
-            kind = self.kinds[event.at]
-            if (event.rows << np.uint32(1)).max(initial=0) >= LEAST[kind]:
-                self._look(event, kind, [c for c in self.looked[event.at] if c in event.components])
+            if (event.rows << np.uint32(1)).max(initial=0) >= LEAST[self.kinds[event.at]]:
+                self._look(event, [c for c in self.looked[event.at] if c in event.components])
         super().wrote(event)
         if event.register.kind == "r":
             i, origin = self.program.body[event.at], self.fetched or event.at
@@ -85,35 +82,31 @@ class NumbersCheck(Marks):
                 origin = self.origin.get(i.sources[0].register.index, origin)
             self.origin[event.register.index] = origin
 
-    def _look(self, event: WroteEvent, kind: str, looked: list[int]) -> None:
+    def _look(self, event: WroteEvent, looked: list[int]) -> None:
         """Look for special values in those components of a result."""
+        self.element, kind = event.element, self.kinds[event.at]
         table = np.zeros((4, self.launch.items), np.uint32)
         table[list(event.components)] = event.rows
         for name, bad in _special(kind, table[looked], table[[c - 1 for c in looked]]).items():
-            if name in self.wanted and (bad & event.active).any():
-                self._made(name, event, dict(zip(looked, bad & event.active)))
+            copied = self.program.body[event.at].op.result != kind and self.given(name, kind)
+            if name in self.wanted and not copied and (bad & event.active).any():
+                self._made(name, kind, event, dict(zip(looked, bad & event.active)))
 
-    def _made(self, name: str, event: WroteEvent, bad: dict[int, np.ndarray]) -> None:
+    def _made(self, name: str, kind: str, event: WroteEvent, bad: dict[int, np.ndarray]) -> None:
         """Components of a result aren't finite in ``bad`` work-items: reported at once if stored, else marked."""
-        at, i, kind = event.at, self.program.body[event.at], self.kinds[event.at]
-        if i.op.result != kind:
-            if (name, kind) not in self.given:
-                self.given[name, kind] = self._given(name, kind)
-            if self.given[name, kind]:
-                return
+        i = self.program.body[event.at]
         for c, row in bad.items():
             if not row.any():
                 continue
-            items = np.flatnonzero(row)
-            position = c if not i.op.vector else 0
+            items, position = np.flatnonzero(row), 0 if i.op.vector else c
             operands = [self._operand(i, n, position, items) for n in range(len(i.sources))]
             came = {s.register.index: self.origin.get(s.register.index) for s in i.sources if s.register.kind == "r"}
-            made = _Made(name, at, c, items, operands, came)
+            made = _Made(name, event.at, c, items, operands, came)
             if event.register.kind == "r":
                 for part in (c, c - 1) if kind == "d" else (c,):
                     self._carry(self.carried, part, Mark(row, made))
             elif name in self.wanted:
-                self.report_use(at, (0, c), made, np.any([*bad.values()], axis=0))
+                self.report_use(event.at, (0, c), made, np.any([*bad.values()], axis=0))
 
     def _given(self, name: str, kind: str) -> bool:
         """Whether the caller's data hold such a value, or should in the end."""
@@ -133,9 +126,9 @@ class NumbersCheck(Marks):
         assert i.dest is not None
         n = int(np.argmax(who[fault.items]))
         item, operands = int(fault.items[n]), [(text, values[n]) for text, values in fault.operands]
-        letter = "xyzw"[fault.component - (self.kinds[fault.at] == "d") : fault.component + 1]
-        element = f"{i.dest.register}.{letter}"
-        if i.dest.register.kind == "g":
+        letters = "xyzw"[fault.component - (self.kinds[fault.at] == "d") : fault.component + 1]
+        element = f"{i.dest.register}.{letters}"
+        if i.dest.register.kind == "g" and self.element is not None:
             element = self.places.element(int(self.element[item]), fault.component)
         of = ", ".join(f"{text} = {value:g}" for text, value in operands)
         gets = f"{self.places.item(item)} gets {element} = {fault.name} from `{i.op.name}` of {of}"
@@ -192,8 +185,6 @@ class NumbersCheck(Marks):
 
 def _special(kind: str, highs: np.ndarray, lows: np.ndarray) -> dict[str, np.ndarray]:
     """Where words are a NaN, and where an infinity; of doubles both words are given."""
-    special = highs & EXPONENT[kind] == EXPONENT[kind]
-    rest = highs & LOW_MASK[kind]
-    if kind == "d":
-        rest = rest | lows
-    return {"NaN": special & (rest != 0), "infinity": special & (rest == 0)}
+    size, rest = highs << np.uint32(1), (lows != 0) & (kind == "d")
+    equal = size == LEAST[kind]
+    return {"NaN": (size > LEAST[kind]) | (equal & rest), "infinity": equal & ~rest}

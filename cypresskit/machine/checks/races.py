@@ -16,8 +16,6 @@ Left out: that a wavefront's 64 work-items run in step on this chip; a kernel th
 next chip may have other wavefronts. Accesses whose address is known to be wrong are ignored.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cypresskit.machine.checks.findings import Check, Places
@@ -29,16 +27,6 @@ SEEN = 1 << 62  # set in every stamp; 0 is "nobody", so that memory that nobody 
 ITEM, AT, EPOCH = (1 << ITEM_BITS) - 1, (1 << AT_BITS) - 1, (1 << EPOCH_BITS) - 1
 
 
-@dataclass(eq=False)
-class _Shadow:
-    """Stamps for every word of a memory, see the module."""
-
-    writer: np.ndarray
-    reader: np.ndarray
-    another: np.ndarray
-    foreign: np.ndarray
-
-
 class RaceCheck(Check):
     """Reports races in LDS and in global memory, with both sides."""
 
@@ -48,7 +36,7 @@ class RaceCheck(Check):
         self.group = np.arange(self.launch.items) // self.group_size
         self.groups = self.launch.items // self.group_size
         self.epochs = {space: np.zeros(self.groups, np.int64) for space in ("lds", "global")}
-        self.shadows: dict[tuple[str, int], _Shadow] = {}
+        self.stamps: dict[tuple[str, int], np.ndarray] = {}  # of each memory, see the module: (4, words)
 
     def barrier(self, event: BarrierEvent) -> None:
         fence = self.program.body[event.at]
@@ -69,47 +57,38 @@ class RaceCheck(Check):
         who = np.flatnonzero(right)
         if not len(who):
             return
-        shadow = self._shadow(event)
-        words = np.array(event.words, np.int64)
-        if event.space == "lds":
-            first = self.group[who] * (self.program.lds[event.block][1] // 4) + (event.element[who] >> 2)
-        else:
-            first = event.element[who] * 4
+        words, lds = np.array(event.words, np.int64), event.space == "lds"
+        size = self.program.lds[event.block][1] // 4 if lds else 0
+        first = self.group[who] * size + (event.element[who] >> 2) if lds else event.element[who] * 4
         place = (first[:, np.newaxis] + words).ravel()
         who = np.repeat(who, len(words))
         epoch = self.epochs[event.space][self.group[who]] & EPOCH
         stamp = SEEN | (epoch << AT_BITS | event.at) << ITEM_BITS | who
-        wrote = shadow.writer[place]
+        if (key := (event.space, event.block)) not in self.stamps:
+            self.stamps[key] = np.zeros((4, self.groups * size if lds else self.launch.memory.size), np.int64)
+        writer, reader, another, foreign = self.stamps[key]
+        wrote = writer[place]
         if event.store:
-            shadow.writer[place] = stamp
-            if (lost := shadow.writer[place] != stamp).any():  # they meet in this store: that says it all
-                self._clash(event, shadow.writer[place], stamp, place, "wrote")
+            writer[place] = stamp
+            if (lost := writer[place] != stamp).any():  # they meet in this store: that says it all
+                self._clash(event, writer[place], stamp, place, "wrote")
                 alone = ~np.isin(place, place[lost])
-                for readers in (shadow.reader, shadow.another, shadow.foreign):
-                    readers[place[~alone]] = 0
+                self.stamps[key][1:, place[~alone]] = 0
                 place, stamp, wrote = place[alone], stamp[alone], wrote[alone]
-            for readers in (shadow.reader, shadow.another, shadow.foreign):
+            for readers in (reader, another, foreign):
                 self._clash(event, readers[place], stamp, place, "read")
                 readers[place] = 0
         self._clash(event, wrote, stamp, place, "wrote")
         if event.store:
             return
-        old = shadow.reader[place]
+        old = reader[place]
         fresh = (old == 0) | self._same_group(old, stamp) & ~self._same_epoch(old, stamp)
-        shadow.reader[place[fresh]] = stamp[fresh]
-        old = shadow.reader[place]
+        reader[place[fresh]] = stamp[fresh]
+        old = reader[place]
         together = self._same_group(old, stamp)
         second = together & self._same_epoch(old, stamp) & (old & ITEM != who)
-        shadow.another[place[second]] = stamp[second]
-        shadow.foreign[place[~together]] = stamp[~together]
-
-    def _shadow(self, event: MemoryEvent) -> _Shadow:
-        key = (event.space, event.block)
-        if key not in self.shadows:
-            lds = event.space == "lds"
-            size = self.groups * self.program.lds[event.block][1] // 4 if lds else self.launch.memory.size
-            self.shadows[key] = _Shadow(*(np.zeros(size, np.int64) for _ in range(4)))
-        return self.shadows[key]
+        another[place[second]] = stamp[second]
+        foreign[place[~together]] = stamp[~together]
 
     def _same_group(self, old: np.ndarray, stamp: np.ndarray) -> np.ndarray:
         return (old & ITEM) // self.group_size == (stamp & ITEM) // self.group_size
