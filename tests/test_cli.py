@@ -454,6 +454,9 @@ def test_a_file_is_timed_by_arrays_or_by_shapes_alone(here, capsys):
         ("--constant 0=1.0 --texture 0=5x0", "--texture 0=5x0: expected WIDTHxHEIGHT"),
         ("--constant 0=1,x", "can't read 1,x"),
         ("--global z=g.npy", "can't read z"),
+        ("--constant 0=1.0 --texture 0=5x6 --texture 5=8x8", "texture 5 was given: scale.il fetches from resource 0"),
+        ("--constant 0=1.0 --texture 0=5x6 --global 5=x", "--global 5=x: scale.il uses no global memory"),
+        ("--constant 0=1.0 --texture 0=5x16385", "has 16385 rows of 5 texels: a texture has at most 16384 rows of"),
     ],
 )
 def test_what_a_file_is_not_timed_without_is_told_in_options(here, capsys, words, told):

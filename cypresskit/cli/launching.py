@@ -123,6 +123,12 @@ def read_shape(args: argparse.Namespace, program: Program) -> Shape:
         textures[number] = tuple(map(int, sizes))
     if args.memory and _count(args.memory.partition("=")[0]) is None:
         read_array(Path(args.memory.partition("=")[0]))  # its size doesn't matter, but that it is one
+    used = {kind: sorted(number for of, number, _ in program.needs if of == kind) for kind in ("resource", "g")}
+    if unused := sorted(set(textures) - set(used["resource"])):
+        from_what = f"resource {', '.join(map(str, used['resource']))}" if used["resource"] else "no resource"
+        raise CommandError(f"texture {unused[0]} was given: {program.name} fetches from {from_what}")
+    if args.memory and not used["g"]:
+        raise CommandError(f"--global {args.memory[:40]}: {program.name} uses no global memory")
     outputs = {i: read_array(file) for i, file in _numbered("--output", args.output).items() if file.exists()}
     return Shape(program, _domain(args.domain), textures, _constants(args), outputs)  # type: ignore[arg-type]
 
