@@ -102,9 +102,7 @@ class Device(Board):
     max_wavefronts: int = _count("per SIMD engine", "APP 4.11.2.1", 32)
     max_wavefronts_chip: int = _count("per chip", "APP table D.4", 496)
     max_workgroups: int = _count("workgroups per SIMD engine", "APP 4.11.2.3", 8)
-    register_pool: int = _count(
-        "registers shared by the wavefronts of an engine", "Nakasato, equation 2; AMD's own table has 248", 256
-    )
+    register_pool: int = _count("registers of all wavefronts on an engine", "Nakasato, equation 2; AMD: 248", 256)
     gpr_limit: int = _count("registers per work-item", "ISA 2.4", 128)
     clause_temporaries: int = _number("registers T0-T3, alive within a clause", "ISA 2.4", 4)
     # instruction stream
@@ -114,12 +112,8 @@ class Device(Board):
     result_clocks: int = _count("clocks until a bundle's result can be read", "APP 4.11.1", 8)
     # texture unit and caches
     line_bytes: int = _power("bytes per cache line, L1 and L2", "none", 64, "assumed: four texels of 16 bytes")
-    texture_banks: int = _power(
-        "banks of L1, each of which gives 16 bytes a clock",
-        "APP 4.9: 64 B per clock",
-        4,
-        "as banks, not lines: kernels whose textures are shifted by a texel in every other row",
-    )
+    texture_banks: int = _power("banks of L1, each of which gives 16 bytes a clock", "APP 4.9: 64 B per clock", 4,
+        "as banks, not lines: kernels whose textures are shifted by a texel in every other row")  # fmt: skip
     texture_side: int = _count(
         "texels in a row of a texture, and rows", "Direct3D 11, which the chip was made for", 16384
     )
@@ -130,23 +124,11 @@ class Device(Board):
     l2_slice_bytes_clock: float = _positive("bytes per clock and slice", "APP 4.9", 64.0)
     l1_clocks: int = _amount("clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred")
     l2_clocks: int = _amount("clocks from fetch to data, L2 hit", "none", 160, "assumed: between L1 and DRAM")
-    dram_clocks: int = _amount(
-        "clocks from fetch to data, DRAM",
-        "APP 4.11.1: 300 to 600",
-        320,
-        "the paper's 25 against 37 registers",
-        (300, 380),
-    )
-    switch_clocks: int = _amount(
-        "clocks from a wavefront's clause until its next may start", "APP 4.14, 4.15.3: about 40", 40
-    )
-    clause_clocks: int = _amount(
-        "clocks of its ALU turn that a clause takes to get going",
-        "none",
-        4,
-        "one bundle: DGEMM TN, 472 Gflop/s, and 94 % of peak (Li)",
-        (4, 7),
-    )
+    dram_clocks: int = _amount("clocks from fetch to data, DRAM", "APP 4.11.1: 300 to 600", 320,
+        "the paper's 25 against 37 registers", (300, 380))  # fmt: skip
+    switch_clocks: int = _amount("clocks between a wavefront's clauses", "APP 4.14, 4.15.3: about 40", 40)
+    clause_clocks: int = _amount("clocks of its ALU turn that a clause takes to get going", "none", 4,
+        "one bundle: DGEMM TN, 472 Gflop/s, and 94 % of peak (Li)", (4, 7))  # fmt: skip
     # DRAM
     channel_bytes: int = _power("bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256)
     memory_banks: int = _power("banks per channel (address bits 14:11)", "APP 4.6.2", 16)
@@ -158,12 +140,8 @@ class Device(Board):
     lds_banks: int = _power("banks of 4 bytes", "APP 4.7, table D.4", 32)
     lds_items_clock: int = _count("work-items that may ask in one clock, two words each", "APP 4.7", 16)
     # launch
-    launch_us: float = _amount(
-        "microseconds that a launch costs host and chip before its first wavefront",
-        "APP: at most 225",
-        225.0,
-        "Ashraf's packed products, from 450 Gflop/s at N = 512",
-    )
+    launch_us: float = _amount("microseconds that a launch costs host and chip before its first wavefront",
+        "APP: at most 225", 225.0, "Ashraf's packed products, from 450 Gflop/s at N = 512")  # fmt: skip
 
     def __post_init__(self):
         super().__post_init__()
@@ -253,7 +231,7 @@ def _numbers(board: Board) -> list[tuple]:
     return [(name, value, of["unit"], source(of) if of["calibrated"] else of["source"]) for name, value, of in rows]
 
 
-def _check(board: Board, name: str, good: bool, what: str) -> None:
+def _check(board: "Board | Host", name: str, good: bool, what: str) -> None:
     if not good:
         raise ValueError(f"{board.name}: {name} = {getattr(board, name)!r} {what}")
 
@@ -262,20 +240,10 @@ HD5870 = Device(name="HD 5870")
 HD5970 = Device(name="HD 5970, one chip", clock_ghz=0.725, memory_gb_s=128.0, chips=2)
 HD5850 = Device(name="HD 5850", simd_engines=18, clock_ghz=0.725, memory_gb_s=128.0)
 C2050 = Board(
-    name="Tesla C2050",
-    simd_engines=14,
-    thread_processors=32,
-    lanes=1,
-    double_fmas=0.5,
-    clock_ghz=1.15,
-    memory_gb_s=144.0,
-    memory_channels=6,
-    memory_bytes=3 << 30,
-    register_bytes=128 << 10,
-    lds_bytes=64 << 10,
-    l1_bytes=12 << 10,
-    l2_bytes=768 << 10,
-)
+    name="Tesla C2050", simd_engines=14, thread_processors=32, lanes=1, double_fmas=0.5, clock_ghz=1.15,
+    memory_gb_s=144.0, memory_channels=6, memory_bytes=3 << 30, register_bytes=128 << 10, lds_bytes=64 << 10,
+    l1_bytes=12 << 10, l2_bytes=768 << 10,
+)  # fmt: skip
 
 DEVICES = {"hd5870": HD5870, "hd5970": HD5970, "hd5850": HD5850}
 
@@ -300,34 +268,22 @@ class Host:
     memory_gb_s: float = _number("GB/s, host memory, reads and writes together", "Li, platform", 31.2)
     cpu_gflops: float = _number("Gflop/s in double precision, peak of all cores", "Li, platform", 128.0)
     cores: int = _count("cores; each chip takes one away from the multiplication", "X5650: 2 x 6", 12)
-    cpu_efficiency: float = _number(
-        "share of its cores' peak that the CPU's GEMM reaches", "none", 0.95, "assumed: a good BLAS"
-    )
-    cpu_bytes_flop: float = _number(
-        "bytes of host memory per flop of the CPU's GEMM", "none", 0.05, "assumed: C once per 320 of k"
-    )
+    cpu_efficiency: float = _number("share of its cores' peak, the CPU's GEMM", "none", 0.95, "assumed: a good BLAS")
+    cpu_bytes_flop: float = _number("bytes of memory per flop of it", "none", 0.05, "assumed: C once per 320 of k")
     pcie_gb_s: float = _number("GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0)
     dma_gb_s: float = _number("GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0)
     naive_gb_s: float = _number("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
-    remote_store_gb_s: float = _number(
-        "GB/s that a kernel's own stores of 16 bytes make of the bus", "PCIe 2.0: 24 bytes around each", 3.2
-    )
+    remote_store_gb_s: float = _number("GB/s of a kernel's own stores over the bus", "PCIe 2.0: 24 bytes for 16", 3.2)
 
     def __post_init__(self):
         for f in fields(self)[1:]:
             value = getattr(self, f.name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
-                raise ValueError(f"{self.name}: {f.name} = {value!r} has to be above 0 and finite")
-        if not is_whole(self.cores) or self.cpu_efficiency > 1:
-            raise ValueError(
-                f"{self.name}: cores = {self.cores} has to be a whole number, cpu_efficiency = {self.cpu_efficiency} at"
-                " most 1"
-            )
-        if not self.naive_gb_s < self.dma_gb_s <= self.pcie_gb_s:
-            raise ValueError(
-                f"{self.name}: naive_gb_s {self.naive_gb_s} has to be below dma_gb_s {self.dma_gb_s}, which can't be"
-                f" above pcie_gb_s {self.pcie_gb_s}"
-            )
+            good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+            _check(self, f.name, good, "has to be above 0 and finite")
+        _check(self, "cores", is_whole(self.cores), "has to be a whole number")
+        _check(self, "cpu_efficiency", self.cpu_efficiency <= 1, "has to be at most 1")
+        most = f"dma_gb_s {self.dma_gb_s}, which can't be above pcie_gb_s {self.pcie_gb_s}"
+        _check(self, "naive_gb_s", self.naive_gb_s < self.dma_gb_s <= self.pcie_gb_s, f"has to be below {most}")
 
     @property
     def copy_gb_s(self) -> float:

@@ -6,7 +6,6 @@ convention is written at the top of each file. Most kernels differ in nothing bu
 tell. A matrix times a vector is a GEMM with one column here, so that one suite tests them all.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -109,18 +108,14 @@ class Kernel:
         m, n, k = self.padded(m, n, k)
         a, b = self.stored(m, n, k)
         size = self.dtype.itemsize * (2 if self.precision == "double-double" else 1)  # bytes of a number
-        textures, outputs = {}, {}
         x, y, z = (*self.domain(m, n, count), 1, 1)[:3]
-        places: tuple[int, ...] = ()
+        textures, outputs, places = {}, {}, (0, 0, 0, 0)
         if self.buffer:
             per = 16 // size
             places = (m * n // per, (m * n + m * k) // per, a[1] // per, b[1] // per)
         else:
-            stored = [a, b, (m, n)][: 3 if self.streams else 2]
-            textures = {
-                i: Extent(columns * size // self.texel, count * rows, self.texel)
-                for i, (rows, columns) in enumerate(stored)
-            }
+            for i, (rows, columns) in enumerate([a, b, (m, n)][: 3 if self.streams else 2]):
+                textures[i] = Extent(columns * size // self.texel, count * rows, self.texel)
             outputs = dict.fromkeys(range(self.streams), Extent(x, y, self.texel))
         blocks = m // self.tile[0], n // self.tile[1]
         cb0 = constants(np.frombuffer(factors).reshape(2, 2), k, n * size // 16, blocks, places)
@@ -132,23 +127,21 @@ class Kernel:
         ``trans_b`` else (k, n), C is (m, n) or None where beta is 0. Double-double matrices have a last axis (high,
         low), and alpha and beta may be such pairs. A packed kernel takes a first axis of matrices too.
 
-        Returns a dict with ``domain``, ``inputs``, ``constants`` and fresh arrays for the results, which are read out
-        with ``result``. Raises ``ValueError`` if the shapes don't fit each other, or if the kernel multiplies with
-        vectors and B has more than one column; ``TypeError`` if a matrix isn't of the kernel's type.
+        Returns a dict with ``domain``, ``inputs``, ``constants`` and fresh arrays for the results, which ``result``
+        reads. Raises ``ValueError`` if the shapes don't fit each other or a vector has more than one column,
+        ``TypeError`` if a matrix isn't of the kernel's type.
         """
-        for name, matrix in (("A", a), ("B", b)) if c is None else (("A", a), ("B", b), ("C", c)):
-            if matrix.dtype != self.dtype:
+        for name, matrix in (("A", a), ("B", b), ("C", c)):
+            if matrix is not None and matrix.dtype != self.dtype:
                 raise TypeError(f"{name} has dtype {matrix.dtype}: {self.name} takes {self.dtype}")
         a, b = (x if self.packed and x.ndim == 3 else x[np.newaxis] for x in (a, b))
         pair, count = a.shape[3:], len(a)
         m, k = a.shape[2:0:-1] if self.trans_a else a.shape[1:3]
         inner, n = b.shape[2:0:-1] if self.trans_b else b.shape[1:3]
         if inner != k:
-            stored = "k x m" if self.trans_a else "m x k", "n x k" if self.trans_b else "k x n"
-            raise ValueError(
-                f"{self.name} takes A as {stored[0]} and B as {stored[1]}; found {a.shape[1]} x {a.shape[2]} and "
-                f"{b.shape[1]} x {b.shape[2]}: k is {k} in A and {inner} in B"
-            )
+            stored = f"A as {'k x m' if self.trans_a else 'm x k'} and B as {'n x k' if self.trans_b else 'k x n'}"
+            found = " and ".join(f"{x.shape[1]} x {x.shape[2]}" for x in (a, b))
+            raise ValueError(f"{self.name} takes {stored}; found {found}: k is {k} in A and {inner} in B")
         shape = self.shape(m, n, k, alpha, beta, count)
         big_m, big_n, big_k = self.padded(m, n, k)
         stored_a, stored_b = self.stored(big_m, big_n, big_k)
@@ -161,9 +154,8 @@ class Kernel:
         if self.buffer:
             return result | {"global_memory": np.concatenate([x.reshape(-1) for x in (old, *matrices)])}
         if self.streams:
-            width, height, _ = shape.domain
-            numbers = self.texel // self.dtype.itemsize
-            result["outputs"] = {i: np.zeros((height, width, numbers), self.dtype) for i in range(self.streams)}
+            size = (*shape.domain[1::-1], self.texel // self.dtype.itemsize)
+            result["outputs"] = {i: np.zeros(size, self.dtype) for i in range(self.streams)}
             matrices.append(old)
         else:
             result["global_memory"] = old
@@ -190,34 +182,20 @@ class Kernel:
         return whole if self.packed else whole[0]
 
 
-class Catalogue(Mapping[str, Kernel]):
+class Catalogue(dict[str, Kernel]):
     """Kernels by name: ``ck.kernels["sgemm_tn"]``, ``for name in ck.kernels``."""
 
-    def __init__(self, kernels: list[Kernel]):
-        self._kernels = {kernel.name: kernel for kernel in kernels}
+    def __missing__(self, name) -> Kernel:
+        raise KeyError(f"no kernel {name!r}; the catalogue has {', '.join(self)}.{nearest(str(name), self)}")
 
-    def __getitem__(self, name: str) -> Kernel:
-        try:
-            return self._kernels[name]
-        except KeyError:
-            guess = nearest(str(name), self._kernels)
-            raise KeyError(f"no kernel {name!r}; the catalogue has {', '.join(self._kernels)}.{guess}") from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._kernels)
-
-    def __len__(self) -> int:
-        return len(self._kernels)
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [(k.name, k.precision, k.mode, f"{k.block[0]} x {k.block[1]}", k.teaches) for k in self.values()]
 
     def __repr__(self) -> str:
-        rows = (
-            f"{k.name:22} {k.precision:13} {k.mode:8} {k.block[0]} x {k.block[1]}  {k.teaches}" for k in self.values()
-        )
-        return "\n".join(rows)
+        return "\n".join(f"{row[0]:22} {row[1]:13} {row[2]:8} {row[3]}  {row[4]}" for row in self._rows())
 
     def _repr_html_(self) -> str:
-        rows = [(k.name, k.precision, k.mode, f"{k.block[0]} x {k.block[1]}", k.teaches) for k in self.values()]
-        return table(("kernel", "precision", "mode", "block", "it teaches"), rows)
+        return table(("kernel", "precision", "mode", "block", "it teaches"), self._rows())
 
 
 def _kernel(name: str, block: tuple[int, int], k_step: int, teaches: str, flags: str = "", **more) -> Kernel:
@@ -228,10 +206,9 @@ def _kernel(name: str, block: tuple[int, int], k_step: int, teaches: str, flags:
     return Kernel(name, precision, mode, block, k_step, teaches, flags[0] == "t", flags[1] == "t", **more)
 
 
-_BIG: dict = {"group": (64, 64)}
-
 KERNELS = Catalogue(
-    [
+    (kernel.name, kernel)
+    for kernel in (
         _kernel("sgemm_tn", (8, 8), 2, "the 8 x 8 register block fed by the texture cache"),
         _kernel("sgemm_nn", (8, 8), 4, "the same block where A's columns lie across texels"),
         _kernel("sgemm_nt", (8, 8), 4, "both along k: numbers of B are gathered from eight texels"),
@@ -255,25 +232,25 @@ KERNELS = Catalogue(
         _kernel("sgemm_tn_stream", (4, 8), 2, "eight output streams hold 4 x 8", streams=8),
         _kernel("dgemm_tn_stream", (4, 4), 4, "C in stripes that the host joins", streams=8),
         _kernel("dgemm_tn_stream_2x8", (2, 8), 2, "a wide block reads more", streams=8),
-        _kernel("sgemm_tn_compute", (8, 8), 2, "quads in a row read two lines of B", **_BIG),
+        _kernel("sgemm_tn_compute", (8, 8), 2, "quads in a row read two lines of B", group=(64, 64)),
         _kernel("dgemm_tn_compute", (4, 4), 4, "pixel against compute shader", group=(32, 32)),
         _kernel("ddgemm_tn_fma_compute", (2, 2), 1, "the mode doesn't matter if fetches don't bind", group=(16, 16)),
         _kernel("dgemm_tn_buffer", (4, 4), 4, "global-buffer addressing: no texture cache", buffer=True),
         _kernel("dgemm_nn_buffer", (4, 4), 4, "the same for A stored m x k", buffer=True),
         _kernel("sgemm_nn_buffer", (8, 8), 4, "a stride of a power of two keeps to one memory channel", buffer=True),
-        _kernel("sgemm_64x64", (8, 8), 4, "a workgroup per 64 x 64 block", **_BIG),
-        _kernel("sgemm_64x64_lds", (8, 8), 4, "A transposed through LDS", **_BIG),
-        _kernel("sgemm_64x64_lds_rows", (8, 8), 4, "a layout with two-way bank conflicts", **_BIG),
-        _kernel("sgemm_64x64_lds_padded", (8, 8), 4, "eight bytes of padding cure them", **_BIG),
-        _kernel("sgemm_64x64_lds_worst", (8, 8), 4, "64 work-items at one bank", **_BIG),
+        _kernel("sgemm_64x64", (8, 8), 4, "a workgroup per 64 x 64 block", group=(64, 64)),
+        _kernel("sgemm_64x64_lds", (8, 8), 4, "A transposed through LDS", group=(64, 64)),
+        _kernel("sgemm_64x64_lds_rows", (8, 8), 4, "a layout with two-way bank conflicts", group=(64, 64)),
+        _kernel("sgemm_64x64_lds_padded", (8, 8), 4, "eight bytes of padding cure them", group=(64, 64)),
+        _kernel("sgemm_64x64_lds_worst", (8, 8), 4, "64 work-items at one bank", group=(64, 64)),
         _kernel("sgemm_nn_reduce2", (8, 8), 8, "two work-items share the sums of a block", group=(64, 32), parts=2),
         _kernel("sgemm_nn_reduce4", (8, 8), 16, "four work-items share the sums of a block", group=(32, 32), parts=4),
-        _kernel("sgemm_packed", (8, 8), 4, "one launch for many matrices", packed=True, **_BIG),
+        _kernel("sgemm_packed", (8, 8), 4, "one launch for many matrices", packed=True, group=(64, 64)),
         _kernel("sgemv_n", (4, 1), 4, "a matrix times a vector: memory decides", "nt", group=(256, 1)),
         _kernel("sgemv_n_reduce2", (4, 1), 8, "neighbours share a cache line", "nt", group=(128, 1), parts=2),
         _kernel("sgemv_n_reduce4", (4, 1), 16, "a quad uses all of a cache line", "nt", group=(64, 1), parts=4),
         _kernel("sgemv_t", (4, 1), 4, "columns: neighbours read neighbours", "tt", group=(256, 1)),
         _kernel("sgemv_t_reduce2", (4, 1), 8, "more work-items, not better fetches", "tt", group=(128, 1), parts=2),
         _kernel("sgemv_t_reduce4", (4, 1), 16, "more work-items for a short y", "tt", group=(64, 1), parts=4),
-    ]
+    )
 )
