@@ -22,7 +22,6 @@ from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pai
 from cypresskit.machine import places
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
 from cypresskit.machine.masks import MaskBlock, Masks
-from cypresskit.machine.memories import Memories
 from cypresskit.machine.observer import EVENTS, Observer, listeners
 from cypresskit.machine.run import Run, tally
 
@@ -71,7 +70,7 @@ class Interpreter:
         self.launch, self.observers, self.program = launch, observers, launch.program
         self.listeners = {name: listeners(observers, name) for name in EVENTS}
         self.body, self.items = self.program.body, launch.items
-        self.masks, self.memories = Masks(self.items), Memories(launch)
+        self.masks, self.memories = Masks(self.items), places.Memories(launch)
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in self.program.registers}
         self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
         self.executed = np.zeros(len(self.body), np.int64)
@@ -230,8 +229,7 @@ class Interpreter:
             self._write(i.dest, *self._compute(i, i.dest))
 
     def _compute(self, i: Instruction, dest: Dest) -> tuple[np.ndarray, bool]:
-        """Rows for the written components of ``dest``, or one row for all of them; and whether all are known to be
-        finite."""
+        """A row for each written component, or one for all; and whether all are known to be finite."""
         op, positions = i.op, dest.written
         if op.name in ("mad", "fma"):
             if self.at not in self.fused:
@@ -246,11 +244,10 @@ class Interpreter:
         if op.result == "d":
             low, high = split(result)
             return np.concatenate([high if p % 2 else low for p in positions]), False
-        return scaled(result, i.shift, i.saturate) if i.shift != 1.0 or i.saturate else result, False
+        return scaled(result, i.shift, i.saturate), False
 
     def _fused(self, i: Instruction, positions: tuple[int, ...]) -> Callable[[], tuple[np.ndarray, bool]] | None:
-        """A multiply-add's compiled loop on operands that stay where they are: what ``MEANING`` has, if the flush of
-        subnormals concerns no number."""
+        """A multiply-add's compiled loop, of operands that stay where they are."""
         a, b, c = (self._operand(i, n, positions).view(np.float32) for n in range(3))
         moving = any(callable(self.operands[self.at, n, positions]) for n in range(3))
         if moving or not positions or i.shift != 1.0 or i.saturate:
@@ -258,7 +255,7 @@ class Interpreter:
         return prepared(a, b, c, self.scratch[: max(len(a), len(b), len(c))].view(np.float32))
 
     def _write(self, dest: Dest, rows: np.ndarray, finite: bool = False) -> None:
-        """Write rows (one per written component, or one for all) to a register, an output or global memory."""
+        """Write to a register, an output or global memory."""
         register, written = dest.register, dest.written
         if "0" in dest.mask or "1" in dest.mask:
             values = dict(zip(written, np.broadcast_to(rows, (len(written), self.items))))
@@ -298,7 +295,7 @@ class Interpreter:
         self._write(dest, texels.T if len(dest.written) == 4 else texels.T[list(dest.written)])
 
     def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
-        """A fetch's coordinates before its offset; those of one register are looked at once for many fetches."""
+        """A fetch's coordinates before its offset, which many fetches have in common."""
         source, declared = i.sources[0], self.program.textures[i.controls.resource]
         known = self.coordinates.setdefault(source.register.index, {}) if source.register.kind == "r" else {}
         key = i.opcode, source.swizzle, i.controls.resource
@@ -358,7 +355,6 @@ class Interpreter:
 
     def _fence(self, i: Instruction) -> None:
         self._notify("barrier", tuple(self.masks.blocks))
-        if i.controls.threads and self.masks.count < self.items:
-            here = self.masks.active.reshape(-1, self.launch.group_items)
-            if len(split_groups := np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))):
-                raise self.launch.barrier_error(self.at, int(split_groups[0]), int(here[split_groups[0]].sum()))
+        groups = self.masks.active.reshape(-1, self.launch.group_items).sum(axis=1)
+        if i.controls.threads and len(parted := np.flatnonzero(groups % self.launch.group_items)):
+            raise self.launch.barrier_error(self.at, int(parted[0]), int(groups[parted[0]]))

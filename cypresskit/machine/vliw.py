@@ -14,7 +14,6 @@ from cypresskit.il.meaning import ONE, SIGN, pair, scaled, split
 from cypresskit.machine import places
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.masks import Masks
-from cypresskit.machine.memories import Memories
 
 POISON = np.uint32(0xFFC0DEAD)
 
@@ -37,9 +36,8 @@ class _Processor:
         else:
             for n, name in enumerate(("vTidInGrp", "vThreadGrpId")):
                 self.registers[n, :3], self.registers[n, 3] = ids[name][:3], ids[f"{name}Flat"][0]
-        self.vector = np.full((4, self.items), POISON, np.uint32)
-        self.scalar = np.full(self.items, POISON, np.uint32)
-        self.masks, self.memories = Masks(self.items), Memories(launch)
+        self.forwards = np.full((5, self.items), POISON, np.uint32)  # PV, and PS
+        self.masks, self.memories = Masks(self.items), places.Memories(launch)
         self.queue: list[list[np.ndarray]] = []
         self.bundles = 0
 
@@ -53,7 +51,7 @@ class _Processor:
 
     def control(self, at: int, control: Control) -> int:
         """Do one control-flow instruction; the next one's number."""
-        name, masks = control.name, self.masks
+        name, masks, target = control.name, self.masks, control.target or 0
         if name == "TEX":
             for fetch in control.fetches:
                 self.fetch(fetch)
@@ -69,9 +67,9 @@ class _Processor:
             if masks.next_iteration():
                 if self.bundles > self.launch.max_instructions:
                     raise self.launch.endless_error(control.at, int(np.argmax(masks.active)))
-                return _target(control)
+                return target
         elif name == "JUMP" and not masks.count:
-            return _target(control)
+            return target
         elif name == "ELSE":
             masks.otherwise()
         elif name == "POP":
@@ -91,12 +89,9 @@ class _Processor:
     def clause(self, bundles: tuple[Bundle, ...]) -> np.ndarray:
         """Run an ALU clause; the mask of those that its test, if it has one, keeps."""
         kept = self.masks.active
-        self.vector[:] = POISON
-        self.scalar = np.full(self.items, POISON, np.uint32)
-        self.registers[TEMPORARY:] = POISON
+        self.forwards[:] = self.registers[TEMPORARY:] = POISON
         for bundle in bundles:
-            test = self.bundle(bundle)
-            if test is not None:
+            if (test := self.bundle(bundle)) is not None:
                 kept = self.masks.active & test
         return kept
 
@@ -118,25 +113,18 @@ class _Processor:
             elif first.row.double_result:
                 low, high = split(self.compute(parts))
                 results += [(o, high if o.slot % 2 else low) for o in parts]
+            elif first.name == "MOV":  # of which each slot may read another word of the LDS queue
+                results += [(o, self.compute([o])) for o in parts]
             else:
-                results += [(o, self.compute(parts if o.name != "MOV" else [o])) for o in self.writers(parts)]
-        vector, scalar = np.full_like(self.vector, POISON), np.full(self.items, POISON, np.uint32)
+                results.append((first, self.compute(parts)))
+        self.forwards = np.full_like(self.forwards, POISON)
         for o, bits in results:
-            if o.slot == 4:
-                scalar = np.broadcast_to(bits, self.items)
-            else:
-                vector[o.slot] = bits
+            self.forwards[o.slot] = bits
             if o.dest is not None:
                 np.copyto(self.registers[o.dest], bits, where=self.masks.active)
-        self.vector, self.scalar = vector, scalar
         if any(r.kind == "queue" for o in bundle.operations for r in o.reads):
             self.queue.pop(0)
         return test
-
-    @staticmethod
-    def writers(parts: list[Operation]) -> list[Operation]:
-        """The slots that give a one-word result: all of a MOV from the LDS queue, the first of any other."""
-        return parts if parts[0].name == "MOV" else parts[:1]
 
     def compute(self, parts: list[Operation]) -> np.ndarray:
         first, row = parts[0], parts[0].row
@@ -145,17 +133,14 @@ class _Processor:
             low = [self.read(r) for r in parts[-1].reads]
             words = [pair(a, b) for a, b in zip(low, words, strict=True)]
         assert row.meaning is not None
-        bits = row.meaning(*words)
-        return scaled(bits, first.omod, first.clamp) if first.omod != 1.0 or first.clamp else bits
+        return scaled(row.meaning(*words), first.omod, first.clamp)
 
     def read(self, read: Read) -> np.ndarray:
         kind = read.kind
         if kind == "gpr":
             bits = self.registers[read.index, read.channel].copy()  # the bundle may write it
-        elif kind == "pv":
-            bits = self.vector[read.channel]
-        elif kind == "ps":
-            bits = self.scalar
+        elif kind in ("pv", "ps"):
+            bits = self.forwards[4 if kind == "ps" else read.channel]
         elif kind == "constant":
             bits = self.launch.constants[read.index][read.element, read.channel : read.channel + 1]
         elif kind == "queue":
@@ -221,8 +206,3 @@ class _Processor:
         element = self.element(s.offset, s.index, 0)
         self.memories.check_global(s.at, element, self.masks.active)
         self.memories.store_global(element, values, self.masks.active)
-
-
-def _target(control: Control) -> int:
-    assert control.target is not None
-    return control.target

@@ -11,7 +11,7 @@ class BarrierCheck(Check):
 
     def barrier(self, event: BarrierEvent) -> None:
         here = event.active.reshape(-1, self.launch.group_items)
-        split = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
+        split = np.flatnonzero(here.sum(axis=1) % self.launch.group_items)
         if not self.program.body[event.at].controls.threads or not len(split):
             return
         group, size = int(split[0]), here.shape[1]
