@@ -76,11 +76,6 @@ def texel_words(array, name: str, dimensions: int = 2, written: bool = False) ->
     return words if words.ndim == 3 else words[np.newaxis]
 
 
-def texture_words(array, program: Program, n: int, argument: str = "inputs") -> np.ndarray:
-    """``texel_words`` of texture ``n``, which was given in that argument."""
-    return texel_words(array, f"{argument}[{n}]", program.textures[n].dimensions if n in program.textures else 2)
-
-
 def constant_words(array, program: Program, n: int) -> np.ndarray:
     """A constant buffer, an array or plain numbers, as uint32 of shape (elements, 4)."""
     array = np.asarray(array) if isinstance(array, np.ndarray) else _numbers(array, n)

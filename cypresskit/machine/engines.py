@@ -74,13 +74,17 @@ def launch(
     for onlooker in onlookers():
         onlooker.start(checked)
     result = run(checked, threads) if engine == "fast" and not watching else explained(checked, watching)
-    written: list = [(outputs or {})[n] for n in checked.outputs] + [global_memory] * (global_memory is not None)
-    for array, words in zip(written, [*(surface.words for surface in checked.outputs.values()), checked.memory]):
-        if not np.may_share_memory(array, words):
-            array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
+    for n, surface in checked.outputs.items():
+        _write_back((outputs or {})[n], surface.words)
+    _write_back(global_memory, checked.memory)
     for onlooker in onlookers():
         onlooker.finish(result)
     return result
+
+
+def _write_back(array: np.ndarray | None, words: np.ndarray) -> None:
+    if array is not None and not np.may_share_memory(array, words):
+        array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
 
 
 def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -> Run:

@@ -134,19 +134,21 @@ def prepare(
     named = {"constants": constants, "outputs": outputs, "inputs": inputs}
     given = {name: arguments.by_number(name, arrays) for name, arrays in named.items()}
     arguments.check_needs(program, given | {"global_memory": {} if global_memory is None else {0: global_memory}})
-    textures = {n: _surface(arguments.texture_words(a, program, n), a) for n, a in given["inputs"].items()}
+    flat = [n for n, texture in program.textures.items() if texture.dimensions == 1]
+    textures = {n: _surface(a, f"inputs[{n}]", 1 if n in flat else 2) for n, a in given["inputs"].items()}
     streams = {n: _output(a, n, shape, in_place) for n, a in given["outputs"].items()}
     buffers = {n: arguments.constant_words(a, program, n) for n, a in given["constants"].items()}
     memory = None if global_memory is None else _global(global_memory, in_place)
     return Launch(program, shape, textures, buffers, streams, memory, device, int(most))
 
 
-def _surface(words: np.ndarray, array: np.ndarray) -> Surface:
+def _surface(array, name: str, dimensions: int = 2, written: bool = False) -> Surface:
+    words = arguments.texel_words(array, name, dimensions, written)
     return Surface.of(words, words, array.dtype == np.float32)
 
 
 def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:
-    surface = _surface(arguments.texel_words(array, name := f"outputs[{n}]", written=True), array)
+    surface = _surface(array, name := f"outputs[{n}]", written=True)
     size, wanted = f"{surface.height} x {surface.width}", f"{domain[1]} x {domain[0]}"
     if size != wanted:
         raise ValueError(f"{name} is {size}, the domain {wanted} (rows x columns)")

@@ -75,10 +75,9 @@ class Shape:
     def _extent(self, name: str, n: int, of) -> Extent:
         if isinstance(of, Extent):
             return of
-        if isinstance(of, np.ndarray) and name == "textures":
-            found = Extent.of(arguments.texture_words(of, self.program, n, name))
-        elif isinstance(of, np.ndarray):
-            found = Extent.of(arguments.texel_words(of, f"{name}[{n}]"))
+        if isinstance(of, np.ndarray):
+            flat = name == "textures" and n in self.program.textures and self.program.textures[n].dimensions == 1
+            found = Extent.of(arguments.texel_words(of, f"{name}[{n}]", 1 if flat else 2))
         else:
             sizes = (*of, 16)[:3] if isinstance(of, Sequence) and len(of) in (2, 3) else (0,)
             if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):
