@@ -5,6 +5,7 @@ up to two words; a bank gives one word a clock, to all who want the same. Severa
 fewer layers in its stacks is done first. Left out: what other wavefronts do meanwhile, and fences.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,8 +18,9 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.samples import listened
 from cypresskit.machine.traffic import Access, Traffic
 
+BANKS, TOGETHER = HD5870.lds_banks, HD5870.lds_items_clock
 WIDE, HIGH, GAP = 512, 426, 60  # a panel, and between two, in pixels
-BANK, ITEM = WIDE / HD5870.lds_banks, WIDE / HD5870.lds_items_clock
+BANK, ITEM = WIDE / BANKS, WIDE / TOGETHER
 REGISTERS, STACK, WORDS, BELOW = 74, 232, 238, 322  # where the parts of a panel begin; of the stack, its foot
 COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
 NOTHING = len(theme.SERIES)
@@ -33,47 +35,45 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
     the turn of the loop, from 1. Raises ``ValueError`` for runs without LDS accesses in that turn.
     """
     runs = [listened(layout) for layout in layouts or ("sgemm_64x64_lds", "sgemm_64x64_lds_rows")]
-    sheet = Sheet("A through the LDS: " + ", ".join(_name(run) for run in runs))
-    panels = [Layout(run, accesses_of(run, turn), item) for run in runs]
+    panels = [Layout(run, turn, item) for run in runs]
+    sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
     most = max(panel.clocks for panel in panels)
     label = "; ".join(f"{panel.name}: registers, 32 banks with stacks of requests, what arrives" for panel in panels)
     fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 40, HIGH)
     for n, panel in enumerate(panels):
-        panel.draw(sheet, fig, 20 + n * (WIDE + GAP), most)
-    sheet.about = {
-        element: f"**A[{element // 4}, k = {element % 4}]**. "
-        + " ".join(f"{panel.name}: {panel.story(element)}." for panel in panels)
-        for element in range(256)
-    }
+        panel.draw(sheet, fig, 20 + n * (WIDE + GAP), 2 * most + 1)
+    for element in range(256):
+        name, stories = f"**A[{element // 4}, k = {element % 4}]**. ", [panel.story(element) for panel in panels]
+        when = max(clock for _, clocks in stories for clock in clocks)
+        clocks = " and ".join(f"{p.name} at {clocks}" for p, (_, clocks) in zip(panels, stories))
+        where = name + " ".join(words for words, _ in stories)
+        sheet.about[element] = [(0, where), (2 * when + 2, f"{where} Stored and loaded in clocks: {clocks}.")]
     captions = [
-        f"Clock {frame // 2} of {most}. " + " ".join(f"**{p.name}**: {p.say(frame)}." for p in panels)
-        for frame in range(2 * most + 1)
+        f"Clock {n // 2}. " + " ".join(f"**{p.name}**: {p.say(n)}." for p in panels) for n in range(2 * most + 1)
     ]
+    captions[0] = "Clock 0. Each of 64 work-items holds four numbers of one row of A; the LDS is empty."
     key = sheet.key(*ROWS, ("waits for a clock, or longer", "wait", "ring"))
-    text = "\n".join(
-        [f"{sheet.title}; work-item {item} is followed", *(line for panel in panels for line in panel.text())]
-    )
+    text = [f"{sheet.title}; work-item {item} is followed", *(line for panel in panels for line in panel.text())]
     ends = sorted(panels, key=lambda panel: panel.clocks)
     truth = ", ".join(f"{panel.name} is done after {panel.clocks} clocks" for panel in ends) + "."
     names = [panel.name for panel in panels]
     guess = Guess("which one is done first?", names, truth, ends[0].name) if len(panels) > 1 else None
-    marks = [2 * clock for clock in panels[0].starts[1:]]
-    return sheet.player([fig], captions, text, marks=marks, step="Clock", below=[key], guess=guess, lasts=14)
+    marks = sorted({2 * request.begin for request in panels[0].requests})
+    return sheet.player([fig], captions, "\n".join(text), marks=marks, step="Clock", below=[key], guess=guess, lasts=14)
 
 
-def name_banks(sheet: Sheet, fig, left: float, y: float) -> None:
-    """Some banks' numbers below them."""
+def name_banks(sheet: Sheet, fig, left: float, top: float, foot: float, name: str) -> None:
+    """The banks as columns, with some of their numbers below."""
+    bank = np.arange(BANKS)
+    at = left + (bank + 0.5) * BANK, [(top + foot) / 2] * BANKS, BANK - 2, foot - top
+    sheet.boxes(fig, f"banks {name}", *at, ink="faint", alpha=0.45)
     ticks = np.array([0, 8, 16, 24, 31])
     names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
     places = left + (ticks + 0.5) * BANK + [14, 0, 0, 0, -14]
-    sheet.words(fig, places, [y] * 5, names, "soft", align="center", size=13)
+    sheet.words(fig, places, [foot + 10] * 5, names, "soft", align="center", size=13)
 
 
-def _name(run: Traffic) -> str:
-    return run.launch.program.name.removesuffix(".il").removeprefix("sgemm_64x64_")
-
-
-def accesses_of(run: Traffic, turn: int) -> list[Access]:
+def _turn(run: Traffic, turn: int) -> list[Access]:
     """The LDS accesses of a turn: from one time that the first of them runs to the next."""
     lds = [access for access in run.accesses if access.kind != "fetch"]
     starts = [n for n, access in enumerate(lds) if access.at == lds[0].at]
@@ -86,208 +86,161 @@ def accesses_of(run: Traffic, turn: int) -> list[Access]:
 
 
 @dataclass(frozen=True)
-class _Request:
-    """A word that some of the 16 work-items ask for at once. It is served ``layer`` clocks after its group's first."""
-
-    word: int
-    element: int  # of A: 4 row + k
-    layer: int
-    items: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Group:
-    """What 16 work-items ask for in one clock, and the clock in which the LDS turns to it."""
+class Request:
+    """A word that some of 16 work-items ask for, from clock ``begin`` on; it is served ``layer`` clocks later."""
 
     access: int
     store: bool
     begin: int
-    requests: tuple[_Request, ...]
+    layer: int
+    word: int
+    element: int  # of A: 4 row + k
+    items: tuple[int, ...]
 
     @property
-    def clocks(self) -> int:
-        return 1 + max(r.layer for r in self.requests)
+    def clock(self) -> int:
+        return self.begin + self.layer
 
 
 class Layout:
-    """One layout: its accesses as groups of requests, and where everything is at every half clock."""
+    """One layout: what is asked of the LDS, and where everything is at every half clock."""
 
-    def __init__(self, run: Traffic, accesses: Sequence[Access], item: int) -> None:
-        self.name, self.run, self.accesses, self.item = _name(run), run, accesses, item
-        self.groups: list[_Group] = []
-        self.starts: list[int] = []  # the clock at which each access begins
+    def __init__(self, run: Traffic, turn: int, item: int) -> None:
+        self.name = run.launch.program.name.removesuffix(".il").removeprefix("sgemm_64x64_")
+        self.run, self.accesses, self.item, self.clocks = run, _turn(run, turn), item, 0
+        self.requests: list[Request] = []
         held: dict[int, int] = {}  # which element lies in a word
-        self.clocks = 0
-        for number, access in enumerate(accesses):
+        for number, access in enumerate(self.accesses):
             assert access.addresses is not None
-            self.starts.append(self.clocks)
             places = access.addresses // 4
             if access.kind == "store":
                 sources = run.launch.program.body[access.at].sources[-1].swizzle[: len(places)]
                 own = [4 * np.arange(64) + "xyzw".index(c) for c in sources]
                 held |= {int(w): int(e) for row, mine in zip(places, own) for w, e in zip(row, mine)}
             for first in range(0, len(places), 2):
-                for at in range(0, 64, HD5870.lds_items_clock):
-                    self._ask(number, access, places[first : first + 2], range(at, at + HD5870.lds_items_clock), held)
-        self.rows = -(-(1 + max(held)) // HD5870.lds_banks)
+                for at in range(0, 64, TOGETHER):
+                    asked: dict[int, list[int]] = {}
+                    for row in places[first : first + 2]:
+                        for who in range(at, at + TOGETHER):
+                            asked.setdefault(int(row[who]), []).extend([who] * bool(access.active[who]))
+                    self._serve(number, access.kind == "store", {w: who for w, who in asked.items() if who}, held)
+        self.rows = -(-(1 + max(held)) // BANKS)
 
-    def _ask(self, number: int, access: Access, places: np.ndarray, items: range, held: dict[int, int]) -> None:
-        asked: dict[int, list[int]] = {}
-        for row in places:
-            for item in items:
-                if access.active[item]:
-                    asked.setdefault(int(row[item]), []).append(item)
-        deep = dict.fromkeys(range(HD5870.lds_banks), 0)
-        requests = []
+    def _serve(self, access: int, store: bool, asked: dict[int, list[int]], held: dict[int, int]) -> None:
+        deep: Counter[int] = Counter()
         for word, who in asked.items():
-            bank = word % HD5870.lds_banks
-            requests.append(_Request(word, held[word], deep[bank], tuple(who)))
-            deep[bank] += 1
-        if requests:
-            self.groups.append(_Group(number, access.kind == "store", self.clocks, tuple(requests)))
-            self.clocks += self.groups[-1].clocks
+            layer = deep[word % BANKS]
+            self.requests.append(Request(access, store, self.clocks, layer, word, held[word], tuple(who)))
+            deep[word % BANKS] += 1
+        self.clocks += max(deep.values(), default=0)
 
-    def story(self, element: int) -> str:
-        """When an element is stored and loaded."""
-        parts = []
-        for store, verb in ((True, "stored by"), (False, "loaded by")):
-            found = [
-                (g.begin + r.layer, r)
-                for g in self.groups
-                for r in g.requests
-                if g.store == store and r.element == element
-            ]
-            if found:
-                clock, r = found[0]
-                where = f" in word {r.word}, bank {r.word % HD5870.lds_banks}" if store else ""
-                parts.append(f"{verb} work-item{'s' * (len(r.items) > 1)} {_span(r.items)} at clock {clock}{where}")
-        return ", ".join(parts)
+    def story(self, element: int) -> tuple[str, list[int]]:
+        """Who stores and who loads an element, and in which clocks."""
+        stored = next(r for r in self.requests if r.store and r.element == element)
+        loaded = next(r for r in self.requests if not r.store and r.element == element)
+        words = (
+            f"{self.name}: stored by work-item {_span(stored.items)} in word {stored.word}, bank {stored.word % BANKS}"
+        )
+        return f"{words}, loaded by work-items {_span(loaded.items)}.", [stored.clock, loaded.clock]
 
     def say(self, frame: int) -> str:
         if frame >= 2 * self.clocks:
             return f"done after {self.clocks} clocks"
-        group = next(g for g in reversed(self.groups) if g.begin <= frame // 2)
-        i = self.run.launch.program.body[self.accesses[group.access].at]
-        what = "store" if group.store else "load"
-        count = len(group.requests)
-        who = _span(sorted({item for r in group.requests for item in r.items}))
-        return (
-            f"line {i.line}: work-items {who} {what} {count} different word{'s' * (count > 1)}, stacked {group.clocks}"
-        )
+        begin = max(r.begin for r in self.requests if r.begin <= frame // 2)
+        here = [r for r in self.requests if r.begin == begin]
+        line = self.run.launch.program.body[self.accesses[here[0].access].at].line
+        who = _span(sorted({item for r in here for item in r.items}))
+        words, deep = f"{len(here)} different word{'s' * (len(here) > 1)}", 1 + max(r.layer for r in here)
+        return f"line {line}: work-items {who} {'store' if here[0].store else 'load'} {words}, stacked {deep}"
 
-    def draw(self, sheet: Sheet, fig, left: float, most: int) -> None:
-        frames = 2 * most + 1
+    def draw(self, sheet: Sheet, fig, left: float, frames: int) -> None:
         so_far = np.minimum(np.arange(frames) / 2, self.clocks)
-        sheet.race(fig, self.name, left, WIDE, so_far, self.clocks, most, title=self.name)
-        x, y, element = self._registers(left)
-        words = [f"A[{e // 4}, k = {e % 4}] in work-item {e // 4}" for e in element]
-        title = "64 work-items, each with four steps of k of one row of A (a colour)"
-        sheet.words(fig, [left], [REGISTERS - 10], [title], size=13)
-        sheet.boxes(
-            fig, f"registers {self.name}", x, y, ITEM / 4 - 1.2, 12, fill=("row", COLOURS), words=words, key=element,
-            row=element // 4 % NOTHING,
-        )  # fmt: skip
-        self._banks(sheet, fig, left, frames)
-        self._arrived(sheet, fig, left, frames)
-        self._flights(sheet, fig, left, frames)
-
-    def _registers(self, left: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where the four numbers of each work-item are, 16 in a row, and which element of A each is."""
+        sheet.race(fig, self.name, left, WIDE, so_far, self.clocks, frames // 2, title=self.name)
         element = np.arange(256)
+        words = [f"A[{e // 4}, k = {e % 4}] in work-item {e // 4}" for e in element]
+        colour = {"fill": ("row", COLOURS), "row": element // 4 % NOTHING}
+        at = *self._registers(left, element), ITEM / 4 - 1.2, 12
+        sheet.boxes(fig, f"registers {self.name}", *at, words=words, key=element, **colour)
+        name_banks(sheet, fig, left, STACK - 92, WORDS + 64, self.name)
+        heads = (
+            "64 work-items, each with four steps of k of one row of A (a colour)",
+            "asked of the banks: each serves one a clock",
+        )
+        sheet.words(fig, [left, left + 2], [REGISTERS - 10, STACK - 84], heads, size=13)
+        self._lie(sheet, fig, left, frames)
+        self._arrive(sheet, fig, left, frames)
+        self._fly(sheet, fig, left, frames)
+
+    @staticmethod
+    def _registers(left: float, element) -> tuple:
+        """Where the four numbers of each work-item are, 16 work-items in a row."""
         item = element // 4
-        x = left + item % 16 * ITEM + (element % 4 + 0.5) * (ITEM / 4 - 1) + 1
-        return x, REGISTERS + item // 16 * 15.0 + 8, element
+        x = left + item % TOGETHER * ITEM + (element % 4 + 0.5) * (ITEM / 4 - 1) + 1
+        return x, REGISTERS + item // TOGETHER * 15.0 + 8
 
-    def _word(self, left: float, word) -> tuple[np.ndarray, np.ndarray]:
-        row = self._high()
-        return left + (word % HD5870.lds_banks + 0.5) * BANK, WORDS + (word // HD5870.lds_banks + 0.5) * row
+    def _word(self, left: float, word) -> tuple:
+        """The box of a word in the LDS."""
+        high = min(8.0, 64 / self.rows)
+        return left + (word % BANKS + 0.5) * BANK, WORDS + (word // BANKS + 0.5) * high, BANK - 1.5, high - 0.8
 
-    def _high(self) -> float:
-        return min(8.0, 64 / self.rows)
+    def _lie(self, sheet: Sheet, fig, left: float, frames: int) -> None:
+        """What lies in the LDS."""
+        word = np.arange(self.rows * BANKS)
+        row, key = np.full((frames, len(word)), NOTHING, np.uint8), np.full((frames, len(word)), -1, np.int32)
+        for r in (r for r in self.requests if r.store):
+            row[2 * r.clock + 2 :, r.word], key[2 * r.clock + 2 :, r.word] = r.element // 4 % NOTHING, r.element
+        words = [f"word {w}, bank {w % BANKS}" for w in word]
+        at = self._word(left, word)
+        sheet.boxes(fig, f"lds {self.name}", *at, fill=("row", COLOURS), row=row, key=key, words=words)
 
-    def _banks(self, sheet: Sheet, fig, left: float, frames: int) -> None:
-        banks = np.arange(HD5870.lds_banks)
-        middle = left + (banks + 0.5) * BANK
-        ends = REGISTERS + 66, STACK + 2
-        sheet.boxes(fig, f"banks {self.name}", middle, np.full(32, sum(ends) / 2), BANK - 2, ends[1] - ends[0],
-                    ink="faint", alpha=0.45)  # fmt: skip
-        word = np.arange(self.rows * HD5870.lds_banks)
-        row, key = (np.full((frames, len(word)), empty) for empty in (NOTHING, -1))
-        for group in self.groups:
-            for r in group.requests if group.store else ():
-                since = 2 * (group.begin + r.layer) + 2
-                row[since:, r.word], key[since:, r.word] = r.element // 4 % NOTHING, r.element
-        x, y = self._word(left, word)
-        sheet.boxes(
-            fig, f"lds {self.name}", x, y, BANK - 1.5, self._high() - 0.8, fill=("row", COLOURS),
-            row=row.astype(np.uint8), key=key.astype(np.int32),
-            words=[f"word {w}, bank {w % HD5870.lds_banks}" for w in word],
-        )  # fmt: skip
-        name_banks(sheet, fig, left, WORDS + 74)
-
-    def _arrived(self, sheet: Sheet, fig, left: float, frames: int) -> None:
+    def _arrive(self, sheet: Sheet, fig, left: float, frames: int) -> None:
         """The eight numbers of each step that the chosen work-item loads, and the rows of C that grow by them."""
         first = 8 * (self.item // 8)
-        element = np.array([4 * (first + j) + k for k in range(4) for j in range(8)])
-        row = np.full((frames, 32), NOTHING, np.uint8)
-        levels = np.zeros((frames, 64), np.uint8)
-        seen: set[int] = set()
-        for group in self.groups:
-            for r in () if group.store else group.requests:
-                if self.item in r.items and r.element not in seen:
-                    seen.add(r.element)
-                    since = 2 * (group.begin + r.layer) + 2
-                    row[since:, element == r.element] = r.element // 4 % NOTHING
-                    levels[since:, 8 * (r.element // 4 - first) : 8 * (r.element // 4 - first) + 8] += 1
-        x, y = left + 44 + np.arange(32) % 8 * 20.0, BELOW + 32 + np.arange(32) // 8 * 17.0
-        words = [f"A[{e // 4}, k = {e % 4}] in a register of work-item {self.item}" for e in element]
-        sheet.boxes(
-            fig, f"arrived {self.name}", x, y, 18.5, 15.5, fill=("row", COLOURS), row=row, key=element, words=words
-        )
+        element = (4 * (first + np.arange(8)) + np.arange(4)[:, np.newaxis]).ravel()
+        row, levels = np.full((frames, 32), NOTHING, np.uint8), np.zeros((frames, 64), np.uint8)
+        came = {r.element: 2 * r.clock + 2 for r in reversed(self.requests) if not r.store and self.item in r.items}
+        for e, since in came.items():
+            row[since:, element == e] = e // 4 % NOTHING
+            levels[since:, 8 * (e // 4 - first) : 8 * (e // 4 - first) + 8] += 1
         heads = [f"Work-item {self.item} gets columns", "its 8 x 8 of C", "in its group's 64 x 64"]
         sheet.words(fig, [left, left + 240, left + 350], [BELOW + 12] * 3, heads, size=13)
+        x, y = left + 44 + np.arange(32) % 8 * 20.0, BELOW + 32 + np.arange(32) // 8 * 17.0
         sheet.words(fig, [left] * 4, y[::8], [f"k = {k}" for k in range(4)], "soft", size=13)
-        across, down = (part.ravel() for part in np.meshgrid(np.arange(8), np.arange(8)))
+        words = [f"A[{e // 4}, k = {e % 4}] in a register of work-item {self.item}" for e in element]
+        colour = {"fill": ("row", COLOURS), "row": row}
+        sheet.boxes(fig, f"arrived {self.name}", x, y, 18.5, 15.5, key=element, words=words, **colour)
         tints = [f"rgba(0,158,115,{alpha})" for alpha in (0.08, 0.3, 0.5, 0.75, 1)]
+        down, across = np.divmod(np.arange(64), 8)
+        x, y = left + 246 + 10.5 * across, BELOW + 28 + 9.5 * down
         words = [f"C[{first + j}, {8 * (self.item % 8) + i}]" for j, i in zip(down, across)]
-        sheet.boxes(fig, f"block {self.name}", left + 246 + 10.5 * across, BELOW + 28 + 9.5 * down, 9.5, 8.5,
-                    fill=("level", tints), level=levels, words=words)  # fmt: skip
+        sheet.boxes(fig, f"block {self.name}", x, y, 9.5, 8.5, fill=("level", tints), level=levels, words=words)
         words = [f"work-item {n}: rows {8 * (n // 8)} to {8 * (n // 8) + 7} of C" for n in range(64)]
-        mine = (np.arange(64) == self.item).astype(np.uint8)
-        sheet.boxes(fig, f"tile {self.name}", left + 356 + 10.5 * across, BELOW + 28 + 9.5 * down, 9.5, 8.5,
-                    fill=("mine", [tints[1], tints[4]]), mine=mine, words=words)  # fmt: skip
+        level = np.where(np.arange(64) == self.item, 4, 1)
+        sheet.boxes(fig, f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=("level", tints), level=level, words=words)
 
-    def _flights(self, sheet: Sheet, fig, left: float, frames: int) -> None:
+    def _fly(self, sheet: Sheet, fig, left: float, frames: int) -> None:
         """Requests on their way: to the stack over their bank, down a layer a clock, then to their end."""
-        most = max(len(group.requests) for group in self.groups)
-        places = np.full((4, frames, 2 * most), np.nan, np.float32)
-        row, wait = np.full((2, frames, 2 * most), NOTHING, np.uint8)
-        wait[:] = 0
-        key = np.full((frames, 2 * most), -1, np.int32)
-        home_x, home_y, _ = self._registers(left)
-        layer = min(13.0, 84 / max(group.clocks for group in self.groups))
-        for number, group in enumerate(self.groups):
-            source: tuple
-            target: tuple
-            for n, r in enumerate(group.requests):
-                n += most * (number % 2)
-                begin, end = 2 * group.begin, 2 * (group.begin + r.layer) + 2
-                over = left + (r.word % HD5870.lds_banks + 0.5) * BANK
-                word = *self._word(left, r.word), BANK - 2, self._high()
-                if group.store:
-                    source, target = (home_x[r.element], home_y[r.element], 8, 12), word
-                else:
-                    at = [left + item % 16 * ITEM for item in r.items]
-                    wide = max(at) - min(at) + ITEM
-                    y = REGISTERS + r.items[0] // 16 * 15.0 + 8
-                    source, target = word, (min(at) + wide / 2, y, wide - 2, 4 if r.element % 2 else 7)
-                places[:, begin, n] = source
-                for frame in range(begin + 1, end):
-                    left_over = r.layer - (frame - begin - 1) // 2
-                    places[:, frame, n] = over, STACK - (left_over + 0.5) * layer, BANK - 4, layer - 1.5
-                    wait[frame, n] = 2 * (left_over > 0)
-                places[:, end, n] = target
-                row[begin : end + 1, n], key[begin : end + 1, n] = r.element // 4 % NOTHING, r.element
+        places = np.full((4, frames, 4 * TOGETHER), np.nan, np.float32)
+        row, wait = np.full(places.shape[1:], NOTHING, np.uint8), np.zeros(places.shape[1:], np.uint8)
+        key = np.full(places.shape[1:], -1, np.int32)
+        high = min(13.0, 84 / (1 + max(r.layer for r in self.requests)))
+        seen: Counter[int] = Counter()
+        turns = {begin: n % 2 for n, begin in enumerate(sorted({r.begin for r in self.requests}))}
+        for r in self.requests:
+            slot = seen[r.begin] + 2 * TOGETHER * turns[r.begin]  # those of the group before are still landing
+            seen[r.begin] += 1
+            begin, end = 2 * r.begin, 2 * r.clock + 2
+            x, y = self._registers(left, 4 * np.array([r.items[0], r.items[-1]]))
+            wide = x[1] - x[0] + ITEM
+            loads = x[0] + (wide - ITEM / 4) / 2, y[0], wide - 2, 4 if r.element % 2 else 7
+            home = (*self._registers(left, r.element), 8, 12) if r.store else loads
+            word = self._word(left, r.word)
+            places[:, begin, slot], places[:, end, slot] = (home, word) if r.store else (word, home)
+            for frame in range(begin + 1, end):
+                layer = r.layer - (frame - begin - 1) // 2
+                places[:, frame, slot] = word[0], STACK - (layer + 0.5) * high, BANK - 4, high - 1.5
+                wait[frame, slot] = 2 * (layer > 0)
+            row[begin : end + 1, slot], key[begin : end + 1, slot] = r.element // 4 % NOTHING, r.element
         places[:, 2 * self.clocks] = np.nan  # all have arrived
         source = sheet.boxes(fig, f"requests {self.name}", *places, fill=("row", COLOURS), row=row, key=key,
                              wait=wait, moves=("x", "y", "w", "h"))  # fmt: skip
@@ -296,9 +249,7 @@ class Layout:
     def text(self) -> list[str]:
         lines = [f"{self.name}: {len(self.accesses)} accesses of the LDS in a turn of the loop"]
         for n, access in enumerate(self.accesses):
-            words = sum(len(group.requests) for group in self.groups if group.access == n)
-            asked = 0 if access.addresses is None else len(access.addresses)
-            lines.append(f"  {n + 1:2} {access.kind:5} {asked} x 32 bits of each work-item: {words} different words")
+            lines.append(f"  {n + 1:2} {access.kind:5} {sum(r.access == n for r in self.requests)} different words")
         return lines
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
-from cypresskit.draw.lds import BANK, ROWS, WIDE, Layout, accesses_of, name_banks
+from cypresskit.draw.lds import BANK, BANKS, ROWS, WIDE, Layout, name_banks
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.il import assemble
@@ -50,59 +50,49 @@ def pitched(pitch: int) -> Traffic:
 def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     """A player with a frame for each pitch (words from one row of A to the next, at least 4): a store and a load of the
     first 16 work-items, and the clocks of a whole turn."""
-    layouts = [Layout(run, accesses_of(run, 1), 0) for run in map(pitched, pitches)]
+    layouts = [Layout(run, 1, 0) for run in map(pitched, pitches)]
     sheet = Sheet("Rows of A in the LDS, and the pitch between them")
     fig = sheet.stage("32 banks, the words of 16 rows, and who stacks up", 2 * WIDE + 76, HIGH)
     said = "A store: each of 16 work-items puts down two words", "A load: 8 of them want two words, 8 two others"
     for n, (left, title) in enumerate(zip((8, WIDE + 68), said)):
         sheet.words(fig, [left], [12], [title], bold=True, size=14)
         _draw_banks(sheet, fig, left, layouts, n == 0)
-    totals = np.array([layout.clocks for layout in layouts])
+    costs = [[len({r.clock for r in of.requests if r.store == store}) for store in (True, False)] for of in layouts]
+    totals = np.array(costs).sum(axis=1)
     _draw_totals(sheet, fig, pitches, totals)
-    captions = []
-    for pitch, layout in zip(pitches, layouts):
-        store, load = (sum(g.clocks for g in layout.groups if g.store == kind) for kind in (True, False))
-        captions.append(f"Pitch {pitch}: storing takes {store} clocks of a turn and loading {load}: {store + load}.")
-    names = [str(pitch) for pitch in pitches if pitch in (4, 5, 6, 8, 16, 32)]
-    costs = {name: int(totals[list(pitches).index(int(name))]) for name in names}
-    right = min(costs, key=costs.__getitem__)
-    truth = "; ".join(f"pitch {name} takes {clocks}" for name, clocks in costs.items()) + " clocks a turn."
+    captions = [f"Pitch {pitch}: storing takes {store} clocks of a turn and loading {load}: {store + load}."
+                for pitch, (store, load) in zip(pitches, costs)]  # fmt: skip
+    some = {str(pitch): int(total) for pitch, total in zip(pitches, totals) if pitch in (4, 5, 6, 8, 16, 32)}
+    truth = "; ".join(f"pitch {name} takes {clocks}" for name, clocks in some.items()) + " clocks a turn."
+    guess = Guess("which pitch costs the fewest clocks?", list(some), truth, min(some, key=some.__getitem__))
     key = sheet.key(*ROWS, ("waits for its bank", "wait", "ring"))
-    guess = Guess("which pitch costs the fewest clocks?", names, truth, right)
     return sheet.player([fig], captions, sheet.title, step="Pitch", below=[key], guess=guess)
 
 
 def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store: bool) -> None:
     """The words of 16 rows where they lie, those that the first group asks for in full colour, and its stacks."""
-    kind, banks = "store" if store else "load", np.arange(HD5870.lds_banks)
-    sheet.boxes(fig, f"banks {kind}", left + (banks + 0.5) * BANK, [(30 + FOOT) / 2 - 44] * len(banks), BANK - 2,
-                FOOT - 118, ink="faint", alpha=0.45)  # fmt: skip
-    name_banks(sheet, fig, left, FOOT - 96)
-    count = 4 * STORED
-    word = np.zeros((len(layouts), count), int)
-    layer = np.full((len(layouts), count), -1)
+    kind, element = "store" if store else "load", np.arange(4 * STORED)
+    name_banks(sheet, fig, left, 26, FOOT - 106, kind)
+    word, layer = np.zeros((len(layouts), len(element)), int), np.full((len(layouts), len(element)), -1)
     for frame, layout in enumerate(layouts):
-        for r in (r for g in layout.groups if g.store for r in g.requests if r.element < count):
+        begin = min(r.begin for r in layout.requests if r.store == store)
+        for r in (r for r in layout.requests if r.element < len(element)):
             word[frame, r.element] = r.word
-        for r in next(g for g in layout.groups if g.store == store).requests:
-            layer[frame, r.element] = r.layer
-    element = np.arange(count)
+            if r.begin == begin:
+                layer[frame, r.element] = r.layer
     said = [f"A[{e // 4}, k = {e % 4}]" for e in element]
-    row = np.where(layer[0] >= 0, element // 4 % len(theme.SERIES), len(theme.SERIES) + element // 4 % 8)
+    row = np.where(layer[0] >= 0, element // 4 % 8, 8 + element // 4 % 8)
     pale = [f"rgba({int(c[1:3], 16)},{int(c[3:5], 16)},{int(c[5:], 16)},0.3)" for c in theme.SERIES]
-    high = min(8.0, 106 / (1 + word.max() // len(banks)))
-    x, y = left + (word % 32 + 0.5) * BANK, WORDS + (word // 32 + 0.5) * high
-    sheet.boxes(fig, f"words {kind}", x, y, BANK - 2, high - 1, fill=("row", [*theme.SERIES, *pale]), row=row,
-                key=element, words=said, moves=("x", "y"))  # fmt: skip
+    high = min(8.0, 102 / (1 + word.max() // BANKS))
+    x, y = left + (word % BANKS + 0.5) * BANK, WORDS + (word // BANKS + 0.5) * high
+    look: dict = {"fill": ("row", [*theme.SERIES, *pale]), "moves": ("x", "y")}
+    sheet.boxes(fig, f"words {kind}", x, y, BANK - 2, high - 1, row=row, key=element, words=said, **look)
     asked = np.flatnonzero(layer[0] >= 0)
-    up = min(12.0, 140 / (1 + layer.max()))
-    place = x[:, asked], STACK - (layer[:, asked] + 0.5) * up
-    waits = np.where(layer[:, asked] > 0, 2, 0).astype(np.uint8)
-    source = sheet.boxes(
-        fig, f"stack {kind}", *place, BANK - 3, up - 1.5, fill=("row", list(theme.SERIES)), row=row[asked], key=asked,
-        words=[said[e] for e in asked], wait=waits, moves=("x", "y"),
-    )  # fmt: skip
-    sheet.ring(fig, source, BANK - 3, up - 1.5, "wait")
+    up, waits = min(12.0, 140 / (1 + layer.max())), np.where(layer[:, asked] > 0, 2, 0).astype(np.uint8)
+    at = x[:, asked], STACK - (layer[:, asked] + 0.5) * up, BANK - 3, up - 1.5
+    words = [said[e] for e in asked]
+    source = sheet.boxes(fig, f"stack {kind}", *at, row=row[asked], key=asked, words=words, wait=waits, **look)
+    sheet.ring(fig, source, *at[2:], "wait")
     sheet.about |= {int(e): f"**{said[e]}**, stored by work-item {e // 4}." for e in element}
     deep = 1 + layer.max(axis=1, keepdims=True)
     sheet.numbers(fig, f"deep {kind}", [left + WIDE], [12], deep, prefix="clocks: ", align="right", size=14)
@@ -110,11 +100,10 @@ def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store
 
 def _draw_totals(sheet: Sheet, fig, pitches: Sequence[int], totals: np.ndarray) -> None:
     """A bar for each pitch so far: the clocks of its turn."""
-    each = (2 * WIDE + 60) / len(pitches)
-    x, tall = 8 + (np.arange(len(pitches)) + 0.5) * each, 66 * totals / totals.max()
-    seen = np.arange(len(pitches)) <= np.arange(len(pitches))[:, np.newaxis]
-    sheet.words(fig, [8], [FOOT - 78], ["Clocks of a turn, by pitch"], size=12)
-    words = [f"pitch {pitch}: {total} clocks" for pitch, total in zip(pitches, totals)]
+    each, n = (2 * WIDE + 60) / len(pitches), np.arange(len(pitches))
+    x, tall = 8 + (n + 0.5) * each, 66 * totals / totals.max()
+    sheet.words(fig, [8], [FOOT - 76], ["Clocks of a turn, by pitch"], size=12)
+    words, seen = [f"pitch {pitch}: {total} clocks" for pitch, total in zip(pitches, totals)], n <= n[:, np.newaxis]
     sheet.boxes(fig, "totals", x, FOOT - tall / 2, each - 4, np.where(seen, tall, np.nan), ink="read", words=words)
     sheet.words(fig, x, [FOOT + 9] * len(x), [str(p) for p in pitches], "soft", align="center", size=11)
     sheet.rule(fig, "head", x, FOOT - 33, 70, each - 2, line="ink")

@@ -213,7 +213,7 @@ class Player(Shown):
         head = [tag.pop("controls"), _row(asked, answers, visible=guess is not None), self.caption]
         self.root = Column(
             *head, body, *below, self.live, sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
-            styles={"--ck-room": "30px"} if guess else {},
+            styles={"--ck-room": "34px"} if guess else {},
             html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{self.title}. {keys}".strip()},
         )  # fmt: skip
         # Not a model's property: the script takes it from here.
