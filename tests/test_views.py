@@ -9,7 +9,7 @@ from fractions import Fraction
 import nbformat
 import numpy as np
 import pytest
-from conftest import PAINT, processor
+from conftest import PAINT, ROOT, processor
 
 import cypresskit as ck
 from cypresskit import draw, host
@@ -230,13 +230,47 @@ def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_do
     assert frames(player, "clocks dgemm_nn", "value")[:, 0].tolist() == list(range(385))
     for name, of_a in (("dgemm_tn", 16), ("dgemm_nn", 32)):
         data = next(t.source.data for t in player.tracks if t.source.name == f"ticks {name}")
-        kind = frames(player, f"ticks {name}", "kind")[-1]
-        fetches = [kind[data["y"] == y] for y in np.unique(data["y"])]
-        assert [(len(f), int(f[0])) for f in fetches] == [(of_a if f[0] == 1 else 16, int(f[0])) for f in fetches]
-        assert sum(len(f) == of_a for f in fetches if f[0] == 1) == 8
+        paid = np.isfinite(frames(player, f"ticks {name}", "x"))
+        assert paid.sum(axis=1).tolist() == [min(clock, finish(player, name)) for clock in range(385)]
+        matrix = data["matrix"]
+        fetches = [matrix[data["y"] == y] for y in np.unique(data["y"])]
+        assert [(len(f), set(f)) for f in fetches] == [(16 if f[0] else of_a, {f[0]}) for f in fetches]
+        assert sum(f[0] == 0 for f in fetches) == 8
     hits = [1 - np.mean(frames(player, f"ticks {name}", "missed")[-1] > 0) for name in ("dgemm_tn", "dgemm_nn")]
     assert hits[0] == pytest.approx(hits[1], abs=0.01), "question 3: NN doesn't miss more often"
+    assert player.root.tags[0]["right"] == "neither" and player.root.tags[0]["truth"].count("12.5 %") == 2
+    modes = draw.texture_fetch("sgemm_tn", "sgemm_tn_compute", fetches=4).root.tags[0]
+    assert modes["choices"] == ["sgemm_tn", "sgemm_tn_compute", "neither"]
     assert not (set(re.findall(r"\d{3}", repr(player)))), "the words don't give it away"
+
+
+@pytest.mark.parametrize("name", ["texture_fetch", "lds_transpose", "lds_pitch", "bus"])
+def test_nothing_is_told_before_the_guess(view, name):
+    """Not in the first caption or frame, what a click says in it, the text form, nor the saved lesson above it."""
+    player = draw.texture_fetch() if name == "texture_fetch" else view(name)
+    tag = player.root.tags[0]
+    truths = re.findall(r"(?<![\w.])[\d.]*\d (?:clocks|%)", tag["truth"]) or [tag["right"]]
+    clicks = [told if isinstance(told, str) else told[0][1] for _, told in tag["about"]]
+    words = re.sub("<style>.*?</style>", "", player.still())
+    words = " ".join(re.findall(r">([^<]+)<", words))
+    lesson = next(path for path in LESSONS if f"draw.{name}(" in path.read_text())
+    cells = nbformat.read(lesson, 4).cells
+    above = cells[
+        : next(n for n, cell in enumerate(cells) if cell.cell_type == "code" and f"draw.{name}(" in cell.source)
+    ]
+    outputs = [out.get("text", "") for cell in above for out in cell.get("outputs", [])]
+    for text in (player.captions[0], words, repr(player), *clicks, *outputs, *(cell.source for cell in above)):
+        told = [truth for truth in truths if re.search(rf"(?<![\w.]){truth}(?!\w)", text)]
+        assert not told or told == [tag["right"]] and all(choice in text for choice in tag["choices"]), text[-300:]
+    if name in ("texture_fetch", "lds_transpose"):
+        names = [choice for choice in tag["choices"] if choice != "neither"]
+        assert not any(re.search(rf"\b{choice}\b", player.captions[0]) for choice in names), "nobody is ahead yet"
+        assert len({len(set(track.frames[0])) for track in player.tracks if track.source.name[:6] == "finish"}) == 1
+    ticks = [t for t in player.tracks if t.source.name.startswith(("ticks", "texels")) and t.column == "x"]
+    assert not any(np.isfinite(track.frames[0]).any() for track in ticks), "no box has been paid for"
+
+
+LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 
 
 def test_at_the_end_nothing_is_under_way(view):
@@ -258,7 +292,7 @@ def test_what_a_quad_asks_for_are_the_recorded_texels():
     for quad in range(16):
         texels = {(x, y) for x, y in zip(first.x[4 * quad : 4 * quad + 4], first.y[4 * quad : 4 * quad + 4])}
         assert len({(x, y) for x, y in zip(x1[1 + 2 * quad], y1[1 + 2 * quad])}) == len(texels)
-        waits = frames(player, "words dgemm_nn", "wait")[1 + 2 * quad : 3 + 2 * quad] > 0
+        waits = frames(player, "words A dgemm_nn", "wait")[1 + 2 * quad : 3 + 2 * quad] > 0
         assert waits.sum(axis=1).tolist() == [1, 0], "the second word of its bank waits for a clock"
 
 

@@ -40,6 +40,11 @@ class Surfaces:
             self.bases[n] = start
             start += -(-self._pitch(of.width, of.texel) * (of.height + TILE) // unit) * unit
 
+    def address(self, resource: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The bytes at which texels (x, y) of a texture begin."""
+        of = self.shape.textures[resource]
+        return self.bases[resource] + self._addresses(of.width, of.texel)(x, y)
+
     def fetch(self, resource: int, x: np.ndarray, y: np.ndarray, on: np.ndarray, motion: Motion) -> Stream:
         """The lines of texels (x, y) of a texture for work-items ``on``, as far as they lie in it."""
         of, last = self.shape.textures[resource], motion.turns - 1
