@@ -261,7 +261,7 @@ def test_nothing_is_told_before_the_guess(view, name):
     outputs = [out.get("text", "") for cell in above for out in cell.get("outputs", [])]
     for text in (player.captions[0], words, repr(player), *clicks, *outputs, *(cell.source for cell in above)):
         told = [truth for truth in truths if re.search(rf"(?<![\w.]){truth}(?!\w)", text)]
-        assert not told or told == [tag["right"]] and all(choice in text for choice in tag["choices"]), text[-300:]
+        assert not told or (told == [tag["right"]] and all(choice in text for choice in tag["choices"])), text[-300:]
     if name in ("texture_fetch", "lds_transpose"):
         names = [choice for choice in tag["choices"] if choice != "neither"]
         assert not any(re.search(rf"\b{choice}\b", player.captions[0]) for choice in names), "nobody is ahead yet"
