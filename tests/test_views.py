@@ -575,12 +575,12 @@ def test_lesson_11_reads_its_answers_off_the_picture():
     made = [stages(6144, 6144, 2048, both_chips) for stages in (host.four_stage, host.five_stage)]
     player = draw.timeline(*made, names=("four", "five"))
     long = {name: drawn(player, f"tasks {name} to come") for name in ("four", "five")}
-    chip = {name: np.array(data["w"])[np.array(data["matter"]) == 3] + 0.7 for name, data in long.items()}
+    chip = {name: np.array(data["w"])[np.array(data["matter"]) >= 3] + 0.7 for name, data in long.items()}
     assert (len(chip["four"]), len(chip["five"])) == (24, 48)
     longer = np.median(chip["four"]) / np.median(chip["five"])
     assert 3.5 < longer < 4.5
     assert f"mult AB[0.0.0.0], a kernel {longer / 2:.1f} times slower per flop" in " ".join(player.captions)
-    assert len(drawn(player, "slow four")["x"]) == 24 and len(drawn(player, "slow five")["x"]) == 0
+    assert [(np.array(data["matter"]) == 4).sum() for data in long.values()] == [24, 0], "grey: the slower kernel"
     full = {m.name for m in player.root.references() if "full" in str(m.name) and "to come" not in m.name}
     assert full == {"PCIe to card full four", "PCIe to card full five", "PCIe to host full five"}
     spans = {stage: [s for s in made[1].spans if s.task.stage == stage] for stage in ("store1", "mult1", "load2")}
@@ -601,7 +601,7 @@ def test_the_labels_of_blocks_are_whole(pipeline):
     said = {word for words in text for word in words}
     assert {"mult C0,0'", "mult C1.0.1", "mult C3", "chip 0: mult", "worked"} <= said
     keys = [m.text for m in player.root.references() if "the product" in str(getattr(m, "text", ""))]
-    assert keys and "full" not in keys[0] and "hatched" not in keys[0]
+    assert keys and "full" not in keys[0] and "slower" not in keys[0]
 
 
 def test_ceilings_and_rounds_are_the_reports(view, reports):

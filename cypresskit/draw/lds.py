@@ -158,7 +158,7 @@ class Layout:
         sheet.race(fig, self.name, left, WIDE, so_far, self.clocks, frames // 2, title=self.name)
         element = np.arange(256)
         words = [f"A[{e // 4}, k = {e % 4}] in work-item {e // 4}" for e in element]
-        colour = {"fill": ("row", COLOURS), "row": element // 4 % NOTHING}
+        colour: dict = {"fill": ("row", COLOURS), "row": element // 4 % NOTHING}
         at = *self._registers(left, element), ITEM / 4 - 1.2, 12
         sheet.boxes(fig, f"registers {self.name}", *at, words=words, key=element, **colour)
         name_banks(sheet, fig, left, STACK - 92, WORDS + 64, self.name)
@@ -207,7 +207,7 @@ class Layout:
         x, y = left + 44 + np.arange(32) % 8 * 20.0, BELOW + 32 + np.arange(32) // 8 * 17.0
         sheet.words(fig, [left] * 4, y[::8], [f"k = {k}" for k in range(4)], "soft", size=13)
         words = [f"A[{e // 4}, k = {e % 4}] in a register of work-item {self.item}" for e in element]
-        colour = {"fill": ("row", COLOURS), "row": row}
+        colour: dict = {"fill": ("row", COLOURS), "row": row}
         sheet.boxes(fig, f"arrived {self.name}", x, y, 18.5, 15.5, key=element, words=words, **colour)
         tints = [f"rgba(0,158,115,{alpha})" for alpha in (0.08, 0.3, 0.5, 0.75, 1)]
         down, across = np.divmod(np.arange(64), 8)

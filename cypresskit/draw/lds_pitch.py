@@ -82,7 +82,7 @@ def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store
                 layer[frame, r.element] = r.layer
     said = [f"A[{e // 4}, k = {e % 4}]" for e in element]
     row = np.where(layer[0] >= 0, element // 4 % 8, 8 + element // 4 % 8)
-    pale = [f"rgba({int(c[1:3], 16)},{int(c[3:5], 16)},{int(c[5:], 16)},0.3)" for c in theme.SERIES]
+    pale = [theme.faded(colour, 0.3) for colour in theme.SERIES]
     high = min(8.0, 102 / (1 + word.max() // BANKS))
     x, y = left + (word % BANKS + 0.5) * BANK, WORDS + (word // BANKS + 0.5) * high
     look: dict = {"fill": ("row", [*theme.SERIES, *pale]), "moves": ("x", "y")}

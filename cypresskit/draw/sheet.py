@@ -207,14 +207,13 @@ class Sheet(Parts):
         fig.add_layout(legend, place)
 
     def key(self, *things: tuple[str, str, str]) -> Div:
-        """What colours mean: words, a colour (a token or its own), and "box", "ring", "pale", "hatch" or a dash."""
+        """What colours mean: words, a colour (a token or its own), and "box", "ring", "pale" or a dash."""
         spans = []
         for words, colour, look in things:
             colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
             style = {"ring": f"border:3px solid {colour}", "pale": f"background:{colour};opacity:.35"}
             style["box"] = f"background:{colour}"
             style |= {dash: f"border-top:3px {dash} {colour};height:0.3em" for dash in ("solid", "dashed", "dotted")}
-            style["hatch"] = f"background:repeating-linear-gradient(45deg,var(--ck-ink) 0 1px,{colour} 1px 5px)"
             mark = f'<span class="key" style="{style[look]}"></span>'
             spans.append(f'<span style="white-space:nowrap">{mark}{escape(words)}</span>')
         return self.html(" &ensp;".join(spans))

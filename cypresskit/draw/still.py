@@ -1,7 +1,7 @@
 """A player's frame as SVG, so that there is a picture wherever no script may run: in an untrusted notebook, on a web
 page that shows notebooks, in print.
 
-It is drawn from the same figures and sources as the moving picture. Left out: hatches, and what widgets show.
+It is drawn from the same figures and sources as the moving picture. Left out: what widgets show.
 """
 
 import shutil

@@ -228,8 +228,8 @@ class _Replay:
         title, ink = f"{name}: {of.height} rows of {of.width} texels", INKS.get(resource, "ink")
         sheet.words(fig, [x0], [TOP - 14], [title], ink, size=13)
         top, foot = np.flatnonzero(ends[1] == 0), TOP + of.height * (y1 - y0) + 9
-        names, style = [str(w % BANKS) for w in word[top]], {"align": "center", "size": 11}
-        sheet.words(fig, x[top], [foot] * len(top), names, "soft", **style)
+        names = [str(w % BANKS) for w in word[top]]
+        sheet.words(fig, x[top], [foot] * len(top), names, "soft", align="center", size=11)
         if resource == min(self.textures):
             sheet.words(fig, [x0 - 6], [foot], ["banks"], "soft", align="right", size=11)
         for n, said in enumerate(words):

@@ -129,6 +129,11 @@ ROOM = "calc(min(63vh, 484px * var(--ck-scale, 1), 100vh - 150px - 100px * var(-
 MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
 
+def faded(colour: str, alpha: float) -> str:
+    """A colour that lets the page through: at 0.65 the page's words can be read on it, be they dark or light."""
+    return f"rgba({','.join(str(int(colour[n : n + 2], 16)) for n in (1, 3, 5))},{alpha:g})"
+
+
 def html(text: str) -> str:
     """Words as HTML: the one place where names of kernels, files and boards are escaped. ``**bold**``, `` `code` `` and
     ends of lines are marks."""
