@@ -467,7 +467,7 @@ def test_a_block_falls_off_the_roof_when_registers_leave_no_company():
 
 def test_ceilings_that_coincide_take_turns():
     row = {"kernel": "a", "n": 64, "gflops": 100.0, "percent": 4.0, "bound": "ALU", "busy_ALU": 0.8}
-    for busy, dashes in ((0.804, [[8, 8], [8, 8]]), (0.5, [[], []])):
+    for busy, dashes in ((0.804, [[3, 9], [3, 9]]), (0.5, [[3, 3], [3, 3]])):
         player = draw.performance([row, row | {"kernel": "b", "busy_ALU": busy}])
         lines = [m.glyph for m in player.root.references() if type(m).__name__ == "GlyphRenderer"]
         thin = [glyph for glyph in lines if type(glyph).__name__ == "Line" and glyph.line_width == 1.5]
@@ -482,8 +482,14 @@ def test_performance_draws_rows_ceilings_and_published_points(view, reports):
     why = f"{reports[1].registers} registers, room for {reports[1].active} wavefronts an engine"
     assert why in view("performance").captions[-1] and why in drawn(view("performance"), "points sgemm_tn")["words"][1]
     assert "; 1 bytes fetched for a multiply-add" in view("performance").captions[-1], "8 x 8: two words for eight"
-    ceiling = row["gflops"] / max(row["busy_ALU"], row["busy_texture"])
-    assert f"ceiling {ceiling:.0f}" in text
+    runs = reports[1].clocks / 0.85e9 * max(row["busy_ALU"], row["busy_texture"])
+    assert f"ceiling {reports[1].flops / runs / 1e9:.0f}" in text
+    thin = [m.glyph for m in view("performance").root.references() if type(m).__name__ == "GlyphRenderer"]
+    thin = next(glyph for glyph in thin if type(glyph).__name__ == "Line" and glyph.line_width == 1)
+    curve = next(m for m in view("performance").root.references() if getattr(m, "glyph", None) is thin).data_source
+    assert curve.data["y"][1] == pytest.approx(reports[1].flops / (runs + 225e-6) / 1e9, rel=1e-3), "with the launch"
+    said = [m.text for m in view("performance").root.references() if "never paused" in str(getattr(m, "text", ""))]
+    assert "without the launch" in said[0] and "the same with it" in said[0]
     assert reports[0].bound == "tail"
     models = draw.performance([reports[0].row()]).root.references()
     labels = " ".join(item.label.value for item in models if type(item).__name__ == "LegendItem")
@@ -607,10 +613,11 @@ def test_the_labels_of_blocks_are_whole(pipeline):
 def test_ceilings_and_rounds_are_the_reports(view, reports):
     player, scale = view("contest"), 560 / reports[0].peak_gflops
     for frame, r in enumerate(reports):
-        speed, lost = (frames(player, f"{name} sgemm_tn", "w")[frame, 0] for name in ("speed", "lost"))
+        speed, *lost = (frames(player, f"{name} sgemm_tn", "w")[frame, 0] for name in ("speed", "lost", "launch"))
         assert speed == pytest.approx(scale * r.gflops, rel=1e-5)
-        ceiling = min(r.gflops / max(r.busy["ALU"], r.busy["texture"]), r.peak_gflops)
-        assert speed + lost == pytest.approx(scale * ceiling, rel=1e-5)
+        runs = r.clocks / 0.85e9 * max(r.busy["ALU"], r.busy["texture"])
+        ceilings = [min(r.flops / (runs + wait) / 1e9, r.peak_gflops) for wait in (225e-6, 0)]
+        assert speed + np.cumsum(lost) == pytest.approx(scale * np.array(ceilings), rel=1e-4)
         rounds = r.wavefronts / (r.active * 20)
         assert frames(player, "count sgemm_tn", "value")[frame, 0] == round(10 * rounds)
         tall = frames(player, "rounds sgemm_tn", "h")[frame]

@@ -1,8 +1,8 @@
 """Entries of a contest under their ceilings, and the rounds of wavefronts that fill the engines: why one is ahead.
 
-From timing reports of several kernels at several N. A unit that works for a share of the time would allow the speed
-divided by that share, if it never paused; what lacks below the lowest of these ceilings was spent on waiting. To the
-right, how many wavefronts run over the launch: a last round that is nearly empty is a tail. Left out: why they wait.
+From timing reports of several kernels at several N. What a unit would allow if it never paused is a ceiling; what lacks
+below the lowest one was spent on waiting, and on the launch. To the right, how many wavefronts run over the launch: a
+last round that is nearly empty is a tail. Left out: why they wait.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from cypresskit.timing import Report
 
 LEFT, WIDE, ROUNDS, HIGH = 12, 560, 630, 360  # of the ladders and of the rounds, in pixels
 BINS = 80  # moments of a launch
-UNITS = {"ALU": "alu", "texture": "texture"}
+UNITS = {"ALU": "alu", "texture": "texture"}  # their inks
 
 
 def contest(reports: Sequence[Report]) -> Player:
@@ -36,14 +36,23 @@ def contest(reports: Sequence[Report]) -> Player:
     for n, (kernel, row) in enumerate(rows.items()):
         _draw(sheet, fig, kernel, [row[size] for size in sizes], 30 + n * high, high - 12, peak)
     captions = [f"N = {size}. " + "\n".join(_say(kernel, row[size]) for kernel, row in rows.items()) for size in sizes]
-    key = sheet.key(("speed", "c", "box"), ("lost to waiting", "wait", "pale"), ("the ALU allows", "alu", "box"),
-                    ("the texture unit allows", "texture", "box"))  # fmt: skip
+    lost = (("lost to waiting", "wait", "pale"), ("lost to the launch", "soft", "pale"))
+    allowed = (
+        (f"the {words} allows, without the launch", UNITS[words.split()[0]], "box") for words in ("ALU", "texture unit")
+    )
+    key = sheet.key(("speed", "c", "box"), *lost, *allowed)
     return sheet.player([fig], captions, sheet.title, step="N", below=[key], lasts=8)
 
 
 def rounds(report: Report) -> float:
     """How often the wavefronts of a launch fill the engines; 2.1 is two full rounds and a tenth of one."""
     return report.wavefronts / (report.active * report.device.simd_engines)
+
+
+def allows(report: Report, unit: str, launch: bool) -> float:
+    """Gflop/s if a unit never paused, with the time of the launch or without; the peak at most."""
+    seconds = report.busy[unit] * report.clocks / (report.device.clock_ghz * 1e9)
+    return min(report.flops / (seconds + launch * report.device.launch_us * 1e-6) / 1e9, report.peak_gflops)
 
 
 def _say(kernel: str, r: Report) -> str:
@@ -55,29 +64,28 @@ def _say(kernel: str, r: Report) -> str:
 def _draw(sheet: Sheet, fig, kernel: str, reports: Sequence[Report], top: float, high: float, peak: float) -> None:
     """One kernel: its ladder at the left, its rounds at the right."""
     scale, y, bar = WIDE / peak, top + high / 2 + 8, high - 34
+    style: dict = {"align": "right", "size": 13}
     sheet.words(fig, [LEFT], [top + 8], [kernel], bold=True, size=14)
     sheet.boxes(fig, f"road {kernel}", [LEFT + WIDE / 2], [y], [WIDE], bar, ink="faint", alpha=0.6)
-    speed = scale * np.array([[r.gflops] for r in reports])
-    allowed = {unit: scale * np.array([[r.gflops / r.busy[unit]] for r in reports]).clip(0, peak) for unit in UNITS}
-    lowest = np.minimum(*allowed.values())
-    for name, a, b, ink, alpha in (("speed", 0, speed, "c", 0.9), ("lost", speed, lowest, "wait", 0.35)):
-        place = f"{name} {kernel}", LEFT + (a + b) / 2, [y], b - a, bar
+    steps = [(0.0, r.gflops, *(min(allows(r, u, launch) for u in UNITS) for launch in (True, False))) for r in reports]
+    level = scale * np.array(steps).T[..., np.newaxis]
+    for n, (name, ink, alpha) in enumerate((("speed", "c", 0.9), ("lost", "wait", 0.35), ("launch", "soft", 0.35))):
+        a, b = level[n], level[n + 1]
+        place = f"{name} {kernel}", LEFT + (a + b) / 2, [y], np.maximum(b - a, 0.01), bar
         sheet.boxes(fig, *place, ink=ink, alpha=alpha, moves=("x", "w"))
     for unit, ink in UNITS.items():
-        words = [f"{kernel}: if the {unit} never paused"]
-        sheet.boxes(
-            fig, f"{unit} {kernel}", LEFT + allowed[unit], [y], [4], bar + 8, ink=ink, words=words, moves=("x",)
-        )
+        x, words = LEFT + scale * np.array([[allows(r, unit, False)] for r in reports]), [f"if the {unit} never paused"]
+        sheet.boxes(fig, f"{unit} {kernel}", x, [y], [4], bar + 8, ink=ink, words=words, moves=("x",))
     count = np.array([_running(r) / (r.active * r.device.simd_engines) for r in reports])
     foot, tall, each = y + bar / 2, count * bar, 470 / BINS
-    x = ROUNDS + (np.arange(BINS) + 0.5) * each
-    sheet.boxes(fig, f"rounds {kernel}", x, foot - tall / 2, each, tall, ink="c", alpha=0.6, moves=("y", "h"))
+    bins = ROUNDS + (np.arange(BINS) + 0.5) * each
+    sheet.boxes(fig, f"rounds {kernel}", bins, foot - tall / 2, each, tall, ink="c", alpha=0.6, moves=("y", "h"))
     sheet.boxes(fig, f"room {kernel}", [ROUNDS + 235], [foot - bar], [470], 1.5, ink="ink")
     values = np.array([[round(10 * rounds(r))] for r in reports])
     names = [f"{n / 10:.1f} rounds" for n in range(values.max() + 1)]
-    sheet.numbers(fig, f"count {kernel}", [ROUNDS + 470], [top + 8], values, names=names, align="right", size=13)
+    sheet.numbers(fig, f"count {kernel}", [ROUNDS + 470], [top + 8], values, names=names, **style)
     gflops = np.array([[round(r.gflops)] for r in reports])
-    sheet.numbers(fig, f"gflops {kernel}", [LEFT + WIDE], [top + 8], gflops, prefix="Gflop/s: ", align="right", size=13)
+    sheet.numbers(fig, f"gflops {kernel}", [LEFT + WIDE], [top + 8], gflops, prefix="Gflop/s: ", **style)
 
 
 def _running(report: Report) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Gflop/s against N: simulated curves, published points, and what the busiest unit would allow.
 
-Curves come from the rows of ``timing.sweep``; published figures from the papers. A curve's ceiling is its largest N's
-Gflop/s divided by the share of clocks in which its busiest unit worked: what that unit would do without a pause. Left
-out: published curves, which exist as pictures only.
+Curves come from the rows of ``timing.sweep``; published figures from the papers. A curve's ceiling is what its busiest
+unit would do without a pause: with the launch for each N, and without it, level, for the largest. Left out: published
+curves, which exist as pictures only.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from cypresskit import published
+from cypresskit.devices import DEVICES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
@@ -17,6 +18,7 @@ from cypresskit.timing import sweep
 
 KERNELS = ("sgemm_tn", "dgemm_tn", "dgemm_nn")
 SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
+CLOCKS = {device.name: device.clock_ghz * 1e9 for device in DEVICES.values()}
 
 
 def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[int] = SIZES) -> Player:
@@ -29,61 +31,63 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     table: list[dict] = [row for row in given if isinstance(row, dict)]
     if not table:
         raise ValueError("there are no rows to draw: pass those of timing.sweep, or names of kernels")
-    names = list(dict.fromkeys(row["kernel"] for row in table))
     sizes = sorted({row["n"] for row in table})
-    curves = {name: {row["n"]: row for row in table if row["kernel"] == name} for name in names}
-    known = {name: row for name, row in published.kernels().items() if "gflops_max" in row}
-    top = max([*(row["gflops"] for row in table), *(known[n]["gflops_max"] for n in names if n in known)])
-    right = max([*sizes, *(known[n]["n_at_max"] for n in names if "n_at_max" in known.get(n, {}))])
-    ceilings = {name: _ceiling(curve[max(curve)]) for name, curve in curves.items()}
-    high = min(2 * top, max(1.2 * top, *(1.06 * ceiling for _, ceiling in ceilings.values())))
-    sheet = Sheet("Performance against N: " + ", ".join(names))
+    curves = {name: {row["n"]: row for row in table if row["kernel"] == name} for name in [r["kernel"] for r in table]}
+    known = {name: row for name, row in published.kernels().items() if "gflops_max" in row and name in curves}
+    top = max([*(row["gflops"] for row in table), *(row["gflops_max"] for row in known.values())])
+    right = max([*sizes, *(row.get("n_at_max", 0) for row in known.values())])
+    ceilings = {name: _ceiling(curve[max(curve)], launch=False) for name, curve in curves.items()}
+    high = min(4 * top, max(1.2 * top, *(1.06 * ceiling for _, ceiling in ceilings.values())))
+    sheet = Sheet("Performance against N: " + ", ".join(curves))
     fig = sheet.chart(sheet.title, "N", "Gflop/s", height=430, x_range=(0, 1.05 * right), y_range=(0, high))
     items, lines = [], [sheet.title]
-    for number, name in enumerate(names):
-        curve = curves[name]
-        y = [curve[n]["gflops"] for n in sorted(curve)]
+    for number, (name, curve) in enumerate(curves.items()):
         unit, ceiling = ceilings[name]
-        words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in sorted(curve)]
-        _draw_ranges(sheet, fig, [curve[n] for n in sorted(curve) if "low" in curve[n]], number)
-        drawn = sheet.curve(fig, name, sorted(curve), y, number, words)
+        ink, at = theme.LINES[number % len(theme.LINES)], sorted(curve)
+        words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in at]
+        bars = [(n, curve[n]["low"], n, curve[n]["high"]) for n in at if "low" in curve[n]]
+        sheet.inks(fig.segment(*zip(*bars) if bars else [[]] * 4, line_width=1.5), line_color=ink)
+        sheet.inks(fig.line(at, [_ceiling(curve[n])[1] for n in at], line_width=1), line_color=ink)
+        drawn = sheet.curve(fig, name, at, [curve[n]["gflops"] for n in at], number, words)
         items.append((f"{name}, simulated; {unit} allows {ceiling:.0f}", drawn))
-        speeds = ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in sorted(curve))
-        lines.append(f"{name}: ceiling {ceiling:.0f}; {speeds}")
+        lines.append(f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in at))
         if name in known:
-            at, best = known[name].get("n_at_max", right), known[name]["gflops_max"]
-            items.append((f"{name}, published {best}", [sheet.points(fig, [at], [best], number, hollow=True, size=14)]))
-            lines.append(f"  published {best} at N = {at}")
+            n_best, best = known[name].get("n_at_max", right), known[name]["gflops_max"]
+            point = sheet.points(fig, [n_best], [best], number, hollow=True, size=14)
+            items.append((f"{name}, published {best}", [point]))
+            lines.append(f"  published {best} at N = {n_best}")
     _draw_ceilings(sheet, fig, [ceiling for _, ceiling in ceilings.values()], right)
     sheet.head(fig, np.array(sizes, float), 0, high)
-    sheet.series(fig, items, "below", 1)
-    captions = [f"N = {n}. " + "\n".join(_said(name, curves[name].get(n)) for name in names) for n in sizes]
-    hollow = " Hollow and large: the published best." * any(name in known for name in names)
-    bars = " Bars: what the calibrations leave open." * any("low" in row for row in table)
-    note = sheet.note(f"Filled: simulated.{bars}{hollow} Thin: what the busiest unit would allow if it never paused.")
-    return sheet.player([fig], captions, "\n".join(lines), below=[note], step="N")
-
-
-def _draw_ranges(sheet: Sheet, fig, rows: Sequence[dict], number: int) -> None:
-    """A thin bar each: what the calibrations leave open."""
-    ns, (low, high) = [row["n"] for row in rows], ([row[end] for row in rows] for end in ("low", "high"))
-    sheet.inks(fig.segment(ns, low, ns, high, line_width=1.5), line_color=theme.LINES[number % len(theme.LINES)])
+    sheet.series(fig, items, "below", 2)
+    captions = [f"N = {n}. " + "\n".join(_said(name, curves[name].get(n)) for name in curves) for n in sizes]
+    launch = any(_launch(row) for row in table)
+    dotted = "what the busiest unit would allow if it never paused" + ", without the launch" * launch
+    key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
+    key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
+    return sheet.player([fig], captions, "\n".join(lines), below=[sheet.key(*key)], step="N")
 
 
 def _draw_ceilings(sheet: Sheet, fig, ceilings: Sequence[float], right: float) -> None:
-    """A thin line each; those within a per cent of each other take turns, a dash each."""
+    """A dotted line each; those within a per cent of each other take turns, a dot each."""
     for number, ceiling in enumerate(ceilings):
         alike = [n for n, other in enumerate(ceilings) if abs(other / ceiling - 1) < 0.01]
-        turn = {"line_dash": [8, 8 * len(alike) - 8], "line_dash_offset": -8 * alike.index(number)}
-        line = fig.line([0, right], [ceiling] * 2, line_width=1.5, **(turn if len(alike) > 1 else {}))
+        turn = {"line_dash": [3, 6 * len(alike) - 3], "line_dash_offset": -6 * alike.index(number)}
+        line = fig.line([0, right], [ceiling] * 2, line_width=1.5, **turn)
         sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
 
 
-def _ceiling(row: dict) -> tuple[str, float]:
-    """The busiest unit and what it would allow."""
+def _launch(row: dict) -> float:
+    """Seconds before the chip begins; 0 for what is no launch of a kernel."""
+    clock = CLOCKS.get(row.get("device", ""))
+    return max(row["seconds"] - row["clocks"] / clock, 0.0) if clock else 0.0
+
+
+def _ceiling(row: dict, launch: bool = True) -> tuple[str, float]:
+    """The busiest unit and what it would allow, with the time of the launch or without."""
     busy = {key.removeprefix("busy_"): value for key, value in row.items() if key.startswith("busy_")}
-    unit = max(busy, key=busy.__getitem__)
-    return unit, row["gflops"] / busy[unit]
+    unit, waits = max(busy, key=busy.__getitem__), _launch(row)
+    runs = row.get("seconds", 1.0) - waits
+    return unit, row["gflops"] * (waits + runs) / (busy[unit] * runs + waits * launch)
 
 
 def _said(name: str, row: dict | None) -> str:
