@@ -396,7 +396,7 @@ def test_the_strip_shows_when_nobody_computes():
 def test_the_toy_is_the_lessons_by_hand():
     """Lesson 04 by hand: with 3 wavefronts nobody computes in clocks 6 and 7, and from 4 on the engine never rests."""
     player = draw.waiting(2, 6)
-    red = frames(player, "toy red", "x")
+    red = np.where(frames(player, "toy wait", "w") > 0.01, 1, np.nan)
     first = {name: sum(n for _, n in player.scenes[:k]) for k, (name, _) in enumerate(player.scenes)}
     rests = {name: int(np.isfinite(red[first[name] + count - 1]).sum()) for name, count in player.scenes}
     assert rests["1 wavefront"] == 4 * 6 and rests["4"] == rests["5"] == 0

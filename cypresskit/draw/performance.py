@@ -61,7 +61,7 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     sheet.series(fig, items, "below", 2)
     captions = [f"N = {n}. " + "\n".join(_said(name, curves[name].get(n)) for name in curves) for n in sizes]
     launch = any(_launch(row) for row in table)
-    dotted = "what the busiest unit would allow if it never paused" + ", without the launch" * launch
+    dotted = "if the busiest unit never paused" + ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
     key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
     return sheet.player([fig], captions, "\n".join(lines), below=[sheet.key(*key)], step="N")
