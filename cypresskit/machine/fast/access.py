@@ -236,6 +236,10 @@ class Loads:
             value = self.reading.f.taken(value.bits("float"))
             if not self.program.textures[i.controls.resource].unnormalised:
                 value = value * limit.cast("fptrunc", "float")
+            counted = self.reading.counted(at, k)
+            if counted is not None:
+                exact = counted.cast("sitofp", "float").cmp("oeq", value)
+                return Axis(bits, value.call("floor").cast("fpext", "double"), counted, value.bits("i32"), limit, key, exact=exact)
             whole = value.call("floor")
             place, index = whole.cast("fpext", "double"), whole.cast("fptosi", "i64")
         return Axis(bits, place, index, whole.bits("i32"), limit, key)

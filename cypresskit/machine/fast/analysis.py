@@ -5,11 +5,16 @@ a multiply-add, so it is done only where the difference can be observed: bits th
 integers.
 """
 
+import struct
+
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import components, defines
 from cypresskit.machine.fast.cells import Cell, cells
 from cypresskit.machine.fast.defuse import Webs
 from cypresskit.machine.fast.variation import Variation, literal
+
+
+EXACT = 2.0**24  # up to it, every whole number is a float
 
 
 class Analysis:
@@ -24,6 +29,7 @@ class Analysis:
         self.vary = Variation(program, self.webs)
         self.cell_of = cells(self.webs, self.vary)
         self.doubles, self.lanes = self.vary.doubles, self.vary.lanes
+        self.steps = self._steps()
         self.kinds: dict[int, set[str]] = {}
         self.canonical_at_definition = self._observed_in_mixed_cells(self._all_kinds())
 
@@ -47,6 +53,21 @@ class Analysis:
             for c in components(source, positions)
             if source.register.kind == "r"
         }
+
+    def _steps(self) -> dict[str, dict[int, int]]:
+        """Counters: uniform cells by name that fetches use as coordinates and that instructions, by index, add whole
+        literals to."""
+        found: dict[str, dict[int, int]] = {}
+        for at, i in enumerate(self.body):
+            for c in defines(i) if i.opcode == "add" and i.shift == 1.0 and not i.saturate else ():
+                cell, source, step = self.defined(at, c), i.sources[0], literal(self.program, i.sources[1], c)
+                same = source.register.kind == "r" and not source.modified and source.swizzle[c] in "xyzw"
+                if same and not cell.n and step is not None and i.dest and i.dest.mask[c] not in "01":
+                    whole = struct.unpack("<f", struct.pack("<I", step))[0]
+                    if self.cell(self.webs.used[at, 0, "xyzw".index(source.swizzle[c])]) == cell and whole % 1 == 0 and abs(whole) < EXACT:
+                        found.setdefault(cell.name, {})[at] = int(whole)
+        fetches = [self.cells_read(at) for at, i in enumerate(self.body) if i.op.kind == "fetch"]
+        return {name: steps for name, steps in found.items() if any(name in read for read in fetches)}
 
     # NaN
 

@@ -90,6 +90,7 @@ class ControlFlow:
         for number, left_out in enumerate(parts):
             for name, value in saved if number else ():
                 self.s.store(name, value)
+                self.s.recount(name)
             self.i.skipped, self.counting, self.i.loads.outside = left_out, not number, not number
             self._hide(sums - left_out, True)
             self._run(at, end + 1, False)

@@ -27,6 +27,7 @@ class Axis:
     limit: Vec
     key: tuple  # which operand it is
     offsets: tuple[int, int] = (0, 0)
+    exact: Vec | None = None
 
 
 @dataclass(frozen=True)
@@ -114,4 +115,6 @@ def surely_inside(axes: list[Axis]) -> Vec:
     test, low = axes[0].pattern.cmp("ult", bound), min(axis.offsets[0] for axis in axes)
     if low < 0:
         test = test & axes[0].place.cmp("oge", float(-low))
+    if axes[0].exact is not None:
+        test = test & axes[0].exact
     return test.all()

@@ -143,6 +143,20 @@ class Storage:
                 mask = mask[[k // 4 for k in range(cell.n)]]
             value = mask.select(value, self.load(name))
         self.store(name, value)
+        steps = self.analysis.steps.get(name, {})
+        if at in steps:
+            self.add(self.count_of(name), steps[at])
+        else:
+            self.recount(name)
+
+    def count_of(self, name: str) -> str:
+        """The variable with the whole number (i64) that a counter is taken to hold."""
+        return self.variable(f"{name}_whole", "i64")
+
+    def recount(self, name: str) -> None:
+        """Find the whole number in a variable, if it is a counter."""
+        if name in self.analysis.steps:
+            self.store(self.count_of(name), self.load(name).bits("float").cast("fptosi", "i64").freeze())
 
     # Masks of lanes
 

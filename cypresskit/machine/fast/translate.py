@@ -221,6 +221,7 @@ class Translator:
                 s.store(name, (zero.cast("zext", "i64") if kind == "i64" else zero).lanes(n))
             else:
                 s.store(name, 0)
+            s.recount(name)
         if between:
             assert s.quad.spill is not None
             s.store("issued", s.quad.spill.load("i64"))
