@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
-from cypresskit.machine.fast.laneloads import Axis, LaneLoads, load_block, side_by_side, surely_inside
+from cypresskit.machine.fast.laneloads import Axis, LaneLoads, load_blocks, side_by_side, surely_inside
 from cypresskit.machine.fast.panels import ROW, column_offset, row_offset
 from cypresskit.machine.fast.readwrite import Reading, Writing, distinct, representative, spread
 from cypresskit.machine.fast.storage import Storage
@@ -83,11 +83,11 @@ class Loads:
         for label, checked in ((near, False), (far, True)):
             e.label(label)
             waiting = list(group)
-            blocks: dict[int, list] = {} if checked else side_by_side(group, self.s.lanes)
+            blocks = [] if checked else side_by_side(group, self.s.lanes)
+            loaded = load_blocks(e, blocks, self.s.lanes) if blocks else {}
             for at in (*tail, None):
                 ready = [access for access in waiting if checked or at is None or self._touches(at, access.at)]
-                ready.sort(key=lambda access: access.at not in blocks)  # what branches, before what LLVM may fold
-                texels = [self._texels(access, checked, blocks) for access in ready]
+                texels = [loaded.get(access.at) or self._texels(access, checked) for access in ready]
                 for access, found in zip(ready, texels, strict=True):
                     access.deliver(found) if access.deliver else self._deliver(access.at, found, access.bits)
                     waiting.remove(access)
@@ -101,12 +101,8 @@ class Loads:
         loaded = self.writing.dest(load).register
         return self.writing.dest(at).register == loaded or any(s.register == loaded for s in self.body[at].sources)
 
-    def _texels(self, access: LaneLoads, checked: bool, blocks: dict) -> list[Vec]:
+    def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
         """A <4 x i32> for each distinct lane."""
-        if access.at in blocks:
-            if isinstance(blocks[access.at][0], LaneLoads):
-                blocks |= dict(load_block(self.e, blocks[access.at], self.s.lanes))
-            return blocks[access.at]
         count = range(len(spread(self.s.lanes, access.bits)))
         if checked and access.far:
             return [access.far(k, self._sharing(access, k)) for k in count]

@@ -5,7 +5,7 @@ a group of fetches may be such a row, compiled code looks whether the lanes do l
 of four texels and sorts them: half as many instructions as to load texel by texel.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cypresskit.machine.fast.panels import PANEL, ROW
@@ -51,55 +51,54 @@ class LaneLoads:
     axes: list[Axis] = field(default_factory=list)
     far: Callable[[int, Vec], Vec] | None = None
     row: tuple = ()  # of a fetch: what it has in common with those that read the same row of texels
-    pitch: Vec | None = None
+    pitch: Vec | int = 0
     column: int = 0  # and the offset along that row
 
 
-def side_by_side(group: list[LaneLoads], lanes: int) -> dict[int, list[LaneLoads]]:
-    """For each of these fetches, those that read a row of texels with it, if the lanes may lie side by side: then
-    as many texels apart as there are fetches."""
+def side_by_side(group: list[LaneLoads], lanes: int) -> list[list[LaneLoads]]:
+    """The fetches that read rows of texels together, if the lanes may lie side by side: then as many texels apart as
+    there are fetches."""
     rows: dict[tuple, list[LaneLoads]] = {}
-    for access in group:
+    for access in sorted(group, key=lambda access: access.column):
         if access.row and access.bits == access.axes[0].bits == lanes - 1:
             rows.setdefault(access.row, []).append(access)
-    found: dict[int, list[LaneLoads]] = {}
-    for row in rows.values():
-        columns = sorted(access.column for access in row)
-        if len(row) in (1, 2, 4) and columns == list(range(columns[0], columns[0] + len(row))):
-            found |= {access.at: sorted(row, key=lambda access: access.column) for access in row}
-    return found
+    return [
+        row for row in rows.values() if len(row) in (1, 2, 4) and row[-1].column - row[0].column == len(row) - 1
+    ]
 
 
-def load_block(e: Emitter, block: list[LaneLoads], count: int) -> Iterator[tuple[int, list[Vec]]]:
-    """The texels of a block of fetches: whole panels if the lanes do lie side by side, which is tested once."""
-    step, lanes, first = len(block), range(count), block[0]
-    index = first.axes[0].index
-    aligned = ((index[0] + first.column) & (PANEL - 1)).cmp("eq", 0)
-    beside = (index - e.consts([step * k for k in lanes], "i64")).cmp("eq", index[0]).all() & aligned
+def load_blocks(e: Emitter, blocks: list[list[LaneLoads]], count: int) -> dict[int, list[Vec]]:
+    """The texels of blocks of fetches: whole panels if the lanes do lie side by side, which is tested once for all."""
+    lanes, beside = range(count), e.const(1, "i1")
+    for first, step in {(block[0].axes[0].key, block[0].column, len(block)): (block[0], len(block)) for block in blocks}.values():
+        index = first.axes[0].index
+        aligned = ((index[0] + first.column) & (PANEL - 1)).cmp("eq", 0)
+        beside = beside & aligned & (index - e.consts([step * k for k in lanes], "i64")).cmp("eq", index[0]).all()
     one, each, done = (e.new(name) for name in ("panels", "texels", "block"))
     e.branch(beside.freeze(), one, each, "no")
     e.label(one)
-    place = first.place(0)
-    panels = [place]
-    for _ in range(step * count // PANEL - 1):
-        assert first.pitch is not None
-        panels.append(panels[-1].at(first.pitch))
-    lines = [panel.load("i32", 4 * PANEL, ROW) for panel in panels]
-    near = [
-        pick(lines, [divmod(4 * (step * k + n) + c, 4 * PANEL) for k in lanes for c in range(4)]) for n in range(step)
-    ]
+    near = {}
+    for block in blocks:
+        panels, step = [block[0].place(0)], len(block)
+        for _ in range(step * count // PANEL - 1):
+            panels.append(panels[-1].at(block[0].pitch))
+        lines = [panel.load("i32", 4 * PANEL, ROW) for panel in panels]
+        for n, access in enumerate(block):
+            wanted = [divmod(4 * (step * k + n) + c, 4 * PANEL) for k in lanes for c in range(4)]
+            near[access.at] = pick(lines, wanted)
     e.go(done)
     e.label(each)
-    single = [[access.place(k).load("i32", 4, access.align) for k in lanes] for access in block]
-    apart = [pick(found, [(k, c) for k in lanes for c in range(4)]) for found in single]
+    apart = {}
+    for access in (access for block in blocks for access in block):
+        single = [access.place(k).load("i32", 4, access.align) for k in lanes]
+        apart[access.at] = pick(single, [(k, c) for k in lanes for c in range(4)])
     e.go(done)
     e.label(done)
-    whole = [
-        e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{b.name}, %{each}]", a.kind, a.n)
-        for a, b in zip(near, apart, strict=True)
-    ]
-    for access, texels in zip(block, whole, strict=True):
-        yield access.at, [texels[list(range(4 * k, 4 * k + 4))] for k in lanes]
+    whole = {
+        at: e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{apart[at].name}, %{each}]", a.kind, a.n)
+        for at, a in near.items()
+    }
+    return {at: [texels[list(range(4 * k, 4 * k + 4))] for k in lanes] for at, texels in whole.items()}
 
 
 def surely_inside(axes: list[Axis]) -> Vec:
