@@ -19,6 +19,7 @@ from cypresskit.il.meaning import MEANING
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.native_meaning import NATIVE
+from cypresskit.machine.fast.phases import merge_phases
 from cypresskit.machine.fast.target import Target, compile_for
 from cypresskit.machine.fast.translate import translate
 from tools.fuzz.programs import random_program
@@ -75,7 +76,7 @@ def test_threads_change_nothing(seed):
     assert_equal(*random_case(seed, 15), threads=3)
 
 
-@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "dgemm_tn"])
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "dgemm_tn", "sgemm_64x64_lds"])
 @pytest.mark.parametrize("shape", [(8, 8, 4), (40, 56, 12), (72, 8, 8)])
 def test_gemm_kernels_on_odd_domains(name, shape):
     kernel, draw = ck.kernels[name], np.random.default_rng(1)
@@ -167,6 +168,36 @@ def test_minus_zero_and_far_coordinates():
     assert_equal(program, arguments)
 
 
+@pytest.mark.parametrize("start", [0.0, -3.0, 0.5, 1e-40, 2.0**24 - 2, 3e9, -np.inf, np.nan])
+def test_coordinates_that_a_loop_counts_up(start):
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        "dcl_cb cb0[1]",
+        "dcl_literal l0, 1.0, 8.0, 2.0, 0.0",
+        "mov r0.xy, cb0[0].xy",
+        "whileloop",
+        "ge r1.x, r0.w, l0.y",
+        "break_logicalnz r1.x",
+        "sample_resource(0)_sampler(0) r2, r0.xz",
+        "add r3, r3, r2",
+        "sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r2, r0.wx",
+        "add r3, r3, r2",
+        "add r0.xw, r0.xw, l0.xxxx",
+        "ifc_relop(eq) r0.w, l0.z",
+        "mov r0.z, l0.z",
+        "endif",
+        "endloop",
+        "mov o0, r3",
+    )
+    arguments = {
+        "domain": (5, 2),
+        "inputs": {0: np.arange(64, dtype=np.float32).reshape(8, 8)},
+        "constants": {0: np.full((1, 4), start, np.float32)},
+        "outputs": {0: np.zeros((2, 5, 4), np.float32)},
+    }
+    assert_equal(program, arguments)
+
+
 def test_registers_live_across_barriers():
     program = compute(
         "dcl_num_thread_per_group 37",
@@ -203,6 +234,53 @@ def test_an_lds_fence_orders_the_quads_of_a_wavefront():
         "lds_load_id(0) r1, r0.y",
         "mov g[vaTid.x], r1",
     )
+    assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
+
+
+PHASES = (
+    "dcl_lds_id(0) 256",
+    "dcl_literal l0, 4, 63, 1, 3",
+    "imul r0.x, vTidInGrpFlat.x, l0.x",
+    "isub r0.y, l0.y, vTidInGrpFlat.x",
+    "imul r0.y, r0.y, l0.x",
+    "whileloop",
+    "ige r0.z, r0.w, l0.w",
+    "break_logicalnz r0.z",
+    "iadd r1, vaTid.x, r0.w",
+    "fence_threads_lds",
+    "lds_store_id(0) r0.x, r1.x",
+    "fence_threads_lds",
+    "lds_load_id(0) r2.x, r0.y",
+    "iadd r3.x, r3.x, r2.x",
+    "fence_threads_lds",
+    "lds_store_id(0) r0.x, r0.w",
+    "fence_threads_lds",
+    "lds_load_id(0) r2.x, r0.y",
+    "imad r3.x, r3.x, l0.w, r2.x",
+    "iadd r0.w, r0.w, l0.z",
+    "endloop",
+    "lds_load_id(0) r3.y, r0.y",
+    "mov g[vaTid.x], r3",
+)
+
+
+@pytest.mark.parametrize(
+    "old, new, merged",
+    [
+        ("", "", True),
+        ("r0.x, r0.w", "r0.x, r3.x", False),  # the second phase stores what was computed from the first
+        ("r0.x, r0.w", "r0.y, r0.w", False),  # it stores elsewhere
+        ("r2.x, r0.y\niadd r3.x, r3.x, r2.x\nfence_threads_lds", "r2.x, r0.x\niadd r3.x, r3.x, r2.x", False),
+        ("iadd r1, vaTid.x, r0.w\nfence_threads_lds", "iadd r1, vaTid.x, r0.w\nlds_load_id(0) r3.z, r0.x", False),
+        ("iadd r0.w, r0.w, l0.z", "mov g[vaTid.x], r3\niadd r0.w, r0.w, l0.z", False),
+    ],
+)
+def test_phases_that_pass_numbers_through_the_lds_are_put_together_where_nobody_can_tell(old, new, merged):
+    text = "\n".join(PHASES)
+    assert old in text
+    program = compute(*text.replace(old, new, 1).splitlines())
+    order = merge_phases(program)[1]
+    assert (order != sorted(order)) == merged
     assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
 
 

@@ -235,7 +235,15 @@ class Loads:
             counted = self.reading.counted(at, k)
             if counted is not None:
                 exact = counted.cast("sitofp", "float").cmp("oeq", value)
-                return Axis(bits, value.call("floor").cast("fpext", "double"), counted, value.bits("i32"), limit, key, exact=exact)
+                return Axis(
+                    bits,
+                    value.call("floor").cast("fpext", "double"),
+                    counted,
+                    value.bits("i32"),
+                    limit,
+                    key,
+                    exact=exact,
+                )
             whole = value.call("floor")
             place, index = whole.cast("fpext", "double"), whole.cast("fptosi", "i64")
         return Axis(bits, place, index, whole.bits("i32"), limit, key)

@@ -13,7 +13,6 @@ from cypresskit.machine.fast.cells import Cell, cells
 from cypresskit.machine.fast.defuse import Webs
 from cypresskit.machine.fast.variation import Variation, literal
 
-
 EXACT = 2.0**24  # up to it, every whole number is a float
 
 
@@ -64,7 +63,11 @@ class Analysis:
                 same = source.register.kind == "r" and not source.modified and source.swizzle[c] in "xyzw"
                 if same and not cell.n and step is not None and i.dest and i.dest.mask[c] not in "01":
                     whole = struct.unpack("<f", struct.pack("<I", step))[0]
-                    if self.cell(self.webs.used[at, 0, "xyzw".index(source.swizzle[c])]) == cell and whole % 1 == 0 and abs(whole) < EXACT:
+                    if (
+                        self.cell(self.webs.used[at, 0, "xyzw".index(source.swizzle[c])]) == cell
+                        and whole % 1 == 0
+                        and abs(whole) < EXACT
+                    ):
                         found.setdefault(cell.name, {})[at] = int(whole)
         fetches = [self.cells_read(at) for at, i in enumerate(self.body) if i.op.kind == "fetch"]
         return {name: steps for name, steps in found.items() if any(name in read for read in fetches)}

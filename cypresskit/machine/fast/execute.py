@@ -232,6 +232,7 @@ class _Execution:
         """The error of a store out of range; raises that of an endless loop."""
         launch, body = self.launch, self.launch.program.body
         at, item, element, _ = map(int, worker.told)
+        at = self.translation.places[at]
         if worker.status == ENDLESS:
             raise launch.endless_error(at, item)
         if body[at].op.kind == "lds":

@@ -16,7 +16,6 @@ import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.il.processor import host_machine
-from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.target import Target, this_host
 from cypresskit.machine.fast.translate import Translation, translate
 
@@ -58,7 +57,7 @@ def _layout(program: Program, translation: Translation) -> tuple[dict[str, int],
     quads = -(-math.prod(program.group) // translation.lanes) if program.mode == "compute" else 1
     sizes = {
         "spill": translation.spill * quads,
-        "lds": lds_offsets(program.lds)[-1],
+        "lds": translation.lds,
         "context": 8 * len(translation.slots),
         "counts": 8 + 8 * translation.segments,
         "report": 32,

@@ -62,15 +62,15 @@ def side_by_side(group: list[LaneLoads], lanes: int) -> list[list[LaneLoads]]:
     for access in sorted(group, key=lambda access: access.column):
         if access.row and access.bits == access.axes[0].bits == lanes - 1:
             rows.setdefault(access.row, []).append(access)
-    return [
-        row for row in rows.values() if len(row) in (1, 2, 4) and row[-1].column - row[0].column == len(row) - 1
-    ]
+    return [row for row in rows.values() if len(row) in (1, 2, 4) and row[-1].column - row[0].column == len(row) - 1]
 
 
 def load_blocks(e: Emitter, blocks: list[list[LaneLoads]], count: int) -> dict[int, list[Vec]]:
     """The texels of blocks of fetches: whole panels if the lanes do lie side by side, which is tested once for all."""
     lanes, beside = range(count), e.const(1, "i1")
-    for first, step in {(block[0].axes[0].key, block[0].column, len(block)): (block[0], len(block)) for block in blocks}.values():
+    for first, step in {
+        (block[0].axes[0].key, block[0].column, len(block)): (block[0], len(block)) for block in blocks
+    }.values():
         index = first.axes[0].index
         aligned = ((index[0] + first.column) & (PANEL - 1)).cmp("eq", 0)
         beside = beside & aligned & (index - e.consts([step * k for k in lanes], "i64")).cmp("eq", index[0]).all()

@@ -14,12 +14,14 @@ import math
 from dataclasses import dataclass
 
 from cypresskit.il import Program
+from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.control import ControlFlow
 from cypresskit.machine.fast.instructions import Instructions
 from cypresskit.machine.fast.modes import MODES
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.panels import TEXEL
+from cypresskit.machine.fast.phases import merge_phases
 from cypresskit.machine.fast.readwrite import Reading
 from cypresskit.machine.fast.storage import DIVERGED, DONE, UNDERFLOWED, UNIT, Storage
 from cypresskit.machine.fast.target import Target
@@ -33,9 +35,10 @@ LINE = 64  # bytes at whose multiples spilled registers lie
 @dataclass(frozen=True)
 class Translation:
     """IR text and how to talk to it: the names of the context's slots, literals in the order of the literal table, the
-    number of ``segments``, which instructions of the body are ``counted`` by which of the ``counters``, and bytes of
-    spill memory for a quad. ``reads_global``: what global memory held before matters, also to the explaining engine,
-    which decides where flow that holds barriers diverges."""
+    number of ``segments``, which instructions of the program's body are ``counted`` by which of the ``counters``, bytes
+    of spill memory for a quad and of LDS, and ``places`` in the body of what the kernel reports by number.
+    ``reads_global``: what global memory held before matters, also to the explaining engine, which decides where flow
+    that holds barriers diverges."""
 
     text: str
     slots: tuple[str, ...]
@@ -45,6 +48,8 @@ class Translation:
     counters: list[int]
     spill: int
     lanes: int
+    places: list[int]
+    lds: int
     reads_global: bool
 
 
@@ -57,6 +62,7 @@ class Translator:
     """The whole function: units, regions, and flow that holds barriers."""
 
     def __init__(self, program: Program, target: Target):
+        program, self.moved = merge_phases(program)
         self.program, self.body, self.target = program, program.body, target
         self.a = Analysis(program)
         self.mode = "soft" if self.a.doubles else target.mode  # a flush mode would flush doubles, too
@@ -130,10 +136,12 @@ class Translator:
             tuple(s.slots),
             tuple(s.literals),
             len(segments),
-            [at for segment in segments for at in segment],
+            [self.moved[at] for segment in segments for at in segment],
             [n for n, segment in enumerate(segments) for _ in segment],
             -(-self.size // LINE) * LINE,
             self.a.lanes,
+            self.moved,
+            lds_offsets(self.program.lds)[-1],
             bool(self.a.vary.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
         )
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from cypresskit.il import Instruction, Program, Source
 from cypresskit.il.dataflow import components, defines
 from cypresskit.machine.fast.defuse import Webs
+from cypresskit.machine.fast.phases import is_barrier
 
 ALL = 0xFFFFFFFF
 Bits = list[int]  # per bit of the lane number, the bits of a value that may differ with it
@@ -60,8 +61,7 @@ class Variation:
 
     def is_barrier(self, at: int) -> bool:
         """Whether all quads of a group must have come to ``at`` before one goes on."""
-        i = self.body[at]
-        return i.op.kind == "fence" and self.program.mode == "compute" and (i.controls.threads or i.controls.lds)
+        return is_barrier(self.program, self.body[at])
 
     def _group_level(self) -> set[int]:
         match, level = self.program.matching, set()
