@@ -39,7 +39,7 @@ def cells(webs: Webs, variation: Variation) -> dict[int, Cell]:
     variation.merge()
     found = {}
     for root, members in parts.items():
-        n = variation.lanes if any(variation.of_web(root)) else 0
+        n = variation.lanes if variation.of_web(root) else 0
         several = len(members) > 1
         wide = several and not variation.doubles
         found[root] = Cell(
@@ -64,7 +64,7 @@ def _join_registers(webs: Webs, variation: Variation) -> None:
 
 def _narrow(webs: Webs, variation: Variation) -> set[int]:
     """Webs that are better kept component by component: uniform ones, addresses, tests, results of small masks."""
-    found = {webs.find(w) for w in webs.defined.values() if not any(variation.of_web(w))}
+    found = {webs.find(w) for w in webs.defined.values() if not variation.of_web(w)}
     for at, i in enumerate(webs.body):
         for n, source, positions in webs.uses[at]:
             if source.register.kind == "r" and is_address(i, n):

@@ -79,8 +79,7 @@ class ControlFlow:
     def _passes(self, at: int) -> bool:
         """Translate a loop that is run in several passes, see ``passes``; false if it isn't one. Between passes LLVM
         mustn't know where the sums are, or it would keep all of them on the stack in all passes."""
-        masked = self.a.vary.loop_divergent.get(at, 0) | self.a.vary.divergent[at]
-        parts = [set()] if masked else passes(self.a, at, self.room)
+        parts = [set()] if self.a.vary.masked(at) else passes(self.a, at, self.room)
         if len(parts) < 2:
             return False
         end, sums = self.program.matching[at], set().union(*parts)
@@ -167,8 +166,8 @@ class ControlFlow:
         has_else = self.body[self.program.matching[at]].op.flow == "else"
         yes, end = self.e.new("then"), self.e.new("endif")
         no = self.e.new("else") if has_else else end
-        masked = bool(self.a.vary.condition_bits(at))
-        scope = OpenBlock("if", masked, bool(self.a.vary.divergent[at]), end, no)
+        masked = self.a.vary.condition_varies(at)
+        scope = OpenBlock("if", masked, self.a.vary.divergent[at], end, no)
         condition = self.condition(at)
         if masked:
             scope.came = self.s.executing(at)
@@ -201,10 +200,10 @@ class ControlFlow:
     # Loops
 
     def _open_loop(self, at: int, i: Instruction) -> None:
-        masked = bool(self.a.vary.loop_divergent.get(at, 0) | self.a.vary.divergent[at])
+        masked = self.a.vary.masked(at)
         head, latch, end = (self.e.new(name) for name in ("loop", "endloop", "loop_end"))
         self.enter_loop(at, self.s.load("issued"))
-        scope = OpenBlock("loop", masked, bool(self.a.vary.divergent[at]), end, head=head, latch=latch)
+        scope = OpenBlock("loop", masked, self.a.vary.divergent[at], end, head=head, latch=latch)
         if masked:
             scope.running, scope.left = (
                 self.s.variable(f"{name}{self.e.names}", "i1", self.s.lanes) for name in ("running", "left")

@@ -145,8 +145,8 @@ class _Execution:
         return {
             f"t{n}": _address(layout),
             f"t{n}_pitch": panels.pitch(surface.height),
-            f"t{n}_width": _bits(surface.width),
-            f"t{n}_height": _bits(surface.height),
+            f"t{n}_w": _bits(surface.width),
+            f"t{n}_h": _bits(surface.height),
         }
 
     # Running

@@ -7,7 +7,6 @@ from cypresskit.machine.fast.native_meaning import KIND, NATIVE, canonical
 from cypresskit.machine.fast.readwrite import Reading, Writing
 from cypresskit.machine.fast.storage import Storage
 from cypresskit.machine.fast.stores import Stores
-from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.variation import literal
 from cypresskit.machine.fast.vec import Vec
 
@@ -17,11 +16,11 @@ CONSTANT_SECOND = ("ishl", "ishr", "ushr", "udiv", "umod", "iand", "imul", "umul
 class Instructions:
     """Translation of straight runs. ``skipped``: instructions that another pass over the loop executes."""
 
-    def __init__(self, storage: Storage, reading: Reading, target: Target):
+    def __init__(self, storage: Storage, reading: Reading, room: int):
         self.s, self.e, self.a, self.reading, self.f = storage, storage.e, storage.analysis, reading, reading.f
         self.body = storage.program.body
         self.writing = Writing(storage, reading, lambda *what: self.stores.out(*what))
-        self.loads = Loads(storage, reading, self.writing, target)
+        self.loads = Loads(storage, reading, self.writing, room)
         self.stores = Stores(storage, self.loads)
         self.skipped: set[int] = set()
 

@@ -10,41 +10,6 @@ from cypresskit.machine.fast.vec import Vec
 PANEL = 4  # texels side by side
 ROW = 16 * PANEL  # bytes from one row of a panel to the next
 
-#: Fetches at whole coordinates that may lie outside: then 0, and as many as ``lanes`` are counted. A function, since it
-#: is hardly ever needed and would crowd the code around it; SAVING stands for which registers it leaves as they are.
-TEXEL = f"""define internal SAVING void @texel(ptr %texel, ptr %texture, i64 %pitch, ptr %counts, i64 %lanes,
-    double %x, double %y, double %width, double %height) noinline cold FEATURES {{
-  %right = fcmp oge double %x, 0.0
-  %left = fcmp olt double %x, %width
-  %below = fcmp oge double %y, 0.0
-  %above = fcmp olt double %y, %height
-  %across = and i1 %right, %left
-  %down = and i1 %below, %above
-  %inside = and i1 %across, %down
-  br i1 %inside, label %found, label %none
-found:
-  %column = fptosi double %x to i64
-  %row = fptosi double %y to i64
-  %panel = sdiv i64 %column, {PANEL}
-  %within = srem i64 %column, {PANEL}
-  %p = mul i64 %panel, %pitch
-  %c = mul i64 %within, 16
-  %r = mul i64 %row, {ROW}
-  %pc = add i64 %p, %c
-  %pcr = add i64 %pc, %r
-  %place = getelementptr i8, ptr %texture, i64 %pcr
-  %value = load <4 x i32>, ptr %place
-  store <4 x i32> %value, ptr %texel
-  ret void
-none:
-  store <4 x i32> zeroinitializer, ptr %texel
-  %old = load i64, ptr %counts
-  %new = add i64 %old, %lanes
-  store i64 %new, ptr %counts
-  ret void
-}}
-"""
-
 
 def words_needed(height: int, width: int) -> int:
     """32-bit words for a texture, and to begin it at a line of the cache."""

@@ -14,13 +14,13 @@ from cypresskit.machine.fast.vec import Vec, pick
 
 
 class Reading:
-    """Reads the sources of instructions. ``found``: the global elements that the instruction's sources name, one for
-    each distinct lane, and the lane bits on which the element depends, by number of the source."""
+    """Reads the sources of instructions. ``found``: the global elements that the instruction's sources name, of
+    each lane or one for all, by number of the source."""
 
     def __init__(self, storage: Storage, floats: Floats):
         self.s, self.f, self.a, self.e = storage, floats, storage.analysis, storage.e
         self.body = storage.program.body
-        self.found: dict[int, tuple[list[Vec], int]] = {}
+        self.found: dict[int, list[Vec]] = {}
 
     def component(self, at: int, n: int, position: int) -> Vec:
         """Source ``n`` at a position, with its modifiers."""
@@ -46,8 +46,7 @@ class Reading:
         if register.kind == "cb":
             return self.s.constant(register.index, register.element, c)
         if register.kind == "g":
-            texels, bits = self.found[n]
-            return pick(texels, [(k, c) for k in representative(self.s.lanes, bits)]) if bits else texels[0][c]
+            return column(self.found[n], c)
         if register.kind != "r":
             return self.s.quad.inputs[register.kind, letter]
         web = self.a.webs.used[at, n, c]
@@ -114,9 +113,6 @@ class Reading:
                 if "".join(letters) == "xyzw":
                     return whole
                 return whole[[4 * lane + "xyzw".index(x) for lane in range(self.s.lanes) for x in letters]]
-        if source.register.kind == "g" and set(letters) <= set("xyzw"):
-            texels, bits = self.found[n]
-            return pick(texels, [(k, "xyzw".index(x)) for k in representative(self.s.lanes, bits) for x in letters])
         parts = {letter: self.raw(at, n, source, p) for letter, p in zip(letters, shown, strict=True)}
         return self.whole([parts[letter] for letter in letters])
 
@@ -191,20 +187,6 @@ def chosen(choice: list[bool], yes: Vec, no: Vec) -> Vec:
     return yes if all(choice) else pick([yes, no], [(not choice[k % 4], k) for k in range(yes.n)])
 
 
-def spread(lanes: int, bits: int) -> list[int]:
-    """The lanes whose number has only bits of ``bits``: one representative for each set that shares a value."""
-    return [lane for lane in range(lanes) if lane & ~bits == 0]
-
-
-def representative(lanes: int, bits: int) -> list[int]:
-    """For each lane, the position in ``spread`` of the lane that stands for it."""
-    distinct = spread(lanes, bits)
-    return [distinct.index(lane & bits) for lane in range(lanes)]
-
-
-def distinct(value: Vec, bits: int, lanes: int) -> Vec:
-    """The value in the lanes that differ in ``bits``: a scalar for one, else a vector."""
-    if not bits:
-        return value.lanes(0)
-    value = value.lanes(lanes)
-    return value if bits == lanes - 1 else value[spread(lanes, bits)]
+def column(texels: list[Vec], c: int) -> Vec:
+    """Component ``c`` of what each lane, or all of them, loaded."""
+    return pick(texels, [(k, c) for k in range(len(texels))]) if len(texels) > 1 else texels[0][c]

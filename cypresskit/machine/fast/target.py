@@ -13,30 +13,18 @@ NEON = 32 * 16  # and of ARM's
 @dataclass(frozen=True)
 class Target:
     """An LLVM processor ``name`` with ``features``, whether it has a fused multiply-add, the ``mode`` (of ``modes``)
-    that flushes subnormals, and ``vectors``: bytes of its vector registers; ``on_x86``: else on ARM."""
+    that flushes subnormals, and ``vectors``: bytes of its vector registers."""
 
     name: str
     features: str
     fused: bool
     mode: str
     vectors: int
-    on_x86: bool
 
     @property
     def room(self) -> int:
         """Bytes of vector registers for the sums of a loop."""
         return self.vectors * 3 // 4 if self.vectors > NEON else self.vectors // 2
-
-    @property
-    def saving(self) -> str:
-        """The calling convention that saves most registers; of AVX-512 none saves all."""
-        return "preserve_mostcc" if self.vectors > NEON else "preserve_allcc"
-
-    @property
-    def attribute(self) -> str:
-        """Of a function that saves all registers: LLVM would clear the upper halves of AVX' at its end."""
-        features = ",".join([*filter(None, [self.features]), "-vzeroupper"])
-        return f'"target-features"="{features}"' if self.saving == "preserve_allcc" and self.on_x86 else ""
 
 
 _chosen = ""
@@ -74,4 +62,4 @@ def target(name: str) -> Target:
     mode = "soft" if name == "portable" or not (on_x86 or on_arm) else "arm" if on_arm else "x86"
     vectors = next((size for register, size in REGISTERS.items() if register in example), NEON)
     mode = "flags" if name == "flags" and mode == "x86" else mode
-    return Target(cpu, features, not on_x86 or "vfmadd" in example, mode, vectors, on_x86)
+    return Target(cpu, features, not on_x86 or "vfmadd" in example, mode, vectors)

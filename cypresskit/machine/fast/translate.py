@@ -20,7 +20,6 @@ from cypresskit.machine.fast.control import ControlFlow
 from cypresskit.machine.fast.instructions import Instructions
 from cypresskit.machine.fast.modes import MODES
 from cypresskit.machine.fast.native_meaning import Floats
-from cypresskit.machine.fast.panels import TEXEL
 from cypresskit.machine.fast.phases import merge_phases
 from cypresskit.machine.fast.readwrite import Reading
 from cypresskit.machine.fast.storage import DIVERGED, DONE, UNDERFLOWED, UNIT, Storage
@@ -68,7 +67,7 @@ class Translator:
         self.mode = "soft" if self.a.doubles else target.mode  # a flush mode would flush doubles, too
         self.e = Emitter()
         self.s = Storage(program, self.a, self.e)
-        self.i = Instructions(self.s, Reading(self.s, Floats(self.e, self.mode == "soft", target.fused)), target)
+        self.i = Instructions(self.s, Reading(self.s, Floats(self.e, self.mode == "soft", target.fused)), target.room)
         self.flow = ControlFlow(self.s, self.i, target.room)
         self.quads = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.a.lanes)
         self.unit, self.where = Vec(self.e, "%unit", "i64"), []  # type: ignore[var-annotated]
@@ -117,7 +116,6 @@ class Translator:
         text = "\n".join(
             [
                 *sorted({*self.e.declared.values(), *declared}),
-                TEXEL.replace("SAVING", self.target.saving).replace("FEATURES", self.target.attribute),
                 "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %first, "
                 f"i64 %last){flush} {{",
                 "entry:",

@@ -1,15 +1,15 @@
-"""In which bits values differ between lanes, and which control flow is decided by such values.
+"""Which values differ between lanes, and which control flow is decided by such values.
 
 Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles, eight, a *quad*.
-``varying`` of a web (see ``defuse``) holds, for each bit of the lane number, the bits of the value that may differ
-between lanes whose numbers differ in that bit. No bit at all means that the value is the same in all lanes: it is
-kept as a scalar, its tests are plain branches and its fetches one load. A value that differs only in one bit of the
-lane number needs two loads for four lanes. Integer operations by literals are followed bit by bit, since that is how
-compute kernels make rows and columns of a work-item's number.
+``varying`` of a web (see ``defuse``) holds the bits in which its value may differ between lanes. No bit at all means
+that the value is the same in all lanes: it is kept as a scalar, its tests are plain branches and its fetches one load.
+Integer operations by literals are followed bit by bit, since that is how compute kernels make rows and columns of a
+work-item's number.
 """
 
 import math
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 from cypresskit.il import Instruction, Program, Source
 from cypresskit.il.dataflow import components, defines
@@ -17,7 +17,6 @@ from cypresskit.machine.fast.defuse import Webs
 from cypresskit.machine.fast.phases import is_barrier
 
 ALL = 0xFFFFFFFF
-Bits = list[int]  # per bit of the lane number, the bits of a value that may differ with it
 
 
 def literal(program: Program, source: Source, position: int = 0) -> int | None:
@@ -34,22 +33,21 @@ def literal(program: Program, source: Source, position: int = 0) -> int | None:
 
 def _upwards(bits: int) -> int:
     """All bits from the lowest one up: what a carry can reach."""
-    return (ALL << ((bits & -bits).bit_length() - 1)) & ALL if bits else 0
+    return ALL & -(bits & -bits)
 
 
 class Variation:
     """Divergence and variation of ``program``: ``group_level`` are the openers of loops and ifs that hold a barrier,
-    ``divergent[at]`` is a bit set of the lane bits on which it depends who executes ``at`` (0: all)."""
+    ``divergent[at]`` tells whether lanes may be missing there, ``divergent_loops`` which loops lanes leave apart."""
 
     def __init__(self, program: Program, webs: Webs):
         self.program, self.body, self.webs = program, program.body, webs
         self.doubles = any(i.op.double for i in self.body)
         self.lanes = 8 if self.doubles else 4
-        self.steps = self.lanes.bit_length() - 1
         self.group_level = self._group_level()
-        self.varying: dict[int, Bits] = {}
-        self.divergent = [0] * len(self.body)
-        self.loop_divergent: dict[int, int] = {}
+        self.varying: dict[int, int] = {}
+        self.divergent = [False] * len(self.body)
+        self.divergent_loops: set[int] = set()
         self.settle()
 
     # Barriers
@@ -85,105 +83,84 @@ class Variation:
 
     # Variation and divergence
 
-    def _input_bits(self, kind: str, letter: str) -> Bits:
-        zero, full = [0] * self.steps, [ALL] * self.steps
+    def _input_bits(self, kind: str, letter: str) -> int:
         if kind == "vWinCoord0":
-            return [ALL] * self.steps if letter == "x" else [0] * self.steps
-        size = self.program.group
-        aligned = math.prod(size) % self.lanes == 0
-        low = [1 << k for k in range(self.steps)]
+            return ALL if letter == "x" else 0
         if kind.startswith("vThreadGrpId"):
-            return zero
+            return 0
+        size, low = self.program.group, self.lanes - 1
         if kind in ("vTidInGrpFlat", "vAbsTidFlat"):
-            return low if aligned or kind == "vTidInGrpFlat" else full
+            return low if kind == "vTidInGrpFlat" or math.prod(size) % self.lanes == 0 else ALL
         if letter == "w":
-            return zero
+            return 0
         if size[0] % self.lanes:
-            return full
-        if letter != "x":
-            return zero
-        return low
+            return ALL
+        return low if letter == "x" else 0
 
-    def source_bits(self, at: int, n: int, source: Source, positions: tuple[int, ...]) -> Bits:
+    def source_bits(self, at: int, n: int, source: Source, positions: tuple[int, ...]) -> int:
         """In which bits an operand may differ between lanes, over the given positions."""
-        bits = [0] * self.steps
-        kind = source.register.kind
+        bits, kind = 0, source.register.kind
         if kind == "r":
             for c in components(source, positions):
-                bits = [a | b for a, b in zip(bits, self.of_web(self.webs.used[at, n, c]), strict=True)]
+                bits |= self.of_web(self.webs.used[at, n, c])
         elif kind == "g":
             address = source.register.address
             if address is not None and components(source, positions):
-                n = n if n < 0 else -1 - n
-                bits = [ALL if b else 0 for b in self.source_bits(at, n, address, (0,))]
+                bits = self.source_bits(at, n if n < 0 else -1 - n, address, (0,))
+                bits = ALL if bits else 0
         elif kind not in ("l", "cb"):
             for p in positions:
-                if source.swizzle[p] in "xyzw":
-                    found = self._input_bits(kind, source.swizzle[p])
-                    bits = [a | b for a, b in zip(bits, found, strict=True)]
-        return [ALL if b else 0 for b in bits] if source.modified else bits
+                bits |= self._input_bits(kind, source.swizzle[p]) if source.swizzle[p] in "xyzw" else 0
+        return ALL if bits and source.modified else bits
 
     def merge(self) -> None:
         """Take in what has become of the webs since: where one varying web was merged with others, all vary."""
-        varying: dict[int, Bits] = {}
-        for web, bits in self.varying.items():
-            root = self.webs.find(web)
-            varying[root] = [a | b for a, b in zip(varying.get(root, [0] * self.steps), bits, strict=True)]
-        self.varying = varying
+        before, self.varying = self.varying, {}
+        for web, bits in before.items():
+            self.varying[self.webs.find(web)] = self.of_web(web) | bits
         self.settle()
 
-    def of_web(self, web: int) -> Bits:
+    def of_web(self, web: int) -> int:
         """The varying bits of a web."""
-        return self.varying.get(self.webs.find(web), [0] * self.steps)
+        return self.varying.get(self.webs.find(web), 0)
 
-    def lane_bits(self, at: int, n: int, source: Source, positions: tuple[int, ...]) -> int:
-        """The bits of the lane number on which an operand depends, as a bit set; 0 means uniform."""
-        return sum(1 << k for k, b in enumerate(self.source_bits(at, n, source, positions)) if b)
-
-    def _result_bits(self, at: int, i: Instruction, c: int) -> Bits:
+    def _result_bits(self, at: int, i: Instruction, c: int) -> int:
         """How the value of component ``c`` of ``i``'s result may differ."""
         if i.dest and i.dest.mask[c] in "01":
-            return [0] * self.steps
-        name, program = i.op.name, self.program
+            return 0
         if i.op.kind != "alu" or i.op.vector:
-            found = [self.source_bits(at, n, s, p) for n, s, p in self.webs.uses[at]]
-            return [ALL if any(b) else 0 for b in zip(*found, strict=True)] or [0] * self.steps
-        sources = [self.source_bits(at, n, s, (c,)) for n, s in enumerate(i.sources)]
-        known = [literal(program, s, c) for s in i.sources]
-        if i.shift != 1.0 or i.saturate:
-            return [ALL if any(b) else 0 for b in zip(*sources, strict=True)]
-        return [self._rule(name, bits, known) for bits in zip(*sources, strict=True)]
-
-    @staticmethod
-    def _rule(name: str, bits: tuple[int, ...], known: list[int | None]) -> int:
+            return ALL if any(self.source_bits(at, n, s, p) for n, s, p in self.webs.uses[at]) else 0
+        bits = [self.source_bits(at, n, s, (c,)) for n, s in enumerate(i.sources)]
         if not any(bits):
             return 0
+        if i.shift != 1.0 or i.saturate:
+            return ALL
+        return self._rule(i.op.name, bits, [literal(self.program, s, c) for s in i.sources])
+
+    @staticmethod
+    def _rule(name: str, bits: list[int], known: list[int | None]) -> int:
         constant = known[-1] if len(known) > 1 else None
         if name in ("mov", "inot"):
             return bits[0]
         if name in ("iand", "ior", "ixor"):
             for value, other in ((known[1], bits[0]), (known[0], bits[1])):
-                if value is not None and name == "iand":
-                    return other & value
-                if value is not None and name == "ior":
-                    return other & ~value
+                if value is not None and name != "ixor":
+                    return other & (value if name == "iand" else ~value)
             return bits[0] | bits[1]
         if name in ("ishl", "ushr", "ishr") and constant is not None:
             if name == "ishl":
                 return bits[0] << (constant & 31) & ALL
             return ALL if name == "ishr" and bits[0] >> 31 else bits[0] >> (constant & 31)
-        power = constant is not None and constant.bit_count() == 1
-        if name == "udiv" and power:
-            return bits[0] >> (constant.bit_length() - 1)  # type: ignore[union-attr]
-        if name == "umod" and power:
-            return bits[0] & (constant - 1)  # type: ignore[operator]
-        if name in ("imul", "umul") and power:
-            return bits[0] << (constant.bit_length() - 1) & ALL  # type: ignore[union-attr]
+        if constant is not None and constant.bit_count() == 1:
+            if name == "udiv":
+                return bits[0] >> (constant.bit_length() - 1)
+            if name == "umod":
+                return bits[0] & (constant - 1)
+            if name in ("imul", "umul"):
+                return bits[0] << (constant.bit_length() - 1) & ALL
         if name in ("iadd", "isub", "inegate", "imul", "umul", "imad", "umad"):
-            return _upwards(bits[0] | (bits[1] if len(bits) > 1 else 0) | (bits[2] if len(bits) > 2 else 0))
-        if name == "cmov_logical" and not bits[0]:
-            return bits[1] | bits[2]
-        return ALL
+            return _upwards(reduce(or_, bits))
+        return bits[1] | bits[2] if name == "cmov_logical" and not bits[0] else ALL
 
     def settle(self) -> None:
         """Values and control flow decide about each other: repeat until nothing changes."""
@@ -192,47 +169,42 @@ class Variation:
             changed = self._divergence()
             for at, i in enumerate(self.body):
                 for c in defines(i):
-                    bits = self._result_bits(at, i, c)
-                    bits = [ALL if self.divergent[at] >> k & 1 else b for k, b in enumerate(bits)]
                     web = self.webs.find(self.webs.defined[at, c])
-                    old = self.varying.get(web, [0] * self.steps)
-                    new = [a | b for a, b in zip(old, bits, strict=True)]
-                    if new != old:
-                        self.varying[web], changed = new, True
+                    bits = ALL if self.divergent[at] else self._result_bits(at, i, c)
+                    if bits & ~self.of_web(web):
+                        self.varying[web], changed = self.of_web(web) | bits, True
 
-    def condition_bits(self, at: int) -> int:
-        """The lane bits on which the condition of a flow instruction depends."""
-        bits = 0
-        for n, source in enumerate(self.body[at].sources):
-            bits |= self.lane_bits(at, n, source, (0,))
-        return bits
+    def varies(self, at: int, n: int, source: Source, positions: tuple[int, ...] = (0,)) -> bool:
+        """Whether an operand may differ between lanes."""
+        return self.source_bits(at, n, source, positions) != 0
+
+    def condition_varies(self, at: int) -> bool:
+        """Whether the condition of a flow instruction may."""
+        return any(self.varies(at, n, source) for n, source in enumerate(self.body[at].sources))
+
+    def masked(self, loop: int) -> bool:
+        """Whether lanes leave a loop apart, or are missing already."""
+        return loop in self.divergent_loops or self.divergent[loop]
 
     def _divergence(self) -> bool:
         changed = False
-        stack: list[tuple[int, int]] = []  # (opener, divergence outside)
-        now = 0
+        stack: list[bool] = []  # whether lanes may be missing outside
+        now = False
         match = self.program.matching
         for at, i in enumerate(self.body):
             flow = i.op.flow
+            changed |= self.divergent[at] != now
+            self.divergent[at] = now
             if flow in ("endif", "endloop"):
-                self.divergent[at] = now
-                now = stack.pop()[1]
-                continue
-            if flow == "else":
-                self.divergent[at] = now
-                continue
-            if self.divergent[at] != now:
-                self.divergent[at], changed = now, True
-            if flow == "if":
-                stack.append((at, now))
-                if at not in self.group_level:
-                    now |= self.condition_bits(at)
+                now = stack.pop()
+            elif flow == "if":
+                stack.append(now)
+                now = now or (at not in self.group_level and self.condition_varies(at))
             elif flow == "loop":
-                stack.append((at, now))
-                now |= self.loop_divergent.get(at, 0)
+                stack.append(now)
+                now = now or at in self.divergent_loops
             elif flow in ("break", "continue") and match[at] not in self.group_level:
-                bits = now | self.condition_bits(at)
-                if bits & ~self.loop_divergent.get(match[at], 0):
-                    self.loop_divergent[match[at]] = self.loop_divergent.get(match[at], 0) | bits
+                if match[at] not in self.divergent_loops and (now or self.condition_varies(at)):
+                    self.divergent_loops.add(match[at])
                     changed = True
         return changed

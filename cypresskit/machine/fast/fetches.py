@@ -1,0 +1,112 @@
+"""Texture coordinates, and loads of texels that lie side by side.
+
+What addresses are made of is computed axis by axis, so that the host's compiler moves whatever stays the same out of a
+loop, tests included. Neighbouring work-items of a GEMM kernel read neighbouring texels, each as many of them as a row
+of its block has. Where a group of fetches may be such rows, compiled code looks whether the lanes do lie side by side,
+and then loads panels of four texels and sorts them: half as many instructions as to load texel by texel.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cypresskit.machine.fast.panels import PANEL, ROW
+from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
+
+FAR = 2.0**24  # beyond it not every whole coordinate is a float
+
+
+@dataclass
+class Axis:
+    """One coordinate of fetches, in every lane or (a scalar) the same in all: ``place`` (a whole double) is tested,
+    ``index`` (i64) is used where ``exact`` (i1) says that they are equal; ``pattern``: the place's bits as a float.
+    ``limit`` (double): the texture's size. ``low``, ``high``: the least and the largest that is added to it."""
+
+    place: Vec
+    index: Vec
+    pattern: Vec
+    limit: Vec
+    exact: Vec | None = None
+    low: int = 0
+    high: int = 0
+
+    def fits(self) -> Vec:
+        """i1: in every lane it lies inside, with all that is added to it. Where this is false it may still lie inside:
+        only -0.0 and places beyond 2^24 are such cases. One comparison does for both ends: as integers, the bits of
+        floats from 0 up are in order, those of negative numbers and NaN lie above."""
+        bound = (self.limit - float(self.high)).call("minnum", FAR).call("maxnum", 0.0)
+        test = self.pattern.cmp("ult", bound.cast("fptrunc", "float").bits("i32"))
+        if self.low < 0:
+            test = test & self.place.cmp("oge", float(-self.low))
+        return (test if self.exact is None else test & self.exact).all()
+
+    def inside(self, offset: int) -> Vec:
+        """i1 in each lane: exactly whether the place at that offset lies inside."""
+        place = self.place + float(offset)
+        return place.cmp("oge", 0.0) & place.cmp("olt", self.limit)
+
+
+@dataclass(frozen=True)
+class Access:
+    """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
+    lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel.
+    ``deliver``: what becomes of the texels, if not the usual. Of a fetch: its ``axes``, the ``row`` of texels that it
+    reads (what it has in common with others of that row) and its ``column`` there, and bytes between panels."""
+
+    at: int
+    varies: bool
+    place: Callable[[int], Vec]
+    inside: Callable[[int], Vec]
+    words: tuple[int, ...] = ()
+    deliver: Callable[[list[Vec]], None] | None = None
+    axes: list[Axis] = field(default_factory=list)
+    row: tuple = ()
+    column: int = 0
+    pitch: Vec | int = 0
+
+    def tests(self) -> list[Callable[[], Vec]]:
+        """What makes the i1 that no lane reads outside, one for each axis."""
+        return [axis.fits for axis in self.axes] or [lambda: self.inside(max(self.words, default=0)).all()]
+
+
+def side_by_side(group: list[Access]) -> list[list[Access]]:
+    """The fetches that read rows of texels together, if the lanes may lie side by side: then as many texels apart as
+    there are fetches."""
+    rows: dict[tuple, list[Access]] = {}
+    for access in sorted(group, key=lambda access: access.column):
+        if access.row and access.axes[0].index.n and not access.axes[1].index.n:
+            rows.setdefault(access.row, []).append(access)
+    return [row for row in rows.values() if len(row) in (1, 2, 4) and row[-1].column - row[0].column == len(row) - 1]
+
+
+def load_blocks(e: Emitter, blocks: list[list[Access]], count: int) -> dict[int, list[Vec]]:
+    """The texels of blocks of fetches: whole panels if the lanes do lie side by side, which is tested once for all."""
+    lanes, beside = range(count), e.const(1, "i1")
+    kinds = {(id(block[0].axes[0]), block[0].column, len(block)): block for block in blocks}
+    for first, step in ((block[0], len(block)) for block in kinds.values()):
+        index = first.axes[0].index
+        aligned = ((index[0] + first.column) & (PANEL - 1)).cmp("eq", 0)
+        beside = beside & aligned & (index - e.consts([step * k for k in lanes], "i64")).cmp("eq", index[0]).all()
+    one, each, done = (e.new(name) for name in ("panels", "texels", "block"))
+    e.branch(beside.freeze(), one, each, "no")
+    e.label(one)
+    near, apart = {}, {}
+    for block in blocks:
+        panels, step = [block[0].place(0)], len(block)
+        for _ in range(step * count // PANEL - 1):
+            panels.append(panels[-1].at(block[0].pitch))
+        lines = [panel.load("i32", 4 * PANEL, ROW) for panel in panels]
+        for n, access in enumerate(block):
+            wanted = [divmod(4 * (step * k + n) + c, 4 * PANEL) for k in lanes for c in range(4)]
+            near[access.at] = pick(lines, wanted)
+    e.go(done)
+    e.label(each)
+    for access in (access for block in blocks for access in block):
+        single = [access.place(k).load("i32", 4, 16) for k in lanes]
+        apart[access.at] = pick(single, [(k, c) for k in lanes for c in range(4)])
+    e.go(done)
+    e.label(done)
+    whole = {
+        at: e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{apart[at].name}, %{each}]", a.kind, a.n)
+        for at, a in near.items()
+    }
+    return {at: [texels[list(range(4 * k, 4 * k + 4))] for k in lanes] for at, texels in whole.items()}
