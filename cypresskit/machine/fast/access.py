@@ -93,27 +93,23 @@ class Loads:
 
     def _texels(self, access: Access, checked: bool) -> list[Vec]:
         """A <4 x i32> for each lane, or one for all."""
-        words = access.words or (0,)
-        inside = {word: access.inside(word) for word in words} if checked else {}
-        if checked and self.outside:
-            missed = self.s.without(self.s.executing(access.at), inside[max(words)])
-            self.s.add_count(0, missed.count())
-        single = (checked and bool(access.words)) or not (checked or access.varies)
-        nothing, found = self.e.const(0, "i32"), []
-        for k in range(self.s.lanes if access.varies else 1):
-            place = access.place(k)
+        places = [access.place(k) for k in range(self.s.lanes if access.varies else 1)]
+        if checked:
+            if self.outside:
+                missed = self.s.without(self.s.executing(access.at), access.inside(max(access.words, default=0)))
+                self.s.add_count(0, missed.count())
+            masks = [access.mask(k) for k in range(len(places))]
+            texels = [self._masked(place, mask) for place, mask in zip(places, masks, strict=True)]
+            return [texel[[0] * 4] for texel in texels] if access.words == (0,) else texels
+        if access.words == (0,):  # one word, for every component
+            return [place.load("i32", 0, 4).lanes(4) for place in places]
+        if not access.varies:  # word by word: each for all lanes LLVM broadcasts as it loads
+            return [vector([places[0].at(4 * c).load("i32", 0, 4) for c in range(4)])]
+        return [place.load("i32", 4, 4 if access.words else 16) for place in places]
 
-            def word(c: int, n: int = 0, place: Vec = place, k: int = k) -> Vec:
-                here = inside[c][k].select(place.at(4 * c), self.s.slot("zeros", "ptr")) if checked else place.at(4 * c)
-                return here.load("i32", n, 4 if access.words or not n else 16)
-
-            if access.words == (0,):  # one word, for every component
-                found.append(word(0).lanes(4))
-            elif single:  # words one by one: each for all lanes LLVM broadcasts as it loads
-                found.append(vector([word(c) if c in (access.words or range(4)) else nothing for c in range(4)]))
-            else:
-                found.append(word(0, 4))
-        return found
+    def _masked(self, place: Vec, mask: Vec) -> Vec:
+        align, zeros = self.e.const(4, "i32"), self.e.const(0, "i32", 4)
+        return self.e.call("llvm.masked.load.v4i32.p0", "i32", 4, place, align, mask, zeros)
 
     def _deliver(self, at: int, texels: list[Vec]) -> None:
         """Write loaded texels to the destination."""
@@ -200,7 +196,14 @@ class Loads:
     def _lds(self, at: int) -> Access:
         block, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
-        return Access(at, bool(address.n), lambda k: block.at(address[k]), inside, words)
+        limits = [4 * c if c in words else 1 << 32 for c in range(4)]
+
+        def mask(k: int) -> Vec:
+            return (address[k] + self.e.consts(limits, "i64")).cmp(
+                "ult", self.program.lds[self.body[at].controls.id][1]
+            )
+
+        return Access(at, bool(address.n), lambda k: block.at(address[k]), inside, mask, words)
 
     # Global memory
 

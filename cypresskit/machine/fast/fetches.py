@@ -48,7 +48,8 @@ class Axis:
 @dataclass(frozen=True)
 class Access:
     """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
-    lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel.
+    lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel;
+    ``masked(k)``: which of them lie inside in lane k, if not all do or none.
     ``deliver``: what becomes of the texels, if not the usual. Of a fetch: its ``axes``, the ``row`` of texels that it
     reads (what it has in common with others of that row) and its ``column`` there, and bytes between panels."""
 
@@ -56,12 +57,17 @@ class Access:
     varies: bool
     place: Callable[[int], Vec]
     inside: Callable[[int], Vec]
+    masked: Callable[[int], Vec] | None = None
     words: tuple[int, ...] = ()
     deliver: Callable[[list[Vec]], None] | None = None
     axes: list[Axis] = field(default_factory=list)
     row: tuple = ()
     column: int = 0
     pitch: Vec | int = 0
+
+    def mask(self, k: int) -> Vec:
+        """<4 x i1>: which words of lane k's texel lie inside."""
+        return self.masked(k) if self.masked else self.inside(0)[k].lanes(4)
 
     def tests(self) -> list[Callable[[], Vec]]:
         """What makes the i1 that no lane reads outside, one for each axis."""
