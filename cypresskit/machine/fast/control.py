@@ -3,8 +3,7 @@
 A branch whose condition is the same in all lanes is a branch of the host. Divergent flow keeps in ``exec`` the lanes
 that take part, and for each loop who still takes turns (running) and who sits out the rest of this one (left).
 
-Each straight run is a *segment* with a counter of how many work-items passed it. In a loop that all lanes run together
-its turns are counted in a register.
+Each straight run is a *segment* with a counter of how many work-items passed it.
 """
 
 from dataclasses import dataclass
@@ -14,8 +13,6 @@ from cypresskit.machine.fast.instructions import Instructions
 from cypresskit.machine.fast.passes import passes, temporary
 from cypresskit.machine.fast.storage import ENDLESS, ITEM, Storage
 from cypresskit.machine.fast.vec import Vec, of
-
-NAMED = 7  # loops around an endless one that it may turn out to be
 
 
 @dataclass
@@ -37,16 +34,13 @@ class OpenBlock:
 
 
 class ControlFlow:
-    """Translation of a region's control flow. ``turns``: for each segment of loops that all lanes run together, the
-    variable that counts its turns."""
+    """Translation of a region's control flow."""
 
     def __init__(self, storage: Storage, instructions: Instructions, room: int):
         self.s, self.e, self.i, self.a = storage, storage.e, instructions, storage.analysis
         self.program, self.body = storage.program, storage.program.body
-        self.around = loops_around(self.body)
         self.segments: list[tuple[int, ...]] = []
         self.scopes: list[OpenBlock] = []
-        self.turns: dict[int, str] = {}
         self.room, self.counting = room, True
         self.openers = _openers(self.body, self.program.matching)
 
@@ -129,12 +123,8 @@ class ControlFlow:
         """Count that a segment is passed, by those who execute ``at``."""
         if not segment or not self.counting:
             return
-        divergent = self.a.vary.divergent[at]
-        if self._loop() and not divergent:
-            name = self.turns[len(self.segments)] = self.s.variable(f"turns{len(self.segments)}", "i64")
-            self.s.add(name, 1)
-        else:
-            self.s.add_count(1 + len(self.segments), self.s.load("exec").count() if divergent else self.s.quad.count)
+        passed = self.s.load("exec").count() if self.a.vary.divergent[at] else self.s.quad.count
+        self.s.add_count(1 + len(self.segments), passed)
         self.segments.append(segment)
         self.s.add("issued", len(segment))
 
@@ -256,28 +246,19 @@ class ControlFlow:
     # Programs that don't end
 
     def enter_loop(self, at: int, issued: Vec) -> None:
-        """Before the head of a loop: an inner one notes how many instructions had been issued."""
-        if self.around[at]:
-            self.s.store(self.s.variable(f"before{at}", "i64"), issued)
+        """Before the head of a loop: note how many instructions had been issued."""
+        self.s.store(self.s.variable(f"before{at}", "i64"), issued)
 
     def poll(self, at: int, issued: Vec, who: Vec) -> None:
-        """At the head of a loop: stop if told, or if the program has run for too long; then the first work-item in the
+        """At the head of a loop: stop if told, or if the loop has run for too long; then the first work-item in the
         mask ``who`` is named, or ``who`` itself."""
         e = self.e
         bound = e.op(f"load volatile i64, {self.s.slot('limit', 'ptr')}", "i64")  # becomes 0 if the kernel is to stop
         stop, on = e.new("endless"), e.new("go")
-        e.branch(issued.cmp("ugt", bound), stop, on, "yes")
+        e.branch((issued - self.s.load(f"before{at}")).cmp("ugt", bound), stop, on, "yes")
         e.label(stop)
-        # an inner loop that ends every time leads back here, too: the endless one is where most instructions ran
-        outermost, *inner = [*self.around[at], at]
-        place = e.const(outermost, "i64")
-        for loop in inner:
-            ran = issued - self.s.load(f"before{loop}")
-            place = ran.cmp("ugt", bound >> 1).select(e.const(loop, "i64"), place)
-        if who.n:
-            who = self.s.quad.item[who.first()].cast("zext", "i64")
-        self.s.report(ITEM, who)
-        self.s.give_up(ENDLESS, place)
+        self.s.report(ITEM, self.s.quad.item[who.first()].cast("zext", "i64") if who.n else who)
+        self.s.give_up(ENDLESS, e.const(at, "i64"))
         e.label(on)
 
 
@@ -290,19 +271,6 @@ FLOW = {
     "break": ControlFlow._leave,
     "continue": ControlFlow._leave,
 }
-
-
-def loops_around(body: tuple[Instruction, ...]) -> dict[int, list[int]]:
-    """For each loop's opener, those of the loops that hold it, the outermost first, but ``NAMED`` at most."""
-    around: dict[int, list[int]] = {}
-    stack: list[int] = []
-    for at, i in enumerate(body):
-        if i.op.flow == "loop":
-            around[at] = stack[-NAMED:]
-            stack.append(at)
-        elif i.op.flow == "endloop":
-            stack.pop()
-    return around
 
 
 def _openers(body: tuple[Instruction, ...], matching: dict[int, int]) -> dict[int, int]:

@@ -121,8 +121,7 @@ class _Execution:
             "tile_columns": -(-width // lanes),
             "tile_rows": height,
             "limit": self._kept(self.limit),
-            "zeros": self.kernel.zeros,
-            "literals": self.kernel.literals,
+            "literals": _address(self.kernel.literals),
         }
         if launch.program.mode == "compute":
             values |= {f"groups_{axis}": size for axis, size in zip("xyz", launch.groups, strict=True)}

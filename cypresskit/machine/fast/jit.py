@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -37,18 +37,8 @@ class NativeCode:
     counters: np.ndarray
     call: Callable[..., int]
     engine: object  # owns the machine code
-    constants: np.ndarray  # zeros for fetches that lie outside, and literals
+    literals: np.ndarray
     layout: tuple[dict[str, int], int]  # of what a host thread owns, in words of 64 bits: where each begins; the size
-
-    @cached_property
-    def zeros(self) -> int:
-        """The address of 64 bytes of zeros."""
-        return self.constants.ctypes.data
-
-    @cached_property
-    def literals(self) -> int:
-        """The address of the literals."""
-        return self.constants.ctypes.data + ALIGN
 
 
 def _layout(program: Program, translation: Translation) -> tuple[dict[str, int], int]:
@@ -93,8 +83,8 @@ def _compiled(program: Program, target: Target) -> NativeCode:
     engine.finalize_object()
     counted, counters = (np.array(n, np.intp) for n in (translation.counted, translation.counters))
     call = SIGNATURE(engine.get_function_address("kernel"))
-    constants = np.array([0] * (ALIGN // 4) + list(translation.literals), np.uint32)
-    return NativeCode(translation, counted, counters, call, engine, constants, _layout(program, translation))
+    literals = np.array(translation.literals, np.uint32)
+    return NativeCode(translation, counted, counters, call, engine, literals, _layout(program, translation))
 
 
 def object_code(text: str, target: Target) -> bytes:

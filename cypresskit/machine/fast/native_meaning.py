@@ -187,16 +187,9 @@ def _divided(name: str) -> Callable:
     return quotient
 
 
-def _to_integer(name: str, low: float, high: float, least: int, most: int) -> Callable:
+def _to_integer(name: str) -> Callable:
     """A float rounded towards zero and clamped to an integer's range; NaN gives 0."""
-
-    def whole(f: Floats, a: Vec) -> Vec:
-        above, below = a.cmp("oge", high), a.cmp("olt", low)
-        safe = above.select(f.e.const(0.0, "float", a.n), a.cmp("oge", low).select(a, 0.0))
-        result = below.select(f.e.const(least, "i32", a.n), safe.cast(name, "i32"))
-        return above.select(f.e.const(most, "i32", a.n), result)
-
-    return whole
+    return lambda f, a: f.e.call(f"llvm.{name}.sat.{a.suffix('i32')}.{a.suffix()}", "i32", a.n, a)
 
 
 def _field(name: str) -> Callable:
@@ -317,8 +310,8 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "ult": _compared("ult"),
     "uge": _compared("uge"),
     "cmov_logical": lambda f, a, b, c: a.cmp("ne", 0).select(b, c),
-    "ftoi": _to_integer("fptosi", -(2.0**31), 2.0**31, -(2**31), 2**31 - 1),
-    "ftou": _to_integer("fptoui", 0.0, 2.0**32, 0, -1),
+    "ftoi": _to_integer("fptosi"),
+    "ftou": _to_integer("fptoui"),
     "itof": lambda f, a: a.cast("sitofp", "float"),
     "utof": lambda f, a: a.cast("uitofp", "float"),
     "dmov": lambda f, a: a,

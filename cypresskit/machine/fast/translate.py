@@ -171,12 +171,9 @@ class Translator:
         s.modified = set()
         if self.a.vary.barriers and not start:  # registers that start at zero, wherever they are read first
             s.modified = {s.name(self.a.cell(web)) for web in self.a.webs.entry}
-        self.flow.turns = {}
         self.flow.straight(start, stop)
         if condition is not None:
             self._test(condition)
-        for segment, turns in self.flow.turns.items():
-            s.add_count(1 + segment, s.load(turns) * s.quad.count)
         self._save(condition if condition is not None else stop - 1)
         if self.quads > 1:
             s.add(counter, 1)
@@ -213,8 +210,6 @@ class Translator:
     def _restore(self, start: int) -> None:
         """Give every cell of the region its value at the start: what was kept, or zero."""
         s, webs = self.s, self.a.webs
-        for name in self.flow.turns.values():
-            s.store(name, 0)
         between = self.a.vary.barriers and start
         kept = self._live_cells(start - 1, webs.live[start]) if between else set()
         first = {self.a.cell(web).name for web in webs.entry} if not start else set()

@@ -155,10 +155,13 @@ class Vec:
         """Converted by the LLVM instruction of that name."""
         return self.e.op(f"{name} {self} to {of(kind, self.n)}", kind, self.n)
 
+    def suffix(self, kind: str = "") -> str:
+        """How an overloaded intrinsic's name tells of this type, or of as many lanes of ``kind``."""
+        return (f"v{self.n}" if self.n else "") + SUFFIX.get(kind or self.kind, kind or self.kind)
+
     def call(self, name: str, *others: "Vec | float") -> "Vec":
         """An overloaded intrinsic whose operands and result have this type."""
-        suffix = (f"v{self.n}" if self.n else "") + SUFFIX.get(self.kind, self.kind)
-        return self.e.call(f"llvm.{name}.{suffix}", self.kind, self.n, self, *(self.both(x)[1] for x in others))
+        return self.e.call(f"llvm.{name}.{self.suffix()}", self.kind, self.n, self, *(self.both(x)[1] for x in others))
 
     def cmp(self, relation: str, other: "Vec | float") -> "Vec":
         """i1: a comparison, named as LLVM names it ("ult", "oeq")."""
