@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
-from cypresskit.machine.fast.fetches import Access, Axis, load_blocks, side_by_side
+from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_blocks, side_by_side
 from cypresskit.machine.fast.panels import ROW, column_offset, row_offset
 from cypresskit.machine.fast.readwrite import Reading, Writing, column
 from cypresskit.machine.fast.storage import Storage
@@ -34,7 +34,7 @@ class Loads:
     def group(self, at: int, stop: int, execute: Callable[[int], None]) -> int:
         """Translate the loads that begin at ``at`` as one group; the index after them, and after what ``execute``
         translated in both its copies."""
-        group: list[Access] = []
+        group: list[LaneLoads] = []
         self.axes = {}
         written: set[tuple[int, int]] = set()
         while at < stop and _loads(self.body[at]) and not self._depends(at, written):
@@ -60,7 +60,7 @@ class Loads:
             for c in components(source, positions)
         )
 
-    def _run(self, group: list[Access], tail: Sequence[int] = (), execute: Callable[[int], object] = id) -> None:
+    def _run(self, group: list[LaneLoads], tail: Sequence[int] = (), execute: Callable[[int], object] = id) -> None:
         """Test all addresses of a group at once; load them, or replace those outside one by one. The arithmetic of
         ``tail`` follows in both copies; so, in the usual one, each load can stand where its value is first needed."""
         e = self.e
@@ -91,7 +91,7 @@ class Loads:
         loaded = self.writing.dest(load).register
         return self.writing.dest(at).register == loaded or any(s.register == loaded for s in self.body[at].sources)
 
-    def _texels(self, access: Access, checked: bool) -> list[Vec]:
+    def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
         """A <4 x i32> for each lane, or one for all."""
         places = [access.place(k) for k in range(self.s.lanes if access.varies else 1)]
         if checked:
@@ -130,7 +130,7 @@ class Loads:
 
     # Textures
 
-    def _fetch(self, at: int) -> Access:
+    def _fetch(self, at: int) -> LaneLoads:
         i = self.body[at]
         texture, offsets = self.program.textures[i.controls.resource], i.controls.aoffimmi
         base, pitch = self.s.slot(f"t{texture.id}", "ptr"), self.s.slot(f"t{texture.id}_pitch")
@@ -149,7 +149,7 @@ class Loads:
 
         varies = any(axis.index.n for axis in axes)
         row = (texture.id, id(axes[0]), id(axes[1]), offsets[1]) if len(axes) == 2 else ()
-        return Access(at, varies, place, inside, axes=axes, row=row, column=offsets[0], pitch=pitch)
+        return LaneLoads(at, varies, place, inside, axes=axes, row=row, column=offsets[0], pitch=pitch)
 
     def _axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
         """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same operand."""
@@ -193,7 +193,7 @@ class Loads:
         block = self.s.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
         return block, address, lambda word: (address + 4 * word).cmp("ult", size)
 
-    def _lds(self, at: int) -> Access:
+    def _lds(self, at: int) -> LaneLoads:
         block, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
         limits = [4 * c if c in words else 1 << 32 for c in range(4)]
@@ -203,7 +203,7 @@ class Loads:
                 "ult", self.program.lds[self.body[at].controls.id][1]
             )
 
-        return Access(at, bool(address.n), lambda k: block.at(address[k]), inside, mask, words)
+        return LaneLoads(at, bool(address.n), lambda k: block.at(address[k]), inside, mask, words)
 
     # Global memory
 
@@ -234,7 +234,7 @@ class Loads:
             for name, texel in zip(names, texels, strict=True):
                 self.s.store(name, texel)
 
-        self._run([Access(at, bool(element.n), place, lambda word: inside, deliver=deliver)])
+        self._run([LaneLoads(at, bool(element.n), place, lambda word: inside, deliver=deliver)])
         return [self.s.load(name) for name in names]
 
 

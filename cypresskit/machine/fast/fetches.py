@@ -46,7 +46,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Access:
+class LaneLoads:
     """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
     lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel;
     ``masked(k)``: which of them lie inside in lane k, if not all do or none.
@@ -74,17 +74,17 @@ class Access:
         return [axis.fits for axis in self.axes] or [lambda: self.inside(max(self.words, default=0)).all()]
 
 
-def side_by_side(group: list[Access]) -> list[list[Access]]:
+def side_by_side(group: list[LaneLoads]) -> list[list[LaneLoads]]:
     """The fetches that read rows of texels together, if the lanes may lie side by side: then as many texels apart as
     there are fetches."""
-    rows: dict[tuple, list[Access]] = {}
+    rows: dict[tuple, list[LaneLoads]] = {}
     for access in sorted(group, key=lambda access: access.column):
         if access.row and access.axes[0].index.n and not access.axes[1].index.n:
             rows.setdefault(access.row, []).append(access)
     return [row for row in rows.values() if len(row) in (1, 2, 4) and row[-1].column - row[0].column == len(row) - 1]
 
 
-def load_blocks(e: Emitter, blocks: list[list[Access]], count: int) -> dict[int, list[Vec]]:
+def load_blocks(e: Emitter, blocks: list[list[LaneLoads]], count: int) -> dict[int, list[Vec]]:
     """The texels of blocks of fetches: whole panels if the lanes do lie side by side, which is tested once for all."""
     lanes, beside = range(count), e.const(1, "i1")
     kinds = {(id(block[0].axes[0]), block[0].column, len(block)): block for block in blocks}
