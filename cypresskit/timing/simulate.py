@@ -120,9 +120,13 @@ def _size(kernel: Kernel, m: int | None, n: int | None, k: int | None) -> tuple[
     return int(size[0]), int(size[1]), int(size[2])
 
 
-@lru_cache(maxsize=64)
 def compiled(kernel: Kernel, device: Device, style: str = "amd") -> Code:
     """The kernel's code for a device, kept for the next size."""
+    return _compiled(kernel, device, style)  # one key, whether or not the style is given
+
+
+@lru_cache(maxsize=64)
+def _compiled(kernel: Kernel, device: Device, style: str) -> Code:
     return compile(kernel.program, device, style)
 
 
