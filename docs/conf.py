@@ -1,5 +1,6 @@
 """The site that `make docs` builds with Sphinx: README, lessons and pages as they stand here, the API as its docstrings
-tell it, and pictures. Lessons and pictures play: all pages share one script with what players need."""
+tell it, and pictures. Lessons and pictures play: all pages share one script with what players need. Solutions and
+docs/answers.md are left out, unless the tag `solutions` asks for them."""
 
 import re
 import sys
@@ -26,7 +27,9 @@ html_theme, html_title = "furo", "cypresskit"
 html_copy_source = html_show_sourcelink = False
 html_show_search_summary = False  # it would fetch pages, which a browser refuses from disk
 html_math_renderer = "mathml"
-nb_custom_formats = {".ipynb": "tools.gallery.read_lesson"}
+solutions = tags.has("solutions")  # type: ignore[name-defined]  # noqa: F821
+exclude_patterns += [] if solutions else ["docs/answers.md"]
+nb_custom_formats = {".ipynb": ("tools.gallery.read_lesson", {"solutions": solutions})}
 nb_execution_mode = "off"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
@@ -56,6 +59,7 @@ docs/model
 :hidden:
 :caption: For teachers and developers
 docs/teaching
+docs/answers
 CONTRIBUTING
 notebooks/README
 CHANGELOG
@@ -96,6 +100,12 @@ def end_sections(app, what, name, value, options, lines):
 def add_contents(app, name, source):
     if name == root_doc:  # a badge would need the network
         source[0] = re.sub(r"!\[(.*?)\]\(https:.*?\)", r"\1", source[0]) + CONTENTS
+    if not solutions:  # no link may lead to what is left out
+        source[0] = re.sub(r"\[[^\]]*\]\([\w/.]*answers\.md\)|^docs/answers\n", _left_out, source[0], flags=re.M)
+
+
+def _left_out(link):
+    return "`docs/answers.md`, which this site leaves out" if link[0].startswith("[") else ""
 
 
 def add_players(app, name, template, context, doctree):

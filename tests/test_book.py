@@ -95,16 +95,21 @@ def test_links_to_other_lessons_lead_somewhere(path):
 
 @each_lesson
 def test_the_teachers_guide_has_the_lesson(path):
-    """Its title, its minutes, and what its last section asks."""
+    """Its title, its minutes, and, apart, answers to what its last section asks."""
     text = path.read_text()
     number, title = text.splitlines()[0].removeprefix("# ").split(" ", 1)
     minutes = re.search(r"(\d+) minutes", text[text.index("**What you need**") :])[1]
     guide = (ROOT / "docs/teaching.md").read_text() + "\n#"
     section = re.search(rf"^### {number} {re.escape(title)} \({minutes} minutes.*?^#", guide, re.M | re.S)
     assert section, f"docs/teaching.md has no ### {number} {title} ({minutes} minutes ...)"
-    asked = "?" in re.sub(r"<details>.*?</details>", "", text[text.index("## Going further") :], flags=re.S)
-    items = ["Goal", "Goes wrong", *(["Going further"] if asked and number != "00" else [])]
-    assert not [item for item in items if f"- *{item}.* " not in section[0]]
+    assert not [item for item in ("Goal", "Goes wrong") if f"- *{item}.* " not in section[0]]
+    assert "*Going further.*" not in guide, "answers have a page of their own, which sites leave out"
+    if "?" in re.sub(r"<details>.*?</details>", "", text[text.index("## Going further") :], flags=re.S):
+        answers = (ROOT / "docs/answers.md").read_text() + "\n#"
+        mine = re.search(rf"^## {number} {re.escape(title)}\n.*?^#", answers, re.M | re.S)
+        assert mine and (number == "00" or "- *Going further.* " in mine[0]), (
+            f"docs/answers.md lacks ## {number} {title}"
+        )
 
 
 SOURCE = """# A lesson

@@ -192,10 +192,14 @@ def _formula(found: re.Match) -> str:
     return math.replace("*", "&#42;").replace("_", "&#95;").replace("\n", " ")
 
 
-def read_lesson(text: str) -> nbformat.NotebookNode:
+def read_lesson(text: str, solutions: bool = False) -> nbformat.NotebookNode:
     """A notebook's text as the site shows it. Headings are linked in small letters there, and as written in Jupyter."""
     small = re.sub(r"(\]\([\w.]*#)([\w-]+)\)", lambda link: f"{link[1]}{link[2].lower()})", text)
-    return hold_controls(nbformat.reads(small, as_version=4), Path(__file__).parent.parent / "notebooks")
+    book = hold_controls(nbformat.reads(small, as_version=4), Path(__file__).parent.parent / "notebooks")
+    for cell in book.cells:
+        if cell.cell_type == "markdown" and not solutions:
+            cell.source = SOLUTION.sub("", cell.source)
+    return book
 
 
 @cache

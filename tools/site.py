@@ -1,8 +1,10 @@
 """The documentation as a site that works from disk, without network: `make docs`, or `python -m tools.site FOLDER`.
 
-Sphinx builds it as `docs/conf.py` says; then every link in every page, and the site's size, are checked.
+Sphinx builds it as `docs/conf.py` says; then every link in every page, and the site's size, are checked. Solutions, and
+the answers for teachers with their rubric, are left out unless asked for with `--solutions`.
 """
 
+import argparse
 import shutil
 import sys
 from html.parser import HTMLParser
@@ -54,21 +56,24 @@ def faults(site: Path) -> list[str]:
     return found + ([f"{size:,} bytes, and {MOST_BYTES:,} are allowed"] if size > MOST_BYTES else [])
 
 
-def build(site: Path) -> None:
-    """Build the site anew; SystemExit where Sphinx has a warning, or where ``site`` holds something else."""
+def build(site: Path, solutions: bool = False) -> None:
+    """Build the site anew, with ``solutions`` or without; SystemExit where Sphinx warns, or where ``site`` holds
+    something else."""
     if site.exists() and any(site.iterdir()) and not (site / "searchindex.js").exists():
         raise SystemExit(f"{site} holds something that isn't an earlier site: name an empty folder")
     shutil.rmtree(site, ignore_errors=True)
     with TemporaryDirectory() as trees:
         options = ["-q", "-W", "--keep-going", "-b", "html", "-c", str(ROOT / "docs"), "-d", trees]
+        options += ["-t", "solutions"] * solutions
         if build_main([*options, str(ROOT), str(site)]):
             raise SystemExit("the site has faults: see above")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m tools.site FOLDER")
-    folder = Path(sys.argv[1])
-    build(folder)
-    print(*(lost := faults(folder)) or [f"open {folder}/index.html"], sep="\n")
+    parser = argparse.ArgumentParser(prog="python -m tools.site", description="The documentation as a site.")
+    parser.add_argument("site", type=Path, help="the folder to write into")
+    parser.add_argument("--solutions", action="store_true", help="with solutions, and answers and rubric for teachers")
+    asked = parser.parse_args()
+    build(asked.site, asked.solutions)
+    print(*(lost := faults(asked.site)) or [f"open {asked.site}/index.html"], sep="\n")
     sys.exit(bool(lost))
