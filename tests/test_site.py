@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tools.gallery import read_lesson
 from tools.site import faults
 
 pytestmark = pytest.mark.notebook
@@ -52,6 +53,16 @@ def test_a_page_works_in_the_dark_and_starts_with_the_readme(site, page):
     red, green, blue = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
     assert max(red, green, blue) < 60
     assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+
+
+def test_solutions_and_teachers_answers_are_left_out(site, pytestconfig):
+    """No page of the site tells a solution; the same lesson read for teachers does."""
+    pages = [file.read_text() for file in site.rglob("*.html")]
+    assert len(pages) > 40 and not [page for page in pages if "<summary>Solution" in page or "A key for marks" in page]
+    assert not (site / "docs/answers.html").exists() and "A key for marks" not in (site / "searchindex.js").read_text()
+    lesson = (pytestconfig.rootpath / "notebooks/09_bus.ipynb").read_text()
+    told = [str(read_lesson(lesson, solutions=asked)).count("<summary>Solution") for asked in (False, True)]
+    assert told == [0, 3]
 
 
 def test_what_is_wrong_with_a_site_is_told(tmp_path):
