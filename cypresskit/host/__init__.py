@@ -10,26 +10,7 @@ from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run
 from cypresskit.host.transfer import balance, effective_rate, kernel_seconds, measured, transfer_seconds
 
 __all__ = [
-    "Machine",
-    "Matrices",
-    "Resource",
-    "Span",
-    "Task",
-    "Timeline",
-    "TimelineError",
-    "adaptive",
-    "balance",
-    "blocked_time",
-    "effective_rate",
-    "five_stage",
-    "four_stage",
-    "gemm_out_of_core",
-    "host_rows",
-    "kernel_seconds",
-    "largest_block",
-    "measured",
-    "measured_share",
-    "run",
-    "static_share",
-    "transfer_seconds",
-]
+    "Machine", "Matrices", "Resource", "Span", "Task", "Timeline", "TimelineError", "adaptive", "balance",
+    "blocked_time", "effective_rate", "five_stage", "four_stage", "gemm_out_of_core", "host_rows", "kernel_seconds",
+    "largest_block", "measured", "measured_share", "run", "static_share", "transfer_seconds",
+]  # fmt: skip

@@ -14,13 +14,14 @@ Left out: more than one chip, and blocks that aren't square.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit.blas.gemm import checked, gemm, plain
 from cypresskit.devices import HD5870, Device
 from cypresskit.host.checks import check_type, check_units, check_whole
-from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, check_card, corner_turn
+from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, asked_ahead, check_card, corner_turn
 from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
@@ -76,7 +77,7 @@ def blocked_time(
 ) -> Timeline:
     """The multiply-add of (m, k) by (k, n) on one chip, in time alone; ``block`` and errors as for `gemm_out_of_core`.
     Without ``overlap`` the program waits for every copy and every kernel."""
-    return _Blocked(m, n, k, machine, kernel, block, DEPTH, overlap).plan_all()
+    return _Blocked(m, n, k, machine, kernel, block, DEPTH, overlap, ()).plan_all()
 
 
 def gemm_out_of_core(
@@ -112,34 +113,33 @@ def gemm_out_of_core(
     if chosen.precision != precision:
         raise TypeError(f"the matrices are {precision}, and the kernel {chosen.name} computes in {chosen.precision}")
     launching = {"kernel": chosen, "device": device, "engine": engine, "observers": observers, "threads": threads}
-    data = (
-        a.T if trans_a else a,
-        b.T if trans_b else b,
-        c,
-        beta,
-        partial(gemm, alpha=alpha, trans_a=True, **launching),
-    )
+    product = partial(gemm, alpha=alpha, trans_a=True, **launching)
+    data = (a.T if trans_a else a, b.T if trans_b else b, c, beta, product)
     work = _Blocked(m, n, k, Machine(device, use_chips=1), chosen, block, depth, True, data)
     timeline = work.plan_all()
     timeline.execute()
     return work.result, timeline
 
 
+class Step(NamedTuple):
+    """One kernel call: for which ``unit`` of work, the block (i, j) of C, after how many others for it, strips q."""
+
+    unit: int
+    i: int
+    j: int
+    done: int
+    q: int
+
+    @property
+    def content(self) -> str:
+        """What C's block is after it: with a prime for each call."""
+        return f"C[{self.i},{self.j}]" + "'" * (self.done + 1)
+
+
 class _Blocked:
     """One multiply-add: its tasks block by block and, where there are matrices, what they do to the arrays."""
 
-    def __init__(
-        self,
-        m: int,
-        n: int,
-        k: int,
-        machine: Machine,
-        kernel: str | Kernel,
-        block: int | None,
-        depth: int,
-        overlap: bool,
-        matrices: tuple = (),
-    ):
+    def __init__(self, m: int, n: int, k: int, machine: Machine, kernel, block, depth: int, overlap, matrices: tuple):
         check_whole(m=m, n=n, k=k, depth=depth)
         check_type(Machine, machine=machine)
         check_type(bool, overlap=overlap)
@@ -153,7 +153,7 @@ class _Blocked:
         self.result = np.zeros((m, n) if matrices else (0, 0), kernel.dtype)
         self.plan = Plan(machine, real=bool(matrices), serial=not overlap)
         self.rate = kernel_rate(kernel, self.block, self.block, min(depth, k), machine.device)
-        self.chunks = [range(low, min(low + depth, k)) for low in range(0, k, depth)]
+        self.chunks = [slice(low, min(low + depth, k)) for low in range(0, k, depth)]
 
     def plan_all(self) -> Timeline:
         """All blocks, each with what the next one needs arriving meanwhile. Every other block takes k backwards, so
@@ -161,67 +161,58 @@ class _Blocked:
         blocks = corner_turn(range(0, self.m, self.block), range(0, self.n, self.block))
         forth = range(len(self.chunks))
         steps = [
-            (unit, i, j, done, q)
+            Step(unit, i, j, done, q)
             for unit, (i, j) in enumerate(blocks)
             for done, q in enumerate(reversed(forth) if unit % 2 else forth)
         ]
-        ahead = self._arrive(steps[0], "", "")
-        for number, step in enumerate(steps):
-            a, b = ahead
-            if number + 1 < len(steps):
-                ahead = self._arrive(steps[number + 1], a.content, b.content)
+        for step, (a, b) in asked_ahead(steps, self._arrive):
             self._multiply(step, a, b)
-            if step[3] == len(self.chunks) - 1:
-                self._leave(*step[:4])
+            if step.done == len(self.chunks) - 1:
+                self._leave(step)
         return self.plan.run(2.0 * self.m * self.n * self.k)
 
-    def _arrive(self, step: tuple[int, int, int, int, int], keep_a: str, keep_b: str) -> tuple[Strip, Strip]:
+    def _arrive(self, step: Step) -> tuple[Strip, Strip]:
         """The strips of a step and, at a block's first one, the block of C."""
         unit, i, j, done, q = step
         rows, columns, depth = self._lines(i), self._lines(j), self.chunks[q]
-        size = float(self.size * self.block * len(depth))
-        a = self.plan.load(0, "A", f"A[{i},{q}]", size, keep_a, lambda: self._take(self.a, rows, depth).T.copy())
-        b = self.plan.load(0, "B", f"B[{q},{j}]", size, keep_b, lambda: self._take(self.b, depth, columns))
+        size = float(self.size * self.block * (depth.stop - depth.start))
+        a = self.plan.load(0, "A", f"A[{i},{q}]", size, lambda: self._take(self.a, rows, depth).T.copy())
+        b = self.plan.load(0, "B", f"B[{q},{j}]", size, lambda: self._take(self.b, depth, columns))
         if done == 0 and self.beta:
-            buffers = f"pinned C{unit % 2}", f"card C{unit % 3}"
-            self.plan.send(
-                0, f"C[{i},{j}]", self.size * self.block**2, buffers, lambda: self._take(self.c, rows, columns)
-            )
+            buffers, size = (f"pinned C{unit % 2}", f"card C{unit % 3}"), self.size * self.block**2
+            self.plan.send(0, f"C[{i},{j}]", size, buffers, lambda: self._take(self.c, rows, columns))
         return a, b
 
-    def _multiply(self, step: tuple[int, int, int, int, int], a: Strip, b: Strip) -> None:
-        """One kernel call; a prime on C's name for each that has been."""
-        unit, i, j, done, q = step
-        card, arrays, beta = f"card C{unit % 3}", self.plan.arrays, 1.0 if done else self.beta
+    def _multiply(self, step: Step, a: Strip, b: Strip) -> None:
+        """One kernel call."""
+        depth, after = self.chunks[step.q], step.content
+        card, arrays, beta = f"card C{step.unit % 3}", self.plan.arrays, 1.0 if step.done else self.beta
 
         def action() -> None:
-            old = arrays[card] if beta else None
-            arrays[card] = self.product(arrays[a.buffer], arrays[b.buffer], old, beta=beta)
+            arrays[card] = self.product(arrays[a[0]], arrays[b[0]], arrays[card] if beta else None, beta=beta)
 
-        reads, after = dict([a, b]), f"C[{i},{j}]" + "'" * (done + 1)
-        if beta:
-            reads[card] = after[:-1]
-        uses = {"chip 0": 2.0 * self.block**2 * len(self.chunks[q]) / self.rate}
+        reads = dict([a, b, (card, after[:-1])] if beta else [a, b])
+        uses = {"chip 0": 2.0 * self.block**2 * (depth.stop - depth.start) / self.rate}
         self.plan.add("chip 0", "mult", after, uses, reads, {card: after}, action)
 
-    def _leave(self, unit: int, i: int, j: int, done: int) -> None:
+    def _leave(self, step: Step) -> None:
         """The finished block by DMA into pinned memory, and from there into the result, without the padding."""
-        pinned, content, size = f"pinned out{unit % 2}", f"C[{i},{j}]" + "'" * (done + 1), self.size * self.block**2
+        pinned, content, size = f"pinned out{step.unit % 2}", step.content, self.size * self.block**2
 
         def action() -> None:
-            rows, columns = self._lines(i), self._lines(j)
-            target = self.result[rows.start : rows.stop, columns.start : columns.stop]
+            target = self.result[self._lines(step.i), self._lines(step.j)]
             target[:] = self.plan.arrays[pinned][: target.shape[0], : target.shape[1]]
 
-        self.plan.dma(0, "store1", content, size, TO_HOST, f"card C{unit % 3}", pinned)
-        self.plan.copy(0, "store2", content, size, 2, {pinned: content}, {f"result[{i},{j}]": content}, action)
+        self.plan.dma(0, "store1", content, size, TO_HOST, f"card C{step.unit % 3}", pinned)
+        result = {f"result[{step.i},{step.j}]": content}
+        self.plan.copy(0, "store2", content, size, 2, {pinned: content}, result, action)
 
-    def _lines(self, block: int) -> range:
-        return range(block * self.block, (block + 1) * self.block)
+    def _lines(self, block: int) -> slice:
+        return slice(block * self.block, (block + 1) * self.block)
 
-    def _take(self, matrix: np.ndarray, rows: range, columns: range) -> np.ndarray:
+    def _take(self, matrix: np.ndarray, rows: slice, columns: slice) -> np.ndarray:
         """A part of a matrix, with zeros for what lies outside."""
-        part = matrix[rows.start : rows.stop, columns.start : columns.stop]
-        padded = np.zeros((len(rows), len(columns)), matrix.dtype)
+        part = matrix[rows, columns]
+        padded = np.zeros((rows.stop - rows.start, columns.stop - columns.start), matrix.dtype)
         padded[: part.shape[0], : part.shape[1]] = part
         return padded

@@ -9,9 +9,8 @@ memory into memory that the bus can read (*pinned* memory; here A is also transp
 engine copies that to the card. Both places have two buffers, so that a strip can arrive while another is used.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -62,14 +61,7 @@ class Machine:
         return {row.name: row for row in rows}
 
 
-Fetch = Callable[[], np.ndarray]
-
-
-class Strip(NamedTuple):
-    """Some rows of A or columns of B on a card: the buffer's name and what it holds."""
-
-    buffer: str
-    content: str
+Strip = tuple[str, str]  # some rows of A or columns of B on a card: the buffer's name, and what it holds
 
 
 @dataclass
@@ -82,7 +74,7 @@ class Plan:
     serial: bool = False
     tasks: list[Task] = field(default_factory=list)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    resident: dict[tuple[int, str], list[str]] = field(default_factory=dict)
+    resident: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # the one used last stands last
 
     def add(self, lane: str, stage: str, what: str, uses: dict, reads: dict, writes: dict, action, size=0.0) -> None:
         """A task that moves ``size`` bytes; see `Task`. ``action`` is left out of a plan that isn't real."""
@@ -104,7 +96,7 @@ class Plan:
         uses = {MEMORY: size, way: size, f"DMA {chip}": size}
         self.add(f"DMA {chip}", stage, content, uses, {source: content}, {target: content}, action, size)
 
-    def send(self, chip: int, content: str, size: float, buffers: tuple[str, str], fetch: Fetch) -> None:
+    def send(self, chip: int, content: str, size: float, buffers: tuple[str, str], fetch: Callable) -> None:
         """Copy ``content``, whose array ``fetch`` gives, into the first of ``buffers`` and by DMA into the second."""
         pinned, card = buffers
 
@@ -114,15 +106,18 @@ class Plan:
         self.copy(chip, "load1", content, size, 2, {content: content}, {pinned: content}, action)
         self.dma(chip, "load2", content, size, TO_CARD, pinned, card)
 
-    def load(self, chip: int, kind: str, content: str, size: float, keep: str, fetch: Fetch) -> Strip:
-        """Bring ``content``, a strip of matrix ``kind``, to the card unless it is there. Of the two buffers for it the
-        one that holds ``keep`` stays as it is."""
-        slots = self.resident.setdefault((chip, kind), ["", ""])
-        if content not in slots:
-            number = 1 - slots.index(keep) if keep in slots else 0
-            slots[number] = content
-            self.send(chip, content, size, (f"pinned {chip} {kind}{number}", f"card {chip} {kind}{number}"), fetch)
-        return Strip(f"card {chip} {kind}{slots.index(content)}", content)
+    def load(self, chip: int, kind: str, content: str, size: float, fetch: Callable) -> Strip:
+        """Bring ``content``, a strip of matrix ``kind``, to the card unless it is in one of the two buffers for it. The
+        strip that was asked for last stays, for it is still in use."""
+        resident = self.resident.setdefault((chip, kind), {})
+        there = content in resident
+        oldest = content if there else next(iter(resident), "")
+        number = resident.pop(oldest) if there or len(resident) == 2 else 1 - len(resident)
+        resident[content] = number
+        card = f"card {chip} {kind}{number}"
+        if not there:
+            self.send(chip, content, size, (f"pinned {chip} {kind}{number}", card), fetch)
+        return card, content
 
     def run(self, flops: float) -> Timeline:
         """The plan in time."""
@@ -147,7 +142,15 @@ def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
     return [range(low, min(low + size, stop)) for low in range(start, stop, size)]
 
 
-def corner_turn(rows: Sequence, columns: Sequence) -> Iterable[tuple[int, int]]:
+def asked_ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
+    """Each step with what ``load`` brings for it, which is asked for before the step in front of it is done."""
+    ahead = load(steps[0])
+    for number, step in enumerate(steps, 1):
+        brought, ahead = ahead, load(steps[number]) if number < len(steps) else None
+        yield step, brought
+
+
+def corner_turn(rows: Sequence, columns: Sequence) -> Iterator[tuple[int, int]]:
     """Positions (row, column) of all blocks so that from one to the next only one of the two changes: along a row,
     down at its end, and back along the next ("bounce corner turn"). Each block loads one strip of A or B, not two."""
     forth = range(len(columns))

@@ -19,7 +19,18 @@ import numpy as np
 
 from cypresskit.blas.gemm import checked, gemm, plain
 from cypresskit.host.checks import check_share, check_type, check_units, check_whole
-from cypresskit.host.machine import CPU, MEMORY, TO_HOST, Machine, Plan, Strip, check_card, corner_turn, split
+from cypresskit.host.machine import (
+    CPU,
+    MEMORY,
+    TO_HOST,
+    Machine,
+    Plan,
+    Strip,
+    asked_ahead,
+    check_card,
+    corner_turn,
+    split,
+)
 from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
@@ -51,19 +62,11 @@ class Matrices:
 
 
 def four_stage(
-    m: int,
-    n: int,
-    k: int,
-    machine: Machine,
-    *,
-    kernel: str | Kernel = "dgemm_tn_buffer",
-    block: int = BLOCK,
-    cpu_share: float = 0.0,
-    matrices: Matrices | None = None,
+    m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn_buffer", **more
 ) -> Timeline:
     """The four-stage pipeline on an (m, k) by (k, n) product; arguments and errors as for `five_stage`. Its kernel
     addresses a global buffer by default: arbitrary places in any memory, and no texture cache."""
-    return _Pipeline(m, n, k, machine, False, kernel, block, cpu_share, matrices).plan_all()
+    return _Pipeline(False, m, n, k, machine, kernel, **more).plan_all()
 
 
 def five_stage(
@@ -83,23 +86,14 @@ def five_stage(
     CPU computes. ``matrices``: real ones, to be multiplied by ``timeline.execute()``. Raises ``ValueError`` for sizes
     that can't be and blocks that don't fit the card, ``TypeError`` for matrices of another type than the kernel's.
     """
-    return _Pipeline(m, n, k, machine, True, kernel, block, cpu_share, matrices).plan_all()
+    return _Pipeline(True, m, n, k, machine, kernel, block, cpu_share, matrices).plan_all()
 
 
 class _Pipeline:
     """A run of a pipeline, with (``five``) or without sub-blocks and their DMA."""
 
     def __init__(
-        self,
-        m: int,
-        n: int,
-        k: int,
-        machine: Machine,
-        five: bool,
-        kernel: str | Kernel,
-        block: int,
-        cpu_share: float,
-        matrices: Matrices | None,
+        self, five, m: int, n: int, k: int, machine: Machine, kernel, block=BLOCK, cpu_share=0.0, matrices=None
     ):
         check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)
@@ -134,20 +128,15 @@ class _Pipeline:
 
     def _chip(self, chip: int, rows: list[range], columns: list[range]) -> None:
         """A chip's work units; the strips of the next are asked for before the results of the last."""
-        units = list(corner_turn(rows, columns))
 
-        def load(number: int, keep_a: str, keep_b: str) -> tuple[Strip, Strip]:
-            i, j = units[number]
+        def load(unit: tuple[int, tuple[int, int]]) -> tuple[Strip, Strip]:
+            i, j = unit[1]
             bytes_a, bytes_b = (self.size * self.k * len(lines) for lines in (rows[i], columns[j]))
-            a = self.plan.load(chip, "A", f"A[{i}]", bytes_a, keep_a, partial(self._rows_of_a, rows[i]))
-            b = self.plan.load(chip, "B", f"B[{chip}.{j}]", bytes_b, keep_b, partial(self._columns_of_b, columns[j]))
+            a = self.plan.load(chip, "A", f"A[{i}]", bytes_a, partial(self._rows_of_a, rows[i]))
+            b = self.plan.load(chip, "B", f"B[{chip}.{j}]", bytes_b, partial(self._columns_of_b, columns[j]))
             return a, b
 
-        ahead = load(0, "", "")
-        for number, (i, j) in enumerate(units):
-            a, b = ahead
-            if number + 1 < len(units):
-                ahead = load(number + 1, a.content, b.content)
+        for (number, (i, j)), (a, b) in asked_ahead(list(enumerate(corner_turn(rows, columns))), load):
             parts = split(rows[i].start, rows[i].stop, -(-len(rows[i]) // PARTS))
             for part, lines in enumerate(parts):
                 self._part(chip, f"{chip}.{number}.{part}", part, a, b, lines, lines.start - rows[i].start, columns[j])
@@ -164,7 +153,7 @@ class _Pipeline:
                 uses |= {TO_HOST: size * host.dma_gb_s / host.remote_store_gb_s, MEMORY: size}
             start = first + piece.start - rows.start
             lines = slice(start, start + len(piece))
-            action = partial(self._multiply, a.buffer, b.buffer, lines, target)
+            action = partial(self._multiply, a[0], b[0], lines, target)
             stage = "mult1" if self.five else "mult"
             plan.add(f"chip {chip}", stage, content, uses, dict([a, b]), {target: content}, action, size)
             if self.five:

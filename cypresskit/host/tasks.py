@@ -15,7 +15,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from cypresskit.host.checks import check_amount, check_share, check_type
@@ -99,35 +99,27 @@ class Timeline:
         no task writes, such as the program's own matrices, holds whatever is read from the start."""
         holds: dict[str, str] = {}
         written = {name for span in self.spans for name in span.task.writes}
-        users: dict[str, set[int]] = defaultdict(set)
-        writers: dict[str, set[int]] = defaultdict(set)
-        moments = sorted(
-            [(span.end, 0, number) for number, span in enumerate(self.spans)]
-            + [(span.start, 1, number) for number, span in enumerate(self.spans)]
-        )
-        for time, starts, number in moments:
+        using: dict[str, dict[int, bool]] = defaultdict(dict)  # of each buffer now: tasks, and whether they write
+        spans = list(enumerate(self.spans))
+        moments = [(span.end, False, n) for n, span in spans] + [(span.start, True, n) for n, span in spans]
+        for time, starts, number in sorted(moments):
             task = self.spans[number].task
+            names = {**task.reads, **task.writes}
             if not starts:
-                for name in task.reads:
-                    users[name].discard(number)
-                for name, content in task.writes.items():
-                    writers[name].discard(number)
-                    holds[name] = content
+                for name in names:
+                    using[name].pop(number, None)
+                holds |= task.writes
                 continue
             for name, content in task.reads.items():
                 if name in written and holds.get(name) != content:
                     found = holds.get(name, "nothing")
                     raise TimelineError(f"{task.name} at {time:.6g} s reads {content} in {name}, which holds {found}")
-            for name in {**task.reads, **task.writes}:
-                others = writers[name] | (users[name] if name in task.writes else set())
-                if others:
-                    other = self.spans[min(others)].task.name
-                    verb = "overwrites" if name in task.writes else "reads"
+            for name in names:
+                writes = name in task.writes
+                if others := [other for other, written_to in using[name].items() if writes or written_to]:
+                    verb, other = "overwrites" if writes else "reads", self.spans[min(others)].task.name
                     raise TimelineError(f"{task.name} at {time:.6g} s {verb} {name} while {other} uses it")
-            for name in task.reads:
-                users[name].add(number)
-            for name in task.writes:
-                writers[name].add(number)
+                using[name][number] = writes
 
     def execute(self, moments: Sequence[float] | float = 1.0) -> None:
         """Do the tasks on real arrays. Each takes effect at ``moments`` between its start (0) and its end (1): one
@@ -138,8 +130,7 @@ class Timeline:
         check_share(**{f"moment {number}": moment for number, moment in enumerate(each)})
         order = [(s.start + (s.end - s.start) * part, s.end, i) for i, (s, part) in enumerate(zip(self.spans, each))]
         for *_, number in sorted(order):
-            action = self.spans[number].task.action
-            if action:
+            if action := self.spans[number].task.action:
                 action()
 
     def perfetto(self) -> dict:
@@ -151,15 +142,10 @@ class Timeline:
             events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": lane}})
         for span in self.spans:
             task = span.task
-            args = {
-                "bytes": task.bytes,
-                "reads": dict(task.reads),
-                "writes": dict(task.writes),
-                "uses": dict(task.uses),
-            }
-            when = {"ts": span.start * 1e6, "dur": (span.end - span.start) * 1e6}
+            args = {"bytes": task.bytes} | {of: dict(getattr(task, of)) for of in ("reads", "writes", "uses")}
+            when = {"ts": span.start * 1e6, "dur": (span.end - span.start) * 1e6, "args": args}
             row = {"pid": 1, "tid": lanes.index(task.lane) + 1}
-            events.append({"ph": "X", "name": task.name, "cat": task.stage, **row, **when, "args": args})
+            events.append({"ph": "X", "name": task.name, "cat": task.stage, **row, **when})
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
     def save(self, path: str | Path) -> None:
@@ -181,9 +167,7 @@ def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
     for number, task in enumerate(tasks):
         needs = {last_in_lane[task.lane]} if task.lane in last_in_lane else set()
         last_in_lane[task.lane] = number
-        for name in {**task.reads, **task.writes}:
-            if name in writer:
-                needs.add(writer[name])
+        needs |= {writer[name] for name in {**task.reads, **task.writes} if name in writer}
         for name in task.writes:
             needs.update(readers.pop(name, ()))
             writer[name] = number
@@ -208,34 +192,29 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
         for other in before:
             followers[other].append(number)
     waiting = [len(before) for before in needs]
-    memory: dict[tuple[Demand, ...], list[float]] = {}
+    shares_of = cache(fair_shares)
     left = [1.0] * len(tasks)  # part of each task that is still to be done
     start, end = [0.0] * len(tasks), [0.0] * len(tasks)
     active = [number for number, count in enumerate(waiting) if not count]
     now = 0.0
     while active:
-        key = tuple(demands[number] for number in active)
-        if key not in memory:
-            memory[key] = fair_shares(key)
-        speeds = [share / least[number] for number, share in zip(active, memory[key])]
-        times = [left[number] / speed for number, speed in zip(active, speeds)]
-        step = min(times)
+        shares = shares_of(tuple(demands[number] for number in active))
+        speeds = {number: share / least[number] for number, share in zip(active, shares)}
+        step = min(left[number] / speed for number, speed in speeds.items())
         now += step
-        ended, going = [], []
-        for number, speed, time in zip(active, speeds, times):
-            if time <= step * (1 + 1e-9):
-                end[number] = now
-                ended.append(number)
-            else:
+        going, freed = [], []
+        for number, speed in speeds.items():
+            if left[number] / speed > step * (1 + 1e-9):
                 left[number] -= speed * step
                 going.append(number)
-        for number in ended:
+                continue
+            end[number] = now
             for other in followers[number]:
                 waiting[other] -= 1
                 if not waiting[other]:
                     start[other] = now
-                    going.append(other)
-        active = going
+                    freed.append(other)
+        active = going + freed
     spans = [Span(task, start[number], end[number]) for number, task in enumerate(tasks)]
     return Timeline(tuple(sorted(spans, key=lambda span: span.start)), dict(resources), flops)
 
