@@ -6,14 +6,5 @@ from cypresskit.blas.factory import CardMemoryError, MatrixFactory, OnCard, open
 from cypresskit.blas.gemm import gemm, gemm_packed, gemv
 
 __all__ = [
-    "DD",
-    "CardMemoryError",
-    "Choice",
-    "MatrixFactory",
-    "OnCard",
-    "choose",
-    "gemm",
-    "gemm_packed",
-    "gemv",
-    "open_card",
-]
+    "DD", "CardMemoryError", "Choice", "MatrixFactory", "OnCard", "choose", "gemm", "gemm_packed", "gemv", "open_card",
+]  # fmt: skip

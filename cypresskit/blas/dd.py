@@ -10,6 +10,7 @@ division.
 
 import numbers
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -286,15 +287,10 @@ def _exact(value) -> Fraction:
     if hasattr(value, "_mpf_"):
         sign, mantissa, exponent, _ = value._mpf_
         return Fraction((-1) ** sign * int(mantissa)) * Fraction(2) ** exponent
-    if isinstance(value, np.integer):
-        return Fraction(int(value))
-    if isinstance(value, np.floating):
-        return Fraction(*value.as_integer_ratio())
-    if isinstance(value, (str, numbers.Rational, float)) or hasattr(value, "as_integer_ratio"):
-        try:
-            return Fraction(value)
-        except (ValueError, TypeError, ZeroDivisionError):
-            pass
+    with suppress(ValueError, TypeError, ZeroDivisionError):
+        if isinstance(value, np.floating):
+            return Fraction(*value.as_integer_ratio())
+        return Fraction(int(value) if isinstance(value, np.integer) else value)
     raise TypeError(f"{value!r} is no number that a double-double can be made of: try a float, '0.1', '1/3', Fraction")
 
 

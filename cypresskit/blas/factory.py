@@ -11,7 +11,7 @@ is part of ``used`` and never of a result. Left out: where in memory a matrix li
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 
@@ -85,8 +85,8 @@ class MatrixFactory:
         """Put a copy of a matrix on the card; float32, float64 or ``DD``."""
         array = plain(array)
         precision = _precision({"the matrix": array}, (2,))  # refuses what is no matrix
-        matrix = self._room(array.shape, precision, name)
-        matrix.values = array.copy() if isinstance(array, np.ndarray) else DD(array)
+        with self._room(array.shape, precision, name) as matrix:
+            matrix.values = array.copy() if isinstance(array, np.ndarray) else DD(array)
         return matrix
 
     def download(self, matrix: OnCard) -> np.ndarray | DD:
@@ -101,42 +101,21 @@ class MatrixFactory:
         self.matrices.remove(matrix)
 
     def multiply(
-        self,
-        a: OnCard,
-        b: OnCard,
-        c: OnCard | None = None,
-        *,
-        alpha=1.0,
-        beta=0.0,
-        trans_a: bool = False,
-        trans_b: bool = False,
-        name: str = "",
-    ) -> OnCard:
+        self, a: OnCard, b: OnCard, c: OnCard | None = None, *, alpha=1.0, beta=0.0, trans_a: bool = False,
+        trans_b: bool = False, name: str = "",
+    ) -> OnCard:  # fmt: skip
         """A new matrix, alpha op(a) op(b) + beta c, as ``ck.gemm`` has it. Where the kernel wants a matrix transposed,
         its transpose takes room as long as the kernel runs."""
         values: list = [None if x is None else self._values(x) for x in (a, b, c)]
         m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
-        choice = choose(m, n, k, a.precision, trans_a=trans_a, trans_b=trans_b, device=self.device)
-        turned: list[OnCard] = []
-        with self._made_of((m, n), a.precision, name) as result:
-            try:
-                for which in choice.transposed:
-                    of = {"a": a, "b": b}[which]
-                    what = f"transpose of {of.name} for {choice.kernel.name}"
-                    turned.append(self._room(of.shape[::-1], of.precision, what))
-                result.values = gemm(
-                    *values,
-                    alpha=alpha,
-                    beta=beta,
-                    trans_a=trans_a,
-                    trans_b=trans_b,
-                    kernel=choice.kernel,
-                    device=self.device,
-                    engine=self.engine,
-                )
-            finally:
-                for matrix in turned:
-                    self.matrices.remove(matrix)
+        how: dict = {"trans_a": trans_a, "trans_b": trans_b, "device": self.device}
+        choice = choose(m, n, k, a.precision, **how)
+        how |= {"alpha": alpha, "beta": beta, "kernel": choice.kernel, "engine": self.engine}
+        with self._room((m, n), a.precision, name) as result, ExitStack() as turned:
+            for of in ({"a": a, "b": b}[which] for which in choice.transposed):
+                what = f"transpose of {of.name} for {choice.kernel.name}"
+                turned.enter_context(self._room(of.shape[::-1], of.precision, what))
+            result.values = gemm(*values, **how)
         result.choice = choice
         return result
 
@@ -150,42 +129,28 @@ class MatrixFactory:
         rows, columns = a.shape
         stored = [_stored(x, False)[np.newaxis] for x in values]
         filled = [padded(x, (rows, -(-columns // 4) * 4), x.dtype) for x in stored]
-        inputs = {n: texels(x) for n, x in enumerate(filled)}
-        with self._made_of(a.shape, a.precision, name) as result:
+        inputs, given = {n: texels(x) for n, x in enumerate(filled)}, constants(scalars(alpha, beta), 0, 0, (0, 0))
+        with self._room(a.shape, a.precision, name) as result:
             out = np.zeros_like(inputs[0])
-            self._run(
-                ADD[a.precision], out, inputs=inputs, constants={0: constants(scalars(alpha, beta), 0, 0, (0, 0))}
-            )
-            whole = out.reshape(filled[0].shape)
-            result.values = _matrix(whole[:rows, :columns].copy())
+            self._run(ADD[a.precision], out, inputs=inputs, constants={0: given})
+            result.values = _matrix(out.reshape(filled[0].shape)[:rows, :columns].copy())
         return result
 
     def transpose(self, a: OnCard, *, name: str = "") -> OnCard:
         """A new matrix, the transpose of a."""
         stored = np.ascontiguousarray(_stored(self._values(a), False))
         numbers = stored if stored.ndim == 3 else stored[..., np.newaxis]
-        with self._made_of(a.shape[::-1], a.precision, name) as result:
+        with self._room(a.shape[::-1], a.precision, name) as result:
             out = np.zeros((*a.shape[::-1], numbers.shape[2]), stored.dtype)
             self._run("transpose", out, inputs={0: numbers})
             result.values = _matrix(out if a.precision == "double-double" else out[..., 0])
         return result
 
-    @contextmanager
-    def _made_of(self, shape: tuple[int, int], precision: str, name: str) -> Iterator[OnCard]:
-        """Room for a result, given back if it can't be computed."""
-        result = self._room(shape, precision, name)
-        try:
-            yield result
-        except BaseException:
-            self.matrices.remove(result)
-            raise
-
     def _run(self, name: str, out: np.ndarray, **arguments) -> None:
         text = files("cypresskit.kernels").joinpath(f"{name}.il").read_text(encoding="utf-8")
-        domain = out.shape[1::-1]
-        if all(domain):
-            program = assemble(text, f"{name}.il")
-            launch(program, domain, outputs={0: out}, device=self.device, engine=self.engine, **arguments)
+        if out.size:
+            arguments |= {"outputs": {0: out}, "device": self.device, "engine": self.engine}
+            launch(assemble(text, f"{name}.il"), out.shape[1::-1], **arguments)
 
     def _values(self, matrix: OnCard) -> np.ndarray | DD:
         if not isinstance(matrix, OnCard):
@@ -194,8 +159,9 @@ class MatrixFactory:
             raise ValueError(f"{matrix.name} is not on this card (any more)")
         return matrix.values
 
-    def _room(self, shape: tuple[int, ...], precision: str, name: str) -> OnCard:
-        """Account a new matrix, or say why it doesn't fit."""
+    @contextmanager
+    def _room(self, shape: tuple[int, ...], precision: str, name: str) -> Iterator[OnCard]:
+        """Account a new matrix, or say why it doesn't fit. Its room is given back if it is left without values."""
         size = {"single": 4, "double": 8, "double-double": 16}[precision]
         rows, columns = (-(-side // step) * step for side, step in zip(shape, (ROWS, COLUMNS), strict=True))
         most = self.device.texture_side
@@ -213,7 +179,11 @@ class MatrixFactory:
                 f"{self.device.memory_bytes - self.used:,} left. Free a matrix, or work in blocks. On the card:\n{self}"
             )
         self.matrices.append(matrix)
-        return matrix
+        try:
+            yield matrix
+        finally:
+            if matrix.values is None:
+                self.matrices.remove(matrix)
 
 
 def open_card(device: Device = HD5870, *, engine: str = "fast") -> MatrixFactory:

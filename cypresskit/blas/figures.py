@@ -46,9 +46,5 @@ def kept(kernel: Kernel, device: Device = HD5870) -> Figures | None:
 @lru_cache
 def read() -> dict[str, Figures]:
     """What the file has, by the kernels' names."""
-    rows = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-    return {name: Figures(*map(_pair, row)) for name, row in rows.items()}
-
-
-def _pair(value):
-    return tuple(value) if isinstance(value, list) else value
+    rows: dict[str, list] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    return {name: Figures(r, b, g, tuple(alone), tuple(full), n) for name, (r, b, g, alone, full, n) in rows.items()}

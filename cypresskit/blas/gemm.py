@@ -19,27 +19,15 @@ from cypresskit.machine import launch
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
 TYPES = {np.dtype(name): name for name in ("float32", "float64")}
-LARGEST = {
-    name: float(np.finfo(kind).max) for name, kind in (("single", "f4"), ("double", "f8"), ("double-double", "f8"))
-}
+LARGEST = {"single": float(np.finfo("f4").max)} | dict.fromkeys(("double", "double-double"), float(np.finfo("f8").max))
 MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 
 
 def gemm(
-    a: Matrix,
-    b: Matrix,
-    c: Matrix | None = None,
-    *,
-    alpha=1.0,
-    beta=0.0,
-    trans_a: bool = False,
-    trans_b: bool = False,
-    kernel: str | Kernel | None = None,
-    device: Device = HD5870,
-    engine: str = "fast",
-    observers=(),
+    a: Matrix, b: Matrix, c: Matrix | None = None, *, alpha=1.0, beta=0.0, trans_a: bool = False, trans_b: bool = False,
+    kernel: str | Kernel | None = None, device: Device = HD5870, engine: str = "fast", observers=(),
     threads: int | None = None,
-) -> Matrix:
+) -> Matrix:  # fmt: skip
     """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``, ``trans_b`` say so.
 
     ``a``: (m, k), or (k, m) if ``trans_a``. ``b``: (k, n), or (n, k) if ``trans_b``. ``c``: (m, n), needed where beta
@@ -56,6 +44,7 @@ def gemm(
     trans_a, trans_b = bool(trans_a), bool(trans_b)
     if alpha[0] == 0 or k == 0:
         alpha, k = (0.0, 0.0), 0
+        a, b = (a[:0] if trans_a else a[:, :0]), (b[:, :0] if trans_b else b[:0])
     if kernel is None:
         chosen = choose(m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device).kernel
     else:
@@ -63,11 +52,7 @@ def gemm(
     pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
     if not m or not n:
         return _matrix(np.zeros((m, n, *pair), chosen.dtype))
-    if k:
-        stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
-    else:
-        shapes: tuple = ((0, m) if chosen.trans_a else (m, 0)), ((n, 0) if chosen.trans_b else (0, n))
-        stored = np.zeros((*shapes[0], *pair), chosen.dtype), np.zeros((*shapes[1], *pair), chosen.dtype)
+    stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
     arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), alpha, beta)
     how = {"device": device, "engine": engine, "observers": observers, "threads": threads}
     launch(chosen.program, **arguments, **how, in_place=True)
@@ -82,37 +67,31 @@ def checked(a, b, c, alpha, beta, trans_a=False, trans_b=False) -> tuple[str, tu
     m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
     if c is not None and c.shape != (m, n):
         raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
-    if c is None and beta[0] != 0:
-        raise ValueError(f"beta is {beta[0]:g}, but there is no c to multiply with it")
+    _check_beta(beta, "c", c)
     if k > MAX_K:
         raise ValueError(f"k is {k:,}: the kernels count it in single precision, exact up to {MAX_K:,}")
     return precision, alpha, beta, (m, n, k)
+
+
+def _check_beta(beta: tuple[float, float], name: str, matrix) -> None:
+    if matrix is None and beta[0] != 0:
+        raise ValueError(f"beta is {beta[0]:g}, but there is no {name} to multiply with it")
 
 
 def sizes(a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool) -> tuple[int, int, int]:
     """m, n, k of a product of matrices stored in shapes ``a`` and ``b``; ``ValueError`` if they don't fit."""
     (m, k), (inner, n) = (a[::-1] if trans_a else a), (b[::-1] if trans_b else b)
     if k != inner:
-        raise ValueError(
-            f"op(a) is {m} x {k} and op(b) is {inner} x {n}: the inner sizes, {k} and {inner}, must be equal"
-        )
+        told = f"op(a) is {m} x {k} and op(b) is {inner} x {n}"
+        raise ValueError(f"{told}: the inner sizes, {k} and {inner}, must be equal")
     return m, n, k
 
 
 def gemv(
-    a: Matrix,
-    x: Matrix,
-    y: Matrix | None = None,
-    *,
-    alpha=1.0,
-    beta=0.0,
-    trans: bool = False,
-    kernel: str | Kernel | None = None,
-    device: Device = HD5870,
-    engine: str = "fast",
-    observers=(),
+    a: Matrix, x: Matrix, y: Matrix | None = None, *, alpha=1.0, beta=0.0, trans: bool = False,
+    kernel: str | Kernel | None = None, device: Device = HD5870, engine: str = "fast", observers=(),
     threads: int | None = None,
-) -> Matrix:
+) -> Matrix:  # fmt: skip
     """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
 
     ``a`` is a matrix, ``x`` and ``y`` vectors, of one type as in ``gemm``, which has the other keywords too. In single
@@ -121,28 +100,19 @@ def gemv(
     a, x, y = map(plain, (a, x, y))
     precision = _precision({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
     m, k = a.shape[::-1] if _whether("trans", trans) else a.shape
-    if len(x) != k:
-        raise ValueError(f"op(a) is {m} x {k}, so x has to have {k} elements, not {len(x)}")
-    if y is not None and len(y) != m:
-        raise ValueError(f"op(a) is {m} x {k}, so y has to have {m} elements, not {len(y)}")
-    if y is None and _scalar("beta", beta, precision)[0] != 0:
-        raise ValueError(f"beta is {float(beta):g}, but there is no y to multiply with it")
+    for name, vector, length in (("x", x, k), ("y", y, m)):
+        if vector is not None and len(vector) != length:
+            raise ValueError(f"op(a) is {m} x {k}, so {name} has to have {length} elements, not {len(vector)}")
+    _check_beta(_scalar("beta", beta, precision), "y", y)
     column = None if y is None else y.reshape(m, 1)
     how = {"kernel": kernel, "device": device, "engine": engine, "observers": observers, "threads": threads}
     return gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how).reshape(-1)
 
 
 def gemm_packed(
-    a: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray | None = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    device: Device = HD5870,
-    engine: str = "fast",
-    threads: int | None = None,
-) -> np.ndarray:
+    a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, alpha: float = 1.0, beta: float = 0.0,
+    device: Device = HD5870, engine: str = "fast", threads: int | None = None,
+) -> np.ndarray:  # fmt: skip
     """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape (count, m, n).
 
     ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0; otherwise as ``gemm``.
@@ -151,21 +121,20 @@ def gemm_packed(
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
     if _precision(arrays, (3, 3, 3)) != "single":
         raise TypeError(f"packed matrices are float32, not {_kind('a', a)}")
-    scalars = [_scalar(name, value, "single") for name, value in (("alpha", alpha), ("beta", beta))]
+    scale, old = (_scalar(name, value, "single") for name, value in (("alpha", alpha), ("beta", beta)))
     (count, m, k), n = a.shape, b.shape[2]
     if b.shape[:2] != (count, k) or (c is not None and c.shape != (count, m, n)):
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise ValueError(f"shapes are (count, m, k), (count, k, n) and (count, m, n); found {shapes}")
-    if c is None and scalars[1][0] != 0:
-        raise ValueError(f"beta is {beta:g}, but there is no c to multiply with it")
+    _check_beta(old, "c", c)
     if count * k > MAX_K:
         raise ValueError(f"{count} x k = {count * k:,}: the kernel counts rows exactly up to {MAX_K:,}")
     if not count * m * n:
         return np.zeros((count, m, n), np.float32)
-    if scalars[0][0] == 0 or k == 0:
-        scalars[0], a, b = (0.0, 0.0), np.zeros((count, m, 0), np.float32), np.zeros((count, 0, n), np.float32)
+    if scale[0] == 0 or k == 0:
+        scale, a, b = (0.0, 0.0), a[:, :, :0], b[:, :0]
     packed = KERNELS["sgemm_packed"]
-    arguments = packed.arguments(a, b, c, *scalars)
+    arguments = packed.arguments(a, b, c, scale, old)
     launch(packed.program, **arguments, device=device, engine=engine, threads=threads, in_place=True)
     return packed.result(arguments, m, n)
 
@@ -228,9 +197,8 @@ def _named(kernel: str | Kernel, precision: str) -> Kernel:
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel is the name of one in ck.kernels, or a Kernel, not {kernel!r}")
     if kernel.precision != precision:
-        raise TypeError(
-            f"the kernel {kernel.name} computes in {kernel.precision} precision, the matrices are {precision}"
-        )
+        found = f"the kernel {kernel.name} computes in {kernel.precision} precision"
+        raise TypeError(f"{found}, the matrices are {precision}")
     return kernel
 
 
