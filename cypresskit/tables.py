@@ -12,6 +12,12 @@ def table(names: Sequence[str], rows: Iterable[Iterable], caption: str = "") -> 
     return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def markdown(names: Iterable[str], rows: Iterable[Iterable]) -> str:
+    """A Markdown table."""
+    head, *lines = ["| " + " | ".join(map(str, row)) + " |" for row in (names, *rows)]
+    return "\n".join([head, "|" + "---|" * len(list(names)), *lines])
+
+
 def folded(line: str, text: str) -> str:
     """A line of HTML that opens to a longer text."""
     return f"<details><summary>{escape(line)}</summary><pre>{escape(text)}</pre></details>"

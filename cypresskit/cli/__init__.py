@@ -1,9 +1,9 @@
 """The `cypresskit` command: what the package does, from a shell.
 
-Each module named ``cmd_`` adds a command or two to the table in ``command``, and imports what it needs when that runs,
-so that `--help` answers at once. A mistake in what was typed, in a file or in a kernel is told in a line or a few on
-standard error, without a traceback; the exit status is then 1, or 2 where the command line itself made no sense. What
-it leaves out: everything with a picture, which is in the notebooks.
+Each module named ``cmd_`` adds a few commands to the table in ``command``, and imports compiler, timing model and
+lessons when it needs them, so that `--help` answers at once. A mistake in what was typed, in a file or in a kernel is
+told in a line or a few on standard error, without a traceback; the exit status is then 1, or 2 where the command line
+itself made no sense. What it leaves out: everything with a picture, which is in the notebooks.
 """
 
 import argparse
@@ -14,23 +14,12 @@ import textwrap
 from collections.abc import Sequence
 
 import cypresskit
-from cypresskit.cli import (
-    cmd_bench,
-    cmd_card,
-    cmd_check,
-    cmd_contest,
-    cmd_il,
-    cmd_kernels,
-    cmd_lab,
-    cmd_pipeline,
-    cmd_run,
-    cmd_time,
-)
+from cypresskit.cli import cmd_bench, cmd_card, cmd_contest, cmd_lab, cmd_run, cmd_time
 from cypresskit.cli.command import COMMANDS, CommandError, printable
 
 __all__ = ["main"]
 
-_MODULES = (cmd_bench, cmd_card, cmd_check, cmd_contest, cmd_il, cmd_kernels, cmd_lab, cmd_pipeline, cmd_run, cmd_time)
+_MODULES = (cmd_bench, cmd_card, cmd_contest, cmd_lab, cmd_run, cmd_time)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

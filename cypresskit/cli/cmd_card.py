@@ -1,18 +1,52 @@
-"""`cypresskit card`: what the compiler makes of a kernel, beside what was published, and LLVM's second opinion."""
-
-from __future__ import annotations
+"""What is known without a run: `cypresskit kernels`, the catalogue with its figures (see ``blas.figures``); `cypresskit
+card`, what the compiler makes of a kernel; `cypresskit il`, the reference of the language.
+"""
 
 import argparse
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from cypresskit.cli.command import CommandError, command, json_option, option, show
+import cypresskit as ck
+from cypresskit import published
+from cypresskit.blas.choice import figures
+from cypresskit.cli.command import CommandError, command, json_option, option, show, user_errors
 from cypresskit.cli.files import is_file, read_program
+from cypresskit.il import OPCODES, reference
+from cypresskit.il.errors import nearest
+from cypresskit.tables import markdown
 
-if TYPE_CHECKING:
-    from cypresskit.il import Program
-    from cypresskit.kernels import Kernel
+
+@command(
+    "kernels",
+    "list the catalogue of kernels",
+    "For each: precision, mode, the block of C that a work-item computes, registers and the bundles of a turn of its "
+    "loop as compiled for the HD 5870, Gflop/s on it at N = 2048 by the timing model, and what it teaches.",
+    json_option("a list of the table's rows"),
+    option("--update", action="store_true", help="compile and time all of them anew first, and keep the figures"),
+)
+def kernels(args: argparse.Namespace) -> None:
+    """List the catalogue."""
+    if args.update:
+        from tqdm import tqdm
+
+        from cypresskit.blas.measure import update
+
+        update(tqdm(ck.kernels.values(), "compiling and timing"))
+    rows = [_row(kernel) for kernel in ck.kernels.values()]
+    head = "kernel                 precision      mode     block  registers  bundles  Gflop/s  it teaches"
+    show(args, rows, "\n".join([head, *map(_line, rows)]))
+
+
+def _row(kernel: ck.Kernel) -> dict:
+    of = figures(kernel)
+    row: dict = {"kernel": kernel.name, "precision": kernel.precision, "mode": kernel.mode, "block": list(kernel.block)}
+    row |= {"registers": of.registers, "bundles": of.bundles, "gflops": of.gflops}
+    return row | {"teaches": kernel.teaches}
+
+
+def _line(row: dict) -> str:
+    kind = f"{row['kernel']:22} {row['precision']:14} {row['mode']:8} {'x'.join(map(str, row['block'])):6}"
+    return f"{kind} {row['registers']:9}  {row['bundles']:7}  {row['gflops']:7.1f}  {row['teaches']}"
 
 
 @command(
@@ -33,8 +67,6 @@ if TYPE_CHECKING:
 )
 def card(args: argparse.Namespace) -> None:
     """Print the card, the listing or the table."""
-    import cypresskit as ck
-    from cypresskit import published
     from cypresskit.compiler import kernel_card
     from cypresskit.compiler.fetch_order import fetch_order
     from cypresskit.compiler.llvm import llvm_card
@@ -46,56 +78,59 @@ def card(args: argparse.Namespace) -> None:
         return
     if not args.kernel:
         raise CommandError("name a kernel or an IL file, or say --all; `cypresskit kernels` lists the kernels.")
-    try:
+    with user_errors(ck.ILError, ck.CompileError):
         program, known = _program(args.kernel)
         code = ck.compile(program, style=args.style)
         found = kernel_card(known, code) if known else code.card()
         second = llvm_card(program).as_dict() if args.llvm else None
-    except (ck.ILError, ck.CompileError) as error:
-        raise CommandError(str(error)) from None
     text = str(found) if second is None else f"{'':<20} {'cypresskit':<14}LLVM\n{found.text(second)}"
     text += "" if known else f"\n{fetch_order(code, args.style)}"
     show(args, found.as_dict() | ({"llvm": second} if second else {}), code.listing() if args.listing else text)
 
 
-def card_table(kernels: Iterable[Kernel]) -> str:
+def card_table(kernels: Iterable[ck.Kernel]) -> str:
     """Published against compiled, as a Markdown table."""
-    import cypresskit as ck
-    from cypresskit import published
     from cypresskit.compiler import kernel_card
 
-    head = ["registers, published", "amd", "best", "bundles per turn, published", "amd", "best", "bound"]
+    head = ["kernel", "registers, published", "amd", "best", "bundles per turn, published", "amd", "best", "bound"]
     head += ["4 and 5 slots, published", "amd", "best"]
-    lines = [f"| kernel | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
+    rows = []
     for kernel in kernels:
         row = published.kernels().get(kernel.name, {})
         amd, best = (kernel_card(kernel, ck.compile(kernel.program, style=style)) for style in ("amd", "best"))
         gprs = row.get("gprs", row.get("floats", 0) // 4) or "-"
         shares = f"{row['slots4_pct'] + row['slots5_pct']:.1f} %" if "slots4_pct" in row else "-"
         turn = f"{amd.loop_bundles} ({amd.k_per_iteration} k)"
-        cells = (
-            gprs,
-            amd.gprs,
-            best.gprs,
-            row.get("bundles", "-"),
-            turn,
-            best.loop_bundles,
-            best.bundles_bound,
-            shares,
-        )
-        filled = (f"{card.slots4_pct + card.slots5_pct:.1f} %" for card in (amd, best))
-        lines.append(f"| `{kernel.name}` | {' | '.join(map(str, (*cells, *filled)))} |")
-    return "\n".join(lines)
+        registers = (f"`{kernel.name}`", gprs, amd.gprs, best.gprs)
+        bundles = (row.get("bundles", "-"), turn, best.loop_bundles, best.bundles_bound)
+        rows.append((*registers, *bundles, shares, *(f"{c.slots4_pct + c.slots5_pct:.1f} %" for c in (amd, best))))
+    return markdown(head, rows)
 
 
-def _program(name: str) -> tuple[Program, Kernel | None]:
+def _program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
     """The program, and the catalogue's kernel if it is one."""
-    import cypresskit as ck
-    from cypresskit.il.errors import nearest
-
     if is_file(name):
         return read_program(Path(name)), None
     if name not in ck.kernels:
         guess = nearest(name, ck.kernels)
         raise CommandError(f"no kernel {name!r}, and no such file; the catalogue has {', '.join(ck.kernels)}.{guess}")
     return ck.kernels[name].program, ck.kernels[name]
+
+
+@command(
+    "il",
+    "tell what an instruction, a register or a modifier of IL does",
+    "Without a NAME: all names. What is told comes from the tables that assemble and run programs.",
+    option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTid or _sat"),
+    option("--markdown", action="store_true", help="print the whole reference as Markdown: docs/il.md"),
+    example="cypresskit il ubit_extract",
+)
+def il(args: argparse.Namespace) -> None:
+    """Print an entry of the reference, all names, or the page."""
+    if args.markdown:
+        print(reference.page(), end="")
+    elif args.name is None:
+        print("\n".join([*OPCODES, *reference.REGISTERS, *reference.MODIFIERS]))
+    else:
+        with user_errors(ValueError):
+            print(reference.describe(args.name))

@@ -51,11 +51,7 @@ def contest(args: argparse.Namespace) -> None:
     write_files({args.html: lambda path: path.write_text(page, encoding="utf-8"),
                  args.csv: lambda path: path.write_text(table, encoding="utf-8", newline="")})  # fmt: skip
     for place, row in enumerate(board.ranked(rows), 1):
-        print(
-            f"{place:3} {row.gflops:6.0f}  {printable(row.name)}"
-            if row.gflops
-            else f"  -      -  {printable(row.name)}"
-        )
+        print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(row.name)}")
     print(f"{len(rows)} entries; the board: {args.html}, {args.csv}")
 
 

@@ -1,19 +1,25 @@
-"""`cypresskit time` and `cypresskit score`: what the timing model says, and how that compares with the published."""
+"""What the timing model says: `cypresskit time` of a kernel, `cypresskit pipeline` of pipelines over chips and CPU (in
+time alone), and `cypresskit score` how that compares with the published.
+"""
 
 import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
 
-from cypresskit.cli.command import CommandError, command, json_option, option, show
+import cypresskit as ck
+from cypresskit import devices
+from cypresskit.cli.command import CommandError, command, json_option, option, show, user_errors
 from cypresskit.cli.files import check_targets, is_file, read_program, write_files
 from cypresskit.cli.launching import MOST_DIGITS, OPTIONS, in_options, read_shape
+from cypresskit.tables import markdown
 
 TIMED = {
     "--output": "output stream oI is as large as the array in this file, if it exists, and otherwise as the domain; "
     "nothing is written; may be repeated",
     "--global": "taken as `cypresskit run` takes it, or N alone: its size takes no time, and nothing is written",
 }  # what `cypresskit run` writes to
+SIZES = {"m": "rows of A and C", "n": "columns of B and C", "k": "columns of A, rows of B"}
 LAUNCH = ("domain", "texture", "input", "constant", "output", "memory")
 
 
@@ -41,15 +47,13 @@ LAUNCH = ("domain", "texture", "input", "constant", "output", "memory")
 )  # fmt: skip
 def time(args: argparse.Namespace) -> None:
     """Simulate one launch of a kernel and print the report."""
-    import cypresskit as ck
-    from cypresskit import devices
     from cypresskit.compiler.fetch_order import fetch_order
 
-    traces, ordered = [args.trace] if args.trace else [], ""
-    check_targets(*traces)
+    check_targets(args.trace)
     _check_sizes(args)
     row: dict = {}
-    try:
+    ordered = ""
+    with user_errors(KeyError, TypeError, ValueError, ck.CompileError, put=in_options):
         device = devices.device(args.device)
         how = {"device": device, "layout": args.layout, "exact": args.exact}
         if is_file(args.kernel):
@@ -68,15 +72,12 @@ def time(args: argparse.Namespace) -> None:
         else:
             kernel = ck.kernels[args.kernel]
             if given := [f"--{name}".replace("memory", "global") for name in LAUNCH if getattr(args, name)]:
-                raise CommandError(
-                    f"{kernel.name}: a kernel of the catalogue has its own launch: leave out {', '.join(given)}"
-                )
+                why = "a kernel of the catalogue has its own launch: leave out"
+                raise CommandError(f"{kernel.name}: {why} {', '.join(given)}")
             if args.n is None:
                 raise CommandError(f"{kernel.name}: say --n, the matrices' size (and --m and --k if they differ)")
             report = ck.simulate(kernel, args.n, m=args.m, k=args.k, style=args.style, **how)
-        write_files(dict.fromkeys(traces, report.save_trace))
-    except (KeyError, TypeError, ValueError, ck.CompileError) as error:
-        raise CommandError(in_options(str(error.args[0] if isinstance(error, KeyError) else error))) from None
+        write_files({args.trace: report.save_trace})
     show(args, report.row() | row, f"{report}{ordered}")
 
 
@@ -116,10 +117,8 @@ def score(args: argparse.Namespace) -> None:
             hosts = pool.submit(host_rows)
             rows = judged([*kernel_rows(executor=pool), *hosts.result()])
             end = ["", verdict(rows)]
-    lines = [list(rows[0]), *([_shown(value) for value in row.values()] for row in rows)]
-    table = [f"| {' | '.join(line)} |" for line in lines]
-    table.insert(1, "|" + "---|" * len(rows[0]))
-    show(args, rows, "\n".join(table + end))
+    table = markdown(rows[0], ([_shown(value) for value in row.values()] for row in rows))
+    show(args, rows, "\n".join([table, *end]))
 
 
 def _shown(value) -> str:
@@ -128,3 +127,45 @@ def _shown(value) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return "-" if value is None else str(value)
+
+
+@command(
+    "pipeline",
+    "time a product in the host's memory",
+    "Strips of A and B go over the bus to the chips, blocks of C come back, and everything that can overlap does. Time "
+    "only: no matrix is computed. Kernels run at the rate that the timing model gives them; bus and host memory are "
+    "shared.",
+    option("stages", choices=("four-stage", "five-stage"), help="Yang et al. (2010), or Li et al. (2012)"),
+    *(option(f"--{size}", required=True, type=int, metavar="SIZE", help=what) for size, what in SIZES.items()),
+    option("--board", default="HD5970", help="default: HD5970, which has two chips"),
+    option("--chips", type=int, help="how many chips of the board work (default: all)"),
+    option("--cpu", default="0", metavar="SHARE", help="the part of C's rows that the CPU computes, 0 to 1 (default: "
+           "0); static: by peak rates; adaptive: by measured rates, after a few calls"),
+    option("--trace", type=Path, metavar="FILE", help="write the timeline as JSON for ui.perfetto.dev"),
+    json_option("one object: gflops, seconds, busy, bound, cpu_share"),
+    example="cypresskit pipeline five-stage --m 16384 --n 16384 --k 1536 --board HD5970 --cpu adaptive",
+)  # fmt: skip
+def pipeline(args: argparse.Namespace) -> None:
+    """Time one product and print what it took."""
+    from cypresskit.host import Machine, adaptive, five_stage, four_stage, static_share
+
+    check_targets(args.trace)
+    stages = {"four-stage": four_stage, "five-stage": five_stage}[args.stages]
+    sizes = args.m, args.n, args.k
+    with user_errors(ValueError):
+        machine = Machine(devices.device(args.board), use_chips=args.chips)
+        if args.cpu == "adaptive":
+            share, timeline = adaptive(*sizes, machine, pipeline=stages)[-1]
+        else:
+            share = static_share(machine) if args.cpu == "static" else _share(args.cpu)
+            timeline = stages(*sizes, machine, cpu_share=share)
+        write_files({args.trace: timeline.save})
+    numbers = {"gflops": timeline.gflops, "seconds": timeline.seconds, "busy": timeline.busy, "bound": timeline.bound}
+    show(args, numbers | {"cpu_share": share}, timeline)
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--cpu {text}: expected a number from 0 to 1, static or adaptive") from None

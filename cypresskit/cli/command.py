@@ -2,7 +2,8 @@
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,15 @@ def option(*names: str, **how: Any) -> Option:
 def json_option(what: str) -> Option:
     """`--json`, for what ``show`` prints."""
     return option("--json", action="store_true", help=f"print JSON in place of text: {what}")
+
+
+@contextmanager
+def user_errors(*kinds: type[Exception], put: Callable[[str], str] = str) -> Iterator[None]:
+    """Exceptions of these ``kinds`` become a ``CommandError``, its text as ``put`` puts it."""
+    try:
+        yield
+    except kinds as error:
+        raise CommandError(put(str(error.args[0] if isinstance(error, KeyError) else error))) from None
 
 
 def show(args: argparse.Namespace, numbers: Any, text: Any) -> None:

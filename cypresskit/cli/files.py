@@ -3,39 +3,29 @@
 What is written is written beside its target first, so that a full disk or Ctrl-C leaves an older file as it was.
 """
 
-from __future__ import annotations
-
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+import numpy as np
+
+import cypresskit as ck
 from cypresskit.cli.command import CommandError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from cypresskit.il import Program
+from cypresskit.il.parser import MAX_TEXT
 
 
 def is_file(name: str) -> bool:
     """Whether it is a file's name, rather than that of a kernel of the catalogue."""
-    import cypresskit as ck
-
     return name not in ck.kernels and (bool(Path(name).suffix) or Path(name).exists())
 
 
-def read_program(path: Path) -> Program:
+def read_program(path: Path) -> ck.Program:
     """The program in a file; CommandError says why there is none."""
-    import cypresskit as ck
-    from cypresskit.il.parser import MAX_TEXT
-
     with _opened(path) as file:
-        try:
-            data = file.read(MAX_TEXT + 1) or b""  # None: nothing yet, from a file that isn't one
-        except OSError as error:
-            raise CommandError(f"can't read {path}: {error.strerror or error}") from None
+        data = file.read(MAX_TEXT + 1) or b""  # None: nothing yet, from a file that isn't one
     if len(data) > MAX_TEXT:
         raise CommandError(f"can't read {path}: it is no program, which has at most {MAX_TEXT:,} bytes")
     try:
@@ -49,8 +39,6 @@ def read_program(path: Path) -> Program:
 
 def read_array(path: Path) -> np.ndarray:
     """The array in a .npy file; CommandError says why there is none."""
-    import numpy as np
-
     with _opened(path) as file:
         try:
             array: object = np.load(file, allow_pickle=False)
@@ -59,28 +47,29 @@ def read_array(path: Path) -> np.ndarray:
         except Exception:  # what a broken header raises depends on where it breaks
             array = None
     if not isinstance(array, np.ndarray):  # text, an empty file, an .npz, an array of Python objects
-        raise CommandError(
-            f"can't read {path} as a .npy array: it isn't one, or not of numbers. Write it with `np.save`"
-        )
+        why = "it isn't one, or not of numbers. Write it with `np.save`"
+        raise CommandError(f"can't read {path} as a .npy array: {why}")
     return array
 
 
-def _opened(path: Path) -> BinaryIO:
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     """An ordinary file, opened for reading: a pipe or a device might make us wait, or never end."""
     try:
-        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise CommandError(
+                    f"can't read {path}: it is a pipe or a device, not a file; save what comes out of it first"
+                )
+            yield file
     except OSError as error:
         raise CommandError(f"can't read {path}: {error.strerror or error}") from None
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise CommandError(f"can't read {path}: it is a pipe or a device, not a file; save what comes out of it first")
-    return file
 
 
-def check_targets(*paths: Path) -> None:
+def check_targets(*paths: Path | None) -> None:
     """CommandError unless each of the files can be written, and none is named twice. To be asked before a long run."""
     seen: dict[Path, Path] = {}
-    for path in paths:
+    for path in filter(None, paths):
         target = _resolved(path)
         if target in seen:
             raise CommandError(f"{seen[target]} and {path} are one file: of two results one would be lost")
@@ -93,12 +82,13 @@ def check_targets(*paths: Path) -> None:
             raise CommandError(f"can't write {path}: no permission")
 
 
-def write_files(writers: dict[Path, Callable[[Path], object]]) -> None:
-    """Write all of the files or, where one can't be written, none of them. A writer is given the path to write to."""
+def write_files(writers: dict[Path | None, Callable[[Path], object]]) -> None:
+    """Write all of the files or, where one can't be written, none of them. A writer is given the path to write to;
+    None is a file that nobody asked for."""
     beside: dict[Path, Path] = {}
     path = Path()
     try:
-        for path, write in writers.items():
+        for path, write in ((path, write) for path, write in writers.items() if path):
             target = _resolved(path)
             beside[target] = target.with_name(f".{target.name}.{os.getpid()}")
             write(beside[target])
@@ -118,7 +108,6 @@ def write_files(writers: dict[Path, Callable[[Path], object]]) -> None:
 
 def array_writer(array: np.ndarray) -> Callable[[Path], None]:
     """A writer of a .npy file for ``write_files``."""
-    import numpy as np
 
     def write(path: Path) -> None:
         with path.open("wb") as file:  # np.save would add .npy to another name

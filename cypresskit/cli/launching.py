@@ -1,23 +1,21 @@
 """What a program is launched on from a shell: the options of `run`, `check` and `time`, and the arrays in them."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from cypresskit.cli.command import CommandError, Option, option
 from cypresskit.cli.files import read_array, read_program
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from cypresskit.il import Program
-    from cypresskit.machine.shape import Shape
+from cypresskit.devices import HD5870
+from cypresskit.il import Program
+from cypresskit.machine.launch import MAX_ITEMS
+from cypresskit.machine.shape import Shape
 
 MOST_DIGITS = 9  # of a number on the command line
 
@@ -34,14 +32,9 @@ OPTIONS: tuple[Option, ...] = (
         option(f"--{name}", action="append", default=[], metavar="I=FILE.npy", help=f"{what}; may be repeated")
         for name, what in _FILES.items()
     ),
-    option(
-        "--global",
-        dest="memory",
-        metavar="N=FILE.npy",
-        help="where global memory is written, N elements of 16 bytes that start at zero (1M: 1048576); N may be a .npy "
-        "file that holds what they start as",
-    ),
-)
+    option("--global", dest="memory", metavar="N=FILE.npy", help="where global memory is written, N elements of 16 "
+           "bytes that start at zero (1M: 1048576); N may be a .npy file that holds what they start as"),
+)  # fmt: skip
 
 
 @dataclass
@@ -50,10 +43,6 @@ class Arrays:
 
     arguments: dict[str, Any]
     targets: dict[int | str, Path]
-
-    def result(self, place: int | str) -> np.ndarray:
-        """What the launch has left in an output stream, or in global memory."""
-        return self.arguments["global_memory"] if place == "g" else self.arguments["outputs"][place]
 
     def program(self, file: str) -> Program:
         """The program in a file, if it can be launched on these; CommandError otherwise."""
@@ -98,10 +87,6 @@ def read_arrays(args: argparse.Namespace) -> Arrays:
 
 def _zeros(where: str, *shape: int) -> np.ndarray:
     """Elements of four floats, as many as the card could hold."""
-    import numpy as np
-
-    from cypresskit.devices import HD5870
-
     if math.prod(shape) > (most := HD5870.memory_bytes // 16):
         raise CommandError(f"{where}: the card's memory holds {most:,} elements of 16 bytes")
     return np.zeros((*shape, 4), np.float32)
@@ -109,8 +94,6 @@ def _zeros(where: str, *shape: int) -> np.ndarray:
 
 def read_shape(args: argparse.Namespace, program: Program) -> Shape:
     """The launch that the options tell the sizes of; CommandError or ValueError where they don't."""
-    from cypresskit.machine.shape import Shape
-
     textures: dict = {i: read_array(file) for i, file in _numbered("--input", args.input).items()}
     for number, text in _numbered("--texture", args.texture).items():
         sizes = str(text).lower().split("x")
@@ -134,8 +117,6 @@ def read_shape(args: argparse.Namespace, program: Program) -> Shape:
 
 
 def _constants(args: argparse.Namespace) -> dict[int, np.ndarray]:
-    import numpy as np
-
     found = {}
     for number, text in _numbered("--constant", args.constant).items():
         words = str(text).split(",")
@@ -151,8 +132,6 @@ def _constants(args: argparse.Namespace) -> dict[int, np.ndarray]:
 
 def _bits(where: str, word: str, value: float) -> int:
     """A whole number's 32 bits, or those of the nearest float."""
-    import numpy as np
-
     if isinstance(value, int):
         if -(1 << 31) <= value < 1 << 32:
             return value & 0xFFFFFFFF
@@ -173,8 +152,6 @@ def _count(text: str) -> int | None:
 
 
 def _domain(text: str | None) -> tuple[int, ...]:
-    from cypresskit.machine.launch import MAX_ITEMS
-
     if text is None:
         raise CommandError("say --domain: WIDTHxHEIGHT in pixel mode, a number of work-items in compute mode")
     sizes = text.lower().split("x")

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.tables import table
+from cypresskit.tables import markdown, table
 from cypresskit.timing.simulate import simulate
 
 Point = tuple[str | Kernel, int, Device]
@@ -74,8 +74,7 @@ class Table:
     def markdown(self, columns: Iterable[str] | None = None) -> str:
         """The rows (or some columns of them) as a Markdown table."""
         names = list(columns or (self.rows[0] if self.rows else ()))
-        lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-        return "\n".join(lines + ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in self.rows])
+        return markdown(names, ([row[name] for name in names] for row in self.rows))
 
 
 def sweep(
