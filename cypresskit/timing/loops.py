@@ -69,25 +69,24 @@ def run_counted(lanes: Lanes, start: int) -> int:
 
 def _carried(lanes: Lanes, start: int) -> dict[Register, Affine]:
     """The registers at the beginning of turn 0, with a step where they have one."""
-    before, places = dict(lanes.registers), _read_first(lanes.code, start)
+    before = dict(lanes.registers)
     _run_turn(lanes, start, before, dry=True)
-    carried = dict(before)
-    for place in places:
-        old, new = before.get(place, ZERO), lanes.registers.get(place, ZERO)
-        carried[place] = new if new.loaded is not None else _advancing(old, new)
+    changed = {place: new for place, new in lanes.registers.items() if new is not before.get(place)}
+    carried = before | {place: _advancing(before.get(place, ZERO), new) for place, new in changed.items()}
     for _ in range(PASSES):
         _run_turn(lanes, start, carried, dry=True)
-        found = {place: lanes.registers.get(place, ZERO) for place in places}
-        wrong = [place for place in places if not _proven(carried[place], found[place], lanes.masks.active)]
+        found = {place: lanes.registers[place] for place in changed}
+        wrong = {at: new for at, new in found.items() if not _proven(carried[at], new, lanes.masks.active)}
         if not wrong:
             return carried
-        for place in wrong:
-            carried[place] = found[place] if found[place].loaded is not None else IRREGULAR
+        carried |= {place: new if new.loaded is not None else IRREGULAR for place, new in wrong.items()}
     raise NotAffine
 
 
 def _advancing(old: Affine, new: Affine) -> Affine:
     """The word that is ``old`` in turn 0 and ``new`` in turn 1."""
+    if new.loaded is not None:
+        return new
     if IRREGULAR in (old, new) or old.loaded is not None:
         return IRREGULAR
     if new is old or (new.bits == old.bits).all():
@@ -145,21 +144,3 @@ def endless_loop(code: Code, start: int) -> KernelError:
     around = [at for at, i in enumerate(program.body) if i.op.flow == "loop" and at <= inside <= program.matching[at]]
     line = program.body[max(around, default=inside)].line
     return KernelError(f"{program.where(line)}\n    this loop has not ended after {MOST_TURNS} turns", line)
-
-
-def _read_first(code: Code, start: int) -> list[Register]:
-    """The registers that a loop without branches reads before it has written them."""
-    read: set[Register] = set()
-    written: set[Register] = set()
-    for control in loop_body(code, start):
-        for f in control.fetches:
-            if f.source is not None:
-                read |= {(f.source, "xyzw".index(c)) for c in f.coordinates if c in "xyzw"} - written
-            written |= {(f.dest, channel) for channel, c in enumerate(f.select) if c != "_"}
-        for bundle in control.bundles:
-            gprs = {(r.index, r.channel) for o in bundle.operations for r in o.reads if r.kind == "gpr"}
-            read |= gprs - written
-            written |= {o.dest for o in bundle.operations if o.dest is not None}
-        if control.store is not None and control.store.index is not None:
-            read |= {(control.store.index, 0)} - written
-    return sorted(read)
