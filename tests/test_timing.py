@@ -27,7 +27,6 @@ from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import SliceError, Table, score, sensitivity, simulate, sweep
 from cypresskit.timing.report import bound
 from cypresskit.timing.sampling import Policy, sample
-from cypresskit.timing.simulate import gemm_shapes
 from tools.fuzz.programs import random_program
 
 FIGURES = published.kernels()
@@ -255,7 +254,7 @@ def test_bound_is_the_busiest_unit_or_why_none_is_busy():
     assert bound({"ALU": 0.5, "texture": 0.4}, 0.3) == "tail"
 
 
-SHAPES = gemm_shapes(KERNELS["sgemm_tn"], 64, 64, 64)
+SHAPES = KERNELS["sgemm_tn"].shape(64, 64, 64, 1.0, 0.0, 1)
 
 
 @pytest.mark.parametrize(
@@ -361,7 +360,7 @@ def test_shapes_of_a_launch_are_those_of_the_arrays():
     a, b = np.zeros((64, 32)), np.zeros((32, 128))
     given = kernel.arguments(a, b, None, 1.0, 0.0)
     launch = prepare(kernel.program, **given)
-    shapes = gemm_shapes(kernel, 64, 128, 32)
+    shapes = kernel.shape(64, 128, 32, 1.0, 0.0, 1)
     assert shapes.textures == {0: Extent(16, 64, 16), 1: Extent(64, 32, 16)}
     assert shapes.domain == launch.domain and shapes.wavefronts == launch.wavefronts
 
@@ -376,7 +375,7 @@ def test_shapes_of_a_launch_are_those_of_the_arrays():
 )
 def test_shapes_that_leave_something_out_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        replace(gemm_shapes(KERNELS["sgemm_tn"], 64, 64, 64), **change)
+        replace(SHAPES, **change)
 
 
 def test_a_sweep_is_a_table_that_saves(tmp_path):

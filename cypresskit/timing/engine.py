@@ -28,13 +28,12 @@ MOST_CLAUSES = 1 << 62
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What happened, in core clocks. ``start``, ``end``, ``engine`` per wavefront; ``counts`` by name: busy clocks of
-    all ALUs, texture units and LDS ("alu", "tex", "lds"), of all L2 slices ("slice") and DRAM channels ("dram"), lines
-    asked and missed, lines written. ``end_clock`` is when the last store has left. ``timeline`` rows are (slot,
-    wavefront, kind of clause, start, end) of engine 0, the first few thousand clauses. ``progress`` has the clocks at
-    which ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part had done by then, and in its last
-    row what in the end, by name: "alu", "texture", "lds" busy clocks and "l1_missed" lines of each SIMD engine,
-    "l2_asked" and "l2_missed" lines of each L2 slice, "dram" busy clocks of each channel. Work counts when it begins.
+    """What happened, in core clocks. ``start``, ``end``, ``engine`` per wavefront. ``end_clock`` is when the last store
+    has left. ``timeline`` rows are (slot, wavefront, kind of clause, start, end) of engine 0, the first few thousand
+    clauses. ``progress`` has the clocks at which ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part
+    had done by then, and in its last row what in the end, by name: "alu", "texture", "lds" busy clocks and "l1_missed"
+    lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice, "dram" busy clocks of each channel.
+    Work counts when it begins. ``counts``: these sums in the end, and the lines "l1_asked" and "written".
     """
 
     end_clock: float
@@ -62,28 +61,16 @@ def run(work: Packed, device: Device, slots: int, parts: Callable[[range], Itera
     of the parts in which that is done, a hundredth of the clauses each, and may show how they go by."""
     chip, order = make_chip(work, device, slots), np.arange(device.simd_engines)
     start_chip(chip, order)
-    clauses = int(work.clauses_of_path[work.path].sum())
+    clauses = int(work.clauses_run[work.path].sum())
     for part in parts(range(100)):
         run_chip(chip, order, clauses * (part + 1) // 100 if part < 99 else MOST_CLAUSES)
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)
-    sums = {name: float(part[-1].sum()) for name, part in done.items()}
-    counts = {"alu": sums["alu"], "tex": sums["texture"], "lds": sums["lds"]}
-    counts |= {"slice": sums["l2_asked"] * chip.clocks.slice_line, "dram": sums["dram"]}
-    counts |= {"l1_asked": int(tally.l1_asked[0]), "l1_missed": sums["l1_missed"]}
-    counts |= {"l2_asked": sums["l2_asked"], "l2_missed": sums["l2_missed"], "written": int(tally.written[0])}
-    end = max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max())
-    return Outcome(
-        float(end),
-        groups.wavefront_start,
-        groups.wavefront_end,
-        groups.wavefront_engine,
-        log.rows[: log.row_count[0]],
-        log.progress,
-        log.pace,
-        done,
-        counts,
-    )
+    counts = {name: float(part[-1].sum()) for name, part in done.items()}
+    counts |= {"l1_asked": int(tally.l1_asked[0]), "written": int(tally.written[0])}
+    end = float(max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max()))
+    wavefronts = groups.wavefront_start, groups.wavefront_end, groups.wavefront_engine
+    return Outcome(end, *wavefronts, log.rows[: log.row_count[0]], log.progress, log.pace, done, counts)
 
 
 @native

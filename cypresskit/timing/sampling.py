@@ -20,7 +20,7 @@ from cypresskit.machine.shape import Shape
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import walk
-from cypresskit.timing.work import Clause, Packed, pack
+from cypresskit.timing.work import Clause, Packed, Path, pack
 
 PACE = 30e6  # cache lines and clauses a second
 LONG = 60.0
@@ -76,20 +76,21 @@ def sample(
     than ``LONG`` seconds says so before it starts, and shows its ``progress``."""
     surfaces = Surfaces(shape, device, layout)
 
-    def packed(some: int) -> Packed:
-        return pack(walk(code, surfaces, np.arange(some)), shape.group_wavefronts)
+    def walked(some: int) -> tuple[Packed, float]:
+        paths = walk(code, surfaces, np.arange(some))
+        return pack(paths, shape.group_wavefronts), _effort(paths)
 
     total, round_ = shape.wavefronts, active * device.simd_engines
     exact = exact or not _alike(code, surfaces, min(total, (policy.rounds + 1) * round_), total, policy)
     whole, rest = divmod(total, round_)
-    work = packed(total if exact else min(total, rest + policy.rounds * round_))
-    each = work.effort() / work.wavefronts * round_
+    work, effort = walked(total if exact else min(total, rest + policy.rounds * round_))
+    each = effort / len(work.path) * round_
     rounds = np.inf if exact else policy.first_rounds(each, total / round_)
     while True:
         some = total if rounds >= whole else rest + int(rounds) * round_
-        if some != work.wavefronts:
-            work = packed(some)
-        outcome = run(work, device, active, _watched(work.effort() / PACE) if progress else iter)
+        if some != len(work.path):
+            work, effort = walked(some)
+        outcome = run(work, device, active, _watched(effort / PACE) if progress else iter)
         if some == total:
             return Sample(outcome, 1.0, outcome.end_clock)
         pace, change, drifting = measured_pace(outcome, work, int(rounds), round_, policy)
@@ -100,6 +101,16 @@ def sample(
             return Sample(outcome, some / total, outcome.end_clock + (total - some) / round_ * pace)
         rounds = most // each if change > policy.wild else rounds * 2
         rounds = whole if each * total / round_ <= most else rounds
+
+
+def _effort(paths: list[Path]) -> float:
+    """Lines and clauses that the engine will handle, roughly."""
+    return float(sum(len(path.wavefronts) * path.amount(lambda c: 1 + len(c.streams) + _lines(c)) for path in paths))
+
+
+def _lines(clause: Clause) -> float:
+    """How many lines a wavefront asks for in a clause."""
+    return sum(len(stream.line) / len(stream.cost) for stream in clause.streams)
 
 
 def _watched(seconds: float) -> Callable[[range], Iterable]:
@@ -114,8 +125,8 @@ def _alike(code: Code, surfaces: Surfaces, first: int, total: int, policy: Polic
     work = []
     for end in (first, total) if first < total else ():
         paths = walk(code, surfaces, np.unique(np.linspace(0, end - 1, SURVEYED).astype(np.int64)))
-        each = [np.sum([turns * _work(clause) for body, turns in p.segments for clause in body], axis=0) for p in paths]
-        work.append(np.average(each, axis=0, weights=[len(p.wavefronts) for p in paths]))
+        each = [path.amount(_work) for path in paths]
+        work.append(np.average(each, axis=0, weights=[len(path.wavefronts) for path in paths]))
     if not work:
         return True
     bundles, accesses = abs(work[1] / np.maximum(work[0], 1) - 1)
@@ -124,8 +135,7 @@ def _alike(code: Code, surfaces: Surfaces, first: int, total: int, policy: Polic
 
 def _work(clause: Clause) -> np.ndarray:
     """Bundles of a clause, and clocks and lines of its accesses."""
-    accesses = sum(stream.cost.mean() + len(stream.line) / len(stream.cost) for stream in clause.streams)
-    return np.array([1.0 + clause.bundles, accesses])
+    return np.array([1.0 + clause.bundles, sum(stream.cost.mean() for stream in clause.streams) + _lines(clause)])
 
 
 def measured_pace(
@@ -134,11 +144,11 @@ def measured_pace(
     """Clocks a round, once the first one's cold caches are warm; by which share that changes from the first half to
     the second; whether L2 misses grow and are waited for."""
     first, last = (1.0, rounds - 0.5) if rounds > 2 else (0.5, 1.5) if rounds > 1 else (0.25, 0.75)
-    marks = np.array([first, (first + last) / 2, last]) * work.clauses_of_path[work.path].mean() * round_
+    marks = np.array([first, (first + last) / 2, last]) * work.clauses_run[work.path].mean() * round_
     clocks = outcome.when(marks)
     early, late = np.diff(clocks)
     sooner, later = np.diff(outcome.missed(marks))
-    tex, alu = outcome.counts["tex"], outcome.counts["alu"]
+    tex, alu = outcome.counts["texture"], outcome.counts["alu"]
     hidden = alu >= max(tex, HIDING * outcome.end_clock * outcome.done["alu"].shape[1])  # misses, behind the ALU's work
     drifting = rounds > 2 and later > policy.drift * sooner and not hidden
     return (clocks[2] - clocks[0]) / (last - first), abs(early - late) / late, bool(drifting)

@@ -10,6 +10,7 @@ and doubled, ``leave_one_out`` predicts each peak with what the others were cali
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -26,11 +27,10 @@ N = 2048  # where a source gives none
 LARGE = 4096  # and the larger size at which such a kernel may be faster
 SIZES = (1024, 1536, 2048, 2560, 3072, 4096, 5120)
 PACKED = (1, 16)  # products in a launch of the packed kernel, few and many
-CARD = {  # name in published.json: field of the kernel card
-    "gprs": "gprs", "slots4_pct": "slots4_pct", "slots5_pct": "slots5_pct", "floats": "floats", "fetches": "fetches",
-    "fetch_bytes": "fetch_bytes", "bundles": "loop_bundles", "l1_bytes_per_clock": "l1_bytes_per_clock",
-    "nominal_gflops": "nominal_gflops",
-}  # fmt: skip
+CARD = (  # fields of the kernel card; "bundles" are the loop's
+    "mads", "gprs", "slots4_pct", "slots5_pct", "floats", "fetches", "fetch_bytes", "bundles", "l1_bytes_per_clock",
+    "nominal_gflops",
+)  # fmt: skip
 PEAKS = {"ddgemm_tn_fma": (21 + 8) / 2, "ddgemm_tn_nofma": (21 + 25) / 2}  # double instructions per operation
 
 
@@ -71,12 +71,11 @@ def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[di
         "wavefronts": lambda: at["active"],
         "of_nominal_pct": lambda: round(100 * at["gflops"] / card.nominal_gflops, 1),
         "peak_gflops": lambda: round(device.double_gflops / PEAKS[name], 2),
-        "mads": lambda: card.mads,
     }
-    for quantity in (*simulated, *CARD):
+    simulated |= {field: partial(getattr, card, field.replace("bundles", "loop_bundles")) for field in CARD}
+    for quantity, value in simulated.items():
         if quantity in figures:
-            value = simulated[quantity]() if quantity in simulated else getattr(card, CARD[quantity])
-            yield _row(name, quantity, figures[quantity], value)
+            yield _row(name, quantity, figures[quantity], value())
 
 
 def _row(name: str, quantity: str, figure, simulated) -> dict:

@@ -74,7 +74,9 @@ def simulate(
         kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
         size = _size(kernel, m, n, k)
         code, name, precision = compiled(kernel, device, style), kernel.name, kernel.precision
-        shapes = gemm_shapes(kernel, *size, beta, count)
+        if count != 1 and not kernel.packed:
+            raise ValueError(f"{name} computes one product in a launch, not {count}: take a packed kernel")
+        shapes = kernel.shape(*size, 1.0, beta, count)
         flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
     group = shapes.group_wavefronts
     lds = sum(size for _, size in shapes.program.lds.values())
@@ -130,28 +132,20 @@ def _compiled(kernel: Kernel, device: Device, style: str) -> Code:
     return compile(kernel.program, device, style)
 
 
-def gemm_shapes(kernel: Kernel, m: int, n: int, k: int, beta: float = 0.0, count: int = 1) -> Shape:
-    """The launch of a catalogue kernel for m x n x k, ``count`` times if it is a packed one."""
-    if count != 1 and not kernel.packed:
-        raise ValueError(f"{kernel.name} computes one product in a launch, not {count}: take a packed kernel")
-    return kernel.shape(m, n, k, 1.0, beta, count)
-
-
 def _report(name, device: Device, size, flops, precision: str, gprs, active, wavefronts, of: Sample) -> Report:
     counts = {what: count / of.share for what, count in of.outcome.counts.items()}
     engines = of.clocks * device.simd_engines
-    units = {"ALU": ("alu", engines), "texture": ("tex", engines), "LDS": ("lds", engines)}
-    units |= {"L2": ("slice", of.clocks * device.l2_slices), "DRAM": ("dram", of.clocks * device.memory_channels)}
-    busy = {unit: counts[what] / all_ for unit, (what, all_) in units.items()}
+    busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
+    busy["L2"] = counts["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock / (of.clocks * device.l2_slices)
+    busy["DRAM"] = counts["dram"] / (of.clocks * device.memory_channels)
     out = of.outcome
     occupied = float((out.end - out.start).sum() / (out.end_clock * device.simd_engines * active))
-    lines, line = counts["tex"], device.line_bytes
+    lines = counts["texture"]
     hits = {
         "L1": 1 - counts["l1_missed"] / lines if lines and counts["l1_asked"] else 0.0,
         "L2": 1 - counts["l2_missed"] / counts["l2_asked"] if counts["l2_asked"] else 0.0,
     }
-    moved = {"L1": lines * line, "L2": counts["l2_asked"] * line, "DRAM": counts["l2_missed"] * line}
-    moved["written"] = counts["written"] * line
+    moved = {"L1": lines, "L2": counts["l2_asked"], "DRAM": counts["l2_missed"], "written": counts["written"]}
     return Report(
         kernel=name,
         device=device,
@@ -167,7 +161,7 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
         simulated=of.share,
         busy=busy,
         hits=hits,
-        bytes=moved,
+        bytes={level: count * device.line_bytes for level, count in moved.items()},
         use=_use(out, device),
         timeline=tuple(Event(int(r[0]), int(r[1]), KINDS[int(r[2])], float(r[3]), float(r[4])) for r in out.timeline),
     )

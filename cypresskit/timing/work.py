@@ -9,9 +9,9 @@ every ``phases`` turns, ``step`` lines further.
 ``pack`` turns paths into flat arrays for the compiled engine. Left out: what the data are.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cypresskit.timing.native import native
 
 ALU, TEX, WRITE, BARRIER = range(4)
 BANK_BITS = 4  # a bank of L1 gives a word of 16 bytes a clock
+LINE_BITS = 40  # of a line's number, at most
 KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
 
 
@@ -56,6 +57,10 @@ class Path:
     wavefronts: np.ndarray
     segments: tuple[tuple[tuple[Clause, ...], int], ...]
 
+    def amount(self, of: Callable[[Clause], Any]) -> Any:
+        """``of`` all clauses that a wavefront runs, together."""
+        return sum(turns * of(clause) for body, turns in self.segments for clause in body)
+
 
 class Packed(NamedTuple):
     """Paths as flat arrays; see ``pack``."""
@@ -64,6 +69,7 @@ class Packed(NamedTuple):
     references: np.ndarray  # stream numbers
     segments: np.ndarray  # first, last clause, repeats
     paths: np.ndarray  # first segment of each path, and the end
+    clauses_run: np.ndarray  # by a wavefront of each path, repeats counted
     path: np.ndarray  # of each wavefront
     member: np.ndarray  # its number within the path
     streams: np.ndarray  # first entry, phases, step, uncached
@@ -73,28 +79,6 @@ class Packed(NamedTuple):
     offset: np.ndarray
     group: int = 1
 
-    @property
-    def wavefronts(self) -> int:
-        return len(self.path)
-
-    def effort(self) -> float:
-        """Lines and clauses that the engine will handle, roughly."""
-        lines = np.append(np.diff(self.ptr), 0)
-        entries = np.append(self.streams[:, 0], len(self.cost))
-        mean = np.array([lines[a:b].mean() + 1 if b > a else 1 for a, b in pairwise(entries)])
-        refs = np.concatenate(([0], np.cumsum(mean[self.references]))) if len(self.references) else np.zeros(1)
-        each = 1 + refs[self.clauses[:, 3]] - refs[self.clauses[:, 2]]
-        sums = np.concatenate(([0], np.cumsum(each)))
-        segments = (sums[self.segments[:, 1]] - sums[self.segments[:, 0]]) * self.segments[:, 2]
-        paths = np.diff(np.concatenate(([0], np.cumsum(segments)))[self.paths])
-        return float(paths[self.path].sum())
-
-    @property
-    def clauses_of_path(self) -> np.ndarray:
-        """How many clauses a wavefront of each path runs, repeats counted."""
-        each = (self.segments[:, 1] - self.segments[:, 0]) * self.segments[:, 2]
-        return np.diff(np.concatenate(([0], np.cumsum(each)))[self.paths])
-
 
 def pack(paths: list[Path], group: int = 1) -> Packed:
     """Paths that together have every wavefront from 0 up once; ``group`` wavefronts make a workgroup."""
@@ -102,8 +86,7 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
     references: list[int] = []
     segments: list[tuple[int, int, int]] = []
     bounds = [0]
-    numbers: dict[int, int] = {}
-    streams: list[Stream] = []
+    numbers: dict[Stream, int] = {}
     known: dict[int, tuple[int, int]] = {}  # clause lists that several segments share
     for path in paths:
         for body, repeats in path.segments:
@@ -111,17 +94,13 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
                 first = len(clauses)
                 for clause in body:
                     start = len(references)
-                    for stream in clause.streams:
-                        if id(stream) not in numbers:
-                            numbers[id(stream)] = len(streams)
-                            streams.append(stream)
-                        references.append(numbers[id(stream)])
+                    references += [numbers.setdefault(stream, len(numbers)) for stream in clause.streams]
                     clauses.append((clause.kind, clause.bundles, start, len(references)))
                 known[id(body)] = first, len(clauses)
             if body and repeats:
                 segments.append((*known[id(body)], repeats))
         bounds.append(len(segments))
-    everyone = np.concatenate([path.wavefronts for path in paths])
+    everyone, streams = np.concatenate([path.wavefronts for path in paths]), list(numbers)
     total = len(everyone)
     if not np.array_equal(np.sort(everyone), np.arange(total)):
         raise ValueError("the paths don't have every wavefront once")
@@ -136,6 +115,7 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         np.array(references, np.int32),
         np.array(segments, np.int64).reshape(-1, 3),
         np.array(bounds, np.int64),
+        np.array([path.amount(lambda clause: 1) for path in paths], np.int64),
         of,
         member,
         np.array(rows, np.int64).reshape(-1, 4),
@@ -209,12 +189,10 @@ def combined_stores(clauses: list[Clause]) -> list[Clause]:
 def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
     """All lines of the streams per entry, sorted and once."""
     entry = np.concatenate([np.repeat(np.arange(len(s.cost)), np.diff(s.ptr)) for s in streams])
-    line = np.concatenate([s.line for s in streams])
-    order = np.lexsort((line, entry))
-    entry, line = entry[order], line[order]
-    new = np.append(True, (entry[1:] != entry[:-1]) | (line[1:] != line[:-1]))[: len(line)]
-    counts = np.bincount(entry[new], minlength=len(streams[0].cost))
-    return np.concatenate(([0], np.cumsum(counts))), line[new]
+    both = np.unique(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
+    entry, line = both >> LINE_BITS, both & ((1 << LINE_BITS) - 1)
+    counts = np.bincount(entry, minlength=len(streams[0].cost))
+    return np.concatenate(([0], np.cumsum(counts))), line
 
 
 def _without(this: Stream, before: Stream):

@@ -22,7 +22,7 @@ Numbers = NewType("Numbers", np.ndarray)  # int64
 
 
 class Clocks(NamedTuple):
-    """How long things take on the device, in clocks."""
+    """How long things take on the device, in clocks: its fields ``bundle_clocks`` and so on, and a line's time."""
 
     bundle: float
     result: float
@@ -31,9 +31,9 @@ class Clocks(NamedTuple):
     l1: float
     l2: float
     dram: float
+    dram_row: float
     slice_line: float
     dram_line: float
-    dram_row: float
 
 
 class Engines(NamedTuple):
@@ -159,15 +159,13 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     """A chip at clock 0 with room for ``slots`` wavefronts on each SIMD engine; nothing is dispatched yet."""
     e, total, here = device.simd_engines, len(work.path), (device.simd_engines, slots)
     groups, turns = total // work.group, device.result_clocks // device.bundle_clocks
-    core = (device.bundle_clocks, device.result_clocks, device.switch_clocks, device.clause_clocks)
-    latencies = (device.l1_clocks, device.l2_clocks, device.dram_clocks)
-    lines = (device.line_bytes / device.l2_slice_bytes_clock, line_clocks(device), device.dram_row_clocks)
+    clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-2]]
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
     counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
     return Chip(
         work,
-        Clocks(*map(float, (*core, *latencies, *lines))),
+        Clocks._make([*clocks, device.line_bytes / device.l2_slice_bytes_clock, line_clocks(device)]),
         blank(Engines, e, alu_free=np.zeros((e, turns)), next_clock=np.full(e, NEVER), **texture),
         blank(Slots, here, wavefront=np.full(here, -1), ready=np.full(here, NEVER), fetch=np.full(here, -1)),
         blank(
@@ -176,7 +174,7 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
         ),
         make_memory(device),
         make_tally(device),
-        make_log(int(work.clauses_of_path[work.path].sum())),
+        make_log(int(work.clauses_run[work.path].sum())),
     )  # fmt: skip
 
 
