@@ -69,7 +69,6 @@ class Packed(NamedTuple):
     references: np.ndarray  # stream numbers
     segments: np.ndarray  # first, last clause, repeats
     paths: np.ndarray  # first segment of each path, and the end
-    clauses_run: np.ndarray  # by a wavefront of each path, repeats counted
     path: np.ndarray  # of each wavefront
     member: np.ndarray  # its number within the path
     streams: np.ndarray  # first entry, phases, step, uncached
@@ -78,6 +77,12 @@ class Packed(NamedTuple):
     line: np.ndarray
     offset: np.ndarray
     group: int = 1
+
+    @property
+    def clauses_run(self) -> np.ndarray:
+        """How many clauses a wavefront of each path runs, repeats counted."""
+        each = (self.segments[:, 1] - self.segments[:, 0]) * self.segments[:, 2]
+        return np.diff(np.concatenate(([0], np.cumsum(each)))[self.paths])
 
 
 def pack(paths: list[Path], group: int = 1) -> Packed:
@@ -115,7 +120,6 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         np.array(references, np.int32),
         np.array(segments, np.int64).reshape(-1, 3),
         np.array(bounds, np.int64),
-        np.array([path.amount(lambda clause: 1) for path in paths], np.int64),
         of,
         member,
         np.array(rows, np.int64).reshape(-1, 4),
@@ -189,7 +193,8 @@ def combined_stores(clauses: list[Clause]) -> list[Clause]:
 def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
     """All lines of the streams per entry, sorted and once."""
     entry = np.concatenate([np.repeat(np.arange(len(s.cost)), np.diff(s.ptr)) for s in streams])
-    both = np.unique(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
+    both = np.sort(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
+    both = both[np.diff(both, prepend=-1) != 0]
     entry, line = both >> LINE_BITS, both & ((1 << LINE_BITS) - 1)
     counts = np.bincount(entry, minlength=len(streams[0].cost))
     return np.concatenate(([0], np.cumsum(counts))), line
