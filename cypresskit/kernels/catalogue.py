@@ -97,8 +97,11 @@ class Kernel:
     def shape(self, m: int, n: int, k: int, alpha=1.0, beta=0.0, count: int = 1) -> Shape:
         """A launch without its arrays, for ``count`` products of m x n x k.
 
-        Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1.
+        Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1, or for more than one product
+        if it isn't a packed one.
         """
+        if count != 1 and not self.packed:
+            raise ValueError(f"{self.name} computes one product in a launch, not {count}: take a packed kernel")
         return self._shape(m, n, k, scalars(alpha, beta).tobytes(), count)
 
     @lru_cache(maxsize=64)  # noqa: B019

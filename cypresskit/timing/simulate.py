@@ -26,22 +26,11 @@ INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how man
 
 
 def simulate(
-    kernel: str | Kernel | Program | Code,
-    n: int | None = None,
-    *,
-    m: int | None = None,
-    k: int | None = None,
-    device: Device = HD5870,
-    launch: Shape | None = None,
-    layout: str = "linear",
-    beta: float = 0.0,
-    count: int = 1,
-    flops: float | None = None,
-    precision: str = "single",
-    exact: bool = False,
-    style: str = "amd",
+    kernel: str | Kernel | Program | Code, n: int | None = None, *, m: int | None = None, k: int | None = None,
+    device: Device = HD5870, launch: Shape | None = None, layout: str = "linear", beta: float = 0.0, count: int = 1,
+    flops: float | None = None, precision: str = "single", exact: bool = False, style: str = "amd",
     progress: bool = True,
-) -> Report:
+) -> Report:  # fmt: skip
     """Time a kernel on ``device``.
 
     Parameters
@@ -74,8 +63,6 @@ def simulate(
         kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
         size = _size(kernel, m, n, k)
         code, name, precision = compiled(kernel, device, style), kernel.name, kernel.precision
-        if count != 1 and not kernel.packed:
-            raise ValueError(f"{name} computes one product in a launch, not {count}: take a packed kernel")
         shapes = kernel.shape(*size, 1.0, beta, count)
         flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
     group = shapes.group_wavefronts
