@@ -316,7 +316,8 @@ FAULTS = """() => {
 }"""
 VIEWS = {
     "register_block": lambda: ck.draw.register_block("sgemm_tn"),
-    "bundles": ck.draw.bundles,
+    "bundles": lambda: ck.draw.bundles("sgemm_64x64_lds"),
+    "packing": ck.draw.packing,
     "wavefronts": lambda: ck.draw.wavefronts(n=256),
     "waiting": ck.draw.waiting,
     "chip": lambda: ck.draw.chip(sizes=(128, 512)),

@@ -60,6 +60,7 @@ def view(reports, pipeline):
         "contest": lambda: draw.contest(reports),
         "card_memory": lambda: draw.card_memory(blocked()),
         "bundles": lambda: draw.bundles("sgemm_tn"),
+        "packing": draw.packing,
         "wavefronts": lambda: draw.wavefronts(*reports[1:]),
         "chip": lambda: draw.chip(reports[1]),
         "chip_sizes": lambda: draw.chip(reports),
@@ -87,7 +88,7 @@ def blocked():
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
 NAMES += ["lds_pitch", "reduction", "bus", "exponents", "contest", "card_memory", "chip_sizes", "timeline", "accuracy"]
-NAMES += ["waiting", "timeline_default", "roofline_default"]
+NAMES += ["packing", "waiting", "timeline_default", "roofline_default"]
 
 
 def frames(player: Player, name: str, column: str) -> np.ndarray:
@@ -353,17 +354,36 @@ def test_results_handed_on_are_arrows_and_several_loops_are_scenes():
         assert np.isfinite(shown).sum() == min(5, len({(4 if k == "ps" else c, s) for k, c, s in pairs}))
 
 
+def test_the_tighter_packing_is_done_first(view):
+    """Lesson 03, asked of the picture: 31 bundles and 27, four clocks each, and what each leaves empty."""
+    player = view("packing")
+    for style in ("amd", "best"):
+        code = compile(ck.kernels["sgemm_tn"].program, style=style)
+        loop = [b for clause in code.main_loop for b in clause.bundles]
+        filled = [b.filled for b in loop]
+        assert finish(player, style) == 4 * len(loop)
+        shown = [frames(player, f"{n} {style}", "value")[-1, 0] for n in ("five slots filled", "four", "fewer")]
+        assert shown == [filled.count(5), filled.count(4), len(loop) - filled.count(5) - filled.count(4)]
+        colour, key = (frames(player, f"slots {style}", column) for column in ("colour", "key"))
+        assert (colour[-1] == 9).sum() == 5 * len(loop) - sum(filled) == (key[-1] < 0).sum()
+        assert ((colour != 8).sum(axis=1) == 5 * np.minimum(np.arange(len(player)), len(loop))).all(), "one at a time"
+    assert (finish(player, "amd"), finish(player, "best")) == (124, 108)
+    assert "done" not in repr(player) and "108" not in repr(player)
+
+
 def test_a_bundle_that_one_packs_is_judged_by_the_legality_check():
     loop = [b for clause in compile(ck.kernels["sgemm_tn"].program).main_loop for b in clause.bundles]
-    slots = dict(zip("xyzwt", (box := draw.pack("sgemm_tn", 3)).children[1:6]))
+    slots = dict(zip("xyzwt", (box := draw.pack("sgemm_tn", 3)).children[0].children[1:]))
 
     def verdict() -> str:
         return box.children[-1].outputs[0]["data"]["text/plain"]
 
     for slot in slots.values():
-        slot.value = "empty"
+        slot.value = None
+    assert 'role="alert"' in box.children[1].value and "choose one" in box.children[1].value
+    lines = ck.kernels["sgemm_tn"].text.splitlines()
     for o in loop[3].operations:
-        slots["xyzwt"[o.slot]].value = f"line {o.line}, {'xyzw'[o.channel]}"
+        slots["xyzwt"[o.slot]].value = f"{'xyzw'[o.channel]} of line {o.line}: {lines[o.line - 1].strip()}"
     assert "**Legal**. 5 of 5 slots." in verdict(), "as the compiler packed it"
     slots["x"].value = slots["y"].value
     assert "**Illegal**" in verdict() and "slot x writes channel 1" in verdict() and "in two slots" in verdict()
@@ -687,9 +707,9 @@ def test_controls_draw_again_and_say_why_they_cannot():
         return draw.waiting(most=b)
 
     box = draw.controls(view, b=[1, 2, 3], name=["x", "y"])
-    _, slider, menu, status, _ = box.children
+    (_, slider, menu), status, _ = box.children[0].children, *box.children[1:]
     slider.value, menu.value = 2, "y"
-    assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2, name = y" in status.value
+    assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2" in status.value
     slider.value = 3
     assert "three is too many" in status.value and 'role="alert"' in status.value
     with pytest.raises(ValueError, match="something to choose for b"):

@@ -48,6 +48,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "reduction": ("Sixteen leaders and 48 helpers share the rows of a matrix", draw.reduction),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "bundles_double": ("Bundles in double and double-double", lambda: draw.bundles("dgemm_tn", "ddgemm_tn_fma")),
+    "packing": ("AMD's way to pack bundles against looking ahead", draw.packing),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),

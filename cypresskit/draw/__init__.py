@@ -2,7 +2,7 @@
 bokeh."""
 
 from cypresskit.draw.accuracy import accuracy
-from cypresskit.draw.bundles import bundles, pack
+from cypresskit.draw.bundles import bundles, pack, packing
 from cypresskit.draw.bus import bus
 from cypresskit.draw.card_memory import card_memory
 from cypresskit.draw.chip import chip
@@ -40,6 +40,7 @@ __all__ = [
     "lds_transpose",
     "load",
     "pack",
+    "packing",
     "performance",
     "predict",
     "reduction",

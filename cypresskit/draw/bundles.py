@@ -1,7 +1,7 @@
 """The VLIW bundles of a kernel's loop: which lines of IL are in which slots, what they read, what is handed on.
 
-Drawn from compiled code, ``ck.compile``, a frame for each bundle; several compilations are scenes of one picture. A
-line of IL and all that became of it have one colour. Left out: fetches, and bundles outside the main loop.
+Drawn from compiled code, a frame for each bundle. A line of IL and all that became of it have one colour. Left out:
+fetches, and bundles outside the main loop.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from cypresskit.compiler.legality import check_bundle
 from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES, Ports, unit
 from cypresskit.draw import theme
 from cypresskit.draw.controls import controls
-from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, together
+from cypresskit.draw.player import Player, Track
+from cypresskit.draw.sheet import Sheet, beside, together
 from cypresskit.kernels import KERNELS
 
 WIDE, HIGH = 1250, 420
@@ -25,7 +25,9 @@ LISTING, TABLE, DETAIL = (0, 320), (356, 470), 870  # left edges, and widths, of
 SHOWN, LINE, TOP = 17, 22, 34  # lines of IL in sight, the height of one, where the parts begin
 SLOT, PORT = 72, (124, 26)  # of the detail: a slot's width, where the ports begin and how high one is
 IDLE = len(theme.SERIES)
-COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]
+COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)", "rgba(221,61,38,0.30)"]  # lines; to come; left empty
+STYLES = {"amd": "In program order, as AMD's compiler packed", "best": "Looking ahead for whatever fills a slot"}
+FILLED = {"five slots filled": (5,), "four": (4,), "fewer": (1, 2, 3)}
 
 
 def bundles(*codes: Code | str) -> Player:
@@ -34,13 +36,13 @@ def bundles(*codes: Code | str) -> Player:
     ``codes`` are compiled kernels, or names of the catalogue's; by default "sgemm_tn". Raises ``ValueError`` for code
     without ALU bundles.
     """
-    loops = [
-        _Loop(compile(KERNELS[code].program) if isinstance(code, str) else code) for code in codes or ("sgemm_tn",)
-    ]
+    loops = [_loop(compile(KERNELS[one].program) if isinstance(one, str) else one) for one in codes or ("sgemm_tn",)]
     sheet = Sheet("VLIW bundles: " + ", ".join(loop.name for loop in loops))
     fig = sheet.stage("Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots", WIDE, HIGH)
     _draw_listing(sheet, fig, loops)
-    _draw_table(sheet, fig, loops)
+    sheet.words(fig, [TABLE[0]], [16], ["The loop's bundles: slots x y z w t"], bold=True, size=14)
+    tables = [_table(loop, 10_000 * n, *TABLE, TOP, np.arange(len(loop.bundles))) for n, loop in enumerate(loops)]
+    _draw_table(sheet, fig, "slots", tables)
     _draw_detail(sheet, fig, loops)
     for number, loop in enumerate(loops):
         sheet.about |= {10_000 * number + line: loop.story(line) for line in loop.used}
@@ -54,33 +56,50 @@ def bundles(*codes: Code | str) -> Player:
     return sheet.player([fig], captions, text, below=[note], step="Bundle", scenes=scenes)
 
 
+def packing(kernel: str = "sgemm_tn") -> Player:
+    """A race on one clock: a turn of the kernel's loop as AMD's compiler packed it, against what looking ahead makes of
+    it, bundle by bundle."""
+    loops = {style: _loop(compile(KERNELS[kernel].program, style=style)) for style in STYLES}
+    most = max(len(loop.bundles) for loop in loops.values())
+    sheet, frame = Sheet(f"A turn of {kernel}'s loop, packed in two ways"), np.arange(most + 1)
+    figures = []
+    for style, loop in loops.items():
+        fig = sheet.stage(f"{STYLES[style]}: bundles of five slots", 600, HIGH)
+        figures.append(fig)
+        count = len(loop.bundles)
+        clocks = 4 * np.minimum(frame, count)
+        sheet.race(fig, style, 4, 588, clocks, 4 * count, 4 * most, title=STYLES[style])
+        _draw_table(sheet, fig, f"slots {style}", [_table(loop, 0, 4, 600, 66, frame - 1, filling=True)])
+        ran = frame[:, np.newaxis] > np.arange(count)
+        for n, (name, sizes) in enumerate(FILLED.items()):
+            so_far = (ran & np.isin([bundle.filled for bundle in loop.bundles], sizes)).sum(axis=1)[:, np.newaxis]
+            place = [(24, 244, 394)[n]], [HIGH - 10]
+            sheet.numbers(fig, f"{name} {style}", *place, so_far, prefix=f"{name}: ", size=14)
+    amd, best = loops.values()
+    for line in sorted({*amd.used, *best.used}):
+        sheet.about[line] = f"In program order: {amd.story(line)} Looking ahead: {best.story(line)}"
+    captions = [f"Clock {4 * n}: the 64 work-items of a wavefront take four clocks for a bundle." for n in frame]
+    key = sheet.note("A colour is a line of IL; red is a slot left empty. Whoever leaves fewer empty is done first.")
+    return sheet.player([beside(*figures, room=420)], captions, sheet.title, below=[key], step="Bundle", lasts=10)
+
+
 @dataclass(frozen=True, eq=False)
 class _Loop:
-    """The bundles of a main loop."""
+    """The bundles of a main loop; ``firsts`` begin a clause, so nothing is handed on to them; ``used`` are the lines of
+    IL that the loop comes from."""
 
     code: Code
-
-    def __post_init__(self) -> None:
-        if not self.bundles:
-            raise ValueError(f"{self.name}: its main loop has no ALU bundles to draw")
+    bundles: Sequence[Bundle]
+    firsts: set[int]
+    used: Sequence[int]
 
     @property
     def name(self) -> str:
         return self.code.program.name.removesuffix(".il")
 
     @property
-    def bundles(self) -> list[Bundle]:
-        return [bundle for clause in self.code.main_loop for bundle in clause.bundles]
-
-    @property
-    def firsts(self) -> set[int]:
-        """The bundles that begin a clause: nothing is handed on to them."""
-        return set(np.cumsum([0, *(len(clause.bundles) for clause in self.code.main_loop)])[:-1].tolist())
-
-    @property
-    def used(self) -> list[int]:
-        """The IL lines that the loop comes from."""
-        return sorted({o.line for bundle in self.bundles for o in bundle.operations})
+    def lines(self) -> list[str]:
+        return [text.split(";")[0].strip() for text in self.code.program.lines]
 
     def colour(self, line: int) -> int:
         return self.used.index(line) % IDLE
@@ -103,11 +122,10 @@ class _Loop:
         return used
 
     def story(self, line: int) -> str:
-        text = self.code.program.lines[line - 1].split(";")[0].strip()
         places = [
             f"{n + 1} {'xyzwt'[o.slot]}" for n, b in enumerate(self.bundles) for o in b.operations if o.line == line
         ]
-        return f"**Line {line}**, {text}, is done in these bundles and slots: {', '.join(places)}."
+        return f"**Line {line}**, {self.lines[line - 1]}, is done in these bundles and slots: {', '.join(places)}."
 
     def say(self, n: int) -> str:
         bundle, ports, handed = self.bundles[n], len(self.ports(n)), len(self.handed(n))
@@ -127,64 +145,53 @@ class _Loop:
         return lines
 
 
-@dataclass(frozen=True, eq=False)
-class _Alone(_Loop):
-    """A bundle that somebody packed, of operations of the loop."""
-
-    made: Bundle
-
-    @property
-    def firsts(self) -> set[int]:
-        return {0}
-
-    @property
-    def bundles(self) -> list[Bundle]:
-        return [self.made]
-
-    @property
-    def used(self) -> list[int]:
-        return _Loop(self.code).used
+def _loop(code: Code) -> _Loop:
+    made = [bundle for clause in code.main_loop for bundle in clause.bundles]
+    firsts = np.cumsum([0, *(len(clause.bundles) for clause in code.main_loop)])[:-1]
+    used = sorted({o.line for bundle in made for o in bundle.operations})
+    if not made:
+        raise ValueError(f"{code.program.name}: its main loop has no ALU bundles to draw")
+    return _Loop(code, made, set(firsts.tolist()), used)
 
 
 def pack(kernel: str = "sgemm_tn", bundle: int = 2):
     """Pack a bundle yourself, in a notebook: a menu for each slot, with the operations of bundle ``bundle`` of the
     kernel's loop and of the one after it. The read ports fill, and what is illegal comes back with the rule, as the
     compiler's legality check says it."""
-    code = compile(KERNELS[kernel].program)
-    those = _Loop(code).bundles[bundle : bundle + 2]
-    operations = {f"line {o.line}, {'xyzw'[o.channel]}": o for one in those for o in one.operations}
+    loop = _loop(compile(KERNELS[kernel].program))
+    operations = {f"{'xyzw'[o.channel]} of line {o.line}: {loop.lines[o.line - 1]}": o
+                  for one in loop.bundles[bundle : bundle + 2] for o in one.operations}  # fmt: skip
 
-    def view(**slots: str) -> Player:
+    def view(**slots: str | None) -> Player:
         chosen = [replace(operations[what], slot="xyzwt".index(slot), number=n, swizzle="VEC_012")
-                  for n, (slot, what) in enumerate(slots.items()) if what in operations]  # fmt: skip
+                  for n, (slot, what) in enumerate(slots.items()) if what]  # fmt: skip
         if not chosen:
             raise ValueError("a bundle has one operation at least: choose one for a slot")
         ports = Ports()
-        units = [unit([(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads], o.slot == 4)
-                 for o in chosen]  # fmt: skip
-        ports.fit(units)
+        ports.fit([unit([(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads], o.slot == 4)
+                   for o in chosen])  # fmt: skip
         names = [(SCALAR_NAMES if o.slot == 4 else VECTOR_NAMES)[k] for o, k in zip(chosen, ports.swizzles or [0] * 5)]
         made = Bundle(tuple(replace(o, swizzle=name) for o, name in zip(chosen, names)))
+        faults = dict.fromkeys(fault.removeprefix("this bundle: ") for fault in check_bundle(made, loop.code))
         twice = len({o.at * 4 + o.channel for o in chosen}) < len(chosen)
-        faults = check_bundle(made, code) + ["this bundle: an operation stands in two slots"] * twice
+        verdict = "; ".join([*faults, *["an operation stands in two slots"] * twice])
         sheet = Sheet(f"A bundle of your own, from {kernel}")
         fig = sheet.stage("The bundle, its read ports and slots", WIDE - DETAIL + 8, HIGH)
-        _draw_detail(sheet, fig, [_Alone(code, made)], 4)
-        verdict = "**Legal**" if not faults else "**Illegal**, " + "; ".join(dict.fromkeys(faults))
-        said = f"{verdict}. {len(chosen)} of 5 slots."
+        _draw_detail(sheet, fig, [replace(loop, bundles=[made], firsts={0})], 4)
+        said = f"**{'Illegal' if verdict else 'Legal'}**{', ' * bool(verdict)}{verdict}. {len(chosen)} of 5 slots."
         return sheet.player([fig], [said], f"{sheet.title}: {said}")
 
-    return controls(view, **{slot: ["empty", *operations] for slot in "xyzwt"}, start={"x": next(iter(operations))})
+    return controls(view, **{slot: [None, *operations] for slot in "xyzwt"}, start={"x": next(iter(operations))})
 
 
 def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     """The lines of IL round those that the bundle comes from, in their colours."""
-    names, line, colour, key, now = [""], [], [], [], []
+    names, whole, line, colour, key, now = [""], [""], [], [], [], []
     for number, loop in enumerate(loops):
-        texts = [text.split(";")[0].strip() for text in loop.code.program.lines]
-        listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if texts[n - 1]]
-        base = len(names)
-        names += [f"{n:4}  {texts[n - 1][:38]}" for n in listed]
+        listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
+        base, texts = len(names), [loop.lines[n - 1] for n in listed]
+        names += [f"{n:4}  {_elided(t, 33)}" for n, t in zip(listed, texts)]
+        whole += texts
         for bundle in loop.bundles:
             lines = {o.line for o in bundle.operations}
             first = max(0, min(listed.index(min(lines)) - 5, len(listed) - SHOWN))
@@ -198,7 +205,8 @@ def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     left, wide = LISTING
     sheet.words(fig, [left], [16], ["Lines of IL"], bold=True, size=14)
     source = sheet.boxes(fig, "lines", [left + wide / 2] * SHOWN, y, wide, LINE - 2, fill="rgba(128,128,128,0.05)",
-                         key=np.array(key), now=np.array(now, np.uint8))  # fmt: skip
+                         words=[""] * SHOWN, key=np.array(key), now=np.array(now, np.uint8))  # fmt: skip
+    sheet.tracks.append(Track(source, "line", np.array(line, np.int32), text="words", names=whole))
     sheet.ring(fig, source, wide, LINE - 2, "now", "soft")
     sheet.boxes(fig, "line colours", [left + 6] * SHOWN, y, 9, LINE - 6, fill=("colour", COLOURS),
                 colour=np.array(colour, np.uint8))  # fmt: skip
@@ -206,86 +214,88 @@ def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
                   text_font=value("monospace"))  # fmt: skip
 
 
-def _draw_table(sheet: Sheet, fig, loops: list[_Loop]) -> None:
-    """All bundles of the loop, in as many columns as they need; the one that runs is framed."""
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("x", "y", "w", "h", "colour", "key", "now")}
-    left, wide = TABLE
-    for number, loop in enumerate(loops):
-        count = len(loop.bundles)
-        columns = -(-count // 17)
-        rows = -(-count // columns)
-        w, h = (wide / columns - 28) / 5, min(22.0, (HIGH - TOP - 4) / rows)
-        colour, key = np.full((2, count * 5), IDLE)
-        key[:] = -1
-        for n, bundle in enumerate(loop.bundles):
-            for o in bundle.operations:
-                at = 5 * n + o.slot
-                colour[at], key[at] = loop.colour(o.line), 10_000 * number + o.line
-        row, slot = np.divmod(np.arange(count * 5), 5)
-        x = left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w
-        y = TOP + (row % rows + 0.5) * h
-        size = np.full((2, len(x)), [[w - 2], [h - 2]])
-        for what, values in zip(parts, (x, y, *size, colour, key)):
-            parts[what].append(np.tile(values, (count, 1)))
-        parts["now"].append(2 * (row == np.arange(count)[:, np.newaxis]))
-    places = [together(parts[what]).astype(np.float32) for what in "xywh"]
-    colour, key = together(parts["colour"], IDLE).astype(np.uint8), together(parts["key"], -1)
-    sheet.words(fig, [left], [16], ["The loop's bundles: slots x y z w t"], bold=True, size=14)
-    now = together(parts["now"], 0).astype(np.uint8)
-    source = sheet.boxes(fig, "slots", *places, fill=("colour", COLOURS), colour=colour, key=key, now=now)
+def _table(loop: _Loop, base: int, left: float, wide: float, top: float, at: np.ndarray, filling: bool = False) -> dict:
+    """The slots of all bundles, in as many columns as they need, and bundle ``at`` of each frame framed; while it is
+    ``filling``, those after it are pale. Lines' keys begin at ``base``."""
+    count = len(loop.bundles)
+    columns = -(-count // 17)
+    rows = -(-count // columns)
+    w, h = (wide / columns - 28) / 5, min(22.0, (HIGH - top - (30 if filling else 4)) / rows)
+    row, slot = np.divmod(np.arange(5 * count), 5)
+    colour, key = np.full((2, 5 * count), [[IDLE], [-1]])
+    for n, bundle in enumerate(loop.bundles):
+        for o in bundle.operations:
+            colour[5 * n + o.slot], key[5 * n + o.slot] = loop.colour(o.line), base + o.line
+    parts = {"x": left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w, "y": top + (row % rows + 0.5) * h,
+             "w": np.full(5 * count, w - 2), "h": np.full(5 * count, h - 2), "key": key}  # fmt: skip
+    ran = row <= at[:, np.newaxis]
+    moving = {"colour": np.where(ran, colour + (colour == IDLE), IDLE) if filling else np.tile(colour, (len(at), 1)),
+              "now": 2 * (row == at[:, np.newaxis])}  # fmt: skip
+    return {name: np.tile(part, (len(at), 1)) for name, part in parts.items()} | moving
+
+
+def _draw_table(sheet: Sheet, fig, name: str, tables: Sequence[dict]) -> None:
+    x, y, w, h, key, colour, now = (
+        together([table[part] for table in tables], {"key": -1, "colour": IDLE, "now": 0}.get(part, np.nan))
+        for part in ("x", "y", "w", "h", "key", "colour", "now")
+    )
+    source = sheet.boxes(fig, name, x, y, w, h, fill=("colour", COLOURS), colour=colour.astype(np.uint8), key=key,
+                         now=now.astype(np.uint8))  # fmt: skip
     sheet.ring(fig, source, "w", "h", "now", "ink")
 
 
 def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:
     """The bundle that runs: the bundle before, the read ports, wires into the slots."""
-    names = ["", *dict.fromkeys(_short(o.name) for loop in loops for b in loop.bundles for o in b.operations)]
+    full = ["", *dict.fromkeys(o.name for loop in loops for b in loop.bundles for o in b.operations)]
     middle = left + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
     rows = {"before": TOP + 16, "now": HIGH - 34}
-    bank, port = left + 40 + (np.arange(4) + 0.5) * (SLOT - 4), PORT[0] + (np.arange(3) + 0.5) * PORT[1]
+    bank, port = middle[:4], PORT[0] + (np.arange(3) + 0.5) * PORT[1]
     count = sum(len(loop.bundles) for loop in loops)
     register = np.full((count, 12), -1)
     wires, handed = np.full((4, count, 15), np.nan, np.float32), np.full((4, count, 5), np.nan, np.float32)
-    slots = {row: (np.zeros((count, 5), int), np.full((count, 5), IDLE), np.full((count, 5), -1)) for row in rows}
-    frame = 0
-    for number, loop in enumerate(loops):
-        for n in range(len(loop.bundles)):
-            for row, at in (("before", n - 1), ("now", n)):
-                for o in loop.bundles[at].operations if row == "now" or n not in loop.firsts else ():
-                    name, colour, key = (part[frame] for part in slots[row])
-                    name[o.slot], colour[o.slot] = names.index(_short(o.name)), loop.colour(o.line)
-                    key[o.slot] = 10_000 * number + o.line
-            wire = 0
-            for (cycle, channel), (index, takers) in loop.ports(n).items():
-                register[frame, 4 * cycle + channel] = index
-                for slot in dict.fromkeys(takers):
-                    foot = bank[channel], port[cycle] + PORT[1] / 2 - 3
-                    wires[:, frame, wire] = *foot, middle[slot] + 9 * (cycle - 1), rows["now"] - 13
-                    wire += 1
-            for k, (source, target) in enumerate(loop.handed(n)[:5]):
-                handed[:, frame, k] = middle[source], rows["before"] + 13, middle[target] + 18, rows["now"] - 13
-            frame += 1
+    slots = {row: np.full((3, count, 5), [[[0]], [[IDLE]], [[-1]]]) for row in rows}  # name, colour, key
+    frames = ((number, loop, n) for number, loop in enumerate(loops) for n in range(len(loop.bundles)))
+    for frame, (number, loop, n) in enumerate(frames):
+        for row, at in (("before", n - 1), ("now", n)):
+            for o in loop.bundles[at].operations if row == "now" or n not in loop.firsts else ():
+                slots[row][:, frame, o.slot] = full.index(o.name), loop.colour(o.line), 10_000 * number + o.line
+        ends = []
+        for (cycle, channel), (index, takers) in loop.ports(n).items():
+            register[frame, 4 * cycle + channel] = index
+            foot = bank[channel], port[cycle] + PORT[1] / 2 - 3
+            ends += [(*foot, middle[slot] + 9 * (cycle - 1), rows["now"] - 13) for slot in dict.fromkeys(takers)]
+        wires[:, frame, : len(ends)] = np.reshape(ends, (-1, 4)).T
+        for k, (source, target) in enumerate(loop.handed(n)[:5]):
+            handed[:, frame, k] = middle[source], rows["before"] + 13, middle[target] + 18, rows["now"] - 13
     sheet.words(fig, [left], [16], ["This bundle"], bold=True, size=14)
-    x0, y0, x1, y1 = wires
-    sheet.arrows(fig, "wires", x0, y0, x1, y1, "soft", width=1.2, size=5)
+    sheet.arrows(fig, "wires", *wires, "soft", width=1.2, size=5)
     x, y = np.tile(bank, 3), np.repeat(port, 4)
     words = [f"cycle {cycle}, bank {c}" for cycle in range(3) for c in "xyzw"]
     sheet.boxes(fig, "port", x, y, SLOT - 8, PORT[1] - 4, ink="faint", line="line", words=words)
     sheet.numbers(fig, "ports", x, y, register, prefix="R", align="center", size=12)
     sheet.words(fig, bank, [PORT[0] - 9] * 4, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
     sheet.words(fig, [left + 34] * 3, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
-    x0, y0, x1, y1 = handed
-    sheet.arrows(fig, "handed on", x0, y0, x1, y1, "wrote", width=2.5, size=8)
+    sheet.arrows(fig, "handed on", *handed, "wrote", width=2.5, size=8)
     for row, height in rows.items():
-        name, colour, key = slots[row]
-        place = f"slots {row}", middle, [height] * 5, SLOT - 8, 24
-        sheet.boxes(fig, *place, fill=("colour", COLOURS), colour=colour.astype(np.uint8), key=key, round=3)
-        sheet.numbers(fig, f"names {row}", middle, [height] * 5, name, names=names, align="center", size=11)
+        y, (name, colour, key) = np.full(5, height), slots[row]
+        source = sheet.boxes(
+            fig, f"slots {row}", middle, y, SLOT - 8, 24, ink="faint", words=[""] * 5, key=key, round=3
+        )
+        sheet.tracks.append(Track(source, "name", name.astype(np.int32), text="words", names=full))
+        sheet.boxes(fig, f"colours {row}", middle, y + 9, SLOT - 8, 6, fill=("colour", COLOURS),
+                    colour=colour.astype(np.uint8))  # fmt: skip
+        short = [_short(one) for one in full]
+        sheet.numbers(fig, f"names {row}", middle, y - 3, name, names=short, align="center", size=11)
         sheet.words(fig, [left + 34], [height], [row], "soft", align="right", size=11)
     sheet.words(fig, middle, [HIGH - 12] * 5, list("xyzwt"), "soft", align="center", size=12)
 
 
 def _short(name: str) -> str:
-    """An operation's name in seven letters or so."""
+    """An operation's name in eight letters or so."""
     for old, new in (("_IEEE", ""), ("_DX10", ""), ("PRED_SET", "P_"), ("_INT", "_I"), ("_UINT", "_U"), ("LDS_", "")):
         name = name.replace(old, new)
-    return name[:8]
+    return _elided(name, 8)
+
+
+def _elided(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -11,9 +11,9 @@ from cypresskit.draw.player import Shown
 
 
 def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **choices: Sequence):
-    """A widget with a slider (for numbers) or menu (for anything else) for each argument of ``view`` in ``choices``,
-    above the player or the text that ``view`` returns. They begin with what ``start`` says, or the first. Raises
-    ``ValueError`` for an argument without choices."""
+    """A widget with a slider (for numbers) or menu (for anything else, with None as "empty") for each argument of
+    ``view`` in ``choices``, above the player or the text that ``view`` returns. They begin with what ``start`` says, or
+    the first. Raises ``ValueError`` for an argument without choices."""
     import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
 
     empty = [name for name, values in choices.items() if not len(values)]
@@ -21,17 +21,21 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
         raise ValueError(f"controls need something to choose for {', '.join(empty) or 'at least one argument'}")
     status = widgets.HTML(layout={"min_height": "1.6em"})
     place = widgets.Output()
-    chosen = {}
+    chosen, sliders = {}, []
     for name, values in choices.items():
         numbers = all(isinstance(value, int | float) for value in values)
-        kind = widgets.SelectionSlider if numbers else widgets.Dropdown
-        options = [(str(value), value) for value in values]
-        extra = {"continuous_update": False} if numbers else {}
-        chosen[name] = kind(options=options, value=(start or {}).get(name, values[0]), description=name, **extra)
+        options = [("empty" if value is None else str(value), value) for value in values]
+        given = {"options": options, "value": (start or {}).get(name, values[0]), "description": name}
+        if numbers:
+            sliders.append(name)
+            chosen[name] = widgets.SelectionSlider(continuous_update=False, **given)
+        else:
+            small = {"style": {"description_width": "initial"}, "layout": {"width": "240px"}}
+            chosen[name] = widgets.Dropdown(**given, **small)
 
     def draw(_=None) -> None:
         arguments = {name: widget.value for name, widget in chosen.items()}
-        words = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+        words = ", ".join(f"{name} = {arguments[name]}" for name in sliders)  # a menu says itself what it is at
         status.value = f'<span role="status">Computing {words} ...</span>'
         try:
             shown = view(**arguments)
@@ -54,4 +58,5 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
     for widget in chosen.values():
         widget.observe(draw, "value")
     draw()
-    return widgets.VBox([asked, *chosen.values(), status, place]).add_class("cypresskit-controls")
+    row = widgets.Box([asked, *chosen.values()], layout={"flex_flow": "row wrap"})
+    return widgets.VBox([row, status, place]).add_class("cypresskit-controls")
