@@ -318,6 +318,7 @@ VIEWS = {
     "register_block": lambda: ck.draw.register_block("sgemm_tn"),
     "bundles": lambda: ck.draw.bundles("sgemm_64x64_lds"),
     "packing": ck.draw.packing,
+    "block_race": lambda: ck.draw.block_race(ck.teach.register_block.block_runs()),
     "wavefronts": lambda: ck.draw.wavefronts(n=256),
     "waiting": ck.draw.waiting,
     "chip": lambda: ck.draw.chip(sizes=(128, 512)),

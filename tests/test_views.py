@@ -61,6 +61,7 @@ def view(reports, pipeline):
         "card_memory": lambda: draw.card_memory(blocked()),
         "bundles": lambda: draw.bundles("sgemm_tn"),
         "packing": draw.packing,
+        "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs((1, 2, 8))),
         "wavefronts": lambda: draw.wavefronts(*reports[1:]),
         "chip": lambda: draw.chip(reports[1]),
         "chip_sizes": lambda: draw.chip(reports),
@@ -88,7 +89,7 @@ def blocked():
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
 NAMES += ["lds_pitch", "reduction", "bus", "exponents", "contest", "card_memory", "chip_sizes", "timeline", "accuracy"]
-NAMES += ["packing", "waiting", "timeline_default", "roofline_default"]
+NAMES += ["packing", "block_race", "waiting", "timeline_default", "roofline_default"]
 
 
 def frames(player: Player, name: str, column: str) -> np.ndarray:
@@ -352,6 +353,27 @@ def test_results_handed_on_are_arrows_and_several_loops_are_scenes():
     for bundle, shown in zip([b for loop in loops for b in loop], frames(player, "handed on", "x1")):
         pairs = {(r.kind, r.channel, o.slot) for o in bundle.operations for r in o.reads if r.kind in ("pv", "ps")}
         assert np.isfinite(shown).sum() == min(5, len({(4 if k == "ps" else c, s) for k, c, s in pairs}))
+
+
+def test_the_largest_block_is_done_first_with_the_words_that_the_device_counts(view):
+    """Lesson 01, asked of the picture: 1/b words per flop, and why: how often each element is fetched."""
+    player, n = view("block_race"), 8
+    for b in (1, 2, 8):
+        name, ones = f"{b} x {b}", np.ones((n, n), np.float32)
+        _, run = ck.teach.register_block.block_gemm(ones, ones, b)
+        assert finish(player, name) == run.fetch_bytes // 4 == 2 * n**3 // b
+        assert all((frames(player, f"{m} {name}", "times")[-1] == n // b).all() for m in "AB")
+        terms = frames(player, f"C {name}", "times")
+        assert (terms[-1] == n).all() and (np.diff(terms, axis=0) >= 0).all()
+        rate = next(t for t in player.tracks if t.source.name == f"rate {name}")
+        assert rate.names[-1] == f"{1 / b:.3f} words per flop"
+        at = len(player) // 20
+        words = round(at * 2 * n**3 / (len(player) - 1))
+        each = 2 * b * b / (2 * b)
+        assert abs(2 * terms[at].sum() - min(words * each, 2 * n**3)) <= 2 * b * b
+    runs = ck.teach.register_block.block_runs((8,))
+    with pytest.raises(ValueError, match="the same product"):
+        draw.block_race(runs | {"part": ck.teach.register_block.block_runs((4,))["4 x 4"][:2]})
 
 
 def test_the_tighter_packing_is_done_first(view):

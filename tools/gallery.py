@@ -26,6 +26,7 @@ from nbconvert import HTMLExporter
 
 from cypresskit import draw, host
 from cypresskit.draw.player import Shown, inline_resources
+from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
 
 # File name: the page's line in the index, and the view.
@@ -33,6 +34,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "explore": ("From the chip to the register, click by click", draw.explore),
     "register_block": ("A work-item's 8 x 8 block fills up", lambda: draw.register_block("sgemm_tn")),
     "register_block_dd": ("The same in double-double", lambda: draw.register_block("ddgemm_tn_fma")),
+    "block_race": ("Blocks race: words per flop", lambda: draw.block_race(register_block.block_runs())),
     "texture_fetch": ("Lines and clocks of a wavefront's fetches: TN against NN", draw.texture_fetch),
     "texture_fetch_modes": (
         "Pixel against compute shader",

@@ -2,6 +2,7 @@
 bokeh."""
 
 from cypresskit.draw.accuracy import accuracy
+from cypresskit.draw.block_race import block_race
 from cypresskit.draw.bundles import bundles, pack, packing
 from cypresskit.draw.bus import bus
 from cypresskit.draw.card_memory import card_memory
@@ -27,6 +28,7 @@ __all__ = [
     "Player",
     "Prediction",
     "accuracy",
+    "block_race",
     "bundles",
     "bus",
     "card_memory",

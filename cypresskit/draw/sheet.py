@@ -146,8 +146,8 @@ class Sheet(Parts):
         place = [left + wide], [12]
         self.numbers(fig, f"clocks {name}", *place, clocks, prefix=f"{unit} ", align="right", size=14)
         done, words = np.where(clocks >= end, clocks, -1), f"done at {unit} "
-        place = [left + wide * end / most], [49]
-        self.numbers(fig, f"finish {name}", *place, done, prefix=words, ink="c", bold=True, align="right", size=13)
+        place, align = ([left + wide * end / most], [49]), "left" if end < most / 2 else "right"
+        self.numbers(fig, f"finish {name}", *place, done, prefix=words, ink="c", bold=True, align=align, size=13)
 
     def words(self, fig: figure, x, y, text, ink: str = "ink", *, align="left", size: int = 12, bold: bool = False,
               fit: float = 0.0, **more):  # fmt: skip

@@ -1,13 +1,13 @@
 """Lesson 01: products with a register block of any size, and the checks of its three exercises."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import Run, launch
-from cypresskit.machine.record import Recorder
+from cypresskit.machine.record import Recorder, Recording
 from cypresskit.teach.kernels import block_kernel, kernel_exercise, run_gemm
 from cypresskit.teach.shell import asked, exercise
 from cypresskit.teach.verdict import Verdict, slip, stopped
@@ -29,6 +29,17 @@ def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run
         raise ValueError(f"C is {m} x {n}: for this block both must be multiples of {size}")
     kernel = block_kernel(size, size)
     return run_gemm(kernel.program, kernel, np.float32(a), np.float32(b))
+
+
+def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, list[Recording]]:
+    """A product of n x n matrices with a block of each of ``sizes``: recordings of all work-items, by what the block is
+    called. For ``draw.block_race``."""
+    runs, ones = {}, np.ones((n, n), np.float32)
+    for size in sizes:
+        kernel, recorders = block_kernel(size, size), [Recorder(item) for item in range((n // size) ** 2)]
+        launch(kernel.program, **kernel.arguments(ones, ones, None, 1, 0), observers=recorders)
+        runs[f"{size} x {size}"] = [recorder.recording for recorder in recorders]
+    return runs
 
 
 @exercise

@@ -1,0 +1,98 @@
+"""A race of register blocks: the same product with blocks of several sizes, on one clock that counts the words fetched.
+
+Drawn from recordings of every work-item, one after the other; ``find_block`` tells which of their multiply-adds adds to
+which element of C. Left out: time. Whoever needs fewer words is done first, as if nothing else took any.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cypresskit.draw.block import find_block
+from cypresskit.draw.player import Player
+from cypresskit.draw.sheet import Sheet, beside
+from cypresskit.machine.record import Recording
+
+FRAMES = 128
+CELL, THIN, LEFT, TOP = 20, 10, 16, 66  # of C; along k; where A and B begin
+SHADES = {name: [f"rgba({rgb},{0.1 + 0.1125 * n:.2f})" for n in range(9)]
+          for name, rgb in (("A", "0,114,178"), ("B", "201,133,0"), ("C", "0,158,115"))}  # fmt: skip
+
+
+def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
+    """A player of a product in several launches, by the name of each: recordings of all its work-items, in any order.
+
+    Raises ``ValueError`` where ``find_block`` does, and if the launches don't compute products of one size.
+
+        ck.draw.block_race(ck.teach.register_block.block_runs((1, 2, 4, 8)))
+    """
+    made = {name: _events(sorted(run, key=lambda one: one.item)) for name, run in runs.items()}
+    if len({(shape, count) for _, _, shape, count in made.values()}) != 1:
+        raise ValueError("blocks race on the same product: these launches compute several, or only parts of one")
+    sheet = Sheet("Blocks race: who fetches the fewest words for a product?")
+    most = max(int(fetched[-1, 0]) for fetched, *_ in made.values())
+    clocks = np.linspace(0, most, FRAMES + 1).astype(int)
+    figures = [_draw_run(sheet, name, *events[:3], clocks) for name, events in made.items()]
+    captions = [f"{clock} words each: who has done how much of C with them?" for clock in clocks]
+    note = sheet.note(
+        "Each gets a word at a time. The darker an element of A or B, the more often it was fetched; an element of C is"
+        " dark when its sum is complete. Framed: what came just now. Work-items run one after the other here."
+    )
+    return sheet.player([beside(*figures, room=200)], captions, sheet.title, below=[note], step="Moment", lasts=16)
+
+
+def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int], int]:
+    """Of a launch, elements fetched (words so far, 0 for A or 1 for B, row or column of C, k), and terms added (words
+    so far, row, column of C); m, n and k of the product, and how many terms there are."""
+    fetched, added, words = [], [], 0
+    for one in run:
+        block = find_block(one)
+        updates: dict[int, list] = {}
+        for u in block.updates:
+            updates.setdefault(u.step, []).append((u.from_a[1 - block.k_axis[0]], u.from_b[1 - block.k_axis[1]]))
+        loads = {int(step): (int(matrix), int(x), int(y)) for step, matrix, x, y, inside in one.fetches if inside}
+        for step in range(len(one)):
+            if step in loads:
+                matrix, x, y = loads[step]
+                wide = one.textures[matrix][2]
+                for place in ((y, x * wide + c) for c in range(wide)):
+                    words, axis = words + 1, block.k_axis[matrix]
+                    fetched.append((words, matrix, place[1 - axis], place[axis]))
+            added += [(words, *place) for place in updates.get(step, ())]
+    shape = *(int(n) + 1 for n in np.max(added, axis=0)[1:]), 1 + max(k for *_, k in fetched)
+    return np.array(fetched), np.array(added), shape, len(added)
+
+
+def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, shape, clocks: np.ndarray):
+    m, n, depth = shape
+    left, top = LEFT + depth * THIN + 8, TOP + depth * THIN + 8  # of C
+    wide, high = left + n * CELL + 12, top + m * CELL + 48
+    fig = sheet.stage(f"{name}: A on the left, B above, and C between them", wide, high)
+    end = int(fetched[-1, 0])
+    sheet.race(fig, name, 4, wide - 8, np.minimum(clocks, end), end, int(clocks[-1]), title=name, unit="word")
+    of_a, of_b = (fetched[fetched[:, 1] == matrix] for matrix in (0, 1))
+    # When, and in which cell; rows and columns of cells; left, top and size of a cell; how often it can be.
+    matrices = {
+        "A": (of_a[:, 0], of_a[:, 2] * depth + of_a[:, 3], (m, depth), (LEFT, top, THIN, CELL), n),
+        "B": (of_b[:, 0], of_b[:, 3] * n + of_b[:, 2], (depth, n), (left, TOP, CELL, THIN), m),
+        "C": (added[:, 0], added[:, 1] * n + added[:, 2], (m, n), (left, top, CELL, CELL), depth),
+    }
+    for matrix, (when, cell, (rows, columns), (x, y, w, h), most) in matrices.items():
+        i, j = np.divmod(np.arange(rows * columns), columns)
+        so_far = np.array([np.bincount(cell[when <= clock], minlength=rows * columns) for clock in clocks])
+        now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0).astype(np.float32)
+        place = x + (j + 0.5) * w, y + (i + 0.5) * h, w - 1, h - 1
+        names = [f"{matrix}[{a}, {b}]" for a, b in zip(i, j)]
+        tip = f"@words: @times {'terms added' if matrix == 'C' else 'times fetched'}"
+        moving = {"shade": (8 * so_far // most).astype(np.uint8), "times": so_far.astype(np.int32), "now": now}
+        look = {"fill": ("shade", SHADES[matrix]), "words": names, "tip": tip}
+        source = sheet.boxes(fig, f"{matrix} {name}", *place, **look, **moving)
+        sheet.ring(fig, source, w - 1, h - 1, "now", "ink")
+    words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))
+    said = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
+    rate = [f"{w / (2 * t):.3f} words per flop" if t else "no flop yet" for w, t in zip(words, terms)]
+    which = np.arange(len(clocks))[:, np.newaxis]
+    for what, down, lines, size in (("count", 30, said, 13), ("rate", 12, rate, 17)):
+        place = [left + n * CELL], [high - down]
+        sheet.numbers(fig, f"{what} {name}", *place, which, names=lines, align="right", size=size, bold=size > 13)
+    return fig
