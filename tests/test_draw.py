@@ -237,17 +237,10 @@ def test_a_kernel_without_a_register_block_has_no_journey():
 # -- the player
 
 
-def test_the_text_form_has_the_numbers_of_the_picture():
-    _, a, b, recording = record("sgemm_tn", integers=True)
-    text = repr(ck.draw.register_block(recording))
-    lines = text.splitlines()
-    assert lines[0].startswith("Register block of sgemm_tn.il, work-item (1, 1): C[8:16, 8:16], 8 x 8 float32")
-    numbers = np.array([[int(v) for v in line.split()] for line in lines[-8:]])
-    assert np.array_equal(numbers, a.T[8:16] @ b[:, 8:16])
-    for k, line in enumerate(lines[1:7]):
-        column, row = re.search(r"column: (.*)  B's row: (.*)", line).groups()
-        assert column.split() == [str(int(v)) for v in a[k, 8:16]]
-        assert row.split() == [str(int(v)) for v in b[k, 8:16]]
+def test_the_text_form_says_what_is_drawn_and_not_what_comes_out():
+    text = repr(ck.draw.register_block(record("sgemm_tn", integers=True)[3]))
+    where = r"Register block of sgemm_tn.il, work-item \(1, 1\): C\[8:16, 8:16\]"
+    assert re.fullmatch(where + r", 8 x 8 float32, \d+ steps, 6 rank-1 updates", text)
 
 
 def test_the_text_form_is_the_same_each_time(run):
@@ -279,7 +272,7 @@ def test_a_notebook_output_is_light_and_falls_back_to_text(player):
     bundle = player._repr_mimebundle_()
     assert bundle["text/plain"] == repr(player)
     assert len(bundle["text/html"]) < 150_000
-    assert repr(player).splitlines()[1].strip() in bundle["text/html"].replace("&#x27;", "'")
+    assert repr(player) in bundle["text/html"].replace("&#x27;", "'")
     image = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', bundle["text/html"])
     assert base64.b64decode(image[1]).decode() == player.still()
     assert "http" not in re.sub(r"https?://(www\.w3\.org|[\w.]*bokeh)", "", bundle["text/html"])

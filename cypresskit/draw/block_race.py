@@ -59,7 +59,8 @@ def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int
                     words, axis = words + 1, block.k_axis[matrix]
                     fetched.append((words, matrix, place[1 - axis], place[axis]))
             added += [(words, *place) for place in updates.get(step, ())]
-    shape = *(int(n) + 1 for n in np.max(added, axis=0)[1:]), 1 + max(k for *_, k in fetched)
+    _, m, n = np.max(added, axis=0).tolist()
+    shape = m + 1, n + 1, 1 + max(k for *_, k in fetched)
     return np.array(fetched), np.array(added), shape, len(added)
 
 
@@ -79,20 +80,19 @@ def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, s
     }
     for matrix, (when, cell, (rows, columns), (x, y, w, h), most) in matrices.items():
         i, j = np.divmod(np.arange(rows * columns), columns)
-        so_far = np.array([np.bincount(cell[when <= clock], minlength=rows * columns) for clock in clocks])
+        so_far = np.array([np.bincount(cell[when <= clock], minlength=rows * columns) for clock in clocks], np.int32)
         now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0).astype(np.float32)
-        place = x + (j + 0.5) * w, y + (i + 0.5) * h, w - 1, h - 1
         names = [f"{matrix}[{a}, {b}]" for a, b in zip(i, j)]
-        tip = f"@words: @times {'terms added' if matrix == 'C' else 'times fetched'}"
-        moving = {"shade": (8 * so_far // most).astype(np.uint8), "times": so_far.astype(np.int32), "now": now}
-        look = {"fill": ("shade", SHADES[matrix]), "words": names, "tip": tip}
-        source = sheet.boxes(fig, f"{matrix} {name}", *place, **look, **moving)
+        source = sheet.boxes(
+            fig, f"{matrix} {name}", x + (j + 0.5) * w, y + (i + 0.5) * h, w - 1, h - 1, fill=("shade", SHADES[matrix]),
+            shade=(8 * so_far // most).astype(np.uint8), times=so_far, now=now, words=names,
+            tip=f"@words: @times {'terms added' if matrix == 'C' else 'times fetched'}",
+        )  # fmt: skip
         sheet.ring(fig, source, w - 1, h - 1, "now", "ink")
     words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))
     said = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
     rate = [f"{w / (2 * t):.3f} words per flop" if t else "no flop yet" for w, t in zip(words, terms)]
-    which = np.arange(len(clocks))[:, np.newaxis]
-    for what, down, lines, size in (("count", 30, said, 13), ("rate", 12, rate, 17)):
-        place = [left + n * CELL], [high - down]
-        sheet.numbers(fig, f"{what} {name}", *place, which, names=lines, align="right", size=size, bold=size > 13)
+    which, right = np.arange(len(clocks))[:, np.newaxis], [left + n * CELL]
+    sheet.numbers(fig, f"count {name}", right, [high - 30], which, names=said, align="right", size=13)
+    sheet.numbers(fig, f"rate {name}", right, [high - 12], which, names=rate, align="right", size=17, bold=True)
     return fig

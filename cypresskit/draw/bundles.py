@@ -268,14 +268,16 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
         for k, (source, target) in enumerate(loop.handed(n)[:5]):
             handed[:, frame, k] = middle[source], rows["before"] + 13, middle[target] + 18, rows["now"] - 13
     sheet.words(fig, [left], [16], ["This bundle"], bold=True, size=14)
-    sheet.arrows(fig, "wires", *wires, "soft", width=1.2, size=5)
+    x0, y0, x1, y1 = wires
+    sheet.arrows(fig, "wires", x0, y0, x1, y1, "soft", width=1.2, size=5)
     x, y = np.tile(bank, 3), np.repeat(port, 4)
     words = [f"cycle {cycle}, bank {c}" for cycle in range(3) for c in "xyzw"]
     sheet.boxes(fig, "port", x, y, SLOT - 8, PORT[1] - 4, ink="faint", line="line", words=words)
     sheet.numbers(fig, "ports", x, y, register, prefix="R", align="center", size=12)
     sheet.words(fig, bank, [PORT[0] - 9] * 4, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
     sheet.words(fig, [left + 34] * 3, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
-    sheet.arrows(fig, "handed on", *handed, "wrote", width=2.5, size=8)
+    x0, y0, x1, y1 = handed
+    sheet.arrows(fig, "handed on", x0, y0, x1, y1, "wrote", width=2.5, size=8)
     for row, height in rows.items():
         y, (name, colour, key) = np.full(5, height), slots[row]
         source = sheet.boxes(

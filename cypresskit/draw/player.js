@@ -1,14 +1,10 @@
 // The player's half that runs in the browser: a function's body, run once for each player when its layout is drawn.
 //
-// `root` is the layout, `index` finds the view of a model. What Python says about the picture is in root.tags[0]: the
-// widgets; figures; captions (one text per frame), marks (frames to jump to), scenes (first frame, number of frames) of
-// which one is shown at a time; tracks, listings, picks, about (for each key what is said of it from which frame on), goes
-// (keys that choose a scene), asks (keys for a kernel), inks, fitted, step, hint, choices and truth of a guess. A track
-// is a column of a source over time: {source, column, changes, text, prefix, names, moves}, where changes has
-// the arrays frame, cell and value; it is spread out once, from the column as it stands, into an array of
-// frames x cells. Everything is wired here, so no message to Python is ever needed.
+// `root` is the layout, `index` finds the view of a model. What Python says about the picture is in root.tags[0]; see
+// Player and Sheet. A track is a column of a source over time: its changes (arrays frame, cell and value) are spread out
+// once, from the column as it stands, into an array of frames x cells. No message to Python is ever needed.
 const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, scenes, captions,
-  marks, tracks, listings, inks, fitted, step, hint, truth, right, choices, picks, about, goes, asks, heads} = root.tags[0]
+  marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about, goes, asks, heads} = root.tags[0]
 const child = (model) => index.get_one(model)
 const el = child(root).el
 const place = el.closest(".cypresskit-player")
@@ -39,20 +35,17 @@ for (const track of tracks) {
   Object.assign(track, {all, size})
 }
 
-let frame = -1
+let frame = -1, timer = null, due = 0, shown = 0
 let [first, frames] = scenes[0]  // of the scene that is shown
-let timer = null
-let due = 0
-let shown = 0
 let motion = 0  // counts what was set in motion: only the latest goes on
 let pick = null  // the key that is chosen
 const still = window.matchMedia("(prefers-reduced-motion: reduce)")
 
-function list({lines, window}, current) {
-  const from = Math.max(0, Math.min(current[0] - 1 - Math.floor(window / 3), lines.length - window))
+// The lines of a listing round the current one.
+function list({lines}, current, window = 13) {
+  const from = Math.max(0, Math.min(current - 1 - Math.floor(window / 3), lines.length - window))
   const rows = lines.slice(from, from + window).map((text, i) => {
-    const n = from + i + 1
-    const now = current.includes(n)
+    const n = from + i + 1, now = n === current
     return `<div data-line="${n}" class="${now ? "now" : "row"}"><span class="n">${now ? "&#9654;" : ""} ${n}</span>${text}</div>`
   })
   return `<div class="code">${rows.join("")}</div>`
@@ -141,22 +134,20 @@ function show(k, quiet, time) {
   const changed = new Map()
   for (const track of tracks) {
     const {source, column, size, all, text, prefix, names} = track
-    const now = all.slice(k * size, (k + 1) * size)
-    const before = source.data[column]
-    let same = before.length === size
-    for (let i = 0; same && i < size; i++) same = Object.is(before[i], now[i])
-    if (same && track.drawn) continue
+    const now = all.slice(k * size, (k + 1) * size), before = source.data[column]
+    if (track.drawn && now.every((v, i) => Object.is(before[i], v))) continue
     track.drawn = true
     if (!changed.has(source)) changed.set(source, {...source.data})
     changed.get(source)[column] = now
-    if (text) changed.get(source)[text] = Array.from(now, (v) => names.length ? names[v] : prefix === "" ? short(v) : v < 0 ? "" : prefix + v)
+    const written = (v) => names.length ? names[v] : prefix === "" ? short(v) : v < 0 ? "" : prefix + v
+    if (text) changed.get(source)[text] = Array.from(now, written)
   }
   for (const [source, data] of changed) source.data = data
   if (pick !== null) { light(); say() }
   if (time && from >= first && movers.size && !still.matches) travel(from, k, time)
   slider.value = k - first
   caption.text = captions[k]
-  for (const listing of listings) listing.place.text = list(listing, listing.current[k])
+  if (listing) listing.place.text = list(listing, listing.current[k])
   for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words()}`)
   if (!quiet) live.text = words()
   handle()
@@ -268,15 +259,11 @@ for (const {figure, source} of heads) {
   figure.on_event("pan", drag)
   if (!picks.some((pick) => pick.figure === figure)) figure.on_event("tap", drag)
 }
-for (const {place, current} of listings) {
-  child(place).el.addEventListener("click", (event) => {
-    const row = event.composedPath().find((e) => e.dataset?.line)
-    if (!row) return
-    const runs = (from, to) => { for (let k = from; k < to; k++) if (current[k].includes(Number(row.dataset.line))) return k }
-    const next = runs(frame + 1, first + frames) ?? runs(first, frame)
-    if (next !== undefined) { stop(); show(next) }
-  })
-}
+if (listing) child(listing.place).el.addEventListener("click", (event) => {
+  const line = Number(event.composedPath().find((e) => e.dataset?.line)?.dataset.line)
+  const runs = listing.current.flatMap((now, k) => now === line && k >= first && k < first + frames ? [k] : [])
+  if (runs.length) go(runs.find((k) => k > frame) ?? runs[0])
+})
 const neighbour = (way) => {
   const keys = [...said.keys()], at = keys.indexOf(pick)
   choose(keys[at < 0 ? (way > 0 ? 0 : keys.length - 1) : (at + way + keys.length) % keys.length])

@@ -1,16 +1,12 @@
 """The player: a picture over many frames that plays in the browser without Python.
 
-A ``Player`` holds a Bokeh layout whose data sources show one frame, and *tracks*: how a column of a source changes from
-frame to frame, kept as changes only, so that a thousand frames of a hundred cells weigh some kilobytes. The script in
-``player.js`` spreads them out once in the browser and then plays, steps and scrubs; what ``moves`` travels from one
-frame to the next. It also answers keys and clicks, keeps the chosen thing lit in every part of the picture, follows
-light and dark, honours "reduced motion" and speaks to screen readers.
+A ``Player`` holds a Bokeh layout whose sources show one frame, and *tracks*: how a column of a source changes from
+frame to frame, as changes only, so that a thousand frames of a hundred cells weigh some kilobytes. ``player.js``
+spreads them out in the browser and plays; what ``moves`` travels from one frame to the next.
 
-A player is shown in a notebook by being a cell's value or by ``show()``; until its script runs (or where none may) a
-still of its first frame stands there. ``save`` writes a page that needs no network (.html), or that still (.svg, .png).
-``str(player)`` is the picture in words. Call ``load()`` once in a notebook before the first player.
-
-Left out: frames computed on demand. What needs a new simulation is built anew, in Python (see ``controls``).
+A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a still of its first
+frame stands there. Call ``load()`` once in a notebook before the first player. Left out: frames computed on demand.
+What needs a new simulation is built anew, in Python (see ``controls``).
 """
 
 import base64
@@ -27,7 +23,6 @@ import numpy as np
 from bokeh.core.json_encoder import serialize_json
 from bokeh.document import Document
 from bokeh.embed.util import standalone_docs_json_and_render_items
-from bokeh.model import Model
 from bokeh.models import Button, Column, ColumnDataSource, Div, LayoutDOM, RadioButtonGroup, Row, Select, Slider
 from bokeh.plotting import figure
 from bokeh.resources import Resources
@@ -35,7 +30,6 @@ from bokeh.resources import Resources
 from cypresskit.draw import still, theme
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
-WIDGETS = ("play", "back", "forward", "slider", "speed", "scene", "caption", "live", "chosen")
 About = str | Sequence[tuple[int, str]]
 LASTS = 12.0  # seconds that a picture plays at normal speed, if that is 1 to 30 frames a second
 
@@ -77,9 +71,8 @@ class Track:
         self.source.data[self.column] = self.frames[0].copy()
         if self.text:
             self.source.data[self.text] = [""] * self.frames.shape[1]
-        value = self.frames[1:][at, cell]
         small = np.uint16 if max(self.frames.shape) < 1 << 16 else np.int32
-        return {"frame": (at + 1).astype(small), "cell": cell.astype(small), "value": value}
+        return {"frame": (at + 1).astype(small), "cell": cell.astype(small), "value": self.frames[1:][at, cell]}
 
     def written(self, value: float) -> str:
         """A number as the player writes it."""
@@ -90,14 +83,12 @@ class Track:
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The text of a kernel beside a picture, in ``place``: its ``lines`` and, for each frame, the ``current`` ones
-    (counted from 1), shown with their neighbours, ``window`` lines at a time. A click on a line goes to the next frame
-    in which it is current."""
+    """The text of a kernel beside a picture, in ``place``: its ``lines`` and, for each frame, the ``current`` one,
+    counted from 1 and shown with its neighbours. A click on a line goes to the next frame in which it is current."""
 
     place: Div
     lines: Sequence[str]
-    current: Sequence[Sequence[int]]
-    window: int = 13
+    current: Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +168,7 @@ class Parts:
         self.goes: dict[int, int] = {}
         self.asks: dict[int, str] = {}
         self.heads: list[tuple[figure, ColumnDataSource]] = []
+        self._stages: list[figure] = []
 
 
 class Player(Shown):
@@ -189,85 +181,47 @@ class Player(Shown):
 
     def __init__(
         self, parts: Parts, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *,
-        side: Sequence[LayoutDOM] = (), listings: Sequence[Listing] = (), marks: Sequence[int] = (),
+        side: Sequence[LayoutDOM] = (), listing: Listing | None = None, marks: Sequence[int] = (),
         below: Sequence[LayoutDOM] = (), step: str = "Step", scenes: Sequence[tuple[str, int]] = (),
         guess: Guess | None = None, lasts: float = LASTS,
     ) -> None:  # fmt: skip
         self.title, self.tracks, self.figures, self.about = parts.title, parts.tracks, parts.figures, parts.about
-        self.heads = parts.heads
+        self.heads, self._text, self._inks = parts.heads, text, parts.inks
         if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
             raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
         self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
-        self._text, self._inks = text, parts.inks
         moving = max(frames for _, frames in self.scenes) > 1 or len(self.scenes) > 1
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
         keys += ", up and down choose, Escape lets go" if self.about and keys else ""
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
-        tag = self._controls(lasts, bool(self.about), moving)
-        answers, asked = self._question(guess)
-        below = [self.chosen, *below, *([_words(text=hint)] if keys and not self.about else [])]
+        tag = _widgets(self.scenes, lasts) | _question(guess)
+        tag["chosen"].visible = bool(self.about)
+        below = [tag["chosen"], *below, *([_words(text=hint)] if keys and not self.about else [])]
         sides = [Column(*some, sizing_mode="stretch_width") for some in (picture, side) if some]
         for part, grow in zip(sides, (5, 4)):
             part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
-        body = _row(*sides, gap="4px 20px")
-        head = [tag.pop("controls"), _row(asked, answers, visible=guess is not None), self.caption]
+        row = (tag[name] for name in ("scene", "back", "play", "forward", "speed", "slider"))
+        asked = _row(tag["asked"], tag["answers"], visible=guess is not None)
+        head = _row(*row, visible=moving), asked, tag["caption"], _row(*sides, gap="4px 20px")
         self.root = Column(
-            *head, body, *below, self.live, sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
+            *head, *below, tag["live"], sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
             styles={"--ck-room": "34px"} if guess else {},
             html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{self.title}. {keys}".strip()},
         )  # fmt: skip
         # Not a model's property: the script takes it from here.
-        own = {"answers": answers, "asked": asked, "step": step, "hint": hint, "marks": list(marks)}
-        listed = [_fields(one, lines=[escape(line.replace("    ", "  ")) for line in one.lines],
-                          window=min(one.window, len(one.lines))) for one in listings]  # fmt: skip
-        own |= {"picks": [_fields(pick) for pick in parts.picks], "listings": listed}
-        own |= {"heads": [{"figure": fig, "source": source} for fig, source in self.heads]}
-        own |= {"goes": list(parts.goes.items()), "asks": list(parts.asks.items())}
-        self.root.tags = [tag | own | self._told(guess)]
-
-    def _told(self, guess: Guess | None) -> dict:
-        """What the script shows: frames, and words as HTML."""
+        lines = [escape(line.replace("    ", "  ")) for line in listing.lines] if listing else []
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
-        return {
+        self.root.tags = [tag | {
             "figures": self.figures, "captions": [theme.html(caption) for caption in self.captions],
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
             "tracks": [_fields(t, "frames", names=list(t.names), changes=t.changes()) for t in self.tracks],
             "inks": [list(ink) for ink in self._inks.pairs], "fitted": [list(text) for text in self._inks.fitted],
             "about": [[int(key), theme.html(words) if isinstance(words, str) else
                        [[at, theme.html(part)] for at, part in words]] for key, words in self.about.items()],
-            "truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else "",
-            "choices": [theme.html(choice) for choice in guess.choices] if guess else [],
-        }  # fmt: skip
-
-    def _controls(self, lasts: float, choosing: bool, moving: bool) -> dict[str, Model]:
-        """The widgets, each also an attribute, and ``controls``, the row that they stand in."""
-        longest = max(frames for _, frames in self.scenes)
-        rate = min(max(longest / lasts, 1.0), 30.0)
-        widget = {"stylesheets": [theme.WIDGET_CSS], "height": 32}
-        self.play = Button(label="Play", width=68, **widget)
-        self.back = Button(label="\N{LEFTWARDS ARROW} Back", width=68, **widget)
-        self.forward = Button(label="Next \N{RIGHTWARDS ARROW}", width=68, **widget)
-        rates = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
-        self.speed = Select(options=rates, value=f"{rate:g}", width=90, name="speed", **widget)
-        self.slider = Slider(
-            start=0, end=max(self.scenes[0][1] - 1, 1), step=1, value=0, show_value=False, tooltips=False,
-            height=22, stylesheets=[theme.WIDGET_CSS], margin=(6, 14), styles={"flex": "1 1 180px"},
-        )  # fmt: skip
-        names = [name for name, _ in self.scenes]
-        self.scene = RadioButtonGroup(labels=names, active=0, visible=len(names) > 1, name="scene", **widget)
-        self.caption, self.chosen = _words(), _words(visible=choosing)
-        self.live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
-        made: dict[str, Model] = {name: getattr(self, name) for name in WIDGETS}
-        row = (self.scene, self.back, self.play, self.forward, self.speed, self.slider)
-        return made | {"controls": _row(*row, visible=moving)}
-
-    @staticmethod
-    def _question(guess: Guess | None) -> tuple[RadioButtonGroup, Div]:
-        labels = list(guess.choices) if guess else []
-        answers = RadioButtonGroup(labels=labels, active=None, stylesheets=[theme.WIDGET_CSS], height=32)
-        asked = _words(text=theme.html(f"**Guess first:** {guess.question}") if guess else "")
-        asked.styles, asked.sizing_mode = {"width": "auto"}, None
-        return answers, asked
+            "listing": _fields(listing, lines=lines) if listing else None, "picks": [_fields(p) for p in parts.picks],
+            "heads": [{"figure": fig, "source": source} for fig, source in self.heads], "step": step, "hint": hint,
+            "goes": list(parts.goes.items()), "asks": list(parts.asks.items()), "marks": list(marks),
+        }]  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -298,6 +252,39 @@ class Player(Shown):
             return embed(self.root, repr(self), self.still())
         finally:
             document.clear()
+
+
+def _widgets(scenes: Sequence[tuple[str, int]], lasts: float) -> dict:
+    rate = min(max(max(frames for _, frames in scenes) / lasts, 1.0), 30.0)
+    css = [theme.WIDGET_CSS]
+    names = {"back": "\N{LEFTWARDS ARROW} Back", "play": "Play", "forward": "Next \N{RIGHTWARDS ARROW}"}
+    made: dict = {name: Button(label=label, width=68, height=32, stylesheets=css) for name, label in names.items()}
+    rates = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
+    speed = Select(options=rates, value=f"{rate:g}", width=90, height=32, name="speed", stylesheets=css)
+    slider = Slider(
+        start=0, end=max(scenes[0][1] - 1, 1), step=1, value=0, show_value=False, tooltips=False, height=22,
+        stylesheets=css, margin=(6, 14), styles={"flex": "1 1 180px"},
+    )  # fmt: skip
+    labels = [name for name, _ in scenes]
+    scene = RadioButtonGroup(labels=labels, active=0, visible=len(labels) > 1, height=32, stylesheets=css)
+    live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
+    return made | {
+        "speed": speed,
+        "slider": slider,
+        "scene": scene,
+        "live": live,
+        "caption": _words(),
+        "chosen": _words(),
+    }
+
+
+def _question(guess: Guess | None) -> dict:
+    """The widgets of a guess, and what the script knows about it."""
+    labels = list(guess.choices) if guess else []
+    answers = RadioButtonGroup(labels=labels, active=None, stylesheets=[theme.WIDGET_CSS], height=32)
+    asked = Div(stylesheets=[theme.TEXT_CSS], text=theme.html(f"**Guess first:** {guess.question}") if guess else "")
+    told = {"truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else ""}
+    return told | {"answers": answers, "asked": asked, "choices": [theme.html(choice) for choice in labels]}
 
 
 def _words(**options) -> Div:

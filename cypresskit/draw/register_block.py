@@ -7,7 +7,7 @@ its sum so far.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
@@ -23,6 +23,9 @@ from cypresskit.machine.record import Recording
 NAMES = {0: "A", 1: "B"}
 GAP = 0.6  # between the operands and the block, in cells
 SHOWN = 6  # terms of a sum that are written
+FLOW = {"loop": "enters the loop", "endloop": "ends a turn of the loop", ("break", True): "stays in the loop",
+        ("break", False): "leaves the loop", ("if", True): "holds: runs what follows",
+        ("if", False): "does not hold: skips what follows"}  # fmt: skip
 ITEM, ITEMS = 10_000, 64  # what a work-item's number is added to, to be a key; work-items that the map has room for
 
 
@@ -40,6 +43,7 @@ class _Frames:
         self.k = np.full((steps, 2 * block.phases), -1, np.int32)  # of A's columns, then of B's rows
         self.marks = np.full((steps, 5, 2), np.nan, np.float32)  # row, column: fetched A, B; read A, B; written C
         self.captions: list[str] = []
+        self.cells = {cell: n for n, cell in enumerate(cells[0])}
         self.updates: dict[int, list[Update]] = {}
         for u in block.updates:
             if u.step < steps:
@@ -51,21 +55,17 @@ class _Frames:
         count = 1 + max([*recording.program.registers, *(r for group in cells for r, _ in group)])
         registers = np.zeros((count, 4), np.uint32)
         origins = Origins(recording, block.words)
-        index = [tuple(np.array(group).T) for group in cells]
         starts = np.searchsorted(recording.writes[:, 0], np.arange(len(recording) + 1))
-        fetched = {int(row[0]): row for row in recording.fetches}
-        stored = {int(step): int(element) for step, element in recording.stores}
-        elements = {cell: n for n, cell in enumerate(cells[0])}
-        places = {cell: place for place, cell in block.totals.items()}
+        fetched = {int(row[0]): row.tolist() for row in recording.fetches}
+        stored = dict(recording.stores.tolist())
         for step in range(self.steps):
             _, register, component, bits = recording.writes[starts[step] : starts[step + 1]].T
             registers[register, component] = bits
             origins.step(step)
-            touched = set(zip(register.tolist(), component.tolist()))
-            updates = self.updates.get(step, [])
+            touched, updates = set(zip(register.tolist(), component.tolist())), self.updates.get(step, [])
             read = {cell for u in updates for cell in (u.a, u.b)}
             for n, group in enumerate(cells):
-                rows, columns = index[n]
+                rows, columns = np.array(group).T
                 words = registers[rows[:, None], columns[:, None] + np.arange(block.words)]
                 self.values[n][step] = np.ascontiguousarray(words).view(dtype)[:, 0]
                 self.wrote[n][step] = [3 * (cell in touched) for cell in group]
@@ -77,27 +77,24 @@ class _Frames:
                     held[key[1 - part]].add(origin[axis] if origin and origin.resource == part else -1)
                 # Half old and half new while it is fetched: then no k is shown.
                 self.k[step, part * block.phases :][: block.phases] = [k.pop() if len(k) == 1 else -1 for k in held]
-            if step in fetched and (resource := int(fetched[step][1])) in NAMES:
-                self.marks[step, resource] = fetched[step][3], fetched[step][2]
-            if updates:
-                u = updates[0]
-                self.marks[step, 2] = u.from_a[0], u.from_a[1]
-                self.marks[step, 3] = u.from_b[0], u.from_b[1]
-                self.marks[step, 4] = places[updates[0].total]
-            self.captions.append(self._caption(step, registers, fetched.get(step), stored.get(step), elements))
+            if (fetch := fetched.get(step)) and fetch[1] in NAMES:
+                self.marks[step, fetch[1]] = fetch[3], fetch[2]
+            for u in updates[:1]:
+                self.marks[step, 2:] = [(o[0], o[1]) for o in (u.from_a, u.from_b)] + [self._place(u)]
+            self.captions.append(self._caption(step, registers, fetch, stored.get(step)))
 
-    def _caption(self, step: int, registers, fetch, store, elements) -> str:
+    def _caption(self, step: int, registers, fetch, store) -> str:
         recording, block = self.recording, self.block
         i, line = recording.program.body[recording.at[step]], recording.line(step)
         text = recording.program.lines[line - 1].split(";")[0].strip()
         head = f"Step {step + 1} of {len(recording)}, line {line}: `{text}` "
         updates = self.updates.get(step)
         if updates:
-            value = [short(float(self.values[0][step, elements[u.total]])) for u in updates]
+            value = [short(float(self.values[0][step, self.cells[u.total]])) for u in updates]
             c, a, b = ([Origin(2, *self._place(u)) for u in updates], *zip(*((u.from_a, u.from_b) for u in updates)))
             return f"{head}{_span(c, 'C')} grows by {_span(a, 'A')} times {_span(b, 'B')}, to {_listed(value)}"
         if fetch is not None:
-            _, resource, x, y, inside = map(int, fetch)
+            _, resource, x, y, inside = fetch
             wide = recording.textures[resource][2] // block.words
             name = NAMES.get(resource, f"resource {resource}")
             where = f"{name}[{y}, {x * wide}:{(x + 1) * wide}]" if inside else f"a texel outside {name}, which reads 0,"
@@ -105,7 +102,8 @@ class _Frames:
         if store is not None:
             return f"{head}stores {i.sources[0].register} to element {store} of global memory"
         if i.op.kind == "flow":
-            return head + self._flow(step, i)
+            on = step + 1 == len(recording.at) or recording.at[step + 1] == recording.at[step] + 1
+            return head + FLOW.get((i.op.flow, on), FLOW.get(i.op.flow, "goes on"))
         if i.dest is not None and i.dest.register.kind == "r":
             written, typed = str(i.dest).replace("_", ""), text.split(",")[0].split()[-1]
             renamed = re.match(r"r\d+", typed) and typed.split(".")[0] != str(i.dest.register)
@@ -123,23 +121,19 @@ class _Frames:
         """For each element of the block its number, and what its sum is from which frame on; ``first`` is that of the
         recording's first step."""
         a, b = ({cell: n for n, cell in enumerate(cells.values())} for cells in (self.block.a, self.block.b))
-        number = {cell: n for n, cell in enumerate(self.block.totals.values())}
-        terms: dict[int, list[str]] = {}
-        for (i, j), (register, c) in self.block.totals.items():
-            n = number[register, c]
-            terms[n] = []
-            yield n, (first, f"**C[{i}, {j}]**, in r{register}.{'xyzw'[c]}: nothing added yet.")
+        terms: dict[int, list[str]] = {n: [] for n in self.cells.values()}
+        names = {c: f"**C[{i}, {j}]**, in r{c[0]}.{'xyzw'[c[1]]}" for (i, j), c in self.block.totals.items()}
+        yield from ((n, (first, f"{names[cell]}: nothing added yet.")) for cell, n in self.cells.items())
         for step, updates in self.updates.items():
             for u in updates:
-                n, (i, j) = number[u.total], self._place(u)
+                n = self.cells[u.total]
                 x, y = float(self.values[2][step, a[u.a]]), float(self.values[1][step, b[u.b]])
                 terms[n].append(f"{short(x)} \N{MULTIPLICATION SIGN} {short(y)}")
                 count, total = len(terms[n]), short(float(self.values[0][step, n]))
                 shown = "... + " * (count > SHOWN) + " + ".join(terms[n][-SHOWN:])
                 last = f"{_span([u.from_a], 'A')} times {_span([u.from_b], 'B')}"
-                place = f"**C[{i}, {j}]**, in r{u.total[0]}.{'xyzw'[u.total[1]]}"
                 after = f"after {count} term{'s' * (count > 1)}; the last is {last}."
-                yield n, (first + step, f"{place} = {shown} = {total}, {after}")
+                yield n, (first + step, f"{names[u.total]} = {shown} = {total}, {after}")
 
     def _place(self, u: Update) -> tuple[int, int]:
         return u.from_a[1 - self.block.k_axis[0]], u.from_b[1 - self.block.k_axis[1]]
@@ -156,16 +150,6 @@ class _Frames:
             values = bits.view({"i": np.int32, "u": np.uint32}.get(i.op.result, np.float32))[written]
         shown = [short(float(v)) for v in values]
         return _listed(shown[:1] if len(set(shown)) == 1 else shown)
-
-    def _flow(self, step: int, i) -> str:
-        at = self.recording.at
-        on = step + 1 == len(at) or at[step + 1] == at[step] + 1
-        role = i.op.flow
-        if role == "break":
-            return "stays in the loop" if on else "leaves the loop"
-        if role == "if":
-            return "holds: runs what follows" if on else "does not hold: skips what follows"
-        return {"loop": "enters the loop", "endloop": "ends a turn of the loop"}.get(role, "goes on")
 
 
 def _listed(values: list[str]) -> str:
@@ -195,29 +179,27 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
     first, recording = scenes[0], made[0]
     items = ", ".join(str(one.place if len(one.place) > 1 else one.place[0]) for one in made)
     sheet = Sheet(f"Register block of {recording.program.name}, work-item{'s' * (len(made) > 1)} {items}")
-    at = np.cumsum([0, *(one.steps for one in scenes)])
+    at = np.cumsum([0, *(one.steps for one in scenes)]).tolist()
     told: dict[int, list[tuple[int, str]]] = {}
-    for one, begin in zip(scenes, at):
-        for n, words in one.sums(int(begin)):
-            told.setdefault(n, []).append(words)
+    for n, words in (sum_ for one, begin in zip(scenes, at) for sum_ in one.sums(begin)):
+        told.setdefault(n, []).append(words)
     sheet.about |= told
     cells, maps = _draw_cells(sheet, scenes), _draw_maps(sheet, scenes)
-    current = [[one.recording.line(s)] for one in scenes for s in range(one.steps)]
-    lines = Listing(sheet.note(""), recording.program.lines, current)
-    legend = sheet.html(_LEGEND + " Of a double-double the high part is written." * (first.block.words == 4))
-    marks = [int(begin) + step for one, begin in zip(scenes, at) for step in _rounds(one)]
+    lines = Listing(
+        sheet.note(""), recording.program.lines, [r.line(s) for r, f in zip(made, scenes) for s in range(f.steps)]
+    )
+    legend = sheet.key(("written by this line", "wrote", "ring"), ("read by it", "read", "frame"),
+                       ("this work-item's part", "shade", "box"), ("above zero", theme.TINTS[-1], "box"),
+                       ("below zero", theme.TINTS[0], "box"))  # fmt: skip
+    notes = [sheet.note("Of a double-double the high part is written.")] * (first.block.words == 4)
+    marks = [begin + step for one, begin in zip(scenes, at) for step in _rounds(one)]
     captions = [caption for one in scenes for caption in one.captions]
     names = [(f"({', '.join(map(str, one.place))})", each.steps) for one, each in zip(made, scenes)]
-    return sheet.player(
-        [cells], captions, _text(sheet.title, first, _rounds(first)), side=[lines.place, maps, legend],
-        listings=[lines], marks=marks, scenes=names if len(made) > 1 else (),
-    )  # fmt: skip
-
-
-_LEGEND = (
-    '<span class="key wrote"></span>written by this line &ensp;<span class="key read"></span>read by it &ensp;'
-    '<span class="key shade"></span>this work-item\'s part of the matrices. Tints: blue above zero, orange below.'
-)
+    kind = {1: "float32", 2: "float64", 4: "double-double"}[first.block.words]
+    size = f"{len(first.block.rows)} x {len(first.block.columns)} {kind}"
+    text = f"{sheet.title}: {first.where}, {size}, {first.steps} steps, {len(_rounds(first))} rank-1 updates"
+    return sheet.player([cells], captions, text, side=[lines.place, maps, legend, *notes], listing=lines, marks=marks,
+                        scenes=names if len(made) > 1 else ())  # fmt: skip
 
 
 def _rounds(frames: _Frames) -> list[int]:
@@ -230,9 +212,9 @@ def _rounds(frames: _Frames) -> list[int]:
     return starts
 
 
-def _registers(cells: Iterable[tuple[int, int]]) -> str:
-    """``r2 r3``, or ``r2-r9`` for more than two."""
-    numbers = sorted({register for register, _ in cells})
+def _registers(cells: dict[tuple[int, int], tuple[int, int]], axis: int, at: int) -> str:
+    """Those of the cells in a row (axis 0) or column: ``r2 r3``, or ``r2-r9`` for more than two."""
+    numbers = sorted({register for place, (register, _) in cells.items() if place[axis] == at})
     return " ".join(f"r{n}" for n in numbers) if len(numbers) < 3 else f"r{numbers[0]}-r{numbers[-1]}"
 
 
@@ -263,11 +245,9 @@ def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
     sheet.tracks.append(Track(heads, "k", _all(scenes, "k"), text="text", prefix="k="))
     sheet.words(fig, "x", "y", "text", "soft", align="align", size=11, source=heads)
     right = len(columns) + 0.1
-    names = [(right, y, _registers(c for (r, _), c in block.totals.items() if r == i)) for y, i in zip(down, rows)]
-    names += [(right, y, _registers(c for (q, _), c in block.b.items() if q == p)) for p, y in enumerate(before)]
-    below = [
-        (x, len(rows) + 0.3, _registers(c for (_, q), c in block.a.items() if q == p)) for p, x in enumerate(before)
-    ]
+    names = [(right, y, _registers(block.totals, 0, i)) for y, i in zip(down, rows)]
+    names += [(right, y, _registers(block.b, 0, p)) for p, y in enumerate(before)]
+    below = [(x, len(rows) + 0.3, _registers(block.a, 1, p)) for p, x in enumerate(before)]
     words = [(0.0, -edge - 0.4, "B"), (-GAP - phases / 2 - 0.1, -GAP - 0.35, "A")]
     which = np.repeat(np.arange(len(scenes)), [one.steps for one in scenes])[:, np.newaxis]
     parts = [f"block {one.where}" for one in scenes]
@@ -372,23 +352,3 @@ def _draw_items(sheet: Sheet, fig, scenes: Sequence[_Frames], shape: tuple[int, 
         sheet.about[ITEM + item] = name.capitalize() + ("." if item in known else ", not recorded here.")
     sheet.goes |= {ITEM + item: n for item, n in known.items()}
     sheet.asks |= {ITEM + item: f"item={item}" for item in range(len(x)) if item not in known}
-
-
-def _text(title: str, frames: _Frames, marks: list[int]) -> str:
-    """The picture in words: the operands at the start of each rank-1 update, and the block when all are done."""
-    block = frames.block
-    kind = {1: "float32", 2: "float64", 4: "double-double"}[block.words]
-    size = f"{len(block.rows)} x {len(block.columns)} {kind}"
-    lines = [f"{title}: {frames.where}, {size}, {frames.steps} steps"]
-    rows_of, columns_of = {cell: key for key, cell in block.a.items()}, {cell: key for key, cell in block.b.items()}
-    for step in marks:
-        u = frames.updates[step][0]
-        column = [short(float(v)) for (_, p), v in zip(block.a, frames.values[2][step]) if p == rows_of[u.a][1]]
-        row = [short(float(v)) for (p, _), v in zip(block.b, frames.values[1][step]) if p == columns_of[u.b][0]]
-        k = u.from_a[block.k_axis[0]]
-        lines.append(f"step {step + 1:4}  k = {k}  A's column: {' '.join(column)}  B's row: {' '.join(row)}")
-    last = max(frames.updates)
-    lines.append(f"the block after step {last + 1}:")
-    values = dict(zip(block.totals, frames.values[0][last]))
-    lines += ["  " + " ".join(f"{short(float(values[i, j])):>6}" for j in block.columns) for i in block.rows]
-    return "\n".join(lines)

@@ -19,10 +19,6 @@ from cypresskit.draw.player import Parts, Pick, Player, Track
 class Sheet(Parts):
     """See the module."""
 
-    def __init__(self, title: str) -> None:
-        super().__init__(title)
-        self._stages: list[figure] = []
-
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> figure:
         """A bare figure from (0, 0) at the upper left to (width, height); a unit is about a pixel, at most ``most``."""
         self._stages.append(self.plot(label, (0, width), (height, 0), high=most * height))
@@ -38,15 +34,16 @@ class Sheet(Parts):
         self.figures.append(theme.chart(label, x_title, y_title, **options))
         return self.figures[-1]
 
-    def source(self, name: str, moves: Sequence[str] = (), **columns) -> ColumnDataSource:
+    def source(self, name: str, moves: Sequence[str] = (), key=None, **columns) -> ColumnDataSource:
         """A source called ``name``; columns of shape (frames, cells) follow the frames, and those in ``moves`` go
-        through what lies between."""
-        still = {key: value for key, value in columns.items() if np.ndim(value) < 2}
-        source = ColumnDataSource(still, name=name)
-        for key, value in columns.items():
+        through what lies between. ``key``: whole numbers by which its cells are chosen."""
+        if key is not None:
+            columns |= {"key": np.asarray(key, np.int32), "lit": [0] * np.shape(key)[-1]}
+        source = ColumnDataSource({column: value for column, value in columns.items() if np.ndim(value) < 2}, name=name)
+        for column, value in columns.items():
             if np.ndim(value) == 2:
-                self.tracks.append(Track(source, key, np.ascontiguousarray(value), moves=key in moves))
-                source.data[key] = value[0].copy()
+                self.tracks.append(Track(source, column, np.ascontiguousarray(value), moves=column in moves))
+                source.data[column] = value[0].copy()
         return source
 
     def boxes(
@@ -60,25 +57,21 @@ class Sheet(Parts):
         frames."""
         given = {"x": x, "y": y, "w": w, "h": h} | columns
         arrays = {k: np.asarray(v, np.float32) if k in "xywh" else v for k, v in given.items() if np.ndim(v)}
-        size = [given[k] if np.ndim(given[k]) == 0 else k for k in "wh"]
-        if words is not None:
-            arrays["words"] = list(words)
-        if key is not None:
-            arrays |= {"key": np.asarray(key, np.int32), "lit": [0] * np.shape(key)[-1]}
-        source = self.source(name, moves, **arrays)
-        look = {"fill_alpha": alpha, "line_width": width if line else 0, "border_radius": round}
+        wide, high = (given[k] if np.ndim(given[k]) == 0 else k for k in "wh")
+        source = self.source(name, moves, key, **arrays, **({} if words is None else {"words": list(words)}))
+        look = {"fill_alpha": alpha, "line_width": width if line else 0, "border_radius": round, "line_color": None}
         if isinstance(fill, tuple):
             column, palette = fill
             look["fill_color"] = linear_cmap(column, list(palette), -0.5, len(palette) - 0.5)
         elif not ink:
             look["fill_color"] = fill
-        box = fig.rect("x", "y", *size, source=source, line_color=None, **look)
+        box = fig.rect("x", "y", wide, high, source=source, **look)
         self.inks(box, **({"fill_color": ink} if ink else {}), **({"line_color": line} if line else {}))
         if words is not None:
             fig.add_tools(HoverTool(renderers=[box], tooltips=tip))
         if key is not None:
-            self.ring(fig, source, size[0], size[1], "lit", "ink", border_radius=round)
-            self.picks.append(Pick(source, fig, size[0], size[1]))
+            self.ring(fig, source, wide, high, "lit", "ink", border_radius=round)
+            self.picks.append(Pick(source, fig, wide, high))
         return source
 
     def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
@@ -111,14 +104,10 @@ class Sheet(Parts):
                size: float = 7, moves: Sequence[str] = ()) -> ColumnDataSource:  # fmt: skip
         """Lines with a point at their end; those at NaN are not there. With ``key`` they are seen only while that is
         chosen."""
-        ends: dict = {k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))}
-        if key is not None:
-            ends |= {"key": np.asarray(key, np.int32), "lit": [0] * np.shape(key)[-1]}
-        source = self.source(name, moves, **ends)
-        shown = {"line_alpha": "lit"} if key is not None else {}
-        line = fig.segment("x0", "y0", "x1", "y1", source=source, line_width=width, **shown)
-        shown |= {"fill_alpha": "lit"} if key is not None else {}
-        tip = fig.scatter("x1", "y1", source=source, marker="circle", size=size, **shown)
+        ends = {k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))}
+        source, seen = self.source(name, moves, key, **ends), 1.0 if key is None else "lit"
+        line = fig.segment("x0", "y0", "x1", "y1", source=source, line_width=width, line_alpha=seen)
+        tip = fig.scatter("x1", "y1", source=source, size=size, line_alpha=seen, fill_alpha=seen)
         self.inks(line, line_color=ink)
         self.inks(tip, line_color=ink, fill_color=ink)
         if key is not None:
@@ -140,9 +129,8 @@ class Sheet(Parts):
         and where it is done."""
         self.words(fig, [left], [12], [title], bold=True, size=16)
         self.boxes(fig, f"road {name}", [left + wide / 2], [34], [wide], 10, ink="faint")
-        x = np.maximum(wide * so_far / most, 0.01)[:, np.newaxis]
+        x, clocks = np.maximum(wide * so_far / most, 0.01)[:, np.newaxis], so_far.astype(int)[:, np.newaxis]
         self.boxes(fig, f"clock {name}", left + x / 2, [34], x, 10, ink="read", moves=("x", "w"))
-        clocks = so_far.astype(int)[:, np.newaxis]
         place = [left + wide], [12]
         self.numbers(fig, f"clocks {name}", *place, clocks, prefix=f"{unit} ", align="right", size=14)
         done, words = np.where(clocks >= end, clocks, -1), f"done at {unit} "
@@ -157,16 +145,13 @@ class Sheet(Parts):
         style = {"text_baseline": "middle", "text_font_size": f"{8 if fit or staged else size}px", "text_align": align}
         style |= {"text_font_style": "bold"} if bold else {}
         drawn = self.inks(fig.text(x, y, text=text, **style | more), text_color=ink)
-        if staged:
-            self.inks.fit(fig, drawn, size, 2 * size)
-        elif fit:
-            self.inks.fit(fig, drawn, fit)
+        if staged or fit:
+            self.inks.fit(fig, drawn, *((size, 2 * size) if staged else (fit,)))
         return drawn
 
     def line(self, fig: figure, x, y, number: int, **more):
         """A line in the look of series ``number``: a colour and a dash."""
-        ink = theme.LINES[number % len(theme.LINES)]
-        dash = theme.DASHES[number % len(theme.DASHES)]
+        ink, dash = (looks[number % len(looks)] for looks in (theme.LINES, theme.DASHES))
         return self.inks(fig.line(x, y, line_width=2, line_dash=dash, **more), line_color=ink)
 
     def curve(self, fig: figure, name: str, x, y, number: int, words, *, hollow: bool = False, alpha=1.0) -> list:
@@ -179,12 +164,9 @@ class Sheet(Parts):
 
     def points(self, fig: figure, x, y, number: int, *, hollow: bool = False, size: int = 9, **more):
         """Points in the colour and shape of series ``number``."""
-        ink, shape = (names[number % len(names)] for names in (theme.LINES, theme.SHAPES))
-        drawn = fig.scatter(x, y, marker=shape, size=size, line_width=2, **more)
-        if hollow:
-            drawn.glyph.fill_color = None
-            return self.inks(drawn, line_color=ink)
-        return self.inks(drawn, line_color=ink, fill_color=ink)
+        ink, shape = (looks[number % len(looks)] for looks in (theme.LINES, theme.SHAPES))
+        drawn = fig.scatter(x, y, marker=shape, size=size, line_width=2, fill_color=None, **more)
+        return self.inks(drawn, line_color=ink, **({} if hollow else {"fill_color": ink}))
 
     def head(self, fig: figure, x: np.ndarray, bottom: float, top: float, name: str = "head") -> ColumnDataSource:
         """A play head that can be dragged: an upright line at ``x`` (frames,)."""
@@ -196,16 +178,14 @@ class Sheet(Parts):
 
     def rule(self, fig: figure, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look) -> None:
         """The same on a stage, round ``y``."""
-        look = look or {"ink": "ink"}
-        source = self.boxes(fig, name, x[:, np.newaxis], [y], [wide], high, moves=("x",), **look)
+        source = self.boxes(fig, name, x[:, np.newaxis], [y], [wide], high, moves=("x",), **look or {"ink": "ink"})
         self.heads.append((fig, source))
 
     def series(self, fig: figure, items: Sequence[tuple[str, list]], place: str = "above", columns: int = 3) -> None:
         """A chart's legend: names and what is drawn for each."""
-        legend = Legend(
-            items=items, ncols=columns, background_fill_color=None, border_line_color=None, padding=2, spacing=2,
-            margin=2, label_text_font_size="12px", label_height=16, glyph_height=16,
-        )  # fmt: skip
+        look = {"background_fill_color": None, "border_line_color": None, "padding": 2, "spacing": 2, "margin": 2}
+        text = {"label_text_font_size": "12px", "label_height": 16, "glyph_height": 16}
+        legend = Legend(items=items, ncols=columns, **look, **text)
         self.inks.plain(legend, label_text_color="ink")
         fig.add_layout(legend, place)
 
@@ -214,21 +194,16 @@ class Sheet(Parts):
         spans = []
         for words, colour, look in things:
             colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
-            style = {"ring": f"border:3px solid {colour}", "pale": f"background:{colour};opacity:.35"}
-            style["box"] = f"background:{colour}"
+            style = {"ring": f"border:3px solid {colour}", "frame": f"border:2px dashed {colour}"}
+            style |= {"box": f"background:{colour}", "pale": f"background:{colour};opacity:.35"}
             style |= {dash: f"border-top:3px {dash} {colour};height:0.3em" for dash in ("solid", "dashed", "dotted")}
             mark = f'<span class="key" style="{style[look]}"></span>'
             spans.append(f'<span style="white-space:nowrap">{mark}{escape(words)}</span>')
-        return self.html(" &ensp;".join(spans))
+        return Div(text=" &ensp;".join(spans), stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
 
     def note(self, text: str) -> Div:
         """Words below a picture; see ``theme.html``."""
-        return self.html(theme.html(text))
-
-    @staticmethod
-    def html(html: str) -> Div:
-        """HTML below a picture, in which names have been escaped."""
-        return Div(text=html, stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
+        return Div(text=theme.html(text), stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
 
     def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, **more) -> Player:
         """The finished picture; see ``Player``."""
@@ -239,9 +214,8 @@ def beside(*parts: LayoutDOM, room: int = 300) -> Row:
     """Parts side by side as long as each finds ``room`` pixels, else one below the other."""
     for part in parts:
         part.styles = dict(part.styles) | {"flex": f"1 1 {room}px", "min-width": "0"}
-    return Row(
-        *parts, sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 16px", "align-items": "start"}
-    )
+    styles = {"flex-wrap": "wrap", "gap": "4px 16px", "align-items": "start"}
+    return Row(*parts, sizing_mode="stretch_width", styles=styles)
 
 
 def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from bokeh.core.property.vectorization import Field, Value
@@ -20,9 +21,9 @@ from cypresskit.draw import theme
 WIDTH, HEAD = 1100, 46  # of the whole picture, and of title and caption, in pixels
 AROUND = (150, 12, 60, 8)  # room left, right, below and above of a figure with axes
 DASHES = {"dashed": "6", "dotted": "2,4", "dotdash": "2,4,6,4", "dashdot": "6,4,2,4"}
-SHAPES = {"square": "M-1-1h2v2h-2z", "triangle": "M0-1L1 1h-2z", "inverted_triangle": "M0 1L1-1h-2z",
-          "diamond": "M0-1.3L1 0L0 1.3L-1 0z", "x": "M-1-1L1 1M1-1L-1 1", "plus": "M-1 0h2M0-1v2",
-          "star": "M0-1L.3-.3H1L.4.2L.6 1L0 .5L-.6 1L-.4.2L-1-.3H-.3z"}  # fmt: skip
+SHAPES = {"circle": "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z", "square": "M-1-1h2v2h-2z", "triangle": "M0-1L1 1h-2z",
+          "inverted_triangle": "M0 1L1-1h-2z", "diamond": "M0-1.3L1 0L0 1.3L-1 0z", "x": "M-1-1L1 1M1-1L-1 1",
+          "plus": "M-1 0h2M0-1v2", "star": "M0-1L.3-.3H1L.4.2L.6 1L0 .5L-.6 1L-.4.2L-1-.3H-.3z"}  # fmt: skip
 ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 BASES = {"middle": 0.36, "top": 0.8, "bottom": -0.2}
 
@@ -39,10 +40,9 @@ class _Drawing:
         shape = abs((x.end - x.start) / (y.end - y.start))
         left, right, below, above = (0, 0, 0, 0) if self.bare else AROUND
         self.logs = [type(scale).__name__ == "LogScale" for scale in (fig.x_scale, fig.y_scale)]
-        high = min(WIDTH / shape, theme.HIGH) if self.bare else min(fig.height or 300, 480)
-        wide = high * shape if self.bare else WIDTH
-        self.box = left, top + above, wide - left - right, high - below - above
-        self.top, self.high = top, high
+        self.high = min(WIDTH / shape, theme.HIGH) if self.bare else min(fig.height or 300, 480)
+        wide = self.high * shape if self.bare else WIDTH
+        self.box = left, top + above, wide - left - right, self.high - below - above
         self.unit = self.box[2] / abs(x.end - x.start)
         self.inks = {(model.id, prop): f"var(--{token})" for model, prop, token in inks.pairs}
         self.fits = {glyph.id: (part, most) for _, glyph, part, most in inks.fitted}
@@ -62,18 +62,17 @@ class _Drawing:
 
     def column(self, renderer, name: str, count: int | None = None):
         """A property of a glyph for every point."""
-        spec = getattr(renderer.glyph, name)
+        spec = getattr(renderer.glyph, name, None)
         data = dict(renderer.data_source.data) | dict(self.data.get(renderer.data_source.id, {}))
-        if isinstance(spec, Value):
-            spec = spec.value
-        elif isinstance(spec, Field) or (isinstance(spec, str) and spec in data):
-            transform = spec.transform if isinstance(spec, Field) else None
+        if isinstance(spec, Field) or (isinstance(spec, str) and spec in data):
+            transform: Any = spec.transform if isinstance(spec, Field) else None
             values = data[spec.field if isinstance(spec, Field) else spec]
-            if transform is not None and hasattr(transform, "palette"):
-                part = (np.nan_to_num(np.asarray(values, float)) - transform.low) / (transform.high - transform.low)
-                at = np.clip(part * len(transform.palette), 0, len(transform.palette) - 1).astype(int)
-                return [transform.palette[i] for i in at]
-            return values
+            if not hasattr(transform, "palette"):
+                return values
+            part = (np.nan_to_num(np.asarray(values, float)) - transform.low) / (transform.high - transform.low)
+            at = np.clip(part * len(transform.palette), 0, len(transform.palette) - 1).astype(int)
+            return [transform.palette[i] for i in at]
+        spec = spec.value if isinstance(spec, Value) else spec
         return [spec] * count if count is not None else spec
 
     def colour(self, renderer, name: str, count: int) -> list[str]:
@@ -81,56 +80,55 @@ class _Drawing:
         return [token] * count if token else [str(c or "none") for c in self.column(renderer, name, count)]
 
 
-def _style(d: _Drawing, r, n: int) -> list[str]:
-    """Stroke and fill of a glyph's n points."""
-    stroke, width = d.colour(r, "line_color", n), d.column(r, "line_width", n)
-    alpha = d.column(r, "line_alpha", n)
-    dash = r.glyph.line_dash
-    dash = dash if isinstance(dash, str) else ""
-    dashed = f' stroke-dasharray="{DASHES[dash]}"' if dash in DASHES else ""
-    fills, clear = ["none"] * n, [1.0] * n
-    if hasattr(r.glyph, "fill_color"):
-        fills, clear = d.colour(r, "fill_color", n), d.column(r, "fill_alpha", n)
-    strokes = [
-        f' stroke="{s}" stroke-width="{w:g}" stroke-opacity="{o:g}"{dashed}' if s != "none" and w * o else ""
-        for s, w, o in zip(stroke, width, alpha)
-    ]
-    return [f'fill="{f}" fill-opacity="{a:g}"{s}' for f, a, s in zip(fills, clear, strokes)]
+def _styles(d: _Drawing, r, n: int) -> Iterator[str]:
+    """Stroke and fill of each of a glyph's n points; "" for what isn't seen."""
+    columns = [d.column(r, name, n) for name in ("line_width", "line_alpha", "fill_alpha")]
+    dash = DASHES.get(str(r.glyph.line_dash))
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    colours = d.colour(r, "line_color", n), d.colour(r, "fill_color", n)
+    for stroke, fill, width, alpha, clear in zip(*colours, *columns):
+        drawn = stroke != "none" and width * alpha
+        edge = f' stroke="{stroke}" stroke-width="{width:g}" stroke-opacity="{alpha:g}"{dashed}' if drawn else ""
+        inside = f'fill="{fill}" fill-opacity="{clear:g}"' if fill != "none" else 'fill="none"'
+        yield inside + edge if drawn or fill != "none" else ""
 
 
 def _glyph(d: _Drawing, r) -> Iterator[str]:
     kind = type(r.glyph).__name__
     count = np.size(d.column(r, "x0" if kind == "Segment" else "x"))
 
-    def get(name: str):
-        return np.asarray(d.column(r, name, count), float)
+    def get(*names: str) -> list[np.ndarray]:
+        return [np.asarray(d.column(r, name, count), float) for name in names]
 
-    if kind == "Rect":
-        x, y, w, h = (get(name) for name in ("x", "y", "width", "height"))
-        x0, x1, y0, y1 = d.x(x - w / 2), d.x(x + w / 2), d.y(y - h / 2), d.y(y + h / 2)
-        alike: dict[str, list[str]] = {}  # boxes of one look are one path: a tenth of the text
-        for a, b, c, e, style in zip(x0, x1, y0, y1, _style(d, r, count)):
-            if np.isfinite([a, b, c, e]).all() and ("stroke" in style or 'fill="none"' not in style):
-                alike.setdefault(style, []).append(f"M{a:.1f} {c:.1f}H{b:.1f}V{e:.1f}H{a:.1f}z")
-        yield from (f'<path d="{"".join(boxes)}" {style}/>' for style, boxes in alike.items())
-    elif kind == "Segment":
-        ends = d.x(get("x0")), d.y(get("y0")), d.x(get("x1")), d.y(get("y1"))
-        for x0, y0, x1, y1, style in zip(*ends, _style(d, r, count)):
-            if np.isfinite([x0, y0, x1, y1]).all() and "stroke" in style:
-                yield f'<path d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}" {style}/>'
-    elif kind == "Line":
-        points = zip(d.x(get("x")), d.y(get("y")))
-        path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points if np.isfinite([a, b]).all())
-        yield f'<path d="{path}" {_style(d, r, 1)[0]}/>' if len(path) > 1 else ""
-    elif kind == "Text":
+    if kind == "Text":
         yield from _texts(d, r, count)
+    elif kind == "Line":
+        points = zip(*(np.atleast_1d(place) for place in (d.x(get("x")[0]), d.y(get("y")[0]))))
+        path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points if np.isfinite([a, b]).all())
+        yield f'<path d="M{path}" {next(_styles(d, r, 1))}/>' if path else ""
     elif kind == "Scatter":
-        shape = SHAPES.get(r.glyph.marker if isinstance(r.glyph.marker, str) else "", "")
-        for x, y, half, style in zip(d.x(get("x")), d.y(get("y")), get("size") / 2, _style(d, r, count)):
-            if np.isfinite([x, y]).all():
-                where = f'transform="translate({x:.1f} {y:.1f}) scale({half:g})" vector-effect="non-scaling-stroke"'
-                circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{half:g}" {style}/>'
-                yield f'<path d="{shape}" {where} {style}/>' if shape else circle
+        shape = SHAPES[r.glyph.marker if isinstance(r.glyph.marker, str) else "circle"]
+        for x, y, half, style in zip(*_placed(d, get("x", "y")), get("size")[0] / 2, _styles(d, r, count)):
+            if np.isfinite([x, y]).all() and style:
+                where = f'transform="translate({x:.1f} {y:.1f}) scale({half:g})"'
+                yield f'<path d="{shape}" {where} vector-effect="non-scaling-stroke" {style}/>'
+    elif kind in ("Rect", "Segment"):
+        ends = get("x0", "y0", "x1", "y1") if kind == "Segment" else _corners(*get("x", "y", "width", "height"))
+        form = "M{:.1f} {:.1f}L{:.1f} {:.1f}" if kind == "Segment" else "M{0:.1f} {1:.1f}H{2:.1f}V{3:.1f}H{0:.1f}z"
+        alike: dict[str, list[str]] = {}  # what looks alike is one path: a tenth of the text
+        for *place, style in zip(*_placed(d, ends), _styles(d, r, count)):
+            if np.isfinite(place).all() and style:
+                alike.setdefault(style, []).append(form.format(*place))
+        yield from (f'<path d="{"".join(parts)}" {style}/>' for style, parts in alike.items())
+
+
+def _placed(d: _Drawing, places: Sequence) -> list:
+    """Coordinates x, y, x, y as pixels."""
+    return [(d.y if n % 2 else d.x)(place) for n, place in enumerate(places)]
+
+
+def _corners(x, y, w, h) -> tuple:
+    return x - w / 2, y - h / 2, x + w / 2, y + h / 2
 
 
 def _texts(d: _Drawing, r, count: int) -> Iterator[str]:
@@ -142,8 +140,11 @@ def _texts(d: _Drawing, r, count: int) -> Iterator[str]:
     place = d.x(d.column(r, "x", count)), d.y(d.column(r, "y", count))
     for x, y, text, align, dx, dy, ink in zip(*place, *columns, d.colour(r, "text_color", count)):
         if str(text).strip("\N{ZERO WIDTH SPACE} ") and np.isfinite([x, y]).all():
-            look = f'font-size="{size:.1f}" text-anchor="{ANCHORS[align]}" fill="{ink}"{bold}'
-            yield f'<text x="{x + dx:.1f}" y="{y + dy + base:.1f}" {look}>{escape(str(text))}</text>'
+            yield _text(x + dx, y + dy + base, text, size, ink, f'text-anchor="{ANCHORS[align]}"{bold}')
+
+
+def _text(x: float, y: float, text: str, size: float, ink: str = "var(--ink)", more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{ink}" font-size="{size:.1f}" {more}>{escape(str(text))}</text>'
 
 
 def _axes(d: _Drawing) -> Iterator[str]:
@@ -151,31 +152,27 @@ def _axes(d: _Drawing) -> Iterator[str]:
     fig, (left, top, wide, high) = d.fig, d.box
     yield f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" fill="none" stroke="var(--line)"/>'
     for axis, range_, across in ((fig.xaxis[0], fig.x_range, True), (fig.yaxis[0], fig.y_range, False)):
-        ticks = getattr(axis.ticker, "ticks", None) or np.linspace(range_.start, range_.end, 5)
         names = axis.major_label_overrides
-        for tick in ticks:
-            at = float(d.x(tick) if across else d.y(tick))
+        for tick in getattr(axis.ticker, "ticks", None) or np.linspace(range_.start, range_.end, 5):
             name = names.get(tick, names.get(str(tick), f"{tick:.4g}"))
-            place = f'x="{at:.1f}" y="{top + high + 15}" text-anchor="middle"'
-            if not across:
-                place = f'x="{left - 5}" y="{at + 4:.1f}" text-anchor="end"'
-            yield f'<text {place} font-size="11" fill="var(--ink)">{escape(str(name))}</text>'
-    title = escape(" against ".join(t for t in (fig.yaxis[0].axis_label, fig.xaxis[0].axis_label) if t))
-    yield f'<text x="{left}" y="{top + high + 31}" font-size="12" fill="var(--soft)">{title}</text>'
-    items = [item for legend in fig.select({"type": Legend}) for item in legend.items]
-    at = left
-    for item in items:
-        label, glyph = escape(str(getattr(item.label, "value", item.label))), item.renderers[0].glyph
+            x, y, anchor = (d.x(tick), top + high + 15, "middle") if across else (left - 5, d.y(tick) + 4, "end")
+            yield _text(x, y, name, 11, more=f'text-anchor="{anchor}"')
+    title = " against ".join(t for t in (fig.yaxis[0].axis_label, fig.xaxis[0].axis_label) if t)
+    yield _text(left, top + high + 31, title, 12, "var(--soft)")
+    at = float(left)
+    for item in (item for legend in fig.select({"type": Legend}) for item in legend.items):
+        label, glyph = str(getattr(item.label, "value", item.label)), item.renderers[0].glyph
         ink = d.inks.get((glyph.id, "line_color")) or str(getattr(glyph, "fill_color", "none") or "none")
         yield f'<rect x="{at}" y="{top + high + 38}" width="14" height="10" fill="{ink}"/>'
-        yield f'<text x="{at + 18}" y="{top + high + 47}" font-size="11" fill="var(--ink)">{label}</text>'
+        yield _text(at + 18, top + high + 47, label, 11)
         at += 30 + 6.2 * len(label)
 
 
 def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Inks) -> str:
     """A picture of ``figures``, one below the other, with title and caption; ``data``: columns of sources at the frame
     that is shown, where they differ from what the sources hold."""
-    parts: list[str] = []
+    plain = caption.replace("**", "").replace("`", "").split("\n")[0]
+    parts = [_text(4, 18, title, 15, more='font-weight="bold"'), _text(4, 37, plain, 12, "var(--soft)")]
     top = float(HEAD)
     for fig in figures:
         drawing = _Drawing(fig, top, data, inks)
@@ -184,28 +181,23 @@ def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Ink
                 parts += _glyph(drawing, renderer)
         parts += [] if drawing.bare else _axes(drawing)
         top += drawing.high + 8
-    plain = escape(caption.replace("**", "").replace("`", "").split("\n")[0])
     colours = [";".join(f"--{name}:{pair[n]}" for name, pair in theme.TOKENS.items()) for n in (0, 1)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top:.0f}" width="{WIDTH}"'
         f' font-family="sans-serif" role="img"><title>{escape(title)}</title><style>svg{{{colours[0]};background:#fff}}'
-        f"@media(prefers-color-scheme:dark){{svg{{{colours[1]};background:#17171b}}}}</style>"
-        f'<text x="4" y="18" font-size="15" font-weight="bold" fill="var(--ink)">{escape(title)}</text>'
-        f'<text x="4" y="37" font-size="12" fill="var(--soft)">{plain}</text>{"".join(parts)}</svg>'
+        f"@media(prefers-color-scheme:dark){{svg{{{colours[1]};background:#17171b}}}}</style>{''.join(parts)}</svg>"
     )
 
 
 def png(picture: str, path: Path) -> None:
     """Write an SVG picture as PNG, with Chromium. Raises ``RuntimeError`` where there is none."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if chromium is None:
         raise RuntimeError("a PNG picture needs Chromium, which is not installed: save an .svg")
     high = int(picture.split('viewBox="0 0 ', 1)[1].split('"')[0].split()[1])
+    options = "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={WIDTH},{high}"
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "still.html"
         page.write_text(f'<body style="margin:0">{picture}</body>', encoding="utf-8")
-        subprocess.run(
-            [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-             f"--window-size={WIDTH},{high}", f"--screenshot={path.resolve()}", page.as_uri()],
-            check=True, capture_output=True, timeout=60,
-        )  # fmt: skip
+        command = [chromium, *options, f"--screenshot={path.resolve()}", page.as_uri()]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)

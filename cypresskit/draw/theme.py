@@ -6,7 +6,7 @@ them directly. A canvas can't, so a glyph that needs one is listed as an *ink*: 
 browser and hands it over, again whenever the theme changes. Cell tints are translucent and serve both.
 
 Hues are Okabe and Ito's, which people with the common kinds of colour blindness tell apart; a picture must still say
-everything by shape or text as well. ``enlarge`` makes a picture's text and lines larger, for a projector.
+everything by shape or text as well.
 """
 
 import re
@@ -42,25 +42,18 @@ SERIES = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc
 LINES = ("read", "wrote", "green", "purple", "yellow", "soft")  # for one series after another
 DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid")
 SHAPES = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus")
-LAB = {
-    "ink": "--jp-content-font-color1",
-    "soft": "--jp-content-font-color2",
-    "line": "--jp-border-color1",
-    "surface": "--jp-layout-color2",
-}
+LAB = {"ink": "content-font-color1", "soft": "content-font-color2", "line": "border-color1", "surface": "layout-color2"}
+# Tints of a number, from the most negative through none to the most positive.
+ALPHAS = (0.1, 0.18, 0.26, 0.34, 0.42)
+TINTS = [f"rgba(213,94,0,{alpha})" for alpha in ALPHAS[::-1]] + ["rgba(128,128,128,0.06)"]
+TINTS += [f"rgba(0,130,200,{alpha})" for alpha in ALPHAS]
 
 
 def _variables(which: int) -> str:
-    values = {name: pair[which] for name, pair in TOKENS.items()}
-    return "".join(
-        f"--ck-{name}:{f'var({LAB[name]},{value})' if name in LAB else value};" for name, value in values.items()
-    )
+    values = ((name, pair[which]) for name, pair in TOKENS.items())
+    return "".join(f"--ck-{n}:{f'var(--jp-{LAB[n]},{value})' if n in LAB else value};" for n, value in values)
 
 
-# Tints of a number, from the most negative through none to the most positive.
-TINTS = [f"rgba(213,94,0,{alpha})" for alpha in (0.42, 0.34, 0.26, 0.18, 0.1)]
-TINTS += ["rgba(128,128,128,0.06)"]
-TINTS += [f"rgba(0,130,200,{alpha})" for alpha in (0.1, 0.18, 0.26, 0.34, 0.42)]
 # Bokeh gives each of its elements its own variables, so a widget has to be told one by one.
 ROOT_CSS = f"""
 :host {{ {_variables(0)} color: var(--ck-ink); outline-offset: 2px; max-width: 1800px;
@@ -72,8 +65,7 @@ PLOT_CSS = """
 :host { --background-color: transparent; --bk-axis-label-text-color: var(--ck-ink);
   --bk-major-label-text-color: var(--ck-ink); --bk-axis-line-color: var(--ck-line);
   --bk-major-tick-line-color: var(--ck-line); --bk-minor-tick-line-color: transparent;
-  --bk-grid-line-color: var(--ck-line); --bk-title-text-color: var(--ck-ink); --icon-color: var(--ck-ink);
-  --bokeh-icon-color: var(--ck-ink); }
+  --bk-grid-line-color: var(--ck-line); --bk-title-text-color: var(--ck-ink); }
 """
 WIDGET_CSS = """
 :host { --color: var(--ck-ink); --background-color: var(--ck-surface); --border-color: var(--ck-line);
@@ -103,9 +95,6 @@ code, .code > div { white-space: pre; }
 .now .n { color: var(--ck-ink); }
 .key { display: inline-block; box-sizing: border-box; min-width: 1.4em; height: 1.1em; margin: 0 4px -2px 0;
   text-align: center; line-height: 0.95em; }
-.key.read { border: 2px dashed var(--ck-read); }
-.key.wrote { border: 3px solid var(--ck-wrote); }
-.key.shade { background: var(--ck-shade); border: 1px solid var(--ck-line); }
 .soft { color: var(--ck-soft); }
 """
 # Read out, not seen.
@@ -145,14 +134,9 @@ def html(text: str) -> str:
 
 def _figure(label: str, **options) -> figure:
     """A transparent figure without decoration; ``label`` is what a screen reader calls it."""
-    return figure(
-        background_fill_color=None,
-        border_fill_color=None,
-        outline_line_color=None,
-        html_attributes={"role": "img", "aria-label": label},
-        stylesheets=[PLOT_CSS],
-        **options,
-    )
+    bare = dict.fromkeys(("background_fill_color", "border_fill_color", "outline_line_color", "toolbar_location"))
+    named = {"role": "img", "aria-label": label}
+    return figure(html_attributes=named, stylesheets=[PLOT_CSS], tools="", **bare, **options)
 
 
 def plot(label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options) -> figure:
@@ -161,21 +145,16 @@ def plot(label: str, x: tuple[float, float], y: tuple[float, float], high: float
     shape = abs((x[1] - x[0]) / (y[1] - y[0]))
     most = f"{ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px * var(--ck-scale, 1)" if high else "")
     styles = {"max-width": f"max(340px, min({most}))"}
-    bare = {"toolbar_location": None, "tools": "", "min_border": 0, "styles": styles}
-    fig = _figure(label, x_range=x, y_range=y, aspect_ratio=shape, sizing_mode="scale_width", **bare | options)
+    bare = {"x_range": x, "y_range": y, "aspect_ratio": shape, "sizing_mode": "scale_width", "min_border": 0}
+    fig = _figure(label, styles=styles, **bare | options)
     fig.axis.visible = fig.grid.visible = False
     return fig
 
 
-def chart(label: str, x_title: str, y_title: str, *, height: int = 300, tools: str = "", **options) -> figure:
+def chart(label: str, x_title: str, y_title: str, *, height: int = 300, **options) -> figure:
     """A figure with titled axes, as wide as there is room and ``height`` pixels high."""
-    fig = _figure(
-        label, x_axis_label=x_title, y_axis_label=y_title, toolbar_location="right" if tools else None, tools=tools,
-        min_border=4, height=height, sizing_mode="stretch_width",
-        styles={"max-height": f"max(180px, {ROOM})"}, **options,
-    )  # fmt: skip
-    fig.toolbar.logo = None
-    fig.toolbar.stylesheets = [":host { --bokeh-icon-color: var(--ck-ink); --icon-color: var(--ck-ink); }"]
+    styles, titles = {"max-height": f"max(180px, {ROOM})"}, {"x_axis_label": x_title, "y_axis_label": y_title}
+    fig = _figure(label, height=height, sizing_mode="stretch_width", min_border=4, styles=styles, **titles, **options)
     fig.axis.axis_label_text_font_style = "normal"
     fig.axis.axis_label_text_font_size = fig.axis.major_label_text_font_size = "12px"
     fig.grid.grid_line_alpha = 0.35
@@ -188,14 +167,11 @@ def enlarge(root: LayoutDOM, factor: float) -> None:
     for model in root.references():
         lengths = ("width", "height", "min_height") if isinstance(model, LayoutDOM) else glyphs
         for name in model.properties():
-            if name.endswith("font_size"):
-                value = getattr(model, name)
-                if isinstance(value, str):
-                    setattr(model, name, re.sub(r"[\d.]+", lambda number: f"{factor * float(number[0]):g}", value))
-            elif name in lengths:
-                value = getattr(model, name)
-                if isinstance(value, int | float):
-                    setattr(model, name, type(value)(factor * value))
+            value = getattr(model, name) if name in lengths or name.endswith("font_size") else None
+            if isinstance(value, str) and name.endswith("font_size"):
+                setattr(model, name, re.sub(r"[\d.]+", lambda number: f"{factor * float(number[0]):g}", value))
+            elif isinstance(value, int | float):
+                setattr(model, name, type(value)(factor * value))
     root.styles = dict(root.styles) | {"--ck-scale": f"{factor:g}"}
 
 
