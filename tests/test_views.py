@@ -14,7 +14,6 @@ from conftest import PAINT, ROOT, processor
 import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.compiler import compile
-from cypresskit.draw.accuracy import measure
 from cypresskit.draw.block import find_block
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.bus import SIZES
@@ -70,7 +69,7 @@ def view(reports, pipeline):
         "timeline": lambda: draw.timeline(pipeline, pipeline, names=("one", "two")),
         "timeline_default": draw.timeline,
         "roofline_default": draw.roofline,
-        "accuracy": lambda: draw.accuracy((1, 4, 16)),
+        "curves": lambda: draw.curves({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),
         "waiting": lambda: draw.waiting(2, 6, 4),
     }
 
@@ -88,7 +87,7 @@ def blocked():
 
 
 NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
-NAMES += ["lds_pitch", "reduction", "bus", "exponents", "contest", "card_memory", "chip_sizes", "timeline", "accuracy"]
+NAMES += ["lds_pitch", "reduction", "bus", "exponents", "contest", "card_memory", "chip_sizes", "timeline", "curves"]
 NAMES += ["packing", "block_race", "waiting", "timeline_default", "roofline_default"]
 
 
@@ -693,10 +692,10 @@ def test_digits_agree_with_wide_arithmetic():
         exact = sum(mpmath.mpf(float(x)) * mpmath.mpf(float(y)) for x, y in zip(a[:, 2], b[:, 3]))
         size = sum(abs(mpmath.mpf(float(x)) * mpmath.mpf(float(y))) for x, y in zip(a[:, 2], b[:, 3]))
         digits = float(-mpmath.log10(abs(mpmath.mpf(float(got[2, 3])) - exact) / size))
-    measured = measure(16)
-    assert measured.of["single"][2 * 8 + 3] == pytest.approx(digits, abs=1e-6)
-    assert 6 < np.median(measured.of["single"]) < 10 < 15 < np.median(measured.of["double"]) < 20
-    assert np.median(measured.of["double-double"]) > 30
+    measured = ck.teach.double_double.digits(16)
+    assert measured["single"][2 * 8 + 3] == pytest.approx(digits, abs=1e-6)
+    assert 6 < np.median(measured["single"]) < 10 < 15 < np.median(measured["double"]) < 20
+    assert np.median(measured["double-double"]) > 30
 
 
 def test_text_forms_are_the_same_each_time():
@@ -706,7 +705,8 @@ def test_text_forms_are_the_same_each_time():
 
 
 def test_big_makes_text_and_lines_larger():
-    plain, big = draw.accuracy((1,)), draw.accuracy((1,)).big(2)
+    plain, big = (draw.curves({"a": {0: 3, 1: 5}}, "x", "y") for _ in range(2))
+    big.big(2)
     sizes = [
         sorted(float(m.text_font_size[:-2]) for m in p.root.references() if type(m).__name__ == "Text")
         + [f.height for f in p.root.references() if type(f).__name__ == "figure"]

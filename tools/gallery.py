@@ -70,7 +70,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         "Speeds under their ceilings, and rounds of wavefronts",
         lambda: draw.contest([simulate(name, n) for name in ("sgemm_tn", "sgemm_tn_37") for n in (512, 1024)]),
     ),
-    "accuracy": ("Digits of three precisions", draw.accuracy),
 }
 
 PAGE = """<!DOCTYPE html>

@@ -1,7 +1,6 @@
 """Pictures that move, drawn from recorded runs, compiled code, reports and timelines: the only part that imports
 bokeh."""
 
-from cypresskit.draw.accuracy import accuracy
 from cypresskit.draw.block_race import block_race
 from cypresskit.draw.bundles import bundles, pack, packing
 from cypresskit.draw.bus import bus
@@ -27,7 +26,6 @@ from cypresskit.draw.wavefronts import waiting, wavefronts
 __all__ = [
     "Player",
     "Prediction",
-    "accuracy",
     "block_race",
     "bundles",
     "bus",

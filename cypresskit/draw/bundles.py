@@ -176,8 +176,8 @@ def pack(kernel: str = "sgemm_tn", bundle: int = 2):
         twice = len({o.at * 4 + o.channel for o in chosen}) < len(chosen)
         verdict = "; ".join([*faults, *["an operation stands in two slots"] * twice])
         sheet = Sheet(f"A bundle of your own, from {kernel}")
-        fig = sheet.stage("The bundle, its read ports and slots", WIDE - DETAIL + 8, HIGH)
-        _draw_detail(sheet, fig, [replace(loop, bundles=[made], firsts={0})], 4)
+        fig = sheet.stage("The bundle, its read ports and slots", WIDE - DETAIL + 8, HIGH - 90)
+        _draw_detail(sheet, fig, [replace(loop, bundles=[made], firsts={0})], 4, 90)
         said = f"**{'Illegal' if verdict else 'Legal'}**{', ' * bool(verdict)}{verdict}. {len(chosen)} of 5 slots."
         return sheet.player([fig], [said], f"{sheet.title}: {said}")
 
@@ -244,12 +244,12 @@ def _draw_table(sheet: Sheet, fig, name: str, tables: Sequence[dict]) -> None:
     sheet.ring(fig, source, "w", "h", "now", "ink")
 
 
-def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:
-    """The bundle that runs: the bundle before, the read ports, wires into the slots."""
+def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL, up: float = 0) -> None:
+    """The bundle that runs: the bundle before, unless all moves ``up``; the read ports, and wires into the slots."""
     full = ["", *dict.fromkeys(o.name for loop in loops for b in loop.bundles for o in b.operations)]
     middle = left + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
-    rows = {"before": TOP + 16, "now": HIGH - 34}
-    bank, port = middle[:4], PORT[0] + (np.arange(3) + 0.5) * PORT[1]
+    rows = {"now": HIGH - 34 - up} if up else {"before": TOP + 16, "now": HIGH - 34}
+    bank, port = middle[:4], PORT[0] - up + (np.arange(3) + 0.5) * PORT[1]
     count = sum(len(loop.bundles) for loop in loops)
     register = np.full((count, 12), -1)
     wires, handed = np.full((4, count, 15), np.nan, np.float32), np.full((4, count, 5), np.nan, np.float32)
@@ -266,7 +266,7 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
             ends += [(*foot, middle[slot] + 9 * (cycle - 1), rows["now"] - 13) for slot in dict.fromkeys(takers)]
         wires[:, frame, : len(ends)] = np.reshape(ends, (-1, 4)).T
         for k, (source, target) in enumerate(loop.handed(n)[:5]):
-            handed[:, frame, k] = middle[source], rows["before"] + 13, middle[target] + 18, rows["now"] - 13
+            handed[:, frame, k] = middle[source], TOP + 29, middle[target] + 18, rows["now"] - 13
     sheet.words(fig, [left], [16], ["This bundle"], bold=True, size=14)
     x0, y0, x1, y1 = wires
     sheet.arrows(fig, "wires", x0, y0, x1, y1, "soft", width=1.2, size=5)
@@ -274,7 +274,7 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
     words = [f"cycle {cycle}, bank {c}" for cycle in range(3) for c in "xyzw"]
     sheet.boxes(fig, "port", x, y, SLOT - 8, PORT[1] - 4, ink="faint", line="line", words=words)
     sheet.numbers(fig, "ports", x, y, register, prefix="R", align="center", size=12)
-    sheet.words(fig, bank, [PORT[0] - 9] * 4, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
+    sheet.words(fig, bank, [PORT[0] - up - 9] * 4, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
     sheet.words(fig, [left + 34] * 3, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
     x0, y0, x1, y1 = handed
     sheet.arrows(fig, "handed on", x0, y0, x1, y1, "wrote", width=2.5, size=8)
@@ -289,7 +289,7 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
         short = [_short(one) for one in full]
         sheet.numbers(fig, f"names {row}", middle, y - 3, name, names=short, align="center", size=11)
         sheet.words(fig, [left + 34], [height], [row], "soft", align="right", size=11)
-    sheet.words(fig, middle, [HIGH - 12] * 5, list("xyzwt"), "soft", align="center", size=12)
+    sheet.words(fig, middle, [HIGH - 12 - up] * 5, list("xyzwt"), "soft", align="center", size=12)
 
 
 def _short(name: str) -> str:

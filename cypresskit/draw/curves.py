@@ -14,47 +14,50 @@ from cypresskit.draw.sheet import Sheet
 
 
 def curves(
-    series: Mapping[str, Mapping[float, float]],
-    x: str,
-    y: str,
-    *,
-    guess: Prediction | None = None,
-    log: str = "",
+    series: Mapping[str, Mapping[float, float]], x: str, y: str, *, guess: Prediction | None = None, log: str = "",
     title: str = "",
-) -> Player:
-    """A still picture: for each name in ``series`` a curve from x to y, with the axes named ``x`` and ``y``; ``log``
-    says which of them are logarithmic ("x", "y", "xy"). A guessed curve is drawn below, a guessed x upright. Raises
-    ``ValueError`` without a point."""
+) -> Player:  # fmt: skip
+    """A curve from x to y for each name in ``series``, with the axes named ``x`` and ``y``; ``log`` says which of them
+    are logarithmic ("x", "y", "xy"). A guessed curve is there first, a guessed x upright, and then what came out is
+    drawn over it, x by x; without a guess it is a still picture. Raises ``ValueError`` without a point."""
     places = sorted({place for curve in series.values() for place in curve})
     if not places:
         raise ValueError("there is nothing to draw: each curve is a dict from x to y")
     guessed = guess.value if guess else None
-    shown = dict(series) | ({"your guess": guessed} if isinstance(guessed, dict) else {})
-    heights = [height for curve in shown.values() for height in curve.values()]
+    mine = guessed if isinstance(guessed, dict) else {}
+    heights = [height for curve in (*series.values(), mine) for height in curve.values()]
     sheet = Sheet(title or f"{y} against {x}")
-    low = min(h for h in heights if h > 0) / 2 if "y" in log else 0
-    top = max(heights) * (2 if "y" in log else 1.12)
-    wide = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (min(0, places[0]), places[-1] * 1.05)
+    low = min(h for h in heights if h > 0) / 2 if "y" in log else -0.03 * max(heights)
+    top, first = max(heights) * (2 if "y" in log else 1.12), min(0, places[0])
+    room = 0.03 * (places[-1] - first)  # for the half of a mark that lies beyond the axes
+    wide = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (first - room, places[-1] + room)
     scales = {f"{axis}_axis_type": "log" for axis in log}
     fig = sheet.chart(sheet.title, x, y, height=300, x_range=wide, y_range=(low, top), **scales)
     fig.xaxis.ticker = FixedTicker(ticks=places)
     fig.xaxis.formatter = BasicTickFormatter(use_scientific=False)
-    items, lines = [], [sheet.title]
-    for number, (name, curve) in enumerate(shown.items()):
+    frames = [-np.inf, *places] if guessed is not None else [places[-1]]
+    items, lines, captions = [], [sheet.title], [_say(series, x, frame) for frame in frames]
+    for number, (name, curve) in enumerate([*series.items(), *([("your guess", mine)] if mine else [])]):
         at = sorted(curve)
-        values = [curve[place] for place in at]
-        mine = name == "your guess"
+        values = np.array([curve[place] for place in at], float)
         words = [f"{name}: {_short(value)} at {place:g}" for place, value in zip(at, values)]
-        alpha = 0.5 if mine else 1.0
-        items.append((name, sheet.curve(fig, name, at, values, number, words, hollow=mine, alpha=alpha)))
-        if not mine:
+        drawn = np.where(np.array(at) <= np.array(frames)[:, np.newaxis], values, np.nan)
+        if name == "your guess":
+            items.append((name, sheet.curve(fig, name, at, values, number, words, hollow=True, alpha=0.5)))
+        else:
+            items.append((name, sheet.curve(fig, name, at, drawn, number, words)))
             lines.append(f"{name}: " + ", ".join(f"{p:g}: {_short(v)}" for p, v in zip(at, values)))
-    caption = ""
     if isinstance(guessed, int | float):
-        sheet.head(fig, np.array([guessed]), low, top, "guess")
-        caption = f"Dashed: your guess, {guessed:g}."
+        sheet.head(fig, np.full(len(frames), guessed), low, top, "guess")
+        captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]
     sheet.series(fig, items, "below", 2)
-    return sheet.player([fig], [caption], "\n".join(lines))
+    return sheet.player([fig], captions, "\n".join(lines), step=x.capitalize(), lasts=6)
+
+
+def _say(series: Mapping[str, Mapping[float, float]], x: str, at: float) -> str:
+    if at == -np.inf:
+        return "Here is your guess. Play, and what came out is drawn over it."
+    return f"{x} = {at:g}: " + ", ".join(f"{name} {_short(curve[at])}" for name, curve in series.items() if at in curve)
 
 
 def _short(value: float) -> str:

@@ -1,8 +1,8 @@
 """From the chip to the register that changes, in one journey: each click goes a level deeper, Escape goes back.
 
-The levels are views of their own: the chip, the wavefronts of SIMD engine 0, the bundles of its loop, the registers of
-a work-item. All are drawn from one simulation, one compilation and one launch, recorded before, so a saved page has
-everything. Left out: the clauses of other engines, of which a report keeps no timeline, and the steps after the first.
+The levels are views of their own, all drawn from one simulation, one compilation and one launch, recorded before, so a
+saved page has everything. Left out: the clauses of other engines, of which a report keeps no timeline, and the steps
+after the first.
 """
 
 import json

@@ -13,10 +13,10 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, together
 
 PAIRS = ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
-STEPS = ("a", "b", "s = a + b", "t = s - a", "s - t", "a - (s - t)", "b - t", "e")
+STEPS = {"a": "a", "b": "b", "s = a + b": "c", "t = s - a": "soft", "s - t": "soft", "a - (s - t)": "read",
+         "b - t": "wrote", "e": "alu"}  # fmt: skip
 FRAMES = len(STEPS) - 1  # a and b come together
 LEFT, WIDE, TOP, ROW, BITS = 120, 970, 8, 42, 53
-INKS = ("a", "b", "c", "soft", "soft", "read", "wrote", "alu")
 
 
 def two_sum(a: float, b: float) -> dict[str, float]:
@@ -33,15 +33,23 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     sheet = Sheet("Two-sum on a ruler of exponents")
     fig = sheet.stage("A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(STEPS) + 24)
     runs = [two_sum(*map(float, pair)) for pair in pairs]
-    for n, (step, ink) in enumerate(zip(STEPS, INKS)):
+    spans = [_span(run) for run in runs]
+    wide = np.repeat([WIDE / (high - low + 1) for high, low in spans], FRAMES)[:, np.newaxis]
+    for n, (step, ink) in enumerate(STEPS.items()):
         y = TOP + ROW * (n + 0.5)
         sheet.words(fig, [LEFT - 8], [y], [step], ink, align="right", bold=True, size=14)
+        come = np.arange(FRAMES)[:, np.newaxis] >= max(n - 1, 0)
         for kind, alpha in (("format", 0.18), ("bits", 1.0)):
-            places = [_places(run, step, kind) for run in runs]
-            come = np.arange(FRAMES)[:, np.newaxis] >= max(n - 1, 0)
-            x = together([np.where(come, place, np.nan) for place in places])
-            wide = np.repeat([_each(run) - 0.5 for run in runs], FRAMES)[:, np.newaxis] * np.ones(x.shape)
-            sheet.boxes(fig, f"{kind} {step}", x, [y] * x.shape[1], wide, ROW - 14, ink=ink, alpha=alpha)
+            places = []
+            for run, (high, low) in zip(runs, spans):
+                found: Sequence[int] = _bits(run[step])
+                if kind == "format" and found:
+                    found = range(max(found), max(max(found) - BITS, low - 1), -1)
+                at = LEFT + (high - np.array(found, float) + 0.5) * WIDE / (high - low + 1)
+                places.append(np.where(come, at, np.nan))
+            x = together(places)
+            size = (wide - 0.5) * np.ones(x.shape)
+            sheet.boxes(fig, f"{kind} {step}", x, [y] * x.shape[1], size, ROW - 14, ink=ink, alpha=alpha)
     captions = [_say(run, frame) for run in runs for frame in range(FRAMES)]
     key = sheet.note("Left is large: a box is a bit that is 1, at its power of two; pale, the 53 places of its number.")
     scenes = [(f"{a:.4g} + {b:.3g}", FRAMES) for a, b in pairs]
@@ -49,40 +57,24 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
 
 
 def _span(run: dict[str, float]) -> tuple[int, int]:
-    """The largest and the least exponent of any bit of a run."""
-    tops = [int(np.frexp(v)[1]) - 1 for v in run.values() if v]
-    if not tops:
+    """Above the largest exponent of any bit of a run, and the least one."""
+    found = [e for value in run.values() for e in _bits(value)]
+    if not found:
         raise ValueError("there are no bits to draw: both numbers are 0")
-    return max(tops) + 1, min(min(_bits(v)) for v in run.values() if v)
-
-
-def _each(run: dict[str, float]) -> float:
-    high, low = _span(run)
-    return WIDE / (high - low + 1)
+    return max(found) + 1, min(found)
 
 
 def _bits(value: float) -> list[int]:
     """The exponents of the bits that are 1."""
     fraction = abs(Fraction(value))
-    low = 1 - fraction.denominator.bit_length()
-    number = fraction.numerator
+    low, number = 1 - fraction.denominator.bit_length(), fraction.numerator
     return [low + n for n in range(number.bit_length()) if number >> n & 1]
-
-
-def _places(run: dict[str, float], step: str, kind: str) -> np.ndarray:
-    """Where the bits of a number are drawn, or all places that its format has for it."""
-    high, low = _span(run)
-    value = run[step]
-    found = _bits(value)
-    if kind == "format" and value:
-        found = [e for e in range(max(found), max(found) - BITS, -1) if e >= low]
-    return LEFT + (high - np.array(found, float) + 0.5) * _each(run)
 
 
 def _say(run: dict[str, float], frame: int) -> str:
     if frame == 0:
         return f"a = {run['a']!r}, b = {run['b']!r}: their exponents lie apart."
-    step = STEPS[frame + 1]
+    step = list(STEPS)[frame + 1]
     exact = Fraction(run["a"]) + Fraction(run["b"]) - Fraction(run["s = a + b"])
     lost = " Nothing is lost." if not exact else f" Lost: {float(exact):.3g}."
     said = f"**{step}**{'' if step == 'e' else ' is'} {run[step]!r}."

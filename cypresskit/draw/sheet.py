@@ -156,8 +156,8 @@ class Sheet(Parts):
 
     def curve(self, fig: figure, name: str, x, y, number: int, words, *, hollow: bool = False, alpha=1.0) -> list:
         """A line with points, whose hover says ``words``; both, for the legend."""
-        line = self.line(fig, x, y, number, line_alpha=alpha)
         source = self.source(f"points {name}", x=x, y=y, words=words)
+        line = self.line(fig, "x", "y", number, source=source, line_alpha=alpha)
         points = self.points(fig, "x", "y", number, source=source, hollow=hollow)
         fig.add_tools(HoverTool(renderers=[points], tooltips="@words"))
         return [line, points]
