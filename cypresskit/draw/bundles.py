@@ -267,7 +267,7 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
         wires[:, frame, : len(ends)] = np.reshape(ends, (-1, 4)).T
         for k, (source, target) in enumerate(loop.handed(n)[:5]):
             handed[:, frame, k] = middle[source], TOP + 29, middle[target] + 18, rows["now"] - 13
-    sheet.words(fig, [left], [16], ["This bundle"], bold=True, size=14)
+    sheet.words(fig, [left], [16 - up], ["This bundle"], bold=True, size=14)
     x0, y0, x1, y1 = wires
     sheet.arrows(fig, "wires", x0, y0, x1, y1, "soft", width=1.2, size=5)
     x, y = np.tile(bank, 3), np.repeat(port, 4)
