@@ -192,10 +192,9 @@ class Device(Board):
         if group_wavefronts > 1:
             limit = min(limit // group_wavefronts, self.max_workgroups) * group_wavefronts
         if not limit:
-            raise ValueError(
-                f"a workgroup of {group_wavefronts} wavefronts with {registers} registers each does not fit an engine"
-                f" of the {self.name} ({self.register_pool} registers); try smaller workgroups or fewer registers"
-            )
+            group = f"a workgroup of {group_wavefronts} wavefronts with {registers} registers each"
+            room = f"a SIMD engine of the {self.name} ({self.register_pool} registers)"
+            raise ValueError(f"{group} does not fit {room}; try smaller workgroups or fewer registers")
         return limit
 
 

@@ -11,15 +11,6 @@ from cypresskit.machine.observer import BarrierEvent, FetchEvent, MemoryEvent, O
 from cypresskit.machine.run import Run
 
 __all__ = [
-    "BarrierEvent",
-    "FetchEvent",
-    "KernelError",
-    "Launch",
-    "MemoryEvent",
-    "Observer",
-    "Run",
-    "StepEvent",
-    "WroteEvent",
-    "launch",
-    "prepare",
-]
+    "BarrierEvent", "FetchEvent", "KernelError", "Launch", "MemoryEvent", "Observer", "Run", "StepEvent", "WroteEvent",
+    "launch", "prepare",
+]  # fmt: skip

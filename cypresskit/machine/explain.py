@@ -21,7 +21,7 @@ from cypresskit.il.fused import prepared
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.machine import places
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
-from cypresskit.machine.masks import MaskBlock, Masks
+from cypresskit.machine.masks import Masks, StackEntry
 from cypresskit.machine.observer import EVENTS, Observer, listeners
 from cypresskit.machine.run import Run, tally
 
@@ -117,7 +117,7 @@ class Interpreter:
         if i.op.flow != "endloop":
             self._notify("step", i, self.registers, self._rows)
 
-    def _check_end(self, loops: list[MaskBlock]) -> None:
+    def _check_end(self, loops: list[StackEntry]) -> None:
         """After ``limit`` instructions: in a loop, find out how many the program takes, or raise the error for an
         endless one. Compiled code counts them in a fraction of the time, and as many as are executed here, unless
         work-items race."""
@@ -155,7 +155,7 @@ class Interpreter:
             return match[at] + 1 if masks.next_iteration() else at + 1
         else:
             masks.leave(self._condition(i) if masks.count else masks.active, flow == "break")
-            return match[match[at]] if not masks.count and masks.blocks[-1] is masks.loops[-1] else at + 1
+            return match[match[at]] if not masks.count and masks.stack[-1] is masks.loops[-1] else at + 1
         return at + 1 if masks.count else match[at]
 
     def _condition(self, i: Instruction) -> np.ndarray:
@@ -354,7 +354,7 @@ class Interpreter:
             self._write(i.dest, np.stack([self.memories.load(block, *place) for place in found]))
 
     def _fence(self, i: Instruction) -> None:
-        self._notify("barrier", tuple(self.masks.blocks))
+        self._notify("barrier", tuple(self.masks.stack))
         groups = self.masks.active.reshape(-1, self.launch.group_items).sum(axis=1)
         if i.controls.threads and len(parted := np.flatnonzero(groups % self.launch.group_items)):
             raise self.launch.barrier_error(self.at, int(parted[0]), int(groups[parted[0]]))

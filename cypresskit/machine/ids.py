@@ -47,9 +47,8 @@ def input_registers(shape: Shape, first: np.ndarray, second: np.ndarray) -> dict
     """Input registers of work-items by their coordinates: name to uint32 bits of shape (4, work-items)."""
     if shape.pixels:
         place = np.zeros((4, len(first)), np.float32)
-        place[0], place[1], place[3] = first, second, 1.0
-        place[:2] += np.float32(0.5)
-        return {"vWinCoord0": place.view(np.uint32)}
+        place[0], place[1], place[2:] = first, second, [[-0.5], [0.5]]
+        return {"vWinCoord0": (place + np.float32(0.5)).view(np.uint32)}
     size = shape.program.group
     group, within = _unflattened(first, shape.groups), _unflattened(second, size)
     rows = {

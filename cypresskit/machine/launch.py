@@ -44,13 +44,11 @@ class Surface(Extent):
 
     def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """The texels at those coordinates that are ``inside``, 0 for the others: uint32 of shape (items, 4)."""
-        words = self.words.shape[2]
-        if words == 4 and inside.all():
+        if self.texel == 16 and inside.all():
             return self.words.reshape(-1, 4).take(y * self.width + x, axis=0)
         found = np.zeros((len(inside), 4), np.uint32)
-        found[inside, :words] = self.words[y[inside], x[inside]]
-        if self.single and words < 4:
-            found[inside, 3] = ONE
+        found[inside, 3] = ONE * self.single
+        found[inside, : self.texel // 4] = self.words[y[inside], x[inside]]
         return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 @dataclass
-class MaskBlock:
+class StackEntry:
     """An if or a loop being run: the instruction ``at`` that opened it, and who ``entered`` it. ``away``: who takes the
     else; of a loop, who is gone for this iteration, ``running`` who is still in it, and how many instructions were
     ``issued`` before it."""
@@ -23,10 +23,10 @@ class MaskBlock:
 
 
 class Masks:
-    """``active`` (bool, one per work-item) and ``count`` of them, inside the open ``blocks``."""
+    """``active`` (bool, one per work-item) and ``count`` of them, inside the ifs and loops of the ``stack``."""
 
     def __init__(self, items: int):
-        self.blocks: list[MaskBlock] = []
+        self.stack: list[StackEntry] = []
         self.set(np.ones(items, bool))
 
     def set(self, active: np.ndarray) -> None:
@@ -34,26 +34,26 @@ class Masks:
         self.active, self.count = active, int(np.count_nonzero(active))
 
     @property
-    def loops(self) -> list[MaskBlock]:
+    def loops(self) -> list[StackEntry]:
         """The open loops, the innermost last."""
-        return [block for block in self.blocks if block.issued >= 0]
+        return [entry for entry in self.stack if entry.issued >= 0]
 
     def begin_if(self, taken: np.ndarray, at: int = 0) -> None:
         """Open an if: go on with those that are active and ``taken``."""
-        self.blocks.append(MaskBlock(at, self.active, self.active & ~taken, self.active))
+        self.stack.append(StackEntry(at, self.active, self.active & ~taken, self.active))
         self.set(self.active & taken)
 
     def otherwise(self) -> None:
         """Go on with those that the if left out."""
-        self._rejoin(self.blocks[-1].away)
+        self._rejoin(self.stack[-1].away)
 
     def end_if(self) -> None:
-        """Close the innermost block: go on with all that came to it and are still in the loop around it."""
-        self._rejoin(self.blocks.pop().entered)
+        """Close the innermost if or loop: go on with all that came to it and are still in the loop around it."""
+        self._rejoin(self.stack.pop().entered)
 
     def begin_loop(self, at: int = 0, issued: int = 0) -> None:
         """Open a loop."""
-        self.blocks.append(MaskBlock(at, self.active, np.zeros_like(self.active), self.active.copy(), issued))
+        self.stack.append(StackEntry(at, self.active, np.zeros_like(self.active), self.active.copy(), issued))
 
     def leave(self, who: np.ndarray, for_good: bool) -> None:
         """Take active work-items out of the innermost loop, for good or until its next iteration."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.il import Instruction, Register, Source
-from cypresskit.machine.masks import MaskBlock
+from cypresskit.machine.masks import StackEntry
 
 
 class StepEvent(NamedTuple):
@@ -71,11 +71,11 @@ class MemoryEvent(NamedTuple):
 
 
 class BarrierEvent(NamedTuple):
-    """Work-items come to a fence inside the open ``blocks``, loops and ifs, the outermost first."""
+    """Work-items come to a fence inside the open loops and ifs of the ``stack``, the outermost first."""
 
     at: int
     active: np.ndarray
-    blocks: tuple[MaskBlock, ...] = ()
+    stack: tuple[StackEntry, ...] = ()
 
 
 #: What is told by the method of an ``Observer`` of that name; all events begin with the instruction and with which

@@ -1,13 +1,11 @@
 """A recorded run of one work-item: what it executed, fetched, stored, and every register value after every step.
 
 ``Recorder`` is an observer; after the run its ``recording`` holds the trace as writes only, from which the registers at
-any step follow. A ``Recording`` is saved as a zip of json and npz and reloads to an equal one; pictures are drawn from
-it. Left out: LDS traffic, and what the other work-items did.
+any step follow. A ``Recording`` is saved as an npz, its program's text included, and reloads to an equal one;
+pictures are drawn from it. Left out: LDS traffic, and what the other work-items did.
 """
 
-import io
 import json
-import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -63,19 +61,16 @@ class Recording:
         """Write the trace as one file; ``Recording.load`` reads it."""
         head: dict = {"name": self.program.name, "text": "\n".join(self.program.lines), "domain": self.domain}
         head |= {"item": self.item, "place": self.place, "textures": list(self.textures.items())}
-        arrays = io.BytesIO()
-        np.savez_compressed(arrays, **{name: getattr(self, name) for name in ("at", *ROWS)})
-        with zipfile.ZipFile(path, "w") as file:
-            file.writestr("run.json", json.dumps(head, indent=1))
-            file.writestr("run.npz", arrays.getvalue())
+        with open(path, "wb") as file:
+            arrays = {name: getattr(self, name) for name in ("at", *ROWS)}
+            np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
         return Path(path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Recording":
         """Read what ``save`` wrote."""
-        with zipfile.ZipFile(path) as file:
-            head = json.loads(file.read("run.json"))
-            arrays = np.load(io.BytesIO(file.read("run.npz")))
+        with np.load(path) as file:
+            head, arrays = json.loads(str(file["head"])), {name: file[name] for name in ("at", *ROWS)}
         program, (x, y, z) = assemble(head["text"], head["name"]), head["domain"]
         textures = {n: tuple(shape) for n, shape in head["textures"]}
         return cls(program, (x, y, z), head["item"], tuple(head["place"]), textures, **arrays)

@@ -50,7 +50,5 @@ class Traffic(Observer):
     def memory(self, event: MemoryEvent) -> None:
         active = event.active[self._items] & self._there
         if event.space == "lds" and active.any():
-            words = np.array(event.words)[:, np.newaxis]
-            addresses = (event.element[self._items] & ~3) + 4 * words
-            kind = "store" if event.store else "load"
-            self.accesses.append(Access(event.at, kind, active, addresses=addresses))
+            addresses = (event.element[self._items] & ~3) + 4 * np.array(event.words)[:, np.newaxis]
+            self.accesses.append(Access(event.at, "store" if event.store else "load", active, addresses=addresses))

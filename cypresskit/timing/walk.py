@@ -139,8 +139,8 @@ class _Walk:
         loop = self.masks.loops[-1]
         if self._any(loop.running & ~loop.away):
             return pc + 1
-        while self.masks.blocks[-1] is not loop:
-            self.masks.blocks.pop()
+        while self.masks.stack[-1] is not loop:
+            self.masks.stack.pop()
         return loop_end(self.code, self.loops[-1].start)
 
     def _enter_loop(self, pc: int) -> None:

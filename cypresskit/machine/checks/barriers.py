@@ -16,7 +16,7 @@ class BarrierCheck(Check):
             return
         group, size = int(split[0]), here.shape[1]
         present, absent = (group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False))
-        came = [block.at for block in event.blocks if block.entered.reshape(here.shape)[group].all()]
+        came = [entry.at for entry in event.stack if entry.entered.reshape(here.shape)[group].all()]
         opener = came[-1] if came else event.at  # the innermost to which all of the group came splits it
         if self.is_suppressed(opener):
             return

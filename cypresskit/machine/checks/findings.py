@@ -56,14 +56,11 @@ class Finding:
             lines.append("    " + "".join(c if c.isprintable() else " " for c in self.text[start : start + 160]))
             lines.append(f"    {' ' * (self.column - 1 - start)}^")
         lines += [f"    called in {call}" for call in self.calls[:CALLS]]
-        if len(self.calls) > CALLS:
-            lines.append(f"    ... and in {len(self.calls) - CALLS} more places")
-        if self.other:
-            lines.append(f"    the other side: {self.other}")
-        if self.more:
-            lines.append(f"    and {self.more:,} more like it")
-        if self.also:
-            lines.append(f"    likewise in line{'s' * (len(self.also) > 1)} {', '.join(map(str, self.also))}")
+        lines += [f"    ... and in {len(self.calls) - CALLS} more places"] * (len(self.calls) > CALLS)
+        lines += [f"    the other side: {self.other}"] * bool(self.other)
+        lines += [f"    and {self.more:,} more like it"] * bool(self.more)
+        also = f"line{'s' * (len(self.also) > 1)} {', '.join(map(str, self.also))}"
+        lines += [f"    likewise in {also}"] * bool(self.also)
         return "\n".join([*lines, f"    {self.advice}"])
 
 
@@ -119,11 +116,9 @@ class Places:
     def texel(self, resource: int, x: int, y: int) -> str:
         """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several numbers."""
         count = self._numbers(resource)
-        row, column = coordinate(y), coordinate(x) if abs(x) >= FAR else str(x * count)
-        if count > 1 and abs(x) < FAR:
-            column += f"..{x * count + count - 1}"
-        flat = self.launch.program.textures[resource].dimensions == 1
-        return f"{self._texture(resource)}[{column if flat else f'{row}, {column}'}]"
+        column = coordinate(x) if abs(x) >= FAR else _range(x * count, count)
+        row = "" if self.launch.program.textures[resource].dimensions == 1 else f"{coordinate(y)}, "
+        return f"{self._texture(resource)}[{row}{column}]"
 
     def extent(self, resource: int) -> str:
         """``A has 4 rows and 64 columns``."""
@@ -142,13 +137,17 @@ class Places:
             return f"g[{element}]" + ("" if word is None else f".{'xyzw'[word]}")
         size = np.dtype(self.dtypes.get("g", np.float32)).itemsize
         first, count = (element * 16 + 4 * (word or 0)) // size, 16 // size if word is None else 1
-        row, column = divmod(first, self.shape[-1]) if len(self.shape) > 1 and self.shape[-1] else ("", first)
-        last = f"..{column + count - 1}" if count > 1 else ""
-        return f"{self.names['g']}[{row}{', ' * (row != '')}{column}{last}]"
+        if len(self.shape) < 2 or not self.shape[-1]:
+            return f"{self.names['g']}[{_range(first, count)}]"
+        return f"{self.names['g']}[{first // self.shape[-1]}, {_range(first % self.shape[-1], count)}]"
 
     def lds(self, block: int, byte: int) -> str:
         """A 32-bit word of LDS as ``lds[16]``."""
         return f"lds{block or ''}[{byte // 4}]"
+
+
+def _range(first: int, count: int) -> str:
+    return str(first) if count == 1 else f"{first}..{first + count - 1}"
 
 
 def coordinate(place: int) -> str:

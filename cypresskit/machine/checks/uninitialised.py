@@ -43,12 +43,11 @@ class UninitialisedCheck(Marks):
             stored[self.group[lost]] = True
         who = np.flatnonzero(event.active & event.inside & ~lost)
         for word in event.words:
-            place = (event.element[who] >> 2) + word
+            places = self.group[who], (event.element[who] >> 2) + word
+            missing = ~stored[places]
             if event.store:
-                stored[self.group[who], place] = True
-                continue
-            missing = ~stored[self.group[who], place]
-            if missing.any() and i.dest:
+                stored[places] = True
+            elif missing.any() and i.dest:
                 bad = np.zeros(self.launch.items, bool)
                 bad[who[missing]] = True
                 unset = _Unset(None, event.at, event.block, (event.element & ~3) + 4 * word)
