@@ -445,7 +445,7 @@ def test_dmov_moves_a_pair():
 def using(op) -> str:
     """A kernel that is the opcode's example and little else."""
     at_a_pixel = op.name in ("dcl_input", "dcl_input_position_interp", "dcl_output_generic", "dcl_output_usage")
-    lines = [reference.DECLARED["dcl_resource"].replace("(1)", "(0)", 1), "dcl_literal l0, 0, 0, 0, 0"]
+    lines = [OPCODES["dcl_resource"].example.replace("(1)", "(0)", 1), "dcl_literal l0, 0, 0, 0, 0"]
     lines += ["mdef(7)_out(1)_in(1)", "mov out0, in0", "mend"] if op.kind == "macro" else []
     lines += [] if at_a_pixel else ["dcl_lds_id(0) 64"]
     lines += [f"mov r{n}, l0" for n in range(6)]

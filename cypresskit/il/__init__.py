@@ -6,16 +6,6 @@ from cypresskit.il.parser import assemble
 from cypresskit.il.program import Dest, Instruction, Macro, Program, Register, Source, Texture
 
 __all__ = [
-    "OPCODES",
-    "Dest",
-    "Fault",
-    "ILError",
-    "Instruction",
-    "Macro",
-    "Opcode",
-    "Program",
-    "Register",
-    "Source",
-    "Texture",
+    "OPCODES", "Dest", "Fault", "ILError", "Instruction", "Macro", "Opcode", "Program", "Register", "Source", "Texture",
     "assemble",
-]
+]  # fmt: skip

@@ -48,17 +48,16 @@ ADVICE = {
     "lds_write_vec": "belongs to an earlier chip (R700). Use `lds_store_id(0)` or `lds_store_vec_id(0)`",
     "dsub": "doesn't exist in IL. Use `dadd` with `_neg(xy)` behind the second source",
 }
-_INSTEAD = {"abs": "mov r0, r1_abs", "sgn": "mov r0, r1_sign", "trc": "round_z", "rnd": "round_nearest"}
-_INSTEAD |= {"uav_": "g[]", "dcl_raw_uav": "g[]", "lrp": "sub and mad", "dp2add": "dp2 and add"}
-_INSTEAD |= {"imul24": "umul24, or imul", "imad24": "umad24, or imad", "itod": "itof and f2d", "dtoi": "d2f and ftoi"}
+_INSTEAD = {
+    "abs": "mov r0, r1_abs", "sgn": "mov r0, r1_sign", "trc": "round_z", "rnd": "round_nearest", "uav_": "g[]",
+    "dcl_raw_uav": "g[]", "lrp": "sub and mad", "dp2add": "dp2 and add", "imul24": "umul24, or imul",
+    "imad24": "umad24, or imad", "itod": "itof and f2d", "dtoi": "d2f and ftoi",
+}  # fmt: skip
 
 
-#: Section, its title, what is left out of it, and names.
-LEFT_OUT: list[tuple[str, str, str, list[str]]] = []
-for _row in _TABLE.strip().replace("\n     ", " ").splitlines():
-    _where, _kind, _names = _row.split("|")
-    _section, _title = _where.split(maxsplit=1)
-    LEFT_OUT.append((_section, _title.strip(), _kind.strip(), _names.split()))
+_ROWS = (row.split(" | ") for row in _TABLE.strip().replace("\n     ", " ").splitlines())
+#: Section and title, what is left out of it, and names.
+LEFT_OUT = [(" ".join(where.split()), kind, names.split()) for where, kind, names in _ROWS]
 
 
 def left_out(word: str, than: str = "") -> str:
@@ -67,15 +66,12 @@ def left_out(word: str, than: str = "") -> str:
     for name, why in ADVICE.items():
         if word.startswith(name):
             return f"`{name}` {why}"
-    for section, title, kind, names in LEFT_OUT:
+    for where, kind, names in LEFT_OUT:
         for name in names:
-            star = name.endswith("*")
-            if len(name) > len(than) and (
-                word.startswith(name[:-1]) if star else (word == name or word.startswith(f"{name}_"))
-            ):
+            matches = word.startswith(name[:-1]) if name.endswith("*") else f"{word}_".startswith(f"{name}_")
+            if len(name) > len(than) and matches:
                 use = next((f" Use `{use}`." for known, use in _INSTEAD.items() if word.startswith(known)), "")
-                what = f"AMD's IL ({section} {title}: {kind})"
-                return f"`{word[:40]}` is not in cypresskit's subset of {what}.{use}"
+                return f"`{word[:40]}` is not in cypresskit's subset of AMD's IL ({where}: {kind}).{use}"
     return ""
 
 

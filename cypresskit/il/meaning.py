@@ -120,10 +120,6 @@ def _rcp(a):
     return _div(np.full_like(a, ONE), a)
 
 
-def _rsq(a):
-    return single((1 / np.sqrt(flushed(a).astype(np.float64))).astype(np.float32))
-
-
 def _to_integer(low: float, high: float, kind) -> Callable:
     def convert(a):
         whole = np.trunc(flushed(a).astype(np.float64))
@@ -140,40 +136,22 @@ def _doubles(operation: Callable) -> Callable:
     return lambda *bits: double(operation(*(b.view(np.float64) for b in bits)))
 
 
-def _udiv(a, b):
-    return np.where(b == 0, TRUE, a // np.maximum(b, np.uint32(1)))
-
-
-def _umod(a, b):
-    return np.where(b == 0, TRUE, a % np.maximum(b, np.uint32(1)))
-
-
 def _choose(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
     return np.where(condition != 0, yes, no)
-
-
-def _d2f(a):
-    value = a.view(np.float64)
-    return _single_of(value.astype(np.float32), lambda: value)
 
 
 _LOW5, _LOW24 = np.uint32(31), np.uint32(0xFFFFFF)
 
 RELATION: dict[str, Callable] = {
-    "lt": np.less,
-    "le": np.less_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "ge": np.greater_equal,
-    "gt": np.greater,
-}
-_NUMBERS: dict[str, Callable] = {"f": flushed, "d": lambda b: b.view(np.float64), "u": lambda b: b}
-_NUMBERS["i"] = lambda b: b.view(np.int32)
+    "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "ge": np.greater_equal, "gt": np.greater
+}  # fmt: skip
+_VIEWS = {"d": np.float64, "u": np.uint32, "i": np.int32}
 
 
 def _compared(op: Opcode) -> Callable:
     """All ones where the numbers compare as the opcode says."""
-    number, test = _NUMBERS[op.sources[0]], RELATION[op.relation]
+    kind, test = op.sources[0], RELATION[op.relation]
+    number = flushed if kind == "f" else lambda bits: bits.view(_VIEWS[kind])
     return lambda a, b: np.where(test(number(a), number(b)), TRUE, FALSE)
 
 
@@ -184,7 +162,6 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "sub": _floats(np.subtract),
     "mul": _mul,
     "mad": _mad,
-    "fma": _mad,
     "div": _div,
     "mod": lambda a, b: _mad(_floats(np.trunc)(_mul(a, _rcp(b))) ^ SIGN, b, a),
     "flr": _floats(np.floor),
@@ -192,15 +169,11 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "min": _floats(lambda a, b: np.where(a < b, a, b)),
     "max": _floats(lambda a, b: np.where(a >= b, a, b)),
     "round_nearest": _floats(np.rint),
-    "round_neginf": _floats(np.floor),
     "round_plusinf": _floats(np.ceil),
     "round_z": _floats(np.trunc),
     "rcp": _rcp,
-    "rcp_vec": _rcp,
     "sqrt": _floats(np.sqrt),
-    "sqrt_vec": _floats(np.sqrt),
-    "rsq": _rsq,
-    "rsq_vec": _rsq,
+    "rsq": _floats(lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(np.float32)),
     "dp2": _dot(2),
     "dp3": _dot(3),
     "dp4": _dot(4),
@@ -208,7 +181,6 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "isub": lambda a, b: a - b,
     "inegate": lambda a: np.uint32(0) - a,
     "imul": np.multiply,
-    "umul": np.multiply,
     "imul_high": _high(np.int32, np.int64),
     "umul_high": _high(np.uint32, np.uint64),
     "umul24": lambda a, b: (a & _LOW24) * (b & _LOW24),
@@ -221,9 +193,8 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "ubit_extract": _extracted(np.uint32),
     "ubit_insert": _insert,
     "imad": lambda a, b, c: a * b + c,
-    "umad": lambda a, b, c: a * b + c,
-    "udiv": _udiv,
-    "umod": _umod,
+    "udiv": lambda a, b: np.where(b == 0, TRUE, a // np.maximum(b, np.uint32(1))),
+    "umod": lambda a, b: np.where(b == 0, TRUE, a % np.maximum(b, np.uint32(1))),
     "ishl": lambda a, b: a << (b & _LOW5),
     "ishr": lambda a, b: (a.view(np.int32) >> (b & _LOW5).view(np.int32)).view(np.uint32),
     "ushr": lambda a, b: a >> (b & _LOW5),
@@ -248,11 +219,14 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "dmin": _doubles(lambda a, b: np.where(a < b, a, b)),
     "dmax": _doubles(lambda a, b: np.where(a >= b, a, b)),
     "dfrac": _doubles(lambda a: a - np.floor(a)),
-    "d2f": _d2f,
+    "d2f": lambda a: _single_of(a.view(np.float64).astype(np.float32), lambda: a.view(np.float64)),
     "f2d": lambda a: double(flushed(a).astype(np.float64)),
 }
 
 MEANING |= {op.name: _compared(op) for op in OPCODES.values() if op.relation and op.kind == "alu"}
+_SAME = {"fma": "mad", "round_neginf": "flr", "umul": "imul", "umad": "imad"}
+_SAME |= {f"{name}_vec": name for name in ("rcp", "sqrt", "rsq")}
+MEANING |= {name: MEANING[other] for name, other in _SAME.items()}
 
 
 def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ operation may use: ``xyzwt`` any, ``xyzw`` not t, ``t`` only t, ``pair`` two slo
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Relation(NamedTuple):
@@ -37,13 +37,13 @@ RELATIONS = {
 class Opcode:
     """A row: ``types`` has the result's type, then one letter per source ("fff": float = op(float, float)).
 
-    ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "declaration" or "end"; ``flow`` the role in control
-    flow ("loop", "if", "else", "endif", "endloop", "break", "continue"); ``vector`` marks operations that are not done
-    component by component (dp4, doubles, fetches). ``flops``: floating-point operations per result. ``passed``: the
-    sources whose bits are passed on, to the result or to memory. ``relation``: what a comparison tests, a branch
-    against 0. ``store`` and ``words``: whether an LDS access stores, and how many words at most. ``across``: how many
-    components a dot product sums. ``controls``: what may stand in brackets or behind the name, in the order in which
-    one writes it; ``needs``: those that must.
+    ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "declaration" or "end"; ``example``: lines of IL, or ""
+    where the operands tell them; ``flow``: the role in control flow ("loop", "if", "else", "endif", "endloop", "break",
+    "continue"); ``vector``: not done component by component (dp4, doubles, fetches); ``flops``: floating-point
+    operations per result; ``passed``: the sources whose bits are passed on, to the result or to memory; ``relation``:
+    what a comparison tests, a branch against 0; ``store`` and ``words``: whether an LDS access stores, and how many
+    words at most; ``across``: how many components a dot product sums; ``controls``: what may stand in brackets or
+    behind the name, in the order in which one writes it; ``needs``: those that must.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Opcode:
     types: str
     slots: str
     meaning: str
+    example: str = ""
     flow: str = ""
     vector: bool = False
     flops: int = 0
@@ -177,16 +178,18 @@ alu:
     dmul         ddd    quad  flops=1     | d = a * b
     dmad         dddd   quad  flops=2     | d = a * b + c, rounded once (FMA_64)
 fetch:
-    sample bf     controls=resource!,sampler,aoffimmi,coordtype | d = the texel at float coordinates a.xy; outside 0
-    load   bi     controls=resource!,aoffimmi | d = the texel at integer coordinates a.xy; outside 0
+    sample bf     controls=resource!,sampler,aoffimmi,coordtype | d = the texel at float coordinates a.xy; outside 0 \
+        | sample_resource(0)_sampler(0) r0, r1
+    load   bi     controls=resource!,aoffimmi | d = the texel at integer coordinates a.xy; outside 0 \
+        | load_resource(0) r0, r1
 lds:
     lds_load      bb     xyzw  words=1 controls=id! | d = the LDS word at byte a.x (struct: record a.x byte a.y)
     lds_load_vec  bbb    xyzw  words=4 controls=id! | d = LDS words from byte a.x (struct: record a.x byte b.x)
     lds_store     -bb'   xyzw  words=1 access=store controls=id! | word at byte a.x (struct: record a.x byte a.y) = b.x
     lds_store_vec bbbb'  xyzw  words=4 access=store controls=id! | words from byte a.x (struct: record a.x byte b.x) = c
 flow:
-    whileloop          -      flow=loop                   | runs its body until a break
-    endloop            -      flow=endloop                | end of a loop's body
+    whileloop          -      flow=loop                   | runs its body until a break | whileloop; break; endloop
+    endloop            -      flow=endloop                | end of a loop's body | whileloop; break; endloop
     break              -      flow=break                  | leaves the loop
     break_logicalnz    -b     flow=break relation=ne      | leaves the loop if any bit of a.x is set
     break_logicalz     -b     flow=break relation=eq      | leaves the loop if a.x is 0
@@ -198,61 +201,64 @@ flow:
     if_logicalnz       -b     flow=if relation=ne         | runs what follows if any bit of a.x is set
     if_logicalz        -b     flow=if relation=eq         | runs what follows if a.x is 0
     ifc                -ff    flow=if controls=relop!     | runs what follows if a.x relop b.x (float)
-    else               -      flow=else                   | runs what follows otherwise
-    endif              -      flow=endif                  | end of an if
+    else               -      flow=else                   | runs what follows otherwise | if_logicalnz r1.x; else; endif
+    endif              -      flow=endif                  | end of an if | if_logicalnz r1.x; endif
 fence:
-    fence controls=threads,lds,memory | waits for what its name says: the workgroup, accesses to LDS, to memory
+    fence controls=threads,lds,memory | waits for what its name says: the workgroup, accesses to LDS, to memory \
+        | fence_threads_lds
 macro:
-    mcall controls=k! | expands the macro of that number
+    mcall controls=k! | expands the macro of that number | mcall(7) (r0), (r1)
 end:
     end     | ends the program
     endmain | ends the main program
     ret_dyn | returns from the main program: its last instruction, outside of loops and ifs
 declaration:
-    dcl_literal                 | four 32-bit constants: hexadecimal, float or integer text
-    dcl_resource                | an input texture
-    dcl_cb                      | a constant buffer and its size in elements
-    dcl_input_position_interp   | the pixel's place, centres at .5
-    dcl_input                   | the pixel's place as v0: `dcl_input_interp(linear) v0.xy__`
-    dcl_output_generic          | an output stream
-    dcl_output_usage            | an output stream
-    dcl_num_thread_per_group    | the workgroup's size along x, y, z
-    dcl_max_thread_per_group    | the most work-items of a workgroup: here its size, unless the other is declared
-    dcl_lds                     | an LDS block of so many bytes
-    dcl_struct_lds              | an LDS block of records: bytes of one, count
+    dcl_literal                 | four 32-bit constants: hexadecimal, float or integer text \
+        | dcl_literal l1, 0x3f800000, 1.0, -0.5, 2
+    dcl_resource                | an input texture \
+        | dcl_resource_id(1)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+    dcl_cb                      | a constant buffer and its size in elements | dcl_cb cb0[4]
+    dcl_input_position_interp   | the pixel's place, centres at .5 \
+        | dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+    dcl_input                   | the pixel's place as v0: `dcl_input_interp(linear) v0.xy__` \
+        | dcl_input_interp(linear) v0.xy__
+    dcl_output_generic          | an output stream | dcl_output_generic o0
+    dcl_output_usage            | an output stream | dcl_output_usage(generic) o0
+    dcl_num_thread_per_group    | the workgroup's size along x, y, z | dcl_num_thread_per_group 8, 8
+    dcl_max_thread_per_group    | the most work-items of a workgroup: here its size, unless the other is declared \
+        | dcl_max_thread_per_group 64
+    dcl_lds                     | an LDS block of so many bytes | dcl_lds_id(1) 1024
+    dcl_struct_lds              | an LDS block of records: bytes of one, count | dcl_struct_lds_id(1) 16, 64
 """
 
 
 def _read(table: str) -> None:
-    """Rows of a name, types, slots, facts by name, and behind a bar the meaning; ``!`` marks a control that must be
-    there, ``across`` how many components are put together."""
+    """Rows of a name, types, slots and facts by name, and behind bars the meaning and an example; ``!`` marks a control
+    that must be there."""
     kind = ""
     for row in table.strip().splitlines():
-        head, bar, meaning = row.partition("|")
-        if not bar:
-            kind = row.strip(":")
+        head, *texts = (part.strip() for part in row.split("|"))
+        if not texts:
+            kind = head.strip(":")
             continue
         name, *words = head.split()
-        facts = dict(word.split("=") for word in words if "=" in word)
+        facts: dict[str, Any] = dict(word.split("=") for word in words if "=" in word)
         types, slots = (*(word for word in words if "=" not in word), "-", "-")[:2]
         letters = re.findall("[a-z-]'?", types)
-        controls = facts.get("controls", "").split(",") if "controls" in facts else []
+        controls = facts.pop("controls").split(",") if "controls" in facts else []
         OPCODES[name] = Opcode(
             name,
             kind,
-            "".join(letter[0] for letter in letters) if len(letters) > 1 or types != "-" else "",
+            types.replace("'", "") if types != "-" else "",
             slots,
-            " ".join(meaning.split()),
-            facts.get("flow", ""),
-            "d" in types or kind in ("fetch", "lds") or "across" in facts,
-            int(facts.get("flops", 0)),
-            tuple(n for n, letter in enumerate(letters[1:]) if "'" in letter),
-            facts.get("relation", ""),
-            facts.get("access") == "store",
-            int(facts.get("words", 0)),
-            int(facts.get("across", 0)),
-            tuple(c.strip("!") for c in controls),
-            tuple(c.strip("!") for c in controls if "!" in c),
+            texts[0],
+            texts[1] if texts[1:] else "",
+            vector="d" in types or kind in ("fetch", "lds") or "across" in facts,
+            passed=tuple(n for n, letter in enumerate(letters[1:]) if "'" in letter),
+            store=facts.pop("access", "") == "store",
+            controls=tuple(c.strip("!") for c in controls),
+            needs=tuple(c.strip("!") for c in controls if "!" in c),
+            **facts | {fact: int(facts.get(fact, 0)) for fact in ("flops", "words", "across")},
         )
 
 

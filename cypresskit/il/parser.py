@@ -7,6 +7,7 @@ names never declared, registers that the mode doesn't have.
 
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from cypresskit.il.left_out import ADVICE, left_out, unknown
 from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion, expand
 from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode
-from cypresskit.il.program import Controls, Dest, Instruction, Macro, Program, Source
+from cypresskit.il.program import FLAGS, Controls, Dest, Instruction, Macro, Program, Source
 from cypresskit.il.registers import dest_operand, source_operand
 
 MAX_TEXT = 4_000_000  # characters of a kernel: beyond it something other than a kernel was passed
@@ -163,23 +164,20 @@ class _Assembler:
     def _check_blocks(self, instructions) -> None:
         """Loops and ifs must nest; ``break`` and ``continue`` need a loop."""
         stack: list[Instruction] = []
-        closes = {"endloop": ("loop", "`endloop` without `whileloop`"), "endif": ("if", "`endif` without an if")}
+        openers = {"endloop": ("loop",), "endif": ("if", "else"), "else": ("if",)}
         for i in instructions:
-            flow = i.op.flow
-            if flow in ("loop", "if"):
-                stack.append(i)
-                if len(stack) == MAX_DEPTH + 1:
-                    self._fault(i.line, f"loops and ifs nest deeper than {MAX_DEPTH}")
-            elif flow in closes or flow == "else":
-                wanted, message = closes.get(flow, ("if", "`else` without an if"))
-                if not stack or stack[-1].op.flow not in (wanted, "else" if flow == "endif" else wanted):
-                    inside = f" (inside `{stack[-1].opcode}` of line {stack[-1].line})" if stack else ""
-                    self._fault(i.line, message + inside)
-                    continue
+            flow, top = i.op.flow, stack[-1] if stack else None
+            if flow in openers and (not top or top.op.flow not in openers[flow]):
+                inside = f" (inside `{top.opcode}` of line {top.line})" if top else ""
+                self._fault(i.line, f"`{flow}` without {'`whileloop`' if flow == 'endloop' else 'an if'}{inside}")
+                continue
+            if flow in openers:
                 stack.pop()
-                if flow == "else":
-                    stack.append(i)
-            elif flow in ("break", "continue") and not any(s.op.flow == "loop" for s in stack):
+            if flow in ("loop", "if", "else"):
+                stack.append(i)
+                if len(stack) == MAX_DEPTH + 1 and flow != "else":
+                    self._fault(i.line, f"loops and ifs nest deeper than {MAX_DEPTH}")
+            if flow in ("break", "continue") and not any(s.op.flow == "loop" for s in stack):
                 self._fault(i.line, f"`{i.opcode}` outside a loop")
         for i in stack:
             self._fault(i.line, f"`{i.opcode}` is never closed by `{'endloop' if i.op.flow == 'loop' else 'endif'}`")
@@ -241,29 +239,25 @@ def _statement(line: Line) -> Instruction:
     if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
         line.fail(f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start)
     if op.name == "dmov":
-        if sources[0].abs:
-            line.fail(
-                "`dmov` with `_abs` is not in cypresskit's subset: use `dmax` of the number and its negative", start
-            )
-        pair = sources[0].swizzle[:2] * 2, "yw" * sources[0].negates_double
-        return Instruction("mov", dest, (replace(sources[0], swizzle=pair[0], negate=pair[1]),), line=line.number)
+        read, instead = sources[0], "use `dmax` of the number and its negative"
+        if read.abs:
+            line.fail(f"`dmov` with `_abs` is not in cypresskit's subset: {instead}", start)
+        words = replace(read, swizzle=read.swizzle[:2] * 2, negate="yw" * read.negates_double)
+        return Instruction("mov", dest, (words,), line=line.number)
     return Instruction(op.name, dest, sources, controls, shift, saturate, line=line.number)
 
 
 def _head(line: Line) -> list[tuple[str, str]]:
     """The opcode and its bracketed controls: ``a_b(1)_c(2)`` gives [("a_b", "1"), ("_c", "2")]."""
     segments: list[tuple[str, str]] = []
-    while True:
-        match = line.take(_WORD)
-        if not match:
-            if not segments:
-                line.fail(f"expected an instruction, found {line.rest()}")
-            return segments
-        word = match.group()
+    more = True
+    while more and (match := line.take(_WORD)):
         brackets = line.take(_BRACKETS)
-        segments.append((word.lower(), brackets.group(1).strip() if brackets else ""))
-        if not brackets or not line.text.startswith("_", line.at):
-            return segments
+        segments.append((match.group().lower(), brackets.group(1).strip() if brackets else ""))
+        more = bool(brackets) and line.text.startswith("_", line.at)
+    if not segments:
+        line.fail(f"expected an instruction, found {line.rest()}")
+    return segments
 
 
 def _opcode(word: str, line: Line, at: int) -> tuple[Opcode, str]:
@@ -285,10 +279,9 @@ def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[Con
         named[-1:] = [(named[-1][0] if named else "k", segments[0][1])]
     named += [(name.strip("_"), value) for name, value in segments[1:]]
     for name, value in named:
-        if name == "coordtype" and name in op.controls:
-            pass  # the declaration of the resource says it, too
-        elif name in op.controls:
-            controls[name] = _control(name, value, line, at)
+        if name in op.controls:
+            if name != "coordtype":  # the declaration of the resource says that, too
+                controls[name] = _control(name, value, line, at)
         elif name == "sat" and op.kind == "alu":
             saturate = True
         elif name in RESULT_SCALE and op.kind == "alu":
@@ -325,18 +318,13 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
 
 def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
     shape = "dest, " * (op.result != "-") + ", ".join(f"source {n + 1}" for n in range(len(op.sources)))
-    dest = None
-    count = len(op.sources)
-    if op.result != "-":
-        dest = dest_operand(line, op)
-        if count:
-            line.expect(",", f"after the destination (`{op.name} {shape}`)")
+    dest = dest_operand(line, op) if op.result != "-" else None
     sources = []
-    for n in range(count):
-        if n:
-            if op.name == "lds_load_vec" and not line.text[line.at :].strip():
-                break  # raw LDS needs no offset
-            line.expect(",", f"after source {n} (`{op.name} {shape}`)")
+    for n in range(len(op.sources)):
+        if n and op.name == "lds_load_vec" and not line.text[line.at :].strip():
+            break  # raw LDS needs no offset
+        if n or dest:
+            line.expect(",", f"after {f'source {n}' if n else 'the destination'} (`{op.name} {shape}`)")
         line.skip()
         start = line.at
         sources.append(source_operand(line))
@@ -352,28 +340,25 @@ def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
 def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) -> None:
     """Integers can be negated only, doubles negated and made absolute (IL specification, table 2.10)."""
     double = op.sources[n] == "d"
-    if op.float_modifiers(n) or not source.modified:
-        return
-    for name in ("invert", "bias", "x2", "sign", "abs"):
+    for name in () if op.float_modifiers(n) else FLAGS:
         if getattr(source, name) and not (double and name == "abs"):
             kind = "a double" if double else "an integer"
             line.fail(f"`_{name}` can't be used here: source {n + 1} of `{op.name}` is {kind}", at)
 
 
 def _macro_call(controls: Controls, line: Line) -> Instruction:
+    def operands(one: Callable, what: str) -> tuple:
+        line.expect("(", f"before the list of {what}, as in `mcall(7) (r1), (r2, r3)`")
+        found: list = []
+        while not line.eat(")"):
+            if found:
+                line.expect(",", f"or `)` in the list of {what}")
+            found.append(one())
+        return tuple(found)
+
     line.eat(",")
-    outputs = _list(line, lambda: dest_operand(line, OPCODES["mov"]), "outputs")
+    outputs = operands(lambda: dest_operand(line, OPCODES["mov"]), "outputs")
     line.expect(",", "between the outputs and the inputs")
-    inputs = _list(line, lambda: source_operand(line), "inputs")
+    inputs = operands(lambda: source_operand(line), "inputs")
     end_of_line(line)
-    return Instruction("mcall", None, tuple(inputs), controls, outputs=tuple(outputs), line=line.number)
-
-
-def _list(line: Line, one, what: str) -> list:
-    line.expect("(", f"before the list of {what}, as in `mcall(7) (r1), (r2, r3)`")
-    found: list = []
-    while not line.eat(")"):
-        if found:
-            line.expect(",", f"or `)` in the list of {what}")
-        found.append(one())
-    return found
+    return Instruction("mcall", None, inputs, controls, outputs=outputs, line=line.number)

@@ -8,6 +8,7 @@ Macro calls stay in ``Program.instructions``; ``Program.body`` is the same progr
 declarations taken out: that is what is compiled and run. The assembler expands; nothing here does.
 """
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.tables import folded
 
 LETTERS = "xyzw"
+FLAGS = ("invert", "bias", "x2", "sign", "abs")  # modifiers of a source, in the order in which they apply
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,9 @@ class Register:
         if self.kind == "cb":
             return f"cb{self.index}[{self.element}]"
         if self.kind == "g":
-            if self.address is None:
-                return f"g[{self.element}]"
-            return f"g[{self.address}{f'{self.element:+d}' if self.element else ''}]"
-        if self.kind in ("r", "l", "o", "in", "out"):
-            return f"{self.kind}{self.index}"
-        return self.kind
+            address, offset = self.address or "", f"{self.element:+d}" if self.element else ""
+            return f"g[{address}{offset if address else self.element}]"
+        return f"{self.kind}{self.index}" if self.kind in ("r", "l", "o", "in", "out") else self.kind
 
 
 @dataclass(frozen=True)
@@ -69,16 +68,12 @@ class Source:
     @cached_property
     def modified(self) -> bool:
         """Whether any modifier other than the swizzle is set."""
-        return bool(self.negate) or self.abs or self.invert or self.bias or self.x2 or self.sign
+        return bool(self.negate) or any(getattr(self, name) for name in FLAGS)
 
     def __str__(self) -> str:
-        swizzle = self.swizzle
-        if len(set(swizzle)) == 1:
-            swizzle = swizzle[0]
+        swizzle = self.swizzle[0] if len(set(self.swizzle)) == 1 else self.swizzle
         text = str(self.register) + ("" if swizzle == LETTERS else f".{swizzle}")
-        for name in ("invert", "bias", "x2", "sign", "abs"):
-            if getattr(self, name):
-                text += f"_{name}"
+        text += "".join(f"_{name}" for name in FLAGS if getattr(self, name))
         return text + (f"_neg({self.negate})" if self.negate else "")
 
 
@@ -191,25 +186,25 @@ class Instruction:
             return f"{text} ({outputs}), ({inputs})"
         if self.shift != 1.0:
             text += f"_x{int(self.shift)}" if self.shift > 1 else f"_d{int(1 / self.shift)}"
-        text += "_sat" if self.saturate else ""
-        operands = ([self.dest] if self.dest else []) + list(self.sources)
+        text += "_sat" * self.saturate
+        operands = [self.dest, *self.sources] if self.dest else self.sources
         return f"{text} {', '.join(map(str, operands))}".rstrip()
 
     def _declaration(self) -> str:
-        control = self.controls
+        control, text = self.controls, self.opcode
         numbers = ", ".join(map(str, self.numbers))
-        if self.opcode == "dcl_literal":
-            return f"dcl_literal {self.dest}, " + ", ".join(f"0x{number:08x}" for number in self.numbers)
-        if self.opcode == "dcl_resource":
-            formats = "".join(f"_fmt{axis}({control.format})" for axis in LETTERS)
-            return f"dcl_resource_id({control.id})_type({control.type}{',unnorm' * control.unnorm}){formats}"
-        if self.opcode == "dcl_input_position_interp":
-            return f"dcl_input_position_interp({control.interp}) {self.dest}"
-        if self.opcode == "dcl_cb":
-            return f"dcl_cb cb{self.numbers[0]}[{self.numbers[1]}]"
-        if self.opcode in ("dcl_lds", "dcl_struct_lds"):
-            return f"{self.opcode}_id({control.id}) {numbers}"
-        return f"{self.opcode} {self.dest or ''}{numbers}".rstrip()
+        if text == "dcl_literal":
+            numbers = "".join(f", 0x{number:08x}" for number in self.numbers)
+        elif text == "dcl_resource":
+            text += f"_id({control.id})_type({control.type}{',unnorm' * control.unnorm})"
+            text += "".join(f"_fmt{axis}({control.format})" for axis in LETTERS)
+        elif text == "dcl_input_position_interp":
+            text += f"({control.interp})"
+        elif text == "dcl_cb":
+            numbers = f"cb{self.numbers[0]}[{self.numbers[1]}]"
+        elif text in ("dcl_lds", "dcl_struct_lds"):
+            text += f"_id({control.id})"
+        return f"{text} {self.dest or ''}{numbers}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -305,18 +300,16 @@ class Program:
         """
         pairs: dict[int, int] = {}
         stack: list[int] = []
-        for at, instruction in enumerate(self.body):
-            role = instruction.op.flow
-            if role in ("loop", "if"):
-                stack.append(at)
-            elif role == "else":
-                pairs[stack[-1]] = at
-                stack[-1] = at
-            elif role in ("endloop", "endif"):
+        for at, i in enumerate(self.body):
+            if i.op.flow in ("break", "continue"):
+                pairs[at] = next(opener for opener in reversed(stack) if self.body[opener].op.flow == "loop")
+            if i.op.flow in ("else", "endloop", "endif"):
                 opener = stack.pop()
-                pairs[opener], pairs[at] = at, opener
-            elif role in ("break", "continue"):
-                pairs[at] = next(i for i in reversed(stack) if self.body[i].op.flow == "loop")
+                pairs[opener] = at
+                if i.op.flow != "else":
+                    pairs[at] = opener
+            if i.op.flow in ("loop", "if", "else"):
+                stack.append(at)
         return pairs
 
     @cached_property
@@ -335,10 +328,9 @@ class Program:
         """Declared constant buffers: number to count of four-component elements. Production kernels read past what
         they declare, so this is the larger of the declared size and the highest element read."""
         sizes = {i.numbers[0]: i.numbers[1] for i in self.declarations if i.opcode == "dcl_cb"}
-        for i in self.body:
-            for register in (source.register for source in i.sources):
-                if register.kind == "cb":
-                    sizes[register.index] = max(sizes.get(register.index, 0), register.element + 1)
+        for register in (source.register for i in self.body for source in i.sources):
+            if register.kind == "cb":
+                sizes[register.index] = max(sizes.get(register.index, 0), register.element + 1)
         return sizes
 
     @cached_property
@@ -347,12 +339,11 @@ class Program:
         line that uses it."""
         lines: dict[tuple[str, int], int] = {}
         for i in self.body:
-            for register in [s.register for s in i.sources] + ([i.dest.register] if i.dest else []):
-                if register.kind in ("cb", "o", "g"):
-                    lines.setdefault((register.kind, register.index), i.line)
-            if i.op.kind == "fetch":
-                lines.setdefault(("resource", i.controls.resource), i.line)
-        return tuple((kind, number, line) for (kind, number), line in lines.items())
+            fetched = [("resource", i.controls.resource)] if i.op.kind == "fetch" else []
+            for kind, number in [(o.register.kind, o.register.index) for o in (*i.sources, i.dest) if o] + fetched:
+                if kind in ("cb", "o", "g", "resource"):
+                    lines.setdefault((kind, number), i.line)
+        return tuple((*key, line) for key, line in lines.items())
 
     @cached_property
     def group(self) -> tuple[int, int, int]:
@@ -365,13 +356,8 @@ class Program:
     @cached_property
     def lds(self) -> dict[int, tuple[int, int]]:
         """LDS blocks: id to (stride, bytes); stride 0 means addressed by bytes alone."""
-        blocks = {}
-        for i in self.declarations:
-            if i.opcode == "dcl_lds":
-                blocks[i.controls.id] = (0, i.numbers[0])
-            elif i.opcode == "dcl_struct_lds":
-                blocks[i.controls.id] = (i.numbers[0], i.numbers[0] * i.numbers[1])
-        return blocks
+        blocks = [i for i in self.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")]
+        return {i.controls.id: (i.numbers[0] if i.numbers[1:] else 0, math.prod(i.numbers)) for i in blocks}
 
     @cached_property
     def registers(self) -> tuple[int, ...]:

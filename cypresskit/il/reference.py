@@ -41,39 +41,12 @@ results become zero; a NaN that arithmetic makes is 0x7fc00000. Doubles are IEEE
 times infinity is NaN. Where the meaning says "the chip approximates", the result here is the exact one,
 rounded: AMD's Evergreen instruction set (chapter 9) calls reciprocal and roots approximations and states no
 bound. `ddiv` and `div` are several operations there."""
-FLOW = {
-    "loop": "whileloop\nbreak\nendloop",
-    "endloop": "whileloop\nbreak\nendloop",
-    "else": "if_logicalnz r1.x\nelse\nendif",
-    "endif": "if_logicalnz r1.x\nendif",
-}
-DECLARED = {
-    "dcl_literal": "dcl_literal l1, 0x3f800000, 1.0, -0.5, 2",
-    "dcl_resource": "dcl_resource_id(1)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)",
-    "dcl_cb": "dcl_cb cb0[4]",
-    "dcl_input_position_interp": "dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__",
-    "dcl_input": "dcl_input_interp(linear) v0.xy__",
-    "dcl_output_generic": "dcl_output_generic o0",
-    "dcl_output_usage": "dcl_output_usage(generic) o0",
-    "dcl_num_thread_per_group": "dcl_num_thread_per_group 8, 8",
-    "dcl_max_thread_per_group": "dcl_max_thread_per_group 64",
-    "dcl_lds": "dcl_lds_id(1) 1024",
-    "dcl_struct_lds": "dcl_struct_lds_id(1) 16, 64",
-}
-_LINES = {
-    "fence": "fence_threads_lds",
-    "mcall": "mcall(7) (r0), (r1)",
-    "sample": "sample_resource(0)_sampler(0) r0, r1",
-    "load": "load_resource(0) r0, r1",
-}
 
 
 def example(op: Opcode) -> str:
     """A line, or a few, that use the opcode."""
-    if op.name in DECLARED or op.name in _LINES:
-        return (DECLARED | _LINES)[op.name]
-    if op.flow in FLOW:
-        return FLOW[op.flow]
+    if op.example:
+        return op.example.replace("; ", "\n")
     name = op.name + ("_id(0)" if op.kind == "lds" else "") + ("_relop(lt)" if "relop" in op.controls else "")
     dest = {"-": [], "d": ["r0.xy"]}.get(op.result, ["r0"])
     dest = ["mem.xy"] * (op.words > 1) if op.store else dest
@@ -105,9 +78,8 @@ def describe(name: str) -> str:
     if name not in OPCODES:
         raise ValueError(unknown(name, OPCODES))
     title, operands, cost, meaning, line = entry(OPCODES[name])
-    return f"{title}\n  operands  {operands}\n  cost      {cost}\n  meaning   {meaning}\n  example   " + "; ".join(
-        line.splitlines()
-    )
+    line = line.replace("\n", "; ")
+    return f"{title}\n  operands  {operands}\n  cost      {cost}\n  meaning   {meaning}\n  example   {line}"
 
 
 def page() -> str:
@@ -118,13 +90,11 @@ def page() -> str:
     for kind, title in kinds.items():
         rows = [entry(op) for op in OPCODES.values() if op.kind == kind]
         shown = [f"| `{n}` | {o} | {c} | {m} | `{e.replace(chr(10), '; ')}` |" for n, o, c, m, e in rows]
-        parts += [
-            f"## {title}",
-            "\n".join(["| name | operands | cost | meaning | example |", "|---" * 5 + "|", *shown]),
-        ]
+        head = ["| name | operands | cost | meaning | example |", "|---" * 5 + "|"]
+        parts += [f"## {title}", "\n".join([*head, *shown])]
     for title, table in (("Registers", REGISTERS), ("Modifiers", MODIFIERS)):
         parts += [f"## {title}", "\n".join(f"- `{name}`: {what}" for name, what in table.items())]
-    left = [f"- {section} {of}, {kind}: {', '.join(f'`{n}`' for n in names)}" for section, of, kind, names in LEFT_OUT]
+    left = [f"- {where}, {kind}: {', '.join(f'`{name}`' for name in names)}" for where, kind, names in LEFT_OUT]
     parts += ["## Left out", "By sections of AMD's specification, version 2.4; a star stands for any ending."]
     parts += ["\n".join(left)]
     return "\n\n".join(parts) + "\n"

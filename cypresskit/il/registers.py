@@ -15,9 +15,8 @@ MAX_REGISTER = 65_535  # the IL's register numbers have 16 bits (IL specificatio
 ALIASES = {"vatid": "vAbsTidFlat", "vtid": "vTidInGrpFlat", "vtgroupid": "vThreadGrpIdFlat"}  # of earlier versions
 INPUTS = ("vWinCoord0", "vAbsTid", "vAbsTidFlat", "vTidInGrp", "vTidInGrpFlat", "vThreadGrpId", "vThreadGrpIdFlat")
 INPUT_NAMES = {name.lower(): name for name in INPUTS} | ALIASES | {"vwincoord": "vWinCoord0"}
-INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() if name[-1] != "0"} | {
-    "v0": "vWinCoord0"
-}
+INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() if name[-1] != "0"}
+INPUT_NAMES["v0"] = "vWinCoord0"
 MODIFIERS = ("neg", "abs", "x2", "bias", "bx2", "invert", "sign")
 
 _SWIZZLE = re.compile(r"[xyzwrgba01]{1,4}", re.IGNORECASE)
@@ -67,13 +66,17 @@ def _global(line: Line) -> Register:
     line.expect("[", "after `g`, as in `g[r1.x+1]`")
     line.skip()
     address, element = None, 0
-    if line.at < len(line.text) and line.text[line.at].isdigit():
+    if line.text[line.at : line.at + 1].isdigit():
         element = line.integer("an element")
     else:
-        start, nested = line.at, _NESTED.match(line.text, line.at)
-        address = None if nested else source_operand(line)
-        names = address is not None and address.register.kind in ("r", "in", "l", *INPUTS)
-        if not names or address.modified or len(set(address.swizzle)) > 1:  # type: ignore[union-attr]
+        start = line.at
+        address = None if _NESTED.match(line.text, start) else source_operand(line)
+        if (
+            address is None
+            or address.register.kind not in ("r", "in", "l", *INPUTS)
+            or address.modified
+            or len(set(address.swizzle)) > 1
+        ):
             line.fail("an address is one component of a register, as in `g[r1.x+1]`", start)
         if line.eat("+"):
             element = line.integer("an offset in elements")
@@ -88,9 +91,8 @@ def dest_operand(line: Line, op: Opcode) -> Dest:
     line.skip()
     start = line.at
     register = read_register(line)
-    allowed = ("mem",) if op.store else ("r", "o", "g", "out")
-    if register.kind not in allowed:
-        wanted = "`mem` with a mask, as in `mem.xy__`" if allowed[0] == "mem" else "r, o or g"
+    if register.kind not in (("mem",) if op.store else ("r", "o", "g", "out")):
+        wanted = "`mem` with a mask, as in `mem.xy__`" if op.store else "r, o or g"
         line.fail(f"`{register}` can't be written by `{op.name}`: the destination is {wanted}", start)
     mask = mask_letters(line)
     if op.double and op.result == "d" and not any(mask[p : p + 2] == "xyzw"[p : p + 2] for p in (0, 2)):
