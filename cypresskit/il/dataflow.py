@@ -7,6 +7,8 @@ compiler has.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from operator import or_
 
 from cypresskit.il.program import Instruction, Program, Source
 
@@ -35,13 +37,11 @@ def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
         return (0, 1)[: program.textures[i.controls.resource].dimensions]
     if op.kind == "lds":
         return lds_words(i) if n in op.passed else tuple(p for m, p in lds_address(program, i) if m == n)
-    if op.kind != "alu":
-        return (0,)
-    if op.double:
-        return (0, 1) if op.sources[n] == "d" else (0,)
     if op.across:
         return tuple(range(op.across))
-    return (i.dest.written if i.dest else ()) or (0,)
+    if op.double and op.sources[n] == "d":
+        return (0, 1)
+    return (i.dest.written if i.dest and op.kind == "alu" and not op.double else ()) or (0,)
 
 
 def lds_words(i: Instruction) -> tuple[int, ...]:
@@ -58,9 +58,7 @@ def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]
 
 def address_uses(program: Program, i: Instruction) -> Iterator[Use]:
     """Those of ``uses`` that an address, or a branch, is made of."""
-    for n, source, positions in uses(program, i):
-        if is_address(i, n):
-            yield n, source, positions
+    return (use for use in uses(program, i) if is_address(i, use[0]))
 
 
 def is_address(i: Instruction, n: int) -> bool:
@@ -92,18 +90,14 @@ def keys(found: Iterable[Use]) -> set[Key]:
 
 def successors(program: Program, at: int) -> tuple[int, ...]:
     """Where control may go from ``at``; len(program.body) is the end."""
-    i, match = program.body[at], program.matching
+    i, match = program.body[at], program.matching.get(at, at)
     flow = i.op.flow
-    if flow == "if":
-        return at + 1, match[at] + 1
     if flow == "else":
-        return (match[at],)
-    if flow == "endloop":
-        return (match[at] + 1,)
-    if flow in ("break", "continue"):
-        target = match[match[at]] + 1 if flow == "break" else match[at] + 1
-        return (at + 1, target) if i.sources else (target,)
-    return (at + 1,)
+        return (match,)
+    target = (program.matching[match] if flow == "break" else match) + 1
+    if flow in ("break", "continue", "endloop") and not i.sources:
+        return (target,)
+    return (at + 1, target) if flow in ("if", "break", "continue") else (at + 1,)
 
 
 def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
@@ -116,10 +110,7 @@ def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
     while changed:
         changed = False
         for at in range(len(body) - 1, -1, -1):
-            after = 0
-            for n in following[at]:
-                after |= before[n]
-            now = step(at, after)
+            now = step(at, reduce(or_, (before[n] for n in following[at])))
             changed |= now != before[at]
             before[at] = now
     return before

@@ -12,6 +12,7 @@ from cypresskit.il.registers import mask_letters, read_register
 
 MAX_LDS = 32_768  # bytes of a workgroup's LDS (IL specification, "Declare a Typeless LDS")
 
+_BUFFER = re.compile(r"\s*cb([0-9]+)\s*\[\s*([0-9]+)\s*\]", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[fF]?)")
 
 
@@ -30,13 +31,12 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
     elif op.name == "dcl_resource":
         controls = _resource(control, line, at)
     elif op.name == "dcl_cb":
-        match = line.take(re.compile(r"\s*cb([0-9]+)\s*\[\s*([0-9]+)\s*\]", re.IGNORECASE))
+        match = line.take(_BUFFER)
         if not match:
             line.fail("expected a constant buffer and its size, as in `dcl_cb cb0[4]`")
-        number, size = int(match.group(1)[:9]), int(match.group(2)[:9])
-        if size > 4096 or number > 15:
+        numbers = int(match[1][:9]), int(match[2][:9])
+        if numbers[0] > 15 or numbers[1] > 4096:
             line.fail("the constant buffers are cb0 to cb15, with at most 4096 elements each", at)
-        numbers = (number, size)
     elif op.name in ("dcl_input_position_interp", "dcl_input"):
         controls = Controls(interp=control.get("interp", segments[0][1]))
         register = read_register(line)
@@ -53,10 +53,9 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
     else:
         if op.name in ("dcl_lds", "dcl_struct_lds"):
             controls = Controls(id=count(control.get("id", ""), line, at))
-        found = [line.integer("a size")]
+        numbers = (line.integer("a size"),)
         while line.eat(","):
-            found.append(line.integer("a size"))
-        numbers = tuple(found)
+            numbers += (line.integer("a size"),)
         _check_sizes(op, numbers, line, at)
     end_of_line(line)
     return Instruction(op.name, dest, (), controls, numbers=numbers, line=line.number)
@@ -69,12 +68,12 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         if len(numbers) > (3 if op.name.startswith("dcl_num") else 1) or not 0 < total <= 1024:
             line.fail(f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {shown}", at)
         return
-    if len(numbers) != (1 if op.name == "dcl_lds" else 2):
+    records = op.name == "dcl_struct_lds"
+    if len(numbers) != (2 if records else 1):
         line.fail("expected `dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`", at)
-    if op.name == "dcl_struct_lds" and (numbers[0] % 4 or not numbers[0]):
-        line.fail(f"the stride of an LDS record is a multiple of 4 bytes, found {numbers[0]}", at)
-    if op.name == "dcl_lds" and numbers[0] % 4:
-        line.fail(f"the size of an LDS block is a multiple of 4 bytes, found {numbers[0]}", at)
+    if numbers[0] % 4 or (records and not numbers[0]):
+        what = "stride of an LDS record" if records else "size of an LDS block"
+        line.fail(f"the {what} is a multiple of 4 bytes, found {numbers[0]}", at)
     if (size := math.prod(numbers)) > MAX_LDS:
         line.fail(f"{size} bytes of LDS asked for: a workgroup has {MAX_LDS} at most", at)
 
@@ -82,17 +81,15 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
 def _resource(control: dict, line: Line, at: int) -> Controls:
     kinds = [part.strip().lower() for part in control.get("type", "").split(",")]
     if kinds[0] not in ("1d", "2d") or kinds[1:] not in ([], ["unnorm"]):
-        line.fail(
-            f"expected `_type(2d,unnorm)`, `_type(2d)` or the same with 1d, found `({control.get('type', '')})`", at
-        )
-    formats = {control.get(f"fmt{axis}", "unknown").lower() for axis in LETTERS}
-    unknown = set(control) - {"id", "type", *(f"fmt{axis}" for axis in LETTERS)}
-    if unknown:
+        found = f"found `({control.get('type', '')})`"
+        line.fail(f"expected `_type(2d,unnorm)`, `_type(2d)` or the same with 1d, {found}", at)
+    axes = [f"fmt{axis}" for axis in LETTERS]
+    formats = {control.get(axis, "unknown").lower() for axis in axes}
+    if unknown := set(control) - {"id", "type", *axes}:
         line.fail(f"`dcl_resource` has no control `_{min(unknown)}`", at)
     for kind in formats - {"float", "unknown", "sint", "uint", "unorm", "snorm"}:
         line.fail(f"a format is float, unknown, sint or uint, found `{kind}`.{nearest(kind, ['float', 'unknown'])}", at)
-    kind = formats.pop() if len(formats) == 1 else "unknown"
-    number = count(control.get("id", ""), line, at)
+    number, kind = count(control.get("id", ""), line, at), formats.pop() if len(formats) == 1 else "unknown"
     return Controls(id=number, type=kinds[0], unnorm="unnorm" in kinds, format=kind)
 
 

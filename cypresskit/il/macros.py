@@ -27,9 +27,11 @@ def expand(instructions, macros, name: str, lines) -> Expansion:
     """Replace every ``mcall`` of ``instructions``. Raises ``ILError`` with every macro that is defined twice or uses
     arguments it doesn't have, every call of an unknown macro, every wrong count of arguments and every recursion, or at
     more than ``MAX_INSTRUCTIONS``."""
-    if not macros and not any(i.opcode == "mcall" for i in instructions):
-        return Expansion(tuple(instructions), {})
-    return _Expander(macros, instructions, name, lines).run(instructions)
+    expander = _Expander(macros, instructions, name, lines)
+    expander.block(instructions, ())
+    if expander.faults:
+        raise ILError(name, list(expander.faults.values()))
+    return Expansion(tuple(expander.out), expander.written)
 
 
 class _Expander:
@@ -49,17 +51,11 @@ class _Expander:
                 if (last := _highest(kind, [macro.body])) >= count:
                     self._fail(macro, f"macro {n} uses {kind}{last}: for that it needs `_{kind}({last + 1})`")
 
-    def run(self, instructions) -> Expansion:
-        self._block(instructions, ())
-        if self.faults:
-            raise ILError(self.name, list(self.faults.values()))
-        return Expansion(tuple(self.out), self.written)
-
     def _fail(self, at: Instruction | Macro, message: str) -> None:
         text = self.lines[at.line - 1] if 0 < at.line <= len(self.lines) else ""
         self.faults[at.line, message] = Fault(at.line, len(text) - len(text.lstrip()) + 1, message, text)
 
-    def _block(self, instructions, inside: tuple[int, ...]) -> None:
+    def block(self, instructions, inside: tuple[int, ...]) -> None:
         for i in instructions:
             if i.opcode == "mcall":
                 self._call(i, inside)
@@ -81,17 +77,14 @@ class _Expander:
         if len(inside) >= MAX_DEPTH:
             return self._fail(call, f"macros nest deeper than {MAX_DEPTH}")
         if (len(call.outputs), len(call.sources)) != (macro.outputs, macro.inputs):
-            return self._fail(
-                call,
-                f"macro {number} takes {macro.outputs} outputs and {macro.inputs} inputs, "
-                f"found {len(call.outputs)} and {len(call.sources)}",
-            )
+            what = f"macro {number} takes {macro.outputs} outputs and {macro.inputs} inputs"
+            return self._fail(call, f"{what}, found {len(call.outputs)} and {len(call.sources)}")
         names: dict[tuple[str, int], Register] = {}
         for n, source in enumerate(call.sources):
             self._move(Dest(self._rename(Register("in", n), names)), source, call)
         calls = (*call.calls, call.line)
         body = [replace(i.renamed(lambda register: self._rename(register, names)), calls=calls) for i in macro.body]
-        self._block(body, (*inside, number))
+        self.block(body, (*inside, number))
         for n, dest in enumerate(call.outputs):
             self._move(dest, Source(self._rename(Register("out", n), names)), call)
 

@@ -20,10 +20,8 @@ def name_faults(i: Instruction, program: Program):
         elif kind == "cb" and not any(d.opcode == "dcl_cb" and d.numbers[0] == index for d in program.declarations):
             yield f"cb{index}", f"cb{index} is not declared: add `dcl_cb cb{index}[{register.element + 1}]`"
         elif kind == "vWinCoord0" and program.mode == "compute":
-            yield (
-                kind,
-                f"{kind} exists in pixel kernels (`il_ps_2_0`); a compute kernel has vAbsTid, vTidInGrp and the like",
-            )
+            here = "a compute kernel has vAbsTid, vTidInGrp and the like"
+            yield kind, f"{kind} exists in pixel kernels (`il_ps_2_0`); {here}"
         elif kind in INPUTS[1:] and program.mode == "pixel":
             yield kind, f"{kind} exists in compute kernels (`il_cs_2_0`); a pixel kernel has vWinCoord0"
         elif kind == "o" and program.mode == "compute":
@@ -34,11 +32,10 @@ def name_faults(i: Instruction, program: Program):
         n = i.controls.resource
         declaration = f"dcl_resource_id({n})_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
         yield f"{i.opcode}_resource", f"resource {n} is not declared: add `{declaration}`"
-    if i.op.kind == "lds":
-        if program.mode == "pixel":
-            yield i.opcode, f"`{i.opcode}`: a pixel kernel has no LDS; use `il_cs_2_0`"
-        elif i.controls.id not in program.lds:
-            yield i.opcode, f"LDS {i.controls.id} is not declared: add `dcl_lds_id({i.controls.id}) BYTES`"
+    if i.op.kind == "lds" and program.mode == "pixel":
+        yield i.opcode, f"`{i.opcode}`: a pixel kernel has no LDS; use `il_cs_2_0`"
+    elif i.op.kind == "lds" and i.controls.id not in program.lds:
+        yield i.opcode, f"LDS {i.controls.id} is not declared: add `dcl_lds_id({i.controls.id}) BYTES`"
     if i.opcode == "fence" and program.mode == "pixel" and (i.controls.threads or i.controls.lds):
         yield "fence", "a pixel kernel has no workgroup: only `fence_memory` is allowed in it"
 
