@@ -23,19 +23,9 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 
 __all__ = [
-    "STYLES",
-    "Bundle",
-    "Card",
-    "Code",
-    "CompileError",
-    "Control",
-    "FetchInstruction",
-    "Operation",
-    "Read",
-    "StoreInstruction",
-    "compile",
-    "kernel_card",
-]
+    "STYLES", "Bundle", "Card", "Code", "CompileError", "Control", "FetchInstruction", "Operation", "Read",
+    "StoreInstruction", "compile", "kernel_card",
+]  # fmt: skip
 
 STYLES = {"amd": in_order, "best": compiled}
 

@@ -98,7 +98,7 @@ class Lifetimes:
                 clauses[word.vreg].add(step.clause)
         self.at = [at for found in steps.values() for at in [*(s.at for s in found), found[-1].at if found else 0]]
         self.vregs = sorted((w for w in clauses if w.mask), key=lambda w: w.order)
-        self.local = {w for w in self.vregs if len(clauses[w]) == 1 and None not in clauses[w] and w.group is None}
+        self.local = {w for w in self.vregs if len(clauses[w]) == 1 and None not in clauses[w] and not w.group}
         self.units = _units(self.vregs)
 
     def is_local(self, unit: Unit) -> bool:
@@ -135,7 +135,7 @@ def _units(vregs: list[VirtualRegister]) -> list[Unit]:
     """Virtual registers that are to share a register."""
     unit_of: dict[VirtualRegister, Unit] = {}
     for vreg in vregs:
-        unit_of[vreg] = tuple(w for w in (vreg.group.vregs if vreg.group else [vreg]) if w.mask)
+        unit_of[vreg] = tuple(w for w in vreg.group or [vreg] if w.mask)
     for vreg in vregs:
         if vreg.pair in unit_of and unit_of[vreg] != unit_of[vreg.pair]:
             together = unit_of[vreg] + unit_of[vreg.pair]

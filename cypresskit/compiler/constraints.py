@@ -2,11 +2,12 @@
 
 The results of a fetch lie in one register, and so do the coordinates that a fetch reads, and the words of a store, each
 in its own channel; the address of a store lies in x. The two words of a double lie side by side, in xy or zw. The
-virtual registers concerned join a ``RegisterGroup`` or become a pair, if their other constraints allow it; where they
+virtual registers concerned join a group or become a pair, if their other constraints allow it; where they
 collide, a MOV before or after the operation parts them. So does one where an operation reads more constants than a
 bundle can.
 """
 
+from collections.abc import Iterable
 from itertools import permutations
 
 from cypresskit.compiler.ir import (
@@ -14,9 +15,7 @@ from cypresskit.compiler.ir import (
     LOW,
     BasicBlock,
     Function,
-    LdsPop,
     Op,
-    RegisterGroup,
     Src,
     StoreDetail,
     VirtualRegister,
@@ -51,10 +50,10 @@ def possible(wish: Channels) -> bool:
     for vreg, c in wish.items():
         if (vreg.channel is not None and vreg.channel != c) or not vreg.allowed >> c & 1:
             return False
-    return all(_assignable(group.vregs, wish) for group in {w.group for w in wish if w.group is not None})
+    return all(_assignable(group, wish) for group in {w.group for w in wish if w.group})
 
 
-def _assignable(vregs: list[VirtualRegister], wish: Channels) -> bool:
+def _assignable(vregs: Iterable[VirtualRegister], wish: Channels) -> bool:
     """Whether those of one register find four different channels, ``wish`` among them."""
     given = {w: wish.get(w, w.channel) for w in vregs}
     taken = [c for c in given.values() if c is not None]
@@ -73,15 +72,15 @@ def _assignable(vregs: list[VirtualRegister], wish: Channels) -> bool:
 def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None) -> bool:
     """Put virtual registers in one group, some in given channels; False, and nothing done, if that can't be."""
     given = {w: c for w, c in zip(vregs, channels or ()) if c is not None}
-    members = list(dict.fromkeys([m for w in vregs for m in (w.group.vregs if w.group else [w])]))
+    members = list(dict.fromkeys([m for w in vregs for m in w.group or [w]]))
     registers = {m.fixed for m in members if m.fixed is not None}
     if len(set(vregs)) < len(vregs) or len(members) > 4 or len(registers) > 1:
         return False
     if registers and any(m.pair for m in members):
         return False
     old = [(m, m.group) for m in members]
-    if len(members) > 1:
-        RegisterGroup(members)
+    for m in members if len(members) > 1 else ():
+        m.group = tuple(members)
     if not (_assignable(members, given) and (not given or possible(given))):
         for m, before in old:
             m.group = before
@@ -133,7 +132,7 @@ class _Constraints:
                 group([self.rename(op, n) for n in used])
         elif isinstance(op.detail, StoreDetail):
             self.stored(op, op.detail)
-        elif len(op.results) == 2 and not isinstance(op.detail, LdsPop):
+        elif len(op.results) == 2 and not op.popped:
             self.double(op)
 
     def copy(self, op: Op, word: Word) -> Word:
@@ -169,7 +168,7 @@ class _Constraints:
         low, high = (r.vreg for r in op.results)
         if low.pair is high and high.pair is low:
             return
-        groups = [w.group.vregs for w in (low, high) if w.group]
+        groups = [w.group for w in (low, high) if w.group]
         preloaded = any(m.fixed is not None for vregs in groups for m in vregs)
         if low.pair is None and high.pair is None and low is not high and not preloaded:
             low.pair, high.pair = high, low
@@ -212,7 +211,7 @@ def part(block: BasicBlock, op: Op) -> None:
     for n, s in enumerate(op.srcs):
         if s.value.located:
             copy = Op("MOV", [Src(s.value)], op.at)
-            VirtualRegister(copy.results[0], s.value.vreg.order).allowed = HIGH if n % 2 else LOW
+            copy.results[0].vreg = VirtualRegister(list(copy.results), s.value.vreg.order, HIGH if n % 2 else LOW)
             op.srcs[n] = Src(copy.results[0], s.neg, s.abs)
             block.ops.insert(at, copy)
             at += 1

@@ -7,7 +7,7 @@ excepted. An op's height is the longest chain of ops that wait for it.
 
 from collections import Counter
 
-from cypresskit.compiler.ir import BasicBlock, LdsPop, Op, VirtualRegister, Word
+from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
 from cypresskit.compiler.isa import fewest_bundles
 from cypresskit.devices import Device
 
@@ -84,8 +84,8 @@ class Problem:
                 if r.vreg in writer:
                     edge(writer[r.vreg], n)
                 maker[r] = writer[r.vreg] = n
-            if isinstance(op.detail, LdsPop):
-                edge(number[op.detail.read], n)
+            if op.popped:
+                edge(number[op.popped], n)
             for memory in op.row.memories:
                 in_order(memory, n, "READ" in op.name)
             if op.row.predicate:  # it ends the block: only arithmetic may follow in its clause
@@ -98,7 +98,7 @@ class Problem:
         """Bundles that no schedule can go below."""
         slots: Counter = Counter()
         for op in self.ops:
-            pops = len(op.results) if isinstance(op.detail, LdsPop) else 0
+            pops = len(op.results) if op.popped else 0
             slots[op.row.slots or "any"] += op.row.width or pops
         return fewest_bundles(slots)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from cypresskit.compiler.allocate import Allocation
 from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
-from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, LdsPop, Op, StoreDetail, Word
+from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, Op, StoreDetail, Word
 from cypresskit.compiler.isa import INLINE, SIGN, T, opposite
 from cypresskit.compiler.packing import Draft, Placed, Plans
 from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES, needs_literal
@@ -118,7 +118,7 @@ class _Emitter:
     def operation(self, draft: Draft, placed: Placed, number: int, literals: list[int]) -> Operation:
         op, slot, result = placed.op, placed.slot, placed.result
         name, reads = op.name, tuple(self.read(draft, op, k, literals) for k in placed.operands)
-        if isinstance(op.detail, LdsPop):
+        if op.popped:
             name, reads = "MOV", (Read("queue", index=placed.place),)
         swizzle, dest = "", None
         if placed.unit >= 0:

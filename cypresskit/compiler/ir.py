@@ -28,20 +28,20 @@ def refuse(program: Program, at: int, what: str) -> CompileError:
     return CompileError(f"{program.where(program.body[at].line)}\n    {what}")
 
 
+@dataclass(eq=False, slots=True, repr=False)
 class Word:
     """32 bits. ``kind``: "const" (``bits``), "constant" (``place`` = buffer, element, channel), "input" (``place`` =
-    register, channel), "op" (``op``), "phi" (``args`` by predecessor). ``home``: the component of an
-    IL register that it was first written to."""
+    register, channel), "op" (``op``), "phi" (``args`` by predecessor). ``home``: the component of an IL register that
+    it was first written to. ``vreg``: where it lives, once passes behind SSA form have decided that."""
 
-    __slots__ = ("args", "bits", "forward", "home", "kind", "op", "place", "vreg")
-
-    vreg: "VirtualRegister"  # where it lives, once passes behind SSA form have decided that
-
-    def __init__(self, kind: str, bits: int = 0, place: tuple[int, ...] = (), op: "Op | None" = None):
-        self.kind, self.bits, self.place, self.op = kind, bits, place, op
-        self.args: dict[BasicBlock, Word] = {}
-        self.forward: Word | None = None
-        self.home: int | None = None
+    kind: str
+    bits: int = 0
+    place: tuple[int, ...] = ()
+    op: "Op | None" = None
+    args: "dict[BasicBlock, Word]" = field(default_factory=dict)
+    forward: "Word | None" = None
+    home: int | None = None
+    vreg: "VirtualRegister" = field(init=False)
 
     def resolve(self) -> "Word":
         """The word that stands for this one after simplification."""
@@ -58,41 +58,27 @@ class Word:
         return self.kind in ("op", "phi", "input")
 
 
+@dataclass(eq=False, slots=True, repr=False)
 class VirtualRegister:
     """Words that share a ``channel`` of a register, once that is decided; ``allowed`` ones as bits; ``fixed``: the
-    register of a preloaded input; ``group`` of those that lie in the same register; ``pair``, the one that holds the
-    other word of a double and lies beside it; ``mask``, a bit for every point of the program where it is alive;
-    ``depth`` of the innermost loop it is alive in; ``order`` in which they were made."""
+    register of a preloaded input; ``group``: the at most four that must lie in one register, in different channels;
+    ``pair``, the one that holds the other word of a double and lies beside it; ``mask``, a bit for every point of the
+    program where it is alive; ``depth`` of the innermost loop it is alive in; ``order`` in which they were made."""
 
-    __slots__ = (*"allowed channel depth fixed group mask order pair words".split(),)
-
-    def __init__(self, word: Word, order: int):
-        self.words = [word]
-        self.order = order
-        self.allowed = ANY
-        self.channel: int | None = None
-        self.fixed: int | None = None
-        self.group: RegisterGroup | None = None
-        self.pair: VirtualRegister | None = None
-        self.mask = 0
-        self.depth = 0
-        word.vreg = self
+    words: list[Word]
+    order: int
+    allowed: int = ANY
+    channel: int | None = None
+    fixed: int | None = None
+    group: "tuple[VirtualRegister, ...]" = ()
+    pair: "VirtualRegister | None" = None
+    mask: int = 0
+    depth: int = 0
 
     @property
     def home(self) -> int | None:
         """The component of an IL register that its words were first written to, if any."""
         return next((word.home for word in self.words if word.home is not None), None)
-
-
-class RegisterGroup:
-    """At most four virtual registers that must lie in one register, in different channels."""
-
-    __slots__ = ("vregs",)
-
-    def __init__(self, vregs: list[VirtualRegister]):
-        self.vregs = vregs
-        for vreg in vregs:
-            vreg.group = self
 
 
 class Src(NamedTuple):
@@ -137,20 +123,14 @@ class LdsAccess:
     offset: int
 
 
-@dataclass(frozen=True)
-class LdsPop:
-    """Of LDS_POP: the LDS ``read`` whose words it takes from the queue."""
-
-    read: "Op"
-
-
-Detail = FetchDetail | StoreDetail | LdsAccess | LdsPop
+Detail = FetchDetail | StoreDetail | LdsAccess
 
 
 @dataclass(eq=False)
 class Op:
     """An operation on words. ``name`` is a row of ``isa.OPS``. Doubles are two sources, low first. ``at`` is the index
-    in ``Program.body``, ``detail`` what else the instruction carries."""
+    in ``Program.body``, ``detail`` what else the instruction carries; ``popped``, the LDS read whose words an LDS_POP
+    takes."""
 
     name: str
     srcs: list[Src]
@@ -160,6 +140,7 @@ class Op:
     omod: float = 1.0
     clamp: bool = False
     results: list[Word] = field(default_factory=list)
+    popped: "Op | None" = None
 
     def __post_init__(self):
         if not self.results:
@@ -243,4 +224,5 @@ class Function:
     def vreg(self, word: Word) -> VirtualRegister:
         """A new virtual register for a word."""
         self.vregs += 1
-        return VirtualRegister(word, self.vregs)
+        word.vreg = VirtualRegister([word], self.vregs)
+        return word.vreg

@@ -5,14 +5,14 @@ Reads pair within a block if nothing between them writes, waits, or takes what t
 
 from dataclasses import replace
 
-from cypresskit.compiler.ir import Function, LdsAccess, LdsPop, Op, Word
+from cypresskit.compiler.ir import Function, LdsAccess, Op, Word
 
 
 def pair_lds_reads(function: Function) -> None:
     """Pair the reads of every block, in place."""
     for block in function.blocks:
         waiting: Op | None = None
-        pops = {op.detail.read: op for op in block.ops if isinstance(op.detail, LdsPop)}
+        pops = {op.popped: op for op in block.ops if op.popped}
         ops: list[Op] = []
         for op in block.ops:
             ops.append(op)

@@ -10,7 +10,7 @@ import math
 
 from cypresskit.compiler.control_flow import Regions
 from cypresskit.compiler.expansion import doubles, scalar, scaled
-from cypresskit.compiler.ir import FetchDetail, Function, LdsAccess, LdsPop, Src, StoreDetail, Word, refuse
+from cypresskit.compiler.ir import FetchDetail, Function, LdsAccess, Src, StoreDetail, Word, refuse
 from cypresskit.compiler.sources import ONE, Sources, plain, times
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.devices import Device
@@ -187,6 +187,8 @@ class _Lowering:
             else:
                 name = "LDS_READ_RET" if len(pair) == 1 else "LDS_READ_REL_RET"
                 read = b.append(name, [Src(start)], 0, detail)
-                found |= zip(pair, b.append("LDS_POP", [], len(pair), LdsPop(read)).results)
+                pop = b.append("LDS_POP", [], len(pair))
+                pop.popped = read
+                found |= zip(pair, pop.results)
         if not store and i.dest is not None:
             self.write(i.dest, found if vector else dict.fromkeys(i.dest.written, found[0]))

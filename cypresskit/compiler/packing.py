@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cypresskit.compiler.dependences import Problem
-from cypresskit.compiler.ir import BasicBlock, LdsPop, Op, Word
+from cypresskit.compiler.ir import BasicBlock, Op, Word
 from cypresskit.compiler.isa import T, slot_operands
 from cypresskit.compiler.ports import Constants, Ports, Unit, constants_of, unit
 from cypresskit.compiler.pressure import Pressure
@@ -99,8 +99,8 @@ class Packer:
         """Try to put an op into the bundle."""
         if draft.holds("GROUP_BARRIER") or (op.name == "GROUP_BARRIER" and draft.slots):
             return False
-        if isinstance(op.detail, LdsPop):
-            return self.place_pop(draft, op, op.detail)
+        if op.popped:
+            return self.place_pop(draft, op)
         if op.row.predicate and not self.may_test(draft):
             return False
         reading = op.name.startswith("LDS_READ")
@@ -164,9 +164,9 @@ class Packer:
         pressure.undo(state)
         return False
 
-    def place_pop(self, draft: Draft, op: Op, pop: LdsPop) -> bool:
+    def place_pop(self, draft: Draft, op: Op) -> bool:
         """MOVs out of the LDS queue, all words of one read in one bundle."""
-        if not self.queue or pop.read is not self.queue[0] or draft.holds("LDS_POP"):
+        if not self.queue or op.popped is not self.queue[0] or draft.holds("LDS_POP"):
             return False
         free, pressure = draft.free, self.pressure
         if len(free) < len(op.results) or draft.size + len(op.results) > self.room:

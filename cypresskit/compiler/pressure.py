@@ -132,7 +132,7 @@ class Pressure:
             if vreg in self.live:
                 full = vreg.channel is None and self.peak[c] >= self.limit
             else:
-                local = r not in self.problem.leaving and len(vreg.words) == 1 and vreg.group is None
+                local = r not in self.problem.leaving and len(vreg.words) == 1 and not vreg.group
                 full = self.count[c] - dying[c] >= self.limit + (SLACK if local else 0)
             if full and self.problem.uses[r]:
                 return False

@@ -61,8 +61,8 @@ class ListScheduler(BlockScheduler):
         pressure, live = self.pressure, self.pressure.live
         room = [pressure.limit - c for c in pressure.count]
         total = 4 * pressure.budget - len(live)
-        groups = {w.group for w in live if w.group is not None and len(w.group.vregs) > 2}
-        loose = sum(w.group not in groups for w in live) - sum(4 - len(c.vregs) for c in groups)
+        groups = {w.group for w in live if len(w.group) > 2}
+        loose = sum(w.group not in groups for w in live) - sum(4 - len(group) for group in groups)
         whole = pressure.budget - len(groups) - -(-loose // 4)  # registers of which all channels are free, at best
         batch: list[int] = []
         urgent: set[int] = set()

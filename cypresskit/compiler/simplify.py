@@ -10,7 +10,7 @@ After that, fetches take over additions to their coordinates (``offsets``), and 
 
 import numpy as np
 
-from cypresskit.compiler.ir import BasicBlock, Function, LdsPop, Op, Src, Word
+from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word
 from cypresskit.compiler.isa import SIGN, opposite, predicate_of
 from cypresskit.compiler.lds_pairs import pair_lds_reads
 from cypresskit.compiler.offsets import offset_fetches
@@ -224,7 +224,7 @@ def _drop_dead(function: Function) -> None:
             stack += [*found.args.values(), *filter(None, [found.op])]
         else:
             stack += [s.value for s in found.srcs]
-            stack += [found.detail.read] if isinstance(found.detail, LdsPop) else []
+            stack += [found.popped] if found.popped else []
     for block in blocks:
         block.ops = [op for op in block.ops if op in kept]
         block.phis = [phi for phi in block.phis if phi in kept]

@@ -5,7 +5,7 @@ of additions and multiply-adds. A product counts if what was fetched goes into i
 If anything else is multiplied, as in sums of double-doubles, the code does not tell: the catalogue of kernels does.
 """
 
-from cypresskit.compiler.ir import BasicBlock, Function, LdsPop, Op, Word
+from cypresskit.compiler.ir import BasicBlock, Function, Op, Word
 
 ADDENDS = {"ADD": (0, 1), "ADD_64": (0, 2), "MULADD_IEEE": (2,), "FMA": (2,), "FMA_64": (4,)}  # places of low words
 MOST = 10_000  # parts of a sum that are looked at
@@ -16,7 +16,7 @@ def products(function: Function) -> tuple[int, ...]:
     loaded: set[Word] = set()
     multiplied: set[Op] = set()
     for op in (op for block in function.blocks for op in block.ops):
-        if op.fetches or isinstance(op.detail, LdsPop) or any(s.value in loaded for s in op.srcs):
+        if op.fetches or op.popped or any(s.value in loaded for s in op.srcs):
             loaded.update(op.results)
             # skip a multiply-add of which only the addend was fetched
             if (

@@ -4,26 +4,25 @@ A ``VirtualRegister`` is a set of words that will live in one register channel: 
 lifetimes let them; where not, a MOV on the edge copies the argument. So a sum that a loop carries is read and written
 in place.
 
-Virtual registers may be constrained (``constraints``): a ``RegisterGroup`` of at most four lies in different channels
-of one register, and a ``pair``, the words of a double, side by side in xy or zw. What channels remain open is left to
-the scheduler, the registers' numbers to the allocator.
+Virtual registers may be constrained (``constraints``): a ``group`` of at most four lies in different channels of one
+register, and a ``pair``, the words of a double, side by side in xy or zw. What channels remain open is left to the
+scheduler, the registers' numbers to the allocator.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from cypresskit.compiler.ir import HIGH, LOW, BasicBlock, Function, Op, RegisterGroup, Src, VirtualRegister, Word
+from cypresskit.compiler.ir import HIGH, LOW, BasicBlock, Function, Op, Src, VirtualRegister, Word
 
 
 def assign_vregs(function: Function) -> Function:
     """Make the virtual registers of a function, with the copies on edges that its phis need."""
-    preloaded: dict[int, list[VirtualRegister]] = {}
     for word in function.inputs:
         vreg = function.vreg(word)
         vreg.fixed, vreg.channel = word.place
-        preloaded.setdefault(word.place[0], []).append(vreg)
-    for vregs in preloaded.values():
-        RegisterGroup(vregs)
+    preloaded = [word.vreg for word in function.inputs]
+    for vreg in preloaded:
+        vreg.group = tuple(other for other in preloaded if other.fixed == vreg.fixed)
     for block in function.blocks:
         for word in block.phis:
             function.vreg(word)
