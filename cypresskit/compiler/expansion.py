@@ -5,16 +5,18 @@ correction, comparisons the other way round, multiplication by a power of two as
 operations are appended to.
 """
 
+from itertools import chain
+
 import numpy as np
 
-from cypresskit.compiler.ir import Src, Word
+from cypresskit.compiler.ir import Op, Src, Word
 from cypresskit.compiler.isa import OPS, comparison
 from cypresskit.compiler.sources import plain, times
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Instruction, Opcode
 
 #: Hardware operations by the IL opcodes that they carry out.
-SAME = {il: row.name for row in OPS.values() for il in row.il}
+SAME = {il: row for row in OPS.values() for il in row.il}
 
 
 def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
@@ -30,7 +32,7 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
     first, second, third = (*(s.value for s in srcs), b.const(0), b.const(0))[:3]
     if name in ("ishl", "ushr"):  # the chip gives 0 for counts above 31, IL takes the low five bits
         count = b.const(second.bits & 31) if second.kind == "const" else b.emit("AND_INT", second, b.const(31))
-        return b.emit(SAME[name], first, count)
+        return b.emit(SAME[name].name, first, count)
     if name in ("imul", "umul"):
         return times(b, first, second)
     if name == "sub":
@@ -54,14 +56,15 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
         return b.emit("ADD_INT", times(b, first, second), third)
     if name in ("udiv", "umod"):
         return _divided(b, first, second, name == "umod")
-    return b.emit(SAME[name], *_without_abs(b, SAME[name], srcs))
+    return _same(b, opcode, srcs).results[0]
 
 
-def _without_abs(b: OpBuilder, name: str, srcs: list[Src]) -> list[Src]:
-    """Operations of three operands take no absolutes."""
-    if OPS[name].reads < 3:
-        return srcs
-    return [Src(b.emit("MOV", Src(s.value, False, True)), s.neg) if s.abs else s for s in srcs]
+def _same(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Op:
+    """The operation that does what the opcode does; one of three operands takes no absolutes."""
+    row = SAME[opcode.name]
+    if row.reads == 3:
+        srcs = [Src(b.emit("MOV", Src(s.value, False, True)), s.neg) if s.abs else s for s in srcs]
+    return b.append(row.name, srcs, 2 if row.double_result else 1)
 
 
 def _divided(b: OpBuilder, a: Word, n: Word, rest: bool) -> Word:
@@ -86,19 +89,15 @@ def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:
         return _double_quotient(b, srcs)
     if opcode.relation:
         name, swapped = comparison(opcode.relation, "d")
-        return _double(b, name, srcs[2:] + srcs[:2] if swapped else srcs)
-    return _double(b, SAME[opcode.name], _without_abs(b, SAME[opcode.name], srcs))
-
-
-def _double(b: OpBuilder, name: str, srcs: list[Src]) -> list[Word]:
-    return b.append(name, srcs, 2 if OPS[name].double_result else 1).results
+        return [b.emit(name, *(srcs[2:] + srcs[:2] if swapped else srcs))]
+    return _same(b, opcode, srcs).results
 
 
 def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
     """a / n: the reciprocal of n in single precision, two steps of Newton, a product, the last rounding."""
 
     def double(name: str, *operands: list[Src]) -> list[Src]:
-        return [Src(word) for word in _double(b, name, [src for operand in operands for src in operand])]
+        return [Src(word) for word in b.append(name, [*chain(*operands)], 2 if OPS[name].double_result else 1).results]
 
     a, n = ([Src(s[0].value), Src(plain(b, s[1]))] for s in (srcs[:2], srcs[2:]))
     one = [Src(b.const(0)), Src(b.const(0x3FF00000))]
@@ -107,7 +106,7 @@ def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
     for _ in range(2):
         error = double("FMA_64", minus, y, one)
         y = double("FMA_64", error, y, y)
-    return _double(b, "DIV_64", a + n + double("MUL_64", a, y))
+    return b.append("DIV_64", a + n + double("MUL_64", a, y), 2).results
 
 
 def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:

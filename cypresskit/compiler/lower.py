@@ -2,19 +2,25 @@
 
 Each component of an IL register becomes a variable of its own, and each write to it a new word (``ssa``). So a `mov` is
 no operation at all, unless it loads a constant or changes its operand. ``sources`` says what an instruction reads,
-``expansion`` what it computes, ``control_flow`` where control goes; here are the instructions as wholes: which
-components they write, fetches, stores, the local data share.
+``expansion`` what it computes; here are the instructions as wholes, and control flow as blocks and keywords between.
+
+Leaving a loop under a condition is an if around a break. A loop that tests its condition first and computes little for
+it is rotated: the test is copied in front of the loop, and the loop then tests at its end, where its operations share
+bundles with the work.
 """
 
 import math
 
-from cypresskit.compiler.control_flow import Regions
 from cypresskit.compiler.expansion import doubles, scalar, scaled
-from cypresskit.compiler.ir import FetchDetail, Function, LdsAccess, Src, StoreDetail, Word, refuse
+from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, Src, StoreDetail, Word, refuse
+from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import ONE, Sources, plain, times
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.devices import Device
 from cypresskit.il import Dest, Instruction, Program
+from cypresskit.il.dataflow import lds_words
+
+ROTATED = 6  # instructions before a loop's test that are still copied
 
 
 def lower(program: Program, device: Device, rotate: bool = True) -> Function:
@@ -24,14 +30,15 @@ def lower(program: Program, device: Device, rotate: bool = True) -> Function:
 
 
 class _Lowering:
-    """``tests``: where the test of each loop that is open stands if the loop is rotated, or None."""
+    """Open are ``ifs``, the block that tests and those that its parts end in, and ``loops``: the block that every
+    iteration begins with, the one behind the loop, and where its test stands if it is rotated."""
 
     def __init__(self, program: Program, device: Device, rotate: bool):
         self.program, self.body, self.device, self.rotate = program, program.body, device, rotate
         self.builder = OpBuilder()
         self.sources = Sources(self.builder, program)
-        self.flow = Regions(self.builder, self.sources, program)
-        self.tests: list[int | None] = []
+        self.ifs: list[tuple[BasicBlock, list[BasicBlock]]] = []
+        self.loops: list[tuple[BasicBlock, BasicBlock, int | None]] = []
         self.barriers = math.prod(program.group) > device.wavefront
         self.lds_base, self.lds_bytes = {}, 0
         for n, (_, size) in sorted(program.lds.items()):
@@ -44,8 +51,7 @@ class _Lowering:
             flow = self.body[at].op.flow
             if flow == "loop":
                 at = self.begin_loop(at)
-                continue
-            if flow == "endloop":
+            elif flow == "endloop":
                 self.end_loop(self.program.matching[at])
             else:
                 self.instruction(at)
@@ -53,32 +59,102 @@ class _Lowering:
         inputs = [word for word in self.builder.places.values() if word.kind == "input"]
         return Function(self.program, self.builder.items, inputs)
 
+    # Control flow
+
     def begin_loop(self, at: int) -> int:
-        """Begin a loop, its test in front of it if it is rotated. Returns the next instruction."""
-        test = self.flow.test_to_rotate(at) if self.rotate else None
-        self.tests.append(test)
+        """Begin a loop, its test in front of it if it is rotated. Returns the last instruction that this takes."""
+        b, test = self.builder, self.test_to_rotate(at) if self.rotate else None
         if test is not None:
             self.straight(at + 1, test)
-            self.flow.begin_if(self.body[test], inverted=True)
-            at = test
-        self.flow.begin_loop()
-        return at + 1
+            self.begin_if(self.body[test], inverted=True)
+        b.items.append("loop")
+        behind = BasicBlock(b.depth, sealed=False)
+        b.depth += 1
+        header = b.start(b.block)
+        header.sealed = False
+        self.loops.append((header, behind, test))
+        return at if test is None else test
 
     def end_loop(self, at: int) -> None:
         """End the loop that began at ``at``."""
-        test = self.tests.pop()
+        b, (header, behind, test) = self.builder, self.loops[-1]
         if test is not None:
             self.straight(at + 1, test)
-            self.flow.instruction(self.body[test])
-        self.flow.end_loop(at)
+            self.control(self.body[test])
+        self.loops.pop()
+        b.go_to(header)
+        reached = not header.dead
+        b.seal(header)
+        header.dead = not reached
+        b.items.append("endloop")
+        b.depth -= 1
+        b.block = behind
+        if reached and not behind.preds:
+            raise refuse(self.program, at, "nothing leaves this loop: it needs a break that is reached")
+        b.seal(behind)
+        b.items.append(behind)
         if test is not None:
-            self.flow.end_if()
+            self.end_if()
+
+    def test_to_rotate(self, at: int) -> int | None:
+        """Where the test of the loop at ``at`` stands if that can be rotated, or None."""
+        body, matching = self.body, self.program.matching
+        for test in range(at + 1, min(at + 2 + ROTATED, matching[at])):
+            i = body[test]
+            if i.op.flow == "break" and i.sources:
+                continued = (matching[n] for n in range(test, matching[at]) if body[n].op.flow == "continue")
+                return None if at in continued else test
+            if i.op.kind != "alu" or any(register.kind in ("g", "o") for register in i.registers):
+                return None
+        return None
 
     def straight(self, start: int, stop: int) -> None:
         """The arithmetic before a loop's test, and its place."""
         for at in range(start, stop):
             self.instruction(at)
         self.builder.at = stop
+
+    def control(self, i: Instruction) -> None:
+        """Anything but the beginning and the end of a loop."""
+        flow, b = i.op.flow, self.builder
+        if flow == "else":
+            self.begin_else()
+        if flow == "if" or (i.sources and flow in ("break", "continue")):
+            self.begin_if(i)
+        if flow in ("break", "continue"):  # the block ends here, what follows is not reached
+            header, behind, _ = self.loops[-1]
+            b.go_to(behind if flow == "break" else header)
+            b.items.append(flow)
+            b.start()
+        if flow == "endif" or (i.sources and flow != "if"):
+            self.end_if()
+
+    def begin_if(self, i: Instruction, inverted: bool = False) -> None:
+        """An if whose then-part runs if the instruction's condition holds (or does not, if ``inverted``)."""
+        b, wanted = self.builder, True
+        if i.controls.relop:
+            name, swapped = comparison(i.relation, "f")
+            srcs = [self.sources.operand(i, n, 0) for n in (0, 1)]
+            value = b.emit(name, *(srcs[::-1] if swapped else srcs))
+        else:
+            value, wanted = self.sources.operand(i, 0, 0).value, i.relation == "ne"
+        b.emit("PRED_SETNE_INT" if wanted != inverted else "PRED_SETE_INT", value, b.const(0), words=0)
+        b.items.append("if")
+        self.ifs.append((b.block, []))
+        b.start(b.block)
+
+    def begin_else(self) -> None:
+        tests, ends = self.ifs[-1]
+        ends.append(self.builder.block)
+        self.builder.items.append("else")
+        self.builder.start(tests)
+
+    def end_if(self) -> None:
+        if not self.ifs[-1][1]:
+            self.begin_else()
+        _, ends = self.ifs.pop()
+        self.builder.items.append("endif")
+        self.builder.start(*ends, self.builder.block)
 
     # Instructions
 
@@ -87,7 +163,7 @@ class _Lowering:
         self.builder.at = at
         self.check_chip(i)
         if i.op.flow:
-            self.flow.instruction(i)
+            self.control(i)
         elif i.op.kind == "fetch":
             self.fetch(i)
         elif i.op.kind == "lds":
@@ -100,13 +176,13 @@ class _Lowering:
 
     def check_chip(self, i: Instruction) -> None:
         """Raise ``CompileError`` for an instruction that the chip has nothing for."""
-        name, most = self.device.name, self.device.lds_bytes
+        name, most, what = self.device.name, self.device.lds_bytes, ""
         if i.op.double and not self.device.double_fmas:
             what = f"{i.op.name} works on doubles, and the {name} has none: compute in single precision"
-            raise refuse(self.program, self.builder.at, what)
-        if i.op.kind == "lds" and self.lds_bytes > most:
+        elif i.op.kind == "lds" and self.lds_bytes > most:
             what = f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} of the {name}: "
             what += "share fewer values, or let the work-items of a group fetch them"
+        if what:
             raise refuse(self.program, self.builder.at, what)
 
     def alu(self, i: Instruction, dest: Dest) -> None:
@@ -146,11 +222,9 @@ class _Lowering:
                 word.home = c if word.home is None else word.home
             return
         mask = tuple(sorted(words))
-        srcs, address = [Src(words[c]) for c in mask], register.address
-        if address is not None:
-            srcs.append(Src(self.sources.component(address, address.swizzle[0])))
+        srcs = [Src(words[c]) for c in mask] + self.sources.address(register)
         name, place = ("EXPORT", register.index) if register.kind == "o" else ("MEM_WRITE", register.element)
-        b.emit(name, *srcs, words=0, detail=StoreDetail(place, mask))
+        b.append(name, srcs, 0, StoreDetail(place, mask))
 
     def fetch(self, i: Instruction) -> None:
         resource = i.controls.resource
@@ -161,8 +235,6 @@ class _Lowering:
         results = self.builder.append("SAMPLE" if i.opcode == "sample" else "LD", srcs, 4, detail).results
         if i.dest is not None:
             self.write(i.dest, {c: results[c] for c in i.dest.written})
-
-    # Local data share
 
     def lds(self, i: Instruction) -> None:
         b, operand = self.builder, self.sources.operand
@@ -175,18 +247,18 @@ class _Lowering:
             address = b.emit("ADD_INT", times(b, address, b.const(stride)), offset)
         if base:
             address = b.emit("ADD_INT", address, b.const(base))
-        components = list(i.dest.written) if vector and i.dest else [0]
+        components = lds_words(i)
         found: dict[int, Word] = {}
         for first in range(0, len(components), 2):
             pair = components[first : first + 2]
             start = b.emit("ADD_INT", address, b.const(4 * pair[0])) if pair[0] else address
             detail = LdsAccess(block, base, size, pair[-1] - pair[0])
+            relative = "_REL" if len(pair) == 2 else ""
             if store:
-                data = [plain(b, operand(i, 2 if vector else 1, c)) for c in pair]
-                b.emit("LDS_WRITE" if len(pair) == 1 else "LDS_WRITE_REL", start, *data, words=0, detail=detail)
+                data = [Src(plain(b, operand(i, 2 if vector else 1, c))) for c in pair]
+                b.append(f"LDS_WRITE{relative}", [Src(start), *data], 0, detail)
             else:
-                name = "LDS_READ_RET" if len(pair) == 1 else "LDS_READ_REL_RET"
-                read = b.append(name, [Src(start)], 0, detail)
+                read = b.append(f"LDS_READ{relative}_RET", [Src(start)], 0, detail)
                 pop = b.append("LDS_POP", [], len(pair))
                 pop.popped = read
                 found |= zip(pair, pop.results)

@@ -14,13 +14,6 @@ from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Instruction, Program, Register, Source
 
 ONE, HALF, TWO, NAN = 0x3F800000, 0x3F000000, 0x40000000, 0x7FC00000
-INPUTS = {  # register, first channel, and whether all components are the same word
-    "vWinCoord0": (0, 0, False),
-    "vTidInGrp": (0, 0, False),
-    "vTidInGrpFlat": (0, 3, True),
-    "vThreadGrpId": (1, 0, False),
-    "vThreadGrpIdFlat": (1, 3, True),
-}
 
 
 class Sources:
@@ -29,7 +22,7 @@ class Sources:
 
     def __init__(self, builder: OpBuilder, program: Program):
         self.builder, self.program = builder, program
-        self.kept: tuple[int, Register, list[Word]] | None = None
+        self.kept: dict[tuple[int, Register], list[Word]] = {}
 
     def component(self, source: Source, letter: str) -> Word:
         if letter in "01":
@@ -48,25 +41,29 @@ class Sources:
             return self.global_read(register)[c]
         if kind == "vWinCoord0" and c >= 2:
             return b.const(ONE if c == 3 else 0)
-        if kind in INPUTS:
-            gpr, first, same = INPUTS[kind]
-            return b.const(0) if c == 3 and not same else b.place("input", gpr, first if same else c)
-        return self.absolute_id(kind, c)
-
-    def absolute_id(self, kind: str, c: int) -> Word:
-        """vAbsTid and vAbsTidFlat: group number times group size plus number in the group."""
-        b, flat, sizes = self.builder, kind == "vAbsTidFlat", self.program.group
+        flat = kind.endswith("Flat")
         if c == 3 and not flat:
             return b.const(0)
-        group, within = (b.place("input", gpr, 3 if flat else c) for gpr in (1, 0))
-        return b.emit("ADD_INT", times(b, group, b.const(math.prod(sizes) if flat else sizes[c])), within)
+
+        def given(gpr: int) -> Word:
+            return b.place("input", gpr, 3 if flat else c)
+
+        if not kind.startswith("vAbsTid"):
+            return given(1 if kind.startswith("vThreadGrpId") else 0)
+        size = math.prod(self.program.group) if flat else self.program.group[c]
+        return b.emit("ADD_INT", times(b, given(1), b.const(size)), given(0))
 
     def global_read(self, register: Register) -> list[Word]:
-        b, address = self.builder, register.address
-        if self.kept is None or self.kept[:2] != (b.at, register):
-            srcs = [] if address is None else [Src(self.component(address, address.swizzle[0]))]
-            self.kept = b.at, register, b.append("MEM_READ", srcs, 4, FetchDetail((register.element,))).results
-        return self.kept[2]
+        b, place = self.builder, (self.builder.at, register)
+        if place not in self.kept:
+            read = b.append("MEM_READ", self.address(register), 4, FetchDetail((register.element,)))
+            self.kept = {place: read.results}
+        return self.kept[place]
+
+    def address(self, register: Register) -> list[Src]:
+        """What is added to the number of an element of global memory, if anything."""
+        source = register.address
+        return [] if source is None else [Src(self.component(source, source.swizzle[0]))]
 
     def operand(self, i: Instruction, n: int, p: int) -> Src:
         """Source ``n`` at position ``p``, its modifiers applied or kept for the op that reads it."""

@@ -24,15 +24,11 @@ class OpBuilder:
     def const(self, bits: int) -> Word:
         """The constant of that pattern."""
         bits &= 0xFFFFFFFF
-        if bits not in self.constants:
-            self.constants[bits] = Word("const", bits=bits)
-        return self.constants[bits]
+        return self.constants.setdefault(bits, Word("const", bits=bits))
 
     def place(self, kind: str, *place: int) -> Word:
         """A constant buffer's element ("constant") or a preloaded register ("input")."""
-        if (kind, place) not in self.places:
-            self.places[kind, place] = Word(kind, place=place)
-        return self.places[kind, place]
+        return self.places.setdefault((kind, place), Word(kind, place=place))
 
     def read(self, variable: Variable) -> Word:
         """The word that a variable holds at this point."""
@@ -52,8 +48,7 @@ class OpBuilder:
         elif block.sealed and not block.preds:
             word = self.const(0)
         else:
-            word = Word("phi")
-            word.home = variable[1]
+            word = Word("phi", home=variable[1])
             block.phis.append(word)
             if block.sealed:
                 fresh.append((word, block))
