@@ -102,7 +102,6 @@ class Lifetimes:
         self.units = _units(self.vregs)
 
     def is_local(self, unit: Unit) -> bool:
-        """Whether it may live in a clause temporary."""
         return all(w in self.local for w in unit)
 
     def crowded_at(self) -> int:
@@ -121,7 +120,6 @@ class _Step(NamedTuple):
 
 
 def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
-    """The points of a block."""
     for plan in plans:
         for draft in plan.bundles:
             ops = dict.fromkeys(p.op for p in draft.slots.values())

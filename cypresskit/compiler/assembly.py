@@ -51,7 +51,6 @@ class Operation:
 
     @property
     def row(self) -> HardwareOp:
-        """The hardware table's row."""
         return OPS[self.name]
 
 
@@ -64,7 +63,6 @@ class Bundle:
 
     @property
     def filled(self) -> int:
-        """VLIW slots that do something."""
         return len(self.operations)
 
     @property
@@ -123,7 +121,6 @@ class Control:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """What the slots of all its bundles do."""
         return tuple(o for bundle in self.bundles for o in bundle.operations)
 
     @property

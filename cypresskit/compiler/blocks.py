@@ -46,11 +46,9 @@ class BlockScheduler:
 
     @property
     def bundles(self) -> int:
-        """Bundles of the block."""
         return sum(len(plan.bundles) for plan in self.plans)
 
     def count(self, kind: str) -> int:
-        """Clauses of that kind."""
         return sum(plan.kind == kind for plan in self.plans)
 
     def run(self) -> "BlockScheduler":
@@ -83,7 +81,6 @@ class BlockScheduler:
         return found
 
     def fetch(self, batch: list[int]) -> None:
-        """Fetch clauses."""
         most = self.problem.device.tex_clause_fetches
         for first in range(0, len(batch), most):
             plan = ClausePlan("TEX")
@@ -99,7 +96,6 @@ class BlockScheduler:
         self.open_clause()
 
     def store(self, n: int) -> None:
-        """A store."""
         self.read_registers(self.ops[n])
         self.plans.append(ClausePlan("STORE", ops=[self.ops[n]]))
         self.finish(n)

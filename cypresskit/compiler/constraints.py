@@ -116,7 +116,6 @@ class _Constraints:
         self.after: list[Op] = []
 
     def add(self, op: Op) -> None:
-        """Constrain what an op reads and makes."""
         self.before, self.after = [], []
         while op.row.slots and not _readable(op):
             word = next(s.value for s in op.srcs if not s.value.located)

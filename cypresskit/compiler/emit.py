@@ -16,7 +16,6 @@ from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES, needs_literal
 
 
 def emit(function: Function, plans: Plans, allocation: Allocation) -> tuple[Control, ...]:
-    """The hardware's instructions."""
     return tuple(_Emitter(function, plans, allocation).run())
 
 
@@ -63,7 +62,6 @@ class _Emitter:
             self.opened.append(here)
 
     def empty(self, n: int) -> bool:
-        """Whether item ``n`` is a block with nothing to do."""
         item = self.items[n]
         return isinstance(item, BasicBlock) and not self.plans[item]
 
@@ -170,7 +168,6 @@ class _Emitter:
         return StoreInstruction(op.name, source, "".join(select), detail.place, index, op.at, self.line(op.at))
 
     def register(self, words: list[Word]) -> int | None:
-        """The one that they lie in, if there are any."""
         return self.numbers[words[0].vreg] if words else None
 
 

@@ -20,7 +20,6 @@ SAME = {il: row for row in OPS.values() for il in row.il}
 
 
 def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
-    """One component of an arithmetic instruction."""
     name = opcode.name
     if name == "mov":
         op = srcs[0].value.op

@@ -34,7 +34,6 @@ class InOrderScheduler(BlockScheduler):
         self.places = dict(places)
 
     def advance(self) -> None:
-        """The next arithmetic, fetches or store."""
         batch, needs = self.gathered()
         if batch:
             self.arithmetic(sorted(needs))
@@ -89,7 +88,6 @@ class InOrderScheduler(BlockScheduler):
         return self.clashes(way), sum(home not in (None, c) for home, c in homes)
 
     def arithmetic(self, run: list[int]) -> None:
-        """Bundles of the ops ``run``, in order."""
         packer, waiting = self.packer, list(run)
         while waiting:
             n = self.next(waiting)

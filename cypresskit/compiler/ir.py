@@ -89,7 +89,6 @@ class Src(NamedTuple):
     abs: bool = False
 
     def resolve(self) -> "Src":
-        """The operand with the word that stands for its own after simplification."""
         return Src(self.value.resolve(), self.neg, self.abs)
 
 
@@ -148,12 +147,10 @@ class Op:
 
     @property
     def row(self) -> HardwareOp:
-        """The hardware table's row."""
         return OPS[self.name]
 
     @property
     def fetches(self) -> bool:
-        """Whether it goes into a fetch clause."""
         return self.row.kind == "fetch"
 
     @property
@@ -183,7 +180,6 @@ class Op:
 
     @property
     def located(self) -> list[Word]:
-        """Operands that live in registers."""
         return [s.value for s in self.srcs if s.value.located]
 
     def takes_float(self, n: int) -> bool:
@@ -218,7 +214,6 @@ class Function:
 
     @property
     def blocks(self) -> Iterator[BasicBlock]:
-        """All blocks, in the order of the program."""
         return (item for item in self.items if isinstance(item, BasicBlock))
 
     def vreg(self, word: Word) -> VirtualRegister:

@@ -75,7 +75,6 @@ class HardwareOp:
 
     @property
     def double_result(self) -> bool:
-        """Whether the result is two words."""
         return self.name.endswith("64") and not self.relation
 
     @property
@@ -85,7 +84,6 @@ class HardwareOp:
 
     @property
     def writes(self) -> bool:
-        """Whether it has a result."""
         return self.kind not in ("lds", "sync") and not self.predicate
 
 

@@ -9,7 +9,6 @@ from cypresskit.compiler.ir import Function, LdsAccess, Op, Word
 
 
 def pair_lds_reads(function: Function) -> None:
-    """Pair the reads of every block, in place."""
     for block in function.blocks:
         waiting: Op | None = None
         pops = {op.popped: op for op in block.ops if op.popped}

@@ -48,7 +48,6 @@ class _Checker:
         self.where = ""
 
     def report(self, condition: object, text: str) -> None:
-        """Note a violation if ``condition`` does not hold."""
         if not condition:
             self.found.append(f"{self.where}: {text}")
 
@@ -70,7 +69,6 @@ class _Checker:
         self.report(number is None or 0 <= number < self.code.gprs, f"R{number} of {self.code.gprs} registers")
 
     def flow(self) -> None:
-        """Nesting, jumps and tests."""
         open_: list[str] = []
         names: dict[int | None, str] = {n: control.name for n, control in enumerate(self.code.controls)}
         for n, control in enumerate(self.code.controls):
@@ -105,7 +103,6 @@ class _Checker:
             self.report(fine, f"a memory write can't swizzle: {store.select}")
 
     def tex(self, clause: Control) -> None:
-        """A fetch clause."""
         count = len(clause.fetches)
         self.report(0 < count <= self.device.tex_clause_fetches, f"{count} fetches")
         written: set[tuple[int, str]] = set()
@@ -203,7 +200,6 @@ class _Checker:
             self.report(fine, f"literal {r.bits:#x} is not where it is read")
 
     def operation(self, o: Operation, previous: set[int], temporaries: set) -> None:
-        """Operands and results of one slot."""
         row = o.row
         for r in o.reads:
             if r.kind == "gpr" and r.index >= FIRST_TEMPORARY:

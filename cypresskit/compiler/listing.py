@@ -17,7 +17,6 @@ SCALES = {2.0: "*2", 4.0: "*4", 0.5: "/2"}
 
 
 def listing(controls: tuple[Control, ...]) -> str:
-    """All instructions as text."""
     lines: list[str] = []
     number = 0
     for n, control in enumerate(controls):
@@ -33,7 +32,6 @@ def listing(controls: tuple[Control, ...]) -> str:
 
 
 def _line(text: str, line: int | None) -> str:
-    """Text, and the IL line in its column."""
     return text if line is None else f"{text:<{COLUMN}} ; line {line}"
 
 

@@ -81,7 +81,6 @@ class _ModuleWriter:
         self.count = 0
 
     def module(self) -> str:
-        """The whole module."""
         self.lines.append(MAIN)
         for block in self.function.blocks:
             if not block.dead:

@@ -53,7 +53,6 @@ class Draft:
 
     @property
     def free(self) -> list[int]:
-        """Slots that nothing is in."""
         return [s for s in range(5) if s not in self.slots]
 
     @property
@@ -63,7 +62,6 @@ class Draft:
         return {word: place for word, place in made.items() if word is not None}
 
     def holds(self, name: str) -> bool:
-        """Whether an op of that name is in it."""
         return any(p.op.name == name for p in self.slots.values())
 
 
@@ -96,7 +94,6 @@ class Packer:
         self.room = 0
 
     def place(self, draft: Draft, op: Op) -> bool:
-        """Try to put an op into the bundle."""
         if draft.holds("GROUP_BARRIER") or (op.name == "GROUP_BARRIER" and draft.slots):
             return False
         if op.popped:

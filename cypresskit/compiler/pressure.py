@@ -90,7 +90,6 @@ class Pressure:
         return [w for w in vregs + pairs if w.channel is None], list(self.count), list(self.peak)
 
     def undo(self, state: tuple[Undecided, list[int], list[int]]) -> None:
-        """Take back what was decided since ``state``."""
         undecided, self.count, self.peak = state
         for vreg in undecided:
             if vreg.channel is not None:

@@ -60,7 +60,6 @@ class _Rewriter:
         return self.changed
 
     def enter(self, keyword: str) -> None:
-        """Open and close scopes."""
         closing = {"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)
         for _ in range(closing):
             table, added = self.scopes.pop()

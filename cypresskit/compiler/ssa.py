@@ -22,7 +22,6 @@ class OpBuilder:
         self.items: list[BasicBlock | str] = [self.block]
 
     def const(self, bits: int) -> Word:
-        """The constant of that pattern."""
         bits &= 0xFFFFFFFF
         return self.constants.setdefault(bits, Word("const", bits=bits))
 

@@ -86,7 +86,6 @@ class Alive:
 
 
 def _span(first: int, last: int) -> int:
-    """Bits first..last."""
     return (1 << last + 1) - (1 << first)
 
 

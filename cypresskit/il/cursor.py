@@ -30,7 +30,6 @@ class Line:
         self.skip()
 
     def skip(self) -> None:
-        """Pass over blanks."""
         while self.at < len(self.text) and self.text[self.at] in " \t\r\f\v\ufeff":
             self.at += 1
 

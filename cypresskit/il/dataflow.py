@@ -123,14 +123,12 @@ class Numbering:
         self.first = {number: 4 * n for n, number in enumerate(program.registers)}
 
     def bits(self, found: Iterable[Key]) -> int:
-        """The set of the components ``found``."""
         bits = 0
         for number, c in found:
             bits |= 1 << self.first[number] + c
         return bits
 
     def keys(self, bits: int) -> frozenset[Key]:
-        """The components in a set."""
         return frozenset((number, c) for number, bit in self.first.items() for c in range(4) if bits >> bit + c & 1)
 
 

@@ -70,7 +70,6 @@ class Opcode:
 
     @property
     def sources(self) -> str:
-        """The sources' type letters."""
         return self.types[1:]
 
     def float_modifiers(self, n: int) -> bool:
@@ -79,7 +78,6 @@ class Opcode:
 
     @property
     def double(self) -> bool:
-        """Whether any operand is a double."""
         return "d" in self.types
 
     @property

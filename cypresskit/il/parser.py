@@ -302,7 +302,6 @@ def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[Con
 
 
 def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | tuple[int, ...]:
-    """The value of a control of ``Controls``."""
     if name == "aoffimmi":
         parts = [p.strip() for p in value.split(",")]
         if len(parts) != 3 or not all(re.fullmatch(r"[-+]?[0-9]{1,3}(\.0*)?", p) for p in parts):

@@ -140,7 +140,6 @@ class Instruction:
 
     @cached_property
     def op(self) -> Opcode:
-        """The opcode's row of the table."""
         return OPCODES[self.opcode]
 
     @property

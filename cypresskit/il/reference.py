@@ -44,7 +44,6 @@ bound. `ddiv` and `div` are several operations there."""
 
 
 def example(op: Opcode) -> str:
-    """A line, or a few, that use the opcode."""
     if op.example:
         return op.example.replace("; ", "\n")
     name = op.name + ("_id(0)" if op.kind == "lds" else "") + ("_relop(lt)" if "relop" in op.controls else "")

@@ -28,7 +28,6 @@ _REGISTER = re.compile(r"(in|out|cb|[rlo])([0-9]+)(?![A-Za-z0-9])", re.IGNORECAS
 
 
 def read_register(line: Line) -> Register:
-    """The register whose name comes next."""
     line.skip()
     start = line.at
     match = line.take(_REGISTER)
@@ -119,7 +118,6 @@ def mask_letters(line: Line) -> str:
 
 
 def source_operand(line: Line) -> Source:
-    """An operand that is read: a register with swizzle and modifiers."""
     register = read_register(line)
     if register.kind in ("o", "out", "mem"):
         line.fail(f"`{register}` can't be read", line.at - len(str(register)))
