@@ -18,6 +18,7 @@ SLOT_SETS = {  # where the parts of an operation may stand
     "any": [[0], [1], [2], [3], [4]], "vector": [[0], [1], [2], [3]], "t": [[4]], "x": [[0]],
     "pair": [[0, 1], [2, 3]], "quad": [[0, 1, 2, 3]],
 }  # fmt: skip
+TESTING = ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE")
 OPENING = {"ALU_PUSH_BEFORE": "if", "LOOP_START_DX10": "loop"}
 CLOSING = {"POP": ("if", "else"), "LOOP_END": ("loop",)}
 
@@ -31,11 +32,7 @@ def check_bundle(bundle: Bundle, code: Code) -> list[str]:
     """Every violation in a bundle that stands alone: by its slots, read ports, constants and operations."""
     checker = _Checker(code)
     checker.where = "this bundle"
-    checker.shape(bundle)
-    checker.ports(bundle)
-    checker.constants(bundle)
-    for o in bundle.operations:
-        checker.operation(o, set(), set())
+    checker.bundle(bundle, set(), set())
     return checker.found
 
 
@@ -76,9 +73,7 @@ class _Checker:
             self.where = f"{n:02d} {name}"
             self.report(target is None or target in names, "jumps out of the program")
             tests = sum(o.row.predicate for o in control.operations)
-            self.report(
-                tests == (name in ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE")), f"{tests} tests in the clause"
-            )
+            self.report(tests == (name in TESTING), f"{tests} tests in the clause")
             if name == "JUMP":
                 self.report(names.get(target) in ("ELSE", "POP"), "aims wrong")
             elif name.endswith(("BREAK", "CONTINUE")):
@@ -98,9 +93,8 @@ class _Checker:
     def store(self, store: StoreInstruction) -> None:
         self.register(store.source)
         self.register(store.index)
-        if store.name == "MEM_WRITE":
-            fine = all(s in (letter, "_") for s, letter in zip(store.select, "xyzw"))
-            self.report(fine, f"a memory write can't swizzle: {store.select}")
+        fine = store.name != "MEM_WRITE" or all(s in (letter, "_") for s, letter in zip(store.select, "xyzw"))
+        self.report(fine, f"a memory write can't swizzle: {store.select}")
 
     def tex(self, clause: Control) -> None:
         count = len(clause.fetches)
@@ -129,11 +123,7 @@ class _Checker:
         head = self.where
         for n, bundle in enumerate(clause.bundles):
             self.where = f"{head} bundle {n}"
-            self.shape(bundle)
-            self.ports(bundle)
-            self.constants(bundle)
-            for o in bundle.operations:
-                self.operation(o, previous, temporaries)
+            self.bundle(bundle, previous, temporaries)
             self.queue(bundle, queue)
             writes = [o.dest for o in bundle.operations if o.dest is not None]
             self.report(len(set(writes)) == len(writes), "two slots write the same word")
@@ -141,6 +131,14 @@ class _Checker:
             previous = {o.slot for o in bundle.operations if o.row.writes}
         self.where = head
         self.report(not queue, "the LDS queue is not empty at the clause's end")
+
+    def bundle(self, bundle: Bundle, previous: set[int], temporaries: set) -> None:
+        """A bundle whose ``previous`` one filled these slots, in a clause that has written these temporaries so far."""
+        self.shape(bundle)
+        self.ports(bundle)
+        self.constants(bundle)
+        for o in bundle.operations:
+            self.operation(o, previous, temporaries)
 
     def shape(self, bundle: Bundle) -> None:
         """Slots, and which operation sits in them."""
@@ -158,13 +156,12 @@ class _Checker:
                 self.report(all(p.name == "MOV" for p in parts), "only MOV reads the LDS queue here")
             else:
                 self.report(taken in SLOT_SETS[o.row.slots], f"{o.name} in slots {taken}")
-            if o.row.double_result:
-                halves = {p.dest[1] // 2 for p in parts if p.dest is not None}
-                self.report(len(halves) < 2, f"{o.name} splits its result")
-        names = [o.row for o in bundle.operations]
-        self.report(sum(r.predicate for r in names) <= 1, "two tests in a bundle")
-        self.report(sum(r.kind == "lds" for r in names) <= 1, "two LDS instructions in a bundle")
-        self.report("GROUP_BARRIER" not in [r.name for r in names] or len(names) == 1, "a barrier is not alone")
+            halves = {p.dest[1] // 2 for p in parts if p.dest is not None and o.row.double_result}
+            self.report(len(halves) < 2, f"{o.name} splits its result")
+        rows = [o.row for o in bundle.operations]
+        self.report(sum(row.predicate for row in rows) <= 1, "two tests in a bundle")
+        self.report(sum(row.kind == "lds" for row in rows) <= 1, "two LDS instructions in a bundle")
+        self.report(len(rows) == 1 or all(row.kind != "sync" for row in rows), "a barrier is not alone")
 
     def ports(self, bundle: Bundle) -> None:
         """The read-port mapping algorithm of ISA 4.7.9."""
@@ -174,13 +171,10 @@ class _Checker:
             name, swizzles = ("t", SCALAR_SWIZZLES) if scalar else (o.name, VECTOR_SWIZZLES)
             constants = sum(r.kind in CONSTANTS for r in o.reads) if scalar else 0
             self.report(constants <= 2, f"t reads {constants} constants")
+            places = [(r.kind, r.index, r.channel) for r in o.reads]
             for n, r in enumerate(o.reads):
-                same = n == 1 and (r.kind, r.index, r.channel) == (
-                    o.reads[0].kind,
-                    o.reads[0].index,
-                    o.reads[0].channel,
-                )
-                if r.kind not in (("gpr", "pv", "ps") if scalar else ("gpr",)) or (same and not scalar):
+                square = n == 1 and places[0] == places[1] and not scalar
+                if square or r.kind not in (("gpr", "pv", "ps") if scalar else ("gpr",)):
                     continue
                 self.report(o.swizzle in swizzles, f"{name} has bank swizzle {o.swizzle or 'none'}")
                 cycle = swizzles.get(o.swizzle, (0, 1, 2))[n]
@@ -211,8 +205,8 @@ class _Checker:
                 self.report(slot in previous, f"{r.kind.upper()} holds nothing of slot {SLOTS[slot]}")
             self.report(not (r.neg or r.abs) or row.kind in ("float", "double"), f"{o.name} can't modify operands")
             self.report(not (r.abs and row.reads == 3), f"{o.name} has three operands and takes no absolute")
-        if o.omod != 1.0:
-            self.report(row.kind == "float" and row.reads < 3 and o.omod in (2.0, 4.0, 0.5), f"{o.name} output scale")
+        scales = row.kind == "float" and row.reads < 3 and o.omod in (2.0, 4.0, 0.5)
+        self.report(scales or o.omod == 1.0, f"{o.name} output scale")
         self.report(row.kind == "float" or not o.clamp, f"{o.name} can't clamp")
         if o.dest is not None:
             self.report(row.writes, f"{o.name} writes nothing")
@@ -224,5 +218,4 @@ class _Checker:
         if taken:
             words = queue.pop(0) if queue else 0
             self.report(max(taken) < words, f"takes word {max(taken)} of an LDS read of {words}")
-        reads = [o.name for o in bundle.operations if o.name.startswith("LDS_READ")]
-        queue += [1 if name == "LDS_READ_RET" else 2 for name in reads]
+        queue += [1 if o.name == "LDS_READ_RET" else 2 for o in bundle.operations if o.name.startswith("LDS_READ")]

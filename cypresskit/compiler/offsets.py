@@ -1,8 +1,12 @@
-"""Texel offsets: a fetch whose coordinate is another value plus a whole number adds that itself.
+"""Addresses: what the chip adds to them itself need not be computed.
 
-Float additions may be left out only where they are exact: where the coordinate is a multiple of 1/2 by construction. If
-it is too large for that to help (beyond 2^22), it lies outside every texture, with or without the offset. Multiples of
-1/2 are found by assuming it of all values that could be, then striking out what does not follow.
+A fetch whose coordinate is another value plus a whole number adds that itself. Float additions may be left out only
+where they are exact: where the coordinate is a multiple of 1/2 by construction. If it is too large for that to help
+(beyond 2^22), it lies outside every texture, with or without the offset. Multiples of 1/2 are found by assuming it of
+all values that could be, then striking out what does not follow.
+
+Two single reads of the local data share become one that reads two words, at a fixed distance or at two addresses, if in
+their block nothing between them writes, waits, or takes what the first one read.
 """
 
 import math
@@ -10,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cypresskit.compiler.ir import FetchDetail, Function, Src, Word
+from cypresskit.compiler.ir import FetchDetail, Function, LdsAccess, Op, Src, Word
 
 OFFSETS = range(-8, 8)  # whole texels that a fetch instruction can add (ISA 10, TEX_WORD2)
 WHOLE = ("FLOOR", "INT_TO_FLT", "UINT_TO_FLT")  # always give whole numbers
@@ -33,6 +37,42 @@ def offset_fetches(function: Function) -> None:
             if word is not src.value:
                 op.srcs[axis] = Src(word)
         op.detail = replace(fetch, offset=tuple(offset))
+
+
+def pair_lds_reads(function: Function) -> None:
+    """Pair the LDS reads of every block, in place."""
+    for block in function.blocks:
+        first: Op | None = None  # a read that waits for another
+        pops = {op.popped: op for op in block.ops if op.popped}
+        for op in list(block.ops):
+            access = op.detail
+            touched = first is not None and any(s.value in pops[first].results for s in op.srcs)
+            if op.name in ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER") or touched:
+                first = None
+            if op.name != "LDS_READ_RET" or not isinstance(access, LdsAccess):
+                continue
+            if first is None or first.detail != access:
+                first = op
+                continue
+            (base, start), (other, end) = _affine(first.srcs[0].value), _affine(op.srcs[0].value)
+            if base is other and end - start in range(0, 4 * 64, 4):
+                op.name, op.srcs, op.detail = "LDS_READ_REL_RET", first.srcs, replace(access, offset=(end - start) // 4)
+            else:
+                op.name, op.srcs = "LDS_READ2_RET", first.srcs + op.srcs
+            one, both = pops[first], pops[op]
+            both.words, both.results = 2, one.results + both.results
+            for result in both.results:
+                result.op = both
+            block.ops = [kept for kept in block.ops if kept not in (first, one)]
+            first = None
+
+
+def _affine(address: Word) -> tuple[Word, int]:
+    """An address as (value, bytes added)."""
+    op = address.op
+    if op is not None and op.name == "ADD_INT" and op.srcs[1].value.kind == "const":
+        return op.srcs[0].value, int(_number(op.srcs[1].value, np.int32))
+    return address, 0
 
 
 def _number(value: Word, kind: type = np.float32) -> float:

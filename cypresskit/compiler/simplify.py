@@ -4,16 +4,15 @@ One pass goes over the program in order and rewrites each op with what is known 
 tells its beginning needs a second pass. Equal operations are shared within a block and the ifs it contains, but not
 across a loop's edge, where sharing would hold a register through the loop to save an instruction outside it.
 
-After that, fetches take over additions to their coordinates (``offsets``), and reads of the local data share pair
-(``lds_pairs``). Nothing here may change a bit: no float is reassociated.
+After that, fetches take over additions to their coordinates, and reads of the local data share pair (``offsets``).
+Nothing here may change a bit: no float is reassociated.
 """
 
 import numpy as np
 
 from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word
 from cypresskit.compiler.isa import SIGN, opposite, predicate_of
-from cypresskit.compiler.lds_pairs import pair_lds_reads
-from cypresskit.compiler.offsets import offset_fetches
+from cypresskit.compiler.offsets import offset_fetches, pair_lds_reads
 from cypresskit.il.meaning import pair, scaled
 
 ALL = 0xFFFFFFFF
@@ -45,8 +44,8 @@ class _Rewriter:
         self.scopes: list[tuple[dict[tuple, Op], list[tuple]]] = []
         self.changed = False
 
-    def const(self, bits: int) -> Word:
-        return self.constants.setdefault(bits, Word("const", bits=bits))
+    def const(self, bits: int) -> Src:
+        return Src(self.constants.setdefault(bits & ALL, Word("const", bits=bits & ALL)))
 
     def run(self) -> bool:
         """One pass; whether anything changed."""
@@ -60,8 +59,7 @@ class _Rewriter:
         return self.changed
 
     def enter(self, keyword: str) -> None:
-        closing = {"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)
-        for _ in range(closing):
+        for _ in range({"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)):
             table, added = self.scopes.pop()
             for key in added:
                 del table[key]
@@ -73,9 +71,9 @@ class _Rewriter:
     def keeps(self, op: Op) -> bool:
         """Rewrite one op; False if it is to be dropped."""
         op.srcs = [self.look_through(op, n, s.resolve()) for n, s in enumerate(op.srcs)]
+        if op.row.predicate and not self.plainly:
+            self.test(op)
         if op.row.predicate:
-            if not self.plainly:
-                self.test(op)
             return True
         if op.arithmetic:
             self.algebra(op)
@@ -114,7 +112,7 @@ class _Rewriter:
                 src = Src(inner.value, src.neg, True) if src.abs else Src(inner.value, src.neg != inner.neg, inner.abs)
         if src.value.kind == "const" and (src.neg or src.abs):
             bits = src.value.bits & ~SIGN if src.abs else src.value.bits
-            src = Src(self.const(bits ^ SIGN if src.neg else bits))
+            src = self.const(bits ^ SIGN if src.neg else bits)
         return src
 
     def fold(self, op: Op) -> None:
@@ -129,7 +127,7 @@ class _Rewriter:
             bits = row.meaning(*words)
             if not op.plain:
                 bits = scaled(bits, op.omod, op.clamp)
-        op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(self.const(int(bits[0])))], 1.0, False
+        op.name, op.srcs, op.omod, op.clamp = "MOV", [self.const(int(bits[0]))], 1.0, False
         self.changed = True
 
     def algebra(self, op: Op) -> None:
@@ -145,28 +143,21 @@ class _Rewriter:
         if row.neutral == b.bits:
             op.name, op.srcs = "MOV", op.srcs[:1]
         elif op.name == "SUB_INT":
-            op.name, op.srcs = "ADD_INT", [op.srcs[0], Src(self.const(-b.bits & ALL))]
+            op.name, op.srcs = "ADD_INT", [op.srcs[0], self.const(-b.bits)]
         elif op.name == "ADD_INT" and a.op is not None and a.op.name == "ADD_INT":
             inner = a.op.srcs[1].value.resolve()
             if inner.kind == "const":
-                op.srcs = [Src(a.op.srcs[0].value.resolve()), Src(self.const(inner.bits + b.bits & ALL))]
+                op.srcs = [Src(a.op.srcs[0].value.resolve()), self.const(inner.bits + b.bits)]
 
     def test(self, op: Op) -> None:
         """A test of a comparison's result compares itself."""
         made, zero = op.srcs[0].value.op, op.srcs[1].value
-        if made is None or zero.kind != "const" or zero.bits:
-            return
-        row, swapped = predicate_of(made.row), False
-        if row is None or op.name not in ("PRED_SETNE_INT", "PRED_SETE_INT"):
-            return
-        if op.name == "PRED_SETE_INT":
-            other = opposite(row)
-            if other is None:
-                return
-            row, swapped = other
-        srcs = [s.resolve() for s in made.srcs]
-        op.name, op.srcs = row.name, srcs[::-1] if swapped else srcs
-        self.changed = True
+        row = predicate_of(made.row) if made is not None else None
+        found = {"PRED_SETNE_INT": row and (row, False), "PRED_SETE_INT": row and opposite(row)}.get(op.name)
+        if made is not None and found and zero.kind == "const" and not zero.bits:
+            (row, swapped), srcs = found, [s.resolve() for s in made.srcs]
+            op.name, op.srcs = row.name, srcs[::-1] if swapped else srcs
+            self.changed = True
 
 
 def _key(op: Op) -> tuple:
