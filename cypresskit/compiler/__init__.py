@@ -3,7 +3,7 @@
 The passes, each a module, in their order; ``search`` runs them, and says which variants it tries:
 
 1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``sources``, ``expansion``);
-2. ``simplify``: fewer of them (``offsets`` of fetches, pairs of LDS reads); ``hoist``: out of loops what these don't change;
+2. ``simplify``: fewer of them (``offsets``, too); ``hoist``: out of loops what these don't change;
 3. ``vregs``: which words share a place; ``constraints``: which places belong together;
 4. ``schedule``, or ``inorder`` in AMD's style: clauses and bundles, and the channel of every virtual register
    (``dependences``, ``pressure``, ``packing``, ``ports``);

@@ -11,7 +11,6 @@ their channels, in one of some orders (``ORDERS``).
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -24,8 +23,7 @@ from cypresskit.devices import Device
 Unit = tuple[VirtualRegister, ...]
 
 
-@dataclass(eq=False)
-class Allocation:
+class Allocation(NamedTuple):
     """``registers`` used, and ``temporaries`` T0..; the ``numbers`` of virtual registers; ``written``: words that need
     a register."""
 
@@ -49,8 +47,8 @@ def allocate(
         return lives.is_local(unit), all(w.fixed is None for w in unit), *order(unit)
 
     for unit in sorted(lives.units, key=key):
-        tables = [used, temporary] if lives.is_local(unit) else [used]
-        rows = ((t, g) for t in (tables[::-1] if temporaries_first else tables) for g in range(len(t)))
+        tables = [used, temporary][:: -1 if temporaries_first else 1] if lives.is_local(unit) else [used]
+        rows = ((t, g) for t in tables for g in range(len(t)))
         free = ((t, g) for t, g in rows if not any(t[g][w.channel or 0] & w.mask for w in unit))
         given = [(used, w.fixed) for w in unit if w.fixed is not None]
         table, g = given[0] if given else next(free, (used, len(used)))
@@ -88,10 +86,9 @@ class Lifetimes:
         clauses: dict[VirtualRegister, set[ClausePlan | None]] = defaultdict(set)
         for vreg in chain(*alive.into.values(), *alive.out.values()):
             clauses[vreg].add(None)
-        for vreg in {word.vreg for step in chain(*steps.values()) for word in (*step.results, *step.reads)} | set(
-            clauses
-        ):
             vreg.mask = 0
+        for word in (word for step in chain(*steps.values()) for word in (*step.results, *step.reads)):
+            word.vreg.mask = 0
         self.written = alive.set_masks(steps)
         for step in chain(*steps.values()):
             for word in (*step.reads, *(r for r in step.results if r in self.written)):

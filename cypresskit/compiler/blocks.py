@@ -83,28 +83,21 @@ class BlockScheduler:
     def fetch(self, batch: list[int]) -> None:
         most = self.problem.device.tex_clause_fetches
         for first in range(0, len(batch), most):
-            plan = ClausePlan("TEX")
-            self.plans.append(plan)
-            for n in batch[first : first + most]:
-                op = self.ops[n]
-                self.read_registers(op)
-                self.spread(op)
-                for r in op.results:
-                    self.pressure.write(r)
-                plan.ops.append(op)
-                self.finish(n)
-        self.open_clause()
+            self.apart("TEX", batch[first : first + most])
 
-    def store(self, n: int) -> None:
-        self.read_registers(self.ops[n])
-        self.plans.append(ClausePlan("STORE", ops=[self.ops[n]]))
-        self.finish(n)
+    def apart(self, kind: str, batch: list[int]) -> None:
+        """What is no bundle: a fetch clause, or a store."""
+        plan = ClausePlan(kind, ops=[self.ops[n] for n in batch])
+        self.plans.append(plan)
+        for n, op in zip(batch, plan.ops):
+            for word in op.located:
+                self.pressure.settle(word.vreg)
+            self.pressure.read(op)
+            self.spread(op)
+            for r in op.results:
+                self.pressure.write(r)
+            self.finish(n)
         self.open_clause()
-
-    def read_registers(self, op: Op) -> None:
-        for word in op.located:
-            self.pressure.settle(word.vreg)
-        self.pressure.read(op)
 
     def spread(self, op: Op) -> None:
         """Channels for a fetch's results."""

@@ -12,7 +12,7 @@ from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Oper
 from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, Op, StoreDetail, Word
 from cypresskit.compiler.isa import INLINE, SIGN, T, opposite
 from cypresskit.compiler.packing import Draft, Placed, Plans
-from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES, needs_literal
+from cypresskit.compiler.ports import needs_literal
 
 
 def emit(function: Function, plans: Plans, allocation: Allocation) -> tuple[Control, ...]:
@@ -30,16 +30,16 @@ class _Emitter:
         self.depth = 0
 
     def run(self) -> list[Control]:
-        skip = 0
-        for n, item in enumerate(self.items):
-            if n < skip:
-                continue
+        n = 0
+        while n < len(self.items):
+            item = self.items[n]
             if isinstance(item, BasicBlock):
                 self.block(item)
             elif item == "if":
-                skip = n + 1 + self.test(n)
+                n += self.test(n)
             else:
                 self.keyword(n, item)
+            n += 1
         self.add("END")
         return self.controls
 
@@ -81,13 +81,11 @@ class _Emitter:
         """An if: push the mask before the clause that tests, or leave the loop if that is all it does. Returns how many
         more items were dealt with."""
         last = self.controls[-1]
-        words = [item if isinstance(item, str) else "" for item in self.items[n + 1 : n + 7]]
+        words = ["" if self.empty(k) else self.items[k] for k in range(n + 1, min(n + 7, len(self.items)))]
         for leave in ("break", "continue"):
-            if words == ["", leave, "", "else", "", "endif"] and all(self.empty(n + k) for k in (1, 3, 5)):
-                inverted = _inverted(last)
-                if inverted is not None:
-                    self.controls[-1] = replace(last, name=f"ALU_{leave.upper()}", bundles=inverted)
-                    return 6
+            if words == ["", leave, "", "else", "", "endif"] and (inverted := _inverted(last)):
+                self.controls[-1] = replace(last, name=f"ALU_{leave.upper()}", bundles=inverted)
+                return 6
         self.controls[-1] = replace(last, name="ALU_PUSH_BEFORE")
         self.opened.append(self.add("JUMP"))
         return 0
@@ -101,16 +99,14 @@ class _Emitter:
                 self.add("TEX", plan.ops[0].at, fetches=tuple(map(self.fetch, plan.ops)))
             else:
                 store = self.store(plan.ops[0])
-                name = "MEM_EXPORT_WRITE" if store.index is None else "MEM_EXPORT_WRITE_IND"
+                name = "MEM_EXPORT_WRITE" + "_IND" * (store.index is not None)
                 self.add("EXPORT" if store.name == "EXPORT" else name, store.at, store=store)
 
     def bundle(self, draft: Draft) -> Bundle:
-        numbers: dict[Op, int] = {}
         literals: list[int] = []
-        operations = []
-        for _, placed in sorted(draft.slots.items()):
-            number = numbers.setdefault(placed.op, len(numbers))
-            operations.append(self.operation(draft, placed, number, literals))
+        slots = [placed for _, placed in sorted(draft.slots.items())]
+        ops = list(dict.fromkeys(placed.op for placed in slots))
+        operations = [self.operation(draft, placed, ops.index(placed.op), literals) for placed in slots]
         return Bundle(tuple(operations), tuple(literals))
 
     def operation(self, draft: Draft, placed: Placed, number: int, literals: list[int]) -> Operation:
@@ -118,10 +114,8 @@ class _Emitter:
         name, reads = op.name, tuple(self.read(draft, op, k, literals) for k in placed.operands)
         if op.popped:
             name, reads = "MOV", (Read("queue", index=placed.place),)
-        swizzle, dest = "", None
-        if placed.unit >= 0:
-            swizzle = (SCALAR_NAMES if slot == T else VECTOR_NAMES)[draft.ports.swizzles[placed.unit]]
-        channel = slot if slot != T else (placed.channel or 0)
+        swizzle = draft.ports.swizzles[placed.unit] if placed.unit >= 0 else ""
+        channel, dest = slot if slot != T else (placed.channel or 0), None
         if result is not None and result in self.written:
             channel = result.vreg.channel or 0
             dest = (self.numbers[result.vreg], channel)

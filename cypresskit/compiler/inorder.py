@@ -80,7 +80,7 @@ class InOrderScheduler(BlockScheduler):
         if batch:
             self.fetch(batch)
         else:
-            self.store(min(self.ready))
+            self.apart("STORE", [min(self.ready)])
 
     def cost(self, op: Op, way: Way) -> tuple:
         """What neighbours read comes from different banks, and lies in its own component if that's all the same."""

@@ -14,21 +14,16 @@ from typing import NamedTuple
 from cypresskit.compiler.ir import Op, Src
 from cypresskit.compiler.isa import INLINE, SCALAR_SWIZZLES, SIGN, VECTOR_SWIZZLES
 
-VECTOR = tuple(VECTOR_SWIZZLES.values())
-SCALAR = tuple(SCALAR_SWIZZLES.values())
-VECTOR_NAMES, SCALAR_NAMES = tuple(VECTOR_SWIZZLES), tuple(SCALAR_SWIZZLES)
+VECTOR = tuple(VECTOR_SWIZZLES.items())
 TRIES = 600  # steps of a search before it is given up
 
 
 class Unit(NamedTuple):
     """``reads``: per operand (channel, word) or None where no port is needed; ``options``: cycles per operand for each
-    swizzle that is allowed, as (swizzle number, cycles)."""
+    swizzle that is allowed, as (swizzle, cycles)."""
 
     reads: tuple
     options: tuple
-
-
-ALL_VECTOR = tuple(enumerate(VECTOR))
 
 
 def unit(reads: list, scalar: bool, constants: int = 0, forwarded: tuple[int, ...] = ()) -> Unit:
@@ -36,10 +31,10 @@ def unit(reads: list, scalar: bool, constants: int = 0, forwarded: tuple[int, ..
     if len(reads) > 1 and reads[0] is not None and reads[0] == reads[1] and not scalar:
         reads = [reads[0], None, *reads[2:]]
     if not scalar:
-        return Unit(tuple(reads), ALL_VECTOR)
+        return Unit(tuple(reads), VECTOR)
     held = [n for n, read in enumerate(reads) if read is not None] + list(forwarded)
-    options = tuple((k, cycles) for k, cycles in enumerate(SCALAR) if all(cycles[n] >= constants for n in held))
-    return Unit(tuple(reads), options)
+    options = ((name, c) for name, c in SCALAR_SWIZZLES.items() if all(c[n] >= constants for n in held))
+    return Unit(tuple(reads), tuple(options))
 
 
 class Ports:
@@ -47,7 +42,7 @@ class Ports:
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
-        self.swizzles: list[int] = []
+        self.swizzles: list[str] = []
         self.table: list = [None] * 12
         self.banks: tuple[set, ...] = (set(), set(), set(), set())
 
@@ -58,12 +53,12 @@ class Ports:
             if not u.options:
                 return self.forget(added)
             for read in u.reads:
-                if read is not None and read[1] not in self.banks[read[0]]:
-                    self.banks[read[0]].add(read[1])
+                if read is not None and read[1] not in (bank := self.banks[read[0]]):
+                    bank.add(read[1])
                     added.append(read)
-                    if len(self.banks[read[0]]) > 3:
+                    if len(bank) > 3:
                         return self.forget(added)
-        chosen: list[int] = [0] * len(new)
+        chosen = [""] * len(new)
         self.steps = 0
         if _search(self, new, 0, self.table, chosen):
             self.units += new
@@ -71,10 +66,10 @@ class Ports:
             return True
         old, units = len(self.units), self.units + new
         order = sorted(range(len(units)), key=lambda n: (-sum(r is not None for r in units[n].reads), n < old))
-        chosen, table = [0] * len(units), [None] * 12
+        chosen, table = [""] * len(units), [None] * 12
         if _search(self, [units[n] for n in order], 0, table, chosen):
             self.units, self.table = units, table
-            self.swizzles = [k for _, k in sorted(zip(order, chosen, strict=True))]
+            self.swizzles = [name for _, name in sorted(zip(order, chosen))]
             return True
         return self.forget(added)
 
@@ -85,12 +80,12 @@ class Ports:
         return False
 
 
-def _search(ports: Ports, units: list[Unit], n: int, table: list, chosen: list[int]) -> bool:
+def _search(ports: Ports, units: list[Unit], n: int, table: list, chosen: list[str]) -> bool:
     """Find swizzles for units ``n`` and up; ``table`` holds the word that each port reads."""
     if n == len(units):
         return True
     reads, options = units[n]
-    for k, cycles in options:
+    for name, cycles in options:
         ports.steps += 1
         if ports.steps > TRIES:
             return False
@@ -107,7 +102,7 @@ def _search(ports: Ports, units: list[Unit], n: int, table: list, chosen: list[i
                 break
         else:
             if _search(ports, units, n + 1, table, chosen):
-                chosen[n] = k
+                chosen[n] = name
                 return True
         for cell in taken:
             table[cell] = None

@@ -38,7 +38,7 @@ class ListScheduler(BlockScheduler):
             self.raise_budget()
         elif stores := [n for n in sorted(self.ready) if self.ops[n].stores]:
             for n in stores:
-                self.store(n)
+                self.apart("STORE", [n])
         elif batch and not self.waits[batch[0]]:
             self.fetch(batch[:1])
         elif self.packer.clause.slots:

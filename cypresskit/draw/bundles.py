@@ -13,7 +13,7 @@ from bokeh.core.properties import value
 from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.compiler.legality import check_bundle
-from cypresskit.compiler.ports import SCALAR_NAMES, VECTOR_NAMES, Ports, unit
+from cypresskit.compiler.ports import Ports, unit
 from cypresskit.draw import theme
 from cypresskit.draw.controls import controls
 from cypresskit.draw.player import Player, Track
@@ -170,7 +170,7 @@ def pack(kernel: str = "sgemm_tn", bundle: int = 2):
         ports = Ports()
         ports.fit([unit([(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads], o.slot == 4)
                    for o in chosen])  # fmt: skip
-        names = [(SCALAR_NAMES if o.slot == 4 else VECTOR_NAMES)[k] for o, k in zip(chosen, ports.swizzles or [0] * 5)]
+        names = ports.swizzles or ["SCL_210" if o.slot == 4 else "VEC_012" for o in chosen]
         made = Bundle(tuple(replace(o, swizzle=name) for o, name in zip(chosen, names)))
         faults = dict.fromkeys(fault.removeprefix("this bundle: ") for fault in check_bundle(made, loop.code))
         twice = len({o.at * 4 + o.channel for o in chosen}) < len(chosen)
