@@ -1,21 +1,28 @@
 """Scheduling a block: what both styles share.
 
 A block becomes a list of ``ClausePlan``s: fetch clauses, ALU clauses of bundles, stores. Op by op goes into them as
-soon as nothing that it waits for is left; which one comes next, the styles decide (``inorder``, ``schedule``).
+soon as nothing that it waits for is left; which one comes next, the styles decide (``inorder``, ``schedule``). Into a
+bundle it goes if its slots are free and constants, literals, read ports, the clause's room and the register budget
+(``pressure``) allow it.
 
-The scheduler also decides the channel of every virtual register it meets, since a slot writes its own channel; what a
-fetch brings is spread over the channels, so that words read together come from different banks.
+The scheduler also decides the channel of every virtual register it meets: a result's is that of its slot, an operand's,
+if it is still open, the emptiest; what a fetch brings is spread so that words read together come from different banks.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import permutations
+from typing import Self
 
 from cypresskit.compiler.constraints import possible
 from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import BasicBlock, Op, Word
-from cypresskit.compiler.packing import ClausePlan, Draft, Packer
+from cypresskit.compiler.isa import T
+from cypresskit.compiler.packing import ClausePlan, Draft, Placed, units_of
+from cypresskit.compiler.ports import Constants, constants_of
+from cypresskit.compiler.pressure import Pressure
 
+WORST = 7  # slots of the largest bundle: five ops, two literal pairs
 Way = list[tuple[Word, int]]  # words and their channels
 
 
@@ -29,13 +36,18 @@ class NoBundle(Exception):
 
 class BlockScheduler:
     """One attempt at a block: ``plans``, and the ``pressure`` that they cause, whose decisions ``commit`` makes final.
-    ``waits``: unscheduled ops that each op waits for, those that the present bundle makes ``later`` included; the ops
-    of ``bundled`` go into bundles. ``places``: where words are read, by which ``read_together`` counts the channels."""
+    ``open``: ops that are still to be placed; ``waits``: those of them that each op waits for, what the present bundle
+    makes ``later`` included; the ops of ``bundled`` go into bundles. ``places``: where words are read, by which
+    ``read_together`` counts the channels. ``queue``: LDS reads whose words have not been taken yet; ``tested``: whether
+    the test that ends the block is placed; ``t_first``: whether x y z w are wanted for doubles, and t is the place for
+    others; ``room``: slots left in the ``clause``."""
 
     def __init__(self, problem: Problem, budget: int, named: bool = False):
         self.problem, self.ops = problem, problem.ops
-        self.packer = Packer(problem, budget, named)
-        self.pressure = self.packer.pressure
+        self.pressure = Pressure(problem, budget, named)
+        self.open = set(range(len(self.ops)))
+        self.queue: list[Op] = []
+        self.tested = self.t_first = False
         self.plans: list[ClausePlan] = []
         self.waits = list(map(len, problem.before))
         self.ready = [n for n, count in enumerate(self.waits) if not count]
@@ -51,12 +63,11 @@ class BlockScheduler:
     def count(self, kind: str) -> int:
         return sum(plan.kind == kind for plan in self.plans)
 
-    def run(self) -> "BlockScheduler":
-        """Schedule the whole block, if that isn't done yet."""
-        if self.packer.open:
-            while self.packer.open:
-                self.advance()
-            self.pressure.restore()
+    def run(self) -> Self:
+        """Schedule the whole block."""
+        while self.open:
+            self.advance()
+        self.pressure.restore()
         return self
 
     def advance(self) -> None:
@@ -73,7 +84,7 @@ class BlockScheduler:
         stack = [n] if self.waits[n] else []
         while stack:
             for m in self.problem.before[stack.pop()]:
-                if m in self.packer.open and m not in found:
+                if m in self.open and m not in found:
                     if m not in self.bundled:
                         return None
                     found.add(m)
@@ -114,7 +125,7 @@ class BlockScheduler:
 
     def finish(self, n: int) -> None:
         """An op is scheduled: what waited for it may go, if need be in a later bundle."""
-        self.packer.open.discard(n)
+        self.open.discard(n)
         self.ready.remove(n)
         for m, later in self.problem.after[n]:
             if later and n in self.bundled:
@@ -127,18 +138,114 @@ class BlockScheduler:
         if not self.waits[m]:
             self.ready.append(m)
 
+    # Bundles
+
+    def place(self, op: Op) -> bool:
+        if self.draft.holds("GROUP_BARRIER") or (op.name == "GROUP_BARRIER" and self.draft.slots):
+            return False
+        if op.popped:
+            return self.place_pop(op)
+        words, queued = 2 * (len(self.queue) + 1), [op] if op.name.startswith("LDS_READ") else []
+        if queued and (self.room < 48 + 2 * words or len(self.pressure.live) + words > 4 * self.pressure.budget):
+            return False
+        if op.row.predicate and not self.may_test():
+            return False
+        needed = constants_of([op])
+        placed = any(self.try_slots(op, needed, slots, channel) for slots, channel in self.ways(op, self.draft.free))
+        self.queue += queued if placed else []
+        return placed
+
+    def may_test(self) -> bool:
+        """A test closes the clause that it stands in: all that is left must fit in."""
+        if len(self.open) > self.room:
+            return False
+        left = [self.problem.ops[n] for n in self.open]
+        size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
+        return size <= self.room and len(self.clause.windows | constants_of(left).windows) <= 2
+
+    def ways(self, op: Op, free: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
+        """Slots, and the channel of the result, in the order in which they are to be tried."""
+        options, kind = self.pressure.preferred(op.results[0].vreg) if op.results else [0, 1, 2, 3], op.row.slots
+        if kind == "x":
+            yield from [((0,), None)] if 0 in free else []
+        elif op.row.width > 1:
+            for c in options:
+                slots = (0, 1, 2, 3) if kind == "quad" else (c, c + 1)
+                if set(slots) <= set(free):
+                    yield slots, c
+        else:
+            vector = [((c,), c) for c in options if c in free and kind != "t"]
+            scalar = [((T,), c) for c in options if T in free and kind != "vector"]
+            yield from scalar + vector if self.t_first else vector + scalar
+
+    def try_slots(self, op: Op, needed: Constants, slots: tuple[int, ...], channel: int | None) -> bool:
+        """Put an op into given slots if the constants, the registers and the ports allow it."""
+        draft, pressure = self.draft, self.pressure
+        held, windows = draft.constants, self.clause.windows | needed.windows
+        both = Constants(held.literals | needed.literals, held.pairs | needed.pairs, windows)
+        constants = sum(not s.value.located for s in op.srcs)
+        if not both.fit or (slots[0] == T and constants > 2) or len(draft.slots) + len(slots) + both.size > self.room:
+            return False
+        state = pressure.state([word.vreg for word in (*op.located, *op.results)])
+        if pressure.place_results(op, channel):
+            for word in op.located:
+                if word not in draft.forwards:
+                    pressure.settle(word.vreg)
+            units, placed = units_of(draft, op, slots, channel, constants)
+            if draft.ports.fit(units):
+                draft.slots |= {p.slot: p for p in placed}
+                draft.constants, self.clause.windows = both, windows
+                self.tested = self.tested or op.row.predicate
+                pressure.read(op)
+                for r in op.results:
+                    pressure.write(r)
+                return True
+        pressure.undo(state)
+        return False
+
+    def place_pop(self, op: Op) -> bool:
+        """MOVs out of the LDS queue, all words of one read in one bundle."""
+        free, pressure, count = self.draft.free, self.pressure, len(op.results)
+        if op.popped not in self.queue[:1] or self.draft.holds("LDS_POP"):
+            return False
+        if len(free) < count or self.draft.size + count > self.room:
+            return False
+        state = pressure.state([r.vreg for r in op.results])
+        ways: list[tuple[int, int]] = []
+        for r in op.results:
+            options = pressure.preferred(r.vreg)
+            way = next(((s, c) for s, c in [(c, c) for c in options] + [(T, c) for c in options] if s in free), None)
+            full = way and pressure.count[way[1]] + 1 > pressure.limit and r.vreg not in pressure.live
+            if way is None or (full and len(self.queue) < 2):
+                pressure.undo(state)
+                return False
+            free.remove(way[0])
+            ways.append(way)
+            pressure.settle(r.vreg, way[1])
+        for n, (slot, channel) in enumerate(ways):
+            self.draft.slots[slot] = Placed(op, slot, n, (), -1, channel)
+            pressure.write(op.results[n])
+        self.queue.pop(0)
+        return True
+
+    def new_reads(self, op: Op) -> int:
+        """Read ports that the bundle does not use yet."""
+        banks, forwards = self.draft.ports.banks, self.draft.forwards
+        vregs = [word.vreg for word in op.located if word not in forwards]
+        return sum(vreg.channel is None or vreg not in banks[vreg.channel] for vreg in vregs)
+
     def open_clause(self) -> None:
         """A fresh ALU clause, with its own constants."""
-        self.packer.clause = ClausePlan("ALU")
+        self.clause = ClausePlan("ALU")
         self.open_bundle({})
 
     def open_bundle(self, forwards: dict[Word, tuple[str, int]]) -> None:
         self.draft, self.later = Draft(forwards), list[int]()
-        self.packer.room = self.problem.device.alu_clause_slots - self.packer.clause.slots
+        self.room = self.problem.device.alu_clause_slots - self.clause.slots
 
     def close_bundle(self) -> None:
         """The bundle is as full as it gets."""
-        clause = self.packer.clause
+        clause = self.clause
         if not clause.bundles:
             self.plans.append(clause)
         clause.bundles.append(self.draft)

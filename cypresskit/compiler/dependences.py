@@ -34,18 +34,17 @@ class Problem:
         last = {r.vreg: r for op in self.ops for r in op.results}
         self.leaving = {last[w] for w in live_out if w in last}
         self.uses: Counter = Counter(key for op in self.ops for key in self.reads(op))
-        self.uses.update(self.leaving)
-        self.uses.update(w for w in live_out if w not in last)
+        self.uses.update([*self.leaving, *(live_out - last.keys())])
         self.after: list[list[tuple[int, int]]] = [[] for _ in self.ops]
         self.before: list[list[int]] = [[] for _ in self.ops]
         self.find_edges()
         self.height = [1] * len(self.ops)
         for n in range(len(self.ops) - 1, -1, -1):
             self.height[n] += max((self.height[m] for m, later in self.after[n] if later), default=0)
-        self.first_use = dict.fromkeys(self.defined, 0)
-        for op, height in zip(self.ops, self.height, strict=True):
+        self.first_use: Counter = Counter(dict.fromkeys(self.defined, 0))
+        for op, height in zip(self.ops, self.height):
             for src in op.srcs:
-                self.first_use[src.value] = max(height, self.first_use.get(src.value, 0))
+                self.first_use[src.value] = max(height, self.first_use[src.value])
 
     def reads(self, op: Op) -> dict[Word | VirtualRegister, VirtualRegister]:
         """Words that an op reads, or the virtual registers of those that were there before the block, and where each
@@ -67,12 +66,6 @@ class Problem:
                 self.after[a].append((b, later))
                 self.before[b].append(a)
 
-        def in_order(memory: str, n: int, reads: bool) -> None:
-            write, since = accesses.get(memory, ([], []))
-            for m in write if reads else write + since:
-                edge(m, n)
-            accesses[memory] = (write, [*since, n]) if reads else ([n], [])
-
         for n, op in enumerate(self.ops):
             for word in op.located:
                 if word in maker:
@@ -87,19 +80,21 @@ class Problem:
             if op.popped:
                 edge(number[op.popped], n)
             for memory in op.row.memories:
-                in_order(memory, n, "READ" in op.name)
+                write, since = accesses.get(memory, ([], []))
+                reads = "READ" in op.name
+                for m in write if reads else write + since:
+                    edge(m, n)
+                accesses[memory] = (write, [*since, n]) if reads else ([n], [])
             if op.row.predicate:  # it ends the block: only arithmetic may follow in its clause
-                for m, other in enumerate(self.ops):
-                    if not other.arithmetic:
-                        edge(m, n)
+                for m in (m for m, other in enumerate(self.ops) if not other.arithmetic):
+                    edge(m, n)
 
     @property
     def bound(self) -> int:
         """Bundles that no schedule can go below."""
         slots: Counter = Counter()
         for op in self.ops:
-            pops = len(op.results) if op.popped else 0
-            slots[op.row.slots or "any"] += op.row.width or pops
+            slots[op.row.slots or "any"] += op.row.width or len(op.results) * bool(op.popped)
         return fewest_bundles(slots)
 
     @property

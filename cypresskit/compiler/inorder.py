@@ -12,10 +12,9 @@ Left out: what AMD's compiler did when registers ran out (spilling). Here fewer 
 
 from collections import defaultdict
 
-from cypresskit.compiler.blocks import BlockScheduler, NoBundle, Way
+from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
 from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import Op
-from cypresskit.compiler.packing import WORST
 
 NEAR = 8  # operations after a reader, those of two vectors, whose operands should come from other banks
 
@@ -47,7 +46,7 @@ class InOrderScheduler(BlockScheduler):
         """Fetches from textures that wait for nothing but arithmetic, and that arithmetic."""
         batch: list[int] = []
         needs: set[int] = set()
-        for n in sorted(self.packer.open):
+        for n in sorted(self.open):
             if self.ops[n].samples and len(batch) < self.gather:
                 found = self.ancestors(n)
                 if found is not None:
@@ -60,7 +59,7 @@ class InOrderScheduler(BlockScheduler):
         reads the LDS, the reads before the words that come."""
         run: list[int] = []
         reads = False
-        for n in sorted(self.packer.open):
+        for n in sorted(self.open):
             op = self.ops[n]
             reads |= op.name == "MEM_READ"
             found = None if op.fetches else self.ancestors(n)
@@ -88,7 +87,7 @@ class InOrderScheduler(BlockScheduler):
         return self.clashes(way), sum(home not in (None, c) for home, c in homes)
 
     def arithmetic(self, run: list[int]) -> None:
-        packer, waiting = self.packer, list(run)
+        waiting = list(run)
         while waiting:
             n = self.next(waiting)
             if not self.waits[n] and self.fits(self.ops[n]):
@@ -96,9 +95,9 @@ class InOrderScheduler(BlockScheduler):
                 self.finish(n)
             elif self.draft.slots:
                 self.close_bundle()
-            elif packer.queue and not self.draining:
+            elif self.queue and not self.draining:
                 self.draining = True  # the clause has to end, and the LDS queue with it
-            elif packer.clause.bundles and not packer.queue:
+            elif self.clause.bundles and not self.queue:
                 self.open_clause()
             else:
                 raise NoBundle(self.problem.block, self.ops[n])
@@ -107,7 +106,7 @@ class InOrderScheduler(BlockScheduler):
 
     def next(self, waiting: list[int]) -> int:
         """The next op; where the clause's room runs out, what the LDS has sent; the test last."""
-        queue, left = self.packer.queue, self.packer.room - self.draft.size
+        queue, left = self.queue, self.room - self.draft.size
         self.draining = bool(queue) and (self.draining or left < WORST * (len(queue) + 2))
         if self.draining:
             return next((n for n in waiting if self.ops[n].name == "LDS_POP"), waiting[0])
@@ -117,4 +116,4 @@ class InOrderScheduler(BlockScheduler):
 
     def fits(self, op: Op) -> bool:
         """Put an op into the bundle, if that may be: a test only if it is alone."""
-        return not (op.row.predicate and self.draft.slots) and self.packer.place(self.draft, op)
+        return not (op.row.predicate and self.draft.slots) and self.place(op)

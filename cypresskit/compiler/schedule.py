@@ -6,10 +6,9 @@ A sum carried by a loop goes where the first bundle that reads it wants it. What
 which limits are tried, says ``search``.
 """
 
-from cypresskit.compiler.blocks import BlockScheduler, NoBundle, Way
+from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
 from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import Op
-from cypresskit.compiler.packing import WORST
 
 WINDOW = 64  # ready ops that are looked at for a bundle
 
@@ -30,18 +29,18 @@ class ListScheduler(BlockScheduler):
     def advance(self) -> None:
         """The next fetch clause, bundle or stores, or one register more if nothing goes."""
         batch, urgent = self.next_fetches()
-        if batch and not urgent and not self.packer.queue:
+        if batch and not urgent and not self.queue:
             self.fetch(batch)
         elif self.bundle(urgent):
             return
-        elif self.packer.queue or self.packer.tested:  # the clause must be finished: exceed the budget
+        elif self.queue or self.tested:  # the clause must be finished: exceed the budget
             self.raise_budget()
         elif stores := [n for n in sorted(self.ready) if self.ops[n].stores]:
             for n in stores:
                 self.apart("STORE", [n])
         elif batch and not self.waits[batch[0]]:
             self.fetch(batch[:1])
-        elif self.packer.clause.slots:
+        elif self.clause.slots:
             self.open_clause()
         else:
             self.raise_budget()
@@ -50,12 +49,12 @@ class ListScheduler(BlockScheduler):
         self.pressure.budget += 1
         if self.pressure.budget > 4 * self.problem.device.gpr_limit:
             doubles = [self.ops[n] for n in self.ready if n in self.bundled and self.ops[n].name.endswith("_64")]
-            raise NoBundle(self.problem.block, (doubles or [self.ops[min(self.packer.open)]])[0])
+            raise NoBundle(self.problem.block, (doubles or [self.ops[min(self.open)]])[0])
 
     def next_fetches(self) -> tuple[list[int], set[int]]:
         """Fetches for the next clause, in the order of the IL, as many as registers allow; and the ALU ops that they
         wait for."""
-        self.fetches = waiting = [n for n in self.fetches if n in self.packer.open]
+        self.fetches = waiting = [n for n in self.fetches if n in self.open]
         if not waiting:
             return [], set()
         pressure, live = self.pressure, self.pressure.live
@@ -95,10 +94,9 @@ class ListScheduler(BlockScheduler):
 
     def bundle(self, urgent: set[int]) -> bool:
         """Build one bundle; False if no op would go in."""
-        packer = self.packer
         if self.bundled.isdisjoint(self.ready):
             return False
-        if packer.room < WORST and not (packer.queue or packer.tested):
+        if self.room < WORST and not (self.queue or self.tested):
             self.open_clause()
         while len(self.draft.slots) < 5:
             n = self.pick(urgent)
@@ -113,12 +111,12 @@ class ListScheduler(BlockScheduler):
 
     def pick(self, urgent: set[int]) -> int | None:
         """The next op for the bundle, placed in it."""
-        packer, order, height = self.packer, self.order, self.problem.height
+        order, height = self.order, self.problem.height
         ready = [n for n in self.ready if n in self.bundled]
-        if packer.queue and packer.room < WORST * (len(packer.queue) + 2):  # the clause must empty the queue
+        if self.queue and self.room < WORST * (len(self.queue) + 2):  # the clause must empty the queue
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
-        packer.t_first = 2 * self.wide_left >= len(packer.open)
-        wide = self.wide if packer.t_first else set()
+        self.t_first = 2 * self.wide_left >= len(self.open)
+        wide = self.wide if self.t_first else set()
         if len(self.pressure.live) > 4 * self.pressure.budget - 4:
             growth = {n: self.pressure.growth(self.ops[n]) for n in ready}
             ready.sort(key=lambda n: (n not in urgent, growth[n], n not in wide, order[n]))
@@ -127,6 +125,6 @@ class ListScheduler(BlockScheduler):
             if self.draft.slots and ready:
                 top = height[ready[0]]
                 ready = ready[: self.window]
-                reads = {n: packer.new_reads(self.draft, self.ops[n]) for n in ready}
+                reads = {n: self.new_reads(self.ops[n]) for n in ready}
                 ready.sort(key=lambda n: (n not in urgent, n not in wide, top - height[n] > 1, reads[n], order[n]))
-        return next((n for n in ready[: self.window] if packer.place(self.draft, self.ops[n])), None)
+        return next((n for n in ready[: self.window] if self.place(self.ops[n])), None)

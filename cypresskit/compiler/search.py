@@ -43,7 +43,7 @@ MARGIN = 10  # outside loops one register in so many is left free, so that whole
 GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that wait for their readers together, in AMD's style
 
 
-#: A scheduler for one block, given the registers that are in use anyway.
+#: What schedules one block, given the registers that are in use anyway.
 BlockStyle = Callable[[Problem, int], BlockScheduler]
 
 
@@ -54,7 +54,7 @@ def in_order(program: Program, device: Device) -> Code:
         function = simplify(lower(program, device, rotate=False), plainly=True)
 
         def block(problem: Problem, floor: int, gather: int = gather) -> BlockScheduler:
-            return InOrderScheduler(problem, gather)
+            return InOrderScheduler(problem, gather).run()
 
         try:
             return finished(function, device, block, (earliest,), True)
@@ -121,20 +121,18 @@ def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
     all fetches that can go together, if it has split them and a turn takes less time then."""
     need, device = source_need(problem), problem.device
     if problem.block.depth == 0:
-        return ListScheduler(problem, max(floor - floor // MARGIN, need))
+        return ListScheduler(problem, max(floor - floor // MARGIN, need)).run()
     tried: list[ListScheduler] = []
     goal = max(GOAL * problem.bound, problem.chain + 1)
     for extra, window in BUDGETS:
-        tried.append(ListScheduler(problem, max(floor, need) + extra, window))
-        tried[-1].run()
+        tried.append(ListScheduler(problem, max(floor, need) + extra, window).run())
         best = min(tried, key=lambda run: run.bundles * (1 + 0.01 * run.pressure.budget))
         if best.bundles <= goal:
             break
     fetches = sum(op.fetches for op in problem.ops)
     if best.count("TEX") <= -(-fetches // device.tex_clause_fetches):
         return best
-    gathering = ListScheduler(problem, best.pressure.budget + fetches, best.window)
-    gathering.run()
+    gathering = ListScheduler(problem, best.pressure.budget + fetches, best.window).run()
 
     def turn(run: BlockScheduler) -> tuple[float, int]:
         clauses = run.count("ALU"), run.count("TEX")
@@ -173,7 +171,7 @@ def _schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Pl
     for block in blocks:
         entering = alive.into[block] | {phi.vreg for phi in block.phis}
         problem = Problem(block, entering, alive.out[block], device, scheduled)
-        run = style(problem, floor).run()
+        run = style(problem, floor)
         plans[block] = run.plans
         run.pressure.commit()
         floor = max(floor, run.pressure.budget)
