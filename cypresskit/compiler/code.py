@@ -62,7 +62,6 @@ class Code:
         for every product; or else None, and all additions and multiplications of the precision computed in."""
         device = self.device
         bundles = [b for c in self.main_loop for b in c.bundles]
-        fetches = [f for c in self.main_loop for f in c.fetches]
         operations = [o for b in bundles for o in b.operations]
         whole = [o for o in operations if o.place == 0 or o.name == "MOV"]
         doubles = [o for o in whole if o.row.kind == "double" and o.row.flops]
@@ -70,11 +69,10 @@ class Code:
             flops = 2 * sum(self.sums) or sum(o.row.flops for o in doubles or whole)
         if k_per_iteration is None and len(set(self.sums)) == 1:
             k_per_iteration = self.sums[0]
-        count = len(bundles)
-        filled = Counter(b.filled for b in bundles)
-        read = 16 * len(fetches)
+        count, fetches = len(bundles), sum(len(c.fetches) for c in self.main_loop)
+        filled, read = Counter(b.filled for b in bundles), 16 * fetches
         clauses = sum(bool(c.bundles) for c in self.main_loop), sum(bool(c.fetches) for c in self.main_loop)
-        takes = turn_clocks(device, count, len(fetches), clauses, self.gprs)
+        takes = turn_clocks(device, count, fetches, clauses, self.gprs)
         alu, tex = int(takes["ALU"]), int(takes["texture unit"])
         processors = device.simd_engines * device.thread_processors
         return Card(
@@ -86,7 +84,7 @@ class Code:
             k_per_iteration=k_per_iteration,
             alu_clauses=clauses[0],
             tex_clauses=clauses[1],
-            fetches=len(fetches),
+            fetches=fetches,
             fetch_bytes=read,
             lds_operations=sum(o.row.kind == "lds" for o in whole),
             mads=sum(o.row.flops == 2 for o in whole),

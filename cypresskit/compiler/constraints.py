@@ -92,7 +92,7 @@ def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None
 
 def constrain(function: Function) -> Function:
     """Group and pair the virtual registers of a function, with the copies that this needs."""
-    blocks = list(function.blocks)
+    blocks = function.blocks
     read = {s.value for b in blocks for op in b.ops for s in op.srcs}
     read |= {v for b in blocks for phi in b.phis for v in phi.args.values()}
     for block in sorted(blocks, key=lambda b: -b.depth):

@@ -8,7 +8,9 @@ where the kernel would have left the loop, which may lie past the array. No read
 no store, and none the read that its address comes from.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cypresskit.compiler.card import turn_clocks
 from cypresskit.compiler.code import Code
@@ -31,53 +33,56 @@ class FetchOrder:
     moves: tuple[tuple[int, int], ...]
 
     def __str__(self) -> str:
-        now = (
-            f"order of fetches: {self.clauses} clause{'s' * (self.clauses != 1)} in a turn, {self.alone} of one fetch; "
-        )
+        now = f"order of fetches: {_clauses(self.clauses)} in a turn, {self.alone} of one fetch; "
         if self.together is None:
             return now + "no line is known to move"
-        clauses, _, clocks = _turn(self.together)
+        then = _turn(self.together)
         (line, behind), more = self.moves[0], len(self.moves) - 1
         texel = any(i.line == line and i.op.kind == "fetch" for i in self.together.program.body)
         also = f" (and {more} more line{'s' * (more > 1)} so)" if more else ""
-        turn = f"{clocks:.0f} clocks instead of {self.clocks:.0f}"
-        if clocks >= self.clocks:
-            turn = f"{clocks:.0f} clocks either way, with all wavefronts that fit"
+        turn = f"instead of {self.clocks:.0f}"
+        if then.clocks >= self.clocks:
+            turn = "either way, with all wavefronts that fit"
         return (
             f"{now}fetch line {line}'s {'texel' if texel else 'element'} behind line {behind}, into a register of its "
-            f"own, with its address computed there{also}: {clauses} clause{'s' * (clauses != 1)} instead of "
-            f"{self.clauses}; a turn takes {turn}"
+            f"own, with its address computed there{also}: {_clauses(then.clauses)} instead of {self.clauses}; a turn "
+            f"takes {then.clocks:.0f} clocks {turn}"
         )
 
     def as_dict(self) -> dict:
         """The numbers for JSON; ``together`` is None where no line is known to move."""
-        names = "clauses", "alone", "clocks"
-        numbers = dict(zip(names, (self.clauses, self.alone, self.clocks), strict=True))
-        together = self.together and dict(zip(names, _turn(self.together), strict=True))
-        return numbers | {"together": together, "moves": [list(move) for move in self.moves]}
+        now, then = _Turn(self.clauses, self.alone, self.clocks), self.together and _turn(self.together)._asdict()
+        return now._asdict() | {"together": then, "moves": [list(move) for move in self.moves]}
 
 
 def fetch_order(code: Code, style: str = "amd") -> FetchOrder:
     """What the order of the fetches costs in ``code``, which was compiled in ``style``."""
     program, moves = gathered(code.program)
     turn = _turn(code)
-    if moves:
-        try:
-            together = (in_order if style == "amd" else compiled)(program, code.device)
-            if _turn(together) < turn:
-                return FetchOrder(*turn, together, moves)
-        except CompileError:  # it needs more registers than there are
-            pass
+    with suppress(CompileError):  # it needs more registers than there are
+        if moves and _turn(together := (in_order if style == "amd" else compiled)(program, code.device)) < turn:
+            return FetchOrder(*turn, together, moves)
     return FetchOrder(*turn, None, ())
 
 
-def _turn(code: Code) -> tuple[int, int, float]:
-    """Clauses of fetches in a turn, those of one fetch, and clocks."""
+class _Turn(NamedTuple):
+    """Of the main loop: clauses of fetches, those of one fetch, and clocks."""
+
+    clauses: int
+    alone: int
+    clocks: float
+
+
+def _turn(code: Code) -> _Turn:
     sizes = [len(c.fetches) for c in code.main_loop if c.fetches]
     card = code.card()
     clauses = card.alu_clauses, card.tex_clauses
     takes = turn_clocks(code.device, card.loop_bundles, card.fetches, clauses, code.gprs)
-    return len(sizes), sizes.count(1), max(takes.values())
+    return _Turn(len(sizes), sizes.count(1), max(takes.values()))
+
+
+def _clauses(count: int) -> str:
+    return f"{count} clause{'s' * (count != 1)}"
 
 
 def gathered(program: Program) -> tuple[Program, tuple[tuple[int, int], ...]]:
@@ -131,9 +136,8 @@ def _moved(program: Program, first: int, at: int, fresh: int) -> list[Instructio
     def new(register: Register) -> Register:
         return names.get(register.index, register) if register.kind == "r" else register
 
-    copies = [
-        Instruction("mov", Dest(new), (Source(Register("r", old)),), line=read.line) for old, new in names.items()
-    ]
+    moves = [(Dest(to), (Source(Register("r", old)),)) for old, to in names.items()]
+    copies = [Instruction("mov", *move, line=read.line) for move in moves]
     made_anew = [replace(j.renamed(new), line=read.line) for j in chain]
     made_anew[-1] = replace(made_anew[-1], dest=Dest(Register("r", fresh + len(names))))
     return copies + made_anew

@@ -9,7 +9,6 @@ A ``Function`` is a list of items: blocks, and between them the keywords of cont
 if has an else block, perhaps empty, so every edge has a block of its own where copies can go.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -213,8 +212,8 @@ class Function:
     vregs: int = 0
 
     @property
-    def blocks(self) -> Iterator[BasicBlock]:
-        return (item for item in self.items if isinstance(item, BasicBlock))
+    def blocks(self) -> list[BasicBlock]:
+        return [item for item in self.items if isinstance(item, BasicBlock)]
 
     def vreg(self, word: Word) -> VirtualRegister:
         """A new virtual register for a word."""

@@ -15,6 +15,7 @@ AMD's compiler (``in_order``) tried nothing of that: only if registers run out a
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from cypresskit.compiler.allocate import ORDERS, Lifetimes, allocate, earliest
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
@@ -49,33 +50,28 @@ BlockStyle = Callable[[Problem, int], BlockScheduler]
 
 def in_order(program: Program, device: Device) -> Code:
     """The code that AMD's compiler would have made: see ``inorder``."""
-    refused: CompileError | None = None
+    refused: list[CompileError] = []
     for gather in GATHER:
-        function = simplify(lower(program, device, rotate=False), plainly=True)
 
         def block(problem: Problem, floor: int, gather: int = gather) -> BlockScheduler:
             return InOrderScheduler(problem, gather).run()
 
+        function = simplify(lower(program, device, rotate=False), plainly=True)
         try:
             return finished(function, device, block, (earliest,), True)
         except CompileError as error:  # too many registers
-            refused = refused or error
-    assert refused is not None
-    raise refused
+            refused.append(error)
+    raise refused[0]
 
 
 def compiled(program: Program, device: Device) -> Code:
     """The best code of some amounts of loop-invariant code that is moved."""
     plain, most = _translate(program, device, 0)
     best = plain
-    for words in (most, most // 2, most // 4):
-        if words:
-            try:
-                code, _ = _translate(program, device, words)
-            except CompileError:  # too many registers
-                continue
-            if clocks(code) < clocks(best):
-                best = code
+    for words in filter(None, (most, most // 2, most // 4)):
+        with suppress(CompileError):  # too many registers
+            code, _ = _translate(program, device, words)
+            best = min(best, code, key=clocks)
             if code.gprs <= plain.gprs:
                 break
     return best
@@ -164,7 +160,7 @@ def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Pla
 
 def _schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Plans, int]:
     blocks = sorted(function.blocks, key=lambda b: -b.depth)
-    alive = Alive(list(function.blocks))
+    alive = Alive(function.blocks)
     plans: Plans = {}
     scheduled: dict[VirtualRegister, list[Peaks]] = {}
     floor, source_gprs = 1, 0

@@ -171,7 +171,7 @@ def _key(op: Op) -> tuple:
 
 def _drop_trivial_phis(function: Function) -> None:
     """A phi whose arguments are one word, or itself, is that word."""
-    blocks = list(function.blocks)
+    blocks = function.blocks
     work = [phi for block in reversed(blocks) for phi in block.phis]
     users: dict[Word, dict[Word, None]] = {}  # phis that a word is an argument of, in order
     for phi in work:
@@ -195,7 +195,7 @@ def _drop_trivial_phis(function: Function) -> None:
 
 def _drop_dead(function: Function) -> None:
     """Keep what an effect needs."""
-    blocks = list(function.blocks)
+    blocks = function.blocks
     for block in blocks:
         for phi in block.phis:
             phi.args = {b: v.resolve() for b, v in phi.args.items()}

@@ -35,18 +35,20 @@ def assign_vregs(function: Function) -> Function:
     return function
 
 
+Sets = dict[BasicBlock, set[VirtualRegister]]
+
+
 class Alive:
     """Virtual registers alive at each block's start, ``into`` it, and end, ``out`` of it. A phi's argument is alive at
     the end of the predecessor it comes from; the phi itself is defined at the start of its block."""
 
     def __init__(self, blocks: list[BasicBlock]):
-        self.into: dict[BasicBlock, set[VirtualRegister]] = {b: set() for b in blocks}
-        self.out: dict[BasicBlock, set[VirtualRegister]] = {b: set() for b in blocks}
-        use: dict[BasicBlock, set[VirtualRegister]] = {}
-        define: dict[BasicBlock, set[VirtualRegister]] = {}
-        passed: dict[BasicBlock, set[VirtualRegister]] = {}
+        self.into: Sets = {b: set() for b in blocks}
+        self.out: Sets = {b: set() for b in blocks}
+        use: Sets = {b: set() for b in blocks}
+        define: Sets = {b: {p.vreg for p in b.phis} for b in blocks}
+        passed: Sets = {}
         for b in blocks:
-            use[b], define[b] = set(), {p.vreg for p in b.phis}
             for op in b.ops:
                 use[b] |= {word.vreg for word in op.located} - define[b]
                 define[b] |= {r.vreg for r in op.results}
@@ -93,7 +95,7 @@ class _Coalescer:
     """Merges the virtual registers of phis and their arguments. ``end_of``: the last point of each block."""
 
     def __init__(self, function: Function):
-        self.function, self.blocks = function, list(function.blocks)
+        self.function, self.blocks = function, function.blocks
         self.end_of: dict[BasicBlock, int] = {}
         self.readers = Counter(s.value for b in self.blocks for op in b.ops for s in op.srcs)
         alive, end = Alive(self.blocks), -1
