@@ -167,50 +167,39 @@ def looped(body: str, text: str = LOOP):
     return compile(ck.assemble(text.replace("{body}", body)))
 
 
-def loop_names(body: str) -> list[str]:
-    return [o.name for c in looped(body).main_loop for o in c.operations]
-
-
-def offsets(body: str) -> list[tuple]:
-    return [f.offset for c in looped(body).main_loop for f in c.fetches]
-
-
 FETCH = "sample_resource(0)_sampler(0) r3, r2.xy00\nadd r5, r5, r3"
+STEPS = "\n".join(f"add r2.xy, r0.xz, l0.{a}{b}\n{FETCH}" for a, b in ("xy", "yx", "zw"))
+SEEN = {  # what is seen through: body, operation, how many are left, offsets of fetches
+    "whole steps of a coordinate become texel offsets": (STEPS, "ADD", 12 + 1, [(0, 1), (1, 0), (2, 3)]),
+    "fractional steps stay additions": (
+        f"mul r2.xy, r0.xz, cb0[0].y\nadd r2.xy, r2.xy, l0.yy\n{FETCH}", "ADD", 2 + 4 + 1, [(0, 0)]
+    ),
+    "equal operations are shared, dead ones dropped": (
+        "mul r6, r5, cb0[0]\nmul r7, r5, cb0[0]\nmul r8, r5, r5\nadd r5, r6, r7", "MUL_IEEE", 4, []
+    ),
+}  # fmt: skip
 
 
-def test_whole_steps_of_a_coordinate_become_texel_offsets():
-    body = "\n".join(f"add r2.xy, r0.xz, l0.{a}{b}\n{FETCH}" for a, b in ("xy", "yx", "zw"))
-    assert loop_names(body).count("ADD") == 12 + 1
-    assert offsets(body) == [(0, 1), (1, 0), (2, 3)]
+@pytest.mark.parametrize("what", SEEN)
+def test_what_the_compiler_sees_through(what):
+    body, name, count, offsets = SEEN[what]
+    loop = looped(body).main_loop
+    assert [o.name for c in loop for o in c.operations].count(name) == count
+    assert [f.offset for c in loop for f in c.fetches] == offsets
 
 
-def test_fractional_steps_stay_additions():
-    assert offsets(f"mul r2.xy, r0.xz, cb0[0].y\nadd r2.xy, r2.xy, l0.yy\n{FETCH}") == [(0, 0)]
-
-
-def test_equal_operations_are_shared_and_dead_ones_dropped():
-    body = "mul r6, r5, cb0[0]\nmul r7, r5, cb0[0]\nmul r8, r5, r5\nadd r5, r6, r7"
-    assert loop_names(body).count("MUL_IEEE") == 4
-
-
-def test_loop_tests_at_its_end():
-    assert [c.name for c in looped("add r5, r5, l0.y").main_loop] == [
-        "LOOP_START_DX10", "ALU_PUSH_BEFORE", "JUMP", "LOOP_BREAK", "POP", "LOOP_END"]  # fmt: skip
-
-
-def test_integer_test_leaves_without_a_push():
-    text = LOOP.replace("ge r1.x, r0.z, cb0[0].x", "ige r1.x, r0.z, cb0[0].x")
-    assert "ALU_BREAK" in [c.name for c in looped("add r5, r5, l0.y", text).main_loop]
+@pytest.mark.parametrize("test, leaves", [("ge", "ALU_PUSH_BEFORE JUMP LOOP_BREAK POP"), ("ige", "ALU_BREAK")])
+def test_a_loop_tests_at_its_end_and_an_integer_test_leaves_without_a_push(test, leaves):
+    code = looped("add r5, r5, l0.y", LOOP.replace("ge r1.x", f"{test} r1.x"))
+    assert [c.name for c in code.main_loop] == ["LOOP_START_DX10", *leaves.split(), "LOOP_END"]
 
 
 # What it refuses
 
 
 def test_too_many_registers_names_the_line():
-    body, start, total = (
-        "\n".join(line.replace("rN", f"r{n}") for n in range(10, 150))
-        for line in ("mad rN, rN, rN, cb0[0]", "mov rN, l0.y", "add r5, r5, rN")
-    )
+    lines = ("mad rN, rN, rN, cb0[0]", "mov rN, l0.y", "add r5, r5, rN")
+    body, start, total = ("\n".join(line.replace("rN", f"r{n}") for n in range(10, 150)) for line in lines)
     text = LOOP.replace("mov r5, l0.x", start + "\nmov r5, l0.x").replace("mov o0", total + "\nmov o0")
     with pytest.raises(CompileError, match=r"kernel\.il:\d+: .*\n.*needs 14\d registers.* has 12[48]") as error:
         looped(body, text)
@@ -265,19 +254,14 @@ def test_listing_shows_where_everything_comes_from():
     assert text.startswith("; sgemm_tn.il: 25 registers, 10 wavefronts")
     loop = text[text.index("LOOP_START_DX10") : text.index("LOOP_END")]
     assert "TEX: CNT(8)" in loop and "KCACHE0(CB0:0-31)" in loop and "PV." in text
-    mads = [line for line in loop.split("\n") if "MULADD_IEEE" in line]
-    assert len(mads) == 128
-    source = kernel.text.split("\n")
+    source, mads = kernel.text.split("\n"), re.findall(r"MULADD_IEEE.*line (\d+)", loop)
+    assert len(mads) == 128 and all(source[int(line) - 1].strip().startswith("mad ") for line in mads)
     assert len({line.index("; line") for line in text.split("\n") if "; line" in line}) == 1
-    for line in mads:
-        number = int(line.rsplit("line ", 1)[1])
-        assert source[number - 1].strip().startswith("mad ")
 
 
 def test_card_has_the_keys_of_the_command_line():
     card = kernel_card(ck.kernels["sgemm_64x64"], timed("sgemm_64x64")[0]).as_dict()
-    for key in ("gprs", "loop_bundles", "k_per_iteration", "slots4_pct", "slots5_pct", "wavefronts", "fetches"):
-        assert key in card
+    assert card.keys() >= {*"gprs loop_bundles k_per_iteration slots4_pct slots5_pct wavefronts fetches".split()}
     assert (card["mads"], card["flops"], card["fetches"], card["fetch_bytes"]) == (256, 512, 16, 256)
     assert card["floats"] == 4 * card["gprs"]
     assert card["nominal_gflops"] == pytest.approx(512 / card["loop_bundles"] * 320 * 0.85, abs=0.1)
@@ -306,24 +290,23 @@ def test_nominal_rate_counts_the_precision_and_stays_below_the_peak(name):
         assert counted.k_per_iteration * partial == known.k_per_iteration
 
 
-@pytest.mark.parametrize(
-    ("body", "mads", "steps", "flops"),
-    [
-        ("mad r0.x, r0.z, cb0[0].y, r0.x\nsample_resource(0)_sampler(0) r3, r0.xz\nmad r5, r3, r3, r5", 5, 1, 8),
-        ("sample_resource(0)_sampler(0) r3, r0.xz\nmad r5.xyz, r3, r3, r5\nmad r5.w, r5.w, r3.x, r3.y", 4, None, 8 + 1),
-    ],
-)
-def test_steps_of_k_are_what_sums_take(body, mads, steps, flops):
+FETCHED = "sample_resource(0)_sampler(0) r3, r0.xz\n"
+SUMS = {  # body: multiply-adds, steps of k, flops
+    f"mad r0.x, r0.z, cb0[0].y, r0.x\n{FETCHED}mad r5, r3, r3, r5": (5, 1, 8),
+    f"{FETCHED}mad r5.xyz, r3, r3, r5\nmad r5.w, r5.w, r3.x, r3.y": (4, None, 8 + 1),
+}
+
+
+@pytest.mark.parametrize("body", SUMS)
+def test_steps_of_k_are_what_sums_take(body):
     card = looped(body).card()
-    assert (card.mads, card.k_per_iteration, card.flops) == (mads, steps, flops)
+    assert (card.mads, card.k_per_iteration, card.flops) == SUMS[body]
 
 
 def test_table_sets_published_against_compiled():
-    table = card_table([ck.kernels["sgemm_tn"], ck.kernels["sgemm_64x64"]])
-    assert table.split("\n")[2].startswith(
-        "| `sgemm_tn` | 25 | 25 | 25 | - | 31 (2 k) | 27 | 26 | 83.9 % | 87.1 % | 96.3 % |"
-    )
-    assert table.split("\n")[3].startswith("| `sgemm_64x64` | 39 |")
+    lines = card_table([ck.kernels["sgemm_tn"], ck.kernels["sgemm_64x64"]]).split("\n")
+    assert lines[2].startswith("| `sgemm_tn` | 25 | 25 | 25 | - | 31 (2 k) | 27 | 26 | 83.9 % | 87.1 % | 96.3 % |")
+    assert lines[3].startswith("| `sgemm_64x64` | 39 |")
 
 
 def test_llvm_needs_more_of_everything():

@@ -84,12 +84,11 @@ def test_an_unknown_style_is_refused():
 
 
 def test_the_best_style_does_not_split_fetches_that_can_go_together():
-    fetches, products = [], []
-    for n in range(12):
-        fetches.append(f"sample_resource(0)_sampler(0)_aoffimmi({n % 6},{n // 6},0) r{n + 20}, r0.xy00")
-        products.append(
-            [f"dmad r{r}.{h}, r{n + 20}.xy, r{n + 20}.{h}, r{r}.{h}" for r in range(4, 8) for h in ("xy", "zw")]
-        )
+    texels, halves = range(20, 32), [(r, h) for r in range(4, 8) for h in ("xy", "zw")]
+    fetches = [
+        f"sample_resource(0)_sampler(0)_aoffimmi({(n - 20) % 6},{(n - 20) // 6},0) r{n}, r0.xy00" for n in texels
+    ]
+    products = [[f"dmad r{r}.{h}, r{n}.xy, r{n}.{h}, r{r}.{h}" for r, h in halves] for n in texels]
     start = "mov r0, vWinCoord0.xyxy\n" + "\n".join(f"mov r{n}, l0.z" for n in (3, 4, 5, 6, 7)) + "\nwhileloop\n"
     start += "ge r1.x, r0.y, cb0[0].z\nbreak_logicalnz r1.x\n"
     end = "\nadd r0.y, r0.y, l0.y\nendloop\nadd r4, r4, r5\nadd r4, r4, r6\nadd r4, r4, r7\nmov o0, r4"

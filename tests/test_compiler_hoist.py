@@ -29,7 +29,7 @@ mov r5, l0.x
 mov r1.x, l0.x
 """
 LOOP = """whileloop
-    ige r1.y, r1.x, {turns}
+    ige r1.y, r1.x, cb0[0].w
     break_logicalnz r1.y
     {body}
     iadd r1.x, r1.x, l0.y
@@ -38,16 +38,12 @@ endloop
 TAIL = "mov o0, r5\nend\n"
 
 
-def program(body: str, turns: str = "cb0[0].w"):
-    return ck.assemble(HEAD + LOOP.replace("{turns}", turns).replace("{body}", body) + TAIL)
+def program(body: str, start: str = "", end: str = ""):
+    return ck.assemble(HEAD + start + LOOP.replace("{body}", body) + end + TAIL)
 
 
-def names(code) -> list[str]:
-    """Operations and fetches of the main loop."""
-    return all_names(code.main_loop)
-
-
-def all_names(controls) -> list[str]:
+def names(controls) -> list[str]:
+    """Operations and fetches."""
     return [o.name for c in controls for o in (*c.operations, *c.fetches)]
 
 
@@ -66,59 +62,44 @@ def bits_stay(kernel, turns: int = 3) -> bool:
     return check(code) == [] and same_bits(kernel, arguments, code)
 
 
-INVARIANT = {  # body: what must not be in the loop
-    "address arithmetic": (
-        "imad r2.x, r0.y, cb0[0].x, r0.x\nishl r2.x, r2.x, cb0[0].y\nixor r5.x, r5.x, r2.x",
-        "LSHL_INT",
-    ),
-    "division": ("udiv r2.x, r0.z, cb0[0].x\niadd r5.x, r5.x, r2.x\niadd r5.y, r5.x, r1.x", "RECIP_UINT"),
-    "double division": ("ddiv r2.xy, l0.yz, r0.xy\ndadd r5.xy, r5.xy, r2.xy", "DIV_64"),
-    "a value behind a condition": (
-        "iand r3.x, r1.x, l0.y\nif_logicalnz r3.x\n    udiv r2.x, r0.z, cb0[0].x\n    iadd r5.x, r5.x, r2.x\nendif",
-        "RECIP_UINT",
-    ),
-    "a fetch": ("itof r2.xy, r0\nsample_resource(0)_sampler(0) r3, r2.xy00\nadd r5, r5, r3", "SAMPLE"),
-    "a read of memory": ("mov r3, g[r0.z]\nadd r5, r5, r3", "MEM_READ"),
+CONDITION = "iand r3.x, r1.x, l0.y\nif_logicalnz r3.x\n"
+FETCH = "itof r2.xy, r0\nsample_resource(0)_sampler(0) r3, r2.xy00\n"
+INVARIANT = {  # what must not be in the loop, and its body
+    "LSHL_INT": "imad r2.x, r0.y, cb0[0].x, r0.x\nishl r2.x, r2.x, cb0[0].y\nixor r5.x, r5.x, r2.x",
+    "RECIP_UINT": "udiv r2.x, r0.z, cb0[0].x\niadd r5.x, r5.x, r2.x\niadd r5.y, r5.x, r1.x",
+    "DIV_64": "ddiv r2.xy, l0.yz, r0.xy\ndadd r5.xy, r5.xy, r2.xy",
+    "RECIP_UINT behind a condition": CONDITION + "udiv r2.x, r0.z, cb0[0].x\niadd r5.x, r5.x, r2.x\nendif",
+    "SAMPLE": f"{FETCH}add r5, r5, r3",
+    "MEM_READ": "mov r3, g[r0.z]\nadd r5, r5, r3",
 }
 
 
 @pytest.mark.parametrize("turns", [0, 1, 3])
 @pytest.mark.parametrize("what", INVARIANT)
 def test_what_stays_the_same_is_computed_before_the_loop(what, turns):
-    body, gone = INVARIANT[what]
-    kernel = program(body)
+    kernel, gone = program(INVARIANT[what]), what.split()[0]
     code = compile(kernel)
-    assert gone in all_names(code.controls) and gone not in names(code)
+    assert gone in names(code.controls) and gone not in names(code.main_loop)
     assert bits_stay(kernel, turns)
 
 
-STAYING = {  # body: what must stay in the loop
-    "a read of memory that the loop writes": (
-        "mov r3, g[r0.z]\nadd r5, r5, r3\nadd r3, r3, r3\nmov g[r0.z], r3",
-        "MEM_READ",
-    ),
-    "a fetch behind a condition": (
-        "iand r3.x, r1.x, l0.y\nif_logicalnz r3.x\nitof r2.xy, r0\nsample_resource(0)_sampler(0) r3, r2.xy00\n"
-        "add r5, r5, r3\nendif",
-        "SAMPLE",
-    ),
-    "what depends on the counter": (
-        "udiv r2.x, r1.x, cb0[0].x\nudiv r2.x, r2.x, r1.x\niadd r5.x, r5.x, r2.x",
-        "MULHI_UINT",
-    ),
+STAYING = {  # what must stay in the loop, and its body
+    "MEM_READ that the loop writes": "mov r3, g[r0.z]\nadd r5, r5, r3\nadd r3, r3, r3\nmov g[r0.z], r3",
+    "SAMPLE behind a condition": f"{CONDITION}{FETCH}add r5, r5, r3\nendif",
+    "MULHI_UINT of the counter": "udiv r2.x, r1.x, cb0[0].x\nudiv r2.x, r2.x, r1.x\niadd r5.x, r5.x, r2.x",
 }
 
 
 @pytest.mark.parametrize("what", STAYING)
 def test_what_the_loop_changes_or_may_not_do_stays(what):
-    body, there = STAYING[what]
-    assert there in names(compile(program(body)))
-    assert bits_stay(program(body))
+    kernel = program(STAYING[what])
+    assert what.split()[0] in names(compile(kernel).main_loop)
+    assert bits_stay(kernel)
 
 
 def test_a_divisor_that_stays_gives_its_reciprocal_before_the_loop():
-    code = compile(program("udiv r2.x, r1.x, cb0[0].x\niadd r5.x, r5.x, r2.x"))
-    assert "RECIP_UINT" not in names(code) and "MULHI_UINT" in names(code)
+    found = names(compile(program("udiv r2.x, r1.x, cb0[0].x\niadd r5.x, r5.x, r2.x")).main_loop)
+    assert "RECIP_UINT" not in found and "MULHI_UINT" in found
 
 
 def test_invariants_leave_both_of_nested_loops():
@@ -133,9 +114,9 @@ def test_invariants_leave_both_of_nested_loops():
     endloop"""
     kernel = program(inner)
     code = compile(kernel)
-    assert "RECIP_UINT" not in names(code)
+    assert "RECIP_UINT" not in names(code.main_loop)
     depth = {o.line: c.depth for c in code.controls for o in c.operations if o.name == "MULHI_UINT"}
-    lines = {kernel.body[at].opcode: kernel.body[at].line for at in range(len(kernel.body))}
+    lines = {i.opcode: i.line for i in kernel.body}
     assert (depth[lines["udiv"]], depth[lines["umod"]]) == (0, 1)
     assert bits_stay(kernel)
 
@@ -145,7 +126,7 @@ def test_a_loop_that_tests_in_its_middle():
     text += "    mov g[r0.z], r5\n    ige r1.y, r1.x, cb0[0].w\n    break_logicalnz r1.y\n"
     text += "    iadd r5.y, r5.y, r2.x\nendloop\n"
     kernel = ck.assemble(HEAD + text + TAIL)
-    assert "RECIP_UINT" not in names(compile(kernel))
+    assert "RECIP_UINT" not in names(compile(kernel).main_loop)
     assert bits_stay(kernel)
 
 
@@ -155,10 +136,8 @@ def test_registers_are_not_given_for_little():
     work = "\n".join(f"mad r{30 + n % 10}, r{30 + n % 10}, r5, r{30 + (n + 3) % 10}" for n in range(120))
     start = "\n".join(f"mov r{n}, g[r0.z+{n}]" for n in range(10, 40))
     total = "\n".join(f"add r5, r5, r{n}" for n in range(10, 40))
-    text = (
-        HEAD + start + "\n" + LOOP.replace("{turns}", "cb0[0].w").replace("{body}", sums + work) + total + "\n" + TAIL
-    )
-    assert names(compile(ck.assemble(text))).count("ADD") == 40
+    code = compile(program(sums + work, start=start + "\n", end=total + "\n"))
+    assert names(code.main_loop).count("ADD") == 40
 
 
 def test_every_choice_of_what_moves_keeps_the_bits(monkeypatch):

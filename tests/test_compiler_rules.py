@@ -50,63 +50,42 @@ def code():
     return compile(ck.kernels["sgemm_tn"].program)
 
 
-def changed(code, name: str, change):
-    """The code with the first clause of that name changed."""
-    at = next(n for n, c in enumerate(code.controls) if c.name == name)
-    control = code.controls[at]
-    controls = list(code.controls)
-    controls[at] = change(control)
-    return replace(code, controls=tuple(controls))
-
-
-def first_bundle(clause, change):
-    return replace(clause, bundles=(change(clause.bundles[0]), *clause.bundles[1:]))
-
-
-def first_operation(clause, wanted, change):
-    """The clause with the first operation that ``wanted`` accepts changed."""
-    bundles = list(clause.bundles)
-    for n, bundle in enumerate(bundles):
-        for m, o in enumerate(bundle.operations):
-            if wanted(o):
-                operations = (*bundle.operations[:m], change(o), *bundle.operations[m + 1 :])
-                bundles[n] = replace(bundle, operations=operations)
-                return replace(clause, bundles=tuple(bundles))
-    raise AssertionError("nothing to change")
-
-
 def is_mad(o) -> bool:
     return o.name == "MULADD_IEEE" and o.slot < 4 and all(r.kind == "gpr" for r in o.reads)
 
 
-FAULTS = {
-    "reads R": lambda c: first_operation(
-        c, is_mad, lambda o: replace(o, swizzle="VEC_012" if o.swizzle != "VEC_012" else "VEC_210")
-    ),
-    "writes channel": lambda c: first_operation(c, is_mad, lambda o: replace(o, channel=(o.channel + 1) % 4)),
-    "of 25 registers": lambda c: first_operation(c, is_mad, lambda o: replace(o, dest=(25, o.channel))),
-    "takes no absolute": lambda c: first_operation(
-        c, is_mad, lambda o: replace(o, reads=(replace(o.reads[0], abs=True), *o.reads[1:]))
-    ),
-    "output scale": lambda c: first_operation(c, is_mad, lambda o: replace(o, omod=2.0)),
-    "read before written": lambda c: first_operation(
-        c, is_mad, lambda o: replace(o, reads=(replace(o.reads[0], index=124), *o.reads[1:]))
-    ),
-    "holds nothing": lambda c: first_bundle(
-        c,
-        lambda b: replace(
-            b, operations=(replace(b.operations[0], reads=(replace(b.operations[0].reads[0], kind="pv"),)
-            + b.operations[0].reads[1:]), *b.operations[1:])
-        ),
-    ),
-    "slots": lambda c: replace(c, bundles=c.bundles * 2),
-    "queue is not empty": lambda c: first_operation(
-        c, lambda o: o.slot == 0, lambda o: replace(o, name="LDS_READ_RET", reads=o.reads[:1], dest=None)
-    ),
-    "in slots": lambda c: first_operation(
-        c, lambda o: o.slot == 0, lambda o: replace(o, name="RECIP_IEEE", reads=o.reads[:1])
-    ),
-}  # fmt: skip
+def in_x(o) -> bool:
+    return o.slot == 0
+
+
+def reading(o, **what) -> dict:
+    return {"reads": (replace(o.reads[0], **what), *o.reads[1:])}
+
+
+FAULTS = {  # words of the report: which operation of the loop's first ALU clause is changed, and how
+    "reads R": (is_mad, lambda o: {"swizzle": "VEC_012" if o.swizzle != "VEC_012" else "VEC_210"}),
+    "writes channel": (is_mad, lambda o: {"channel": (o.channel + 1) % 4}),
+    "of 25 registers": (is_mad, lambda o: {"dest": (25, o.channel)}),
+    "takes no absolute": (is_mad, lambda o: reading(o, abs=True)),
+    "output scale": (is_mad, lambda o: {"omod": 2.0}),
+    "read before written": (is_mad, lambda o: reading(o, index=124)),
+    "holds nothing": (lambda o: True, lambda o: reading(o, kind="pv")),
+    "queue is not empty": (in_x, lambda o: {"name": "LDS_READ_RET", "reads": o.reads[:1], "dest": None}),
+    "in slots": (in_x, lambda o: {"name": "RECIP_IEEE", "reads": o.reads[:1]}),
+}
+
+
+def with_control(code, at: int, **what):
+    """The code with one of its controls changed."""
+    controls = list(code.controls)
+    controls[at] = replace(controls[at], **what)
+    return replace(code, controls=tuple(controls))
+
+
+def loop_clause(code) -> int:
+    """The first ALU clause of the loop."""
+    loop = next(n for n, c in enumerate(code.controls) if c.name == "LOOP_START_DX10")
+    return next(n for n, c in enumerate(code.controls) if n > loop and c.bundles)
 
 
 def test_the_unchanged_code_is_legal(code):
@@ -115,27 +94,32 @@ def test_the_unchanged_code_is_legal(code):
 
 @pytest.mark.parametrize("text", FAULTS)
 def test_every_fault_in_an_alu_clause_is_found(code, text):
-    loop = next(n for n, c in enumerate(code.controls) if c.name == "LOOP_START_DX10")
-    at = next(n for n, c in enumerate(code.controls) if n > loop and c.bundles)
-    controls = list(code.controls)
-    controls[at] = FAULTS[text](controls[at])
-    found = check(replace(code, controls=tuple(controls)))
+    (wanted, change), at = FAULTS[text], loop_clause(code)
+    bundles = list(code.controls[at].bundles)
+    n, m = next((n, m) for n, b in enumerate(bundles) for m, o in enumerate(b.operations) if wanted(o))
+    operations = list(bundles[n].operations)
+    operations[m] = replace(operations[m], **change(operations[m]))
+    bundles[n] = replace(bundles[n], operations=tuple(operations))
+    found = check(with_control(code, at, bundles=tuple(bundles)))
     assert any(text in fault for fault in found), found
 
 
+def test_a_clause_too_long_is_found(code):
+    at = loop_clause(code)
+    assert any("slots" in fault for fault in check(with_control(code, at, bundles=code.controls[at].bundles * 2)))
+
+
 def test_faults_of_fetch_clauses_and_control_flow_are_found(code):
-    many = changed(code, "TEX", lambda c: replace(c, fetches=c.fetches * 3))
-    assert any("24 fetches" in fault for fault in check(many))
-    far = changed(code, "TEX", lambda c: replace(c, fetches=(replace(c.fetches[0], offset=(8, 0)),)))
-    assert any("offset (8, 0)" in fault for fault in check(far))
-    fetch = next(c for c in code.controls if c.name == "TEX").fetches[0]
-    chained = changed(
-        code, "TEX", lambda c: replace(c, fetches=(c.fetches[0], replace(c.fetches[1], source=fetch.dest)))
-    )
-    assert any("which an earlier fetch of the clause writes" in fault for fault in check(chained))
+    at = next(n for n, c in enumerate(code.controls) if c.name == "TEX")
+    one, two, *_ = fetches = code.controls[at].fetches
+    wrong = {  # words of the report: fetches of a clause
+        "24 fetches": fetches * 3,
+        "offset (8, 0)": (replace(one, offset=(8, 0)),),
+        "which an earlier fetch of the clause writes": (one, replace(two, source=one.dest)),
+    }
+    for text, those in wrong.items():
+        assert any(text in fault for fault in check(with_control(code, at, fetches=those))), text
     open_ = replace(code, controls=tuple(c for c in code.controls if c.name != "POP"))
     assert any("closes if" in fault or "left open" in fault for fault in check(open_))
-    untested = replace(
-        code, controls=tuple(replace(c, name="ALU_BREAK") if c.name == "ALU" else c for c in code.controls)
-    )
-    assert any("0 tests in the clause" in fault for fault in check(untested))
+    renamed = [replace(c, name="ALU_BREAK") if c.name == "ALU" else c for c in code.controls]
+    assert any("0 tests in the clause" in fault for fault in check(replace(code, controls=tuple(renamed))))

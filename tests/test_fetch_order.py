@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from conftest import pixel
+from conftest import TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit.compiler.fetch_order import fetch_order, gathered
 
-RESOURCE = "dcl_resource_id({})_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
-HEAD = [RESOURCE.format(0), RESOURCE.format(1), "dcl_cb cb0[1]", "dcl_literal l0, 0, 0, 0, 0",
+HEAD = [TEXTURE.format(0, "2d,unnorm"), TEXTURE.format(1, "2d,unnorm"), "dcl_cb cb0[1]", "dcl_literal l0, 0, 0, 0, 0",
         "dcl_literal l1, 1.0, 1.0, 1.0, 1.0", "mov r9, l0", "mov r0, l0", "mov r0.xy, vWinCoord0.xy"]  # fmt: skip
 STEP = ["ge r1.x, r0.z, cb0[0].x", "break_logicalnz r1.x", "sample_resource(0)_sampler(0) r2, r0.xz",
         "sample_resource(1)_sampler(1) r3, r0.yz", "mad r9, r2, r3, r9", "add r0.z, r0.z, l1.x"]  # fmt: skip
@@ -56,10 +55,10 @@ def test_breaks_between_fetches_cost_clauses_which_the_line_to_move_joins():
     lines = [program.lines[line - 1] for move in order.moves for line in move]
     assert lines == [STEP[2], STEP[3], STEP[3], STEP[3]]
     line, behind = order.moves[0]
-    assert (
-        f"fetch line {line}'s texel behind line {behind}, into a register of its own, with its address computed there "
-        "(and 1 more line so): 1 clause instead of 2; a turn takes"
-    ) in str(order)
+    told = (
+        f"fetch line {line}'s texel behind line {behind}, into a register of its own, with its address computed there"
+    )
+    assert f"{told} (and 1 more line so): 1 clause instead of 2; a turn takes" in str(order)
     assert order.as_dict()["together"]["clauses"] == 1 and order.as_dict()["moves"][0] == [line, behind]
     shape = ck.Shape(program, (8, 8), {0: (64, 256), 1: (64, 256)}, {0: [200.0]})
     own = ck.simulate(program, launch=shape).clocks
@@ -72,17 +71,10 @@ def test_one_clause_costs_nothing():
     assert order.together is None and "1 clause in a turn, 0 of one fetch; no line is known to move" in str(order)
 
 
-@pytest.mark.parametrize(
-    "between",
-    [
-        ["mov r0.xy, r2.xy"],  # the address comes from the first read
-        ["fence_memory"],
-        ["if_logicalnz r2.x", "mov r5, r2", "endif"],
-    ],
-)
-def test_what_may_not_be_passed_is_not(between):
+@pytest.mark.parametrize("between", ["mov r0.xy, r2.xy", "fence_memory", "if_logicalnz r2.x\nmov r5, r2\nendif"])
+def test_what_may_not_be_passed_is_not(between):  # in the first case the address comes from the first read
     fetch = "sample_resource(0)_sampler(0) {}, r0.xy"
-    program = pixel(*HEAD, fetch.format("r2"), "add r4, r2, r2", *between, fetch.format("r3"), "add o0, r3, r4")
+    program = pixel(*HEAD, fetch.format("r2"), "add r4, r2, r2", between, fetch.format("r3"), "add o0, r3, r4")
     assert gathered(program)[1] == ()
 
 
@@ -93,13 +85,8 @@ def test_reads_of_global_memory_pass_no_store():
 
 
 def test_a_read_of_global_memory_that_moved_over_a_break_is_speculative():
-    step = [
-        "ige r1.x, r0.x, l2.x",
-        "break_logicalnz r1.x",
-        "mov r2, g[r0.x]",
-        "add r9, r9, r2",
-        "iadd r0.x, r0.x, l2.y",
-    ]
+    step = ["ige r1.x, r0.x, l2.x", "break_logicalnz r1.x"]
+    step += ["mov r2, g[r0.x]", "add r9, r9, r2", "iadd r0.x, r0.x, l2.y"]
     head = ["dcl_literal l2, 5, 1, 0, 0", "mov r0, l2.zzzz", "mov r9, l2.zzzz"]
     program = pixel(*head, "whileloop", *step, *step, "endloop", "mov o0, r9")
     arrays = {"outputs": {0: np.zeros((1, 1, 4), np.float32)}, "global_memory": np.ones((5, 4), np.float32)}

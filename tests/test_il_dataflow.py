@@ -1,12 +1,11 @@
 """What instructions read and write, and the backward analyses over it."""
 
 import pytest
+from conftest import TEXTURE, compute, pixel
 
-from cypresskit.il import OPCODES, assemble
+from cypresskit.il import OPCODES
 from cypresskit.il.dataflow import Numbering, address_uses, defines, keys, liveness, successors, uses
 from cypresskit.il.opcodes import RELATIONS
-
-TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)\n"
 
 
 @pytest.mark.parametrize(
@@ -28,8 +27,7 @@ TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float
     ],
 )
 def test_what_an_instruction_reads_and_writes(line, read, address, written):
-    head = "il_cs_2_0\ndcl_num_thread_per_group 64\ndcl_lds_id(0) 64\ndcl_struct_lds_id(1) 16, 4\n"
-    program = assemble(f"{head}{line}\nend")
+    program = compute("dcl_num_thread_per_group 64", "dcl_lds_id(0) 64", "dcl_struct_lds_id(1) 16, 4", line)
     i = program.body[0]
 
     def names(found):
@@ -42,35 +40,24 @@ def test_what_an_instruction_reads_and_writes(line, read, address, written):
 
 def test_a_fetch_reads_as_many_coordinates_as_its_texture_has():
     for kind, letters in (("1d", {(1, 1)}), ("2d", {(1, 1), (1, 0)})):
-        program = assemble(f"il_ps_2_0\n{TEXTURE.replace('2d', kind)}sample_resource(0) r0, r1.yxzw\nend")
+        program = pixel(TEXTURE.format(0, kind), "sample_resource(0) r0, r1.yxzw")
         assert keys(uses(program, program.body[0])) == letters
 
 
-LOOP = """il_cs_2_0
-dcl_num_thread_per_group 64
-whileloop
-break_logicalnz r0.x
-if_logicalz r1.x
-continue
-else
-add r2.x, r3.x, r3.y
-endif
-mov r3.xy, r2.x
-endloop
-mov g[0].x, r2.y
-end"""
+LOOP = compute(
+    "dcl_num_thread_per_group 64", "whileloop", "break_logicalnz r0.x", "if_logicalz r1.x", "continue", "else",
+    "add r2.x, r3.x, r3.y", "endif", "mov r3.xy, r2.x", "endloop", "mov g[0].x, r2.y",
+)  # fmt: skip
 
 
 def test_control_goes_where_it_says():
-    program = assemble(LOOP)
-    ways = [successors(program, at) for at in range(len(program.body))]
+    ways = [successors(LOOP, at) for at in range(len(LOOP.body))]
     assert ways == [(1,), (2, 9), (3, 5), (1,), (6,), (6,), (7,), (8,), (1,), (10,)]
 
 
 def test_what_is_live_before_an_instruction_is_read_on_some_way_from_it():
-    program = assemble(LOOP)
-    numbering = Numbering(program)
-    live = [numbering.keys(bits) for bits in liveness(program, numbering)]
+    numbering = Numbering(LOOP)
+    live = [numbering.keys(bits) for bits in liveness(LOOP, numbering)]
     always = {(0, 0), (1, 0), (2, 1)}  # tests, and what is stored at the end
     assert live[0] == always | {(3, 0), (3, 1)}
     assert live[7] == always | {(2, 0)}
@@ -78,8 +65,7 @@ def test_what_is_live_before_an_instruction_is_read_on_some_way_from_it():
 
 
 def test_relations_flip_and_negate_back():
-    holds = {"lt": -1, "le": (-1, 0), "eq": 0, "ne": (-1, 1), "ge": (0, 1), "gt": 1}
-    sets = {name: {signs} if isinstance(signs, int) else set(signs) for name, signs in holds.items()}
+    sets = {"lt": {-1}, "le": {-1, 0}, "eq": {0}, "ne": {-1, 1}, "ge": {0, 1}, "gt": {1}}
     for name, relation in RELATIONS.items():
         assert sets[relation.flipped] == {-sign for sign in sets[name]}
         assert sets[relation.negated] == {-1, 0, 1} - sets[name]
