@@ -3,10 +3,8 @@
 The schedule says exactly when each is alive: after the bundle that writes it, up to the last bundle that reads it from
 a register. What the next bundle takes from PV or PS is never written at all. What lives within one ALU clause may take
 a clause temporary (T0 to T3), which costs no register of the kernel's own. Lifetimes are sets of points of the program,
-held as bits of an integer, so holes count: two may share a word if no point is in both.
-
-Units (groups and pairs, which share a register, or single virtual registers) take the first register that is free in
-their channels, in one of some orders (``ORDERS``).
+held as bits of an integer: two may share a word if no point is in both. Units (groups, pairs, or single virtual
+registers) take the first register that is free in their channels, in one of some orders (``ORDERS``).
 """
 
 from collections import defaultdict

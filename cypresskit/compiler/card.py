@@ -1,11 +1,10 @@
 """The kernel card: what AMD's kernel analyser told about a kernel, and what the figures in papers are made of.
 
-Everything is counted in the compiled code's main loop, per turn. Formulas: a wavefront's bundle takes 4 clocks; a fetch
-of 16 bytes a work-item 16 clocks of the texture unit at best (AMD's OpenCL guide, 4.9, 4.11.1); nominal Gflop/s are
-flops over bundles times thread processors times clock, what the loop would give if only ALU bundles took time; the same
-bundle count gives the bytes per clock that a thread processor asks of L1 (Ashraf). Lower bounds: no schedule has fewer
-bundles than its slots fill, five to a bundle, doubles and vector-only operations four, t-only ones one; no allocation
-in the order of the IL has fewer registers than a quarter of the words alive at once.
+Everything is counted in the compiled code's main loop, per turn: a wavefront's bundle takes 4 clocks, a fetch of 16
+bytes a work-item 16 clocks of the texture unit at best (AMD's OpenCL guide, 4.9, 4.11.1); nominal Gflop/s are flops
+over bundles times thread processors times clock (Ashraf). Lower bounds: no schedule has fewer bundles than its slots fill,
+five to a bundle, doubles and vector-only operations four, t-only ones one; no allocation in the order of the IL has
+fewer registers than a quarter of the words alive at once.
 """
 
 from dataclasses import asdict, dataclass, field, fields

@@ -1,10 +1,9 @@
 """What the hardware asks of virtual registers: to share a register, or to lie in given channels.
 
 The results of a fetch lie in one register, and so do the coordinates that a fetch reads, and the words of a store, each
-in its own channel; the address of a store lies in x. The two words of a double lie side by side, in xy or zw. The
-virtual registers concerned join a group or become a pair, if their other constraints allow it; where they
-collide, a MOV before or after the operation parts them. So does one where an operation reads more constants than a
-bundle can.
+in its own channel; the address of a store lies in x. The two words of a double lie side by side, in xy or zw: they
+become a ``pair``, the others a ``group``, if their other constraints allow it. Where these collide, or an operation
+reads more constants than a bundle can, a MOV before or after the operation parts them.
 """
 
 from collections.abc import Iterable

@@ -1,11 +1,10 @@
 """What a kernel's own order of fetches costs: the same kernel with its reads gathered, compiled by the same compiler.
 
-AMD's compiler gathers the fetches of a block, but moves nothing across a break, and reads of global memory only as far
-as the first use of what one brings. Whoever writes the kernel can: here every read of a texture or of global memory
-moves up to the first one between two ends of loops and ifs, with the arithmetic of its address, into fresh registers
-that are copied where it stood. These are speculative reads, for timing only: one that moved over a break also reads
-where the kernel would have left the loop, which may lie past the array. No read passes a fence, one of global memory
-no store, and none the read that its address comes from.
+AMD's compiler moves no fetch across a break, and reads of global memory only as far as the first use of what one
+brings. Whoever writes the kernel can: here every read moves up to the first one between two ends of loops and ifs, with
+the arithmetic of its address, into fresh registers that are copied where it stood. These are speculative reads, for
+timing only: one that moved over a break may lie past the array. No read passes a fence, one of global memory no store,
+and none the read that its address comes from.
 """
 
 from contextlib import suppress

@@ -1,16 +1,12 @@
 """Loop-invariant code motion: what a loop computes anew from the same operands each turn is computed once, before it.
 
 An operation is invariant if no operand is made in the loop, or only by invariant operations. It moves to the end of the
-block before the loop, innermost loops first, so that it may go on outwards. Since nothing on this chip faults, work
-from behind a condition may be done whether the condition holds or not. Fetches from textures move too, if every turn
-does them, and reads of global memory if besides no store or barrier stands in the loop. The local data share stays.
+block before the loop, innermost loops first. As nothing on this chip faults, that may be work from behind a condition;
+fetches move only if every turn does them, and reads of global memory if besides no store or barrier stands in the loop.
 
-What moves saves its slots in every turn, but its result occupies a channel of a register from end to end of the loop.
-So it must save more than a quarter of a register is worth; and ``words`` limits how many results leave a loop, those
-that save most first. The compiler tries some limits and keeps the code that is best by ``clocks``.
-
-Left out: what one turn can hand on to the next one (strength reduction), and copies of constants, which need no slot
-where they are read.
+What moves saves its slots in every turn, but its result occupies a channel of a register from end to end of the loop:
+it must save more than a quarter of a register is worth, and ``words`` limits how many results leave a loop (``search``
+tries some limits). Left out: strength reduction, and copies of constants, which need no slot where they are read.
 """
 
 from cypresskit.compiler.ir import BasicBlock, Function, Op

@@ -1,12 +1,9 @@
-"""The hardware's operations: the rows of the Evergreen instruction set that compiled kernels use.
+"""The hardware's operations: the rows of the Evergreen instruction set that compiled kernels use (ISA 4, 8, 9).
 
-An operation occupies one VLIW slot, or two (doubles in xy or zw), or all of x y z w. Its row says which slots it may
-take, how many operands it reads, whether these may be negated or made absolute (only float operands can; operations of
-three operands can't take absolutes, nor the output scale), and what it computes, as a function on arrays of 32-bit
-patterns (64-bit for doubles) that the explaining engine's arithmetic provides.
-
-Two rows, DIV_IEEE and DIV_64, are not one instruction of the chip: they stand for the last rounding and the special
-cases of a division by reciprocal, whose other steps the compiler writes out. Source: the ISA text, chapters 4, 8, 9.
+A row says which VLIW slots an operation takes, how many operands it reads, whether these may be negated or made
+absolute (only float operands can; operations of three operands can't take absolutes, nor the output scale), and what it
+computes. DIV_IEEE and DIV_64 are not one instruction of the chip: they stand for the last rounding and the special
+cases of a division by reciprocal, whose other steps the compiler writes out.
 """
 
 from collections import Counter

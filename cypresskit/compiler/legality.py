@@ -1,11 +1,10 @@
 """The rules of the hardware, checked on finished code: written apart from the scheduler, from the ISA text.
 
-``check(code)`` returns one sentence per violation, an empty list for legal code. Rules: the control-flow instructions
-nest and their clauses have the right kind and length (ISA 2.4); a slot writes its own channel and takes only the
-operations it can do (4.4, 4.8); read ports by the mapping algorithm of 4.7.9; constants, literals (4.7.5, 4.7.6); PV
-and PS hold only the previous bundle of the clause (4.6.2); operand and result modifiers (4.7.2, 4.9.1); doubles in
-their slots (4.12); the LDS queue is first in first out and empty at a clause's end (8.3.4); clause temporaries do not
-outlive their clause (2.6.1). Left out: whether the code computes what the IL says; running it shows that.
+Rules: the control-flow instructions nest and their clauses have the right kind and length (ISA 2.4); a slot writes its
+own channel and takes only the operations it can do (4.4, 4.8); read ports by the mapping algorithm of 4.7.9; constants,
+literals (4.7.5, 4.7.6); PV and PS hold only the previous bundle of the clause (4.6.2); operand and result modifiers
+(4.7.2, 4.9.1); doubles in their slots (4.12); the LDS queue is first in first out and empty at a clause's end (8.3.4);
+clause temporaries do not outlive their clause (2.6.1). Left out: whether the code computes what the IL says.
 """
 
 from cypresskit.compiler.assembly import Bundle, Control, Operation, StoreInstruction

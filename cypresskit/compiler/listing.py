@@ -1,9 +1,8 @@
 """The listing: compiled code as text, in the manner of AMD's disassembly.
 
-Clause heads carry their number of slots or fetches and the constants they lock; bundles and fetches are numbered
-through the program. A bundle has one line per slot: operation, destination (``____`` where only PV or PS take the
-result), operands, bank swizzle if it is not the usual VEC_012 or SCL_210, output scale and other notes, and the line of
-IL it came from. T0 to T3 are the clause temporaries.
+Clause heads carry their number of slots or fetches and the constants they lock; bundles and fetches are numbered. A
+bundle has one line per slot: operation, destination (``____`` where only PV or PS take the result), operands, bank
+swizzle if not the usual one, output scale and other notes, and its line of IL. T0 to T3 are the clause temporaries.
 """
 
 import struct

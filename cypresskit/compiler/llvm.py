@@ -1,9 +1,8 @@
 """A second opinion: the same kernel through LLVM's back end for this chip (triple ``r600--``, cpu ``cypress``).
 
-The simplified scalar form is written as LLVM IR, blocks and phis one to one; texture fetches are calls of the back
-end's own intrinsic. From the assembly that comes back, the bundles of the innermost loop, their filled slots and the
-registers are counted. Left out, and refused: double precision, LDS, 32-bit division, outputs that are streams; the
-back end's own scheduler decides everything else, so what it prints is nobody's optimum.
+The simplified scalar form is written as LLVM IR, blocks and phis one to one; from the assembly that comes back, the
+bundles of the innermost loop, their filled slots and the registers are counted. Left out, and refused: doubles, LDS,
+32-bit division, outputs that are streams. The back end's own scheduler decides the rest: it is nobody's optimum.
 """
 
 import re

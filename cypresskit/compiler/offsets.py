@@ -1,9 +1,8 @@
 """Addresses: what the chip adds to them itself need not be computed.
 
-A fetch whose coordinate is another value plus a whole number adds that itself. Float additions may be left out only
-where they are exact: where the coordinate is a multiple of 1/2 by construction. If it is too large for that to help
-(beyond 2^22), it lies outside every texture, with or without the offset. Multiples of 1/2 are found by assuming it of
-all values that could be, then striking out what does not follow.
+A fetch whose coordinate is another value plus a whole number adds that itself, if the addition is exact: where the
+coordinate is a multiple of 1/2 by construction (one beyond 2^22 lies outside every texture, with or without the
+offset). Multiples of 1/2 are found by assuming it of all values that could be, then striking out what does not follow.
 
 Two single reads of the local data share become one that reads two words, at a fixed distance or at two addresses, if in
 their block nothing between them writes, waits, or takes what the first one read.

@@ -1,11 +1,9 @@
 """Read ports and constants: which operands a bundle can read at once.
 
-A bundle reads registers in three cycles; in each, every channel's memory gives one register's word. A slot's bank
-swizzle says in which cycle it takes each of its operands. Words already read in a cycle are shared by all slots. The t
-slot has four swizzles of its own and loses a cycle to each constant it reads (ISA 4.7).
-
-A ``Unit`` is one slot's operands, or several slots' that read the same words with the same swizzle. ``fit`` searches
-the swizzles, the newest units first in the free ports, then all anew.
+A bundle reads registers in three cycles; in each, every channel's memory gives one register's word, to all slots that
+read it. A slot's bank swizzle says in which cycle it takes each operand; t has four swizzles of its own and loses a
+cycle to each constant it reads (ISA 4.7). ``fit`` searches the swizzles, the newest units first in the free ports, then
+all anew.
 """
 
 from collections.abc import Iterable

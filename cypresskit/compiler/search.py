@@ -1,15 +1,13 @@
 """The search for good code: what the compiler tries, and what it keeps.
 
-1. How much leaves loops (``compiled``): nothing, all that may be worth it, half and a quarter of that, since what
-   leaves a loop saves slots in every turn and costs registers. The code with the fewest ``clocks`` stays; the first
-   that needs no more registers than if nothing left ends the search.
-2. Channels of doubles (``schedule``): if all words that a double operation reads ended up in one bank, no bundle can
-   hold it. It then gets copies to read, and the schedule begins anew.
+1. How much leaves loops (``compiled``): nothing, all that may be worth it, half and a quarter of that. The code with
+   the fewest ``clocks`` stays; the first that needs no more registers than if nothing left ends the search.
+2. Channels of doubles (``schedule``): if no bundle can hold a double operation, as all its words ended up in one bank,
+   it gets copies to read, and the schedule begins anew.
 3. Registers of a loop (``best_of_budgets``): from what the order of the IL needs, some more, or another window of ops
    to choose from, while the bundles are more than 5 % above their lower bound; then enough for all fetches that can go
    together, if that saves time. Code outside loops lives on what its loops need.
-4. Orders of allocation (``finished``): long-lived first, whole registers first, the earliest first; the one that needs
-   the fewest registers stays.
+4. Orders of allocation (``finished``): the one that needs the fewest registers stays.
 
 AMD's compiler (``in_order``) tried nothing of that: only if registers run out are fewer fetches gathered.
 """

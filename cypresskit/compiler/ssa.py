@@ -1,9 +1,8 @@
-"""Static single assignment on the fly: variables in, words out.
+"""Static single assignment on the fly: variables in, words out (Braun et al., "Simple and efficient construction of
+static single assignment form", 2013).
 
-After Braun et al., "Simple and efficient construction of static single assignment form" (2013): a write makes a new
-word; a read finds the word that reaches it, looking back through the predecessors and leaving a phi where several meet.
-The header of a loop is not sealed until the loop's end is known; what is read through it before that gets a phi whose
-arguments come later.
+A write makes a new word; a read finds the word that reaches it, looking back through the predecessors and leaving a phi
+where several meet. What is read through a loop's header before its end is known gets a phi whose arguments come later.
 """
 
 from cypresskit.compiler.ir import BasicBlock, Detail, Op, Src, Word

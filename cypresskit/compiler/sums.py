@@ -1,8 +1,7 @@
 """What the main loop sums: how many products each of its sums takes in one turn, which for a GEMM are the steps of k.
 
-A sum is a value that the loop carries, and that one turn changes by adding products to it, in any order and by any mix
-of additions and multiply-adds. A product counts if what was fetched goes into it: a coordinate that moves on is no sum.
-If anything else is multiplied, as in sums of double-doubles, the code does not tell: the catalogue of kernels does.
+A sum is a value that the loop carries, and that one turn changes by adding products to it. A product counts if what was
+fetched goes into it. If anything else is multiplied (sums of double-doubles), only the catalogue tells.
 """
 
 from cypresskit.compiler.ir import BasicBlock, Function, Op, Word

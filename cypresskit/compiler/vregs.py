@@ -2,11 +2,7 @@
 
 A ``VirtualRegister`` is a set of words that will live in one register channel: a phi and its arguments, where their
 lifetimes let them; where not, a MOV on the edge copies the argument. So a sum that a loop carries is read and written
-in place.
-
-Virtual registers may be constrained (``constraints``): a ``group`` of at most four lies in different channels of one
-register, and a ``pair``, the words of a double, side by side in xy or zw. What channels remain open is left to the
-scheduler, the registers' numbers to the allocator.
+in place. ``constraints`` ties some together; the scheduler decides what channels remain open, the allocator numbers.
 """
 
 from collections import Counter
