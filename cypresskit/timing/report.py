@@ -119,7 +119,8 @@ class Report:
             [
                 f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {self.bound}",
                 f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch",
-                f"  {self.wavefronts:,} wavefronts{sampled}; {self.active} per SIMD engine, {self.registers} registers",
+                f"  {_counted(self.wavefronts, 'wavefront')}{sampled}; {self.active} per SIMD engine, "
+                + _counted(self.registers, "register"),
                 "  busy " + ", ".join(f"{unit} {100 * share:.1f} %" for unit, share in self.busy.items()),
                 "  hits " + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
                 "  MB   " + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
@@ -143,6 +144,10 @@ class Report:
     def save_trace(self, path: str | Path) -> None:
         """Write the trace as JSON for ui.perfetto.dev or chrome://tracing."""
         Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" + "s" * (count != 1)
 
 
 def bound(busy: dict[str, float], occupied: float) -> str:
