@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cypresskit.devices import HD5970, XEON
-from cypresskit.host import hybrid, pipeline
+from cypresskit.host import pipeline
 from cypresskit.host.machine import Machine, corner_turn, split
 from cypresskit.host.pipeline import Matrices, five_stage, four_stage
 from cypresskit.host.tasks import Span, Task, Timeline
@@ -59,7 +59,9 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(which, sizes, bl
         patch.setattr(pipeline, "gemm", numpy_gemm)
         options, machine = {"block": block, "matrices": data}, Machine(HD5970, host, chips)
         if share == "adaptive":
-            timelines = [t for _, t in hybrid.adaptive(*sizes, machine, pipeline=PIPELINES[which], calls=3, **options)]
+            timelines = [
+                t for _, t in pipeline.adaptive(*sizes, machine, pipeline=PIPELINES[which], calls=3, **options)
+            ]
         else:
             timelines = [PIPELINES[which](*sizes, machine, cpu_share=share, **options)]
         for timeline in timelines:
@@ -162,7 +164,7 @@ def test_host_memory_matters_to_the_hybrid_only(fixed_rate):
 
     assert change(2, 0) == pytest.approx(0, abs=0.01)
     assert change(0.5, 1) == pytest.approx(0, abs=0.01)
-    assert change(0.5, hybrid.static_share(Machine())) < change(0.5, 0) - 0.02 < -0.02
+    assert change(0.5, pipeline.static_share(Machine())) < change(0.5, 0) - 0.02 < -0.02
 
 
 def test_published_sizes_take_no_time(fixed_rate):
@@ -182,12 +184,12 @@ def test_runs_are_deterministic(fixed_rate):
 def test_the_share_that_measured_rates_ask_for():
     # the CPU did a fifth in 1 s, the chips four fifths in 8 s: 0.2 against 0.1 a second
     spans = [Span(Task("cpu", "cpu", "CPU", {}), 0, 1), Span(Task("mult", "mult", "chip 0", {}), 0, 8)]
-    assert hybrid.measured_share(Timeline(tuple(spans), {}), 0.2) == pytest.approx(2 / 3)
+    assert pipeline.measured_share(Timeline(tuple(spans), {}), 0.2) == pytest.approx(2 / 3)
 
 
 def test_the_adaptive_share_makes_both_end_together(fixed_rate):
-    calls = hybrid.adaptive(16384, 16384, 2048, Machine(), calls=5)
+    calls = pipeline.adaptive(16384, 16384, 2048, Machine(), calls=5)
     share, timeline = calls[-1]
     assert calls[0][0] == pytest.approx(128 / (128 + 928))
     assert timeline.gflops >= calls[0][1].gflops
-    assert hybrid.measured_share(timeline, share) == pytest.approx(share, abs=0.003)
+    assert pipeline.measured_share(timeline, share) == pytest.approx(share, abs=0.003)

@@ -1,9 +1,8 @@
 """A GEMM that starts and ends in the host's memory: the bus, pipelines, blocks larger than the card, chips and CPU."""
 
 from cypresskit.host.blocked import blocked_time, gemm_out_of_core, largest_block
-from cypresskit.host.hybrid import adaptive, measured_share, static_share
 from cypresskit.host.machine import Machine
-from cypresskit.host.pipeline import Matrices, five_stage, four_stage
+from cypresskit.host.pipeline import Matrices, adaptive, five_stage, four_stage, measured_share, static_share
 from cypresskit.host.published_rows import host_rows
 from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run

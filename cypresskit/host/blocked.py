@@ -66,37 +66,19 @@ def choose_block(m: int, n: int, k: int, machine: Machine, depth: int = DEPTH, i
 
 
 def blocked_time(
-    m: int,
-    n: int,
-    k: int,
-    machine: Machine,
-    *,
-    kernel: str | Kernel = "dgemm_tn",
-    block: int | None = None,
+    m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn", block: int | None = None,
     overlap: bool = True,
-) -> Timeline:
+) -> Timeline:  # fmt: skip
     """The multiply-add of (m, k) by (k, n) on one chip, in time alone; ``block`` and errors as for `gemm_out_of_core`.
     Without ``overlap`` the program waits for every copy and every kernel."""
     return _Blocked(m, n, k, machine, kernel, block, DEPTH, overlap, ()).plan_all()
 
 
 def gemm_out_of_core(
-    a: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray | None = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    trans_a: bool = False,
-    trans_b: bool = False,
-    kernel: str | Kernel | None = None,
-    device: Device = HD5870,
-    block: int | None = None,
-    depth: int = DEPTH,
-    engine: str = "fast",
-    observers=(),
-    threads: int | None = None,
-) -> tuple[np.ndarray, Timeline]:
+    a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, alpha: float = 1.0, beta: float = 0.0,
+    trans_a: bool = False, trans_b: bool = False, kernel: str | Kernel | None = None, device: Device = HD5870,
+    block: int | None = None, depth: int = DEPTH, engine: str = "fast", observers=(), threads: int | None = None,
+) -> tuple[np.ndarray, Timeline]:  # fmt: skip
     """alpha op(a) op(b) + beta c in blocks through the card's memory, really computed, and the timeline of it.
 
     ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, at least 1 in every size; ``trans_a``:

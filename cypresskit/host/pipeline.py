@@ -10,8 +10,13 @@ on the card, and the blocks come in an order that changes one strip at a time.
 
 Each chip has its own columns of C; the CPU takes rows from the bottom. The bus and the host's memory are shared.
 Left out: more than one board, and the cost of starting a DMA.
+
+The CPU's share is *static*, so that both would end at once at their peaks, or *adaptive* (Yang et al., 2010): the first
+call takes the static share; each further one takes the share that the rates measured in the last one ask for. The
+rates depend on the share, because CPU and chips compete for the host's memory, so it takes a few calls to settle.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -70,16 +75,9 @@ def four_stage(
 
 
 def five_stage(
-    m: int,
-    n: int,
-    k: int,
-    machine: Machine,
-    *,
-    kernel: str | Kernel = "dgemm_tn",
-    block: int = BLOCK,
-    cpu_share: float = 0.0,
-    matrices: Matrices | None = None,
-) -> Timeline:
+    m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn", block: int = BLOCK,
+    cpu_share: float = 0.0, matrices: Matrices | None = None,
+) -> Timeline:  # fmt: skip
     """The five-stage pipeline on an (m, k) by (k, n) product.
 
     ``kernel``: a TN kernel. ``block``: rows and columns of a work unit. ``cpu_share``: the part of C's rows that the
@@ -87,6 +85,54 @@ def five_stage(
     that can't be and blocks that don't fit the card, ``TypeError`` for matrices of another type than the kernel's.
     """
     return _Pipeline(True, m, n, k, machine, kernel, block, cpu_share, matrices).plan_all()
+
+
+def static_share(machine: Machine) -> float:
+    """The CPU's part of all peaks in double precision: 0.12 for two chips of an HD 5970 and two Xeon X5650."""
+    check_type(Machine, machine=machine)
+    cpu = machine.host.cpu_gflops
+    return cpu / (cpu + machine.chips * machine.device.double_gflops)
+
+
+def measured_share(timeline: Timeline, share: float) -> float:
+    """The share at which CPU and chips, at the rates they had in ``timeline``, would have ended at once.
+
+    ``share`` is what the CPU had, 0 to 1. If only one of them had something to do, the other's rate is unknown, and the
+    share stays as it is."""
+    check_type(Timeline, timeline=timeline)
+    check_share(share=share)
+    ends = {True: 0.0, False: 0.0}
+    for span in timeline.spans:
+        ends[span.task.lane == CPU] = max(ends[span.task.lane == CPU], span.end)
+    if not all(ends.values()):
+        return share
+    cpu, chips = share / ends[True], (1 - share) / ends[False]
+    return cpu / (cpu + chips)
+
+
+def adaptive(
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    calls: int = 4,
+    pipeline: Callable[..., Timeline] = five_stage,
+    **options,
+) -> list[tuple[float, Timeline]]:
+    """The same product ``calls`` times: the CPU's share and the timeline of each call.
+
+    ``pipeline`` is `five_stage` or `four_stage`, ``options`` are theirs. Raises ``ValueError`` if ``calls`` is below 1.
+    """
+    check_whole(calls=calls)
+    if pipeline not in (four_stage, five_stage):
+        raise ValueError(f"pipeline is four_stage or five_stage, not {pipeline!r}")
+    share, result = static_share(machine), []
+    for _ in range(calls):
+        timeline = pipeline(m, n, k, machine, cpu_share=share, **options)
+        result.append((share, timeline))
+        share = measured_share(timeline, share)
+    return result
 
 
 class _Pipeline:

@@ -7,12 +7,13 @@ no published figure, and what is simulated is the least and the most over sizes 
 of parameters, `devices.XEON` and the device's own.
 """
 
+from typing import Any
+
 from cypresskit import published
 from cypresskit.devices import HD5870, HD5970
 from cypresskit.host.blocked import blocked_time, largest_block
-from cypresskit.host.hybrid import adaptive
 from cypresskit.host.machine import Machine
-from cypresskit.host.pipeline import BLOCK, five_stage, four_stage
+from cypresskit.host.pipeline import BLOCK, adaptive, five_stage, four_stage
 from cypresskit.host.rates import kernel_rate
 from cypresskit.host.transfer import balance, effective_rate, measured
 
@@ -21,13 +22,12 @@ def host_rows() -> list[dict]:
     """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and ``ratio``. With a bus
     of 10 GB/s the source says "at least 300": a ratio above 1 agrees with it. What was published as a picture is None,
     and so is its ratio."""
-    rows = []
+    rows: list[dict] = []
 
-    def row(id: str, quantity: str, simulated: float, value: float | None = None) -> None:
-        value = published.host(id)[quantity] if value is None else value
-        rows.append(
-            {"id": id, "quantity": quantity, "published": value, "simulated": simulated, "ratio": simulated / value}
-        )
+    def row(id: str, quantity: str, simulated: Any, value: float | None = None) -> None:
+        of = {"id": id, "quantity": quantity, "published": published.host(id).get(quantity) if value is None else value}
+        ratio = None if of["published"] is None else simulated / of["published"]
+        rows.append(of | {"simulated": simulated, "ratio": ratio})
 
     model = published.host("dgemm_transfer_model")
     bus, kernel = model["pcie_gb_s"] * 1e9, model["kernel_gflops"] * 1e9
@@ -36,12 +36,8 @@ def host_rows() -> list[dict]:
     row("dgemm_transfer_model", "with_pcie_10_gb_s", effective_rate(2048, 10e9, kernel) / 1e9, 300)
     block = largest_block(HD5870)
     row("blocked_mma", "block", block)
-    for quantity, gains in mma_gains(block).items():
-        least_most = [min(gains), max(gains)]
-        rows.append(
-            {"id": "blocked_mma", "quantity": quantity, "published": None, "simulated": least_most, "ratio": None}
-        )
-
+    for quantity, least_most in mma_gains(block).items():
+        row("blocked_mma", quantity, least_most)
     hybrid, machine = published.host("hybrid"), Machine(HD5970)
     n, ks = max(hybrid["m_n"]), hybrid["k"]
     chips = max(five_stage(n, n, k, machine).gflops for k in ks)
@@ -59,15 +55,14 @@ def host_rows() -> list[dict]:
 
 
 def mma_gains(block: int) -> dict[str, list[float]]:
-    """By what factor the blocked multiply-add gains: from overlap at multiples of ``block``, as in their first figure,
-    and halfway between two of them from a block that pads less, as in their second."""
+    """By what factors, least and most, the blocked multiply-add gains: from overlap at multiples of ``block``, as in
+    their first figure, and halfway between two of them from a block that pads less, as in their second."""
 
     def gflops(n: int, **options) -> float:
         return blocked_time(n, n, n, Machine(HD5870), **options).gflops
 
     multiples = [block * number for number in range(1, 9)]
     between = [n + block // 2 for n in multiples]
-    return {
-        "overlap_gain": [gflops(n, block=block) / gflops(n, block=block, overlap=False) for n in multiples],
-        "padding_gain": [gflops(n) / gflops(n, block=block) for n in between],
-    }
+    overlap = [gflops(n, block=block) / gflops(n, block=block, overlap=False) for n in multiples]
+    padding = [gflops(n) / gflops(n, block=block) for n in between]
+    return {"overlap_gain": [min(overlap), max(overlap)], "padding_gain": [min(padding), max(padding)]}
