@@ -132,7 +132,7 @@ def test_student_and_solution_say_so(path):
             check_place,
             lambda row: 4 * row,
             "Not yet. Storing takes 16 clocks and the eight loads 128; 8 and 64 are possible.\n"
-            "Where to look: in a clock, 16 work-items load from two rows that lie 8 apart."
+            "Where to look: in a clock, 16 work-items load from two rows 8 apart."
             " In which banks do rows r and r + 8 begin?",
         ),
     ],

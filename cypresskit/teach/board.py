@@ -65,10 +65,9 @@ def judged(text: str, file: str, n: int) -> dict:
     name = entry.name if HEAD.search(text) else f"{file}: {entry.name}"
     score = contest.judge(entry, n=n)
     row: dict = {"name": name, "file": file, "verdict": str(score.verdict)}
-    if score.report:
-        of = score.report
-        row |= {"gflops": of.gflops, "percent": of.percent, "registers": of.registers, "wavefronts": of.active}
-        row["bound"] = of.bound
+    if of := score.report:
+        row |= {"gflops": of.gflops, "percent": of.percent, "registers": of.registers}
+        row |= {"wavefronts": of.active, "bound": of.bound}
     return row
 
 

@@ -101,9 +101,7 @@ def check_place(place: Callable) -> Verdict:
     finding = f"Storing takes {clocks[0]} clocks and the eight loads {sum(clocks[1:])}"
     if sum(clocks) > 72:
         least = "8 and 64 are possible"
-        hint = (
-            "in a clock, 16 work-items load from two rows that lie 8 apart. In which banks do rows r and r + 8 begin?"
-        )
+        hint = "in a clock, 16 work-items load from two rows 8 apart. In which banks do rows r and r + 8 begin?"
         if clocks[0] > 8 and sum(clocks[1:]) == 64:
             hint = "the loads are fine. A store takes two words of 16 rows at a time: where do rows 8 to 15 fit in?"
         return Verdict(False, f"{finding}; {least}.", hint)
@@ -115,11 +113,7 @@ def check_transpose(program: Program) -> Verdict:
     """Exercise 3: IL in which 64 work-items transpose an 8 x 8 matrix through the LDS: right, without races and without
     bank conflicts."""
     matrix = np.random.default_rng(32).permutation(64).reshape(8, 8).astype(np.float32) + 1
-    inputs, memory, traffic = (
-        {0: np.repeat(matrix[:, :, np.newaxis], 4, axis=2)},
-        np.zeros((8, 32), np.float32),
-        Traffic(),
-    )
+    inputs, memory, traffic = {0: np.repeat(matrix[..., np.newaxis], 4, 2)}, np.zeros((8, 32), np.float32), Traffic()
     launch(program, 64, inputs=inputs, global_memory=memory, observers=[traffic], max_instructions=LONGEST)
     result, clocks = memory[:, ::4], lds_clocks(traffic.accesses)
     if not np.array_equal(result, matrix.T):
@@ -140,8 +134,6 @@ def check_transpose(program: Program) -> Verdict:
         return Verdict(False, finding, "fetch each number once, store it with lds_store_id, load another one's.")
     if clocks > BEST:
         finding = f"The result is right, but store and load take {clocks} clocks of the LDS; {BEST} are possible."
-        hint = (
-            "which words do the first 16 work-items load, and in which banks are they? Try other pitches with `clocks`."
-        )
+        hint = "which words do the first 16 work-items load, from which banks? Try other pitches with `clocks`."
         return Verdict(False, finding, hint)
     return Verdict(True, f"Transposed, without a race, in {clocks} clocks of the LDS.")

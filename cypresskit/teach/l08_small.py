@@ -25,9 +25,8 @@ def packed(n: int, count: int, device: Device = HD5870) -> Report:
     kernel = KERNELS["sgemm_packed"]
     stack = np.zeros((count, n, n), np.float32)
     given = kernel.arguments(stack, stack, None, 1.0, 0.0)
-    return simulate(
-        compiled(kernel, device), device=device, launch=prepare(kernel.program, **given), flops=2.0 * count * n**3
-    )
+    shape = prepare(kernel.program, **given)
+    return simulate(compiled(kernel, device), device=device, launch=shape, flops=2.0 * count * n**3)
 
 
 def first_quad(name: str) -> list[tuple[int, int]]:

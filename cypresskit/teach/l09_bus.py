@@ -16,13 +16,11 @@ def rows(name: str, sizes: Iterable[int], bandwidth: float, rate: float) -> list
     """Rows for ``ck.draw.performance``: the product with transfers, one for each size."""
     table = []
     for n in sizes:
-        timeline = measured(n, bandwidth, rate)
-        busy = {"busy_bus": transfer_seconds(n, bandwidth) / timeline.seconds}
-        busy["busy_kernel"] = kernel_seconds(n, rate) / timeline.seconds
-        bound = "bus" if busy["busy_bus"] > busy["busy_kernel"] else "kernel"
-        percent = 100 * timeline.gflops / HD5870.double_gflops
-        row = {"kernel": name, "n": n, "gflops": timeline.gflops, "percent": percent}
-        table.append(row | busy | {"bound": bound})
+        speed, bus = measured(n, bandwidth, rate).gflops, transfer_seconds(n, bandwidth)
+        share = bus / (bus + kernel_seconds(n, rate))
+        row = {"kernel": name, "n": n, "gflops": speed, "percent": 100 * speed / HD5870.double_gflops}
+        row |= {"busy_bus": share, "busy_kernel": 1 - share, "bound": "bus" if share > 0.5 else "kernel"}
+        table.append(row)
     return table
 
 

@@ -22,9 +22,9 @@ def rows(name: str, sizes: Iterable[int], **options) -> list[dict]:
     table = []
     for n in sizes:
         timeline = blocked_time(n, n, n, MACHINE, **options)
-        row = {"kernel": name, "n": n, "gflops": timeline.gflops, "bound": timeline.bound}
-        row["percent"] = 100 * timeline.gflops / HD5870.double_gflops
-        table.append(row | {"busy_" + timeline.bound: timeline.busy[timeline.bound]})
+        speed, bound = timeline.gflops, timeline.bound
+        row = {"kernel": name, "n": n, "gflops": speed, "percent": 100 * speed / HD5870.double_gflops}
+        table.append(row | {"bound": bound, "busy_" + bound: timeline.busy[bound]})
     return table
 
 
@@ -41,35 +41,28 @@ def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
 def check_largest(largest: Callable) -> Verdict:
     """Exercise 1: ``largest(memory_bytes, depth)``, the largest block whose buffers fit."""
 
-    def right(memory: int, depth: int, least: int = MULTIPLE) -> int:
-        block = 0
-        while sum(card_bytes(block + least, depth).values()) <= memory:
-            block += least
-        return block
+    def size(block: int, depth: int) -> float:
+        return sum(card_bytes(block, depth).values())
 
-    def single(memory: int, depth: int) -> int:
-        block = 0
-        while 8 * (2 * depth * (block + 128) + (block + 128) ** 2) <= memory:
-            block += 128
-        return block
+    def single(block: int, depth: int) -> float:
+        return 8 * (2 * depth + block) * block
 
-    def loose(memory: int, depth: int) -> int:
-        block = right(memory, depth)
-        return block - MULTIPLE * (sum(card_bytes(block, depth).values()) == memory)
+    def right(memory: int, depth: int, least: int = MULTIPLE, size: Callable = size) -> int:
+        return next(b for b in range(0, memory, least) if size(b + least, depth) > memory)
 
-    exact = sum(card_bytes(1024, 4096).values())
     return formula.judge(
         largest,
         "largest(m, d)",
         right,
-        [(1 << 30, 16384), (1 << 30, 4096), (2 << 30, 16384), (256 << 20, 8192), (int(exact), 4096)],
+        [(1 << 30, 16384), (1 << 30, 4096), (2 << 30, 16384), (256 << 20, 8192), (int(size(1024, 4096)), 4096)],
         {
             "that block is not a multiple of 128.": "right(m, d, 1)",
             "that is one step too far: its buffers no longer fit.": "right(m, d) + 128",
-            "each strip is there twice, and a block of C three times.": single,
-            "buffers that fill the card to its last byte fit too.": loose,
+            "each strip is there twice, and a block of C three times.": "right(m, d, 128, single)",
+            "buffers that fill the card to its last byte fit too.": "right(m - 1, d)",
         },
         'print the bytes that b = 1792 and 1920 take, and compare with the table in "How large a block?".',
+        single=single,
     )
 
 
@@ -84,18 +77,16 @@ def check_order(order: Callable) -> Verdict:
             return stopped("order", error, f"the call was {call}; it has to return a list of pairs (i, j).")
         want = {(i, j) for i in range(rows_) for j in range(columns)}
         if set(blocks) != want or len(blocks) != len(want):
-            missing, more = sorted(want - set(blocks)), len(blocks) - len(set(blocks) & want)
-            what = f"lacks block {missing[0]}" if missing else f"has {more} blocks too many"
+            more = len(blocks) - len(set(blocks) & want)
+            what = f"lacks block {min(want - set(blocks))}" if want - set(blocks) else f"has {more} blocks too many"
             return Verdict(False, f"{call} {what}: {_shown(blocks)}.", "each block of C exactly once.")
         loads = strips_loaded(blocks)
         if loads > len(want) + 1:
             n = next(n for n in range(1, len(blocks)) if all(x != y for x, y in zip(blocks[n], blocks[n - 1])))
-            return Verdict(
-                False,
-                f"{call} has every block, but loads {loads} strips; {len(want) + 1} are enough. From {blocks[n - 1]} to"
-                f" {blocks[n]} both i and j change.",
-                "at the end of a row go down and come back along the next: every other row backwards.",
-            )
+            finding = f"{call} has every block, but loads {loads} strips; {len(want) + 1} are enough."
+            finding += f" From {blocks[n - 1]} to {blocks[n]} both i and j change."
+            hint = "at the end of a row go down and come back along the next: every other row backwards."
+            return Verdict(False, finding, hint)
     return Verdict(True, f"Every block once, and one strip for each but the first: {_shown(blocks)}.")
 
 
@@ -121,30 +112,26 @@ def check_product(product: Callable) -> Verdict:
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
         gpu = Counted(TINY)
         try:
-            given = (gpu, a.copy(), b.copy(), block)
-            c = asked(f"product(gpu, a, b, {block})", product, *given)
+            c = asked(f"product(gpu, a, b, {block})", product, gpu, a.copy(), b.copy(), block)
             c = np.asarray(c, np.float64)
         except CardMemoryError as error:
             return Verdict(False, f"The card is full: {error}", "free what a block no longer needs, and send strips.")
         except Exception as error:
             return stopped("product", error, f"the call was product(gpu, a, b, {block}) with {n} x {n} matrices.")
         finding = f"For n = {n} and blocks of {block}: "
-        if c.shape != (n, n) or not np.array_equal(c, a @ b):
-            if c.shape == (n, n) and not c.any():
-                return Verdict(False, f"{finding}the result is all zeros.", "download each block into its place in c.")
-            if c.shape != (n, n):
-                return Verdict(False, f"{finding}the result has shape {c.shape}.", "c is n x n, whatever the block.")
+        if c.shape != (n, n):
+            return Verdict(False, f"{finding}the result has shape {c.shape}.", "c is n x n, whatever the block.")
+        if not c.any():
+            return Verdict(False, f"{finding}the result is all zeros.", "download each block into its place in c.")
+        if not np.array_equal(c, a @ b):
             i, j = np.argwhere(c != a @ b)[0]
-            where = f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})"
-            return Verdict(False, f"{finding}{where}.", "rows i.. of a times columns j.. of b belong at c[i.., j..].")
+            finding += f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})."
+            return Verdict(False, finding, "rows i.. of a times columns j.. of b belong at c[i.., j..].")
         if gpu.products < (-(-n // block)) ** 2:
-            return Verdict(
-                False, f"{finding}the card computed {gpu.products} products.", "multiply on the card: gpu.multiply."
-            )
+            finding += f"the card computed {gpu.products} products."
+            return Verdict(False, finding, "multiply on the card: gpu.multiply.")
         if gpu.used:
-            return Verdict(
-                False, f"{finding}{gpu.used:,} bytes are still in use:\n{gpu}", "gpu.free what you uploaded."
-            )
-    return Verdict(
-        True, f"The product is right at two sizes, on a card of {TINY.memory_bytes:,} bytes, and left it empty."
-    )
+            finding += f"{gpu.used:,} bytes are still in use:\n{gpu}"
+            return Verdict(False, finding, "gpu.free what you uploaded.")
+    finding = f"The product is right at two sizes, on a card of {TINY.memory_bytes:,} bytes, and left it empty."
+    return Verdict(True, finding)

@@ -64,7 +64,6 @@ def check_pipeline(pipeline: Callable) -> Verdict:
 @exercise
 def check_share(next_share: Callable) -> Verdict:
     """Exercise 2: ``next_share(share, cpu_seconds, chip_seconds)``, the CPU's share that would end both at once."""
-
     return formula.judge(
         next_share,
         "next_share(s, c, g)",
@@ -85,9 +84,8 @@ def check_buffer(buffer: Callable) -> Verdict:
     """Exercise 3: ``buffer(unit)`` names the buffer for a unit; everything should overlap, with as few as can be."""
     try:
         names = [asked(f"buffer({unit})", buffer, unit) for unit in range(UNITS)]
-        if not all(isinstance(name, str) and name for name in names):
-            bad = next(name for name in names if not isinstance(name, str) or not name)
-            return Verdict(False, f"buffer returns {bad!r}.", 'it has to return a name, such as "A0".')
+        if bad := [name for name in names if not isinstance(name, str) or not name]:
+            return Verdict(False, f"buffer returns {bad[0]!r}.", 'it has to return a name, such as "A0".')
         timeline = with_buffers(dict(enumerate(names)).__getitem__)
     except Exception as error:
         return stopped("buffer", error, "it is called with 0, 1, 2, ...")
@@ -97,11 +95,8 @@ def check_buffer(buffer: Callable) -> Verdict:
     if timeline.seconds > best * 1.001:
         spans = timeline.spans
         late = next(s for s in spans if s.task.stage == "load2" and s.start > 1e-9 and _waits(s, spans))
-        return Verdict(
-            False,
-            f"{finding}; {best:g} s are possible.",
-            f"{late.task.name} starts at {late.start:g} s although the bus is free before: who still reads its buffer?",
-        )
+        hint = f"{late.task.name} starts at {late.start:g} s, but the bus is free before: who still reads its buffer?"
+        return Verdict(False, f"{finding}; {best:g} s are possible.", hint)
     if len(set(names)) > 2:
         return Verdict(False, f"{finding}, the least there is.", "but fewer do: when is the first one free again?")
     return Verdict(True, f"{finding}: the chip waits for the first strip alone.")

@@ -104,8 +104,7 @@ def _plain(of: Kernel, name: str) -> Written:
 def judge(of: Kernel, device: Device = HD5870, n: int = N) -> Score:
     """Check an entry (or ``sgemm_tn`` and its like) and, if it is right, time it at n x n x n. It never raises."""
     name = _name(of)
-    fault = chip_fault(device) or _not_an_entry(of, name)
-    if fault:
+    if fault := chip_fault(device) or _not_an_entry(of, name):
         return Score(name, fault)
     try:
         sizes = {field: getattr(device, field) for field in FREE}
@@ -144,16 +143,9 @@ def _judged(of: Written, device: Device, n: int) -> Score:
         reports.append(report)
         return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at n = {n}.")
 
-    stuck = "are its mode, block and k_step those of the text?"
-    verdict = judge_kernel(
-        of.source,
-        f"{name}.il",
-        judged,
-        before=of.before,
-        stuck=stuck,
-        crowded="fewer registers: a smaller block, fewer steps.",
-    )
-    return Score(name, verdict, *reports)
+    hints = {"stuck": "are its mode, block and k_step those of the text?"}
+    hints["crowded"] = "fewer registers: a smaller block, fewer steps."
+    return Score(name, judge_kernel(of.source, f"{name}.il", judged, before=of.before, **hints), *reports)
 
 
 def least_seconds(run: Run, device: Device) -> float:
@@ -278,23 +270,21 @@ def check_two_steps(loop) -> Verdict:
         return score.verdict
     card = compiled(mine, STOCK).card(2)
     if card.mads < 128:
-        return Verdict(
-            False,
-            f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k.",
-            "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again.",
+        finding = (
+            f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k."
         )
+        hint = "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again."
+        return Verdict(False, finding, hint)
     plain = judge(write(8, 8, 1), n=n).gflops
-    return Verdict(
-        True,
-        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {score.gflops:.0f} Gflop/s at n = {n};"
-        f" one step a turn gives {plain:.0f}.",
+    finding = (
+        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {score.gflops:.0f} Gflop/s at n = {n}"
     )
+    return Verdict(True, f"{finding}; one step a turn gives {plain:.0f}.")
 
 
 @exercise
 def check_filled(filled: Callable) -> Verdict:
     """Exercise 2: ``filled(n, active)``, the share of wavefront slots with work over all rounds of an n x n product."""
-
     return formula.judge(
         filled,
         "filled(n, k)",
@@ -333,10 +323,7 @@ def check_entry(mine: Kernel) -> Verdict:
         return score.verdict
     best = judge(KERNELS["sgemm_tn"]).gflops
     finding = f"C is right, at {score.gflops:.0f} Gflop/s; sgemm_tn does {best:.0f}"
+    bound = f"is bound by {score.report.bound}"
     if score.gflops <= best:
-        return Verdict(
-            False, f"{finding}.", f"it is bound by {score.report.bound}, with {score.report.active} wavefronts."
-        )
-    return Verdict(
-        True, f"{finding}. It takes {score.report.registers} registers, and is bound by {score.report.bound}."
-    )
+        return Verdict(False, f"{finding}.", f"it {bound}, with {score.report.active} wavefronts.")
+    return Verdict(True, f"{finding}. It takes {score.report.registers} registers, and {bound}.")

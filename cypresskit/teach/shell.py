@@ -92,13 +92,10 @@ class Page(io.TextIOBase):
         self.text, self.more, self.begun = "", 0, False  # lines that are left out, and whether one more has begun
 
     def write(self, text: str) -> int:
-        rest = text
-        if not self.more and not self.begun:
-            room = LINES - self.text.count("\n")
-            kept = "".join(text.splitlines(keepends=True)[:room])[: CHARACTERS - len(self.text)]
-            self.text, rest = self.text + kept, text[len(kept) :]
-        self.more += rest.count("\n")
-        self.begun = (bool(rest) and not rest.endswith("\n")) or (self.begun and not rest)
+        whole = self.text + text
+        self.text = "".join(whole.splitlines(keepends=True)[:LINES])[:CHARACTERS]
+        if rest := whole[len(self.text) :]:
+            self.more, self.begun = self.more + rest.count("\n"), not rest.endswith("\n")
         return len(text)
 
     def show(self) -> None:
