@@ -15,7 +15,8 @@ from cypresskit.machine.traffic import Access, Traffic
 
 TURNS, TOP, HIGH = 4, 40, 368  # turns of the loop that are shown; where the rows begin, and how high they are together
 MATRIX, ITEMS, LDS, SUMS = (12, 420), 500, 690, 900  # where the parts of the picture are
-GREY = "rgba(128,128,128,0.16)"
+WORDS = {"item": "sums its texels", "lds": "its word of the LDS", "sum": "its part of the leader's sum"}
+TINTS = [*theme.SERIES, "rgba(128,128,128,0.16)"]  # by part; the last: nothing, or nothing left to do
 
 
 def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
@@ -25,39 +26,32 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     if not of.vector or of.trans_a or of.parts == 1:
         raise ValueError(f"{kernel} has no row of A that work-items share: sgemv_n_reduce4 does, and sgemv_n_reduce2")
     traffic, groups = Traffic(), 64 // of.parts
-    run(kernel, traffic, groups * of.block[0], 1, TURNS * of.k_step)
+    rows = groups * of.block[0]
+    run(kernel, traffic, rows, 1, TURNS * of.k_step)
     steps = [a for a in traffic.accesses if a.kind != "fetch" or a.resource == 0]
-    helper = np.arange(64) % of.parts
+    item, names = np.arange(64), ["leader", *["helper"] * (of.parts - 1)]
+    group, part = np.divmod(item, of.parts)
     sheet = Sheet(f"A reduction: {kernel}, {groups} leaders and {64 - groups} helpers")
     fig = sheet.stage("Texels of A, work-items, the LDS and the sums", 1112, TOP + HIGH + 8)
-    row = TOP + (np.arange(64) // of.parts + 0.5) * HIGH / groups
-    _draw_matrix(sheet, fig, steps, helper, groups * of.block[0])
-    places = {"item": (ITEMS + 36 * helper, row), "lds": (LDS + 40 * helper, row), "sum": (SUMS + 24 * helper, row)}
-    stored, added = (
-        np.array([[sum(a.kind == kind for a in steps[:n])] for n in range(len(steps) + 1)])
-        for kind in ("store", "load")
-    )
+    _draw_matrix(sheet, fig, steps, part, rows)
+    row, side = TOP + (group + 0.5) * HIGH / groups, min(16.0, HIGH / groups - 4)
+    places = {"item": (ITEMS + 36 * part, row), "lds": (LDS + 40 * part, row), "sum": (SUMS + 24 * part, row)}
+    kinds = [[one.kind for one in steps[:n]] for n in range(len(steps) + 1)]
+    stored, added = (np.array([[done.count(kind)] for done in kinds]) for kind in ("store", "load"))
     # A helper that has left its sum has nothing more to do.
-    lit = {"item": (stored == 0) | (helper == 0), "lds": (stored > 0) | (helper < 0),
-           "sum": (stored > 0) & (helper <= added)}  # fmt: skip
-    names, side = ["leader", *["helper"] * (of.parts - 1)], min(16.0, HIGH / groups - 4)
+    lit = {"item": (stored == 0) | (part == 0), "lds": stored + 0 * part > 0, "sum": (stored > 0) & (part <= added)}
     for name, place in places.items():
-        words = [f"work-item {n}, {names[helper[n]]} of group {n // of.parts}: {WORDS[name]}" for n in range(64)]
-        part = np.where(lit[name], helper, of.parts).astype(np.uint8)
-        sheet.boxes(
-            fig, name, *place, 22 if name == "sum" else side, side, words=words, key=np.arange(64), part=part,
-            fill=("part", [*theme.SERIES[: of.parts], GREY]), round=int(side / 2) * (name == "item"),
-        )  # fmt: skip
-    sheet.about = {n: f"**Work-item {n}**, the {names[helper[n]]} of group {n // of.parts}." for n in range(64)}
-    _draw_flights(sheet, fig, steps, helper, places, groups * of.block[0])
-    heads = f"A: {groups * of.block[0]} rows", "64 work-items", "LDS", "the leaders' sums: parts so far"
+        words = [f"work-item {n}, {names[part[n]]} of group {group[n]}: {WORDS[name]}" for n in item]
+        look: dict = {"fill": ("part", TINTS), "part": np.where(lit[name], part, len(theme.SERIES)).astype(np.uint8)}
+        size = 22 if name == "sum" else side, side
+        sheet.boxes(fig, name, *place, *size, words=words, key=item, round=int(side / 2) * (name == "item"), **look)
+    sheet.about = {int(n): f"**Work-item {n}**, the {names[part[n]]} of group {group[n]}." for n in item}
+    _draw_flights(sheet, fig, steps, part, places, rows)
+    heads = f"A: {rows} rows", "64 work-items", "LDS: their sums", "the leaders' sums: parts so far"
     sheet.words(fig, [MATRIX[0], ITEMS - 8, LDS - 8, SUMS - 10], [TOP - 16] * 4, heads, bold=True, size=14)
     captions = [_say(steps, n, of.parts) for n in range(len(steps) + 1)]
-    keys = [(f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)]
-    return sheet.player([fig], captions, sheet.title, step="Access", below=[sheet.key(*keys)])
-
-
-WORDS = {"item": "sums its texels", "lds": "its word of the LDS", "sum": "its part of the leader's sum"}
+    key = sheet.key(*((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)))
+    return sheet.player([fig], captions, sheet.title, step="Access", below=[key])
 
 
 def _say(steps: list[Access], n: int, parts: int) -> str:
@@ -80,25 +74,25 @@ def _texel(x, y, rows: int) -> tuple[np.ndarray, np.ndarray]:
     return MATRIX[0] + (np.asarray(x) + 0.5) * wide, TOP + (np.asarray(y) + 0.5) * HIGH / rows
 
 
-def _draw_matrix(sheet: Sheet, fig, steps: list[Access], helper: np.ndarray, rows: int) -> None:
+def _draw_matrix(sheet: Sheet, fig, steps: list[Access], part: np.ndarray, rows: int) -> None:
     """A's texels, in the colour of the work-item that has fetched them."""
     across = 1 + max(int(a.x.max()) for a in steps if a.x is not None)
-    part = np.full((len(steps) + 1, rows * across), helper.max() + 1, np.uint8)
+    seen = np.full((len(steps) + 1, rows * across), len(theme.SERIES), np.uint8)
     for n, access in enumerate(steps, 1):
         if access.x is not None and access.y is not None:
-            part[n:, access.y * across + access.x] = helper
+            seen[n:, access.y * across + access.x] = part
     y, x = np.divmod(np.arange(rows * across), across)
-    words = [f"A: row {b}, texel {a}" for a, b in zip(x, y)]
-    sheet.boxes(fig, "texels", *_texel(x, y, rows), MATRIX[1] / 16 - 2, HIGH / rows - 0.8, words=words,
-                fill=("part", [*theme.SERIES[: helper.max() + 1], GREY]), part=part)  # fmt: skip
+    look: dict = {"fill": ("part", TINTS), "part": seen, "words": [f"A: row {b}, texel {a}" for a, b in zip(x, y)]}
+    sheet.boxes(fig, "texels", *_texel(x, y, rows), MATRIX[1] / 16 - 2, HIGH / rows - 0.8, **look)
 
 
-def _draw_flights(sheet: Sheet, fig, steps: list[Access], helper: np.ndarray, places: dict, rows: int) -> None:
+def _draw_flights(sheet: Sheet, fig, steps: list[Access], part: np.ndarray, places: dict, rows: int) -> None:
     """What moves in each access: from a texel to its work-item, from there to the LDS, from there to the leader."""
     at = np.full((2, len(steps) + 1, 128), np.nan, np.float32)
-    part = np.tile(helper.astype(np.uint8), (len(steps) + 1, 2))
+    colour = np.tile(part.astype(np.uint8), (len(steps) + 1, 2))
     for n, access in enumerate(steps):
         on = np.flatnonzero(access.active)
+        slot = on + 64 * (n % 2)  # those of the access before are still landing
         if access.x is not None and access.y is not None:
             begin, end = _texel(access.x, access.y, rows), places["item"]
         elif access.kind == "store":
@@ -107,8 +101,8 @@ def _draw_flights(sheet: Sheet, fig, steps: list[Access], helper: np.ndarray, pl
             assert access.addresses is not None
             word = access.addresses[0] // 16
             begin, end = (tuple(axis[word] for axis in places[name]) for name in ("lds", "sum"))
-            part[n : n + 2, on + 64 * (n % 2)] = helper[word[on]]
-        slot = on + 64 * (n % 2)
+            colour[n : n + 2, slot] = part[word[on]]
         at[:, n, slot], at[:, n + 1, slot] = np.array(begin)[:, on], np.array(end)[:, on]
-    sheet.boxes(fig, "flights", at[0], at[1], 9, 9, fill=("part", list(theme.SERIES)), part=part, line="ink",
-                moves=("x", "y"), round=4)  # fmt: skip
+    at[:, -1] = np.nan  # all have arrived
+    look: dict = {"fill": ("part", list(theme.SERIES)), "part": colour, "line": "ink", "round": 4}
+    sheet.boxes(fig, "flights", at[0], at[1], 9, 9, moves=("x", "y"), **look)
