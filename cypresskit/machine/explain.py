@@ -26,7 +26,7 @@ from cypresskit.machine.observer import EVENTS, Observer, listeners
 from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
-BESIDES = 120  # bytes of a work-item beside its registers: its ids, addresses and what checks keep of it, measured
+BESIDES = 190  # bytes of a work-item beside its registers: its ids, coordinates and results underway, measured
 PATIENCE, STEPS = 50_000_000, 20_000  # instructions times work-items, and instructions: a few seconds' work
 SECONDS = 5  # time limit for the question whether a program ends
 LONG = 3_000  # instructions of a program that takes seconds to compile
@@ -57,10 +57,8 @@ def fits(launch: Launch) -> None:
     """Raise ``ValueError`` for a launch that would take more than ``MAX_BYTES``."""
     needed = launch.items * (BESIDES + 16 * len(launch.program.registers))
     if needed > MAX_BYTES:
-        raise ValueError(
-            f"the explaining engine would need {needed >> 20:,} MB for {launch.items:,} work-items: "
-            'take a smaller domain, or engine="fast" without observers'
-        )
+        would = f"the explaining engine would need {needed >> 20:,} MB for {launch.items:,} work-items"
+        raise ValueError(f'{would}: take a smaller domain, or engine="fast" without observers')
 
 
 class Interpreter:
@@ -128,7 +126,9 @@ class Interpreter:
                 self.most = self.ends(replace(self.launch, outputs=outputs, global_memory=memory))
                 self.longest = math.inf
             except TimeoutError:
-                raise self.launch.long_error(loops[0].at, SECONDS) from None
+                long = f"this loop is too long to be stepped through by {self.items:,} work-items: compiled code takes "
+                advice = f"more than {SECONDS} seconds. Take a smaller domain, or fewer turns."
+                raise self.launch.error(loops[0].at, long + advice) from None
         if self.most is not None and self.executed.sum() <= self.most and self.issued <= self.longest:
             self.limit = int(min(2 * self.issued, self.longest))
             return
@@ -357,4 +357,7 @@ class Interpreter:
         self._notify("barrier", tuple(self.masks.stack))
         groups = self.masks.active.reshape(-1, self.launch.group_items).sum(axis=1)
         if i.controls.threads and len(parted := np.flatnonzero(groups % self.launch.group_items)):
-            raise self.launch.barrier_error(self.at, int(parted[0]), int(groups[parted[0]]))
+            some = f"only {groups[parted[0]]} of {self.launch.group_items} work-items of group {parted[0]}"
+            advice = "Take it out of the if or loop that splits the group."
+            what = f"{some} reach this barrier: the others would be waited for without end. {advice}"
+            raise self.launch.error(self.at, what)

@@ -88,37 +88,28 @@ class Launch(Shape):
         found[inside] = self.memory[element[inside]]
         return found, inside
 
-    def _error(self, at: int, what: str, item: int | None = None) -> KernelError:
+    def error(self, at: int, what: str, item: int | None = None) -> KernelError:
+        """An error of ``body[at]``, that work-item ``item`` made."""
         i = self.program.body[at]
         return KernelError(f"{self.program.located(i)}\n    {what}", i.line, None if item is None else self.place(item))
 
     def store_error(self, at: int, item: int, what: str) -> KernelError:
         """The error for a store of ``body[at]`` outside its memory."""
         advice = "No array was changed. Check the address arithmetic, or the size of the domain."
-        return self._error(at, f"{self.item_name(item)} stores {what}. {advice}", item)
+        return self.error(at, f"{self.item_name(item)} stores {what}. {advice}", item)
 
     def endless_error(self, at: int, item: int, count: int | None = None) -> KernelError:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or ``count``."""
         what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
         why = "Does its break condition ever become true? (max_instructions raises the limit.)"
-        return self._error(at, f"{what}{self.item_name(item)}. {why}", item)
-
-    def long_error(self, at: int, seconds: float) -> KernelError:
-        """The error for a loop, opened at ``body[at]``, that is too long to be stepped through."""
-        what = f"this loop is too long to be stepped through by {self.items:,} work-items: compiled code takes more "
-        return self._error(at, f"{what}than {seconds} seconds. Take a smaller domain, or fewer turns.")
-
-    def barrier_error(self, at: int, group: int, present: int) -> KernelError:
-        """The error for a barrier ``body[at]`` that only part of a workgroup reaches."""
-        what = f"only {present} of {self.group_items} work-items of group {group} reach this barrier: the others would "
-        return self._error(at, f"{what}be waited for without end. Take it out of the if or loop that splits the group.")
+        return self.error(at, f"{what}{self.item_name(item)}. {why}", item)
 
 
 def prepare(
     program: Program, domain, *, inputs=None, constants=None, outputs=None, global_memory=None,
     device: Device = HD5870, max_instructions: int | None = None, in_place: bool = False,
 ) -> Launch:  # fmt: skip
-    """Check the arguments of ``launch`` against the program and pack them, see there."""
+    """Check the arguments of ``launch`` against the program and make words of them, see there."""
     if not isinstance(program, Program):
         raise TypeError(f"launch takes a Program, not {type(program).__name__}: assemble the IL text first")
     if not isinstance(device, Device):
