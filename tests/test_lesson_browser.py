@@ -5,6 +5,7 @@ What is on the screen is read back from the page's Bokeh document and compared w
 
 import statistics
 
+import nbformat
 import numpy as np
 import pytest
 from conftest import PAINT, processor
@@ -461,3 +462,44 @@ def test_a_view_under_controls_is_drawn_anew(lab, page):
     page.keyboard.press("ArrowRight")
     captions.get_by_text("512 x 512 x 512").first.wait_for(timeout=10_000)
     assert captions.count() == 1, "the new picture replaces the old one"
+
+
+LIVE = """import numpy as np
+import cypresskit as ck
+
+def view(item, n):
+    kernel, recorder, rng = ck.kernels["sgemm_tn"], ck.Recorder(item), np.random.default_rng(3)
+    a, b = rng.integers(-3, 4, (2, 6, n)).astype(np.float32)
+    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[recorder])
+    return ck.draw.register_block(recorder.recording)
+
+ck.draw.controls(view, item=range(4), n=[16, 32])"""
+
+
+def test_a_click_on_what_is_not_recorded_asks_the_kernel(lab, page):
+    """On another work-item in the map of C, and then for another size: the kernel runs again, and the picture has the
+    numbers of that run."""
+    cells = [nbformat.v4.new_code_cell(text) for text in ("import cypresskit as ck\nck.draw.load()", LIVE)]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), lab.root / "live.ipynb")
+    lab.open(page, "live.ipynb")
+    lab.run_all(page)
+    page.wait_for_function(READY)
+    page.locator("[data-ready]").scroll_into_view_if_needed()
+
+    def assert_block(n: int, row: int, column: int) -> None:
+        page.wait_for_function(f"""() => document.querySelectorAll("[data-ready]").length === 1 &&
+            document.querySelector("[data-ready]").ariaLabel.includes("work-item ({column}, {row})") &&
+            {n} === Math.max(...Bokeh.documents.at(-1).get_model_by_name("items").data.y) + 4""")
+        a, b = np.random.default_rng(3).integers(-3, 4, (2, 6, n))
+        last = page.evaluate("() => [...Bokeh.documents.at(-1).all_models].find(m => m.type === 'Slider').end")
+        shown = {(r, v) for r, v, *_ in page.evaluate(AT, last)["cells"]["cells C"]}
+        block = (a.T @ b)[8 * row : 8 * row + 8, 8 * column : 8 * column + 8]
+        assert shown == {(f"r{10 + i // 4}.{'xyzw'[i % 4]}", v) for i, v in enumerate(block.ravel().tolist())}
+
+    assert_block(16, 0, 0)
+    page.mouse.click(*page.evaluate(PLACE, ["items", 3]))
+    assert_block(16, 1, 1)
+    page.locator(".cypresskit-controls .widget-slider .noUi-handle").last.focus()
+    page.keyboard.press("ArrowRight")
+    assert_block(32, 0, 3)
