@@ -2,12 +2,10 @@
 
 It follows where every register component came from: a fetch gives it a place in a matrix, a copy hands that on,
 anything else wipes it. A multiply-add that adds to its own destination and multiplies elements of two different
-matrices is part of a rank-1 update; what it adds to is an element of the block, its operands are cells of A's column
-and B's row. Of an operand's two indices the one that never changes for an element of the block is its row (from A) or
-column (from B) in C; the other is k. So it works for any block, single or double, any work-item, A stored either way.
-In double-double a sum is many instructions; there the elements of C are what is stored in the end, and each is updated
-when a copy into its register has seen one more element of A and of B than what was there before.
-Left out: kernels whose operands pass through LDS.
+matrices is part of a rank-1 update. Of an operand's two indices the one that never changes for an element of the block
+is its row (from A) or column (from B) in C; the other is k. In double-double a sum is many instructions; there the
+elements of C are what is stored in the end, and each is updated when a copy into its register has seen one more element
+of A and of B than what was there before. Left out: kernels whose operands pass through LDS.
 """
 
 from dataclasses import dataclass
@@ -72,9 +70,8 @@ class Origins:
     def __init__(self, recording: Recording, words: int) -> None:
         self.recording, self.words = recording, words
         self.known: dict[tuple[int, int], Origin] = {}
-        self.seen: dict[
-            tuple[int, int], frozenset[Origin]
-        ] = {}  # all that a value was computed from; double-double only
+        # All that a value was computed from, in double-double.
+        self.seen: dict[tuple[int, int], frozenset[Origin]] = {}
         self._fetched = {int(row[0]): row for row in recording.fetches}
 
     def step(self, step: int) -> list[Update]:
@@ -92,13 +89,12 @@ class Origins:
         elif i.opcode == "mov" and i.sources[0].register.kind == "r" and not i.sources[0].modified:
             source = i.sources[0]
             for c in written:
-                letter = source.swizzle[c]
-                if letter in "xyzw" and (origin := self.known.get((source.register.index, "xyzw".index(letter)))):
+                if origin := self.known.get((source.register.index, "xyzw".find(source.swizzle[c]))):
                     new[register, c] = origin
         if self.words == 4:
-            sources = [
+            sources = (
                 (s.register.index, "xyzw".find(n)) for s in i.sources if s.register.kind == "r" for n in s.swizzle
-            ]
+            )
             seen = frozenset(new.values()).union(*(self.seen.get(cell, ()) for cell in sources))
             self.seen.update({(register, c): seen for c in written})
         for c in written:
@@ -107,18 +103,12 @@ class Origins:
         return found
 
     def _updates(self, step: int, i) -> list[Update]:
-        if (
-            self.words == 4
-            or i.opcode not in ("mad", "fma", "dmad")
-            or any(s.register.kind != "r" or s.modified for s in i.sources)
-        ):
-            return []
-        double = i.op.double
-        if (self.words == 2) != double or i.sources[2].register != i.dest.register:
+        plain = all(s.register.kind == "r" and not s.modified for s in i.sources)
+        if i.opcode not in ({1: ("mad", "fma"), 2: ("dmad",)}.get(self.words, ())) or not plain:
             return []
         found = []
-        for c in [c for c in i.dest.written if not double or c % 2 == 0]:
-            letters = [s.swizzle[0 if double else c] for s in i.sources]
+        for c in i.dest.written[:: self.words] if i.sources[2].register == i.dest.register else ():
+            letters = [s.swizzle[0 if self.words == 2 else c] for s in i.sources]
             a, b, total = ((s.register.index, "xyzw".find(n)) for s, n in zip(i.sources, letters))
             first, second = self.known.get(a), self.known.get(b)
             if total[1] != c or first is None or second is None or first.resource == second.resource:
@@ -159,8 +149,7 @@ def find_block(recording: Recording) -> Block:
 
 def _pair_updates(recording: Recording) -> list[Update]:
     """The updates of a double-double run: copies into registers that are stored in the end."""
-    origins, copies, stored = Origins(recording, 4), [], set()
-    stores = set(recording.stores[:, 0].tolist())
+    origins, copies, stored, stores = Origins(recording, 4), [], set(), set(recording.stores[:, 0].tolist())
     for step in range(len(recording)):
         i = recording.program.body[recording.at[step]]
         register = i.dest.register.index if i.dest is not None and i.dest.register.kind == "r" else -1

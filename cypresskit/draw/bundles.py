@@ -69,7 +69,7 @@ def packing(kernel: str = "sgemm_tn") -> Player:
         count = len(loop.bundles)
         clocks = 4 * np.minimum(frame, count)
         sheet.race(fig, style, 4, 588, clocks, 4 * count, 4 * most, title=STYLES[style])
-        _draw_table(sheet, fig, f"slots {style}", [_table(loop, 0, 4, 600, 66, frame - 1, filling=True)])
+        _draw_table(sheet, fig, f"slots {style}", [_table(loop, 0, 4, 592, 66, frame - 1, filling=True)])
         ran = frame[:, np.newaxis] > np.arange(count)
         for n, (name, sizes) in enumerate(FILLED.items()):
             so_far = (ran & np.isin([bundle.filled for bundle in loop.bundles], sizes)).sum(axis=1)[:, np.newaxis]
@@ -267,7 +267,8 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
         wires[:, frame, : len(ends)] = np.reshape(ends, (-1, 4)).T
         for k, (source, target) in enumerate(loop.handed(n)[:5]):
             handed[:, frame, k] = middle[source], TOP + 29, middle[target] + 18, rows["now"] - 13
-    sheet.words(fig, [left], [16 - up], ["This bundle"], bold=True, size=14)
+    if not up:
+        sheet.words(fig, [left], [16], ["This bundle"], bold=True, size=14)
     x0, y0, x1, y1 = wires
     sheet.arrows(fig, "wires", x0, y0, x1, y1, "soft", width=1.2, size=5)
     x, y = np.tile(bank, 3), np.repeat(port, 4)

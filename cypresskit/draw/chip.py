@@ -66,6 +66,11 @@ class _Scene:
     alone: bool
 
     @property
+    def key(self) -> int:
+        """That of its first wavefront."""
+        return 100_000 * self.number
+
+    @property
     def name(self) -> str:
         size = self.report.size
         if size is None or not self.alone:
@@ -142,30 +147,28 @@ class _Scene:
 def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     states, keys, places = [], [], []
     for scene in scenes:
-        each = scene.grid()[2]
-        tiles = -(-scene.report.wavefronts // each)
+        each, count = scene.grid()[2], scene.report.wavefronts
+        tiles = -(-count // each)
         _, start, end = scene.wavefronts.T
-        clock = scene.clocks[:, np.newaxis]
-        state = np.zeros((FRAMES, tiles), np.uint8)
-        owner = np.arange(len(start)) // each
-        for part, kind in ((start < clock, 1), (end <= clock, 2)):
-            of = np.stack([np.bincount(owner, row, minlength=tiles) for row in part])
-            whole = np.bincount(np.arange(scene.report.wavefronts) // each, minlength=tiles)
-            state[of > 0 if kind == 1 else of == whole] = kind
-        x, y, w, h = scene.tile(np.arange(tiles) * each)
-        places.append(np.stack([np.tile(v, (FRAMES, 1)) for v in (x, y, np.full(tiles, w - 1), np.full(tiles, h - 1))]))
-        states.append(state)
-        keys.append(np.tile(np.arange(tiles) + 100_000 * scene.number if each == 1 else [-1] * tiles, (FRAMES, 1)))
+        clock, owner = scene.clocks[:, np.newaxis], np.arange(len(start)) // each
+        begun, over = (np.stack([np.bincount(owner, row, minlength=tiles) for row in part])
+                       for part in (start < clock, end <= clock))  # fmt: skip
+        whole = np.bincount(np.arange(count) // each, minlength=tiles)
+        states.append(np.where(over == whole, 2, begun > 0).astype(np.uint8))
+        across, down, wide, high = scene.tile(np.arange(tiles) * each)
+        size = np.full((2, tiles), [[wide - 1], [high - 1]])
+        places.append([np.tile(v, (FRAMES, 1)) for v in (across, down, *size)])
+        keys.append(np.tile(scene.key + np.arange(tiles) if each == 1 else np.full(tiles, -1), (FRAMES, 1)))
         for wavefront, (engine, begin, stop) in enumerate(scene.wavefronts) if each == 1 else ():
-            sheet.about[100_000 * scene.number + wavefront] = (
+            sheet.about[scene.key + wavefront] = (
                 f"**Wavefront {wavefront}** of {scene.name}: runs on SIMD engine {engine:.0f} from clock {begin:,.0f}"
                 f" to {stop:,.0f}."
             )
-    boxes = (together([place[n] for place in places]).astype(np.float32) for n in range(4))
+    x, y, w, h = (together(part).astype(np.float32) for part in zip(*places))
     state, key = together(states, 0), together(keys, -1).astype(np.int32)
     vector = all(scene.report.size and scene.report.size[1] == 1 for scene in scenes)
     sheet.words(fig, [12], [14], [f"{'y' if vector else 'C'}: a tile for each wavefront"], bold=True, size=14)
-    sheet.boxes(fig, "map", *boxes, fill=("state", STATES), state=state, key=key)
+    sheet.boxes(fig, "map", x, y, w, h, fill=("state", STATES), state=state, key=key)
     done = np.concatenate([(scene.wavefronts[:, 2] <= scene.clocks[:, np.newaxis]).sum(axis=1) for scene in scenes])
     now = np.concatenate([scene.running.sum(axis=1) for scene in scenes])
     whole = np.repeat([len(scene.wavefronts) for scene in scenes], FRAMES)
@@ -183,15 +186,12 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
     x = LEFT + number % ACROSS * (ENGINE[0] + 6)
     y = TOP - 20 + number // ACROSS * ENGINE[1] + 54 * (number // ACROSS >= (rows + 1) // 2)
     wide, high = ENGINE[0], ENGINE[1] - 6
-    runs = [
-        np.stack([np.bincount(scene.wavefronts[now, 0].astype(int), minlength=engines) for now in scene.running])
-        for scene in scenes
-    ]
+    runs = (scene.wavefronts[now, 0].astype(int) for scene in scenes for now in scene.running)
+    busy = np.stack([np.bincount(on, minlength=engines) for on in runs]).astype(np.int32)
     words = [f"SIMD engine {n}" for n in number]
-    busy = together(runs, 0).astype(np.int32)
-    keys = np.repeat([100_000 * scene.number + ENGINES + number for scene in scenes], FRAMES, axis=0)
+    keys = np.repeat([scene.key + ENGINES + number for scene in scenes], FRAMES, axis=0)
     for scene in scenes:
-        sheet.about |= {100_000 * scene.number + ENGINES + n: scene.story(n) for n in range(engines)}
+        sheet.about |= {scene.key + ENGINES + n: scene.story(n) for n in range(engines)}
     sheet.boxes(fig, "engines", x + wide / 2, y + high / 2, wide, high, fill=("works", IDLE), words=words, line="line",
                 works=(busy > 0).astype(np.uint8), busy=busy, key=keys, tip="@words, wavefronts: @busy")  # fmt: skip
     sheet.words(fig, x + 6, y + 11, [f"engine {n}" for n in number], "soft", size=12)
@@ -208,9 +208,7 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
     slot = np.arange(slots)
     step = min(22.0, (wide - 44) / across)
     down = 30 + slot // across * min(20.0, step + 4)
-    places = np.stack(
-        np.broadcast_arrays(x[:, np.newaxis] + 14 + slot % across * step, y[:, np.newaxis] + down), axis=-1
-    )
+    places = np.stack([*np.broadcast_arrays(x[:, np.newaxis] + 14 + slot % across * step, y[:, np.newaxis] + down)], -1)
     side = min(14.0, step - 3)
     sheet.boxes(fig, "slots", places[..., 0].ravel(), places[..., 1].ravel(), side, side, line="line", round=7)
     return places
@@ -278,5 +276,5 @@ def _draw_dots(sheet: Sheet, fig, scenes: Sequence[_Scene], places: np.ndarray) 
             first, last = int(start / step) + 1, min(int(np.ceil(end / step)), FRAMES - 1)
             at[:, base + first : base + last, dot] = places[e, slot][:, np.newaxis]
             at[:, [base + first - 1, base + last], dot] = np.array([x[wavefront], y[wavefront]])[:, np.newaxis]
-            key[base + first - 1 : base + last + 1, dot] = 100_000 * scene.number + wavefront if each == 1 else -1
+            key[base + first - 1 : base + last + 1, dot] = scene.key + wavefront if each == 1 else -1
     sheet.boxes(fig, "dots", at[0], at[1], 12, 12, ink="ink", key=key, moves=("x", "y"), round=6)

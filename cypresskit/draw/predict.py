@@ -1,8 +1,7 @@
 """Predict, then see: a control for a reader's guess, which the next cell shows beside what came out.
 
-``guess = ck.draw.predict("How many?")`` asks for a number, with ``choices`` for one of them, with ``curve=[1, 2, 4]``
-for a height at each of these. ``guess.value`` is what was entered, or None; ``guess.said(31)`` puts guess and result
-into a line; ``curves`` draws a guess below its curves. Its text form has the question and nothing of the answer.
+``guess = ck.draw.predict("How many?")`` asks, ``guess.value`` is what was entered, or None; ``guess.said(31)`` puts
+guess and result into a line; ``curves`` draws a guess below its curves.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,13 @@ class Prediction:
         entered = [entry.value for entry in self._entries]
         if self.curve:
             return dict(zip(self.curve, entered)) if any(entered) else None
-        return _number(entered[0]) if entered and not self.choices else entered[0] if entered else None
+        if self.choices or not entered:
+            return entered[0] if entered else None
+        try:
+            number = float(entered[0].replace(",", "").replace("%", "").strip())
+        except ValueError:
+            return None
+        return number if isfinite(number) else None
 
     def said(self, truth) -> str:
         """``You said 4; it is 8 wavefronts.`` The line has only the result if there was no guess."""
@@ -49,38 +54,25 @@ class Prediction:
     def _build(self) -> None:
         import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
 
-        asked = widgets.HTML(f"<b>Your guess:</b> {self.question}")
+        unit = []
         if self.curve:
-            self._entries = [
-                widgets.FloatSlider(
-                    value=0, min=0, max=self.top, step=self.top / 100, description=f"{x:g}", orientation="vertical",
-                    readout_format=".0f", layout={"height": "170px", "width": "64px"},
-                )
-                for x in self.curve
-            ]  # fmt: skip
-            place: widgets.Widget = widgets.HBox(self._entries)
+            look = {"orientation": "vertical", "readout_format": ".0f", "layout": {"height": "170px", "width": "64px"}}
+            scale = {"value": 0, "min": 0, "max": self.top, "step": self.top / 100}
+            self._entries = [widgets.FloatSlider(description=f"{x:g}", **scale, **look) for x in self.curve]
         elif self.choices:
             options = [(str(choice), choice) for choice in self.choices]
-            place = widgets.ToggleButtons(options=options, value=None, style={"button_width": "initial"})
-            self._entries = [place]
+            self._entries = [widgets.ToggleButtons(options=options, value=None, style={"button_width": "initial"})]
         else:
-            entry = widgets.Text(placeholder="a number", layout={"width": "9em"})
-            place, self._entries = widgets.HBox([entry, widgets.Label(self.unit)]), [entry]
+            self._entries = [widgets.Text(placeholder="a number", layout={"width": "9em"})]
+            unit = [widgets.Label(self.unit)]
+        asked = widgets.HTML(f"<b>Your guess:</b> {self.question}")
         after = widgets.HTML("Then run the next cell.")
-        self._widget = widgets.VBox([asked, place, after])
+        self._widget = widgets.VBox([asked, widgets.HBox([*self._entries, *unit]), after])
 
 
 def _shown(number: float) -> str:
     """Two digits of what isn't whole, all of what is."""
     return f"{number:,.0f}" if abs(number) >= 10 or number % 1 == 0 else f"{number:.2g}"
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text.replace(",", "").replace("%", "").strip())
-    except ValueError:
-        return None
-    return number if isfinite(number) else None
 
 
 def predict(

@@ -136,13 +136,12 @@ def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Repo
                if r.bytes["L1"] and _precision(r) == precision]  # fmt: skip
     # Numbers stand to the right, each at least its height below the one before it; 110 pixels are a power of ten.
     last, down = 0.0, 0.0
-    numbered = sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1]))
-    for number, (x, y, _, what) in numbered:
+    for n, (x, y, _, what) in sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])):
         here = -110 * np.log10(y)
         last, down = x, max(here, down + 15) if x < 1.1 * last else here
         look = {"marker": "x", "size": 10} if what == "published" else {"marker": "star", "size": 15}
         sheet.inks(fig.scatter([x], [y], line_width=2, fill_color=None, **look), line_color="ink")
-        sheet.words(fig, [x], [y], [str(number)], size=12, bold=True, x_offset=14, y_offset=down - here)
+        sheet.words(fig, [x], [y], [str(n)], size=12, bold=True, x_offset=14, y_offset=down - here)
     said = [
         f"{n} {name} {y:.0f}{', simulated' * (what == 'simulated')}" for n, (_, y, name, what) in enumerate(points, 1)
     ]
