@@ -73,9 +73,8 @@ def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None
     given = {w: c for w, c in zip(vregs, channels or ()) if c is not None}
     members = list(dict.fromkeys([m for w in vregs for m in w.group or [w]]))
     registers = {m.fixed for m in members if m.fixed is not None}
-    if len(set(vregs)) < len(vregs) or len(members) > 4 or len(registers) > 1:
-        return False
-    if registers and any(m.pair for m in members):
+    most = 0 if any(m.pair for m in members) else 1
+    if len(set(vregs)) < len(vregs) or len(members) > 4 or len(registers) > most:
         return False
     old = [(m, m.group) for m in members]
     for m in members if len(members) > 1 else ():
@@ -105,8 +104,8 @@ def constrain(function: Function) -> Function:
 
 
 class _Constraints:
-    """Those of one block's ops. ``read``: words that somebody reads. ``copied``: copies of coordinates in this block,
-    by their originals. ``before`` and ``after``: copies that the present op needs."""
+    """Those of one block's ops. ``read``: words that somebody reads; ``copied``: copies of coordinates, by their
+    originals; ``before`` and ``after``: copies that the present op needs."""
 
     def __init__(self, function: Function, block: BasicBlock, read: set[Word]):
         self.function, self.block, self.read = function, block, read
@@ -166,11 +165,10 @@ class _Constraints:
         low, high = (r.vreg for r in op.results)
         if low.pair is high and high.pair is low:
             return
-        groups = [w.group for w in (low, high) if w.group]
-        preloaded = any(m.fixed is not None for vregs in groups for m in vregs)
+        preloaded = any(m.fixed is not None for m in low.group + high.group)
         if low.pair is None and high.pair is None and low is not high and not preloaded:
             low.pair, high.pair = high, low
-            if choices(low) and all(_assignable(vregs, {}) for vregs in groups):
+            if choices(low) and _assignable(low.group, {}) and _assignable(high.group, {}):
                 return
             low.pair = high.pair = None
         low, high = self.rename(op, 0), self.rename(op, 1)

@@ -9,11 +9,11 @@ cases of a division by reciprocal, whose other steps the compiler writes out.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from itertools import product
 
 import numpy as np
 
-from cypresskit.il.meaning import MEANING
+from cypresskit.il.meaning import MEANING, compared
 from cypresskit.il.opcodes import OPCODES, RELATIONS
 
 SLOTS = "xyzwt"
@@ -176,23 +176,19 @@ CHIP_RELATIONS = {"gt": "GT", "ge": "GE", "eq": "E", "ne": "NE"}
 
 def _add_comparison(compares: str, relation: str) -> None:
     ending, slots, kind = COMPARED[compares]
-    prefix, equality = compares.replace("f", ""), relation in ("eq", "ne")
-    meaning = _M[f"{prefix}{relation if relation != 'gt' else 'lt'}"]
-    if relation == "gt":
-        meaning = partial(lambda less, a, b: less(b, a), meaning)
-    name, llvm = f"SET{CHIP_RELATIONS[relation]}", ""
+    name, equality = f"SET{CHIP_RELATIONS[relation]}", relation in ("eq", "ne")
+    llvm = f"icmp {'' if equality else compares.replace('i', 's')}{relation}" if kind == "int" else ""
     if compares == "f":
         llvm = f"fcmp {'u' if relation == 'ne' else 'o'}{relation}"
-    elif compares != "d":
-        llvm = f"icmp {'' if equality else compares.replace('i', 's')}{relation}"
-    columns: dict = {"reads": 2, "meaning": meaning, "relation": relation, "compares": compares, "llvm": llvm}
+    columns: dict = {"reads": 2, "relation": relation, "compares": compares, "llvm": llvm}
+    columns["meaning"] = compared(compares, relation)
     _add(slots, kind, f"{name}{ending}", commutes=kind == "int" and equality, **columns)
     if compares != "d":
         _add("any", kind, f"PRED_{name}{ending.removesuffix('_DX10')}", **columns)
 
 
-for _compares in COMPARED:
-    for _relation in CHIP_RELATIONS if _compares != "u" else ("gt", "ge"):
+for _compares, _relation in product(COMPARED, CHIP_RELATIONS):
+    if _compares != "u" or _relation in ("gt", "ge"):
         _add_comparison(_compares, _relation)
 
 
@@ -213,10 +209,8 @@ def opposite(test: HardwareOp) -> tuple[HardwareOp, bool] | None:
     """The test that passes where this one doesn't, and whether it takes the operands exchanged. Of floats only equality
     has one, since a NaN fails all others."""
     negated = RELATIONS[test.relation].negated
-    if test.kind != "int" and negated not in ("eq", "ne"):
-        return None
     name, swapped = comparison(negated, test.compares)
-    found = predicate_of(OPS[name])
+    found = predicate_of(OPS[name]) if test.kind == "int" or negated in ("eq", "ne") else None
     return None if found is None else (found, swapped)
 
 

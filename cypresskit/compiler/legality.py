@@ -7,11 +7,10 @@ literals (4.7.5, 4.7.6); PV and PS hold only the previous bundle of the clause (
 clause temporaries do not outlive their clause (2.6.1). Left out: whether the code computes what the IL says.
 """
 
-from cypresskit.compiler.assembly import Bundle, Control, Operation, StoreInstruction
+from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, Operation, StoreInstruction
 from cypresskit.compiler.code import Code
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOTS, VECTOR_SWIZZLES
 
-FIRST_TEMPORARY = 124
 CONSTANTS = ("constant", "literal", "inline")
 SLOT_SETS = {  # where the parts of an operation may stand
     "any": [[0], [1], [2], [3], [4]], "vector": [[0], [1], [2], [3]], "t": [[4]], "x": [[0]],
@@ -126,7 +125,7 @@ class _Checker:
             self.queue(bundle, queue)
             writes = [o.dest for o in bundle.operations if o.dest is not None]
             self.report(len(set(writes)) == len(writes), "two slots write the same word")
-            temporaries |= {d for d in writes if d[0] >= FIRST_TEMPORARY}
+            temporaries |= {d for d in writes if d[0] >= TEMPORARY}
             previous = {o.slot for o in bundle.operations if o.row.writes}
         self.where = head
         self.report(not queue, "the LDS queue is not empty at the clause's end")
@@ -195,8 +194,8 @@ class _Checker:
     def operation(self, o: Operation, previous: set[int], temporaries: set) -> None:
         row = o.row
         for r in o.reads:
-            if r.kind == "gpr" and r.index >= FIRST_TEMPORARY:
-                self.report((r.index, r.channel) in temporaries, f"T{r.index - FIRST_TEMPORARY} read before written")
+            if r.kind == "gpr" and r.index >= TEMPORARY:
+                self.report((r.index, r.channel) in temporaries, f"T{r.index - TEMPORARY} read before written")
             elif r.kind == "gpr":
                 self.register(r.index)
             elif r.kind in ("pv", "ps"):
@@ -209,7 +208,7 @@ class _Checker:
         self.report(row.kind == "float" or not o.clamp, f"{o.name} can't clamp")
         if o.dest is not None:
             self.report(row.writes, f"{o.name} writes nothing")
-            if not FIRST_TEMPORARY <= o.dest[0] < FIRST_TEMPORARY + self.device.clause_temporaries:
+            if not TEMPORARY <= o.dest[0] < TEMPORARY + self.device.clause_temporaries:
                 self.register(o.dest[0])
 
     def queue(self, bundle: Bundle, queue: list[int]) -> None:

@@ -162,22 +162,21 @@ class _ModuleWriter:
 
     def arithmetic(self, op: Op) -> str:
         """What gives the i32 word that an op computes."""
-        code = op.row.llvm
-        if code:
+        if op.row.relation:
+            return f"sext i1 {self.new(self.instruction(op))} to i32"
+        if op.row.llvm:
             text = self.instruction(op)
-            if op.row.relation:
-                return f"sext i1 {self.new(text)} to i32"
-            return f"bitcast float {self.new(text)} to i32" if (op.row.kind == "float") != ("to" in code) else text
+            return f"bitcast float {self.new(text)} to i32" if (op.row.kind == "float") != (" to " in text) else text
         if op.name == "MOV":
             return f"bitcast float {self.number(op.srcs[0])} to i32"
         a, b, c = [*(self.word(s.value) for s in op.srcs), "", "", ""][:3]
-        if op.name == "RECIP_UINT":
-            return f"udiv i32 -1, {a}"
         if op.name == "MULHI_UINT":
             product = self.new(f"mul i64 {self.new(f'zext i32 {a} to i64')}, {self.new(f'zext i32 {b} to i64')}")
             return f"trunc i64 {self.new(f'lshr i64 {product}, 32')} to i32"
         if op.name == "CNDE_INT":
             return f"select i1 {self.new(f'icmp eq i32 {a}, 0')}, i32 {b}, i32 {c}"
+        if op.name == "RECIP_UINT":
+            return f"udiv i32 -1, {a}"
         raise self.unknown(op)
 
     def unknown(self, op: Op) -> CompileError:

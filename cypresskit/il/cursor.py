@@ -3,7 +3,7 @@
 import re
 from typing import NoReturn
 
-from cypresskit.il.opcodes import starts_opcode
+from cypresskit.il.opcodes import opcode_in
 
 _COMMENT = re.compile(r";|//")
 _WORD = re.compile(r"[^\s,]+|,")
@@ -92,5 +92,5 @@ def count(text: str, line: Line, at: int) -> int:
 def end_of_line(line: Line) -> None:
     """Nothing may follow but another statement, which production kernels put there."""
     line.skip()
-    if line.at < len(line.text) and not starts_opcode(line.text[line.at :]):
+    if line.at < len(line.text) and not opcode_in(line.text[line.at :]):
         line.fail(f"expected the end of the line, found {line.rest()}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cypresskit.il.fused import fused, multiply_add
-from cypresskit.il.opcodes import OPCODES, Opcode
+from cypresskit.il.opcodes import OPCODES
 
 SIGN, INFINITY = np.uint32(0x80000000), np.uint32(0x7F800000)
 NAN = np.uint32(0x7FC00000)
@@ -148,11 +148,10 @@ RELATION: dict[str, Callable] = {
 _VIEWS = {"d": np.float64, "u": np.uint32, "i": np.int32}
 
 
-def _compared(op: Opcode) -> Callable:
-    """All ones where the numbers compare as the opcode says."""
-    kind, test = op.sources[0], RELATION[op.relation]
+def compared(kind: str, relation: str) -> Callable:
+    """All ones where numbers of a type (a letter of ``Opcode.types``) stand in the relation."""
     number = flushed if kind == "f" else lambda bits: bits.view(_VIEWS[kind])
-    return lambda a, b: np.where(test(number(a), number(b)), TRUE, FALSE)
+    return lambda a, b: np.where(RELATION[relation](number(a), number(b)), TRUE, FALSE)
 
 
 #: What each IL arithmetic opcode computes: arrays of bits to an array of bits. Rows are components; doubles are uint64.
@@ -223,7 +222,9 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "f2d": lambda a: double(flushed(a).astype(np.float64)),
 }
 
-MEANING |= {op.name: _compared(op) for op in OPCODES.values() if op.relation and op.kind == "alu"}
+MEANING |= {
+    op.name: compared(op.sources[0], op.relation) for op in OPCODES.values() if op.relation and op.kind == "alu"
+}
 _SAME = {"fma": "mad", "round_neginf": "flr", "umul": "imul", "umad": "imad"}
 _SAME |= {f"{name}_vec": name for name in ("rcp", "sqrt", "rsq")}
 MEANING |= {name: MEANING[other] for name, other in _SAME.items()}

@@ -263,7 +263,8 @@ def _read(table: str) -> None:
 _read(_TABLE)
 
 
-def starts_opcode(text: str) -> bool:
-    """Whether text begins with an opcode, with or without controls."""
+def opcode_in(text: str) -> str:
+    """The longest opcode that text begins with, with or without controls; "" if there is none."""
     parts = re.split(r"\W", text, maxsplit=1)[0].lower().split("_")
-    return any("_".join(parts[:n]) in OPCODES for n in range(1, len(parts) + 1))
+    names = ("_".join(parts[:n]) for n in range(min(len(parts), 5), 0, -1))  # no name has more parts
+    return next((name for name in names if name in OPCODES), "")

@@ -17,7 +17,7 @@ from cypresskit.il.errors import Fault, ILError, nearest
 from cypresskit.il.left_out import ADVICE, left_out, unknown
 from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion, expand
 from cypresskit.il.names import literal_addresses, name_faults
-from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode
+from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, opcode_in
 from cypresskit.il.program import FLAGS, Controls, Dest, Instruction, Macro, Program, Source
 from cypresskit.il.registers import dest_operand, source_operand
 
@@ -262,12 +262,10 @@ def _head(line: Line) -> list[tuple[str, str]]:
 
 def _opcode(word: str, line: Line, at: int) -> tuple[Opcode, str]:
     """The opcode whose name begins ``word``, longest first, and what follows it."""
-    parts = word.split("_")
-    for length in range(min(len(parts), 5), 0, -1):  # no name has more parts
-        name = "_".join(parts[:length])
-        if name in OPCODES:
-            return OPCODES[name], "_".join(parts[length:])
-    return line.fail(unknown(word, [*OPCODES, "mdef", "mend"]), at)
+    name = opcode_in(word)
+    if not name:
+        line.fail(unknown(word, [*OPCODES, "mdef", "mend"]), at)
+    return OPCODES[name], word[len(name) + 1 :]
 
 
 def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[Controls, float, bool]:

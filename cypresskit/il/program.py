@@ -172,14 +172,12 @@ class Instruction:
         text = self.opcode
         for name in self.op.controls:
             value = getattr(self.controls, name, None)
-            if name == "k":
-                text += f"({value})"
+            if name == "aoffimmi":
+                text += f"_aoffimmi({','.join(map(str, self.controls.aoffimmi))})" * any(self.controls.aoffimmi)
             elif value is True:
                 text += f"_{name}"
-            elif name == "aoffimmi":
-                text += f"_aoffimmi({','.join(map(str, self.controls.aoffimmi))})" * any(self.controls.aoffimmi)
             elif value is not None and value is not False:
-                text += f"_{name}({value})"
+                text += f"_{name}({value})".removeprefix("_k")
         if self.opcode == "mcall":
             outputs, inputs = (", ".join(map(str, group)) for group in (self.outputs, self.sources))
             return f"{text} ({outputs}), ({inputs})"
@@ -367,9 +365,7 @@ class Program:
 def _indented(instructions, depth: int) -> list[str]:
     lines = []
     for i in instructions:
-        if i.op.flow in ("endloop", "endif", "else"):
-            depth -= 1
+        depth -= i.op.flow in ("endloop", "endif", "else")
         lines.append("    " * depth + str(i))
-        if i.op.flow in ("loop", "if", "else"):
-            depth += 1
+        depth += i.op.flow in ("loop", "if", "else")
     return lines

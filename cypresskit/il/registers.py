@@ -8,7 +8,7 @@ import re
 
 from cypresskit.il.cursor import COLOURS, Line, whole
 from cypresskit.il.errors import nearest
-from cypresskit.il.opcodes import Opcode, starts_opcode
+from cypresskit.il.opcodes import Opcode, opcode_in
 from cypresskit.il.program import LETTERS, Dest, Register, Source
 
 MAX_REGISTER = 65_535  # the IL's register numbers have 16 bits (IL specification 2.2.4)
@@ -126,7 +126,7 @@ def source_operand(line: Line) -> Source:
         line.at += 1
         found = _SWIZZLE.match(line.text, line.at)
         ends = range(line.at + 1, found.end() + 1) if found else ()
-        end = next((n for n in ends if not line.text[n : n + 1].isalnum() or starts_opcode(line.text[n:])), line.at)
+        end = next((n for n in ends if not line.text[n : n + 1].isalnum() or opcode_in(line.text[n:])), line.at)
         taken, line.at = line.text[line.at : end].lower().translate(COLOURS), end
         if not taken:
             line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
