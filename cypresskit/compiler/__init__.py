@@ -4,13 +4,13 @@ The passes, each a module, in their order; ``search`` runs them, and says which 
 
 1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``sources``, ``expansion``);
 2. ``simplify``: fewer of them (``offsets``, too); ``hoist``: out of loops what these don't change;
-3. ``vregs``: which words share a place; ``constraints``: which places belong together;
+3. ``vregs``: which words share a place, and which places belong together;
 4. ``schedule``, or ``inorder`` in AMD's style: clauses and bundles, and the channel of every virtual register
-   (``dependences``, ``pressure``, ``packing``, ``ports``);
+   (``blocks``, with ``dependences``, ``pressure`` and ``ports``);
 5. ``allocate``: registers; ``emit``: hardware code.
 
 ``ir`` is what they work on, ``isa`` the chip's operations; ``assembly`` has its instructions as data, and ``code`` the
-result, with its ``listing`` and ``card`` (for which see ``sums``, too).
+result, with its ``listing`` and ``card``.
 ``legality`` checks it against the rules, and ``llvm`` asks LLVM's back end for this chip for a second opinion.
 """
 

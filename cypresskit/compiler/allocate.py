@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cypresskit.compiler.assembly import TEMPORARY
 from cypresskit.compiler.ir import Function, VirtualRegister, Word
-from cypresskit.compiler.packing import ClausePlan, Plans
+from cypresskit.compiler.ports import ClausePlan, Plans
 from cypresskit.compiler.vregs import Alive
 from cypresskit.devices import Device
 

@@ -14,13 +14,12 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 from typing import Self
 
-from cypresskit.compiler.constraints import possible
 from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import BasicBlock, Op, Word
 from cypresskit.compiler.isa import T
-from cypresskit.compiler.packing import ClausePlan, Draft, Placed, units_of
-from cypresskit.compiler.ports import Constants, constants_of
+from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, constants_of, units_of
 from cypresskit.compiler.pressure import Pressure
+from cypresskit.compiler.vregs import possible
 
 WORST = 7  # slots of the largest bundle: five ops, two literal pairs
 Way = list[tuple[Word, int]]  # words and their channels

@@ -11,8 +11,7 @@ from cypresskit.compiler.allocate import Allocation
 from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
 from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, Op, StoreDetail, Word
 from cypresskit.compiler.isa import INLINE, SIGN, T, opposite
-from cypresskit.compiler.packing import Draft, Placed, Plans
-from cypresskit.compiler.ports import needs_literal
+from cypresskit.compiler.ports import Draft, Placed, Plans, needs_literal
 
 
 def emit(function: Function, plans: Plans, allocation: Allocation) -> tuple[Control, ...]:

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from cypresskit.compiler.constraints import choices, decide
 from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import Op, VirtualRegister, Word
+from cypresskit.compiler.vregs import choices, decide
 
 SLACK = 2  # registers that short-lived results may take beyond the budget: clause temporaries will hold them
 

@@ -17,21 +17,19 @@ from contextlib import suppress
 
 from cypresskit.compiler.allocate import ORDERS, Lifetimes, allocate, earliest
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
-from cypresskit.compiler.card import turn_clocks
+from cypresskit.compiler.card import products, turn_clocks
 from cypresskit.compiler.code import Code
-from cypresskit.compiler.constraints import constrain, part
 from cypresskit.compiler.dependences import Peaks, Problem
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.hoist import FETCH, REGISTER, hoist
 from cypresskit.compiler.inorder import InOrderScheduler
 from cypresskit.compiler.ir import CompileError, Function, Op, VirtualRegister, refuse
 from cypresskit.compiler.lower import lower
-from cypresskit.compiler.packing import Plans
+from cypresskit.compiler.ports import Plans
 from cypresskit.compiler.pressure import source_need
 from cypresskit.compiler.schedule import WINDOW, ListScheduler
 from cypresskit.compiler.simplify import simplify
-from cypresskit.compiler.sums import products
-from cypresskit.compiler.vregs import Alive, assign_vregs
+from cypresskit.compiler.vregs import Alive, assign_vregs, constrain, part
 from cypresskit.devices import Device
 from cypresskit.il import Program
 
