@@ -105,7 +105,7 @@ def test_segments_follow_one_another_each_for_its_turns():
     assert schedule(result) == "0 ALU 0-8 | 0 ALU 8-24 | 0 ALU 24-32 | 0 ALU 32-48 | 0 ALU 48-72"
 
 
-# Barriers (units.barrier)
+# Barriers (units.sequencer)
 
 
 def test_a_barrier_holds_a_workgroup_until_its_last_wavefront_is_there():

@@ -19,6 +19,9 @@ from cypresskit.il.meaning import SIGN, pair, scaled
 GRAIN = 256  # a float counts in steps of 1 / GRAIN
 RANGE = {"float": 2.0**16, "int": 2.0**31}
 EVERYBODY = np.ones(1, bool)
+RELATIONS = {"SETGT": "gt", "SETGE": "ge", "SETE": "eq", "SETNE": "ne"}  # to zero, of a difference
+OPPOSITE = {"gt": ("ge", -1), "ge": ("gt", -1), "eq": ("ne", 1), "ne": ("eq", 1)}  # and the sign of that
+Test = tuple[str, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,7 +35,7 @@ class Affine:
     step: np.ndarray | None = None
     loaded: np.ndarray | None = None
     at: int = -1
-    test: tuple[str, np.ndarray, np.ndarray] | None = None
+    test: Test | None = None
 
     def number(self) -> np.ndarray:
         """The number in turn 0."""
@@ -64,9 +67,9 @@ def merge(new: Affine, old: Affine, who: np.ndarray) -> Affine:
     """``new`` for those who are in ``who`` and ``old`` for the others."""
     if IRREGULAR in (new, old):
         return IRREGULAR
-    loaded = None
     if new.loaded is EVERYBODY and old.loaded is EVERYBODY:
         return new
+    loaded = None
     if new.loaded is not None or old.loaded is not None:
         nobody = np.zeros(1, bool)
         loaded = np.where(who, *(nobody if w.loaded is None else w.loaded for w in (new, old)))
@@ -150,12 +153,13 @@ def _advance(first: Operation, words: list[Affine], exact: Exactness) -> Affine:
     if name == "MOV":
         return words[0]
     if any(w.test for w in words):
-        logical = name in ("PRED_SETNE_INT", "PRED_SETE_INT") and words[0].test and not words[1].bits.any()
-        return (words[0] if name == "PRED_SETNE_INT" else _opposite(words[0])) if logical else IRREGULAR
+        if (test := words[0].test) and not words[1].bits.any() and name in ("PRED_SETNE_INT", "PRED_SETE_INT"):
+            return replace(words[0], test=test if name == "PRED_SETNE_INT" else _opposite(test))
+        return IRREGULAR
     if any(w.step is not None and w.kind != kind for w in words):
         return IRREGULAR
     numbers = [(replace(w, kind=kind).number(), 0.0 * ZERO.bits if w.step is None else w.step) for w in words]
-    if relation := _relation(name):
+    if relation := RELATIONS.get(name.removeprefix("PRED_").split("_")[0]):
         (a, da), (b, db) = numbers
         if name.endswith("UINT"):
             for start, step in numbers:
@@ -189,28 +193,17 @@ def _arithmetic(name: str, numbers: list, kind: str, exact: Exactness) -> Affine
     return IRREGULAR
 
 
-OPPOSITE = {"gt": "le", "le": "gt", "ge": "lt", "lt": "ge", "eq": "ne", "ne": "eq"}
-
-
-def _relation(name: str) -> str:
-    """What a SET or PRED_SET operation asks, "" for any other."""
-    start = name.removeprefix("PRED_").split("_")[0]
-    return {"SETGT": "gt", "SETGE": "ge", "SETE": "eq", "SETNE": "ne"}.get(start, "")
-
-
-def _opposite(word: Affine) -> Affine:
-    assert word.test is not None
-    return replace(word, test=(OPPOSITE[word.test[0]], *word.test[1:]))
+def _opposite(test: Test) -> Test:
+    relation, start, step = test
+    other, sign = OPPOSITE[relation]
+    return other, sign * start, sign * step
 
 
 def first_turn(word: Affine, wanted: bool) -> np.ndarray:
     """The first turn in which a test comes out as ``wanted``, for each work-item; infinite if it never does."""
     if word.test is None:
         return np.where((word.bits != 0) == wanted, 0.0, np.inf)
-    relation, start, step = word.test
-    relation = relation if wanted else OPPOSITE[relation]
-    if relation in ("lt", "le"):
-        relation, start, step = {"lt": "gt", "le": "ge"}[relation], -start, -step
+    relation, start, step = word.test if wanted else _opposite(word.test)
     with np.errstate(all="ignore"):
         cross = -start / step
     if relation == "gt":

@@ -15,9 +15,8 @@ import numpy as np
 from cypresskit.devices import Device
 from cypresskit.timing.native import native
 from cypresskit.timing.units.alu import run_alu_clause
-from cypresskit.timing.units.barrier import arrive
 from cypresskit.timing.units.dispatch import dispatch_first, retire
-from cypresskit.timing.units.sequencer import next_clause, note_clause
+from cypresskit.timing.units.sequencer import arrive, next_clause, note_clause
 from cypresskit.timing.units.state import NEVER, make_chip, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
 from cypresskit.timing.units.texture import AHEAD, run_texture_clause

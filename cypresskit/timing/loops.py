@@ -5,6 +5,8 @@ running one turn, and proven by running it again with them. The tests of its bre
 What can't be settled so is left to be run turn by turn: ``NotAffine``.
 """
 
+import re
+
 import numpy as np
 
 from cypresskit.compiler import Code
@@ -16,7 +18,8 @@ from cypresskit.timing.surfaces import NotAffine
 
 MOST_TURNS = 1 << 22
 PASSES = 16  # over a loop, until what its registers hold is settled
-LEAVES = ("ALU_PUSH_BEFORE", "JUMP", "LOOP_BREAK", "POP")  # a break under a condition, where it isn't an ALU_BREAK
+#: Clauses, stores and breaks: also breaks under a condition, where these aren't an ALU_BREAK.
+COUNTABLE = re.compile(r"(ALU |TEX |ALU_BREAK |ALU_PUSH_BEFORE JUMP LOOP_BREAK POP |EXPORT |MEM_\w+ )*")
 
 
 def loop_body(code: Code, start: int) -> tuple[Control, ...]:
@@ -33,15 +36,7 @@ def loop_end(code: Code, start: int) -> int:
 
 def can_count(code: Code, start: int) -> bool:
     """Whether a loop has nothing in it but clauses, stores and breaks."""
-    names = [c.name for c in loop_body(code, start)]
-    while names:
-        if tuple(names[: len(LEAVES)]) == LEAVES:
-            del names[: len(LEAVES)]
-        elif names[0] in ("ALU", "TEX", "ALU_BREAK", "EXPORT") or names[0].startswith("MEM_"):
-            del names[0]
-        else:
-            return False
-    return True
+    return COUNTABLE.fullmatch("".join(f"{control.name} " for control in loop_body(code, start))) is not None
 
 
 def run_counted(lanes: Lanes, start: int) -> int:

@@ -7,6 +7,7 @@ installation and home, a full disk) or a kept file is damaged, the code is compi
 
 import hashlib
 import warnings
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -36,21 +37,17 @@ class DiskCache(FunctionCache):
 
     def load_overload(self, sig, target_context):
         """The compiled form for these types, or None."""
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception as error:  # unpickling a damaged or foreign file can raise anything
-            self._failed(error)
-            return None
+        return self._tried(super().load_overload, sig, target_context)
 
     def save_overload(self, sig, data):
         """Keep the compiled form for these types."""
-        try:
-            super().save_overload(sig, data)
-        except Exception as error:
-            self._failed(error)
+        self._tried(super().save_overload, sig, data)
 
-    def _failed(self, error: Exception) -> None:
-        _warn(error)
+    def _tried(self, step: Callable, *arguments):
+        try:
+            return step(*arguments)
+        except Exception as error:  # unpickling a damaged or foreign file can raise anything
+            _warn(error)
         try:
             self.flush()
         except OSError:

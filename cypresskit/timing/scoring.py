@@ -79,14 +79,13 @@ def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[di
 
 
 def _row(name: str, quantity: str, figure, simulated) -> dict:
-    row = {"id": name, "quantity": quantity, "published": figure, "simulated": simulated}
-    return row | {"ratio": _ratio(figure, simulated)}
+    ratio = _each(lambda one, other: round(other / one, 3) if one else None, figure, simulated)
+    return {"id": name, "quantity": quantity, "published": figure, "simulated": simulated, "ratio": ratio}
 
 
-def _ratio(figure, simulated):
-    if isinstance(figure, list):
-        return [_ratio(one, other) for one, other in zip(figure, simulated)]
-    return round(simulated / figure, 3) if figure else None
+def _each(function: Callable, *values):
+    """``function`` of values, or of each row of their lists."""
+    return list(map(function, *values)) if isinstance(values[0], list) else function(*values)
 
 
 #: What calibrations were calibrated on, and what was assumed because it meets the figure: by row, their names.
@@ -103,14 +102,9 @@ def judged(rows: Iterable[dict]) -> list[dict]:
     """Rows of ``score`` with ``error_pct``, and ``calibrated``: what was calibrated on them, or "" ."""
     made = []
     for row in rows:
-        ratio = row["ratio"]
-        error = [_error(r) for r in ratio] if isinstance(ratio, list) else _error(ratio)
+        error = _each(lambda ratio: None if ratio is None else round(100 * (ratio - 1), 1), row["ratio"])
         made.append({**row, "error_pct": error, "calibrated": CALIBRATED.get((row["id"], row["quantity"]), "")})
     return made
-
-
-def _error(ratio: float | None) -> float | None:
-    return None if ratio is None else round(100 * (ratio - 1), 1)
 
 
 def verdict(rows: Iterable[dict]) -> str:
@@ -155,10 +149,8 @@ def leave_one_out(device: Device = HD5870, *, executor: Executor | None = None, 
         values = {field: getattr(boards[best], field) for field in FITTED}
         predicted = ratios[name] * peaks[name]
         row = {"id": name, **values, "published": peaks[name], "predicted": round(float(predicted[best]), 1)}
-        row |= {"ratio": round(float(ratios[name][best]), 3)}
-        made.append(
-            row | {"low": round(float(predicted[near].min()), 1), "high": round(float(predicted[near].max()), 1)}
-        )
+        row |= {"ratio": round(float(ratios[name][best]), 3), "low": round(float(predicted[near].min()), 1)}
+        made.append(row | {"high": round(float(predicted[near].max()), 1)})
     return Table(made)
 
 

@@ -1,4 +1,4 @@
-"""Where a wavefront is in its program, and what comes next.
+"""Where a wavefront is in its program, what comes next, and barriers.
 
 A program is a list of segments, each so many turns of a list of clauses (``timing.work``).
 """
@@ -39,6 +39,23 @@ def next_clause(work, slots, groups, e, s, clock):
     groups.ended[g] = max(groups.ended[g], clock)
     slots.wavefront[e, s], slots.ready[e, s] = -1, NEVER
     return True
+
+
+@native
+def arrive(work, slots, groups, e, s, now):
+    """Slot ``s`` has come to a barrier: its workgroup's wavefronts go on when the last of them has come. One that has
+    ended is not waited for. Whether a wavefront has ended behind the barrier."""
+    first = s // work.group * work.group
+    slots.arrived[e, s], slots.ready[e, s], slots.began[e, s] = 1, NEVER, now
+    for other in range(first, first + work.group):
+        if slots.wavefront[e, other] >= 0 and slots.arrived[e, other] == 0:
+            return False
+    ended = False
+    for other in range(first, first + work.group):
+        if slots.arrived[e, other] == 1:
+            slots.arrived[e, other], slots.ready[e, other] = 0, now
+            ended = next_clause(work, slots, groups, e, other, now) or ended
+    return ended
 
 
 @native

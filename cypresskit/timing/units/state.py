@@ -162,6 +162,9 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-2]]
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
+    done = np.zeros(4 * e + 2 * device.l2_slices + device.memory_channels)
+    pace = max(int(work.clauses_run[work.path].sum()) // SNAPSHOTS, 1)
+    times = {"rows": np.zeros((LOGGED, 5)), "progress": np.zeros(SNAPSHOTS + 1)}
     counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
     return Chip(
         work,
@@ -173,8 +176,8 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
             **of_wavefronts,
         ),
         make_memory(device),
-        make_tally(device),
-        make_log(int(work.clauses_run[work.path].sum())),
+        blank(Tally, 1, all=done, snapshots=np.zeros((SNAPSHOTS + 1, len(done))), **split_tally(done, device)),
+        blank(Log, 1, pace=pace, mark=np.full(1, pace), noted=np.full(1, 1), **times),
     )  # fmt: skip
 
 
@@ -202,22 +205,8 @@ def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
     return blank(Tags, lines, size=sets * ways, ways=ways, bits=bits, line=np.full(lines, -1))
 
 
-def make_tally(device: Device) -> Tally:
-    """Nothing done yet."""
-    e, slices, channels = device.simd_engines, device.l2_slices, device.memory_channels
-    all_ = np.zeros(4 * e + 2 * slices + channels)
-    return blank(Tally, 1, all=all_, snapshots=np.zeros((SNAPSHOTS + 1, len(all_))), **split_tally(all_, device))
-
-
 def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
     """``Tally.all``, or an array whose last axis is one, by what it counts."""
     e, slices = device.simd_engines, device.l2_slices
     names = ("alu", "texture", "lds", "l1_missed", "l2_asked", "l2_missed", "dram")
     return dict(zip(names, np.split(done, np.cumsum([e, e, e, e, slices, slices]), axis=-1)))
-
-
-def make_log(clauses: int) -> Log:
-    """An empty log for a launch of so many clauses."""
-    pace = max(clauses // SNAPSHOTS, 1)
-    times = {"rows": np.zeros((LOGGED, 5)), "progress": np.zeros(SNAPSHOTS + 1)}
-    return blank(Log, 1, pace=pace, mark=np.full(1, pace), noted=np.full(1, 1), **times)
