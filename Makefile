@@ -86,10 +86,6 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 	@echo "Installing cypresskit and JupyterLab into $(VENV): once, a minute or two."
 	@$(install) setuptools wheel
 	@$(install) --no-build-isolation --editable '.[lab]'
-	@mkdir -p $(VENV)/share/jupyter/lab/settings  # or JupyterLab asks about its news, over the first picture
-	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}, ' \
-	  '"@jupyterlab/notebook-extension:tracker": {"showEditorForReadOnlyMarkdown": false}}' \
-	  > $(VENV)/share/jupyter/lab/settings/overrides.json
 	@echo "Compiling the timing engine for this processor: once, some seconds."
 	@$(bin)/python -c 'import cypresskit; cypresskit.simulate("sgemm_tn", 64)'
 	@touch $@

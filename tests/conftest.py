@@ -25,6 +25,7 @@ import hypothesis
 import pytest
 
 import cypresskit as ck
+from cypresskit.cli.cmd_lab import SETTINGS
 
 TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 ROOT = Path(__file__).resolve().parent.parent
@@ -149,12 +150,6 @@ def lab(chromium, tmp_path_factory):
     home = tmp_path_factory.mktemp("lab")
     root = home / "notebooks"
     shutil.copytree(ROOT / "notebooks", root, ignore=shutil.ignore_patterns(".*"))
-    news = home / "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
-    news.parent.mkdir(parents=True)
-    news.write_text('{"fetchNews": "false"}')  # or a question lies over the page
-    tracker = home / "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
-    tracker.parent.mkdir(parents=True)
-    tracker.write_text('{"showEditorForReadOnlyMarkdown": false}')  # as `make lab` has it
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -173,6 +168,7 @@ def lab(chromium, tmp_path_factory):
         "LabApp.user_settings_dir": home / "settings",
     }
     directories = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    directories["JUPYTER_CONFIG_PATH"] = str(SETTINGS)  # as `cypresskit lab` has them
     command = [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
     with (home / "log").open("wb") as log:
         server = subprocess.Popen(command, env=os.environ | directories, stdout=log, stderr=subprocess.STDOUT)

@@ -319,7 +319,7 @@ def test_il_magic_binds_the_program(shell, capsys):
     assert shell.user_ns["scale"] == ck.assemble(SCALE)
     shell.magics["il"]("scale", SCALE.replace("add", "plus"))
     assert "scale" not in shell.user_ns  # nothing stale is left
-    assert "scale.il:6:1: `plus` is no instruction" in capsys.readouterr().out
+    assert "scale.il:7:1: `plus` is no instruction" in capsys.readouterr().out
 
 
 def test_check_magic_prints_the_findings(shell, capsys):

@@ -503,3 +503,48 @@ def test_a_click_on_what_is_not_recorded_asks_the_kernel(lab, page):
     page.locator(".cypresskit-controls .widget-slider .noUi-handle").last.focus()
     page.keyboard.press("ArrowRight")
     assert_block(32, 0, 3)
+
+
+# What has a colour in the cell that begins with `four_by_four`, by kind, and the numbers beside its lines.
+COLOURED = """() => {
+    const editor = [...document.querySelectorAll(".jp-CodeCell .cm-editor")]
+        .find(one => one.textContent.includes("four_by_four = "))
+    const told = kind => [...CSS.highlights.get(`il-${kind}`) ?? []]
+        .filter(range => editor.contains(range.startContainer))
+        .map(range => range.startContainer.data.slice(range.startOffset, range.endOffset).trim())
+    const line = [...editor.querySelectorAll(".cm-line")].find(one => one.textContent.includes("mda"))
+    const top = line?.getBoundingClientRect().top
+    const numbers = [...editor.querySelectorAll(".cm-lineNumbers .cm-gutterElement")]
+    return {keyword: told("keyword"), def: told("def"), number: told("number"), comment: told("comment"),
+            wrong: numbers.find(one => Math.abs(one.getBoundingClientRect().top - top) < 3)?.textContent}
+}"""
+
+
+def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, page):
+    lab.open(page, LESSON)
+    page.evaluate(
+        """async () => {
+            const {content, sessionContext} = window.jupyterapp.shell.currentWidget
+            const at = text => content.widgets.findIndex(cell => cell.model.sharedModel.source.startsWith(text))
+            const run = async n => {
+                content.activeCellIndex = n
+                await window.jupyterapp.commands.execute("notebook:run-cell")
+            }
+            await run(at("import"))
+            await run(at("ck.draw.load"))
+            const kernel = content.widgets[at("four_by_four")]
+            kernel.model.sharedModel.setSource(kernel.model.sharedModel.source.replace("mad r10", "mda r10"))
+            await run(at("four_by_four"))
+            await run(at("ck.teach.register_block.check_four"))
+            content.activeCellIndex = at("four_by_four")
+            kernel.node.scrollIntoView()
+        }"""
+    )
+    page.wait_for_function(f"() => ({COLOURED})().keyword.includes('mda')")
+    seen = page.evaluate(COLOURED)
+    assert {"whileloop", "mda", "sample_resource(0)_sampler(0)", "dcl_cb"} <= set(seen["keyword"])
+    assert {"r10", "r2.x", "cb0[0].z", "vWinCoord0.yx"} <= set(seen["def"]) and "4.0" in seen["number"]
+    assert "; row 0" in seen["comment"]
+    verdict = page.evaluate("""() => [...document.querySelectorAll(".jp-OutputArea-output")]
+        .map(one => one.textContent).find(text => text.includes("four_by_four.il:"))""")
+    assert f"four_by_four.il:{seen['wrong']}:" in verdict, (seen["wrong"], verdict)

@@ -8,6 +8,8 @@ from shutil import copy
 from cypresskit.cli.command import CommandError, command
 
 PACKAGE = Path(__file__).resolve().parents[1]
+# Has JupyterLab's settings, in labconfig: numbered lines, which errors in IL name; no news over the first picture.
+SETTINGS = Path(__file__).resolve().parent
 CHECKOUT, INSTALLED = PACKAGE.parent / "notebooks", PACKAGE / "lessons"
 FOLDER = "cypresskit-lessons"  # where an installed package's lessons are copied to
 
@@ -30,6 +32,8 @@ def lab(args: argparse.Namespace) -> None:
     options = [f"--ServerApp.root_dir={lessons[0].parent}", f"--LabApp.default_url=/lab/tree/{lessons[0].name}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # usual in a container, where Jupyter would otherwise refuse to start
+    paths = [os.environ.get("JUPYTER_CONFIG_PATH"), str(SETTINGS)]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
     LabApp.launch_instance([*options, *args.options])
 
 

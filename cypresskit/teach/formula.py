@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from math import isclose
 
-from cypresskit.teach.shell import asked
-from cypresskit.teach.verdict import Verdict, stopped
+from cypresskit.teach.shell import tried, unless
+from cypresskit.teach.verdict import Verdict
 
 CLOSE = 1e-6  # relative
 
@@ -32,47 +32,38 @@ def judge(
     name, arguments = signature.rstrip(")").split("(")
     known: dict = dict(helpers)
 
-    def function(formula: str | Callable) -> Callable:
-        return eval(f"lambda {arguments}: {formula}", known) if isinstance(formula, str) else formula
+    def results(formula: str | Callable) -> list[float]:
+        function = eval(f"lambda {arguments}: {formula}", known) if isinstance(formula, str) else formula
+        known.setdefault("right", function)
+        return [float(function(*case)) for case in cases]
 
-    known["right"] = right = function(right)
-    if not callable(answer):
-        return Verdict(
-            False, f"{name} is of type {type(answer).__name__}, not a function.", f"keep the line `def {name}`."
-        )
-    got = []
-    for case in cases:
-        call = f"{name}({', '.join(map(_text, case))})"
-        try:
-            value = asked(call, answer, *deepcopy(case))  # a copy, which it may change
-            if value is None:
-                return Verdict(False, f"{call} returns nothing.", f"end {name} with `return ...`; {hint}")
-            if isinstance(value, str):
-                raise ValueError(f"it returns the text {value!r}, not a number")
-            got.append(float(value))
-        except Exception as error:
-            return stopped(name, error, f"the call was {call}.")
-    want = [float(right(*case)) for case in cases]
-    wrong = [n for n in range(len(cases)) if not _close(got[n], want[n])]
-    if not wrong:
-        best = f"{name}({', '.join(map(_text, cases[0]))}) is {_text(want[0])}{unit}"
-        return Verdict(True, f"{len(cases)} calls give what they should; {best}.")
-    n = wrong[0]
-    finding = (
-        f"{name}({', '.join(map(_text, cases[n]))}) gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
+    def number(value) -> float:
+        if isinstance(value, str):
+            raise ValueError(f"it returns the text {value!r}, not a number")
+        return float(value)
+
+    unless(
+        callable(answer), f"{name} is of type {type(answer).__name__}, not a function.", f"keep the line `def {name}`."
     )
+    want, got = results(right), []
+    calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
+    for call, case in zip(calls, cases):
+        value = tried(call, answer, *deepcopy(case), hint=f"the call was {call}.")  # a copy, which it may change
+        unless(value is not None, f"{call} returns nothing.", f"end {name} with `return ...`; {hint}")
+        got.append(tried(call, number, value, hint=f"the call was {call}."))
+    fine = [isclose(value, right, rel_tol=CLOSE) for value, right in zip(got, want)]
+    if all(fine):
+        return Verdict(True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}.")
+    n = fine.index(False)
+    finding = f"{calls[n]} gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
     for said, slip in slips.items():
-        slipped = function(slip)
-        if all(_close(value, float(slipped(*case))) for value, case in zip(got, cases)):
+        if all(isclose(value, slipped, rel_tol=CLOSE) for value, slipped in zip(got, results(slip))):
             return Verdict(False, finding, said)
-    fine = len(cases) - len(wrong)
-    if fine and got[0] and len(set(got)) == 1:  # a number, not the 0 of before one begins
-        hint = f"it gives that whatever it is called with: use its arguments; {hint}"
-    return Verdict(False, finding, hint + (f" ({fine} of {len(cases)} calls are right.)" if fine else ""))
-
-
-def _close(a: float, b: float) -> bool:
-    return isclose(a, b, rel_tol=CLOSE)
+    if any(fine):
+        if got[0] and len(set(got)) == 1:  # a number, not the 0 of before one begins
+            hint = f"it gives that whatever it is called with: use its arguments; {hint}"
+        hint += f" ({sum(fine)} of {len(cases)} calls are right.)"
+    return Verdict(False, finding, hint)
 
 
 def _text(value) -> str:

@@ -6,11 +6,10 @@ import numpy as np
 
 from cypresskit.devices import HD5850, HD5870, HD5970
 from cypresskit.kernels.convention import adds_c
-from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer, watching_launches
 from cypresskit.teach import formula
-from cypresskit.teach.shell import asked, exercise
-from cypresskit.teach.verdict import Verdict, stopped
+from cypresskit.teach.shell import Halted, exercise, tried, unless
+from cypresskit.teach.verdict import Verdict
 from cypresskit.timing.simulate import simulate
 
 
@@ -29,14 +28,11 @@ def check_peak(peak: Callable) -> Verdict:
     return formula.judge(peak, "peak(e, p, u, g)", "2 * e * p * u * g", cases, slips, hint, " Gflop/s")
 
 
-class Launches(Observer):
-    """Keeps the launches that it hears of."""
+class Launches(list, Observer):
+    """The launches that it hears of."""
 
-    def __init__(self) -> None:
-        self.launches: list[Launch] = []
-
-    def start(self, launch: Launch) -> None:
-        self.launches.append(launch)
+    def start(self, launch) -> None:
+        self.append(launch)
 
 
 @exercise
@@ -46,66 +42,56 @@ def check_update(update: Callable) -> Verdict:
     for m, n, k in ((5, 24, 16), (8, 8, 8), (40, 16, 3)):
         a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, n), (m, n)))
         mine, seen = [x.copy() for x in (c, a, b)], Launches()
+        call = f"it was called with c of {m} x {n}, a of {m} x {k}, b of {k} x {n}."
         with watching_launches(seen):
-            try:
-                got = asked("update(c, a, b)", lambda *given: np.asarray(update(*given)), *mine)
-            except Exception as error:
-                return stopped("update", error, f"it was called with c of {m} x {n}, a of {m} x {k}, b of {k} x {n}.")
-        fault = _update_fault(got, c, a @ b, f"For c of {m} x {n} and k = {k}")
-        if fault:
-            return fault
-        if not all(np.array_equal(x, y) for x, y in zip(mine, (c, a, b))):
-            return Verdict(False, "update changes what it was given.", "return a new matrix; ck.gemm makes one.")
-        if len(seen.launches) != 1:
-            times = f"was asked {len(seen.launches)} times" if seen.launches else "did nothing"
-            return Verdict(False, f"The numbers are right, but the card {times}.", "one call of ck.gemm does it all.")
-        if not adds_c(seen.launches[0].constants[0]):
-            hint = "give ck.gemm the c as well: beta * c is its part too."
-            return Verdict(False, "The numbers are right, but the card only multiplied: numpy subtracted.", hint)
+            got = tried("update(c, a, b)", lambda *given: np.asarray(update(*given)), *mine, hint=call)
+        _is_difference(got, c, a @ b, f"For c of {m} x {n} and k = {k}")
+        same = all(np.array_equal(x, y) for x, y in zip(mine, (c, a, b)))
+        unless(same, "update changes what it was given.", "return a new matrix; ck.gemm makes one.")
+        times = f"was asked {len(seen)} times" if seen else "did nothing"
+        unless(len(seen) == 1, f"The numbers are right, but the card {times}.", "one call of ck.gemm does it all.")
+        finding = "The numbers are right, but the card only multiplied: numpy subtracted."
+        unless(adds_c(seen[0].constants[0]), finding, "give ck.gemm the c as well: beta * c is its part too.")
     return Verdict(True, "c - a b at three shapes, each in one launch on the card.")
 
 
-def _update_fault(got: np.ndarray, c: np.ndarray, product: np.ndarray, case: str) -> Verdict | None:
-    """What is wrong with a result that should be c - product, or None."""
+def _is_difference(got: np.ndarray, c: np.ndarray, product: np.ndarray, case: str) -> None:
+    """Ends the check if a result isn't c - product."""
     if not got.shape and got.dtype.kind in "OU":
         what = "nothing" if got.item() is None else "a text, not a matrix" if got.dtype.kind == "U" else "no matrix"
-        return Verdict(False, f"update returns {what}.", "`return` the matrix that ck.gemm makes.")
-    if got.shape != c.shape:
-        return Verdict(False, f"{case} the result has shape {got.shape}.", "it has the shape of c.")
+        raise Halted(f"update returns {what}.", "`return` the matrix that ck.gemm makes.")
+    unless(got.shape == c.shape, f"{case} the result has shape {got.shape}.", "it has the shape of c.")
     if np.array_equal(got, c - product):
-        return None
-    slips = [
-        (c, "it is c as it was", "nothing was subtracted yet."),
-        (product, "it is a b", "with beta = 0, which is what you get if you say nothing, c is not read."),
-        (-product, "it is -a b", "with beta = 0, which is what you get if you say nothing, c is not read."),
-        (c + product, "it is c + a b", "which alpha subtracts?"),
-        (product - c, "it is a b - c", "alpha belongs to the product, beta to c."),
-    ]
-    for values, what, hint in slips:
-        if np.array_equal(got, values):
-            return Verdict(False, f"{case} {what}, not c - a b.", hint)
-    row, column = np.argwhere(got != c - product)[0]
-    want = (c - product)[row, column]
-    where = f"element ({row}, {column}) is {got[row, column]:g} and should be {want:g}."
-    return Verdict(False, f"{case} {where}", "alpha belongs to the product, beta to c.")
+        return
+    unread, places = (
+        "with beta = 0, which it is unless you say so, c is not read.",
+        "alpha belongs to the product, beta to c.",
+    )
+    for values, what, hint in (
+        (c, "c as it was", "nothing was subtracted yet."),
+        (product, "a b", unread),
+        (-product, "-a b", unread),
+        (c + product, "c + a b", "which alpha subtracts?"),
+        (product - c, "a b - c", places),
+    ):
+        unless(not np.array_equal(got, values), f"{case} it is {what}, not c - a b.", hint)
+    place = tuple(np.argwhere(got != c - product)[0].tolist())
+    raise Halted(f"{case} element {place} is {got[place]:g} and should be {(c - product)[place]:g}.", places)
 
 
 @exercise
 def check_half(half: float, step: int = 128) -> Verdict:
     """Exercise 3: the smallest multiple of 128 at which the model's ``sgemm_tn`` reaches half of the peak."""
+    finding = f"half is {half!r}."
     if isinstance(half, float) and half.is_integer() and 0 < half <= 4096:
-        return Verdict(False, f"half is {half!r}.", f"it should be a whole number: {half:.0f}, not {half!r}.")
-    if isinstance(half, bool) or not isinstance(half, int | np.integer) or half < step or half % step:
-        return Verdict(False, f"half is {half!r}.", f"it should be {step}, {2 * step}, {3 * step} or another multiple.")
-    if half > 4096:
-        return Verdict(False, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
-    share = simulate("sgemm_tn", int(half)).percent
-    before = simulate("sgemm_tn", int(half) - step).percent if half > step else 0.0
-    if share < 50:
-        finding = f"At N = {half} it reaches {share:.1f} % of the peak."
-        dent = "the speed has a dent here; try smaller and larger ones."
-        return Verdict(False, finding, dent if before > share else "larger matrices give it more to do.")
-    if before >= 50:
-        finding = f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
-        return Verdict(False, finding, "go down in steps of 128.")
+        return Verdict(False, finding, f"it should be a whole number: {half:.0f}, not {half!r}.")
+    whole = isinstance(half, int | np.integer) and not isinstance(half, bool) and half >= step and half % step == 0
+    unless(whole, finding, f"it should be {step}, {2 * step}, {3 * step} or another multiple.")
+    unless(half <= 4096, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
+    share, before = (simulate("sgemm_tn", n).percent if n else 0.0 for n in (int(half), int(half) - step))
+    dent = "the speed has a dent here; try smaller and larger ones."
+    hint = dent if before > share else "larger matrices give it more to do."
+    unless(share >= 50, f"At N = {half} it reaches {share:.1f} % of the peak.", hint)
+    finding = f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
+    unless(before < 50, finding, "go down in steps of 128.")
     return Verdict(True, f"N = {half} reaches {share:.1f} % of the peak, N = {half - step} only {before:.1f} %.")

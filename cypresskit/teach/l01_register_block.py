@@ -9,19 +9,16 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine import Run, launch
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.teach.kernels import block_kernel, kernel_exercise, run_gemm
-from cypresskit.teach.shell import asked, exercise
-from cypresskit.teach.verdict import Verdict, slip, stopped
+from cypresskit.teach.shell import Halted, exercise, tried, unless
+from cypresskit.teach.verdict import Verdict, slip
 
 SIZES = (1, 2, 4, 8, 12, 16)
 FOUR_BY_FOUR = block_kernel(4, 4)  # what answers are launched like
 
 
 def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run]:
-    """C = transpose(a) b on the simulated device with ``size`` x ``size`` elements of C per work-item.
-
-    ``a`` (k, m) and ``b`` (k, n) float32, m and n multiples of ``size``, one of 1, 2, 4, 8, 12, 16. Returns C (m, n)
-    and the counts of the run.
-    """
+    """C = transpose(a) b on the simulated device with ``size`` x ``size`` elements of C per work-item, and the counts
+    of the run. ``a`` (k, m) and ``b`` (k, n) float32, m and n multiples of ``size``, one of 1, 2, 4, 8, 12, 16."""
     if size not in SIZES:
         raise ValueError(f"a block of {size} x {size}? The sizes here are {', '.join(map(str, SIZES))}")
     m, n = a.shape[1], b.shape[1]
@@ -50,42 +47,35 @@ def check_rank1(update: Callable) -> Verdict:
     for rows, columns in ((2, 2), (2, 3), (8, 8), (5, 1)):
         a, b = (rng.integers(1, 9, size).astype(np.float32) for size in (rows, columns))
         start = rng.integers(-9, 9, (rows, columns)).astype(np.float32)
-        c, mine, theirs = start.copy(), a.copy(), b.copy()
-        try:
-            returned = asked("update(c, a, b)", update, c, a, b)
-        except Exception as error:
-            shape = f"c of shape {rows} x {columns}, a of {rows} and b of {columns} numbers"
-            return stopped("update", error, f"it was called with {shape}.")
-        if not (np.array_equal(a, mine) and np.array_equal(b, theirs)):
-            return Verdict(False, "update changes a or b.", "only c is to change: its next row needs a and b again.")
-        want = start + np.outer(a, b)
-        if np.array_equal(c, want):
+        c, mine, theirs, product = start.copy(), a.copy(), b.copy(), np.outer(a, b)
+        shape = f"c of shape {rows} x {columns}, a of {rows} and b of {columns} numbers"
+        returned = tried("update(c, a, b)", update, c, a, b, hint=f"it was called with {shape}.")
+        same = np.array_equal(a, mine) and np.array_equal(b, theirs)
+        unless(same, "update changes a or b.", "only c is to change: its next row needs a and b again.")
+        if np.array_equal(c, start + product):
             continue
-        return Verdict(False, *_rank1_fault(returned, c, start, a, b, want))
+        become = f"c[0] = {_row(start[0])} should become {_row((start + product)[0])}, it is {_row(c[0])}."
+        case = f"a = {_row(a)}, b = {_row(b)}: {become}"
+        if np.array_equal(c, start):
+            itself = returned is not None and np.array_equal(np.asarray(returned), start + product)
+            unless(
+                not itself, f"c itself did not change. {case}", "`c = c + ...` makes a new array; `c += ...` changes c."
+            )
+            hint = "each c[i, j] has to gain something from a and b: what, in an outer product?"
+            raise Halted(f"c did not change. {case}", hint)
+        lost = np.array_equal(c, product)
+        unless(not lost, f"What was in c is lost. {case}", "a block is the sum over all k: add to it, don't set it.")
+        exchanged = rows == columns and np.array_equal(c, start + product.T)
+        hint = "a belongs to the rows of c, b to its columns."
+        unless(not exchanged, f"Rows and columns are exchanged. {case}", hint)
+        wrong = np.argwhere(c != start + product)[0][0]
+        hint = f"{rows} x {columns} blocks: its elements have to gain a[{wrong}] times each b[j]."
+        raise Halted(f"Row {wrong} of c is wrong. For {case}", hint)
     return Verdict(True, "Every element grew by its own product, for blocks of four shapes.")
 
 
-def _rank1_fault(returned, c, start, a, b, want) -> tuple[str, str]:
-    case = f"a = {_row(a)}, b = {_row(b)}: c[0] = {_row(start[0])} should become {_row(want[0])}, it is {_row(c[0])}."
-    product = np.outer(a, b)
-    if np.array_equal(c, start):
-        if returned is not None and np.array_equal(np.asarray(returned), want):
-            return f"c itself did not change. {case}", "`c = c + ...` makes a new array; `c += ...` changes c."
-        return (
-            f"c did not change. {case}",
-            "each c[i, j] has to gain something from a and b: what, in an outer product?",
-        )
-    if np.array_equal(c, product):
-        return f"What was in c is lost. {case}", "a block is the sum over all k: add to it, don't set it."
-    if product.shape == product.T.shape and np.array_equal(c, start + product.T):
-        return f"Rows and columns are exchanged. {case}", "a belongs to the rows of c, b to its columns."
-    wrong = [i for i in range(len(c)) if not np.array_equal(c[i], want[i])]
-    where = f"{len(c)} x {c.shape[1]} blocks: its elements have to gain a[{wrong[0]}] times each b[j]."
-    return f"Row {wrong[0]} of c is wrong. For {case}", where
-
-
 def _row(values: np.ndarray) -> str:
-    return "[" + " ".join(f"{v:g}" for v in np.ravel(values)) + "]"
+    return "[" + " ".join(f"{v:g}" for v in values) + "]"
 
 
 @kernel_exercise("four_by_four.il", stuck="compare that line with sgemm_tn.il.")
@@ -98,13 +88,9 @@ def check_four_by_four(program: Program) -> Verdict:
         c, run = run_gemm(program, FOUR_BY_FOUR, a, b)
         if not np.array_equal(c, a.T @ b):
             return Verdict(False, *_four_fault(c, a, b))
-        if run.fetches != 2 * k * run.work_items:
-            each = run.fetches / (k * run.work_items)
-            return Verdict(
-                False,
-                f"C is right, but the kernel fetches {each:g} texels for each step of k; two are enough.",
-                "the four numbers of A's texel and the four of B's already make all 16 products.",
-            )
+        each = run.fetches / (k * run.work_items)
+        finding = f"C is right, but the kernel fetches {each:g} texels for each step of k; two are enough."
+        unless(each == 2, finding, "the four numbers of A's texel and the four of B's already make all 16 products.")
     words = run.fetch_bytes / 4 / (2 * m * n * k)
     return Verdict(True, f"C is right at three shapes, with {words:g} words fetched per flop: 1/4, as for any b = 4.")
 
@@ -114,19 +100,16 @@ def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
     want = a.T @ b
     finding, rows = wrong_rows(c, want, "C is wrong in", "of every 4 x 4 block.")
     i = next((i for i in rows if not c[i::4].any()), rows[0])
-    register, letter = f"r{10 + i}", "xyzw"[i]
-    if not c[i::4].any():
-        return finding, f"nothing was ever added to {register}, which holds row {i}. How is row 0 done?"
-    said = "row {} holds the products of a[{}]: which letter of r2 is a[{}]?"
-    slips = {said.format(i, other, i): want[other::4] for other in range(4) if other != i}
-    slips[f"{register} holds the last product alone: the block is a sum over k, so add to what was there."] = np.outer(
-        a[-1], b[-1]
-    )[i::4]
-    if hint := slip(c[i::4], slips, ""):
-        return finding, hint
+    register, row = f"r{10 + i}", c[i::4]
+    slips = {f"nothing was ever added to {register}, which holds row {i}. How is row 0 done?": 0 * row}
+    for other in set(range(4)) - {i}:
+        slips[f"row {i} holds the products of a[{other}]: which letter of r2 is a[{i}]?"] = want[other::4]
+    last = f"{register} holds the last product alone: the block is a sum over k, so add to what was there."
+    slips[last] = np.outer(a[-1], b[-1])[i::4]
+    hint = f"the line that writes {register}: it should add r2.{'xyzw'[i]} times r3 to {register}."
     if np.array_equal(c[:4, :4], want[:4, :4].T):
-        return finding, "rows and columns are exchanged: r2 (from A) gives one number a line, r3 (from B) all four."
-    return finding, f"the line that writes {register}: it should add r2.{letter} times r3 to {register}."
+        hint = "rows and columns are exchanged: r2 (from A) gives one number a line, r3 (from B) all four."
+    return finding, slip(row, slips, hint)
 
 
 def wrong_rows(c: np.ndarray, want: np.ndarray, before: str, after: str) -> tuple[str, list[int]]:
@@ -146,13 +129,10 @@ def check_texels(texels: Callable) -> Verdict:
         launch(kernel.program, **arguments, observers=[recorder])
         seen = [("AB"[r], int(column), int(row)) for _, r, column, row, _ in recorder.recording.fetches]
         for k in (0, 1, 5):
-            where, did = f"work-item ({x}, {y}) at k = {k}", seen[4 * k : 4 * k + 4]
-            try:
-                told = asked(f"texels({x}, {y}, {k})", lambda *at: _sorted(texels(*at)), x, y, k)
-            except Exception as error:
-                return stopped("texels", error, f"it was called for {where} and should list (matrix, column, row).")
-            if told != sorted(did):
-                return Verdict(False, f"For {where} it gives {told or 'nothing'}.", _texel_hint(told, did))
+            where, did = f"work-item ({x}, {y}) at k = {k}", sorted(seen[4 * k : 4 * k + 4])
+            hint = f"it was called for {where} and should list (matrix, column, row)."
+            told = tried(f"texels({x}, {y}, {k})", lambda *at: _sorted(texels(*at)), x, y, k, hint=hint)
+            unless(told == did, f"For {where} it gives {told or 'nothing'}.", _texel_hint(told, did))
     return Verdict(True, "Just what four work-items fetched at three steps of k, as a recorder saw it.")
 
 
@@ -161,18 +141,16 @@ def _sorted(texels) -> list[tuple]:
 
 
 def _texel_hint(told: list[tuple], did: list[tuple]) -> str:
-    """Where a list of texels goes wrong."""
-    if len(told) != len(did):
-        return f"the device fetched {len(did)} texels: 8 numbers of A and 8 of B, four to a texel."
-    matrices = [matrix for matrix, _, _ in told]
-    if sorted(matrices) != sorted(m for m, _, _ in did):
-        return 'two texels belong to "A" and two to "B".'
-    if sorted((m, row, column) for m, column, row in told) == sorted(did):
-        return "column and row are exchanged: both matrices are stored with k rows."
-    exchanged = [("BA"[m == "B"], column, row) for m, column, row in told]
-    if sorted(exchanged) == sorted(did):
-        return "A and B are exchanged, or x and y: y counts blocks of rows of C, and those come from A."
-    if {row for _, _, row in told} != {row for _, _, row in did}:
-        return f"step k reads row {did[0][2]} of both matrices as they are stored."
-    wrong = next(m for m in "AB" if {c for n, c, _ in told if n == m} != {c for n, c, _ in did if n == m})
-    return f"the columns of {wrong}: a texel holds four numbers, so a block of 8 begins at every second texel."
+    """Where a list of texels goes wrong; both lists are sorted."""
+    swapped = _sorted(("BA"[m == "B"], column, row) for m, column, row in told)
+    hints = {
+        f"the device fetched {len(did)} texels: 8 numbers of A and 8 of B, four to a texel.": len(told) != len(did),
+        'two texels belong to "A" and two to "B".': [m for m, *_ in told] != [m for m, *_ in did],
+        "column and row are exchanged: both matrices are stored with k rows.": (
+            _sorted((m, row, column) for m, column, row in told) == did
+        ),
+        "A and B are exchanged, or x and y: y counts blocks of rows of C, and those come from A.": swapped == did,
+        f"step k reads row {did[0][2]} of both matrices as they are stored.": {t[2] for t in told} != {did[0][2]},
+    }
+    otherwise = "the columns: a texel holds four numbers, so a block of 8 begins at every second texel."
+    return next((hint for hint, applies in hints.items() if applies), otherwise)

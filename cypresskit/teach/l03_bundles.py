@@ -15,8 +15,8 @@ from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from cypresskit.teach import formula
 from cypresskit.teach.kernels import LONGEST, fault, kernel_exercise
-from cypresskit.teach.shell import asked, exercise
-from cypresskit.teach.verdict import Verdict, stopped
+from cypresskit.teach.shell import exercise, tried, unless
+from cypresskit.teach.verdict import Verdict
 
 HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
@@ -55,18 +55,6 @@ def loop(code: Code) -> list[Bundle]:
     return [b for control in code.main_loop for b in control.bundles]
 
 
-def ports(bundles: list[Bundle]) -> str:
-    """What bundles read from registers: operands, different words, and the most that one channel has to deliver."""
-    operands = [[(r.channel, r.index) for o in b.operations for r in o.reads if r.kind == "gpr"] for b in bundles]
-    words = [set(each) for each in operands]
-    deepest = max(sum(channel == c for channel, _ in each) for each in words for c in range(4))
-    fewest, most = min(map(len, words)), max(map(len, words))
-    return (
-        f"operands in registers: up to {max(map(len, operands))} in a bundle\n"
-        f"different words: {fewest} to {most} in a bundle, of one channel at most {deepest}"
-    )
-
-
 def same_bits(kernel: Kernel) -> bool:
     """Whether a GEMM kernel's compiled code, run bundle by bundle, leaves in C the bits that its IL does."""
     a, b = np.random.default_rng(3).standard_normal((2, 16, 16)).astype(kernel.dtype)
@@ -88,13 +76,13 @@ def compilers(names: tuple[str, ...] = COMPARED) -> str:
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
         share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
         mine = f"{card.loop_bundles} for {card.k_per_iteration} k"
-        line = f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {mine:14} {card.gprs:4}"
-        line += f" {card.slots4_pct + card.slots5_pct:7.0f} %"
         try:
             other = llvm_card(kernel.program)
-            lines.append(f"{line}  {other.loop_bundles:7} {other.gprs:4}")
+            theirs = f"{other.loop_bundles:7} {other.gprs:4}"
         except CompileError:
-            lines.append(f"{line}  refused")
+            theirs = "refused"
+        line = f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {mine:14} {card.gprs:4}"
+        lines.append(f"{line} {card.slots4_pct + card.slots5_pct:7.0f} %  {theirs}")
     return "\n".join(lines)
 
 
@@ -112,9 +100,7 @@ def chains(count: int, terms: int = 32) -> Code:
 
 @exercise
 def check_least(least: Callable) -> Verdict:
-    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations go into any slot,
-    ``scalar`` ones only into t, and each double multiply-add takes x, y, z and w."""
-
+    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles."""
     cases = [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 6, 6), (0, 0, 0)]
     slips = {
         "there is no part of a bundle: round up.": "max((p + s + 4 * d) / 5, s, d)",
@@ -145,17 +131,12 @@ PORTS = [
 def check_fits(fits: Callable) -> Verdict:
     """Exercise 2: ``fits(reads)``: whether a bundle can read these (register, channel) words."""
     for what, reads, want in PORTS:
-        try:
-            got = asked(f"fits({reads})", fits, list(reads))
-        except Exception as error:
-            return stopped("fits", error, f"it was called with {reads}: {what}.")
-        if not isinstance(got, bool | np.bool_):
-            return Verdict(False, f"fits returns {got!r} for {what}.", "the answer is True or False.")
-        if got != want:
-            by = {c: len({r for r, channel in reads if channel == c}) for c in "xyzw"}
-            counts = ", ".join(f"{count} of channel {c}" for c, count in by.items() if count)
-            hint = f"different registers read: {counts}. Each channel can give three in a bundle."
-            return Verdict(False, f"fits says {got} for {what}: {reads}.", hint)
+        got = tried(f"fits({reads})", fits, list(reads), hint=f"it was called with {reads}: {what}.")
+        unless(isinstance(got, bool | np.bool_), f"fits returns {got!r} for {what}.", "the answer is True or False.")
+        by = {c: len({r for r, channel in reads if channel == c}) for c in "xyzw"}
+        counts = ", ".join(f"{count} of channel {c}" for c, count in by.items() if count)
+        hint = f"different registers read: {counts}. Each channel can give three in a bundle."
+        unless(got == want, f"fits says {got} for {what}: {reads}.", hint)
     return Verdict(True, f"{len(PORTS)} bundles, each judged as the compiler does.")
 
 
@@ -168,7 +149,6 @@ def check_sum(program: Program) -> Verdict:
         """What two work-items put out that add these numbers ``of`` so many of their texels."""
         return np.array([[[texels[0, x : x + count, of].sum()] * 4 for x in (0, 1)]], np.float32)
 
-    want = sums(4)
     slips = {
         "only one of the four texels is added": lambda: sums(1),
         "the texels are added, but not their four numbers": lambda: sums(4, slice(1)),
@@ -176,14 +156,10 @@ def check_sum(program: Program) -> Verdict:
         "the last texel is left out": lambda: sums(3),
         "r0.x is left as it was": lambda: sums(0),
     }
-    inputs, outputs = {0: texels}, {0: np.zeros_like(want)}
-    found = check(
-        program, (2, 1), inputs=inputs, outputs=outputs, expected=want, mistakes=slips, max_instructions=LONGEST
-    )
-    if verdict := fault(found):
+    given: dict = {"inputs": {0: texels}, "outputs": {0: sums(0)}, "max_instructions": LONGEST}
+    if verdict := fault(check(program, (2, 1), **given, expected=sums(4), mistakes=slips)):
         return verdict
     count = len(working(compile(program)))
-    if count > BUDGET:
-        hint = "additions that need each other's results stand in different bundles: which could be done at once?"
-        return Verdict(False, f"The sum is right, and takes {count} bundles; {BUDGET} are enough.", hint)
+    hint = "additions that need each other's results stand in different bundles: which could be done at once?"
+    unless(count <= BUDGET, f"The sum is right, and takes {count} bundles; {BUDGET} are enough.", hint)
     return Verdict(True, f"The sum is right, in {count} bundles for {TERMS - 1} additions.")

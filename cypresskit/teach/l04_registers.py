@@ -11,8 +11,8 @@ from cypresskit.il import Program
 from cypresskit.teach.formula import judge
 from cypresskit.teach.kernels import kernel_exercise, run_gemm
 from cypresskit.teach.l01_register_block import FOUR_BY_FOUR, wrong_rows
-from cypresskit.teach.shell import exercise
-from cypresskit.teach.verdict import Verdict, a_type
+from cypresskit.teach.shell import exercise, unless
+from cypresskit.teach.verdict import Verdict, a_type, slip
 from cypresskit.timing.simulate import simulate
 
 STUCK = "was r0.w stepped on before the stores? They begin there: step on with a copy of it."
@@ -21,9 +21,7 @@ BUDGET = 10  # registers of exercise 2's kernel with C read after the loop; read
 
 @exercise
 def check_needed(needed: Callable) -> Verdict:
-    """Exercise 1: ``needed(compute, wait)`` is the least number of wavefronts that keeps an engine busy, if each in
-    turn computes and then waits for so many clocks."""
-
+    """Exercise 1: ``needed(compute, wait)``, the least number of wavefronts that keeps an engine busy."""
     itself = "the wavefront itself computes too: a round is compute + wait clocks long"
     slips = {
         "there is no part of a wavefront: round up to the next whole number.": "(c + w) / c",
@@ -51,13 +49,9 @@ def check_c_late(program: Program) -> Verdict:
         got, _ = run_gemm(program, FOUR_BY_FOUR, a, b, c, beta=beta)
         if not np.array_equal(got, a.T @ b + beta * c):
             return Verdict(False, *_c_fault(got, a.T @ b, c, beta, k))
+    hint = "what is read before the loop is kept in registers all through it. When is C needed?"
+    unless(registers <= BUDGET, f"C is right, but the kernel needs {registers} registers; {BUDGET} are enough.", hint)
     room = HD5870.active_wavefronts(registers)
-    if registers > BUDGET:
-        return Verdict(
-            False,
-            f"C is right, but the kernel needs {registers} registers; {BUDGET} are enough.",
-            "what is read before the loop is kept in registers all through it. When is C needed?",
-        )
     return Verdict(True, f"C is right, with {registers} registers: {room} wavefronts fit on an engine.")
 
 
@@ -65,40 +59,37 @@ def _c_fault(got: np.ndarray, product: np.ndarray, old: np.ndarray, beta: float,
     """What is wrong with C, and the slip that explains the first wrong row of every block."""
     finding, rows = wrong_rows(got, product + beta * old, f"With beta = {beta}, C is wrong in", "of every block.")
     i = rows[0]
-    other = f"row {i} got another row of the old C: rows of C lie cb0[0].w elements apart."
-    slips = [
-        (f"the old C was not added to r{10 + i}, which holds row {i}.", product),
-        ("the old C was added without its beta, cb0[0].y.", product + old),
-        (f"`mul` puts beta times C in the place of the product in r{10 + i}; `mad` adds it.", beta * old),
-        ("beta multiplies C, not the block: mad block, C, beta, block.", beta * product + old),
-        ("this adds C in every turn of the loop: once is enough, before it or after it.", product + k * beta * old),
-        (f"row {i} of C stays as it was: r{10 + i} is not stored, or holds nothing but the old C.", old),
-        *((other, product + beta * np.roll(old, i - j, axis=0)) for j in range(4)),
-    ]
+    slips = {
+        f"the old C was not added to r{10 + i}, which holds row {i}.": product,
+        "the old C was added without its beta, cb0[0].y.": product + old,
+        f"`mul` puts beta times C in the place of the product in r{10 + i}; `mad` adds it.": beta * old,
+        "beta multiplies C, not the block: mad block, C, beta, block.": beta * product + old,
+        "this adds C in every turn of the loop: once is enough, before it or after it.": product + k * beta * old,
+        f"row {i} of C stays as it was: r{10 + i} is not stored, or holds nothing but the old C.": old,
+    }
+    for j in range(4):
+        lie = f"row {i} got row {j} of the old C: rows of C lie cb0[0].w elements apart."
+        slips[lie] = product + beta * np.roll(old, i - j, axis=0)
     hint = f"what is added to r{10 + i}: beta (cb0[0].y) times four numbers of the old C, from row {i} of the block."
-    return finding, next((said for said, wrong in slips if np.array_equal(got[i::4], wrong[i::4])), hint)
+    return finding, slip(got[i::4], {said: wrong[i::4] for said, wrong in slips.items()}, hint)
 
 
 @exercise
 def check_chip(chip: object) -> Verdict:
-    """Exercise 3: an HD 5870 with just so many more registers that ``sgemm_tn_37`` has as many wavefronts as
-    ``sgemm_tn`` has on the real one."""
+    """Exercise 3: an HD 5870 on which ``sgemm_tn_37`` just gets as many wavefronts as ``sgemm_tn`` on the real one."""
     if not isinstance(chip, Device):
         return Verdict(False, f"my_chip is {a_type(chip)}.", "dataclasses.replace(ck.HD5870, ...) gives a device.")
-    if replace(chip, name=HD5870.name, register_pool=HD5870.register_pool) != HD5870:
-        return Verdict(False, "Something else than register_pool was changed.", "start from ck.HD5870 again.")
+    same = replace(chip, name=HD5870.name, register_pool=HD5870.register_pool) == HD5870
+    unless(same, "Something else than register_pool was changed.", "start from ck.HD5870 again.")
     want, registers = HD5870.active_wavefronts(25), 37
     try:
         room = chip.active_wavefronts(registers)
     except ValueError as error:
         return Verdict(False, f"The kernel does not fit: {error}", "equation 2, the other way round.")
     finding = f"With {chip.register_pool} registers, {room} wavefronts of sgemm_tn_37 fit; sgemm_tn has {want}"
-    if room != want:
-        return Verdict(False, f"{finding}.", f"a wavefront of this kernel takes {registers} registers of the pool.")
-    if chip.register_pool > want * registers:
-        return Verdict(
-            False, f"{finding}, but fewer registers would do.", f"what is the least pool for {want} wavefronts?"
-        )
+    unless(room == want, f"{finding}.", f"a wavefront of this kernel takes {registers} registers of the pool.")
+    least = f"what is the least pool for {want} wavefronts?"
+    unless(chip.register_pool <= want * registers, f"{finding}, but fewer registers would do.", least)
     slow, fast = (simulate("sgemm_tn_37", m=3840, n=1024, k=128, device=d).gflops for d in (HD5870, chip))
     needs = f"{chip.register_pool / HD5870.register_pool - 1:.0%} more registers"
     return Verdict(True, f"{needs}, and sgemm_tn_37 goes from {slow:.0f} to {fast:.0f} Gflop/s (modelled).")

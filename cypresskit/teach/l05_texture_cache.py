@@ -10,7 +10,7 @@ from cypresskit.machine import launch
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.formula import judge
 from cypresskit.teach.kernels import LONGEST, kernel_exercise
-from cypresskit.teach.shell import exercise
+from cypresskit.teach.shell import exercise, unless
 from cypresskit.teach.verdict import Verdict
 from cypresskit.timing.work import quad_clocks
 
@@ -19,13 +19,11 @@ TEXEL = 16  # bytes
 
 @exercise
 def check_lines(lines: Callable) -> Verdict:
-    """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines that four texels (x, y) of 16 bytes lie in, in a
-    texture of ``width`` texels whose rows follow each other in memory."""
+    """Exercise 1: ``lines(texels, width)``: in how many lines four texels (x, y) of a texture of that width lie."""
     square, row = [(0, 0), (2, 0), (0, 1), (2, 1)], [(0, 5), (2, 5), (4, 5), (6, 5)]
     cases = [([(1, 2)] * 4, 16), ([(0, 0), (1, 0), (2, 0), (3, 0)], 16), (row, 16), (square, 16)]
     cases += [([(4, 7), (4, 8)] * 2, 32), ([(0, 0), (4, 1), (8, 2), (12, 3)], 16)]
     cases += [([(8, 0), (9, 0), (0, 1), (1, 1)], 10)]
-
     slips = {
         "these are the texels that differ; four neighbours in a row share a line.": "x, y",
         "a line may end in the next row, if rows aren't a multiple of four long. Number the texels through, row after"
@@ -45,8 +43,7 @@ def check_lines(lines: Callable) -> Verdict:
 
 @kernel_exercise("numbering.il", stuck="the row and the column go from 0 to 7.")
 def check_numbering(program: Program) -> Verdict:
-    """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B, numbered so that no
-    quad wants two words of one bank of either."""
+    """Exercise 2: a compute shader's work-items, numbered so that no quad wants two words of one bank."""
     rng = np.random.default_rng(64)
     a, b = (rng.integers(1, 9, (1, 16, 4)).astype(np.float32) for _ in "ab")
     c, traffic = np.zeros((8, 8, 4), np.float32), Traffic()
@@ -58,24 +55,20 @@ def check_numbering(program: Program) -> Verdict:
         row, column = (int(place) for place in wrong[0])
         what = "not computed at all" if not c[row, column].any() else "wrong"
         finding = f"{len(wrong)} of 64 elements of the tile are not right; row {row}, column {column} is {what}."
-        hint = (
-            "each of the 64 numbers must lead to another (row, column): which bits of the number have you used twice?"
-        )
+        hint = "each of the 64 numbers must lead to another (row, column): which of its bits have you used twice?"
         return Verdict(False, finding, hint)
     clocks = {"A": 0, "B": 0}
     for access in traffic.accesses:
         if access.kind == "fetch":
             clocks["AB"[access.resource]] += fetch_clocks(access, 16)
     finding = f"C is right; A costs {clocks['A']} clocks of the texture unit and B {clocks['B']}"
-    if max(clocks.values()) > 16:
-        hint = "a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the number moves down a row?"
-        return Verdict(False, f"{finding}. Sixteen are enough for each.", hint)
+    hint = "a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the number moves down a row?"
+    unless(max(clocks.values()) <= 16, f"{finding}. Sixteen are enough for each.", hint)
     return Verdict(True, f"{finding}: one clock for each of 16 quads, as in a pixel shader.")
 
 
 def fetch_clocks(fetch: Access, width: int) -> int:
-    """Clocks that a wavefront's fetch from a texture of so many texels takes: those of its 16 quads, by the timing
-    model's rule for L1's banks."""
+    """Clocks of a wavefront's fetch from a texture of that width: of its 16 quads, by the timing model's rule."""
     assert fetch.x is not None and fetch.y is not None
     addresses = TEXEL * (fetch.y * width + fetch.x).astype(np.int64).reshape(16, 4)
     return sum(int(quad_clocks(quad, np.ones(4, bool), HD5870.texture_banks)) for quad in addresses)
@@ -83,15 +76,11 @@ def fetch_clocks(fetch: Access, width: int) -> int:
 
 @exercise
 def check_ceiling(ceiling: Callable) -> Verdict:
-    """Exercise 3: ``ceiling_of(flops, bundles, clocks)`` is what the HD 5870 can do at most, in Gflop/s, with a loop of
-    so many flops of a work-item, bundles, and clocks of the texture unit for a wavefront."""
+    """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for a loop of so many of each."""
     rate = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
     cases = {"SGEMM TN": (256, 31, 128), "DDGEMM": (8, 89, 64), "DGEMM TN": (128, 68, 256)}
     cases |= {"DGEMM NN": (128, 68, 384), "Ashraf's": (512, 75, 320)}
-
-    def right(flops, bundles, clocks):
-        return flops * rate / max(4 * bundles, clocks)
-
+    right = "f * rate / max(4 * b, c)"
     slips = {
         "the flops are those of one work-item; a wavefront has 64.": "right(f, b, c) / 64",
         "a wavefront has 64 work-items, on 16 thread processors.": "right(f, b, c) / 4",
@@ -111,7 +100,5 @@ def check_ceiling(ceiling: Callable) -> Verdict:
     }
     hint = "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9)."
     verdict = judge(ceiling, "ceiling_of(f, b, c)", right, list(cases.values()), slips, hint, " Gflop/s", rate=rate)
-    if not verdict.right:
-        return verdict
-    found = ", ".join(f"{name} {right(*case):.0f}" for name, case in cases.items())
-    return Verdict(True, f"The ceilings in Gflop/s: {found}.")
+    found = ", ".join(f"{name} {f * rate / max(4 * b, c):.0f}" for name, (f, b, c) in cases.items())
+    return Verdict(True, f"The ceilings in Gflop/s: {found}.") if verdict.right else verdict

@@ -12,26 +12,26 @@ from cypresskit.blas.dd import two_product, two_sum
 from cypresskit.il import Program
 from cypresskit.machine import launch
 from cypresskit.teach.kernels import LONGEST, kernel_exercise
-from cypresskit.teach.shell import asked, exercise
-from cypresskit.teach.verdict import Verdict, stopped
+from cypresskit.teach.shell import exercise, tried, unless
+from cypresskit.teach.verdict import Verdict
 
-#: Gflop/s of double-double matrix products on one core of a server processor of the 2020s (AVX-512), as measured while
-#: this workbook was written: plain loops of MPLAPACK, which grew out of mpack, and loops that use the vector units.
+#: Gflop/s of double-double products on one core of a server processor of the 2020s (AVX-512), measured while this
+#: workbook was written: plain loops of MPLAPACK, which grew out of mpack, and loops that use the vector units.
 TODAY = {"plain loops": (0.46, 0.46), "vectorised": (2.9, 4.9)}
 BUDGET = 8  # double instructions of exercise 2
 
 
 def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Hilbert's matrix, 1 / (i + j + 1), as fractions, and its inverse as whole numbers: object arrays (n, n)."""
-    matrix = [[Fraction(1, i + j + 1) for j in range(n)] for i in range(n)]
-    inverse = [
-        [
-            (-1) ** (i + j) * (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
-            for j in range(n)
-        ]
-        for i in range(n)
-    ]
-    return np.array(matrix, object), np.array(inverse, object)
+
+    def filled(of: Callable[[int, int], object]) -> np.ndarray:
+        return np.array([[of(i, j) for j in range(n)] for i in range(n)], object)
+
+    def inverse(i: int, j: int) -> int:
+        ways = comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
+        return (-1) ** (i + j) * (i + j + 1) * ways
+
+    return filled(lambda i, j: Fraction(1, i + j + 1)), filled(inverse)
 
 
 def digits(k: int) -> dict[str, np.ndarray]:
@@ -64,26 +64,26 @@ def check_two_sum(two_sum: Callable) -> Verdict:
     rng = np.random.default_rng(53)
     cases = [(1.0, 2.0**-60), (2.0**-60, 1.0), (0.1, 0.2), (-1.0, 1.0 - 2.0**-53), (1e16, 1.0), (3.0, -1e17)]
     cases += [(float(a), float(b)) for a, b in rng.standard_normal((20, 2)) * 10.0 ** rng.integers(-9, 9, (20, 2))]
+
+    def exactly(a: float, b: float) -> tuple:
+        s, e = two_sum(a, b)
+        return float(s), float(e), Fraction(a) + Fraction(b) - Fraction(float(s)), Fraction(float(e))
+
     for a, b in cases:
         case = f"two_sum_of({a!r}, {b!r})"
-        try:
-            s, e = asked(case, two_sum, a, b)
-            s, e = float(s), float(e)
-            lost, found = Fraction(a) + Fraction(b) - Fraction(s), Fraction(e)
-        except Exception as error:
-            return stopped("two_sum_of", error, f"{case} should give two numbers: the sum, and what it lost.")
-        if s != a + b:
-            return Verdict(False, f"{case} gives the sum {s!r}, but a + b is {a + b!r}.", "s stays the rounded sum.")
-        if found == lost:
-            continue
-        hint = "s - a is the part of b that arrived. How much of b did not, and how much of a?"
-        if found == -lost:
-            hint = "the sign: s + e has to be the true sum, so e is what is missing from s."
-        elif abs(b) > abs(a) and e == b - (s - a):
-            hint = "this is right where |a| is the larger one. If |b| is larger, a loses digits as well: count both."
-        elif e == 0:
-            hint = "in float64, s - a isn't always b: that difference is what you are after."
-        return Verdict(False, f"{case} gives e = {e!r}; lost were {float(lost)!r}.", hint)
+        hint = f"{case} should give two numbers: the sum, and what it lost."
+        s, e, lost, found = tried(case, exactly, a, b, hint=hint)
+        unless(s == a + b, f"{case} gives the sum {s!r}, but a + b is {a + b!r}.", "s stays the rounded sum.")
+        hints = {
+            "the sign: s + e has to be the true sum, so e is what is missing from s.": found == -lost,
+            "this is right where |a| is the larger one. If |b| is larger, a loses digits as well: count both.": (
+                abs(b) > abs(a) and e == b - (s - a)
+            ),
+            "in float64, s - a isn't always b: that difference is what you are after.": e == 0,
+            "s - a is the part of b that arrived. How much of b did not, and how much of a?": True,
+        }
+        hint = next(hint for hint, applies in hints.items() if applies)
+        unless(found == lost, f"{case} gives e = {e!r}; lost were {float(lost)!r}.", hint)
     return Verdict(True, f"s + e is the exact sum for {len(cases)} pairs, whichever of the two is larger.")
 
 
@@ -94,25 +94,19 @@ def check_product(program: Program) -> Verdict:
     a, b = (np.stack([h, h * 2.0**-54 * rng.uniform(-1, 1, h.shape)], -1) for h in rng.uniform(1, 9, (2, 4, 16)))
     out = np.zeros((4, 16, 2))
     launch(program, (16, 4), inputs={0: a, 1: b}, outputs={0: out}, max_instructions=LONGEST)
-    if not np.isfinite(out).all():
-        finding = f"The product comes out as {out[~np.isfinite(out)][0]}."
-        return Verdict(
-            False, finding, "dmul, dmad and dadd are all that is needed, and none of them makes that of these numbers."
-        )
+    hint = "dmul, dmad and dadd are all that is needed, and none of them makes that of these numbers."
+    unless(np.isfinite(out).all(), f"The product comes out as {out.flat[np.isfinite(out).argmin()]}.", hint)
     x, y, z = (np.vectorize(Fraction)(m[..., 0]) + np.vectorize(Fraction)(m[..., 1]) for m in (a, b, out))
     digits = -np.log10(np.maximum(np.abs((z - x * y) / (x * y)).astype(float).max(), 1e-40))
-    if digits < 31:
-        finding = f"The worst of 64 products has {abs(max(digits, 0)):.1f} right digits; 31 can be had."
-        return Verdict(False, finding, _product_hint(a, b, out))
-    if (np.abs(out[..., 1]) > np.spacing(out[..., 0]) / 2).any():
-        finding = "The products are right, but high and low part overlap: high isn't the sum rounded to a double."
-        return Verdict(False, finding, "renormalise: high' = high + low, low' = low - (high' - high).")
+    finding = f"The worst of 64 products has {abs(max(digits, 0)):.1f} right digits; 31 can be had."
+    unless(digits >= 31, finding, _product_hint(a, b, out))
+    overlap = (np.abs(out[..., 1]) > np.spacing(out[..., 0]) / 2).any()
+    finding = "The products are right, but high and low part overlap: high isn't the sum rounded to a double."
+    unless(not overlap, finding, "renormalise: high' = high + low, low' = low - (high' - high).")
     count = sum(i.op.double for i in program.body)
-    if count > BUDGET:
-        finding = f"All 64 products have {digits:.1f} digits, with {count} double instructions; {BUDGET} are enough."
-        return Verdict(
-            False, finding, "dmad rounds once: dmad(a, b, -p) is all that p = a * b lost, with one instruction."
-        )
+    finding = f"All 64 products have {digits:.1f} digits, with {count} double instructions; {BUDGET} are enough."
+    hint = "dmad rounds once: dmad(a, b, -p) is all that p = a * b lost, with one instruction."
+    unless(count <= BUDGET, finding, hint)
     return Verdict(True, f"All 64 products have {digits:.1f} digits or more, with {count} double instructions.")
 
 
@@ -121,8 +115,7 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     p, e = two_product(a[..., 0], b[..., 0])
     cross, other = a[..., 0] * b[..., 1], a[..., 1] * b[..., 0]
     parts = {"what p lost": e, "a's high times b's low": cross, "a's low times b's high": other}
-    high, low = out[..., 0], out[..., 1]
-    small = e + cross + other
+    (high, low), small = np.moveaxis(out, -1, 0), e + cross + other
     slips = {
         "nothing arrives in o0: `mov o0, r1` at the end.": (high, 0 * p),
         "p is added to a * b, where it should be taken away: -p is `r1.xy_neg(xyzw)`.": (high, 3 * p),
@@ -130,35 +123,31 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
         "r1.xy is still p; the new high part belongs there.": (low, small - ((p + small) - p)),
         "what arrived in the high part is to be taken away from the low one.": (low, small + ((p + small) - p)),
     }
-    for count in (1, 2, 3):
-        for missing in combinations(parts, count):
-            rest = sum((part for name, part in parts.items() if name not in missing), np.zeros_like(p))
-            slips[f"missing: {' and '.join(missing)}."] = ((high - p) + low, rest)
-    for hint, (found, wrong) in slips.items():
-        if np.allclose(found, wrong, rtol=1e-9, atol=0):
-            return hint
-    return "the product is p, plus what p lost, plus high times low both ways."
+    for missing in (names for count in (1, 2, 3) for names in combinations(parts, count)):
+        rest = sum((part for name, part in parts.items() if name not in missing), 0 * p)
+        slips[f"missing: {' and '.join(missing)}."] = ((high - p) + low, rest)
+    otherwise = "the product is p, plus what p lost, plus high times low both ways."
+    found = (hint for hint, (got, wrong) in slips.items() if np.allclose(got, wrong, rtol=1e-9, atol=0))
+    return next(found, otherwise)
 
 
 @exercise
-def check_dot(dot: object) -> Verdict:
+def check_dot(dot: Callable) -> Verdict:
     """Exercise 3: ``dot(x, y)`` is as good as a dot product in twice the precision, rounded at the end."""
-    if not callable(dot):
-        return Verdict(False, f"dot is of type {type(dot).__name__}, not a function.", "keep the line `def dot`.")
+    unless(callable(dot), f"dot is of type {type(dot).__name__}, not a function.", "keep the line `def dot`.")
+
+    def exactly(*lists: list[float]) -> Fraction:
+        return Fraction(float(0.0 + dot(*lists)))  # text is no number, though float takes it
+
     rng = np.random.default_rng(2005)
     cases, got = [], []
     for size, spread in ((1, 0), (5, 8), (50, 15), (200, 25)):
-        x = rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size)
-        y = rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size)
+        x, y = (rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size) for _ in "xy")
         if size > 1:  # the last product takes away nearly all of the sum of the others
-            left = sum((Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1])), Fraction(0))
-            x[-1], y[-1] = 1.0, -float(left)
+            x[-1], y[-1] = 1.0, -float(sum(Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1])))
         cases.append((x.tolist(), y.tolist()))
-        try:
-            value = asked("dot(x, y)", dot, x.tolist(), y.tolist())
-            got.append(Fraction(float(0.0 + value)))  # text is no number, though float takes it
-        except Exception as error:
-            return stopped("dot", error, f"it was called with two lists of {size}, and should give a float.")
+        hint = f"it was called with two lists of {size}, and should give a float."
+        got.append(tried("dot(x, y)", exactly, x.tolist(), y.tolist(), hint=hint))
     for (x, y), result in zip(cases, got):
         products = [Fraction(a) * Fraction(b) for a, b in zip(x, y)]
         exact, scale = sum(products, Fraction(0)), sum(map(abs, products), Fraction(0))
@@ -166,11 +155,13 @@ def check_dot(dot: object) -> Verdict:
             continue
         which = f"two lists of {len(x)} whose products nearly cancel" if len(x) > 1 else "two lists of one number"
         finding = f"For {which} it gives {float(result):.6g}; exact is {float(exact):.6g}."
-        hint = "two roundings lose something at each step: the product's e and the sum's f. Both belong into low."
-        for slip, step in DOT_SLIPS.items():
-            if all(isclose(float(result), _dot(*case, step), rel_tol=1e-6) for case, result in zip(cases, got)):
-                hint = slip
-        return Verdict(False, finding, hint)
+        otherwise = "two roundings lose something at each step: the product's e and the sum's f. Both belong into low."
+        slips = (
+            slip
+            for slip, step in DOT_SLIPS.items()
+            if all(isclose(float(result), _dot(*case, step), rel_tol=1e-6) for case, result in zip(cases, got))
+        )
+        return Verdict(False, finding, next(slips, otherwise))
     return Verdict(True, "Right to the last bits, even where all but the last digits cancel.")
 
 

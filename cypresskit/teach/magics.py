@@ -81,8 +81,9 @@ def _arguments(line: str, names: dict) -> dict:
 
 
 def _assembled(text: str, name: str) -> Program | None:
+    """The program of a cell, whose first line, the magic's own, counts as its editor counts it."""
     try:
-        return assemble(text, name)
+        return assemble("\n" + text, name)
     except ILError as error:
         print(error)
         return None

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import TypeVar
 
-from cypresskit.teach.verdict import Verdict
+from cypresskit.teach.verdict import Verdict, stopped
 
 T = TypeVar("T")
 SECONDS = 10.0  # of processor time for an answer
@@ -77,6 +77,21 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
                 break
             except TooLong:
                 pass
+
+
+def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
+    """What ``asked`` gives. Whatever the answer raises is the check's verdict, with this ``hint``."""
+    try:
+        return asked(call, answer, *arguments)
+    except Exception as error:
+        verdict = stopped(call.partition("(")[0], error, hint)
+        raise Halted(verdict.finding, verdict.hint) from None
+
+
+def unless(fine: object, finding: str, hint: str) -> None:
+    """Ends a check with "Not yet.", ``finding`` and ``hint``, unless all is ``fine``."""
+    if not fine:
+        raise Halted(finding, hint)
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:

@@ -88,7 +88,7 @@ CHECKS = {
                     ["mov r4, g[r0.w]", "mad r10, r4, cb0[0].y, r10", STEP.replace("r1.z", "r0.w")],
                     "step on with a copy",
                 ),
-                ([], [r for r in READS if r != STEP] + ADDS, "row 1 got another row"),
+                ([], [r for r in READS if r != STEP] + ADDS, "row 1 got row 0 of the old C"),
                 ([], [*READS, *(a.replace("mad", "mda") for a in ADDS)], "does not assemble"),
                 ([], [*READS, *ADDS, "mov r1.z, l0.w", "mov g[r1.z+99999], r10"], "does not run"),
             ]

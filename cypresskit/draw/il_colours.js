@@ -1,0 +1,63 @@
+// Colours IL where a notebook's reader edits it, in JupyterLab and Notebook 7: the lines between ''', and %%il cells.
+// The editor knows Python alone and takes no other language without an extension, so its text is left as it is: ranges
+// of it are given names, and the browser paints these (the CSS Custom Highlight API; without it nothing happens).
+(() => {
+  if (!window.CSS?.highlights || window.cypresskitColours) return
+  window.cypresskitColours = true
+  const PARTS = new RegExp([
+    "(?<comment>;.*)",
+    "(?<keyword>^\\s*\\w+(?:\\([\\w.,]+\\)\\w*)*)", // the instruction, with what belongs to its name
+    "(?<def>\\b(?:[rlogx]|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?(?:_neg\\(\\w+\\))?(?![\\w(])|\\bv[A-Z]\\w+(?:\\.[xyzw01_]+)?)",
+    "(?<number>-?\\b\\d+(?:\\.\\d+)?(?:e-?\\d+)?\\b)",
+  ].join("|"), "g")
+  const MAGIC = /^%%(il|check)\b/
+  const KINDS = ["comment", "keyword", "def", "number"]
+  const rules = KINDS.map((kind) => `::highlight(il-${kind}) { color: var(--jp-mirror-editor-${kind}-color) }`)
+  rules.push("::highlight(il-rest) { color: var(--jp-content-font-color1) }") // which the editor takes for a string
+  document.head.append(Object.assign(document.createElement("style"), {textContent: rules.join("\n")}))
+
+  // The lines of an editor's IL. What is far from the screen is left out, first lines too: then it began above.
+  const lines = (editor) => {
+    let inside = editor.firstElementChild.classList.contains("cm-gap") || MAGIC.test(editor.textContent)
+    return [...editor.querySelectorAll(".cm-line")].filter((line) => {
+      const edge = line.textContent.includes("'''")
+      inside = inside !== edge
+      return inside && !edge
+    })
+  }
+  const ranges = (line) => {
+    const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT)
+    const nodes = []
+    for (let at = 0; walker.nextNode(); at += walker.currentNode.length) nodes.push([walker.currentNode, at])
+    const place = (offset) => nodes.findLast(([, at]) => at <= offset)
+    return [...line.textContent.matchAll(PARTS)].map((found) => {
+      const [first, last] = [place(found.index), place(found.index + found[0].length - 1)]
+      const range = new StaticRange({
+        startContainer: first[0], startOffset: found.index - first[1],
+        endContainer: last[0], endOffset: found.index + found[0].length - last[1],
+      })
+      return [KINDS.find((kind) => found.groups[kind] !== undefined), range]
+    })
+  }
+  const paint = () => {
+    const holdsIL = ({textContent: text}) => text.includes("'''") || MAGIC.test(text)
+    const all = [...document.querySelectorAll(".cm-content")].filter(holdsIL).flatMap(lines)
+    const found = all.flatMap(ranges)
+    const rest = all.map((line) => new StaticRange({
+      startContainer: line, startOffset: 0, endContainer: line, endOffset: line.childNodes.length,
+    }))
+    CSS.highlights.set("il-rest", Object.assign(new Highlight(...rest), {priority: -1}))
+    for (const kind of KINDS) {
+      CSS.highlights.set(`il-${kind}`, new Highlight(...found.filter(([name]) => name === kind).map(([, range]) => range)))
+    }
+  }
+  let soon
+  const within = (node) => (node.closest ? node : node.parentElement)?.closest(".cm-content")
+  const brings = (node) => within(node) || node.querySelector?.(".cm-content")
+  new MutationObserver((changes) => {
+    if (!changes.some(({target, addedNodes}) => within(target) || [...addedNodes].some(brings))) return
+    clearTimeout(soon)
+    soon = setTimeout(paint, 50)
+  }).observe(document.body, {childList: true, characterData: true, subtree: true})
+  paint()
+})()
