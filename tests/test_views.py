@@ -5,6 +5,7 @@ import re
 import statistics
 import time
 from fractions import Fraction
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -639,6 +640,49 @@ def test_lesson_11_reads_its_answers_off_the_picture():
 
     whole = 1e3 * sum(s.end - s.start for s in spans["store1"])
     assert both("store1", "load2") < 1e-6 and both("store1", "mult1") > 0.8 * whole
+
+
+def folded(call: str) -> str:
+    """The answers under the picture that a lesson's source draws so."""
+    text = next(t for t in map(Path.read_text, sorted((ROOT / "notebooks/source").glob("*.md"))) if call in t)
+    return text.split(call, 1)[1].split("<summary>Answers</summary>")[1].split("</details>")[0]
+
+
+def test_the_folded_answers_have_the_pictures_numbers(view):
+    """Each question whose answer is a number, asked of the picture and looked up under it: 04, 05, 07, 08, 09."""
+    made = [simulate(kernel, m=3840, n=1024, k=128) for kernel in ("sgemm_tn", "sgemm_tn_37")]
+    waves, fetches, layouts = draw.wavefronts(*made, window=(3000, 6000)), draw.texture_fetch(), view("lds_transpose")
+    idle = [f"{frames(waves, f'share {n} sgemm_tn_37 1', 'value')[-1, 0]} %" for n in (0, 1)]
+    missed = [f"{(frames(fetches, f'ticks {name}', 'missed')[-1] > 0).sum()} " for name in ("dgemm_tn", "dgemm_nn")]
+    clocks = [str(finish(fetches, name)) for name in ("dgemm_tn", "dgemm_nn")]
+    leaders = {16: "Sixteen", 32: "Thirty-two"}[int((frames(view("reduction"), "item", "part")[-1] < 8).sum())]
+    even = np.flatnonzero(frames(view("bus"), "shares", "value")[:, 1] == 500)
+    for call, said in (
+        ("ck.draw.wavefronts(*reports", idle),
+        ('ck.draw.texture_fetch("dgemm_tn", "dgemm_nn")', [*missed, *clocks]),
+        ("ck.draw.lds_transpose(", [str(finish(layouts, name)) for name in ("lds", "lds_rows")]),
+        ("ck.draw.reduction(", [leaders]),
+        ("ck.draw.bus(", [str(SIZES[n]) for n in even]),
+    ):
+        assert said and not [words for words in said if words not in folded(call)], (call, said)
+
+
+def test_lesson_10_reads_its_answers_off_the_picture():
+    """The chip binds in both runs; overlapped, it is idle only before its first product and after its last."""
+    machine = host.Machine(ck.HD5870)
+    made = [host.blocked_time(3584, 3584, 3584, machine, block=1792, overlap=overlap) for overlap in (False, True)]
+    player = draw.timeline(*made, names=("waits", "overlaps"))
+    for name, one, gaps in zip(("waits", "overlaps"), made, (3, 0)):
+        rows = [row.strip() for row in player._text.split(f"{name}:")[1].splitlines()[1:]]
+        binds = np.flatnonzero(frames(player, f"binds {name}", "value")[-1])
+        assert [rows[n] for n in binds] == ["chip 0"] == [one.bound]
+        bars = drawn(player, f"tasks {name} to come")
+        chip = np.array(
+            [(x - w / 2, x + w / 2 + 0.7) for x, w, m in zip(bars["x"], bars["w"], bars["matter"]) if m == 3]
+        )
+        assert (np.diff(chip.ravel())[1::2] > 1).sum() == gaps, "pixels between products"
+        worked = frames(player, f"worked {name}", "value")[-1][binds[0]]
+        assert worked == round(100 * one.busy["chip 0"]) and (worked < 60) == (name == "waits")
 
 
 def test_the_labels_of_blocks_are_whole(pipeline):

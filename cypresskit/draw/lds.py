@@ -53,13 +53,13 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
     ]
     captions[0] = "Clock 0. Each of 64 work-items holds four numbers of one row of A; the LDS is empty."
     key = sheet.key(*ROWS, ("waits for a clock, or longer", "wait", "ring"))
-    text = [f"{sheet.title}; work-item {item} is followed", *(line for panel in panels for line in panel.text())]
+    text = f"{sheet.title}; work-item {item} is followed"
     ends = sorted(panels, key=lambda panel: panel.clocks)
     truth = ", ".join(f"{panel.name} is done after {panel.clocks} clocks" for panel in ends) + "."
     names = [panel.name for panel in panels]
     guess = Guess("which one is done first?", names, truth, ends[0].name) if len(panels) > 1 else None
     marks = sorted({2 * request.begin for request in panels[0].requests})
-    return sheet.player([fig], captions, "\n".join(text), marks=marks, step="Clock", below=[key], guess=guess, lasts=14)
+    return sheet.player([fig], captions, text, marks=marks, step="Clock", below=[key], guess=guess, lasts=14)
 
 
 def name_banks(sheet: Sheet, fig, left: float, top: float, foot: float, name: str) -> None:
@@ -245,12 +245,6 @@ class Layout:
         source = sheet.boxes(fig, f"requests {self.name}", *places, fill=("row", COLOURS), row=row, key=key,
                              wait=wait, moves=("x", "y", "w", "h"))  # fmt: skip
         sheet.ring(fig, source, "w", "h", "wait")
-
-    def text(self) -> list[str]:
-        lines = [f"{self.name}: {len(self.accesses)} accesses of the LDS in a turn of the loop"]
-        for n, access in enumerate(self.accesses):
-            lines.append(f"  {n + 1:2} {access.kind:5} {sum(r.access == n for r in self.requests)} different words")
-        return lines
 
 
 def _span(items: Sequence[int]) -> str:

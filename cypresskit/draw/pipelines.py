@@ -154,7 +154,10 @@ class _Chart:
     def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
         sheet.words(fig, [4], [top + 12], [self.name], bold=True, size=15)
         spans, moments = self.one.spans, np.linspace(0, self.end, FRAMES)
-        keys, words = 10_000 * self.number + np.arange(len(spans)), np.array([self._tip(span) for span in spans])
+        keys, words = (
+            10_000 * self.number + np.arange(len(spans)),
+            np.array([f"{s.task.name}: {self._tip(s)}" for s in spans]),
+        )
         self._draw_road(sheet, fig, top + 24, moments, keys)
         foot, place = top + ROAD - 4, {}
         for name in sorted(_rows(self.one), key=lambda name: name in self.together):
@@ -185,11 +188,8 @@ class _Chart:
         for n, span in enumerate(spans):
             before = [spans[m].task.name for m, late in pairs if late == n]
             after = [spans[late].task.name for m, late in pairs if m == n]
-            sheet.about[int(keys[n])] = (
-                f"**{span.task.name}** on {span.task.lane}: {1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms, "
-                f"{span.task.bytes / 1e6:.1f} MB{self._slow(span)}. Waited for: {', '.join(before) or 'nothing'}. "
-                f"Waits for it: {', '.join(after) or 'nothing'}."
-            )
+            waits = f"Waited for: {', '.join(before) or 'nothing'}. Waits for it: {', '.join(after) or 'nothing'}."
+            sheet.about[int(keys[n])] = f"**{span.task.name}** on {span.task.lane}: {self._tip(span)}. {waits}"
 
     def _draw_labels(self, sheet: Sheet, fig, place: dict[str, float], top: float, moments: np.ndarray) -> None:
         """Names of the rows; at the right what share of the time so far each has worked; a mark at what binds."""
@@ -282,7 +282,7 @@ class _Chart:
 
     def _tip(self, span: Span) -> str:
         took = f"{1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms, {1e3 * (span.end - span.start):.1f} long"
-        return f"{span.task.name}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
+        return f"{took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
 
     def say(self, time: float) -> str:
         if time >= self.one.seconds - 1e-12:

@@ -55,12 +55,11 @@ def texture_fetch(
     for n, panel in enumerate(panels):
         panel.draw(sheet, fig, 12 + n * (WIDE + GAP), most)
     captions = [f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)]
-    text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text())])
     key = sheet.key(("word of A", "a", "box"), ("word of B", "b", "box"), ("not in L1: fetched from L2", "ink", "ring"),
                     ("has to wait: its bank gives another word", "wait", "ring"))  # fmt: skip
     marks = [n for n, now in enumerate(panels[0].served) if now.quad == now.number == 0]
     more: dict = {"marks": marks, "step": "Clock", "below": [key], "guess": _question(panels), "lasts": 14}
-    return sheet.player([fig], ["Clock 0. Nothing is fetched yet.", *captions], text, **more)
+    return sheet.player([fig], ["Clock 0. Nothing is fetched yet.", *captions], sheet.title, **more)
 
 
 def _question(panels: "Sequence[_Replay]") -> Guess | None:
@@ -133,10 +132,10 @@ class _Replay:
         now = self.served[clock - 1]
         access = self.accesses[now.fetch]
         line = self.run.launch.program.body[access.at].line
-        banks = " and ".join(str(bank) for bank in sorted({word % BANKS for word in now.words}))
+        banks = " and one of bank ".join(str(bank) for bank in sorted({word % BANKS for word in now.words}))
         waits = f"; {len(now.waiting)} more must wait" if now.waiting else ""
         where = f"fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad {now.quad + 1}"
-        return f"**{self.name}**: {where}: a word from bank {banks}{waits}."
+        return f"**{self.name}**: {where}: a word of bank {banks}{waits}."
 
     def draw(self, sheet: Sheet, fig, left: float, most: int) -> None:
         clocks = np.minimum(np.arange(most + 1), len(self.served))
@@ -218,7 +217,7 @@ class _Replay:
         (x0, y0), (x1, y1) = (self._texel(left, resource, n, n) for n in (0, 1))
         size = 0.94 * wide * (x1 - x0) - 1, (ends[3] + 1 - ends[1]) * (y1 - y0) - 1
         words = [
-            f"{name}, row {row}, texel{_span(a, b)}: a word of bank {w % BANKS}"
+            f"{name}, row {row}, texel {a}{f' to {b}' * int(b > a)}: a word of bank {w % BANKS}"
             for w, (a, row, b, _) in zip(word, ends.T)
         ]
         kind += 3 * min(resource, 1)
@@ -257,17 +256,6 @@ class _Replay:
         shown = range(0, len(self.accesses), max(1, round(14 / row)))
         names = [f"fetch {f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
         sheet.words(fig, [left] * len(shown), [TICKS + (f + 0.5) * row for f in shown], names, "soft", size=11)
-
-    def text(self) -> list[str]:
-        lines = [f"{self.name}: {len(self.accesses)} fetches of 16 quads"]
-        for number, access in enumerate(self.accesses, 1):
-            line = self.run.launch.program.body[access.at].line
-            lines.append(f"  fetch {number}, line {line}: {_matrix(access.resource)}")
-        return lines
-
-
-def _span(first: int, last: int) -> str:
-    return f" {first}" if first == last else f"s {first} to {last}"
 
 
 def _matrix(resource: int) -> str:
