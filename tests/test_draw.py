@@ -14,6 +14,7 @@ from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.register_block import _Frames
 from cypresskit.draw.sheet import Sheet
+from cypresskit.machine.record import ROWS
 
 
 def record(name: str, item=(1, 1), blocks=(2, 3), turns: int = 3, integers: bool = False):
@@ -57,9 +58,11 @@ def test_a_recording_has_the_registers_of_its_work_item_alone(run):
 def test_a_recording_reloads_as_it_was(run, tmp_path):
     recording = run[3]
     again = ck.Recording.load(recording.save(tmp_path / "run.zip"))
-    assert again.same(recording)
+    traces = [
+        [r.program, r.place, r.textures, *(getattr(r, name).tolist() for name in ROWS)] for r in (again, recording)
+    ]
+    assert traces[0] == traces[1] and again.at.tolist() == recording.at.tolist()
     assert repr(ck.draw.register_block(again)) == repr(ck.draw.register_block(recording))
-    assert not again.same(record("sgemm_tn", item=(0, 1))[3])
 
 
 def test_fetches_are_the_work_items_stripes(run):

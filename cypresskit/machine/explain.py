@@ -92,28 +92,22 @@ class Interpreter:
         while at < len(self.body):
             i, self.at = self.body[at], at
             self.read.clear()
-            if self.masks.count:
-                self._issue(i)
-            if i.op.flow:
-                at = self._flow(at, i)
-                continue
-            if self.masks.count:
-                self._execute(i)
-            at += 1
+            if self.masks.count and i.op.flow not in ("else", "endif"):
+                self.executed[at] += self.masks.count
+                self.issued += 1
+                if self.issued > self.limit and self.masks.loops:
+                    self._check_end(self.masks.loops)
+                if i.op.flow != "endloop":
+                    self._notify("step", i, self.registers, self._rows)
+            if self.masks.count and i.dest and i.op.kind in ("alu", "fetch"):
+                self._write(i.dest, *(self._compute if i.op.kind == "alu" else self._fetch)(i, i.dest))
+            elif self.masks.count and i.op.kind in ("lds", "fence"):
+                (self._lds if i.op.kind == "lds" else self._fence)(i)
+            at = self._flow(at, i) if i.op.flow else at + 1
         result = tally(self.launch, "explain", self.executed, self.out_of_range)
         for listener in self.observers:
             listener.finish(result)
         return result
-
-    def _issue(self, i: Instruction) -> None:
-        if i.op.flow in ("else", "endif"):
-            return
-        self.executed[self.at] += self.masks.count
-        self.issued += 1
-        if self.issued > self.limit and self.masks.loops:
-            self._check_end(self.masks.loops)
-        if i.op.flow != "endloop":
-            self._notify("step", i, self.registers, self._rows)
 
     def _check_end(self, loops: list[StackEntry]) -> None:
         """After ``limit`` instructions: in a loop, find out how many the program takes, or raise the error for an
@@ -218,16 +212,6 @@ class Interpreter:
 
     # Instructions
 
-    def _execute(self, i: Instruction) -> None:
-        if i.op.kind == "lds":
-            self._lds(i)
-        elif i.op.kind == "fence":
-            self._fence(i)
-        elif i.dest and i.op.kind == "fetch":
-            self._fetch(i, i.dest)
-        elif i.dest:
-            self._write(i.dest, *self._compute(i, i.dest))
-
     def _compute(self, i: Instruction, dest: Dest) -> tuple[np.ndarray, bool]:
         """A row for each written component, or one for all; and whether all are known to be finite."""
         op, positions = i.op, dest.written
@@ -285,14 +269,15 @@ class Interpreter:
             for listener in self.listeners[name]:
                 listener(event)
 
-    def _fetch(self, i: Instruction, dest: Dest) -> None:
+    def _fetch(self, i: Instruction, dest: Dest) -> tuple[np.ndarray]:
+        """A row for each written component."""
         resource, offset = i.controls.resource, i.controls.aoffimmi
         surface = self.launch.textures[resource]
         x, y, inside = places.moved(self._coordinates(i, surface), offset)
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
-        self._notify("fetch", resource, x, y, inside, texels)
-        self._write(dest, texels.T if len(dest.written) == 4 else texels.T[list(dest.written)])
+        self._notify("fetch", resource, x, y, inside)
+        return (texels.T if len(dest.written) == 4 else texels.T[list(dest.written)],)
 
     def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
         """A fetch's coordinates before its offset, which many fetches have in common."""

@@ -133,7 +133,7 @@ def prepare(
 
 def _surface(array, name: str, dimensions: int = 2, written: bool = False) -> Surface:
     words = arguments.texel_words(array, name, dimensions, written)
-    return Surface.of(words, words, array.dtype == np.float32)
+    return Surface(words.shape[1], words.shape[0], 4 * words.shape[2], words, array.dtype == np.float32)
 
 
 def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:

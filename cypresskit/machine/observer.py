@@ -44,7 +44,7 @@ class WroteEvent(NamedTuple):
 
 class FetchEvent(NamedTuple):
     """Texels were read: ``x``, ``y`` whole coordinates (int64; at most +-2^62, unless ``INFINITE`` or ``NOWHERE``),
-    ``inside`` whether they lie in the texture, ``values`` what came back, uint32 (items, 4)."""
+    ``inside`` whether they lie in the texture."""
 
     at: int
     active: np.ndarray
@@ -52,7 +52,6 @@ class FetchEvent(NamedTuple):
     x: np.ndarray
     y: np.ndarray
     inside: np.ndarray
-    values: np.ndarray
 
 
 class MemoryEvent(NamedTuple):

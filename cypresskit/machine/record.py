@@ -6,7 +6,7 @@ pictures are drawn from it. Left out: LDS traffic, and what the other work-items
 """
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -74,11 +74,6 @@ class Recording:
         program, (x, y, z) = assemble(head["text"], head["name"]), head["domain"]
         textures = {n: tuple(shape) for n, shape in head["textures"]}
         return cls(program, (x, y, z), head["item"], tuple(head["place"]), textures, **arrays)
-
-    def same(self, other: "Recording") -> bool:
-        """Whether two recordings hold the same trace of the same program."""
-        mine, theirs = ([getattr(r, f.name) for f in fields(r)] for r in (self, other))
-        return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in zip(mine, theirs))
 
 
 class Recorder(Observer):

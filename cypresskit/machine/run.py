@@ -65,7 +65,6 @@ def _weights(program: Program) -> tuple[np.ndarray, list[int]]:
             adds["flops"] = results * op.flops
         elif op.kind == "lds":
             adds["lds_writes" if op.store else "lds_reads"] = len(lds_words(i))
-        row[:] = [adds.get(n, 0) for n in COUNTED] + [
-            op.kind == "fetch" and i.controls.resource == n for n in resources
-        ]
+        fetched = [op.kind == "fetch" and i.controls.resource == n for n in resources]
+        row[:] = [adds.get(name, 0) for name in COUNTED] + fetched
     return rows, resources

@@ -35,11 +35,6 @@ class Extent:
     height: int
     texel: int
 
-    @classmethod
-    def of(cls, words: np.ndarray, *more):
-        """That of an array of words, (height, width, words per texel)."""
-        return cls(words.shape[1], words.shape[0], 4 * words.shape[2], *more)
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -77,7 +72,8 @@ class Shape:
             return of
         if isinstance(of, np.ndarray):
             flat = name == "textures" and n in self.program.textures and self.program.textures[n].dimensions == 1
-            found = Extent.of(arguments.texel_words(of, f"{name}[{n}]", 1 if flat else 2))
+            height, width, words = arguments.texel_words(of, f"{name}[{n}]", 1 if flat else 2).shape
+            found = Extent(width, height, 4 * words)
         else:
             sizes = (*of, 16)[:3] if isinstance(of, Sequence) and len(of) in (2, 3) else (0,)
             if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):

@@ -45,11 +45,9 @@ class MemoryCheck(Check):
                 if register.element >= (size := declared.get(register.index, 0)):
                     name, element = f"cb{register.index}", str(register)
                     message = f"{element} is read, but {name} is declared with {size} elements, from 0 on"
-                    advice, word = (
-                        f"Declare `dcl_cb {name}[{register.element + 1}]`, or is the number wrong?",
-                        element[:-1],
-                    )
-                    self.report("constant outside", at, message, advice, word=word, key=(element,), element=element)
+                    advice = f"Declare `dcl_cb {name}[{register.element + 1}]`, or is the number wrong?"
+                    self.report("constant outside", at, message, advice, word=element[:-1], key=(element,),
+                                element=element)  # fmt: skip
 
     def step(self, event: StepEvent) -> None:
         if event.at not in self.sampled:

@@ -118,12 +118,9 @@ class RaceCheck(Check):
         does = f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it {between}"
         advice = self._advice(event, at, item, other, at == event.at and verb == "wrote")
         key = event.space, tuple(sorted((line, self.program.body[event.at].line)))
-        word, side = (
-            "g" * (event.space == "global"),
-            f"{self.places.item(other)}, {verb} it in {self.program.where(line)}",
-        )
-        self.report("race", event.at, f"{self.places.item(item)} {does}", advice, key=key, count=count, word=word,
-                    item=item, element=element, other=side, other_line=line)  # fmt: skip
+        side = f"{self.places.item(other)}, {verb} it in {self.program.where(line)}"
+        self.report("race", event.at, f"{self.places.item(item)} {does}", advice, key=key, count=count, item=item,
+                    word="g" * (event.space == "global"), element=element, other=side, other_line=line)  # fmt: skip
 
     def _advice(self, event: MemoryEvent, at: int, item: int, other: int, together: bool) -> str:
         if together:
