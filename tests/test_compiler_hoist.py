@@ -122,9 +122,8 @@ def test_invariants_leave_both_of_nested_loops():
 
 
 def test_a_loop_that_tests_in_its_middle():
-    text = "whileloop\n    udiv r2.x, r0.z, cb0[0].x\n    iadd r5.x, r5.x, r2.x\n    iadd r1.x, r1.x, l0.y\n"
-    text += "    mov g[r0.z], r5\n    ige r1.y, r1.x, cb0[0].w\n    break_logicalnz r1.y\n"
-    text += "    iadd r5.y, r5.y, r2.x\nendloop\n"
+    text = "whileloop\nudiv r2.x, r0.z, cb0[0].x\niadd r5.x, r5.x, r2.x\niadd r1.x, r1.x, l0.y\nmov g[r0.z], r5\n"
+    text += "ige r1.y, r1.x, cb0[0].w\nbreak_logicalnz r1.y\niadd r5.y, r5.y, r2.x\nendloop\n"
     kernel = ck.assemble(HEAD + text + TAIL)
     assert "RECIP_UINT" not in names(compile(kernel).main_loop)
     assert bits_stay(kernel)

@@ -156,73 +156,62 @@ def fault(text: str) -> ck.ILError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("maad r0, r1, r2, r3", "Did you mean `mad`?"),
-        ("mov r0", "expected `,` after the destination"),
-        ("mov r0, r1, r2", "expected the end of the line, found `,`"),
-        ("mov r0.yx, r1", "letters must stand in the order xyzw"),
-        ("mov r0, r1.q", "a swizzle has one to four of the letters"),
-        ("mov r0, r1_neq(x)", "Did you mean `neg`?"),
-        ("iadd r0, r1_abs, r2", "source 1 of `iadd` is an integer"),
-        ("dadd r0.xy, r1_bias, r2", "source 1 of `dadd` is a double"),
-        ("dadd r0.x, r1, r2", "its mask must hold xy or zw"),
-        ("mov l0, r1", "can't be written"),
-        ("mov r0, o1", "can't be read"),
-        ("mov r0, r70000", "register numbers end at 65535"),
-        ("mov o8, r0", "the output streams are o0 to o7"),
-        ("mov r0, vWinCord0", "Did you mean `vWinCoord0`?"),
-        ("mov g[r1], r0", "an address is one component of a register"),
-        ("ge_sat r0, r1, r2", "gives no single-precision float"),
-        ("breakc_relop(gee) r0, r1", "Did you mean `ge`?"),
-        ("break_logical r0.x", "There are `break_logicalnz`, `break_logicalz`."),
-        ("sample_resource(0)_samplr(0) r0, r1", "Did you mean `sampler`?"),
-        ("sample_sampler(0) r0, r1", "`sample` needs `_resource(...)`"),
-        ("dcl_literal l0, 1.0, 2.0, 3.0", "before each of the four numbers"),
-        ("dcl_literal l0, 1.0, 2.0, 3.0, 1e99", "does not fit in a single-precision float"),
-        ("dcl_lds_size_per_thread 4", "belongs to an earlier chip"),
-        ("dcl_lds_id(0) 65536", "a workgroup has 32768 at most"),
-        ("fence", "needs a name for what it waits for"),
-        ("break", "`break` outside a loop"),
-        ("endif", "`endif` without an if"),
-        ("whileloop", "never closed by `endloop`"),
-        ("mov r0, l5", "l5 is not declared: add `dcl_literal l5"),
-        ("mov r0, cb1[0]", "cb1 is not declared"),
-        ("mov r0, cb1[4096]", "cb1[4096]: constant buffers are cb0 to cb15, of 4096 elements at most"),
-        ("mov r0, cb16[0]", "cb16[0]: constant buffers are cb0 to cb15"),
-        ("sample_resource(3)_sampler(0) r0, r1", "resource 3 is not declared"),
-        ("mov r0, vaTid", "exists in compute kernels"),
-        ("lds_load_id(0) r0, r1", "a pixel kernel has no LDS"),
-        ("fence_threads", "a pixel kernel has no workgroup"),
-        ("mcall(1) (r0), (r1)", "there is no macro 1"),
-        ("mend", "`mend` without `mdef`"),
-        ("mov r0, in0", "exists inside a macro only"),
-        ("mov r0, \u00e9", "the character `\u00e9`, U+00E9 (latin small letter e with acute) can only"),
-    ],
-)
-def test_a_faulty_line_is_reported_with_place_and_advice(line, expected):
+FAULTY = {  # a line: what is said of it, with its line and column where these matter
+    "maad r0, r1, r2, r3": "Did you mean `mad`?",
+    "mov r0": "expected `,` after the destination",
+    "mov r0, r1, r2": "expected the end of the line, found `,`",
+    "mov r0.yx, r1": "letters must stand in the order xyzw",
+    "mov r0, r1.q": "a swizzle has one to four of the letters",
+    "mov r0, r1_neq(x)": "Did you mean `neg`?",
+    "iadd r0, r1_abs, r2": "source 1 of `iadd` is an integer",
+    "dadd r0.xy, r1_bias, r2": "source 1 of `dadd` is a double",
+    "dadd r0.x, r1, r2": "its mask must hold xy or zw",
+    "mov l0, r1": "3:5: `l0` can't be written",
+    "mov r0, o1": "can't be read",
+    "mov r0, r70000": "register numbers end at 65535",
+    "mov o8, r0": "the output streams are o0 to o7",
+    "mov r0, vWinCord0": "Did you mean `vWinCoord0`?",
+    "mov g[r1], r0": "an address is one component of a register",
+    "ge_sat r0, r1, r2": "gives no single-precision float",
+    "breakc_relop(gee) r0, r1": "Did you mean `ge`?",
+    "break_logical r0.x": "There are `break_logicalnz`, `break_logicalz`.",
+    "sample_resource(0)_samplr(0) r0, r1": "Did you mean `sampler`?",
+    "sample_sampler(0) r0, r1": "`sample` needs `_resource(...)`",
+    "dcl_literal l0, 1.0, 2.0, 3.0": "before each of the four numbers",
+    "dcl_literal l0, 1.0, 2.0, 3.0, 1e99": "does not fit in a single-precision float",
+    "dcl_lds_size_per_thread 4": "belongs to an earlier chip",
+    "dcl_lds_id(0) 65536": "a workgroup has 32768 at most",
+    "fence": "needs a name for what it waits for",
+    "break": "`break` outside a loop",
+    "endif": "`endif` without an if",
+    "whileloop": "never closed by `endloop`",
+    "mov r0, l5": "l5 is not declared: add `dcl_literal l5",
+    "mov r0, cb1[0]": "cb1 is not declared",
+    "mov r0, cb1[4096]": "cb1[4096]: constant buffers are cb0 to cb15, of 4096 elements at most",
+    "mov r0, cb16[0]": "cb16[0]: constant buffers are cb0 to cb15",
+    "sample_resource(3)_sampler(0) r0, r1": "resource 3 is not declared",
+    "mov r0, vaTid": "exists in compute kernels",
+    "lds_load_id(0) r0, r1": "a pixel kernel has no LDS",
+    "fence_threads": "a pixel kernel has no workgroup",
+    "mcall(1) (r0), (r1)": "there is no macro 1",
+    "mend": "`mend` without `mdef`",
+    "mov r0, in0": "exists inside a macro only",
+    "mov r0, \u00e9": "the character `\u00e9`, U+00E9 (latin small letter e with acute) can only",
+    "mov l0, r1 ": "can't be written",
+    "dmul r0.x, r1, r2": "3:6: `dmul` writes a double",
+    "mov r0, r1.xyzwx": "3:12: ... found `xyzwx`",
+    "mov 5, r1": "3:5: ... found `5`",
+    "dcl_num_thread_per_group 8,8,1,1": "3:1: ... found 8 x 8 x 1 x 1",
+    "dcl_lds_id(0) 6": "3:1: ... a multiple of 4 bytes, found 6",
+}
+
+
+@pytest.mark.parametrize("line", FAULTY)
+def test_a_faulty_line_is_reported_with_place_and_advice(line):
     error = fault(pixel("mov r9, r9", line))
-    assert expected in str(error) and f"mine.il:3:{error.column}: " in str(error)
+    assert all(part in str(error) for part in [f"mine.il:3:{error.column}: ", *FAULTY[line].split(" ... ")])
     assert (error.faults[0].line, error.name) == (3, "mine.il")
     assert str(error).splitlines()[2].index("^") == 4 + error.column - 1, "the caret stands below the column"
-
-
-@pytest.mark.parametrize(
-    ("line", "column", "expected"),
-    [
-        ("mov l0, r1", 5, "`l0` can't be written"),
-        ("dmul r0.x, r1, r2", 6, "`dmul` writes a double"),
-        ("mov r0, r1.xyzwx", 12, "found `xyzwx`"),
-        ("mov 5, r1", 5, "found `5`"),
-        ("dcl_num_thread_per_group 8,8,1,1", 1, "found 8 x 8 x 1 x 1"),
-        ("dcl_lds_id(0) 6", 1, "a multiple of 4 bytes, found 6"),
-    ],
-)
-def test_column_and_finding_are_those_of_the_faulty_word(line, column, expected):
-    found = fault(f"il_cs_2_0\n{line}\nend").faults[0]
-    assert (found.line, found.column) == (2, column)
-    assert expected in found.message
 
 
 def test_the_lds_blocks_of_a_workgroup_share_its_32_kb():
@@ -236,9 +225,8 @@ def test_a_fence_is_printed_as_it_is_written():
 
 
 def test_the_caret_points_at_the_word_at_fault():
-    assert fault(pixel("    mad r0, r1, r2 r3")).column == 20
-    assert fault(pixel("mov r0, r1.xyq")).column == 12
-    assert fault(pixel("mov r0, l5")).column == 9
+    lines = {"    mad r0, r1, r2 r3": 20, "mov r0, r1.xyq": 12, "mov r0, l5": 9}
+    assert {line: fault(pixel(line)).column for line in lines} == lines
 
 
 def test_all_faults_of_a_file_are_reported_at_once():
@@ -368,10 +356,9 @@ def test_a_return_from_the_middle_is_refused(lines):
 
 
 def test_rcp_rsq_and_sqrt_take_the_last_component_their_vec_forms_each_its_own():
-    assert str(only("rsq r0, r1.yxzw_neg(xw)").sources[0]) == "r1.w_neg(xyzw)"
-    assert str(only("rcp r0, r1.y").sources[0]) == "r1.y"
-    assert str(only("sqrt r0, r1_neg(x)").sources[0]) == "r1.w"
-    assert str(only("rsq_vec r0, r1").sources[0]) == "r1"
+    written = {"rsq r0, r1.yxzw_neg(xw)": "r1.w_neg(xyzw)", "rcp r0, r1.y": "r1.y", "sqrt r0, r1_neg(x)": "r1.w"}
+    for line, read in (written | {"rsq_vec r0, r1": "r1"}).items():
+        assert str(only(line).sources[0]) == read
 
 
 def test_dmov_moves_a_pair():
