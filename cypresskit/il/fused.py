@@ -1,12 +1,10 @@
-"""The fused multiply-add, which numpy lacks: loops compiled through llvmlite from the LLVM intrinsic."""
+"""LLVM's target, and the fused multiply-add, which numpy lacks: loops compiled from the LLVM intrinsic."""
 
 import ctypes
 from collections.abc import Callable
 from functools import cache, partial
 
 import numpy as np
-
-from cypresskit.il.processor import host_machine
 
 #: Per type: its name in LLVM's intrinsics, the integer of its bits, those of the largest subnormal that is flushed and
 #: of the least normal number, of infinity, and all but the sign.
@@ -17,20 +15,13 @@ FORMATS = {
 FUSED = """
 declare {t} @llvm.fma.{s}({t}, {t}, {t})
 define i32 @fma_{t}(ptr noalias %a, i64 %sa, ptr noalias %b, i64 %sb, ptr noalias %c, i64 %sc, ptr noalias %r,
-                    i64 %rows, i64 %n) {{
+                    i64 %rows, i64 %sr) {{
 entry:
   br label %row
 row:
   %y = phi i64 [0, %entry], [%nexty, %end]
   %odd = phi i32 [0, %entry], [%now, %end]
-  %ya = mul i64 %y, %sa
-  %yb = mul i64 %y, %sb
-  %yc = mul i64 %y, %sc
-  %yr = mul i64 %y, %n
-  %ra = getelementptr {t}, ptr %a, i64 %ya
-  %rb = getelementptr {t}, ptr %b, i64 %yb
-  %rc = getelementptr {t}, ptr %c, i64 %yc
-  %rr = getelementptr {t}, ptr %r, i64 %yr
+  {rows}
   br label %item
 item:
   %x = phi i64 [0, %row], [%nextx, %item]
@@ -51,7 +42,7 @@ item:
   %o5 = zext i1 %o4 to i32
   %now = or i32 %before, %o5
   %nextx = add i64 %x, 1
-  %morex = icmp slt i64 %nextx, %n
+  %morex = icmp slt i64 %nextx, %sr
   br i1 %morex, label %item, label %end
 end:
   %nexty = add i64 %y, 1
@@ -61,6 +52,9 @@ done:
   ret i32 %now
 }}
 """
+ROW = """
+  %y{x} = mul i64 %y, %s{x}
+  %r{x} = getelementptr {t}, ptr %{x}, i64 %y{x}"""
 OPERAND = """
   %p{x} = getelementptr {t}, ptr %r{x}, i64 %x
   %v{x} = load {t}, ptr %p{x}
@@ -71,6 +65,29 @@ OPERAND = """
 
 
 @cache
+def host_processor() -> tuple[str, str]:
+    """LLVM's name of this processor, and its features."""
+    import llvmlite.binding as llvm
+
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+@cache
+def _target():
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple()
+
+
+def host_machine(name: str = "", features: str = "", opt: int = 2):
+    """A new ``TargetMachine`` for the processor of LLVM's ``name``, by default this one; ``opt`` 0 to 3."""
+    name, features = (name, features) if name else host_processor()
+    return _target().create_target_machine(cpu=name, features=features, opt=opt)
+
+
+@cache
 def _fused() -> dict:
     """Compiled loops r[y, x] = fma(a[y, x], b[y, x], c[y, x]), by type."""
     import llvmlite.binding as llvm
@@ -78,7 +95,8 @@ def _fused() -> dict:
     text = ""
     for t, (s, i, subnormal, normal, infinity, all) in FORMATS.items():
         operands = "".join(OPERAND.format(x=x, t=t, i=i, all=all, subnormal=subnormal) for x in "abc")
-        text += FUSED.format(t=t, s=s, i=i, operands=operands, all=all, infinity=infinity, normal=normal)
+        rows = "".join(ROW.format(x=x, t=t) for x in "abcr")
+        text += FUSED.format(t=t, s=s, i=i, rows=rows, operands=operands, all=all, infinity=infinity, normal=normal)
     module, machine = llvm.parse_assembly(text), host_machine()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)  # makes vectors of it

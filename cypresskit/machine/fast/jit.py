@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.il.processor import host_machine
+from cypresskit.il.fused import host_machine
 from cypresskit.machine.fast.target import Target, this_host
 from cypresskit.machine.fast.translate import Translation, translate
 

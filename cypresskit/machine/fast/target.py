@@ -4,7 +4,7 @@ import platform
 from dataclasses import dataclass
 from functools import cache
 
-from cypresskit.il.processor import host_machine, host_processor
+from cypresskit.il.fused import host_machine, host_processor
 
 REGISTERS = {"%zmm": 32 * 64, "%ymm": 16 * 32, "%xmm": 16 * 16}  # bytes of all vector registers of x86
 NEON = 32 * 16  # and of ARM's
