@@ -187,17 +187,14 @@ class BlockScheduler:
             return False
         state = pressure.state([word.vreg for word in (*op.located, *op.results)])
         if pressure.place_results(op, channel):
-            for word in op.located:
-                if word not in draft.forwards:
-                    pressure.settle(word.vreg)
+            for word in (word for word in op.located if word not in draft.forwards):
+                pressure.settle(word.vreg)
             units, placed = units_of(draft, op, slots, channel, constants)
             if draft.ports.fit(units):
                 draft.slots |= {p.slot: p for p in placed}
                 draft.constants, self.clause.windows = both, windows
                 self.tested = self.tested or op.row.predicate
-                pressure.read(op)
-                for r in op.results:
-                    pressure.write(r)
+                pressure.issue(op)
                 return True
         pressure.undo(state)
         return False

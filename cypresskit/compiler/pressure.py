@@ -22,7 +22,6 @@ class Pressure:
         self.live: set[VirtualRegister] = set(problem.live_in)
         vregs = {word.vreg for op in problem.ops for word in (*op.located, *op.results)}
         self.saved = {w: w.channel for w in vregs | {w.pair for w in vregs if w.pair is not None}}
-        self.decided = dict(self.saved)
         through = problem.live_in & problem.live_out - self.saved.keys()
         self.unseen = sum(w.channel is None for w in through) // 4  # registers for what only lives through the block
         self.count = [sum(w.channel == c for w in self.live) for c in range(4)]
@@ -114,6 +113,12 @@ class Pressure:
                 self.count[vreg.channel] += 1
                 self.peak[vreg.channel] = max(self.peak[vreg.channel], self.count[vreg.channel])
 
+    def issue(self, op: Op) -> None:
+        """Its operands are read, its results come to life."""
+        self.read(op)
+        for r in op.results:
+            self.write(r)
+
     def growth(self, op: Op) -> int:
         """Words of registers that an op adds, less those it frees."""
         freed = sum(self.left[key] == 1 for key in self.problem.reads(op))
@@ -145,8 +150,6 @@ def source_need(problem: Problem) -> int:
     pressure = Pressure(problem, 0)
     most = len(pressure.live)
     for op in problem.ops:
-        pressure.read(op)
-        for r in op.results:
-            pressure.write(r)
+        pressure.issue(op)
         most = max(most, len(pressure.live))
     return -(-most // 4)

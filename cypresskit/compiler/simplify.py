@@ -8,6 +8,8 @@ After that, fetches take over additions to their coordinates, and reads of the l
 Nothing here may change a bit: no float is reassociated.
 """
 
+from collections import ChainMap
+
 import numpy as np
 
 from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word
@@ -35,13 +37,13 @@ def simplify(function: Function, plainly: bool = False) -> Function:
 
 
 class _Rewriter:
-    """One pass after the other. ``scopes``: ops that may be shared here, by ``_key``, in a table that may be the
-    surrounding scope's, and the keys that this scope added to it."""
+    """One pass after the other. ``scopes``: ops that may be shared here, by ``_key``; that of an if sees what is around
+    it."""
 
     def __init__(self, function: Function, plainly: bool):
         self.function, self.plainly = function, plainly
         self.constants: dict[int, Word] = {}
-        self.scopes: list[tuple[dict[tuple, Op], list[tuple]]] = []
+        self.scopes: list[ChainMap[tuple, Op]] = []
         self.changed = False
 
     def const(self, bits: int) -> Src:
@@ -50,7 +52,7 @@ class _Rewriter:
     def run(self) -> bool:
         """One pass; whether anything changed."""
         self.changed = False
-        self.scopes = [({}, [])]
+        self.scopes = [ChainMap()]
         for item in self.function.items:
             if isinstance(item, BasicBlock):
                 item.ops = [op for op in item.ops if self.keeps(op)]
@@ -60,13 +62,11 @@ class _Rewriter:
 
     def enter(self, keyword: str) -> None:
         for _ in range({"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)):
-            table, added = self.scopes.pop()
-            for key in added:
-                del table[key]
+            self.scopes.pop()
         if keyword in ("if", "else"):
-            self.scopes.append((self.scopes[-1][0], []))
+            self.scopes.append(self.scopes[-1].new_child())
         elif keyword in ("loop", "endloop"):
-            self.scopes.append(({}, []))
+            self.scopes.append(ChainMap())
 
     def keeps(self, op: Op) -> bool:
         """Rewrite one op; False if it is to be dropped."""
@@ -85,12 +85,8 @@ class _Rewriter:
                 self.fold(op)
         if not op.pure or (op.name == "MOV" and op.srcs[0].value.kind == "const"):
             return True
-        (table, added), key = self.scopes[-1], _key(op)
-        if key in table:
-            return self.replaced(op, table[key].results)
-        table[key] = op
-        added.append(key)
-        return True
+        same = self.scopes[-1].setdefault(_key(op), op)
+        return same is op or self.replaced(op, same.results)
 
     def replaced(self, op: Op, words: list[Word]) -> bool:
         """Take words for the results of ``op``, which is not kept."""
