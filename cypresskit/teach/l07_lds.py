@@ -51,11 +51,9 @@ def check_bank_clocks(clocks: Callable) -> Verdict:
     neighbours, one, crowd = list(range(16)), [5] * 16, [0, 32, 64, *[7] * 10, 8, 9, 10]
     cases = [neighbours, one, *(list(range(0, 16 * step, step)) for step in (2, 4, 32, 33)), [3, 35] * 8, crowd]
 
-    def by(words: list[int], key: Callable[[int], int]) -> list[set[int]]:
-        return [{word for word in words if key(word) == one} for one in {key(word) for word in words}]
-
-    def asked(words: list[int], banks: int = 32) -> list[set[int]]:
-        return by(words, lambda word: word % banks)
+    def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
+        each = [{word for word in words if word // step % banks == bank} for bank in range(banks)]
+        return [different for different in each if different]
 
     slips = {
         "who asks for the same word is served at once: a bank counts different words.": (
@@ -68,12 +66,12 @@ def check_bank_clocks(clocks: Callable) -> Verdict:
         "banks don't wait for each other: take the busiest, not the sum.": "1 + len(set(words)) - len(asked(words))",
         "this is how many wait; the first one takes a clock as well.": "max(map(len, asked(words))) - 1",
         "the chip has 32 banks, of which 16 work-items use a part.": "max(map(len, asked(words, 16)))",
-        "the bank is the word's number modulo 32; // 32 is its row.": "max(map(len, by(words, lambda w: w // 32)))",
-        "words are counted here, not bytes: word 1 lies in bank 1.": "max(map(len, by(words, lambda w: w // 4 % 32)))",
+        "the bank is the word's number modulo 32; // 32 is its row.": "max(map(len, asked(words, step=32)))",
+        "words are counted here, not bytes: word 1 lies in bank 1.": "max(map(len, asked(words, step=4)))",
     }
     hint = "for each bank, how many different words are asked of it? The busiest bank decides."
     right, each = "max(map(len, asked(words)))", [(words,) for words in cases]
-    return judge(clocks, "clocks(words)", right, each, slips, hint, asked=asked, by=by)
+    return judge(clocks, "clocks(words)", right, each, slips, hint, asked=asked)
 
 
 @exercise

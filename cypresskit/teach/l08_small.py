@@ -1,40 +1,26 @@
-"""Lesson 08: timing of packed launches, and the checks of its three exercises."""
+"""Lesson 08: what a quad fetches, and the checks of its three exercises."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.machine import launch, prepare
+from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Traffic
 from cypresskit.teach import formula
 from cypresskit.teach.kernels import NAMES, check_gemm, kernel_exercise, run_gemm
 from cypresskit.teach.shell import exercise
 from cypresskit.teach.verdict import Verdict, slip
-from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import compiled, simulate
 
 REDUCE = "sgemv_n_reduce2"
 BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[0]  # of the student's part of that kernel
 
 
-def packed(n: int, count: int, device: Device = HD5870) -> Report:
-    """Time ``count`` products of n x n matrices in one launch of ``sgemm_packed``."""
-    kernel = KERNELS["sgemm_packed"]
-    stack = np.zeros((count, n, n), np.float32)
-    given = kernel.arguments(stack, stack, None, 1.0, 0.0)
-    shape = prepare(kernel.program, **given)
-    return simulate(compiled(kernel, device), device=device, launch=shape, flops=2.0 * count * n**3)
-
-
 def first_quad(name: str) -> list[tuple[int, int]]:
     """The texels of A, as (row, texel in it), that the first four work-items of an SGEMV kernel ask for first."""
-    kernel, traffic, m, k = KERNELS[name], Traffic(), 256, 64
-    matrix = np.ones((k, m) if kernel.trans_a else (m, k), np.float32)
-    arguments = kernel.arguments(matrix, np.ones((1, k), np.float32), None, 1, 0)
-    launch(kernel.program, **arguments, observers=[traffic])
+    traffic = Traffic()
+    run(name, traffic, 256, 1, 64)
     x, y = traffic.accesses[0].x, traffic.accesses[0].y
     assert x is not None and y is not None  # the first access is a fetch
     return [(int(row), int(texel)) for row, texel in zip(y[:4], x[:4])]

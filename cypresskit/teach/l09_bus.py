@@ -1,9 +1,8 @@
-"""Lesson 09: the transfer model with the timing model's kernel rates, and the checks of its three exercises."""
+"""Lesson 09: the transfer model's chart, and the checks of its three exercises."""
 
 from collections.abc import Callable, Iterable
 
 from cypresskit.devices import HD5870
-from cypresskit.host.rates import kernel_rate
 from cypresskit.host.transfer import balance, kernel_seconds, measured, transfer_seconds
 from cypresskit.teach import formula
 from cypresskit.teach.shell import exercise
@@ -22,11 +21,6 @@ def rows(name: str, sizes: Iterable[int], bandwidth: float, rate: float) -> list
         row |= {"busy_bus": share, "busy_kernel": 1 - share, "bound": "bus" if share > 0.5 else "kernel"}
         table.append(row)
     return table
-
-
-def simulated_rate(n: int) -> float:
-    """flop/s of ``dgemm_tn`` for n x n matrices on the HD 5870, from the timing model."""
-    return kernel_rate("dgemm_tn", n, n, n, HD5870)
 
 
 @exercise

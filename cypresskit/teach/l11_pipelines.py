@@ -1,6 +1,7 @@
 """Lesson 11: a pipeline small enough to work out by hand, and the checks of the three exercises."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from cypresskit.host import Resource, Task, Timeline, run
 from cypresskit.teach import formula
@@ -93,15 +94,10 @@ def check_buffer(buffer: Callable) -> Verdict:
     used = ", ".join(dict.fromkeys(names))
     finding = f"With {len(set(names))} buffer{'s' * (len(set(names)) > 1)} ({used}) it takes {timeline.seconds:g} s"
     if timeline.seconds > best * 1.001:
-        spans = timeline.spans
-        late = next(s for s in spans if s.task.stage == "load2" and s.start > 1e-9 and _waits(s, spans))
+        loads = [span for span in timeline.spans if span.task.stage == "load2"]
+        late = next(b for a, b in pairwise(loads) if b.start > a.end + 1e-9)  # though the bus is free
         hint = f"{late.task.name} starts at {late.start:g} s, but the bus is free before: who still reads its buffer?"
         return Verdict(False, f"{finding}; {best:g} s are possible.", hint)
     if len(set(names)) > 2:
         return Verdict(False, f"{finding}, the least there is.", "but fewer do: when is the first one free again?")
     return Verdict(True, f"{finding}: the chip waits for the first strip alone.")
-
-
-def _waits(load, spans) -> bool:
-    """Whether the bus is free just before a load, which then waits for its buffer."""
-    return not any(abs(s.end - load.start) < 1e-9 for s in spans if s.task.lane == "bus")

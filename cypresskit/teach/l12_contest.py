@@ -87,12 +87,10 @@ class Score:
 
 def timed(of: Kernel, n: int, device: Device = HD5870, *, exact: bool = False) -> Report:
     """The timing model's report on a kernel at n x n x n; up to n = ``N`` always of the whole launch."""
-    return _timed(_plain(of, of.name), n, device, exact or n <= N)
+    return _simulate(_plain(of, of.name), n, device=device, exact=exact or n <= N)
 
 
-@lru_cache(maxsize=64)
-def _timed(of: Kernel, n: int, device: Device, exact: bool) -> Report:
-    return simulate(of, n, device=device, exact=exact)
+_simulate = lru_cache(maxsize=64)(simulate)
 
 
 def _plain(of: Kernel, name: str) -> Written:
