@@ -34,8 +34,10 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     sheet = Sheet(f"A reduction: {kernel}, {groups} leaders and {64 - groups} helpers")
     fig = sheet.stage("Texels of A, work-items, the LDS and the sums", 1112, TOP + HIGH + 8)
     _draw_matrix(sheet, fig, steps, part, rows)
-    row, side = TOP + (group + 0.5) * HIGH / groups, min(16.0, HIGH / groups - 4)
-    places = {"item": (ITEMS + 36 * part, row), "lds": (LDS + 40 * part, row), "sum": (SUMS + 24 * part, row)}
+    row, side, each = TOP + (group + 0.5) * HIGH / groups, min(16.0, HIGH / groups - 4), HIGH / groups / (of.parts + 1)
+    fan = LDS + 40 + 0 * part, row + (part - (of.parts - 1) / 2) * each
+    places = {"item": (ITEMS + 36 * part, row), "lds": fan, "sum": (SUMS + 24 * part, row)}
+    sizes = {"item": (side, side), "lds": (80, each - 1), "sum": (22, side)}
     kinds = [[one.kind for one in steps[:n]] for n in range(len(steps) + 1)]
     stored, added = (np.array([[done.count(kind)] for done in kinds]) for kind in ("store", "load"))
     # A helper that has left its sum has nothing more to do.
@@ -43,12 +45,16 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     for name, place in places.items():
         words = [f"work-item {n}, {names[part[n]]} of group {group[n]}: {WORDS[name]}" for n in item]
         look: dict = {"fill": ("part", TINTS), "part": np.where(lit[name], part, len(theme.SERIES)).astype(np.uint8)}
-        size = 22 if name == "sum" else side, side
-        sheet.boxes(fig, name, *place, *size, words=words, key=item, round=int(side / 2) * (name == "item"), **look)
+        sheet.boxes(
+            fig, name, *place, *sizes[name], words=words, key=item, round=int(side / 2) * (name == "item"), **look
+        )
+    ends = (fan[0] + 42, fan[1], SUMS - 14 + 0 * part, row), (part > 0) & (part <= added)
+    x0, y0, x1, y1 = (np.where(ends[1], end, np.nan) for end in ends[0])
+    sheet.arrows(fig, "branches", x0, y0, x1, y1, "soft", width=1.5, size=5)
     sheet.about = {int(n): f"**Work-item {n}**, the {names[part[n]]} of group {group[n]}." for n in item}
     _draw_flights(sheet, fig, steps, part, places, rows)
     heads = f"A: {rows} rows", "64 work-items", "LDS: their sums", "the leaders' sums: parts so far"
-    sheet.words(fig, [MATRIX[0], ITEMS - 8, LDS - 8, SUMS - 10], [TOP - 16] * 4, heads, bold=True, size=14)
+    sheet.words(fig, [MATRIX[0], ITEMS - 8, LDS, SUMS - 10], [TOP - 16] * 4, heads, bold=True, size=14)
     captions = [_say(steps, n, of.parts) for n in range(len(steps) + 1)]
     key = sheet.key(*((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)))
     return sheet.player([fig], captions, sheet.title, step="Access", below=[key])
