@@ -6,16 +6,18 @@ and what waited for it. Left out: how a task's share changes while it runs; its 
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
-from cypresskit.host import Machine, Span, Timeline, five_stage, four_stage
+from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 436, 66  # moments; pixels: the rows' left edge, their width; the stage
 SHARED = 1.5  # times as high as another is a row that shows shares
@@ -105,6 +107,13 @@ def _short(span: Span) -> str:
     return number if number.isalpha() else f"{'ABCC'[_matter(span)]}{number}"
 
 
+def _needs(late: Task, early: Task) -> bool:
+    touched = {*late.reads, *late.writes}
+    return (
+        early.lane == late.lane or not touched.isdisjoint(early.writes) or not set(early.reads).isdisjoint(late.writes)
+    )
+
+
 def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: float, moments: np.ndarray, at, *,
                slower: float = 0, **more) -> None:  # fmt: skip
     """A bar for each task, with its name if there is room; ``at`` turns seconds into x, ``more`` is as for boxes."""
@@ -140,24 +149,15 @@ class _Chart:
     def causes(self) -> list[tuple[int, int]]:
         """(earlier, later) for each task that began as soon as another was over, on which it depends: the one before it
         in its lane, who wrote what it reads, or who used what it overwrites."""
-        found = []
-        for n, late in enumerate(self.one.spans):
-            for m, early in enumerate(self.one.spans):
-                a, b = early.task, late.task
-                needs = (
-                    a.lane == b.lane or set(a.writes) & (set(b.reads) | set(b.writes)) or set(a.reads) & set(b.writes)
-                )
-                if m != n and abs(early.end - late.start) < CLOSE * max(1.0, self.end) and needs:
-                    found.append((m, n))
-        return found
+        spans, close = self.one.spans, CLOSE * max(1.0, self.end)
+        pairs = [(m, n) for n, late in enumerate(spans) for m, early in enumerate(spans)
+                 if m != n and abs(early.end - late.start) < close]  # fmt: skip
+        return [(m, n) for m, n in pairs if _needs(spans[n].task, spans[m].task)]
 
     def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
         sheet.words(fig, [4], [top + 12], [self.name], bold=True, size=15)
         spans, moments = self.one.spans, np.linspace(0, self.end, FRAMES)
-        keys, words = (
-            10_000 * self.number + np.arange(len(spans)),
-            np.array([f"{s.task.name}: {self._tip(s)}" for s in spans]),
-        )
+        keys, words = 10_000 * self.number + np.arange(len(spans)), np.array([self._tip(s) for s in spans])
         self._draw_road(sheet, fig, top + 24, moments, keys)
         foot, place = top + ROAD - 4, {}
         for name in sorted(_rows(self.one), key=lambda name: name in self.together):
@@ -189,7 +189,7 @@ class _Chart:
             before = [spans[m].task.name for m, late in pairs if late == n]
             after = [spans[late].task.name for m, late in pairs if m == n]
             waits = f"Waited for: {', '.join(before) or 'nothing'}. Waits for it: {', '.join(after) or 'nothing'}."
-            sheet.about[int(keys[n])] = f"**{span.task.name}** on {span.task.lane}: {self._tip(span)}. {waits}"
+            sheet.about[int(keys[n])] = f"**{span.task.lane}**, {self._tip(span)}. {waits}"
 
     def _draw_labels(self, sheet: Sheet, fig, place: dict[str, float], top: float, moments: np.ndarray) -> None:
         """Names of the rows; at the right what share of the time so far each has worked; a mark at what binds."""
@@ -198,15 +198,12 @@ class _Chart:
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
         sheet.words(fig, [LEFT - 8] * len(y), y, called, align="right", size=12)
         sheet.words(fig, [right + 46], [top + ROAD - 13], ["worked"], "soft", align="right", size=12)
-        done = np.zeros((FRAMES, len(y)))
-        for span in self.one.spans:
-            part = np.clip((moments - span.start) / (span.end - span.start), 0, 1)
-            for n, row in enumerate(place):
-                done[:, n] += part * span.task.uses.get(row, 0) / self.one.resources[row].capacity
+        capacity = {row: self.one.resources[row].capacity for row in place}
+        uses = [[s.task.uses.get(row, 0) / capacity[row] for row in place] for s in self.one.spans]
+        part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in self.one.spans]
         so_far = np.minimum(moments, self.one.seconds).clip(1e-12)[:, np.newaxis]
-        percent = np.round(100 * done / so_far).clip(0, 100).astype(np.uint8)
-        style: dict = {"align": "right", "size": 12}
-        names = [f"{n} %" for n in range(101)]
+        percent = np.round(100 * np.transpose(part) @ uses / so_far).clip(0, 100).astype(np.uint8)
+        names, style = [f"{n} %" for n in range(101)], dict[str, Any](align="right", size=12)
         sheet.numbers(fig, f"worked {self.name}", [right + 44] * len(y), y, percent, names=names, **style)
         over = (moments >= self.one.seconds - 1e-12)[:, np.newaxis] * np.array([row == self.one.bound for row in place])
         mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
@@ -251,24 +248,23 @@ class _Chart:
         called = [list(STATIONS)[n] for n in used]
         sheet.words(fig, here, [y - 19] * len(here), called, "soft", align="center", size=12)
         lanes = list(dict.fromkeys(s.task.lane for s in self.one.spans))
-        chips = max(int(lane[-1]) if lane[-1].isdigit() else 0 for lane in lanes)
+        chip = {lane: int(lane[-1]) if lane[-1].isdigit() else -1 for lane in lanes}
+        chips = max(chip.values())
         place = np.full((FRAMES, 2 * len(lanes)), np.nan, np.float32)
         names = ["", *dict.fromkeys(_short(s) for s in self.one.spans)]
         label, matter, key = np.zeros((3, *place.shape), np.int32)
         key -= 1
-        turns = dict.fromkeys(lanes, 0)
-        for n, s in enumerate(self.one.spans):
-            lane, route = s.task.lane, ROUTES.get(s.task.stage)
+        turns = Counter[str]()
+        for s, chosen in zip(self.one.spans, keys):
+            lane, now = s.task.lane, np.flatnonzero((moments >= s.start) & (moments <= s.end))
             dot = 2 * lanes.index(lane) + turns[lane] % 2
             turns[lane] += 1
-            now = np.flatnonzero((moments >= s.start) & (moments <= s.end))
-            if route is None or not len(now):
-                continue
-            part = (moments[now] - s.start) / (s.end - s.start)
-            aside = 40 * (int(lane[-1]) - chips / 2) if chips and lane[-1].isdigit() else 9 * (dot // 2 % 3 - 1)
-            place[now, dot] = stops[route[0]] + part * (stops[route[1]] - stops[route[0]]) + aside
-            label[now, dot], key[now, dot] = names.index(_short(s)), keys[n]
-            matter[now, dot] = _matter(s, self.slower)
+            if s.task.stage in ROUTES:
+                start, end = (stops[stop] for stop in ROUTES[s.task.stage])
+                aside = 40 * (chip[lane] - chips / 2) if chips > 0 <= chip[lane] else 9 * (dot // 2 % 3 - 1)
+                place[now, dot] = start + (moments[now] - s.start) / (s.end - s.start) * (end - start) + aside
+                label[now, dot], key[now, dot] = names.index(_short(s)), chosen
+                matter[now, dot] = _matter(s, self.slower)
         look: dict = {"fill": ("matter", TINTS), "matter": matter.astype(np.uint8), "key": key, "round": 3}
         level = np.full(place.shape[1], y)
         sheet.boxes(fig, f"blocks {self.name}", place, level, 38, 18, **look, moves=("x",))
@@ -282,7 +278,7 @@ class _Chart:
 
     def _tip(self, span: Span) -> str:
         took = f"{1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms, {1e3 * (span.end - span.start):.1f} long"
-        return f"{took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
+        return f"{span.task.name}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
 
     def say(self, time: float) -> str:
         if time >= self.one.seconds - 1e-12:
