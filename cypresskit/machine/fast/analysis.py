@@ -6,6 +6,7 @@ integers.
 """
 
 import struct
+from collections import defaultdict
 
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import components, defines
@@ -29,8 +30,9 @@ class Analysis:
         self.cell_of = cells(self.webs, self.vary)
         self.doubles, self.lanes = self.vary.doubles, self.vary.lanes
         self.steps = self._steps()
-        self.kinds: dict[int, set[str]] = {}
-        self.canonical_at_definition = self._observed_in_mixed_cells(self._all_kinds())
+        self.kinds: dict[int, set[str]] = defaultdict(set)
+        self._find_kinds()
+        self.canonical_at_definition = {root for root, kinds in self.kinds.items() if len(kinds) > 1}
 
     def cell(self, web: int) -> Cell:
         """The cell of a web."""
@@ -74,39 +76,22 @@ class Analysis:
 
     # NaN
 
-    def _all_kinds(self) -> list[tuple[int, int]]:
-        """Find ``kinds``; the plain copies, as (source, destination)."""
-        moves: list[tuple[int, int]] = []
+    def _find_kinds(self) -> None:
+        moves: list[tuple[int, int]] = []  # the plain copies, as (source, destination)
         for at, i in enumerate(self.body):
             self._definition_kinds(at, i, moves)
         changed = True
         while changed:
             changed = False
             for source, target in moves:
-                new = self.kinds.setdefault(source, set()) - self.kinds.setdefault(target, set())
-                if new:
-                    self.kinds[target] |= new
-                    changed = True
-        return moves
-
-    def _observed_in_mixed_cells(self, moves: list[tuple[int, int]]) -> set[int]:
-        mixed = {root for root, kinds in self.kinds.items() if len(kinds) > 1}
-        seen: set[int] = set()
-        for at in range(len(self.body)):
-            for n, operand, positions in self.webs.uses[at]:
-                if operand.register.kind == "r":
-                    roots = {self.webs.find(self.webs.used[at, n, c]) for c in components(operand, positions)}
-                    seen |= {root for root in roots & mixed if self.observes(at, n, root)}
-        more = seen
-        while more:  # a copy into a mixed cell passes on what it holds: the cell that it comes from is observed, too
-            more = {s for s, t in moves if t in seen and s in mixed} - seen
-            seen |= more
-        return seen
+                before = len(self.kinds[target])
+                self.kinds[target] |= self.kinds[source]
+                changed |= len(self.kinds[target]) > before
 
     def _definition_kinds(self, at: int, i: Instruction, moves: list[tuple[int, int]]) -> None:
         for c in defines(i):
             root = self.webs.find(self.webs.defined[at, c])
-            kinds = self.kinds.setdefault(root, set())
+            kinds = self.kinds[root]
             if i.dest and i.dest.mask[c] in "01":
                 continue
             if i.op.result == "d":

@@ -6,6 +6,7 @@ that take part, and for each loop who still takes turns (running) and who sits o
 Each straight run is a *segment* with a counter of how many work-items passed it.
 """
 
+import math
 from dataclasses import dataclass
 
 from cypresskit.il import Instruction
@@ -42,6 +43,7 @@ class ControlFlow:
         self.segments: list[tuple[int, ...]] = []
         self.scopes: list[OpenBlock] = []
         self.room, self.counting = room, True
+        self.unit, self.spill = Vec(self.e, "%unit", "i64"), Vec(self.e, "%spill", "ptr")
         self.openers = _openers(self.body, self.program.matching)
 
     def at_group_level(self, at: int) -> bool:
@@ -50,8 +52,9 @@ class ControlFlow:
 
     def straight(self, start: int, stop: int) -> None:
         """Translate instructions start .. stop - 1; flow at group level is left to the caller."""
-        self.scopes = []
+        around, self.scopes = self.scopes, []
         self._run(start, stop, True)
+        self.scopes = around
 
     def _run(self, start: int, stop: int, fresh: bool) -> None:
         """Translate instructions; ``fresh``: a segment begins at the first."""
@@ -67,7 +70,7 @@ class ControlFlow:
             if i.op.flow == "loop" and at != start and self._passes(at):
                 at = self.program.matching[at]
             elif not self.at_group_level(at):
-                FLOW[i.op.flow](self, at, i)
+                self.follow(at)
             at += 1
 
     def _passes(self, at: int) -> bool:
@@ -128,7 +131,15 @@ class ControlFlow:
         self.segments.append(segment)
         self.s.add("issued", len(segment))
 
+    def follow(self, at: int) -> None:
+        """Translate a flow instruction."""
+        FLOW[self.body[at].op.flow](self, at, self.body[at])
+
     # Conditions and masks
+
+    def _decision(self, at: int) -> Vec:
+        """i1: ``condition``, or what all work-items of the group found."""
+        return self.s.load("any_true") if self.at_group_level(at) else self.condition(at)
 
     def condition(self, at: int) -> Vec:
         """i1 of a flow instruction: a scalar, or one per lane; set where it has none."""
@@ -156,9 +167,9 @@ class ControlFlow:
         has_else = self.body[self.program.matching[at]].op.flow == "else"
         yes, end = self.e.new("then"), self.e.new("endif")
         no = self.e.new("else") if has_else else end
-        masked = self.a.vary.condition_varies(at)
+        masked = not self.at_group_level(at) and self.a.vary.condition_varies(at)
         scope = OpenBlock("if", masked, self.a.vary.divergent[at], end, no)
-        condition = self.condition(at)
+        condition = self._decision(at)
         if masked:
             scope.came = self.s.executing(at)
             taken = self.s.both(scope.came, condition)
@@ -192,7 +203,7 @@ class ControlFlow:
     def _open_loop(self, at: int, i: Instruction) -> None:
         masked = self.a.vary.masked(at)
         head, latch, end = (self.e.new(name) for name in ("loop", "endloop", "loop_end"))
-        self.enter_loop(at, self.s.load("issued"))
+        self.s.store(self.s.variable(f"before{at}", "i64"), self._issued(at))
         scope = OpenBlock("loop", masked, self.a.vary.divergent[at], end, head=head, latch=latch)
         if masked:
             scope.running, scope.left = (
@@ -207,13 +218,13 @@ class ControlFlow:
             self.e.go(head)
         self.e.label(head)
         self.scopes.append(scope)
-        self.poll(at, self.s.load("issued"), self.s.load("exec") if masked else self.s.executing(at))
+        self._poll(at, self.s.load("exec") if masked else self.s.quad.active)
 
     def _leave(self, at: int, i: Instruction) -> None:
         """break and continue."""
         loop, stay = self._loop(), self.e.new("stay")
         assert loop is not None
-        condition = self.condition(at)
+        condition = self._decision(at)
         if not loop.masked:
             self.e.branch(condition.lanes(0), loop.end if i.op.flow == "break" else loop.latch, stay)
             self.e.label(stay)
@@ -245,19 +256,23 @@ class ControlFlow:
 
     # Programs that don't end
 
-    def enter_loop(self, at: int, issued: Vec) -> None:
-        """Before the head of a loop: note how many instructions had been issued."""
-        self.s.store(self.s.variable(f"before{at}", "i64"), issued)
+    def _issued(self, at: int) -> Vec:
+        """How many instructions have been issued: of a loop that holds barriers, for the first quad."""
+        return self.spill.load("i64") if self.at_group_level(at) else self.s.load("issued")
 
-    def poll(self, at: int, issued: Vec, who: Vec) -> None:
+    def _poll(self, at: int, who: Vec) -> None:
         """At the head of a loop: stop if told, or if the loop has run for too long; then the first work-item in the
-        mask ``who`` is named, or ``who`` itself."""
+        mask ``who`` is named, or the group's."""
         e = self.e
         bound = e.op(f"load volatile i64, {self.s.slot('limit', 'ptr')}", "i64")  # becomes 0 if the kernel is to stop
         stop, on = e.new("endless"), e.new("go")
-        e.branch((issued - self.s.load(f"before{at}")).cmp("ugt", bound), stop, on, "yes")
+        e.branch((self._issued(at) - self.s.load(f"before{at}")).cmp("ugt", bound), stop, on, "yes")
         e.label(stop)
-        self.s.report(ITEM, self.s.quad.item[who.first()].cast("zext", "i64") if who.n else who)
+        if self.at_group_level(at):
+            item = self.unit * math.prod(self.program.group)
+        else:
+            item = self.s.quad.item[who.first()].cast("zext", "i64")
+        self.s.report(ITEM, item)
         self.s.give_up(ENDLESS, e.const(at, "i64"))
         e.label(on)
 

@@ -77,13 +77,8 @@ class Instructions:
                     self.reading.wide(at, n, positions) if wide else self.reading.component(at, n, positions[0])
                 )
         lanes = max(v.n for v in operands)
-        operands = [self._spread(v, lanes).bits(KIND[k]) for v, k in zip(operands, i.op.sources, strict=True)]
+        operands = [v.lanes(lanes).bits(KIND[k]) for v, k in zip(operands, i.op.sources, strict=True)]
         return self._finished(at, i, NATIVE[i.op.name](self.f, *operands))
-
-    def _spread(self, value: Vec, lanes: int) -> Vec:
-        """In every lane; a constant stays one."""
-        constant = value.n == 0 and value.name[0] != "%"
-        return self.e.const(value.name, value.kind, lanes) if constant else value.lanes(lanes)
 
     def _canonical_now(self, at: int) -> bool:
         """Whether a float result must have the canonical NaN when it is written."""

@@ -8,6 +8,7 @@ by sums that nothing in the loop reads but what updates them.
 
 from cypresskit.il import Instruction
 from cypresskit.machine.fast.analysis import Analysis
+from cypresskit.machine.fast.vec import SIZES
 
 
 def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
@@ -48,39 +49,17 @@ def _reads_and_computes(i: Instruction) -> bool:
 
 
 def _sums(analysis: Analysis, inside: range) -> list[tuple[int, set[int]]]:
-    """The sums of a loop: bytes that each takes from one turn to the next, and the instructions that update it. These
-    write nothing else, and nothing else in the loop reads what they write."""
-    owner: dict[str, str] = {}  # of the cells that arithmetic writes, that of the sum
+    """The sums of a loop: bytes that each takes, and the instructions that update it. These write nothing else, and
+    nothing else in the loop reads or writes it."""
+    sums: dict[str, tuple[int, set[int]]] = {}
     other: set[str] = set()  # cells that more is done with
-    written = {k: analysis.written(k) for k in inside}
     for k in inside:
-        single = analysis.body[k].op.kind == "alu" and len(written[k]) == 1
-        for cell in written[k]:
-            if single and cell.n:
-                owner.setdefault(cell.name, cell.name)
+        written, read = analysis.written(k), analysis.cells_read(k)
+        for cell in written:
+            if analysis.body[k].op.kind == "alu" and len(written) == 1 and cell.n and cell.name in read:
+                sums.setdefault(cell.name, (cell.n * SIZES[cell.kind] // 8, set()))[1].add(k)
+                read.discard(cell.name)
             else:
                 other.add(cell.name)
-
-    def find(name: str) -> str:
-        while owner[name] != name:
-            name = owner[name]
-        return name
-
-    before: set[str] = set()  # written earlier in the turn
-    sizes: dict[str, int] = {}  # of those cells that are read before
-    for k in inside:
-        read, targets = analysis.cells_read(k), [cell for cell in written[k] if cell.name in owner]
-        for name in read & owner.keys():
-            if targets:
-                owner[find(name)] = find(targets[0].name)
-                sizes |= {} if name in before else {name: targets[0].n * (8 if targets[0].double else 4)}
-            else:
-                other.add(name)
-        before |= {cell.name for cell in written[k]}
-    spoilt = {find(name) for name in other & owner.keys()}
-    sums: dict[str, tuple[int, set[int]]] = {}
-    for k in inside:
-        for root in {find(cell.name) for cell in written[k] if cell.name in owner} - spoilt:
-            size = sum(bytes for name, bytes in sizes.items() if find(name) == root)
-            sums.setdefault(root, (size, set()))[1].add(k)
-    return [found for found in sums.values() if found[0]]
+        other |= read
+    return [found for name, found in sums.items() if name not in other]

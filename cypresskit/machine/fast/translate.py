@@ -70,8 +70,8 @@ class Translator:
         self.i = Instructions(self.s, Reading(self.s, Floats(self.e, self.mode == "soft", target.fused)), target.room)
         self.flow = ControlFlow(self.s, self.i, target.room)
         self.quads = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.a.lanes)
-        self.unit, self.where = Vec(self.e, "%unit", "i64"), []  # type: ignore[var-annotated]
-        self.spill = Vec(self.e, "%spill", "ptr")
+        self.unit, self.spill = self.flow.unit, self.flow.spill
+        self.where: list[Vec] = []
         self.offsets: dict[tuple, int] = {}  # of cells in the spill memory of a quad
         self.size = 8  # of that memory; the first bytes keep the number of instructions issued
 
@@ -244,7 +244,6 @@ class Translator:
 
     def _group(self, start: int, stop: int) -> None:
         """Regions and the flow between them, for the whole group."""
-        scopes: list[tuple[str, str, str]] = []  # (role, label to go on or of else, label of the end)
         begun = start
         for at in range(start, stop):
             flow = self.body[at].op.flow
@@ -258,7 +257,7 @@ class Translator:
             if tested:
                 self._decide(at)
             if flow:
-                self._group_flow(at, flow, scopes)
+                self.flow.follow(at)
         self._region(begun, stop, None)
 
     def _decide(self, at: int) -> None:
@@ -268,37 +267,3 @@ class Translator:
         self.e.label(apart)
         self.s.give_up(DIVERGED, self.e.const(at, "i64"))
         self.e.label(together)
-
-    def _group_flow(self, at: int, flow: str, scopes: list[tuple[str, str, str]]) -> None:
-        e, s = self.e, self.s
-        if flow == "if":
-            yes, no, end = (e.new(name) for name in ("then", "else", "endif"))
-            e.branch(s.load("any_true"), yes, no)
-            e.label(yes)
-            scopes.append(("if", no, end))
-        elif flow == "else":
-            e.go(scopes[-1][2])
-            e.label(scopes[-1][1])
-            scopes[-1] = ("else", "", scopes[-1][2])
-        elif flow == "endif":
-            role, no, end = scopes.pop()
-            e.go(end)
-            if role == "if":
-                e.label(no)
-                e.go(end)
-            e.label(end)
-        elif flow == "loop":
-            head, end = e.new("group_loop"), e.new("group_loop_end")
-            self.flow.enter_loop(at, self.spill.load("i64"))
-            e.go(head)
-            e.label(head)
-            self.flow.poll(at, self.spill.load("i64"), self.unit * math.prod(self.program.group))
-            scopes.append(("loop", head, end))
-        elif flow == "endloop":
-            _, head, end = scopes.pop()
-            e.go(head)
-            e.label(end)
-        else:
-            loop, stay = next(scope for scope in reversed(scopes) if scope[0] == "loop"), e.new("stay")
-            e.branch(s.load("any_true"), loop[2] if flow == "break" else loop[1], stay)
-            e.label(stay)

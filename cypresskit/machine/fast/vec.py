@@ -7,7 +7,7 @@ attribute that tells of a flush mode.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 EXPECT = '!0 = !{!"branch_weights", i32 100000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
@@ -72,6 +72,10 @@ class Emitter:
         return self.op(f"call {of(kind, n)} @{name}({', '.join(map(str, arguments))})", kind, n)
 
 
+def _operator(name: str) -> Callable[["Vec", "Vec | float"], "Vec"]:
+    return lambda self, other: self.two(name, other)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Vec:
     """A typed value of the function that ``e`` collects."""
@@ -96,29 +100,9 @@ class Vec:
         a, b = self.both(other)
         return self.e.op(f"{'f' * (a.kind in SUFFIX)}{name} {a}, {b.name}", a.kind, a.n)
 
-    def __add__(self, other: "Vec | float") -> "Vec":
-        return self.two("add", other)
-
-    def __sub__(self, other: "Vec | float") -> "Vec":
-        return self.two("sub", other)
-
-    def __mul__(self, other: "Vec | float") -> "Vec":
-        return self.two("mul", other)
-
-    def __and__(self, other: "Vec | int") -> "Vec":
-        return self.two("and", other)
-
-    def __or__(self, other: "Vec | int") -> "Vec":
-        return self.two("or", other)
-
-    def __xor__(self, other: "Vec | int") -> "Vec":
-        return self.two("xor", other)
-
-    def __lshift__(self, other: "Vec | int") -> "Vec":
-        return self.two("shl", other)
-
-    def __rshift__(self, other: "Vec | int") -> "Vec":
-        return self.two("lshr", other)
+    __add__, __sub__, __mul__ = _operator("add"), _operator("sub"), _operator("mul")
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shl"), _operator("lshr")
 
     def __invert__(self) -> "Vec":
         return self ^ -1
