@@ -119,10 +119,11 @@ class Loads:
             return
         for cell, parts in self.writing.by_cell(at, dest.written):
             if cell.wide:
-                lanes = [k % len(texels) for k in range(self.s.lanes)]
-                self.writing.whole(at, pick(texels, [(k, c) for k in lanes for c in range(4)]), parts)
+                words = range(4 * self.s.lanes)
+                wanted = [divmod(k % (len(texels) * texels[0].n), texels[0].n) for k in words]
+                self.writing.whole(at, pick(texels, wanted), parts)
             elif cell.double and len(parts) == 2:
-                self.s.write(at, cell, column([texel.bits("i64") for texel in texels], parts[0] // 2))
+                self.s.write(at, cell, column([texel.bits("i64") for texel in texels], parts[0] // 2, 2))
             else:
                 self.writing.components(at, {c: column(texels, c) for c in parts})
         if fixed:

@@ -115,4 +115,4 @@ def load_blocks(e: Emitter, blocks: list[list[LaneLoads]], count: int) -> dict[i
         at: e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{apart[at].name}, %{each}]", a.kind, a.n)
         for at, a in near.items()
     }
-    return {at: [texels[list(range(4 * k, 4 * k + 4))] for k in lanes] for at, texels in whole.items()}
+    return {at: [texels] for at, texels in whole.items()}

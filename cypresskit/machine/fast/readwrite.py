@@ -187,6 +187,8 @@ def chosen(choice: list[bool], yes: Vec, no: Vec) -> Vec:
     return yes if all(choice) else pick([yes, no], [(not choice[k % 4], k) for k in range(yes.n)])
 
 
-def column(texels: list[Vec], c: int) -> Vec:
-    """Component ``c`` of what each lane, or all of them, loaded."""
-    return pick(texels, [(k, c) for k in range(len(texels))]) if len(texels) > 1 else texels[0][c]
+def column(texels: list[Vec], c: int, size: int = 4) -> Vec:
+    """Component ``c`` of what each lane, or all of them, loaded: texels of ``size`` numbers, one or more in a vector."""
+    n = texels[0].n
+    starts = range(0, len(texels) * n, size)
+    return pick(texels, [divmod(start + c, n) for start in starts]) if len(starts) > 1 else texels[0][c]
