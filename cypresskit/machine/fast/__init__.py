@@ -2,16 +2,16 @@
 
 ``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what happens on the way.
 
+- ``phases``       phases of a loop that use one LDS block, put together
 - ``defuse``       which definitions and uses of registers belong together, and what is live
 - ``variation``    what is the same in all lanes, and which control flow diverges
-- ``cells``        how registers are stored
-- ``analysis``     all three, and which results have an observable NaN payload
+- ``analysis``     how registers are stored, and which results have an observable NaN payload
 - ``vec``          LLVM IR as text behind typed values
-- ``native``       what each arithmetic opcode computes, on such values
+- ``native_meaning``  what each arithmetic opcode computes, on such values
 - ``storage``      context, literals, variables, registers, lanes; ``readwrite`` operands and results
-- ``panels``, ``laneloads``, ``access``, ``stores``    memory: textures, LDS, global memory, outputs
-- ``instructions``, ``control``, ``passes``, ``units``, ``translate``  from one instruction to the whole function
-- ``target``, ``modes``, ``jit``, ``execute``  the host's processor, machine code and the launch
+- ``panels``, ``fetches``, ``access``  memory: textures, LDS, global memory, outputs
+- ``instructions``, ``control``, ``units``, ``translate``  from one instruction to the whole function
+- ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 
 from cypresskit.machine.fast.execute import run

@@ -18,9 +18,8 @@ import numpy as np
 
 from cypresskit.machine.fast import panels
 from cypresskit.machine.fast.jit import ALIGN, NativeCode, compiled
-from cypresskit.machine.fast.modes import MODES
 from cypresskit.machine.fast.storage import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
-from cypresskit.machine.fast.target import this_host
+from cypresskit.machine.fast.target import MODES, this_host
 from cypresskit.machine.fast.units import BAND
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Surface
 from cypresskit.machine.run import Run, tally
@@ -153,7 +152,11 @@ class _Execution:
     def run(self, threads: int, seconds: float) -> Run | KernelError | None:
         launch, translation = self.launch, self.translation
         memory = launch.memory
-        before = memory.copy() if translation.reads_global else memory
+        before = memory
+        if translation.reads_global:  # in memory that was used before: fresh pages cost more than the copy
+            self.lent.append(_take(memory.size))
+            before = self.lent[-1][: memory.size].reshape(memory.shape)
+            before[...] = memory
         results = [memory, *(surface.words for surface in launch.outputs.values())]
         kept = [array.copy() for array in results if MODES[this_host().mode][3]]
         workers = self._done(threads, seconds)

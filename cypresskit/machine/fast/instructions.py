@@ -2,11 +2,10 @@
 operands."""
 
 from cypresskit.il import Instruction
-from cypresskit.machine.fast.access import Loads
+from cypresskit.machine.fast.access import Loads, Stores
 from cypresskit.machine.fast.native_meaning import KIND, NATIVE, canonical
 from cypresskit.machine.fast.readwrite import Reading, Writing
 from cypresskit.machine.fast.storage import Storage
-from cypresskit.machine.fast.stores import Stores
 from cypresskit.machine.fast.variation import literal
 from cypresskit.machine.fast.vec import Vec
 

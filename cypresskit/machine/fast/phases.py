@@ -7,10 +7,13 @@ the same places, nothing that is stored is computed after the first phase's stor
 every phase. Left out: phases that branch, and loops within loops.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
+from re import fullmatch
 
 from cypresskit.il import Instruction, Program
-from cypresskit.il.dataflow import components, defines, uses
+from cypresskit.il.dataflow import address_uses, defines, keys, uses
 
 
 def merge_phases(program: Program) -> tuple[Program, list[int]]:
@@ -33,59 +36,45 @@ def is_barrier(program: Program, i: Instruction) -> bool:
 def _phases(program: Program, start: int, stop: int) -> list[list[int]]:
     """The stores of each phase of the loop from ``start`` to ``stop``; none if they can't be put together."""
     body = program.body
-    stores = [at for at, i in enumerate(body) if i.op.kind == "lds" and i.op.store]
-    if not stores or not start < stores[0] < stores[-1] < stop:
+    used = [at for at, i in enumerate(body) if i.op.kind == "lds"]
+    stores = [at for at in used if body[at].op.store]
+    if not stores or not start < stores[0] <= stores[-1] < stop:
         return []
-    inside, block = range(stores[0], stop), body[stores[0]].controls.id
-    phases: list[list[int]] = []
-    loaded, waited = False, True  # since the last store; since the last load or, in a phase that loads nothing, store
-    for at in inside:
-        i = body[at]
-        if is_barrier(program, i):
-            waited = True
-        elif i.op.kind == "lds" and i.op.store:
-            if not waited and (loaded or not phases):
-                return []
-            if waited:
-                phases.append([])
-            phases[-1].append(at)
-            loaded, waited = False, False
-        elif i.op.kind == "lds":
-            if not waited and not loaded:
-                return []
-            loaded, waited = True, False
-        elif i.op.flow or any(register.kind == "g" for register in i.registers):
-            return []
-    ends = waited or any(is_barrier(program, body[k]) for k in range(start, stores[0]))
-    simple = all(i.op.kind != "lds" for i in body[start : stores[0]])
-    simple = simple and all(i.controls.id == block for i in body if i.op.kind == "lds")
-    written = {(body[k].dest.register, c) for k in range(start, stop) for c in defines(body[k])}  # type: ignore[union-attr]
-    told = {tuple(_address(body[at]) for at in phase) for phase in phases}
-    fixed = not any(_reads(program, body[at], address=True) & written for phase in phases for at in phase)
-    return phases if ends and simple and fixed and len(told) == 1 and _early(program, phases) else []
+    marks = {at: _mark(program, body[at]) for at in range(start + 1, stop)}
+    before, inside = (
+        "".join(marks[at] for at in part) for part in (range(start + 1, stores[0]), range(stores[0], stop))
+    )
+    if "l" in before or "b" not in before + inside[-1] or not fullmatch("(s+b([lb]*b)?)+s+(b[lb]*)?", inside):
+        return []
+    phases = [stores[:1]]
+    for last, at in pairwise(stores):
+        if "b" in "".join(marks[k] for k in range(last, at)):
+            phases.append([])
+        phases[-1].append(at)
+    written = _written(body[start:stop])
+    late = [(at, _written(body[stores[0] : at])) for phase in phases[1:] for at in phase]
+    fixed = not any(keys(address_uses(program, body[at])) & written for at in stores)
+    early = not any(keys(uses(program, body[at])) & made for at, made in late)
+    alike = len({tuple(_address(body[at]) for at in phase) for phase in phases}) == 1
+    return phases if fixed and early and alike and len({body[at].controls.id for at in used}) == 1 else []
+
+
+def _mark(program: Program, i: Instruction) -> str:
+    """A letter for a barrier, a load, a store, and for what is in the way: "x"."""
+    if is_barrier(program, i):
+        return "b"
+    if i.op.kind == "lds":
+        return "s" if i.op.store else "l"
+    return "x" if i.op.flow or any(register.kind == "g" for register in i.registers) else ""
 
 
 def _address(i: Instruction) -> tuple:
     return i.opcode, i.dest, *(s for n, s in enumerate(i.sources) if n not in i.op.passed)
 
 
-def _reads(program: Program, i: Instruction, address: bool) -> set:
-    return {
-        (source.register, c)
-        for n, source, positions in uses(program, i)
-        for c in components(source, positions)
-        if not address or n not in i.op.passed
-    }
-
-
-def _early(program: Program, phases: list[list[int]]) -> bool:
-    """Whether what later phases store is known when the first one stores."""
-    first = phases[0][-1]
-    for at in (at for phase in phases[1:] for at in phase):
-        made = {(i.dest.register, c) for i in program.body[first:at] for c in defines(i)}  # type: ignore[union-attr]
-        if made & _reads(program, program.body[at], address=False):
-            return False
-    return True
+def _written(part: Iterable[Instruction]) -> set[tuple[int, int]]:
+    """The components of registers that these write."""
+    return {(i.dest.register.index, c) for i in part if i.dest for c in defines(i)}
 
 
 def _merged(program: Program, phases: list[list[int]], stop: int) -> tuple[Program, list[int]]:

@@ -7,7 +7,7 @@ lane. Everything is kept as integers, so that copying never changes bits.
 from collections.abc import Callable, Sequence
 
 from cypresskit.il import Dest, Source
-from cypresskit.machine.fast.cells import Cell
+from cypresskit.machine.fast.analysis import Cell
 from cypresskit.machine.fast.native_meaning import Floats, canonical
 from cypresskit.machine.fast.storage import ONE, Storage, join_words
 from cypresskit.machine.fast.vec import Vec, pick
@@ -188,7 +188,7 @@ def chosen(choice: list[bool], yes: Vec, no: Vec) -> Vec:
 
 
 def column(texels: list[Vec], c: int, size: int = 4) -> Vec:
-    """Component ``c`` of what each lane, or all of them, loaded: texels of ``size`` numbers, one or more in a vector."""
+    """Component ``c`` of what each lane, or all of them, loaded: texels of ``size`` numbers in vectors of any length."""
     n = texels[0].n
     starts = range(0, len(texels) * n, size)
     return pick(texels, [divmod(start + c, n) for start in starts]) if len(starts) > 1 else texels[0][c]

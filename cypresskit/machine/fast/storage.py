@@ -4,8 +4,7 @@ their cells, and the quad that runs: its lanes, its work-items and its input reg
 from dataclasses import dataclass, field
 
 from cypresskit.il import Program
-from cypresskit.machine.fast.analysis import Analysis
-from cypresskit.machine.fast.cells import Cell
+from cypresskit.machine.fast.analysis import Analysis, Cell
 from cypresskit.machine.fast.vec import Emitter, Vec, of
 
 ONE = 0x3F800000  # 1.0

@@ -18,12 +18,11 @@ from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.control import ControlFlow
 from cypresskit.machine.fast.instructions import Instructions
-from cypresskit.machine.fast.modes import MODES
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.phases import merge_phases
 from cypresskit.machine.fast.readwrite import Reading
 from cypresskit.machine.fast.storage import DIVERGED, DONE, UNDERFLOWED, UNIT, Storage
-from cypresskit.machine.fast.target import Target
+from cypresskit.machine.fast.target import MODES, Target
 from cypresskit.machine.fast.units import quad, tile, workgroup
 from cypresskit.machine.fast.vec import EXPECT, SIZES, Emitter, Vec
 
