@@ -42,6 +42,26 @@ def here(tmp_path, monkeypatch):
 
 
 RUN = ["run", "scale.il", "--domain", "5x6", "--input", "0=a.npy", "--constant", "0=k.npy", "--output", "0=c.npy"]
+CHECK = ["check", "scale.il", *RUN[2:]]
+TIMED = ["time", "scale.il", "--domain", "5x6"]
+
+
+def refused(capsys, words: list[str], status: int = 1) -> str:
+    """What a command says that ends with ``status``: 2 where argparse refuses it."""
+    if status == 2:
+        with pytest.raises(SystemExit) as end:
+            cli.main(words)
+        assert end.value.code == 2
+    else:
+        assert cli.main(words) == status
+    error = capsys.readouterr().err
+    assert "Traceback" not in error and (status == 2 or error.startswith(f"cypresskit {words[0]}: "))
+    return error
+
+
+def said(capsys, *words: str) -> str:
+    assert cli.main(list(words)) == 0
+    return capsys.readouterr().out
 
 
 def test_run_writes_the_outputs(here, capsys):
@@ -96,17 +116,20 @@ def test_global_memory_goes_to_its_file(here):
         ({"0=a.npy": "0=two.npz"}, "can't read two.npz as a .npy array: it isn't one"),
         ({"0=a.npy": "3=a.npy"}, "resource 0: pass --input 0=FILE.npy"),
         ({"0=c.npy": "0=no/such/c.npy"}, "can't write no/such/c.npy"),
+        ({"0=a.npy": "0=pipe"}, "it is a pipe or a device"),
+        ({"0=c.npy": "0=pipe"}, "can't read pipe: it is a pipe or a device"),
+        ({"0=k.npy": "0=/dev/zero"}, "it is a pipe or a device"),
+        ({"--constant": "--input"}, "was given before"),
     ],
 )
 def test_mistakes_are_told_in_words(here, capsys, change, said):
+    os.mkfifo("pipe")
     Path("empty.npy").touch()
     np.savez("two.npz", one=np.zeros(3))
     header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}\n"
     Path("claims.npy").write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode())
     Path("broken.npy").write_bytes(b"\x93NUMPY\1\0\x20\0" + b"(" * 31 + b"\n")
-    assert cli.main([change.get(word, word) for word in RUN]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("cypresskit run: ") and said in error
+    assert said in refused(capsys, [change.get(word, word) for word in RUN])
 
 
 def rubbish() -> None:
@@ -143,32 +166,10 @@ def test_files_that_are_no_programs_are_told_in_a_line(here, capsys, command, fi
     path = file if "/" in file else f"./{file}"
     options = ["--domain", "5x6"] if command == "check" else []
     tracemalloc.start()
-    assert cli.main([command, path, *options]) == 1
+    error = refused(capsys, [command, path, *options])
     memory = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    error = capsys.readouterr().err
-    assert error.startswith(f"cypresskit {command}: ") and said in error and error.count("\n") == 1
-    assert memory < 30e6
-
-
-def test_arrays_are_read_from_files_only(here, capsys):
-    os.mkfifo("pipe")
-    for change in ({"0=a.npy": "0=pipe"}, {"0=c.npy": "0=pipe"}, {"0=k.npy": "0=/dev/zero"}):
-        assert cli.main([change.get(word, word) for word in RUN]) == 1
-        assert "it is a pipe or a device" in capsys.readouterr().err
-
-
-def test_global_memory_is_no_larger_than_the_cards(here, capsys):
-    for count in ("67108865", "9" * 5000):
-        assert cli.main([*RUN, "--global", f"{count}=g.npy"]) == 1
-        assert "the card's memory holds 67,108,864 elements" in capsys.readouterr().err
-    assert cli.main(["check", "scale.il", "--domain", "16384x16384", "--output", "0=new.npy"]) == 1
-    assert "--output 0=new.npy: the card's memory holds 67,108,864 elements" in capsys.readouterr().err
-    assert cli.main(["check", "scale.il", "--domain", "16384x16384", *RUN[4:-2]]) == 1
-    assert "writes o0: pass --output 0=FILE.npy" in capsys.readouterr().err
-
-
-CHECK = ["check", "scale.il", *RUN[2:]]
+    assert said in error and error.count("\n") == 1 and memory < 30e6
 
 
 def test_several_programs_are_checked(here, capsys):
@@ -183,21 +184,41 @@ def test_several_programs_are_checked(here, capsys):
     assert "typo.il:7:1: `mull`" in shown.err and "can't read nowhere.il: No such file" in shown.err
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--name", "foo"], "--name foo: expected PLACE=NAME, such as 0=A, with a place that was given (0, o0)"),
-        (["--name", "5=A"], "--name 5=A: expected PLACE=NAME"),
-        (["--name", "g=C"], "--name g=C: expected PLACE=NAME"),
-        (["--name", "0="], "--name 0=: expected PLACE=NAME"),
-        (["--name", "0=A", "--name", "0=B"], "--name 0=B: 0 was named before, A"),
-        (["--domain", "5x7"], "outputs[0] is 6 x 5, the domain 7 x 5"),
-    ],
-)
-def test_slips_in_the_options_of_check_are_told(here, capsys, options, said):
+HUGE = "the card's memory holds 67,108,864 elements"
+TOLD = [  # which command, with which other options, and what it says
+    (CHECK, "--name foo", "--name foo: expected PLACE=NAME, such as 0=A, with a place that was given (0, o0)"),
+    (CHECK, "--name 5=A", "--name 5=A: expected PLACE=NAME"),
+    (CHECK, "--name g=C", "--name g=C: expected PLACE=NAME"),
+    (CHECK, "--name 0=", "--name 0=: expected PLACE=NAME"),
+    (CHECK, "--name 0=A --name 0=B", "--name 0=B: 0 was named before, A"),
+    (CHECK, "--domain 5x7", "outputs[0] is 6 x 5, the domain 7 x 5"),
+    *((CHECK, f"--max-fetches {most}", f"'{most}' is no number of at least 0") for most in ("nan", "-1", "inf", "few")),
+    *((RUN, f"--global {count}=g.npy", HUGE) for count in ("67108865", "9" * 5000)),
+    (CHECK[:2], "--domain 16384x16384 --output 0=new.npy", f"--output 0=new.npy: {HUGE}"),
+    (CHECK[:2], f"--domain 16384x16384 {' '.join(RUN[4:-2])}", "writes o0: pass --output 0=FILE.npy"),
+    (["time", "sgemm_tn"], "--n 128 --texture 0=8x8 --domain 8x8 --global 8",
+     "sgemm_tn: a kernel of the catalogue has its own launch: leave out --domain, --texture, --global"),
+    (TIMED, "--texture 0=5x6", "reads cb0: pass --constant 0=FILE.npy, or numbers: 0=64.0,1"),
+    (TIMED, "--constant 0=1e40", "--constant 0=1e40: the number doesn't fit in 32 bits"),
+    (TIMED, "--constant 0=4294967296", "=4294967296: the number doesn't fit"),
+    (TIMED, "--n -8", "--n -8: sizes are whole numbers from 1 to 999,999,999"),
+    (TIMED, "--k 8", "say --n too"),
+    (TIMED, "--constant 0=1.0,2.0", "fetches from resource 0: pass --texture 0=WIDTHxHEIGHT"),
+    (TIMED, "--constant 0=1.0 --texture 0=5", "--texture 0=5: expected WIDTHxHEIGHT"),
+    (TIMED, "--constant 0=1.0 --texture 0=5x6x7", "in texels, such as 0=512x128, and behind it x4 or x8 where"),
+    (TIMED, "--constant 0=1.0 --texture 0=5x0", "--texture 0=5x0: expected WIDTHxHEIGHT"),
+    (TIMED, "--constant 0=1,x", "can't read 1,x"),
+    (TIMED, "--global z=g.npy", "can't read z"),
+    (TIMED, "--constant 0=1.0 --texture 0=5x6 --texture 5=8x8", "texture 5 was given: scale.il fetches from res"),
+    (TIMED, "--constant 0=1.0 --texture 0=5x6 --global 5=x", "--global 5=x: scale.il uses no global memory"),
+    (TIMED, "--constant 0=1.0 --texture 0=5x16385", "has 16385 rows of 5 texels: a texture has at most 16384 rows of"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "options", "told"), TOLD)
+def test_slips_in_options_are_told_in_options(here, capsys, command, options, told):
     np.save("c.npy", np.zeros((6, 5, 4), np.float32))
-    assert cli.main([*CHECK, *options]) == 1
-    assert said in capsys.readouterr().err
+    assert told in refused(capsys, [*command, *options.split()], 2 if "--max" in options else 1)
 
 
 def test_findings_are_shown_on_terminals_of_few_letters(here):
@@ -207,25 +228,11 @@ def test_findings_are_shown_on_terminals_of_few_letters(here):
     assert (shown.returncode, shown.stderr) == (1, "") and "; Gr\\xf6\\xdfe" in shown.stdout
 
 
-@pytest.mark.parametrize("most", ["nan", "-1", "inf", "few"])
-def test_budgets_are_numbers(here, capsys, most):
-    with pytest.raises(SystemExit) as end:
-        cli.main([*CHECK, "--max-fetches", most])
-    assert end.value.code == 2
-    assert f"'{most}' is no number of at least 0" in capsys.readouterr().err
-
-
 def test_errors_in_the_kernel_are_told_with_their_line(here, capsys):
     Path("scale.il").write_text(SCALE.replace("mul o0", "mull o0"))
-    assert cli.main(RUN) == 1
-    error = capsys.readouterr().err
+    error = refused(capsys, RUN)
     assert "scale.il:7:1" in error and "mull o0, r0" in error
     assert not Path("c.npy").exists()
-
-
-def test_a_number_given_twice_is_refused(here, capsys):
-    assert cli.main([*RUN, "--input", "0=k.npy"]) == 1
-    assert "was given before" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [[], ["lab"], ["run"], ["kernels"], ["bench"]])
@@ -246,10 +253,7 @@ def test_help_of_the_whole_names_every_command(capsys):
 
 
 def test_unknown_options_are_refused_where_nothing_takes_them(capsys):
-    with pytest.raises(SystemExit) as end:
-        cli.main(["bench", "--fast"])
-    assert end.value.code == 2
-    assert "bench doesn't know --fast" in capsys.readouterr().err
+    assert "bench doesn't know --fast" in refused(capsys, ["bench", "--fast"], 2)
 
 
 def test_module_is_the_same_command():
@@ -275,8 +279,8 @@ def test_output_that_nobody_takes_ends_the_command_with_a_line(output):
 
 
 def test_names_of_files_cannot_steer_the_terminal(here, capsys):
-    assert cli.main(["card", "./\x1b[2Jevil.il"]) == 1
-    assert "\x1b" not in (error := capsys.readouterr().err) and r"can't read \x1b[2Jevil.il: No such file" in error
+    error = refused(capsys, ["card", "./\x1b[2Jevil.il"])
+    assert "\x1b" not in error and r"can't read \x1b[2Jevil.il: No such file" in error
 
 
 TWO = SCALE.replace("o0\n", "o0\ndcl_output_generic o1\n", 1).replace("end", "mov o1, r0\nend")
@@ -299,8 +303,7 @@ def test_targets_are_checked_before_the_run(here, capsys, monkeypatch, more, sai
     allowed = os.access  # root may write anywhere
     monkeypatch.setattr(os, "access", lambda path, mode: "locked" not in str(path) and allowed(path, mode))
     monkeypatch.setattr("cypresskit.launch", lambda *_, **__: pytest.fail("the program has run"))
-    assert cli.main([*RUN, *more]) == 1
-    assert said in capsys.readouterr().err
+    assert said in refused(capsys, [*RUN, *more])
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
@@ -378,8 +381,7 @@ def test_lab_opens_the_first_lesson(tmp_path):
 def test_lab_without_lessons_says_where_to_get_them(here, monkeypatch, capsys):
     monkeypatch.setattr(cmd_lab, "CHECKOUT", here / "site-packages/notebooks")
     monkeypatch.setattr(cmd_lab, "INSTALLED", here / "site-packages/cypresskit/lessons")
-    assert cli.main(["lab"]) == 1
-    error = capsys.readouterr().err
+    error = refused(capsys, ["lab"])
     assert "make lab" in error and str(here / "notebooks") in error
 
 
@@ -402,11 +404,6 @@ def test_installed_lessons_are_copied_and_never_over_work(here, monkeypatch):
 # -- time, card --------------------------------------------------------------------------------------------------------
 
 
-def said(capsys, *words: str) -> str:
-    assert cli.main(list(words)) == 0
-    return capsys.readouterr().out
-
-
 def test_time_prints_a_report_and_its_json(capsys, tmp_path):
     trace = tmp_path / "trace.json"
     text = said(capsys, "time", "dgemm_tn", "--n", "256", "--device", "HD5850", "--trace", str(trace))
@@ -415,9 +412,6 @@ def test_time_prints_a_report_and_its_json(capsys, tmp_path):
     row = json.loads(said(capsys, "time", "dgemm_tn", "--n", "256", "--m", "128", "--k", "64", "--json"))
     assert {"gflops", "clocks", "bound"} <= set(row)
     assert (row["m"], row["n"], row["k"]) == (128, 256, 64)
-
-
-TIMED = ["time", "scale.il", "--domain", "5x6"]
 
 
 def test_a_file_is_timed_by_arrays_or_by_shapes_alone(here, capsys):
@@ -437,44 +431,11 @@ def test_a_file_is_timed_by_arrays_or_by_shapes_alone(here, capsys):
     assert mine == theirs | {"kernel": "mine.il", "m": 0, "n": 0, "k": 0}
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("--texture 0=5x6", "reads cb0: pass --constant 0=FILE.npy, or numbers: 0=64.0,1"),
-        ("--constant 0=1e40", "--constant 0=1e40: the number doesn't fit in 32 bits"),
-        ("--constant 0=4294967296", "=4294967296: the number doesn't fit"),
-        ("--n -8", "--n -8: sizes are whole numbers from 1 to 999,999,999"),
-        ("--k 8", "say --n too"),
-        ("--constant 0=1.0,2.0", "fetches from resource 0: pass --texture 0=WIDTHxHEIGHT"),
-        ("--constant 0=1.0 --texture 0=5", "--texture 0=5: expected WIDTHxHEIGHT"),
-        (
-            "--constant 0=1.0 --texture 0=5x6x7",
-            "--texture 0=5x6x7: expected WIDTHxHEIGHT in texels, such as 0=512x128, and behind it x4 or x8 where",
-        ),
-        ("--constant 0=1.0 --texture 0=5x0", "--texture 0=5x0: expected WIDTHxHEIGHT"),
-        ("--constant 0=1,x", "can't read 1,x"),
-        ("--global z=g.npy", "can't read z"),
-        ("--constant 0=1.0 --texture 0=5x6 --texture 5=8x8", "texture 5 was given: scale.il fetches from resource 0"),
-        ("--constant 0=1.0 --texture 0=5x6 --global 5=x", "--global 5=x: scale.il uses no global memory"),
-        ("--constant 0=1.0 --texture 0=5x16385", "has 16385 rows of 5 texels: a texture has at most 16384 rows of"),
-    ],
-)
-def test_what_a_file_is_not_timed_without_is_told_in_options(here, capsys, words, told):
-    assert cli.main([*TIMED, *words.split()]) == 1
-    assert told in capsys.readouterr().err
-
-
 def test_constants_are_numbers_in_every_spelling():
     words = "1e3,.5,-1E-3,inf,-nan,7,-1,4294967295,+2.0"
     got = launching._constants(argparse.Namespace(constant=[f"3={words}"]))[3]
     floats = np.array([1e3, 0.5, -1e-3, np.inf, -np.nan, 0, 0, 0, 2], np.float32).view(np.uint32)
     assert got.tolist() == [*floats[:5], 7, 2**32 - 1, 2**32 - 1, floats[8]]
-
-
-def test_a_kernel_of_the_catalogue_is_timed_by_its_sizes_alone(capsys):
-    assert cli.main(["time", "sgemm_tn", "--n", "128", "--texture", "0=8x8", "--domain", "8x8", "--global", "8"]) == 1
-    error = capsys.readouterr().err
-    assert "sgemm_tn: a kernel of the catalogue has its own launch: leave out --domain, --texture, --global" in error
 
 
 def test_the_help_of_time_promises_no_file(capsys):
@@ -583,6 +544,4 @@ def test_trace_is_written(capsys, tmp_path):
     ],
 )
 def test_mistakes_are_told_in_a_line(words, expected, capsys):
-    assert cli.main(words.split()) == 1
-    error = capsys.readouterr().err
-    assert error.startswith(f"cypresskit {words.split()[0]}: ") and expected in error and "Traceback" not in error
+    assert expected in refused(capsys, words.split())
