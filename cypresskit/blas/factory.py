@@ -68,15 +68,12 @@ class MatrixFactory:
         """Bytes of the card's memory that matrices hold, padding included."""
         return sum(matrix.bytes for matrix in self.matrices)
 
-    def __repr__(self) -> str:
-        return str(self)
-
     def _repr_html_(self) -> str:
         rows = [(m.name, f"{m.shape[0]} x {m.shape[1]}", m.precision, f"{m.bytes:,}") for m in self.matrices]
         total = f"{self.used:,} of {self.device.memory_bytes:,} bytes on the {self.device.name}"
         return table(("matrix", "shape", "precision", "bytes"), rows, total)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         rows = [f"{m.bytes:14,}  {m.name}, {m.shape[0]} x {m.shape[1]} {m.precision}" for m in self.matrices]
         total = f"{self.used:14,}  bytes of {self.device.memory_bytes:,} on the {self.device.name}"
         return "\n".join([*rows, total])
@@ -166,10 +163,8 @@ class MatrixFactory:
         rows, columns = (-(-side // step) * step for side, step in zip(shape, (ROWS, COLUMNS), strict=True))
         most = self.device.texture_side
         if rows > most or columns * size > most * 16:
-            raise ValueError(
-                f"a matrix of {shape[0]} x {shape[1]} is too large for a texture: it has at most {most} rows of "
-                f"{most * 16 // size} {precision} numbers"
-            )
+            holds = f"it has at most {most} rows of {most * 16 // size} {precision} numbers"
+            raise ValueError(f"a matrix of {shape[0]} x {shape[1]} is too large for a texture: {holds}")
         self._made += not name
         needed = -(-rows * columns // START) * START * size
         matrix = OnCard(name or f"matrix {self._made}", (shape[0], shape[1]), precision, needed)

@@ -58,9 +58,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise CommandError(
-                    f"can't read {path}: it is a pipe or a device, not a file; save what comes out of it first"
-                )
+                what = "it is a pipe or a device, not a file; save what comes out of it first"
+                raise CommandError(f"can't read {path}: {what}")
             yield file
     except OSError as error:
         raise CommandError(f"can't read {path}: {error.strerror or error}") from None

@@ -75,14 +75,9 @@ def read_arrays(args: argparse.Namespace) -> Arrays:
         count = _count(start)
         memory = read_array(Path(start)) if count is None else _zeros(f"--global {args.memory[:40]}", count)
         targets["g"] = Path(name)
-    arguments = {
-        "domain": domain if len(domain) > 1 else domain[0],
-        "inputs": {i: read_array(file) for i, file in _numbered("--input", args.input).items()},
-        "constants": _constants(args),
-        "outputs": outputs,
-        "global_memory": memory,
-    }
-    return Arrays(arguments, targets)
+    inputs = {i: read_array(file) for i, file in _numbered("--input", args.input).items()}
+    arguments = {"domain": domain if len(domain) > 1 else domain[0], "inputs": inputs, "constants": _constants(args)}
+    return Arrays(arguments | {"outputs": outputs, "global_memory": memory}, targets)
 
 
 def _zeros(where: str, *shape: int) -> np.ndarray:
@@ -99,10 +94,10 @@ def read_shape(args: argparse.Namespace, program: Program) -> Shape:
         sizes = str(text).lower().split("x")
         known = len(sizes) in (2, 3) and all(s.isdecimal() and len(s) <= MOST_DIGITS and s.strip("0") for s in sizes)
         if not known or (*map(int, sizes), 16)[2] not in (4, 8, 16):
-            raise CommandError(
-                f"--texture {number}={text}: expected WIDTHxHEIGHT in texels, such as 0=512x128, and behind it x4 or "
-                "x8 where texels have that many bytes, not 16"
+            wanted = (
+                "WIDTHxHEIGHT in texels, such as 0=512x128, and behind it x4 or x8 where texels have that many bytes"
             )
+            raise CommandError(f"--texture {number}={text}: expected {wanted}, not 16")
         textures[number] = tuple(map(int, sizes))
     if args.memory and _count(args.memory.partition("=")[0]) is None:
         read_array(Path(args.memory.partition("=")[0]))  # its size doesn't matter, but that it is one

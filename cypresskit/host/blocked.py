@@ -21,7 +21,7 @@ import numpy as np
 from cypresskit.blas.gemm import checked, gemm, plain
 from cypresskit.devices import HD5870, Device
 from cypresskit.host.checks import check_type, check_units, check_whole
-from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, asked_ahead, check_card, corner_turn
+from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, ahead, check_card, corner_turn
 from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
@@ -147,7 +147,7 @@ class _Blocked:
             for unit, (i, j) in enumerate(blocks)
             for done, q in enumerate(reversed(forth) if unit % 2 else forth)
         ]
-        for step, (a, b) in asked_ahead(steps, self._arrive):
+        for step, (a, b) in ahead(steps, self._arrive):
             self._multiply(step, a, b)
             if step.done == len(self.chunks) - 1:
                 self._leave(step)

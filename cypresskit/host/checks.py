@@ -48,7 +48,5 @@ def check_units(m: int, n: int, block: int, strips: int = 1) -> None:
     """``ValueError`` if blocks of C, each of so many strips of k, are too many to be planned."""
     units = -(-m // block) * -(-n // block) * strips
     if units > UNITS:
-        raise ValueError(
-            f"{m} x {n} in blocks of {block} makes {units:,} units of work, and {UNITS:,} are the most: try a larger"
-            " block"
-        )
+        made = f"{m} x {n} in blocks of {block} makes {units:,} units of work"
+        raise ValueError(f"{made}, and {UNITS:,} are the most: try a larger block")

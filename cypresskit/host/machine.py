@@ -48,17 +48,12 @@ class Machine:
         """Everything that tasks share, by name. Threads are whole: a chip's copying thread has a core to itself."""
         host = self.host
         cores = host.cpu_gflops * host.cpu_efficiency * (host.cores - self.chips) / host.cores
-        rows = [
-            Resource(MEMORY, host.memory_gb_s * 1e9, "bytes"),
-            Resource(TO_CARD, host.dma_gb_s * 1e9, "bytes"),
-            Resource(TO_HOST, host.dma_gb_s * 1e9, "bytes"),
-            Resource(CPU, cores * 1e9, "flops"),
-        ]
+        rows = [(MEMORY, host.memory_gb_s * 1e9, "bytes")]
+        rows += [(way, host.dma_gb_s * 1e9, "bytes") for way in (TO_CARD, TO_HOST)] + [(CPU, cores * 1e9, "flops")]
         for chip in range(self.chips):
-            rows.append(Resource(f"chip {chip}", 1.0, "seconds"))
-            rows.append(Resource(f"DMA {chip}", host.dma_gb_s * 1e9, "bytes"))
-            rows.append(Resource(f"thread {chip}", host.copy_gb_s * 1e9, "bytes copied"))
-        return {row.name: row for row in rows}
+            rows += [(f"chip {chip}", 1.0, "seconds"), (f"DMA {chip}", host.dma_gb_s * 1e9, "bytes")]
+            rows += [(f"thread {chip}", host.copy_gb_s * 1e9, "bytes copied")]
+        return {row[0]: Resource(*row) for row in rows}
 
 
 Strip = tuple[str, str]  # some rows of A or columns of B on a card: the buffer's name, and what it holds
@@ -129,10 +124,8 @@ def check_card(device: Device, buffers: dict[str, float]) -> None:
     total = sum(buffers.values())
     if total > device.memory_bytes:
         listed = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in buffers.items())
-        raise ValueError(
-            f"the buffers on the card take {total / 1e6:.0f} MB ({listed}), and {device.name} has"
-            f" {device.memory_bytes / 1e6:.0f} MB: try a smaller block"
-        )
+        has = f"{device.name} has {device.memory_bytes / 1e6:.0f} MB: try a smaller block"
+        raise ValueError(f"the buffers on the card take {total / 1e6:.0f} MB ({listed}), and {has}")
 
 
 def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
@@ -142,12 +135,12 @@ def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
     return [range(low, min(low + size, stop)) for low in range(start, stop, size)]
 
 
-def asked_ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
+def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
     """Each step with what ``load`` brings for it, which is asked for before the step in front of it is done."""
-    ahead = load(steps[0])
+    coming = load(steps[0])
     for number, step in enumerate(steps, 1):
-        brought, ahead = ahead, load(steps[number]) if number < len(steps) else None
-        yield step, brought
+        here, coming = coming, load(steps[number]) if number < len(steps) else None
+        yield step, here
 
 
 def corner_turn(rows: Sequence, columns: Sequence) -> Iterator[tuple[int, int]]:

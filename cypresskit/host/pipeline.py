@@ -24,18 +24,7 @@ import numpy as np
 
 from cypresskit.blas.gemm import checked, gemm, plain
 from cypresskit.host.checks import check_share, check_type, check_units, check_whole
-from cypresskit.host.machine import (
-    CPU,
-    MEMORY,
-    TO_HOST,
-    Machine,
-    Plan,
-    Strip,
-    asked_ahead,
-    check_card,
-    corner_turn,
-    split,
-)
+from cypresskit.host.machine import CPU, MEMORY, TO_HOST, Machine, Plan, Strip, ahead, check_card, corner_turn, split
 from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
@@ -182,7 +171,7 @@ class _Pipeline:
             b = self.plan.load(chip, "B", f"B[{chip}.{j}]", bytes_b, partial(self._columns_of_b, columns[j]))
             return a, b
 
-        for (number, (i, j)), (a, b) in asked_ahead(list(enumerate(corner_turn(rows, columns))), load):
+        for (number, (i, j)), (a, b) in ahead(list(enumerate(corner_turn(rows, columns))), load):
             parts = split(rows[i].start, rows[i].stop, -(-len(rows[i]) // PARTS))
             for part, lines in enumerate(parts):
                 self._part(chip, f"{chip}.{number}.{part}", part, a, b, lines, lines.start - rows[i].start, columns[j])

@@ -7,6 +7,7 @@ nothing on the card. Three n x n matrices go there and one comes back, then or b
 """
 
 from cypresskit.host.checks import check_positive, check_whole
+from cypresskit.host.machine import TO_CARD, TO_HOST
 from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Task, Timeline, run
 
@@ -43,19 +44,16 @@ def measured(n: int, bandwidth: float, rate: float, precision: str = "double") -
     check_whole(n=n)
     check_positive(bandwidth=bandwidth, rate=rate)
     size = _bytes(precision) * n**2
-    resources = {
-        "PCIe to card": Resource("PCIe to card", bandwidth, "bytes"),
-        "PCIe to host": Resource("PCIe to host", bandwidth, "bytes"),
-        "chip 0": Resource("chip 0", rate, "flops"),
-    }
+    resources = {way: Resource(way, bandwidth, "bytes") for way in (TO_CARD, TO_HOST)}
+    resources["chip 0"] = Resource("chip 0", rate, "flops")
 
     def move(verb: str, name: str, way: str, reads: dict[str, str], writes: dict[str, str]) -> Task:
         return Task(f"{verb} {name}", verb, "program", {way: size}, reads, writes, bytes=size)
 
-    tasks = [move("send", name, "PCIe to card", {name: name}, {f"card {name}": name}) for name in "ABC"]
+    tasks = [move("send", name, TO_CARD, {name: name}, {f"card {name}": name}) for name in "ABC"]
     reads = {f"card {name}": name for name in "ABC"}
     tasks.append(Task("kernel", "mult", "program", {"chip 0": 2.0 * n**3}, reads, {"card C": "AB + C"}))
-    tasks.append(move("fetch", "C", "PCIe to host", {"card C": "AB + C"}, {"result": "AB + C"}))
+    tasks.append(move("fetch", "C", TO_HOST, {"card C": "AB + C"}, {"result": "AB + C"}))
     return run(tasks, resources, 2.0 * n**3)
 
 

@@ -104,14 +104,11 @@ class Report:
         row |= {f"bytes_{level}": round(count) for level, count in self.bytes.items()}
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
 
-    def __repr__(self) -> str:
-        return str(self)
-
     def _repr_html_(self) -> str:
         first, *more = str(self).splitlines()
         return table(("", ""), [line.strip().split(" ", 1) for line in more], first)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         shape = "" if self.size is None else " x ".join(map(str, self.size)) + " "
         speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
         sampled = "" if self.simulated == 1 else f" ({100 * self.simulated:.1f} % of them simulated, the rest extended)"

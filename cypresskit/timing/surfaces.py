@@ -90,18 +90,12 @@ class Surfaces:
             phases += 1
         phases = min(phases, motion.turns)
         addresses = np.stack([address(x + p * dx, y + p * dy) for p in range(phases)]).reshape(phases, -1, 64)
-        return stream(
-            addresses.transpose(1, 0, 2).reshape(-1, 64),
-            np.repeat(on.reshape(-1, 64), phases, axis=0),
-            line_bytes=self.line,
-            banks=self.device.texture_banks,
-            quads_per_clock=self.device.quads_per_clock,
-            merge=uncached or self.device.l1_bytes > 0,
-            base=base,
-            phases=phases,
-            step=int(address(dx * phases, dy * phases)) // self.line,
-            uncached=uncached,
-        )
+        step = int(address(dx * phases, dy * phases)) // self.line
+        unit = {"banks": self.device.texture_banks, "quads_per_clock": self.device.quads_per_clock}
+        how = unit | {"line_bytes": self.line, "merge": uncached or self.device.l1_bytes > 0, "base": base}
+        active = np.repeat(on.reshape(-1, 64), phases, axis=0)
+        entries = addresses.transpose(1, 0, 2).reshape(-1, 64)
+        return stream(entries, active, phases=phases, step=step, uncached=uncached, **how)
 
     def _pitch(self, width: int, texel: int) -> int:
         """Bytes from a row to the next, whole lines."""
