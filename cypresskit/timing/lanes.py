@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from cypresskit.compiler import Code
-from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction  # fmt: skip
+from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
 from cypresskit.il.dataflow import lds_words
 from cypresskit.il.meaning import ONE, split
 from cypresskit.machine import ids, places
