@@ -68,8 +68,8 @@ def check(
         dtypes["g"] = global_memory.dtype
     places = Places(launch, names or {}, dtypes, () if global_memory is None else global_memory.shape)
     checks: list[Check] = [MemoryCheck(places, border), RaceCheck(places), NumbersCheck(places, expected)]
-    if places.needs.start or program.lds:
-        checks.append(UninitialisedCheck(places))
+    if (unset := UninitialisedCheck(places)).marks or program.lds:
+        checks.append(unset)
     if any(i.op.kind == "fence" for i in program.body):
         checks.append(BarrierCheck(places))
     if budgets:

@@ -7,11 +7,9 @@ first work-item that hits it is described, the others are counted.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
-from cypresskit.machine.checks.needs import Needs
 from cypresskit.machine.ids import wavefront
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer
@@ -103,11 +101,6 @@ class Places:
             raise ValueError(f"names maps what was given ({', '.join(map(repr, given))}) to names; found {names!r}")
         self.launch, self.names, self.dtypes, self.shape = launch, names, dtypes, shape
         self.suppressed: dict[int, np.ndarray] = {}
-
-    @cached_property
-    def needs(self) -> Needs:
-        """What matters in the program."""
-        return Needs(self.launch.program)
 
     def item(self, item: int) -> str:
         """``work-item (3, 5), wavefront 0``."""

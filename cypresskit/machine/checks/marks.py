@@ -5,16 +5,60 @@ that it does not choose is ignored. So a macro's arguments, a register that is c
 no alarm. Any other use is reported once. What is computed from the value after that is tainted, and where a tainted
 value is an address or a branch's condition, further reports of that instruction are ``suppressed`` for those
 work-items: one fault, one report.
+
+``Needs`` tells which components matter, backward from stores, branches and addresses: ``add r0, r1, r2`` reads four,
+but where only r0.x is looked at later, only the x of its operands matters. Checks of values keep to what matters, as a
+compiler would.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from cypresskit.il import Instruction
-from cypresskit.il.dataflow import Key, is_address
+from cypresskit.il import Instruction, Program
+from cypresskit.il.dataflow import Key, Numbering, Use, backward, defines, is_address, keys, uses
 from cypresskit.machine.checks.findings import Check, Places
 from cypresskit.machine.observer import StepEvent, WroteEvent
+
+
+class Needs:
+    """``uses[at]``: the register operands of instruction ``at`` of ``program.body``, with the positions that matter;
+    ``reads[at]``: the components these name; ``writes[at]``: the components of its result that matter later (all of
+    them if it goes to memory); ``start``: what is read somewhere without being set on every way there."""
+
+    def __init__(self, program: Program):
+        self.program, body = program, program.body
+        self.numbering = Numbering(program)
+        self.uses: list[tuple[Use, ...]] = [()] * len(body)
+        self.reads: list[frozenset[Key]] = [frozenset()] * len(body)
+        self.writes: list[tuple[int, ...]] = [()] * len(body)
+        self.start = self.numbering.keys(backward(program, self._step)[0])
+
+    def _step(self, at: int, after: int) -> int:
+        i, kept, written = self.program.body[at], after, defines(self.program.body[at])
+        self.writes[at] = i.dest.written if i.dest else ()
+        if written and i.dest:
+            bit = self.numbering.first[i.dest.register.index]
+            self.writes[at] = tuple(c for c in i.dest.written if after >> bit + c & 1)
+            kept = after & ~sum(1 << bit + c for c in written)
+        found: list[Use] = []
+        matters = (self.writes[at] or not written) and not _is_zero(i)
+        for n, source, positions in uses(self.program, i) if matters else ():
+            if n >= 0 and i.op.kind == "alu" and not i.op.vector and i.dest:
+                positions = tuple(p for p in positions if p in self.writes[at])
+            if source.register.kind == "r":
+                found.append((n, source, positions))
+        self.uses[at], self.reads[at] = tuple(found), frozenset(keys(found))
+        return kept | self.numbering.bits(self.reads[at])
+
+
+def _is_zero(i: Instruction) -> bool:
+    """Whether the result is 0 whatever the operands hold: a common way to clear a register."""
+    return i.op.name in ("ixor", "isub") and i.sources[0] == i.sources[1] and i.sources[0].register.kind == "r"
+
+
+needs = lru_cache(maxsize=1)(Needs)  # for several checks of one program
 
 
 @dataclass(eq=False)
@@ -32,7 +76,7 @@ class Marks(Check):
 
     def __init__(self, places: Places):
         super().__init__(places)
-        self.needs = places.needs
+        self.needs = needs(self.program)
         self.marks: dict[Key, list[Mark]] = {}
         self.carried: dict[int, list[Mark]] = {}  # what the running instruction brings: component of its result
         self.used: dict = {}  # what it uses: the first component, its fault, and by whom
