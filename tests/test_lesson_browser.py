@@ -136,12 +136,12 @@ def test_it_plays_twenty_frames_a_second_and_drops_none(shown):
 
 
 @pytest.mark.alone
-def test_a_slider_step_is_painted_within_50_ms(shown):
+def test_a_slider_step_is_painted_within_40_ms(shown):
     """The best of three rounds; on a busy computer the work counts that a step needs."""
     spent = processor(shown)
     start = spent()
     times = [statistics.median(slider_steps(shown)) for _ in range(3)]
-    assert min(times) < 50 or (spent() - start) / 45 < 40, times
+    assert min(times) < 40 or (spent() - start) / 45 < 40, times
 
 
 def slider_steps(shown) -> list[float]:
@@ -161,12 +161,12 @@ def slider_steps(shown) -> list[float]:
 
 
 @pytest.mark.alone
-def test_the_first_picture_is_painted_within_half_a_second(shown, player):
+def test_the_first_picture_is_painted_within_300_ms(shown, player):
     """The notebook's form of the player, put on a page whose scripts are loaded."""
     html, spent = player._repr_mimebundle_()["text/html"], processor(shown)
     start = spent()
     times = [shown.evaluate(PAINT, html) for _ in range(3)]
-    assert statistics.median(times) < 500 or (spent() - start) / 3 < 400, times
+    assert statistics.median(times) < 300 or (spent() - start) / 3 < 300, times
 
 
 def test_keys_step_jump_and_play(shown, player, recording):
@@ -299,7 +299,8 @@ FAULTS = """() => {
             pen.font = `${glyph.text_font_style?.value ?? "normal"} ${size}px ${glyph.text_font.value}`
             Array.from(texts).forEach((text, i) => {
                 const place = (p, s) => s.compute(column(p)?.[i] ?? p.value)
-                const x = place(glyph.x, x_scale), y = place(glyph.y, y_scale), wide = pen.measureText(text).width
+                const x = place(glyph.x, x_scale) + (glyph.x_offset?.value ?? 0)
+                const y = place(glyph.y, y_scale) + (glyph.y_offset?.value ?? 0), wide = pen.measureText(text).width
                 if (!text.trim() || !Number.isFinite(x + y)) return
                 const align = column(glyph.text_align)?.[i] ?? glyph.text_align.value
                 const left = x - wide * {left: 0, center: 0.5, right: 1}[align]
@@ -324,7 +325,7 @@ VIEWS = {
     "waiting": ck.draw.waiting,
     "chip": lambda: ck.draw.chip(sizes=(128, 512)),
 }
-MORE = ("texture_fetch", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents")
+MORE = ("roofline", "texture_fetch", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents")
 VIEWS |= {name: getattr(ck.draw, name) for name in MORE}
 
 
@@ -374,9 +375,14 @@ def test_the_tabs_memory_stays_small(page, saved):
     page.goto(saved.as_uri())
     page.wait_for_function(READY)
     slider_steps(page)
+    assert heap(page) < 150e6
+
+
+def heap(page) -> float:
+    """Bytes that the page's scripts hold."""
     session = page.context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")
-    assert session.send("Runtime.getHeapUsage")["usedSize"] < 150e6
+    return session.send("Runtime.getHeapUsage")["usedSize"]
 
 
 @pytest.mark.alone
@@ -406,6 +412,7 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     assert page.evaluate(active) == cell, "the keys were meant for the player"
 
     assert_plays_twenty_a_second(page)
+    assert heap(page) < 150e6, "JupyterLab, with the lesson's pictures"
 
     # With the focus elsewhere the keys are JupyterLab's again.
     frame = page.evaluate(AT, None)["frame"]

@@ -362,8 +362,8 @@ def test_the_largest_block_is_done_first_with_the_words_that_the_device_counts(v
         name, ones = f"{b} x {b}", np.ones((n, n), np.float32)
         _, run = ck.teach.register_block.block_gemm(ones, ones, b)
         assert finish(player, name) == run.fetch_bytes // 4 == 2 * n**3 // b
-        assert all((frames(player, f"{m} {name}", "times")[-1] == n // b).all() for m in "AB")
-        terms = frames(player, f"C {name}", "times")
+        fetched, terms = np.split(frames(player, f"cells {name}", "times"), [2 * n * n], axis=1)
+        assert (fetched[-1] == n // b).all(), "every element of A and B"
         assert (terms[-1] == n).all() and (np.diff(terms, axis=0) >= 0).all()
         rate = next(t for t in player.tracks if t.source.name == f"rate {name}")
         assert rate.names[-1] == f"{1 / b:.3f} words per flop"
@@ -881,7 +881,7 @@ def saved(view, tmp_path_factory):
 
 
 def assert_quick(page, last: int) -> None:
-    """Steps paint within 50 ms, and half a second at 20 a second leaves out no frame. Three tries; on a busy computer
+    """Steps paint within 40 ms, and half a second at 20 a second leaves out no frame. Three tries; on a busy computer
     the work counts that a step needs."""
     best, most, spent = 1e3, 0, processor(page)
     for _ in range(3):
@@ -894,13 +894,13 @@ def assert_quick(page, last: int) -> None:
         work = max(work, (spent() - start) / max(len(played), 1))
         assert played == list(range(1, len(played) + 1)) != [], "a frame was left out"
         best, most = min(best, statistics.median(times)), max(most, len(played))
-        if work < 40 or (best < 50 and most >= min(last, 9)):
+        if work < 40 or (best < 40 and most >= min(last, 9)):
             return
     raise AssertionError(f"steps took {best:.0f} ms, {work:.0f} ms of work; {most} frames in half a second")
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("name", ["chip", "wavefronts", "lds_transpose", "timeline"])
+@pytest.mark.parametrize("name", ["chip", "wavefronts", "lds_transpose", "timeline", "block_race", "roofline"])
 def test_values_can_travel_at_30_frames_a_second(name, view, saved, page):
     """By medians of the work that a step in motion takes the processor for each time that it is drawn: a thirtieth of a
     second at most. The clock on the wall would measure what else runs on this computer."""
@@ -1139,7 +1139,8 @@ def test_axe_finds_nothing_serious(name, saved, page):
 
 
 @pytest.mark.alone
-def test_each_is_painted_within_half_a_second(view, saved, page):
+@pytest.mark.alone
+def test_each_is_painted_within_300_ms(view, saved, page):
     """The notebook's form of each, put on a page whose scripts are loaded."""
     page.goto(saved("waiting").as_uri())
     page.wait_for_function(READY)
@@ -1148,8 +1149,8 @@ def test_each_is_painted_within_half_a_second(view, saved, page):
         spent, times = processor(page), []
         for _ in range(3):
             start = spent()
-            times += [page.evaluate(PAINT, html), 1.2 * (spent() - start)]  # or what it takes in work, and a bit
-        assert min(times) < 500, f"{name}: {times}"
+            times += [page.evaluate(PAINT, html), spent() - start]  # or what it takes in work
+        assert min(times) < 300, f"{name}: {times}"
 
 
 def test_a_lessons_page_plays_and_is_accessible(tmp_path, pytestconfig, page):

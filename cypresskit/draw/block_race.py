@@ -15,8 +15,7 @@ from cypresskit.machine.record import Recording
 
 FRAMES = 128
 CELL, THIN, LEFT, TOP = 20, 10, 16, 66  # of C; along k; where A and B begin
-SHADES = {name: [f"rgba({rgb},{0.1 + 0.1125 * n:.2f})" for n in range(9)]
-          for name, rgb in (("A", "0,114,178"), ("B", "201,133,0"), ("C", "0,158,115"))}  # fmt: skip
+SHADES = [f"rgba({hue},{0.1 + 0.1125 * n:.2f})" for hue in ("0,114,178", "201,133,0", "0,158,115") for n in range(9)]
 
 
 def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
@@ -33,7 +32,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     most = max(int(fetched[-1, 0]) for fetched, *_ in made.values())
     clocks = np.linspace(0, most, FRAMES + 1).astype(int)
     figures = [_draw_run(sheet, name, *events[:3], clocks) for name, events in made.items()]
-    captions = [f"{clock} words each: who has done how much of C with them?" for clock in clocks]
+    captions = [f"Each has had {clock} words: who has done how much of C with them?" for clock in clocks]
     note = sheet.note(
         "Each gets a word at a time. The darker an element of A or B, the more often it was fetched; an element of C is"
         " dark when its sum is complete. Framed: what came just now. Work-items run one after the other here."
@@ -78,17 +77,19 @@ def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, s
         "B": (of_b[:, 0], of_b[:, 3] * n + of_b[:, 2], (depth, n), (left, TOP, CELL, THIN), m),
         "C": (added[:, 0], added[:, 1] * n + added[:, 2], (m, n), (left, top, CELL, CELL), depth),
     }
-    for matrix, (when, cell, (rows, columns), (x, y, w, h), most) in matrices.items():
+    parts: list[tuple] = []
+    for number, (matrix, (when, cell, (rows, columns), (x0, y0, w0, h0), most)) in enumerate(matrices.items()):
         i, j = np.divmod(np.arange(rows * columns), columns)
         so_far = np.array([np.bincount(cell[when <= clock], minlength=rows * columns) for clock in clocks], np.int32)
-        now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0).astype(np.float32)
-        names = [f"{matrix}[{a}, {b}]" for a, b in zip(i, j)]
-        source = sheet.boxes(
-            fig, f"{matrix} {name}", x + (j + 0.5) * w, y + (i + 0.5) * h, w - 1, h - 1, fill=("shade", SHADES[matrix]),
-            shade=(8 * so_far // most).astype(np.uint8), times=so_far, now=now, words=names,
-            tip=f"@words: @times {'terms added' if matrix == 'C' else 'times fetched'}",
-        )  # fmt: skip
-        sheet.ring(fig, source, w - 1, h - 1, "now", "ink")
+        size = np.full((2, rows * columns), [[w0 - 1], [h0 - 1]])
+        what = "terms added" if matrix == "C" else "times fetched"
+        words = np.array([f"{matrix}[{a}, {b}]: {what}" for a, b in zip(i, j)])
+        parts.append((x0 + (j + 0.5) * w0, y0 + (i + 0.5) * h0, *size, words, so_far, 9 * number + 8 * so_far // most))
+    x, y, w, h, words, so_far, shade = (np.concatenate(part, axis=-1) for part in zip(*parts))
+    now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0).astype(np.float32)
+    source = sheet.boxes(fig, f"cells {name}", x, y, w, h, fill=("shade", SHADES), shade=shade.astype(np.uint8),
+                         words=words, tip="@words: @times", times=so_far, now=now)  # fmt: skip
+    sheet.ring(fig, source, "w", "h", "now", "ink")
     words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))
     said = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
     rate = [f"{w / (2 * t):.3f} words per flop" if t else "no flop yet" for w, t in zip(words, terms)]

@@ -138,7 +138,7 @@ def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Repo
     last, down = 0.0, 0.0
     for n, (x, y, _, what) in sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])):
         here = -110 * np.log10(y)
-        last, down = x, max(here, down + 15) if x < 1.1 * last else here
+        last, down = x, max(here, down + 16) if x < 1.1 * last else here
         look = {"marker": "x", "size": 10} if what == "published" else {"marker": "star", "size": 15}
         sheet.inks(fig.scatter([x], [y], line_width=2, fill_color=None, **look), line_color="ink")
         sheet.words(fig, [x], [y], [str(n)], size=12, bold=True, x_offset=14, y_offset=down - here)
