@@ -17,6 +17,7 @@ from functools import lru_cache
 from cypresskit.blas.figures import Figures, kept
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.catalogue import BYTES
 from cypresskit.machine.shape import WAVEFRONT, wavefronts
 
 #: Kernels that exist to be compared with: what they show costs time.
@@ -81,8 +82,7 @@ def _fastest(m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: boo
             continue
         big_m, big_n, big_k = layout_size = kernel.padded(m, n, k)
         turned = "a" * (kernel.trans_a != trans_a) + "b" * (kernel.trans_b != trans_b and not kernel.vector)
-        number = kernel.dtype.itemsize * (2 if precision == "double-double" else 1)
-        moved = 2 * number * sum({"a": m * k, "b": k * n}[which] for which in turned)
+        moved = 2 * BYTES[precision] * sum({"a": m * k, "b": k * n}[which] for which in turned)
         group = 0 if kernel.mode == "pixel" else WAVEFRONT  # which divides the catalogue's groups
         per_engine = -(-wavefronts(kernel.domain(big_m, big_n), group) // device.simd_engines)
         seconds = figures(kernel, device).clocks(per_engine, big_k) / (device.clock_ghz * 1e9)

@@ -22,6 +22,7 @@ from cypresskit.blas.dd import DD
 from cypresskit.blas.gemm import _matrix, _precision, _scalar, _stored, gemm, plain, sizes
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import assemble
+from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.convention import constants, padded, scalars, texels
 from cypresskit.machine import launch
 from cypresskit.tables import table
@@ -159,7 +160,7 @@ class MatrixFactory:
     @contextmanager
     def _room(self, shape: tuple[int, ...], precision: str, name: str) -> Iterator[OnCard]:
         """Account a new matrix, or say why it doesn't fit. Its room is given back if it is left without values."""
-        size = {"single": 4, "double": 8, "double-double": 16}[precision]
+        size = BYTES[precision]
         rows, columns = (-(-side // step) * step for side, step in zip(shape, (ROWS, COLUMNS), strict=True))
         most = self.device.texture_side
         if rows > most or columns * size > most * 16:

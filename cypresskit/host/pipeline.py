@@ -167,8 +167,9 @@ class _Pipeline:
         def load(unit: tuple[int, tuple[int, int]]) -> tuple[Strip, Strip]:
             i, j = unit[1]
             bytes_a, bytes_b = (self.size * self.k * len(lines) for lines in (rows[i], columns[j]))
-            a = self.plan.load(chip, "A", f"A[{i}]", bytes_a, partial(self._rows_of_a, rows[i]))
-            b = self.plan.load(chip, "B", f"B[{chip}.{j}]", bytes_b, partial(self._columns_of_b, columns[j]))
+            of_a, of_b = (slice(lines.start, lines.stop) for lines in (rows[i], columns[j]))
+            a = self.plan.load(chip, "A", f"A[{i}]", bytes_a, lambda: self.data.a[of_a].T.copy())  # the kernel is TN
+            b = self.plan.load(chip, "B", f"B[{chip}.{j}]", bytes_b, lambda: self.data.b[:, of_b].copy())
             return a, b
 
         for (number, (i, j)), (a, b) in ahead(list(enumerate(corner_turn(rows, columns))), load):
@@ -196,8 +197,11 @@ class _Pipeline:
             stored[pinned] = content
         stage, passes = "store2" if self.five else "store", 3 if self.data.beta else 2
         size = float(self.size * len(rows) * len(columns))
-        action = partial(self._merge, list(stored), rows, columns)
-        plan.copy(chip, stage, name, size, passes, stored, {f"C[{name}]": "done"}, action)
+
+        def merge() -> None:
+            self.data.add(np.concatenate([plan.arrays[source] for source in stored]), rows, columns)
+
+        plan.copy(chip, stage, name, size, passes, stored, {f"C[{name}]": "done"}, merge)
 
     def _cpu(self, rows: range, blocks: list[range]) -> None:
         """The CPU's rows of C, a block of columns at a time; single precision runs at twice the rate."""
@@ -212,15 +216,6 @@ class _Pipeline:
             uses, action = {CPU: flops, MEMORY: flops * per_flop}, partial(multiply, columns)
             self.plan.add(CPU, "cpu", str(number), uses, {}, {f"C[cpu.{number}]": "done"}, action, flops * per_flop)
 
-    def _rows_of_a(self, rows: range) -> np.ndarray:
-        return self.data.a[rows.start : rows.stop].T.copy()  # the kernel is TN
-
-    def _columns_of_b(self, columns: range) -> np.ndarray:
-        return self.data.b[:, columns.start : columns.stop].copy()
-
     def _multiply(self, a: str, b: str, lines: slice, target: str) -> None:
         arrays, multiply = self.plan.arrays, partial(gemm, kernel=self.kernel, device=self.plan.machine.device)
         arrays[target] = multiply(arrays[a][:, lines], arrays[b], alpha=self.data.alpha, trans_a=True)
-
-    def _merge(self, sources: list[str], rows: range, columns: range) -> None:
-        self.data.add(np.concatenate([self.plan.arrays[source] for source in sources]), rows, columns)

@@ -10,8 +10,7 @@ from cypresskit.host.checks import check_positive, check_whole
 from cypresskit.host.machine import TO_CARD, TO_HOST
 from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Task, Timeline, run
-
-BYTES = {"single": 4, "double": 8, "double-double": 16}
+from cypresskit.kernels.catalogue import BYTES
 
 
 def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> float:

@@ -20,6 +20,7 @@ from cypresskit.tables import table
 
 #: The type of a matrix's numbers; of double-doubles the last axis holds (high, low).
 PRECISIONS = {name: np.dtype("f4" if name == "single" else "f8") for name in ("single", "double", "double-double")}
+BYTES = {"single": 4, "double": 8, "double-double": 16}  # of a number
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Kernel:
             raise ValueError(f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns here")
         m, n, k = self.padded(m, n, k)
         a, b = self.stored(m, n, k)
-        size = self.dtype.itemsize * (2 if self.precision == "double-double" else 1)  # bytes of a number
+        size = BYTES[self.precision]
         x, y, z = (*self.domain(m, n, count), 1, 1)[:3]
         textures, outputs, places = {}, {}, (0, 0, 0, 0)
         if self.buffer:
