@@ -356,7 +356,7 @@ def test_magics_load_in_ipython(notebook, capsys):
         ("8) + (8", "every argument has a name"),
         ("domain=(8, 8), input={0: x}", "there is no argument `input`. Did you mean `inputs`?"),
         ("domain=8, program=scale", "there is no argument `program`."),
-        ("domain=(8, 8), domain=(8, 8)", "`domain` is given twice"),
+        ("domain=(8, 8), domain=(8, 8)", "keyword argument repeated: domain"),
         ("domain=(8, 8), inputs={0: y}", "NameError: name 'y' is not defined"),
         ("domain=(1 / 0, 8)", "ZeroDivisionError: division by zero"),
         ("domain=(8, 8), inputs={1: x}, outputs={0: c}", "fetches from resource 0: pass inputs={0: array}"),

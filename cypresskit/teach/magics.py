@@ -57,27 +57,23 @@ def load_ipython_extension(shell) -> None:
 def _arguments(line: str, names: dict) -> dict:
     """The arguments that a line names, with their values; ``ValueError`` says what is wrong with it."""
     try:
-        call = ast.parse(f"f({line}\n)", mode="eval").body
+        call = ast.parse(f"dict({line}\n)", mode="eval")
     except SyntaxError as error:
-        column = (error.offset or 0) - len("f(")  # 0 or less: our own bracket, or unknown
+        column = (error.offset or 0) - len("dict(")  # 0 or less: our own bracket, or unknown
         caret = "\n    " + " " * (column - 1) + "^" if column > 0 and error.lineno == 1 else ""
         raise ValueError(f"{error.msg}\n    {line}{caret}") from None
-    if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+    if not isinstance(call.body, ast.Call) or call.body.args:
         raise ValueError("every argument has a name, as in domain=(8, 8)")
-    given = [word.arg for word in call.keywords]  # None: **more
-    for name in given:
-        if name and name not in ARGUMENTS:
+    given = [word.arg for word in call.body.keywords]  # None: **more
+    for name in filter(None, given):
+        if name not in ARGUMENTS:
             raise ValueError(f"there is no argument `{name}`.{nearest(name, ARGUMENTS)}")
-        if name and given.count(name) > 1:
-            raise ValueError(f"`{name}` is given twice")
     if not {"domain", None} & set(given):
         raise ValueError("`domain` is missing: over which work-items does the kernel run?")
-    values = [word.value for word in call.keywords]
-    pairs = ast.Dict([ast.Constant(name) if name else None for name in given], values)
     try:
-        return eval(compile(ast.fix_missing_locations(ast.Expression(pairs)), "%%check", "eval"), names)
+        return eval(compile(call, "%%check", "eval"), {**names, "dict": dict})
     except Exception as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from None
+        raise ValueError(f"{type(error).__name__}: {getattr(error, 'msg', error)}") from None
 
 
 def _assembled(text: str, name: str) -> Program | None:

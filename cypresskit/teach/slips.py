@@ -1,7 +1,7 @@
 """Common slips in a GEMM kernel, as data: what each multiplies, and with which scalars.
 
-Each is computed in numpy and compared with what came out, so a slip is named only if it explains every element. All but
-exchanged blocks have the form p X Y + q C: a table for the scalars p and q, one for what is taken for A and B.
+A slip is named only if it explains every element that came out. All but exchanged blocks have the form p X Y + q C: a
+table for the scalars p and q, one for what is taken for A and B.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,31 +26,29 @@ def mistakes(
 
     for words, p, q in _scalars(alpha, beta):
         yield words, partial(result, left, right, p, q)
-    for words, x, y in _exchanged(left, right):
+    for words, x, y in (*_exchanged(left, right), *_steps(left, right, kernel.k_step), *_misread(kernel, left, right)):
         if x.shape[1] == y.shape[0] and (len(x), y.shape[1]) == old.shape:
             yield words, partial(result, x, y)
     yield from _blocks(kernel, left, right, lambda product: alpha * product + beta * old)
-    for words, x, y in (*_steps(left, right, kernel.k_step), *_misread(kernel, left, right)):
-        yield words, partial(result, x, y)
 
 
 def _scalars(alpha: float, beta: float) -> Iterator[tuple[str, float, float]]:
     """Wrong scalars p, q in p A B + q C, each pair once."""
-    seen = {(alpha, beta)}
-    for words, p, q in (
-        ("nothing is stored", 0.0, 1.0),
-        ("alpha is forgotten", 1.0, beta),
-        ("alpha is applied twice", alpha * alpha, beta),
-        ("beta * C is forgotten", alpha, 0.0),
-        ("C is added without its beta", alpha, 1.0),
-        ("the sums are all 0 when C is stored", 0.0, beta),
-        ("alpha multiplies beta * C too", alpha, alpha * beta),
-        ("beta stands in alpha's place", beta, beta),
-        ("alpha and beta are swapped", beta, alpha),
-    ):
-        if (p, q) not in seen:
-            seen.add((p, q))
-            yield words, p, q
+    wrong = {
+        "nothing is stored": (0.0, 1.0),
+        "alpha is forgotten": (1.0, beta),
+        "alpha is applied twice": (alpha * alpha, beta),
+        "beta * C is forgotten": (alpha, 0.0),
+        "C is added without its beta": (alpha, 1.0),
+        "the sums are all 0 when C is stored": (0.0, beta),
+        "alpha multiplies beta * C too": (alpha, alpha * beta),
+        "beta stands in alpha's place": (beta, beta),
+        "alpha and beta are swapped": (beta, alpha),
+    }
+    first = {pair: words for words, pair in reversed(wrong.items()) if pair != (alpha, beta)}
+    for words, pair in wrong.items():
+        if first.get(pair) == words:
+            yield words, *pair
 
 
 def _exchanged(left: np.ndarray, right: np.ndarray) -> Factors:
@@ -115,15 +113,15 @@ def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
         yield "every fetch of a block's rows of A is the first", left[i - i % rows + i % grains[0]], right
     if columns > grains[1]:
         yield "every fetch of a block's columns of B is the first", left, right[:, j - j % columns + j % grains[1]]
-    for way, sign in {"down": 1, "up": -1}.items():
-        for text, by in {"one row": 1, "one texel": texel, f"a block ({rows} rows)": rows}.items():
-            yield f"A is read {text} too far {way}", _shifted(left, sign * by, 0), right
-    for way, sign in {"right": 1, "left": -1}.items():
-        for text, by in {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}.items():
-            yield f"B is read {text} too far {way}", left, _shifted(right, sign * by, 1)
-    for way, by in {"late": 1, "early": -1}.items():
-        yield f"A is read one step of k too {way}", _shifted(left, by, 1), right
-        yield f"B is read one step of k too {way}", left, _shifted(right, by, 0)
+    high = {"one row": 1, "one texel": texel, f"a block ({rows} rows)": rows}
+    wide = {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}
+    for sign, down, across, late in ((1, "down", "right", "late"), (-1, "up", "left", "early")):
+        for text, by in high.items():
+            yield f"A is read {text} too far {down}", _shifted(left, sign * by, 0), right
+        for text, by in wide.items():
+            yield f"B is read {text} too far {across}", left, _shifted(right, sign * by, 1)
+        yield f"A is read one step of k too {late}", _shifted(left, sign, 1), right
+        yield f"B is read one step of k too {late}", left, _shifted(right, sign, 0)
 
 
 def _shifted(matrix: np.ndarray, by: int, axis: int) -> np.ndarray:
