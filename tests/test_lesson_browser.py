@@ -555,3 +555,18 @@ def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, pag
     verdict = page.evaluate("""() => [...document.querySelectorAll(".jp-OutputArea-output")]
         .map(one => one.textContent).find(text => text.includes("four_by_four.il:"))""")
     assert f"four_by_four.il:{seen['wrong']}:" in verdict, (seen["wrong"], verdict)
+
+
+def test_a_cell_that_runs_for_over_a_second_says_so(lab, page):
+    cells = [
+        nbformat.v4.new_code_cell(text) for text in ("import cypresskit as ck\nck.draw.load()", "input()", "'end'")
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), lab.root / "waits.ipynb")
+    lab.open(page, "waits.ipynb")
+    page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
+    told = "() => [...document.querySelectorAll('.jp-InputPrompt')].map(one => one.dataset.works ?? '')"
+    page.wait_for_function(f"() => ({told})()[1].startsWith('2 s')")
+    assert page.evaluate(told)[2] == "", "the one behind it only waits"
+    page.locator(".jp-Stdin-input").press("Enter")
+    page.wait_for_function(f"() => ({told})().every(one => !one)")

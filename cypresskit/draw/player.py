@@ -362,10 +362,10 @@ def embed(root: LayoutDOM, text: str, picture: str) -> str:
 
 
 def load() -> None:
-    """Put Bokeh's scripts on a notebook's page (1.7 MB), and one that colours IL in its cells: once, in a cell of its
-    own."""
+    """Put Bokeh's scripts on a notebook's page (1.7 MB), and one that colours IL in its cells and says how long a cell
+    runs: once, in a cell of its own."""
     from IPython.display import HTML, display
 
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
-    colours = files("cypresskit.draw").joinpath("il_colours.js").read_text(encoding="utf-8")
-    display(HTML(f'{_scripts()}{wrap}<script>{colours}</script><span class="cypresskit-loaded"></span>'))
+    cells = files("cypresskit.draw").joinpath("cells.js").read_text(encoding="utf-8")
+    display(HTML(f'{_scripts()}{wrap}<script>{cells}</script><span class="cypresskit-loaded"></span>'))

@@ -1,6 +1,27 @@
-// Colours IL where a notebook's reader edits it, in JupyterLab and Notebook 7: the lines between ''', and %%il cells.
-// The editor knows Python alone and takes no other language without an extension, so its text is left as it is: ranges
-// of it are given names, and the browser paints these (the CSS Custom Highlight API; without it nothing happens).
+// What load() does to a notebook's cells, in JupyterLab and Notebook 7.
+//
+// One that runs for over a second says so, beside it.
+(() => {
+  if (window.cypresskitClock) return
+  window.cypresskitClock = true
+  const rule = '.jp-InputPrompt[data-works]::after { content: attr(data-works); display: block; white-space: nowrap }'
+  document.head.append(Object.assign(document.createElement("style"), {textContent: rule}))
+  let running = null, since = 0
+  setInterval(() => {
+    const first = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].find((one) => one.textContent.includes("*"))
+    if (first !== running) {
+      if (running) delete running.dataset.works
+      running = first
+      since = performance.now()
+    }
+    const seconds = Math.floor((performance.now() - since) / 1000)
+    if (running && seconds > 0) running.dataset.works = `${seconds} s`
+  }, 250)
+})();
+
+// IL has colours where a reader edits it: the lines between ''', and %%il cells. The editor knows Python alone and takes no
+// other language without an extension, so its text is left as it is: ranges of it are given names, and the browser paints
+// these (the CSS Custom Highlight API; without it nothing happens).
 (() => {
   if (!window.CSS?.highlights || window.cypresskitColours) return
   window.cypresskitColours = true
