@@ -267,6 +267,7 @@ class _Chart:
                 matter[now, dot] = _matter(s, self.slower)
         look: dict = {"fill": ("matter", TINTS), "matter": matter.astype(np.uint8), "key": key, "round": 3}
         level = np.full(place.shape[1], y)
+        sheet.boxes(fig, f"under {self.name}", place, level, 38, 18, ink="faint", round=3, moves=("x",))
         sheet.boxes(fig, f"blocks {self.name}", place, level, 38, 18, **look, moves=("x",))
         style: dict = {"names": names, "size": 11, "align": "center"}
         words = sheet.numbers(fig, f"names {self.name}", 0 * level, level, label, **style)
