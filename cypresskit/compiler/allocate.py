@@ -117,18 +117,15 @@ class _Step(NamedTuple):
 def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
     for plan in plans:
         for draft in plan.bundles:
-            ops = dict.fromkeys(p.op for p in draft.slots.values())
+            ops = list(dict.fromkeys(p.op for p in draft.slots.values()))
             reads = [word for op in ops for word in op.located if word not in draft.forwards]
-            yield _Step([r for op in ops for r in op.results], reads, plan, next(iter(ops)).at)
-        for op in plan.ops:
-            yield _Step(op.results, op.located, None, op.at)
+            yield _Step([r for op in ops for r in op.results], reads, plan, ops[0].at)
+        yield from (_Step(op.results, op.located, None, op.at) for op in plan.ops)
 
 
 def _units(vregs: list[VirtualRegister]) -> list[Unit]:
     """Virtual registers that are to share a register."""
-    unit_of: dict[VirtualRegister, Unit] = {}
-    for vreg in vregs:
-        unit_of[vreg] = tuple(w for w in vreg.group or [vreg] if w.mask)
+    unit_of: dict[VirtualRegister, Unit] = {v: tuple(w for w in v.group or [v] if w.mask) for v in vregs}
     for vreg in vregs:
         if vreg.pair in unit_of and unit_of[vreg] != unit_of[vreg.pair]:
             together = unit_of[vreg] + unit_of[vreg.pair]

@@ -10,6 +10,7 @@ Left out: what AMD's compiler did when registers ran out (spilling). Here fewer 
 """
 
 from collections import defaultdict
+from itertools import islice, takewhile
 
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
 from cypresskit.compiler.dependences import Problem
@@ -43,15 +44,9 @@ class InOrderScheduler(BlockScheduler):
 
     def gathered(self) -> tuple[list[int], set[int]]:
         """Fetches from textures that wait for nothing but arithmetic, and that arithmetic."""
-        batch: list[int] = []
-        needs: set[int] = set()
-        for n in sorted(self.open):
-            if self.ops[n].samples and len(batch) < self.gather:
-                found = self.ancestors(n)
-                if found is not None:
-                    batch.append(n)
-                    needs |= found
-        return batch, needs
+        found = ((n, self.ancestors(n)) for n in sorted(self.open) if self.ops[n].samples)
+        batch = dict(islice(((n, needs) for n, needs in found if needs is not None), self.gather))
+        return list(batch), set().union(*batch.values())
 
     def until_memory(self) -> list[int]:
         """Arithmetic before the next store, or what needs a read of global memory, in order; of an instruction that
@@ -70,11 +65,7 @@ class InOrderScheduler(BlockScheduler):
 
     def memory(self) -> None:
         """The next accesses to global memory or outputs; reads share one up to the first use of theirs."""
-        batch: list[int] = []
-        for n in sorted(self.ready):
-            if self.ops[n].name != "MEM_READ":
-                break
-            batch.append(n)
+        batch = list(takewhile(lambda n: self.ops[n].name == "MEM_READ", sorted(self.ready)))
         if batch:
             self.fetch(batch)
         else:

@@ -29,7 +29,7 @@ from cypresskit.compiler.ports import Plans
 from cypresskit.compiler.pressure import source_need
 from cypresskit.compiler.schedule import WINDOW, ListScheduler
 from cypresskit.compiler.simplify import simplify
-from cypresskit.compiler.vregs import Alive, assign_vregs, constrain, part
+from cypresskit.compiler.vregs import Alive, assign_vregs, part
 from cypresskit.devices import Device
 from cypresskit.il import Program
 
@@ -94,7 +94,7 @@ def finished(
     """The code of a simplified function, with the allocation that needs the fewest registers. Raises ``CompileError``
     if the chip has too few."""
     sums = products(function)
-    constrain(assign_vregs(function))
+    assign_vregs(function)
     plans, source_gprs = schedule(function, device, style)
     lives = Lifetimes(function, plans)
     tried = [allocate(lives, device, order, temporaries_first) for order in orders]

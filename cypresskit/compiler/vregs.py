@@ -10,7 +10,7 @@ by side, in xy or zw: they become a ``pair``, the others a ``group``, if their o
 collide, or an operation reads more constants than a bundle can, a MOV before or after the operation parts them.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 
@@ -18,8 +18,8 @@ from cypresskit.compiler.ir import HIGH, LOW, BasicBlock, Function, Op, Src, Sto
 from cypresskit.compiler.ports import constants_of
 
 
-def assign_vregs(function: Function) -> Function:
-    """Make the virtual registers of a function, with the copies on edges that its phis need."""
+def assign_vregs(function: Function) -> None:
+    """Make the virtual registers of a function, with the copies that its phis and the hardware need."""
     for word in function.inputs:
         vreg = function.vreg(word)
         vreg.fixed, vreg.channel = word.place
@@ -35,7 +35,7 @@ def assign_vregs(function: Function) -> Function:
                 if op.row.width > 1:
                     vreg.allowed = HIGH if n else LOW
     _Coalescer(function).run()
-    return function
+    _constrain(function)
 
 
 Sets = dict[BasicBlock, set[VirtualRegister]]
@@ -110,12 +110,12 @@ class _Coalescer:
                 vreg.depth = max(vreg.depth, block.depth)
 
     def run(self) -> None:
-        copies: dict[BasicBlock, list[tuple[Word, Word]]] = {}
+        copies: dict[BasicBlock, list[tuple[Word, Word]]] = defaultdict(list)
         for block in sorted(self.blocks, key=lambda b: -b.depth):
             for phi in block.phis:
                 for pred, arg in sorted(phi.args.items(), key=lambda item: -item[0].depth):
                     if not arg.located or (arg.vreg is not phi.vreg and not _merge(phi.vreg, arg.vreg)):
-                        copies.setdefault(pred, []).append((phi, arg))
+                        copies[pred].append((phi, arg))
                         phi.vreg.mask |= 1 << self.end_of[pred]
                     for arg in phi.args.values():
                         self.merge_chain(phi.vreg, arg)
@@ -242,19 +242,14 @@ def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None
     return True
 
 
-def constrain(function: Function) -> Function:
+def _constrain(function: Function) -> None:
     """Group and pair the virtual registers of a function, with the copies that this needs."""
     blocks = function.blocks
     read = {s.value for b in blocks for op in b.ops for s in op.srcs}
     read |= {v for b in blocks for phi in b.phis for v in phi.args.values()}
     for block in sorted(blocks, key=lambda b: -b.depth):
         constraints = _Constraints(function, block, read)
-        ops: list[Op] = []
-        for op in block.ops:
-            constraints.add(op)
-            ops += [*constraints.before, op, *constraints.after]
-        block.ops = ops
-    return function
+        block.ops = [made for op in block.ops for made in constraints.added(op)]
 
 
 class _Constraints:
@@ -267,7 +262,8 @@ class _Constraints:
         self.before: list[Op] = []
         self.after: list[Op] = []
 
-    def add(self, op: Op) -> None:
+    def added(self, op: Op) -> list[Op]:
+        """The op with its operands and results constrained, between the copies that this takes."""
         self.before, self.after = [], []
         while op.row.slots and not _readable(op):
             word = next(s.value for s in op.srcs if not s.value.located)
@@ -285,6 +281,7 @@ class _Constraints:
             self.stored(op, op.detail)
         elif len(op.results) == 2 and not op.popped:
             self.double(op)
+        return [*self.before, op, *self.after]
 
     def copy(self, op: Op, word: Word) -> Word:
         """A fresh word with the same bits, for ``op`` to read."""
