@@ -93,12 +93,8 @@ def products(function: Function) -> tuple[int, ...]:
     for op in (op for block in function.blocks for op in block.ops):
         if op.fetches or op.popped or any(s.value in loaded for s in op.srcs):
             loaded.update(op.results)
-            # skip a multiply-add of which only the addend was fetched
-            if (
-                op.row.flops
-                and op.name not in ("ADD", "ADD_64")
-                and any(s.value in loaded for s in op.srcs[: 2 * len(op.results)])
-            ):
+            factors = op.srcs[: 2 * len(op.results)]  # of a multiply-add, so not its addend
+            if op.row.flops and op.name not in ("ADD", "ADD_64") and any(s.value in loaded for s in factors):
                 multiplied.add(op)
     main = _main_loop(function)
     ends = [(phi, value) for block in main[:1] for phi in block.phis for b, value in phi.args.items() if b in main]

@@ -19,8 +19,7 @@ FETCH = 4  # bundles that take as long as a fetch
 def hoist(function: Function, words: int) -> int:
     """Move invariant operations out of all loops, inner ones first, at most ``words`` results out of each. Returns how
     many it may be worth to move out of one."""
-    most = 0
-    starts: list[int] = []
+    most, starts = 0, list[int]()
     for n, item in enumerate(function.items):
         if item == "loop":
             starts.append(n)
@@ -40,20 +39,19 @@ class _Invariants:
     def __init__(self, items: list[BasicBlock | str]):
         self.blocks = [item for item in items if isinstance(item, BasicBlock)]
         ops = [op for b in self.blocks for op in b.ops]
-        self.inside = {r for op in ops for r in op.results} | {phi for b in self.blocks for phi in b.phis}
-        self.quiet = not any(op.name in ("MEM_WRITE", "GROUP_BARRIER") for op in ops)
+        inside = {r for op in ops for r in op.results} | {phi for b in self.blocks for phi in b.phis}
+        quiet = not any(op.name in ("MEM_WRITE", "GROUP_BARRIER") for op in ops)
         self.slots = sum(map(_slots, ops))
         self.moving: dict[Op, None] = {}  # in the order of the program
         depth = 0
         for item in items:
-            if isinstance(item, BasicBlock):
-                for op in item.ops:
-                    fixed = all(s.value not in self.inside or s.value.op in self.moving for s in op.srcs)
-                    quiet = depth == 0 and (op.samples or self.quiet)
-                    if fixed and (quiet if op.fetches else op.pure):
-                        self.moving[op] = None
-            else:
+            if not isinstance(item, BasicBlock):
                 depth += {"if": 1, "endif": -1}.get(item, 0)
+                continue
+            for op in item.ops:
+                fixed = all(s.value not in inside or s.value.op in self.moving for s in op.srcs)
+                if fixed and (depth == 0 and (op.samples or quiet) if op.fetches else op.pure):
+                    self.moving[op] = None
         self.read = {s.value for op in ops if op not in self.moving for s in op.srcs}
         self.merged = {v for b in self.blocks for phi in b.phis for v in phi.args.values()}
 
@@ -84,8 +82,7 @@ class _Invariants:
         moved: set[Op] = set()
         for op in sorted(wanted, key=lambda op: -worth[op]):
             parts = self.made_of(op) - moved
-            cost = sum(map(self.words, parts))
-            if cost <= words:
+            if (cost := sum(map(self.words, parts))) <= words:
                 words -= cost
                 moved |= parts
         before.ops += [op for op in self.moving if op in moved]

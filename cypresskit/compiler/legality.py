@@ -7,6 +7,8 @@ literals (4.7.5, 4.7.6); PV and PS hold only the previous bundle of the clause (
 clause temporaries do not outlive their clause (2.6.1). Left out: whether the code computes what the IL says.
 """
 
+from collections import defaultdict
+
 from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, Operation, StoreInstruction
 from cypresskit.compiler.code import Code
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOTS, VECTOR_SWIZZLES
@@ -142,9 +144,9 @@ class _Checker:
         """Slots, and which operation sits in them."""
         slots = [o.slot for o in bundle.operations]
         self.report(slots and slots == sorted(set(slots)), f"slots {slots}")
-        by_number: dict[int, list[Operation]] = {}
+        by_number: dict[int, list[Operation]] = defaultdict(list)
         for o in bundle.operations:
-            by_number.setdefault(o.number, []).append(o)
+            by_number[o.number].append(o)
             self.report(o.slot == 4 or o.channel == o.slot, f"slot {SLOTS[o.slot]} writes channel {o.channel}")
             fine = o.dest is None or o.dest[1] == o.channel
             self.report(fine, f"{o.name} writes channel {o.dest and o.dest[1]} from channel {o.channel}")

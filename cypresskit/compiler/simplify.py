@@ -198,9 +198,8 @@ def _drop_dead(function: Function) -> None:
         for op in block.ops:
             op.srcs = [s.resolve() for s in op.srcs]
     kept: set[Word | Op] = set()
-    stack: list[Word | Op] = [
-        op for block in blocks for op in block.ops if op.stores or op.row.predicate or op.name in EFFECTS
-    ]
+    ops = (op for block in blocks for op in block.ops)
+    stack: list[Word | Op] = [op for op in ops if op.stores or op.row.predicate or op.name in EFFECTS]
     while stack:
         found = stack.pop()
         if found in kept:
