@@ -221,8 +221,9 @@ def units_of(
         operands = slot_operands(op.row, len(op.srcs), place)
         if op.row.slots != "quad" or place in (0, 3):
             words = [op.srcs[k].value for k in operands]
-            forwarded = [word in draft.forwards for word in words]
-            reads = [(w.vreg.channel, w.vreg) if w.located and not pv else None for w, pv in zip(words, forwarded)]
-            units.append(unit(reads, slot == T, constants, tuple(n for n, pv in enumerate(forwarded) if pv)))
+            forwarded = tuple(n for n, word in enumerate(words) if word in draft.forwards)
+            held = [word.located and word not in draft.forwards for word in words]
+            reads = [(word.vreg.channel, word.vreg) if in_ else None for word, in_ in zip(words, held)]
+            units.append(unit(reads, slot == T, constants, forwarded))
         placed.append(Placed(op, slot, place, operands, len(draft.ports.units) + len(units) - 1, channel))
     return units, placed

@@ -8,8 +8,6 @@ After that, fetches take over additions to their coordinates, and reads of the l
 Nothing here may change a bit: no float is reassociated.
 """
 
-from collections import ChainMap
-
 import numpy as np
 
 from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word
@@ -37,13 +35,13 @@ def simplify(function: Function, plainly: bool = False) -> Function:
 
 
 class _Rewriter:
-    """One pass after the other. ``scopes``: ops that may be shared here, by ``_key``; that of an if sees what is around
-    it."""
+    """One pass after the other. ``scopes``: ops that may be shared here, by ``_key``; that of an if begins with
+    what is around it."""
 
     def __init__(self, function: Function, plainly: bool):
         self.function, self.plainly = function, plainly
         self.constants: dict[int, Word] = {}
-        self.scopes: list[ChainMap[tuple, Op]] = []
+        self.scopes: list[dict[tuple, Op]] = []
         self.changed = False
 
     def const(self, bits: int) -> Src:
@@ -52,7 +50,7 @@ class _Rewriter:
     def run(self) -> bool:
         """One pass; whether anything changed."""
         self.changed = False
-        self.scopes = [ChainMap()]
+        self.scopes = [{}]
         for item in self.function.items:
             if isinstance(item, BasicBlock):
                 item.ops = [op for op in item.ops if self.keeps(op)]
@@ -64,9 +62,9 @@ class _Rewriter:
         for _ in range({"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)):
             self.scopes.pop()
         if keyword in ("if", "else"):
-            self.scopes.append(self.scopes[-1].new_child())
+            self.scopes.append(dict(self.scopes[-1]))
         elif keyword in ("loop", "endloop"):
-            self.scopes.append(ChainMap())
+            self.scopes.append({})
 
     def keeps(self, op: Op) -> bool:
         """Rewrite one op; False if it is to be dropped."""
