@@ -111,6 +111,27 @@ def test_fetches_outside_give_zero_and_are_counted(engine):
 
 
 @ENGINES
+def test_a_fetch_follows_its_coordinates_when_some_work_items_change_them(engine):
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        "dcl_literal l0, 2.0, 1.0, 0, 0",
+        "mov r0, vWinCoord0",
+        "whileloop",
+        "  sample_resource(0)_sampler(0) r1, r0.xy",
+        "  sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r2, r0.xy",
+        "  add r3.xy, r3.xy, r1.xx",
+        "  add r3.y, r3.y, r2.x",
+        "  ge r4.x, r0.x, l0.x",
+        "  break_logicalnz r4.x",
+        "  add r0.x, r0.x, l0.y",
+        "endloop",
+        "mov o0, r3",
+    )
+    got = output(program, (4, 1), engine, inputs={0: np.array([[1, 10, 100, 1000]], np.float32)})
+    assert got[0, :, :2].tolist() == [[111, 1221], [110, 1210], [100, 1100], [1000, 1000]]
+
+
+@ENGINES
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, -0.25])
 def test_wild_coordinates_are_outside(engine, value):
     program = pixel(
