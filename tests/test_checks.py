@@ -240,7 +240,7 @@ def test_every_fence_of_the_lds_kernel_is_needed():
 
 
 @pytest.mark.alone
-def test_sgemm_is_checked_in_no_more_than_sixty_times_numpys_updates():
+def test_sgemm_is_checked_in_no_more_than_thirty_times_numpys_updates():
     """Measured against the same product as 256 rank-1 updates in numpy, in turn: both suffer from what runs beside."""
     kernel = ck.kernels["sgemm_tn"]
     a, b, _ = matrices(256)
@@ -254,7 +254,7 @@ def test_sgemm_is_checked_in_no_more_than_sixty_times_numpys_updates():
         for row, column in zip(b, a, strict=True):
             c += column[:, np.newaxis] * row
         numpys.append(process_time() - start)
-    assert min(ours) < 60 * min(numpys), f"{min(ours):.3f} s, numpy {min(numpys):.3f} s"
+    assert min(ours) < 30 * min(numpys), f"{min(ours):.3f} s, numpy {min(numpys):.3f} s"
 
 
 # Ways to ask
