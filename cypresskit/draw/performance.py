@@ -47,7 +47,8 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
         words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in at]
         bars = [(n, curve[n]["low"], n, curve[n]["high"]) for n in at if "low" in curve[n]]
         sheet.inks(fig.segment(*zip(*bars) if bars else [[]] * 4, line_width=1.5), line_color=ink)
-        sheet.inks(fig.line(at, [_ceiling(curve[n])[1] for n in at], line_width=1), line_color=ink)
+        if any(_launch(curve[n]) for n in at):
+            sheet.inks(fig.line(at, [_ceiling(curve[n])[1] for n in at], line_width=1), line_color=ink)
         drawn = sheet.curve(fig, name, at, [curve[n]["gflops"] for n in at], number, words)
         items.append((f"{name}, simulated; {unit} allows {ceiling:.0f}", drawn))
         lines.append(f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in at))
