@@ -3,6 +3,7 @@ tell it, and pictures. Lessons and pictures play: all pages share one script wit
 docs/answers.md are left out, unless the tag `solutions` asks for them."""
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -68,10 +69,10 @@ CODE_OF_CONDUCT
 ```
 """
 
-for name in gallery.VIEWS:
-    page = ROOT / f"docs/views/{name}.md"
-    page.parent.mkdir(exist_ok=True)
-    page.write_text(f"# {gallery.VIEWS[name][0]}\n\n```{{view}} {name}\n```\n", encoding="utf-8")
+shutil.rmtree(ROOT / "docs/views", ignore_errors=True)  # with pages of views that are gone
+(ROOT / "docs/views").mkdir()
+for name, (title, _) in gallery.VIEWS.items():
+    (ROOT / f"docs/views/{name}.md").write_text(f"# {title}\n\n```{{view}} {name}\n```\n", encoding="utf-8")
 
 
 class View(SphinxDirective):
