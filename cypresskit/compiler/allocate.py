@@ -45,7 +45,9 @@ def allocate(
         return lives.is_local(unit), all(w.fixed is None for w in unit), *order(unit)
 
     for unit in sorted(lives.units, key=key):
-        tables = [used, temporary][:: -1 if temporaries_first else 1] if lives.is_local(unit) else [used]
+        tables = [used]
+        if lives.is_local(unit):
+            tables.insert(0 if temporaries_first else 1, temporary)
         rows = ((t, g) for t in tables for g in range(len(t)))
         free = ((t, g) for t, g in rows if not any(t[g][w.channel or 0] & w.mask for w in unit))
         given = [(used, w.fixed) for w in unit if w.fixed is not None]
