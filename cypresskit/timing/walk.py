@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.compiler import Code
-from cypresskit.compiler.assembly import Control, Operation
-from cypresskit.timing.affine import IRREGULAR, Affine
+from cypresskit.compiler.assembly import Control
+from cypresskit.timing.affine import IRREGULAR
 from cypresskit.timing.lanes import Lanes
 from cypresskit.timing.loops import MOST_TURNS, can_count, endless_loop, loop_end, run_counted
 from cypresskit.timing.surfaces import NotAffine, Surfaces
@@ -95,7 +95,8 @@ class _Walk:
         elif name == "LOOP_START_DX10":
             self._enter_loop(pc)
         elif name in ("LOOP_BREAK", "LOOP_CONTINUE"):
-            return self._leave(pc, masks.active, name == "LOOP_BREAK")
+            masks.leave(masks.active, name == "LOOP_BREAK")
+            return self._after_leaving(pc)
         elif name == "LOOP_END":
             return self._end_turn(pc)
         elif name in ("JUMP", "ELSE"):
@@ -115,21 +116,15 @@ class _Walk:
         test = self.lanes.clause(control)
         if test is None:
             return pc + 1
-        holds = self._holds(*test)
-        if control.name == "ALU_PUSH_BEFORE":
-            self.masks.begin_if(holds)
-            return pc + 1
-        return self._leave(pc, ~holds, control.name == "ALU_BREAK")
-
-    def _holds(self, predicate: Operation, word: Affine) -> np.ndarray:
+        predicate, word = test
         self.lanes.check(word, predicate.at)
         if word is IRREGULAR or word.test:
             raise NotAffine
-        return np.broadcast_to(word.bits != 0, self.lanes.items)
-
-    def _leave(self, pc: int, who: np.ndarray, for_good: bool) -> int:
-        """Active lanes ``who`` leave the loop, or its turn."""
-        self.masks.leave(who, for_good)
+        holds = np.broadcast_to(word.bits != 0, self.lanes.items)
+        if control.name == "ALU_PUSH_BEFORE":
+            self.masks.begin_if(holds)
+            return pc + 1
+        self.masks.leave(~holds, control.name == "ALU_BREAK")
         return self._after_leaving(pc)
 
     def _after_leaving(self, pc: int) -> int:
