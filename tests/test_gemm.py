@@ -21,9 +21,7 @@ def matrices(rng, m, n, k, trans_a, trans_b, dtype=np.float32):
 def check(got, a, b, c, alpha, beta, trans_a, trans_b):
     """Every element within the error bound of a sum of k products, each rounded, then scaled and added to beta c."""
     dtype = got.dtype.type
-    exact = (
-        np.float64 if dtype == np.float32 else np.longdouble
-    )  # of which numpy multiplies the first twenty times as fast
+    exact = np.float64 if dtype == np.float32 else np.longdouble  # which numpy multiplies twenty times as slowly
     wide = [x.astype(exact) for x in (a.T if trans_a else a, b.T if trans_b else b, c)]
     alpha, beta = dtype(alpha), dtype(beta)
     want = alpha * (wide[0] @ wide[1]) + beta * wide[2]
@@ -122,11 +120,8 @@ def test_numpys_own_truth_values_are_taken():
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_matrices_of_numpys_old_kind_are_arrays_and_masked_ones_are_refused():
     a, x = np.arange(20, dtype=np.float32).reshape(5, 4), np.ones((4, 1), np.float32)
-    for got in (
-        ck.gemm(a, np.matrix(x)),
-        ck.gemm(np.matrix(a), x),
-        ck.gemm(np.matrix(x).T, np.matrix(a), trans_b=True).T,
-    ):
+    turned = ck.gemm(np.matrix(x).T, np.matrix(a), trans_b=True).T
+    for got in (ck.gemm(a, np.matrix(x)), ck.gemm(np.matrix(a), x), turned):
         assert type(got) is np.ndarray and np.array_equal(got, a @ x)
     assert np.array_equal(ck.gemm_out_of_core(np.matrix(a), np.matrix(x))[0], a @ x)
     with ck.open() as gpu:

@@ -24,16 +24,8 @@ from cypresskit.timing.work import (
 )
 
 # One engine, latencies that are easy to add, no cost for a switch.
-ONE = replace(
-    HD5870,
-    simd_engines=1,
-    switch_clocks=0,
-    clause_clocks=0,
-    l1_clocks=100,
-    l2_clocks=150,
-    dram_clocks=300,
-    dram_row_clocks=0,
-)
+LATENCIES = {"l1_clocks": 100, "l2_clocks": 150, "dram_clocks": 300, "dram_row_clocks": 0}
+ONE = replace(HD5870, simd_engines=1, switch_clocks=0, clause_clocks=0, **LATENCIES)
 LANES = np.arange(64)
 
 
