@@ -74,7 +74,7 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
     sheet.words(fig, [LEFT], [top + 12], [title], bold=True, size=15)
     lane, strip = top + 30 + LANE * np.arange(lanes), top + 36 + LANE * most
     left, y = [LEFT - 8], [*lane, strip, strip + 20]
-    sheet.words(fig, left * len(y), y, [*map(str, range(lanes)), "ALU", "TEX"], "soft", align="right", size=11)
+    sheet.words(fig, left * len(y), y, [*map(str, range(lanes)), "ALU", "TEX"], "soft", align="right", size=12)
     if lanes < most:
         gone, middle = LANE * (most - lanes), top + 22 + LANE * (lanes + most) / 2
         sheet.boxes(fig, f"no room {name}", [LEFT + WIDE / 2], [middle], [WIDE], gone - 4, ink="faint", alpha=0.7)
