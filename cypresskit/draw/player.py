@@ -131,12 +131,6 @@ class Shown:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._embedded()}
 
-    def show(self) -> None:
-        """Show it in a notebook; elsewhere, print its text form."""
-        from IPython.display import display
-
-        display(self)
-
     def save(self, path: str | Path) -> Path:
         """Write a page with everything in it (.html), which plays from disk, without network; or a still of the first
         frame (.svg, or .png where Chromium is at hand). Raises ``ValueError`` for another ending."""
