@@ -124,7 +124,9 @@ def _measure(name: str, n: int, engine: str, threads: int | None) -> dict:
         raise CommandError(f"{name}, N = {n}: off by {error:.3g}, and rounding explains only {bound:.3g}")
     runs: list[tuple[float, ...]] = []
     while len(runs) < 3 or (len(runs) < (100 if threads else 10) and sum(times[1] for times in runs) < LONG):
-        sleep(0 if threads else PAUSE)
+        if not threads:
+            sleep(PAUSE)
+            simulated()  # wakes processors and threads
         runs.append((*_seconds(simulated), *_seconds(reference)))
     clock = 0 if threads else 1  # by processor time or by the clock
     ours, theirs = ([2e-9 * n**3 / times[k + clock] for times in runs] for k in (0, 2))

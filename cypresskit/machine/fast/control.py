@@ -117,15 +117,8 @@ class ControlFlow:
 
     def _segment(self, at: int, stop: int) -> tuple[int, ...]:
         """The instructions from ``at`` that run together, the flow instruction at their end included."""
-        found = []
-        while at < stop:
-            flow = self.body[at].op.flow
-            if flow not in ("else", "endif"):
-                found.append(at)
-            at += 1
-            if flow:
-                break
-        return tuple(found)
+        end = next((k + 1 for k in range(at, stop) if self.body[k].op.flow), stop)
+        return tuple(k for k in range(at, end) if self.body[k].op.flow not in ("else", "endif"))
 
     def count(self, segment: tuple[int, ...], at: int) -> None:
         """Count that a segment is passed, by those who execute ``at``."""

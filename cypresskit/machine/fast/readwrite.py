@@ -24,16 +24,25 @@ class Reading:
 
     def component(self, at: int, n: int, position: int) -> Vec:
         """Source ``n`` at a position, with its modifiers."""
+        return self._modified(at, n, self.raw(at, n, self.body[at].sources[n], position), (position,))
+
+    def wide(self, at: int, n: int, positions: tuple[int, ...]) -> Vec:
+        """Source ``n`` for whole registers, with its modifiers."""
+        shown = [p if p in positions else positions[0] for p in range(4)]
+        return self._modified(at, n, self._whole_source(at, n, self.body[at].sources[n], shown), range(4))
+
+    def _modified(self, at: int, n: int, value: Vec, positions: Sequence[int]) -> Vec:
         i = self.body[at]
         source = i.sources[n]
-        value = self.raw(at, n, source, position)
         if not source.modified or (i.op.double and i.op.sources[n] == "d"):
             return value
-        negated = "xyzw"[position] in source.negate
-        if not i.op.float_modifiers(n):
-            return self.e.const(0, "i32", value.n) - value if negated else value
-        value = self.f.modified(value.bits("float"), source).bits("i32")
-        return value ^ -0x80000000 if negated else value
+        if i.op.float_modifiers(n):
+            value = self.f.modified(value.bits("float"), source).bits("i32")
+            opposite = value ^ -0x80000000
+        else:
+            opposite = self.e.const(0, "i32", value.n) - value
+        negated = ["xyzw"[p] in source.negate for p in positions]
+        return value if not any(negated) else chosen(negated, opposite, value)
 
     def raw(self, at: int, n: int, source: Source, position: int) -> Vec:
         """A component of an operand without modifiers; NaN canonical where the instruction can tell."""
@@ -90,20 +99,6 @@ class Reading:
         value = value.call("fabs") if source.abs else value
         return value.e.op(f"fneg {value}", "double", value.n) if source.negates_double else value
 
-    def wide(self, at: int, n: int, positions: tuple[int, ...]) -> Vec:
-        """Source ``n`` for whole registers, with its modifiers."""
-        i, lanes = self.body[at], self.s.lanes
-        source = i.sources[n]
-        shown = [p if p in positions else positions[0] for p in range(4)]
-        value = self._whole_source(at, n, source, shown)
-        if not source.modified:
-            return value
-        negated = ["xyzw"[p] in source.negate for p in range(4)]
-        if not i.op.float_modifiers(n):
-            return chosen(negated, self.e.const(0, "i32", 4 * lanes) - value, value)
-        value = self.f.modified(value.bits("float"), source).bits("i32")
-        return value ^ self.e.consts([-0x80000000 * sign for sign in negated] * lanes) if source.negate else value
-
     def _whole_source(self, at: int, n: int, source: Source, shown: list[int]) -> Vec:
         letters = [source.swizzle[p] for p in shown]
         if source.register.kind == "r" and set(letters) <= set("xyzw"):
@@ -119,14 +114,9 @@ class Reading:
     def whole(self, parts: Sequence[Vec]) -> Vec:
         """Four components as a whole register."""
         n = self.s.lanes
-        if any(part.n for part in parts):
-            return pick([part.lanes(n) for part in parts], [(k, lane) for lane in range(n) for k in range(4)])
-        if len({part.name for part in parts}) == 1:
+        if len({part.name for part in parts}) == 1 and not parts[0].n:
             return parts[0].lanes(4 * n)
-        four = Vec(self.e, "poison", "i32", 4)
-        for k, part in enumerate(parts):
-            four = four.put(k, part)
-        return four[list(range(4)) * n]
+        return pick([part.lanes(n) for part in parts], [(k, lane) for lane in range(n) for k in range(4)])
 
 
 class Writing:
