@@ -340,6 +340,18 @@ def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads):
     assert len(execute._idle) == waiting
 
 
+@pytest.mark.alone
+def test_an_interrupt_stops_the_timing():
+    ck.simulate("dgemm_nn", 64)  # compiled before
+    told = []
+    timer = threading.Timer(0.5, lambda: (told.append(time.perf_counter()), _thread.interrupt_main()))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ck.simulate("dgemm_nn", 4096, exact=True, progress=False)
+    timer.join()
+    assert time.perf_counter() - told[0] < 1
+
+
 def test_the_hosts_flush_mode_comes_back():
     ck.launch(pixel("add r0, vWinCoord0, vWinCoord0"), (2, 2))
     assert np.float32(1e-40) * np.float32(1) != 0

@@ -112,7 +112,6 @@ class Loads:
         return self.e.call("llvm.masked.load.v4i32.p0", "i32", 4, place, align, mask, zeros)
 
     def _deliver(self, at: int, texels: list[Vec]) -> None:
-        """Write loaded texels to the destination."""
         dest, fixed = self.writing.dest(at), self.writing.fixed(at)
         if dest.register.kind != "r":
             self.writing.components(at, {c: column(texels, c) for c in dest.written} | fixed)
@@ -330,7 +329,6 @@ class Stores:
             self.e.label(on)
 
     def _places(self, base: Vec, offsets: Vec) -> list[Vec]:
-        """The place of each lane, from byte offsets."""
         return [base.at(offsets[lane]) for lane in range(self.s.lanes)]
 
     def lds(self, at: int) -> None:

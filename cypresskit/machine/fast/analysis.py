@@ -83,7 +83,6 @@ def _narrow(webs: Webs, variation: Variation) -> set[int]:
 
 
 def _join_doubles(webs: Webs) -> None:
-    """Make one web of the two words of each double."""
 
     def join(pair: list[int], letters: list[int]) -> None:
         if letters in ([0, 1], [2, 3]):

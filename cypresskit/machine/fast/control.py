@@ -49,11 +49,14 @@ class ControlFlow:
         self.scopes: list[OpenBlock] = []
         self.room, self.counting = room, True
         self.unit, self.spill = Vec(self.e, "%unit", "i64"), Vec(self.e, "%spill", "ptr")
-        self.openers = _openers(self.body, self.program.matching)
+        match, level = self.program.matching, self.a.vary.group_level
+        self.group_flow = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
+        leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
+        self.group_flow.update(at for at in leaving if match[at] in level)
 
     def at_group_level(self, at: int) -> bool:
         """Whether a flow instruction belongs to an if or loop that holds a barrier."""
-        return self.openers[at] in self.a.vary.group_level
+        return at in self.group_flow
 
     def straight(self, start: int, stop: int) -> None:
         """Translate instructions start .. stop - 1; flow at group level is left to the caller."""
@@ -219,7 +222,6 @@ class ControlFlow:
         self._poll(at, self.s.load("exec") if masked else self.s.quad.active)
 
     def _leave(self, at: int, i: Instruction) -> None:
-        """break and continue."""
         loop, stay = self._loop(), self.e.new("stay")
         assert loop is not None
         condition = self._decision(at)
@@ -284,19 +286,6 @@ FLOW = {
     "break": ControlFlow._leave,
     "continue": ControlFlow._leave,
 }
-
-
-def _openers(body: tuple[Instruction, ...], matching: dict[int, int]) -> dict[int, int]:
-    """For each flow instruction, the opener of its if or loop."""
-    openers, stack = {}, []
-    for at, i in enumerate(body):
-        if i.op.flow in ("if", "loop"):
-            stack.append(at)
-        if i.op.flow:
-            openers[at] = matching[at] if i.op.flow in ("break", "continue") else stack[-1]
-        if i.op.flow in ("endif", "endloop"):
-            stack.pop()
-    return openers
 
 
 def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:

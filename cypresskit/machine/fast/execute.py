@@ -136,7 +136,6 @@ class _Execution:
         return values
 
     def _texture(self, n: int, surface: Surface) -> dict[str, int]:
-        """The texture, laid out anew, and what the kernel must know of it."""
         memory = _take(panels.words_needed(surface.height, surface.width))
         self.lent.append(memory)
         layout = panels.fill(memory, surface.words, surface.single)

@@ -158,7 +158,6 @@ def _shift(name: str) -> Callable:
 
 
 def _mask(condition: Vec) -> Vec:
-    """All ones where an i1 is set."""
     return condition.cast("sext", "i32")
 
 

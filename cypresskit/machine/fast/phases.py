@@ -73,7 +73,6 @@ def _address(i: Instruction) -> tuple:
 
 
 def _written(part: Iterable[Instruction]) -> set[tuple[int, int]]:
-    """The components of registers that these write."""
     return {(i.dest.register.index, c) for i in part if i.dest for c in defines(i)}
 
 

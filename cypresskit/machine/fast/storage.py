@@ -21,7 +21,7 @@ class Quad:
     count: Vec
     item: Vec
     inputs: dict[tuple[str, str], Vec]
-    spill: Vec | None = None
+    spill: Vec
 
 
 @dataclass

@@ -164,8 +164,7 @@ class Translator:
             e.branch(number.cmp("ult", self.quads), body, done)
             e.label(body)
             spill = spill.at(number * e.const(SPILL, "i64"))
-        s.quad = quad(s, self.unit, self.where, number)
-        s.quad.spill = spill
+        s.quad = quad(s, self.unit, self.where, number, spill)
         opening = len(e.lines)
         s.modified = set()
         if self.a.vary.barriers and not start:  # registers that start at zero, wherever they are read first
@@ -191,7 +190,6 @@ class Translator:
             s.store(name, s.load(name) | s.both(s.quad.active, found).any())
 
     def _live_cells(self, at: int, live: int) -> set[str]:
-        """Names of the cells that are ``live`` after ``at``."""
         return {self.a.cell(web).name for web in self.a.webs.between(at, live)}
 
     def _place(self, name: str) -> Vec:
@@ -203,7 +201,6 @@ class Translator:
             bytes = max(cell.n, 1) * SIZES[cell.kind] // 8
             self.offsets[key] = -(-self.size // bytes) * bytes
             self.size = self.offsets[key] + bytes
-        assert self.s.quad.spill is not None
         return self.s.quad.spill.at(self.offsets[key])
 
     def _restore(self, start: int) -> None:
@@ -223,20 +220,17 @@ class Translator:
                 s.store(name, 0)
             s.recount(name)
         if between:
-            assert s.quad.spill is not None
             s.store("issued", s.quad.spill.load("i64"))
         else:
             s.store("issued", 0)
 
     def _save(self, last: int) -> None:
-        """Keep what later regions read."""
         if not self.a.vary.barriers:
             return
         live = self._live_cells(last, self.a.webs.live_after(last))
         for name in self.s.touched:
             if name in live and name in self.s.modified:
                 self._place(name).store(self.s.load(name))
-        assert self.s.quad.spill is not None
         self.s.quad.spill.store(self.s.load("issued"))
 
     # ControlFlow that holds barriers
@@ -260,7 +254,6 @@ class Translator:
         self._region(begun, stop, None)
 
     def _decide(self, at: int) -> None:
-        """Give up if the work-items found different things for the branch at ``at``."""
         apart, together = self.e.new("apart"), self.e.new("together")
         self.e.branch(self.s.load("any_true") & self.s.load("any_false"), apart, together, "yes")
         self.e.label(apart)

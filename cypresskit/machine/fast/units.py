@@ -37,13 +37,13 @@ def workgroup(s: Storage, unit: Vec) -> list[Vec]:
     return [place.cast("trunc", "i32") for place in places]
 
 
-def quad(s: Storage, unit: Vec, where: list[Vec], number: Vec) -> Quad:
-    """The quad of that number in the unit that lies at ``where``."""
+def quad(s: Storage, unit: Vec, where: list[Vec], number: Vec, spill: Vec) -> Quad:
+    """The quad of that number in the unit that lies at ``where``, with memory to ``spill`` to."""
     if s.program.mode == "pixel":
         active, item, inputs = _pixels(s, where)
     else:
         active, item, inputs = _work_items(s, unit.cast("trunc", "i32"), where, number)
-    return Quad(active, active.count(), item, inputs)
+    return Quad(active, active.count(), item, inputs, spill)
 
 
 def _pixels(s: Storage, corner: list[Vec]) -> tuple[Vec, Vec, dict[tuple[str, str], Vec]]:
