@@ -20,13 +20,12 @@ from html import escape
 from cypresskit import published
 from cypresskit.devices import HD5870
 from cypresskit.teach import l12_contest as contest
-from cypresskit.teach.apart import Lost, call
+from cypresskit.teach.apart import SECONDS, Lost, call
 from cypresskit.teach.kernels import Written
 
 HEAD = re.compile(r"^;\s*(name|block|steps):[ \t]*(.*?)[ \t]*$", re.M)
 SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
-SECONDS, MEGABYTES = 120.0, 4000.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def judged(text: str, file: str, n: int) -> dict:
 def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> Row:
     """The row of the entry in ``text``, judged in a process of its own. It never raises."""
     try:
-        return Row(**call("cypresskit.teach.board:judged", text, file, n, seconds=seconds, megabytes=MEGABYTES))
+        return Row(**call("cypresskit.teach.board:judged", text, file, n, seconds=seconds))
     except Lost as lost:
         return Row(file, file, verdict=f"Not yet. {file} can't be judged: {str(lost).removeprefix('ValueError: ')}.")
 
