@@ -255,9 +255,6 @@ def device(name: str) -> Device:
     return DEVICES[key]
 
 
-# -- the host ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class Host:
     """A host computer and its bus. The defaults are the platform of Li et al. ("Li"): two Xeon X5650 and a board of two
