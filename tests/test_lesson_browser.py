@@ -325,7 +325,7 @@ VIEWS = {
     "waiting": ck.draw.waiting,
     "chip": lambda: ck.draw.chip(sizes=(128, 512)),
 }
-MORE = ("roofline", "texture_fetch", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents")
+MORE = ("roofline", "texture_fetch", "timeline", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents")
 VIEWS |= {name: getattr(ck.draw, name) for name in MORE}
 
 
