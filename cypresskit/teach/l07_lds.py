@@ -15,7 +15,7 @@ from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.formula import judge
 from cypresskit.teach.kernels import LONGEST, kernel_exercise, sentence
 from cypresskit.teach.l05_texture_cache import fetch_clocks
-from cypresskit.teach.shell import asked, exercise
+from cypresskit.teach.shell import asked, exercise, unless
 from cypresskit.teach.verdict import Verdict, stopped
 from cypresskit.timing.units.lds_banks import access_clocks
 
@@ -86,9 +86,8 @@ def check_place(place: Callable) -> Verdict:
     if (first != found).any():
         return Verdict(False, "place gives parts of a word.", "words are counted in whole numbers: // instead of /.")
     words = first[:, np.newaxis] + np.arange(4)
-    if words.min() < 0 or words.max() >= WORDS:
-        finding = f"The tile takes words {words.min()} to {words.max()}; there are {WORDS}, from 0."
-        return Verdict(False, finding, "a few words of padding for each 8 rows are enough.")
+    taken = f"The tile takes words {words.min()} to {words.max()}; there are {WORDS}, from 0."
+    unless(words.min() >= 0 and words.max() < WORDS, taken, "a few words of padding for each 8 rows are enough.")
     if len(np.unique(words)) < words.size:
         other = next((a, b) for a in range(64) for b in range(a) if abs(first[a] - first[b]) < 4)
         finding = f"Rows {other[1]} and {other[0]} overlap in the LDS."

@@ -10,7 +10,7 @@ from cypresskit.devices import HD5870
 from cypresskit.host.blocked import MULTIPLE, blocked_time, card_bytes
 from cypresskit.host.machine import Machine
 from cypresskit.teach import formula
-from cypresskit.teach.shell import asked, exercise
+from cypresskit.teach.shell import asked, exercise, tried, unless
 from cypresskit.teach.verdict import Verdict, stopped
 
 MACHINE = Machine(HD5870)
@@ -71,10 +71,8 @@ def check_order(order: Callable) -> Verdict:
     """Exercise 2: ``order(rows, columns)``, all blocks (i, j), only one of i and j changing from one to the next."""
     for rows_, columns in ((2, 3), (3, 3), (1, 4), (4, 1)):
         call = f"order({rows_}, {columns})"
-        try:
-            blocks = asked(call, lambda *size: [(int(i), int(j)) for i, j in order(*size)], rows_, columns)
-        except Exception as error:
-            return stopped("order", error, f"the call was {call}; it has to return a list of pairs (i, j).")
+        hint = f"the call was {call}; it has to return a list of pairs (i, j)."
+        blocks = tried(call, lambda *size: [(int(i), int(j)) for i, j in order(*size)], rows_, columns, hint=hint)
         want = {(i, j) for i in range(rows_) for j in range(columns)}
         if set(blocks) != want or len(blocks) != len(want):
             more = len(blocks) - len(set(blocks) & want)
@@ -119,19 +117,14 @@ def check_product(product: Callable) -> Verdict:
         except Exception as error:
             return stopped("product", error, f"the call was product(gpu, a, b, {block}) with {n} x {n} matrices.")
         finding = f"For n = {n} and blocks of {block}: "
-        if c.shape != (n, n):
-            return Verdict(False, f"{finding}the result has shape {c.shape}.", "c is n x n, whatever the block.")
-        if not c.any():
-            return Verdict(False, f"{finding}the result is all zeros.", "download each block into its place in c.")
+        unless(c.shape == (n, n), f"{finding}the result has shape {c.shape}.", "c is n x n, whatever the block.")
+        unless(c.any(), f"{finding}the result is all zeros.", "download each block into its place in c.")
         if not np.array_equal(c, a @ b):
             i, j = np.argwhere(c != a @ b)[0]
             finding += f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})."
             return Verdict(False, finding, "rows i.. of a times columns j.. of b belong at c[i.., j..].")
-        if gpu.products < (-(-n // block)) ** 2:
-            finding += f"the card computed {gpu.products} products."
-            return Verdict(False, finding, "multiply on the card: gpu.multiply.")
-        if gpu.used:
-            finding += f"{gpu.used:,} bytes are still in use:\n{gpu}"
-            return Verdict(False, finding, "gpu.free what you uploaded.")
+        enough, computed = (-(-n // block)) ** 2, f"{finding}the card computed {gpu.products} products."
+        unless(gpu.products >= enough, computed, "multiply on the card: gpu.multiply.")
+        unless(not gpu.used, f"{finding}{gpu.used:,} bytes are still in use:\n{gpu}", "gpu.free what you uploaded.")
     finding = f"The product is right at two sizes, on a card of {TINY.memory_bytes:,} bytes, and left it empty."
     return Verdict(True, finding)
