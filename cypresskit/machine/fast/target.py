@@ -69,7 +69,9 @@ class Target:
 
     @property
     def room(self) -> int:
-        """Bytes of vector registers for the sums of a loop."""
+        """Bytes of vector registers for the sums of a loop; without fused multiply-add, passes would save nothing."""
+        if not self.fused:
+            return 1 << 20
         return self.vectors * 3 // 4 if self.vectors > NEON else self.vectors // 2
 
 
