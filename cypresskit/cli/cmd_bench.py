@@ -51,7 +51,7 @@ def bench(args: argparse.Namespace) -> None:
     if args.part:  # in a process of its own
         print(json.dumps(_rows(args.cpu, args.part == "one")))
         return
-    core = _openblas_core(args.cpu)
+    core = _openblas_core(args.cpu) or os.environ.get("OPENBLAS_CORETYPE", "")
     found: dict = {"kernel": "sgemm_tn", "threads": 1, "cpu": args.cpu, "openblas_core": core}
     held = {"OPENBLAS_CORETYPE": core} if core else {}
     for part, threads in (("one", ONE_THREAD), ("all", {})):
@@ -62,7 +62,7 @@ def bench(args: argparse.Namespace) -> None:
         found |= json.loads(child.stdout)
     rows = found["sizes"] + found["others"] + found["all_threads"]
     head = "C = A^T B on this computer, Gflop/s (numpy has no double-double)\n"
-    head += f"numpy's OpenBLAS is held to the instructions of {core}, too\n" * bool(core)
+    head += f"numpy's OpenBLAS is held to the instructions of {core}\n" * bool(core)
     show(args, found, "\n".join([head, HEAD, *map(_line, rows)]))
     if any(row["clock"] > DISTURBED for row in rows if row["threads"] == 1):
         print("\nOthers are using this machine: the figures would be better without them.", file=sys.stderr)
