@@ -14,6 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+STRIP = (
+    16  # columns of a transpose copied at a time: lines of the host's cache are written whole, those read stay in it
+)
+
 
 def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
     """Matrices of ``stack`` (count, rows, columns[, 2]), each in the upper left corner of zeros of ``shape``, one below
@@ -22,7 +26,10 @@ def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.nda
     if stack.shape[1:3] == shape and stack.flags.c_contiguous and stack.dtype == dtype:
         return stack.reshape(below)
     result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), dtype)
-    result[:, : stack.shape[1], : stack.shape[2]] = stack
+    rows, columns = stack.shape[1:3]
+    step = STRIP if stack.strides[1] < stack.strides[2] else columns or 1  # a transpose takes long as a whole
+    for x in range(0, columns, step):
+        result[:, :rows, x : min(x + step, columns)] = stack[:, :, x : x + step]
     return result.reshape(below)
 
 
