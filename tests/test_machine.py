@@ -49,6 +49,18 @@ def test_odd_domains_run_every_work_item_once(engine, domain):
 
 
 @ENGINES
+@pytest.mark.parametrize(
+    ("line", "want"),
+    [("mov r0._yz_, r0.xxyw", (1, 1, 2, 4)), ("mov r0._yzw, r0.xxyz", (1, 1, 2, 3)),
+     ("mov r0.__zw, r0.xyyz", (1, 2, 2, 3)), ("mov r0.xyz_, r0.yzww", (2, 3, 4, 4)), ("mov r0, r0.yxwz", (2, 1, 4, 3)),
+     ("add r0._yz_, r0.xxyw, r0.xxyw", (1, 2, 4, 4))],
+)  # fmt: skip
+def test_a_register_goes_into_itself_shifted(engine, line, want):
+    program = pixel("dcl_literal l0, 1.0, 2.0, 3.0, 4.0", "mov r0, l0", line, "mov o0, r0")
+    assert (output(program, (5, 3), engine) == want).all()
+
+
+@ENGINES
 def test_compute_ids(engine):
     names = ["vAbsTid", "vTidInGrp", "vThreadGrpId"]
     for name in names:

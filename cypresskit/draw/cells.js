@@ -8,6 +8,7 @@
   document.head.append(Object.assign(document.createElement("style"), {textContent: rule}))
   let running = null, since = 0
   setInterval(() => {
+    if (document.hidden) return
     const first = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].find((one) => one.textContent.includes("*"))
     if (first !== running) {
       if (running) delete running.dataset.works
@@ -41,7 +42,7 @@
   const lines = (editor) => {
     let inside = editor.firstElementChild.classList.contains("cm-gap") || MAGIC.test(editor.textContent)
     return [...editor.querySelectorAll(".cm-line")].filter((line) => {
-      const edge = line.textContent.includes("'''")
+      const edge = line.textContent.split("'''").length % 2 === 0
       inside = inside !== edge
       return inside && !edge
     })
@@ -62,7 +63,7 @@
   }
   const paint = () => {
     const holdsIL = ({textContent: text}) => text.includes("'''") || MAGIC.test(text)
-    const all = [...document.querySelectorAll(".cm-content")].filter(holdsIL).flatMap(lines)
+    const all = [...document.querySelectorAll(".jp-CodeCell .cm-content")].filter(holdsIL).flatMap(lines)
     const found = all.flatMap(ranges)
     const rest = all.map((line) => new StaticRange({
       startContainer: line, startOffset: 0, endContainer: line, endOffset: line.childNodes.length,

@@ -295,7 +295,14 @@ el.addEventListener("pointerdown", (event) => {
 // Light or dark: JupyterLab says so on <body>; a plain page follows the reader's setting. Colours on a canvas can't be
 // CSS variables, so each ink is looked up and handed to its glyph.
 const wish = window.matchMedia("(prefers-color-scheme: dark)")
+let watch = null
+function forget() {
+  wish.removeEventListener("change", colour)
+  still.removeEventListener("change", stop)
+  watch.disconnect()
+}
 function colour() {
+  if (watch && !el.isConnected) return forget() // its cell has run again
   const lab = document.body.dataset.jpThemeLight
   el.toggleAttribute("data-dark", lab === undefined ? wish.matches : lab === "false")
   const style = getComputedStyle(el)
@@ -326,7 +333,7 @@ for (const [figure, glyph, part, most] of fitted) {
 }
 wish.addEventListener("change", colour)
 still.addEventListener("change", stop)
-const watch = new MutationObserver(colour)
+watch = new MutationObserver(colour)
 watch.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"]})
 
 // The tallest caption has room, so that the picture below it keeps its place.

@@ -256,6 +256,8 @@ class Interpreter:
             self.coordinates.pop(register.index, None)
         self._notify("wrote", register, written, rows[: max(1, len(written))], finite)
         everywhere = self.masks.count == self.items
+        if len(rows) > 1 and np.may_share_memory(rows, target):  # a register into itself, shifted
+            rows = rows.copy()
         if everywhere and len(written) == 4:
             target[...] = rows
             return
