@@ -10,6 +10,7 @@ Cells are run by JupyterLab's own commands, since typed Shift+Enter loses key pr
 notebooks/, so nothing a test does there changes the work tree.
 """
 
+import functools
 import os
 import shutil
 import signal
@@ -22,7 +23,9 @@ import urllib.request
 from pathlib import Path
 
 import hypothesis
+import nbformat
 import pytest
+from pages import READY
 
 import cypresskit as ck
 from cypresskit.cli.cmd_lab import SETTINGS
@@ -104,6 +107,28 @@ def page(browser):
     assert not outside, f"the page asked the network for {outside}"
 
 
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """A function that saves a player as a page, each once, and gives its path."""
+    folder = tmp_path_factory.mktemp("pages")
+    return functools.cache(lambda player: player.save(folder / f"{id(player)}.html"))
+
+
+@pytest.fixture
+def show(page, saved):
+    """A function that opens a player's saved page from disk, on which no script may fail."""
+    faults = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+
+    def goto(player):
+        page.goto(saved(player).as_uri())
+        page.wait_for_function(READY)
+        return page
+
+    yield goto
+    assert not faults
+
+
 class Lab:
     """A running JupyterLab: `url` with no slash at its end, `root` the directory it serves."""
 
@@ -124,6 +149,14 @@ class Lab:
             timeout=1000 * timeout,
         )
 
+    def write(self, page, name: str, *cells: str, outputs=()) -> None:
+        """Make a notebook of code cells, of which the last has the outputs, and open it."""
+        *cells, last = map(nbformat.v4.new_code_cell, cells)
+        last.outputs += outputs
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        nbformat.write(nbformat.v4.new_notebook(cells=[*cells, last], metadata=kernel), self.root / name)
+        self.open(page, name)
+
     def run_all(self, page, timeout: float = 120) -> None:
         """Run every cell of the notebook shown and wait for the last; an error in a cell fails the test."""
         page.evaluate(
@@ -135,6 +168,22 @@ class Lab:
         )
         errors = [out for cell in self.outputs(page) for out in cell if out["output_type"] == "error"]
         assert not errors, "\n".join(f"{out['ename']}: {out['evalue']}" for out in errors)
+
+    def run(self, page, *texts: str | tuple[str, str, str]) -> None:
+        """Run the first code cell that has each text; of a text, an old word and a new one, with the word replaced."""
+        page.evaluate(
+            """async texts => {
+                const {content} = window.jupyterapp.shell.currentWidget
+                for (const [text, old, now] of texts.map(one => [one].flat())) {
+                    const has = ({type, sharedModel}) => type === "code" && sharedModel.source.includes(text)
+                    content.activeCellIndex = content.widgets.findIndex(cell => has(cell.model))
+                    const {sharedModel} = content.activeCell.model
+                    if (old) sharedModel.setSource(sharedModel.source.replace(old, now))
+                    await window.jupyterapp.commands.execute("notebook:run-cell")
+                }
+            }""",
+            texts,
+        )
 
     def outputs(self, page) -> list[list[dict]]:
         """What each code cell of the notebook shown has put out, as a notebook file would hold it."""
@@ -193,35 +242,3 @@ def wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float = 60)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.1)
     pytest.fail(f"{url} did not answer. The server's log ends:\n{log.read_text()[-3000:]}")
-
-
-#: Puts the HTML of a player on a page whose scripts are loaded; the milliseconds until it is painted.
-PAINT = """async html => {
-    const place = document.createElement("div"), from = performance.now()
-    document.body.append(place)
-    place.innerHTML = html
-    for (const old of place.querySelectorAll("script")) {
-        const script = document.createElement("script")
-        script.textContent = old.textContent
-        old.replaceWith(script)
-    }
-    while (!place.querySelector("[data-ready]")) await new Promise(done => setTimeout(done, 1))
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-    const time = performance.now() - from
-    place.remove()
-    return time
-}"""
-
-
-def processor(page):
-    """A function that tells for how many milliseconds the page's main thread has worked. Other programs don't count, so
-    on a busy computer it says what a clock on the wall can't: a player that needs less than 40 ms of work for a frame
-    is in time wherever it has a processor."""
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def spent() -> float:
-        metrics = session.send("Performance.getMetrics")["metrics"]
-        return 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
-
-    return spent

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from bokeh.models import ColumnDataSource
+from pages import recorded, whole_numbers
 
 import cypresskit as ck
 from cypresskit.draw.block import find_block
@@ -26,9 +27,7 @@ def record(name: str, item=(1, 1), blocks=(2, 3), turns: int = 3, integers: bool
     shapes = ((k, m) if kernel.trans_a else (m, k)), (k, n)
     draw = (lambda s: rng.integers(-4, 5, s)) if integers else rng.standard_normal
     a, b = (draw(shape).astype(kernel.dtype) for shape in shapes)
-    recorder = ck.Recorder(item)
-    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[recorder])
-    return kernel, a, b, recorder.recording
+    return kernel, a, b, recorded(name, a, b, item)[0]
 
 
 @pytest.fixture(scope="module")
@@ -151,11 +150,8 @@ def test_k_is_shown_only_when_a_whole_column_is_there(run):
 @pytest.fixture(scope="module")
 def several():
     """All six work-items of one launch."""
-    kernel, rng = ck.kernels["sgemm_tn"], np.random.default_rng(4)
-    a, b = (rng.integers(-3, 4, (8, size)).astype(np.float32) for size in (16, 24))
-    recorders = [ck.Recorder((x, y)) for y in range(2) for x in range(3)]
-    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=recorders)
-    return a, b, [recorder.recording for recorder in recorders]
+    a, b = whole_numbers(4, (8, 16), (8, 24))
+    return a, b, recorded("sgemm_tn", a, b, *((x, y) for y in range(2) for x in range(3)))
 
 
 def test_work_items_of_a_launch_are_scenes_that_the_map_of_c_chooses(several):
@@ -192,9 +188,8 @@ def test_a_sum_is_told_term_by_term(several):
             so_far = int(a[: k + 1, i] @ b[: k + 1, j])
             assert words.startswith(f"**C[{i}, {j}]**") and f" = {so_far}, after {k + 1} term{'s' * (k > 0)}; " in words
             assert words.endswith(f"A[{k}, {i}] times B[{k}, {j}].")
-            assert (
-                recordings[4].registers(frame)[block.totals[i, j][0]].view(np.float32)[block.totals[i, j][1]] == so_far
-            )
+            register, channel = block.totals[i, j]
+            assert recordings[4].registers(frame)[register].view(np.float32)[channel] == so_far
 
 
 # -- the journey

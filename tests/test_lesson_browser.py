@@ -5,55 +5,20 @@ What is on the screen is read back from the page's Bokeh document and compared w
 
 import statistics
 
-import nbformat
 import numpy as np
 import pytest
-from conftest import PAINT, processor
+from pages import IN_LESSONS, PAINT, PLACE, PLAY, READY, STEPS, at, processor, recorded, view, whole_numbers
 
 import cypresskit as ck
 
 LESSON = "01_register_block.ipynb"
 SOURCES = {"cells C": range(10, 26), "cells A": (2, 3, 6, 7), "cells B": (4, 5, 8, 9)}
 
-# What the page shows at step k (the slider is moved, as a reader does), and the player's outermost element.
-AT = """async k => {
-    const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
-    const slider = [...doc.all_models].find(m => m.type === "Slider")
-    if (k !== null) slider.value = k
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-    const source = name => doc.get_model_by_name(name).data
-    const rows = d => d.register.map((r, i) => [r, d.value[i], d.text[i], d.wrote[i]])
-    const player = [...document.querySelectorAll("[data-ready][aria-label^='Register block']")].at(-1)
-    const figure = Bokeh.index.get_one(doc.get_model_by_name("cells"))
-    return {step: slider.value, frame: +player.dataset.frame, shown: +player.dataset.shown,
-            cells: Object.fromEntries(["cells C", "cells A", "cells B"].map(n => [n, rows(source(n))])),
-            k: Array.from(source("k").k), label: figure.el.getAttribute("aria-label"),
-            caption: [...doc.all_models].filter(m => m.type === "Div").map(m => m.text).join(" ")}
-}"""
-# Plays from the frame shown at 20 a second; the number and time of each frame after it.
-PLAY = """async () => {
-            const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
-            const player = document.querySelector("[data-ready][aria-label^='Register block']"), seen = []
-            const press = () => player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
-            new MutationObserver(() => seen.push([+player.dataset.frame, performance.now()]))
-                .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
-            ;[...doc.all_models].find(m => m.type === "Select").value = "20"
-            press()
-            await new Promise(done => setTimeout(done, 2025))
-            press()
-            return seen
-        }"""
-READY = "() => document.querySelector('[data-ready]')"
-
 
 @pytest.fixture(scope="module")
 def recording():
-    kernel = ck.kernels["sgemm_tn"]
     rng = np.random.default_rng(5)
-    a, b = (rng.standard_normal((6, size)).astype(np.float32) for size in (16, 24))
-    recorder = ck.Recorder((2, 1))
-    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[recorder])
-    return recorder.recording
+    return recorded("sgemm_tn", *(rng.standard_normal((6, n)).astype(np.float32) for n in (16, 24)), (2, 1))[0]
 
 
 @pytest.fixture(scope="module")
@@ -61,57 +26,52 @@ def player(recording):
     return ck.draw.register_block(recording)
 
 
-@pytest.fixture(scope="module")
-def saved(player, tmp_path_factory):
-    return player.save(tmp_path_factory.mktemp("page") / "block.html")
-
-
 @pytest.fixture
-def shown(page, saved):
+def shown(show, player):
     """The saved page, opened from disk."""
-    faults = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(saved.as_uri())
-    page.wait_for_function(READY)
-    yield page
-    assert not faults
+    return show(player)
+
+
+def cells(seen: dict, group: str) -> list[tuple]:
+    """A source's cells: register, value, text, whether the instruction writes it."""
+    data = seen["data"][group]
+    wrote = [mark not in ("0", "false") for mark in data["wrote"]]
+    return list(zip(data["register"], map(float, data["value"]), data["text"], wrote))
 
 
 def assert_shows(page, recording, step: int) -> None:
     """The picture at a step has the values that the recorded registers have after it."""
-    seen = page.evaluate(AT, step)
-    registers = recording.registers(step)
+    seen, registers, names = at(page, step, "cells C"), recording.registers(step), set()
     assert seen["step"] == seen["frame"] == step
-    names = {name for cells in seen["cells"].values() for name, *_ in cells}
-    assert len(names) == 64 + 16 + 16
     for group, numbers in SOURCES.items():
-        for name, value, text, _ in seen["cells"][group]:
+        for name, value, text, _ in cells(seen, group):
             number, component = int(name[1:-2]), "xyzw".index(name[-1])
+            names.add(name)
             assert number in numbers
             want = registers.get(number, np.zeros(4, np.uint32))[component : component + 1].view(np.float32)[0]
             assert np.float32(value) == want, f"{name} at step {step}"
             assert abs(float(text) - want) <= max(0.005 * abs(want), 0.0005), f"{name} reads {text}, holds {want}"
+    assert len(names) == 64 + 16 + 16
     line = recording.line(step)
-    assert f"line {line}" in seen["label"] and f"line {line}" in seen["caption"]
-    assert f"&#9654; {line}</span>" in seen["caption"], "the line is marked in the listing"
+    assert f"line {line}" in seen["labels"] and f"line {line}" in seen["words"]
+    assert f"&#9654; {line}</span>" in seen["words"], "the line is marked in the listing"
 
 
-def press(page, *keys: str) -> dict:
+def press(page, *keys: str) -> int:
+    """The frame shown after these keys."""
     for key in keys:
         page.keyboard.press(key)
-    return page.evaluate(AT, None)
+    return at(page, None, "cells C")["frame"]
 
 
 def test_a_saved_page_shows_the_recorded_registers(shown, recording):
-    steps = [0, 17, 22, 29, 30, 45, 61, len(recording) // 2, len(recording) - 20, len(recording) - 1, 5]
-    for step in steps:
+    for step in (0, 17, 22, 29, 30, 45, 61, len(recording) // 2, len(recording) - 20, len(recording) - 1, 5):
         assert_shows(shown, recording, step)
 
 
 def test_what_an_instruction_writes_is_marked(shown, recording):
     step = next(s for s in range(len(recording)) if "mad r14" in recording.program.lines[recording.line(s) - 1])
-    cells = shown.evaluate(AT, step)["cells"]["cells C"]
-    assert {name[:-2] for name, *_, wrote in cells if wrote} == {"r14"}
+    assert {name[:-2] for name, *_, wrote in cells(at(shown, step), "cells C") if wrote} == {"r14"}
 
 
 def assert_plays_twenty_a_second(page) -> None:
@@ -119,9 +79,9 @@ def assert_plays_twenty_a_second(page) -> None:
     then the work counts that a frame needs."""
     spent = processor(page)
     for _ in range(3):
-        page.evaluate(AT, 0)
+        at(page, 0, "cells C")
         start = spent()
-        numbers, times = zip(*page.evaluate(PLAY))
+        numbers, times = zip(*page.evaluate(PLAY, [2025, "cells C"]))
         work = (spent() - start) / len(numbers)
         assert list(numbers) == list(range(1, len(numbers) + 1)), "a frame was left out"
         if len(numbers) >= 39:
@@ -146,18 +106,7 @@ def test_a_slider_step_is_painted_within_40_ms(shown):
 
 def slider_steps(shown) -> list[float]:
     """Milliseconds from setting the slider to the second frame after it, fifteen times."""
-    return shown.evaluate(
-        """async () => {
-            const slider = [...Bokeh.documents[0].all_models].find(m => m.type === "Slider"), times = []
-            for (let i = 0; i < 15; i++) {
-                const from = performance.now()
-                slider.value = (i * 37) % 170
-                await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-                times.push(performance.now() - from)
-            }
-            return times
-        }"""
-    )
+    return shown.evaluate(STEPS, [i * 37 % 170 for i in range(15)])
 
 
 @pytest.mark.alone
@@ -170,20 +119,20 @@ def test_the_first_picture_is_painted_within_300_ms(shown, player):
 
 
 def test_keys_step_jump_and_play(shown, player, recording):
-    shown.evaluate(AT, 40)
+    at(shown, 40)
     shown.locator("[data-ready]").focus()
-    assert press(shown, "ArrowRight", "ArrowRight")["frame"] == 42
-    assert press(shown, "ArrowLeft")["frame"] == 41
-    assert press(shown, "End")["frame"] == len(recording) - 1
-    assert press(shown, "Home")["frame"] == 0
-    first = press(shown, "PageDown")["frame"]
-    assert press(shown, "PageDown")["frame"] == first + 16
-    assert press(shown, "PageUp")["frame"] == first
+    assert press(shown, "ArrowRight", "ArrowRight") == 42
+    assert press(shown, "ArrowLeft") == 41
+    assert press(shown, "End") == len(recording) - 1
+    assert press(shown, "Home") == 0
+    first = press(shown, "PageDown")
+    assert press(shown, "PageDown") == first + 16
+    assert press(shown, "PageUp") == first
     shown.keyboard.press("Space")
     shown.wait_for_function("k => +document.querySelector('[data-ready]').dataset.frame > k + 3", arg=first)
-    stopped = press(shown, "Space")["frame"]
+    stopped = press(shown, "Space")
     shown.wait_for_timeout(300)
-    assert shown.evaluate(AT, None)["frame"] == stopped
+    assert at(shown)["frame"] == stopped
 
 
 def test_tab_goes_from_the_player_through_its_controls_in_order(shown):
@@ -197,25 +146,24 @@ def test_tab_goes_from_the_player_through_its_controls_in_order(shown):
 
 
 def test_the_sliders_own_keys_move_one_step(shown):
-    shown.evaluate(AT, 40)
+    at(shown, 40)
     shown.locator(".noUi-handle").focus()
-    assert press(shown, "ArrowRight")["frame"] == 41
+    assert press(shown, "ArrowRight") == 41
     handle = shown.locator(".noUi-handle")
     assert handle.get_attribute("aria-label") == "Step"
     assert handle.get_attribute("aria-valuetext").startswith("step 42 of ")
 
 
-def test_reduced_motion_turns_play_into_step(page, saved):
+def test_reduced_motion_turns_play_into_step(page, show, player):
     page.emulate_media(reduced_motion="reduce")
-    page.goto(saved.as_uri())
-    page.wait_for_function(READY)
+    show(player)
     page.get_by_role("button", name="Step").click()
     page.wait_for_timeout(400)
-    assert page.evaluate(AT, None)["frame"] == 1
+    assert at(page)["frame"] == 1
 
 
 def test_a_screen_reader_hears_each_step_but_not_while_playing(shown):
-    shown.evaluate(AT, 12)
+    at(shown, 12)
     status = shown.locator("[role=status][aria-live=polite] .bk-clearfix")
     heard = status.inner_text()
     assert heard.startswith("Step 13 of") and "<" not in heard
@@ -226,11 +174,9 @@ def test_a_screen_reader_hears_each_step_but_not_while_playing(shown):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_in_light_and_dark(page, saved, scheme):
+def test_text_stands_out_in_light_and_dark(page, show, player, scheme):
     page.emulate_media(color_scheme=scheme)
-    page.goto(saved.as_uri())
-    page.wait_for_function(READY)
-    ink, back = page.evaluate(
+    ink, back = show(player).evaluate(
         """() => {
             const doc = Bokeh.documents[0], text = [...doc.all_models].find(m => m.type === "Text")
             const grey = colour => { const c = document.createElement("canvas").getContext("2d")
@@ -241,27 +187,17 @@ def test_text_stands_out_in_light_and_dark(page, saved, scheme):
     assert (ink < 60 and back > 200) if scheme == "light" else (ink > 200 and back < 60)
 
 
-# Where in the picture that is seen a source's cell is, on the page.
-PLACE = """([name, cell]) => {
-    const doc = Bokeh.documents.findLast(d => d.get_model_by_name(name)), {data} = doc.get_model_by_name(name)
-    const drawn = (m) => m.type === "Figure" && m.renderers.some(r => r.data_source?.name === name)
-    const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
-    const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
-    return [box.x + x_scale.compute(data.x[cell]), box.y + y_scale.compute(data.y[cell])] }"""
 SEEN = """() => {
     const level = [...document.querySelectorAll(".cypresskit-journey section")].findIndex(one => !one.hidden)
     const player = document.querySelectorAll(".cypresskit-journey section")[level].querySelector("[data-ready]")
     return player && [level, player.dataset.pick, +player.dataset.frame, player.getBoundingClientRect().bottom] }"""
 
 
-def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, tmp_path):
+def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, show):
     """By clicks from the chip to an element of C, whose sum is told; back with Escape; the same by keys and by name."""
-    faults = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
     page.set_viewport_size({"width": 1366, "height": 768})
     journey = ck.draw.explore("sgemm_tn", 64)
-    page.goto(journey.save(tmp_path / "journey.html").as_uri())
-    page.wait_for_function(READY)
+    show(journey)
     wide = [one.player for one in journey.levels]
     lanes = wide[1].tracks[0].source.data["x"]
     for level, (name, cell) in enumerate((("engines", 0), ("ALU sgemm_tn to come", len(lanes) // 2), ("slots", 10))):
@@ -285,7 +221,6 @@ def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, tmp_p
     page.mouse.click(*page.evaluate(PLACE, ["engines", 7]))
     page.get_by_text("Not recorded clause by clause").first.wait_for()
     assert page.evaluate(SEEN)[0] == 0
-    assert not faults
 
 
 # What is wrong with the text in the pictures: cut off, too small, or one over the other.
@@ -316,41 +251,29 @@ FAULTS = """() => {
     }))
     return faults
 }"""
-VIEWS = {
-    "register_block": lambda: ck.draw.register_block("sgemm_tn"),
-    "bundles": lambda: ck.draw.bundles("sgemm_64x64_lds"),
-    "packing": ck.draw.packing,
-    "block_race": lambda: ck.draw.block_race(ck.teach.register_block.block_runs()),
-    "wavefronts": lambda: ck.draw.wavefronts(n=256),
-    "waiting": ck.draw.waiting,
-    "chip": lambda: ck.draw.chip(sizes=(128, 512)),
-}
-MORE = ("roofline", "texture_fetch", "timeline", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents")
-VIEWS |= {name: getattr(ck.draw, name) for name in MORE}
+TEXTS = (*IN_LESSONS, "packing", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", VIEWS)
-def test_no_text_is_cut_off_small_or_over_another(page, tmp_path, name, scheme):
-    player = VIEWS[name]()
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_text_is_cut_off_small_or_over_another(page, show, name, scheme):
+    player = view(name, in_lesson=True)
     page.emulate_media(color_scheme=scheme)
-    page.goto(player.save(tmp_path / "view.html").as_uri())
-    page.wait_for_function(READY)
+    show(player)
     for width, height in ((1366, 768), (1093, 614), (1920, 1080)):
         page.set_viewport_size({"width": width, "height": height})
         page.wait_for_timeout(200)
         for share in (0, 0.4, 1):
             frame = int(share * (player.scenes[0][1] - 1))
-            page.evaluate("k => { [...Bokeh.documents[0].all_models].find(m => m.type === 'Slider').value = k }", frame)
+            page.evaluate(STEPS, [frame])
             assert page.evaluate(FAULTS) == [], f"frame {frame} at {width} x {height}"
         high = page.evaluate("() => document.querySelector('[data-ready]').getBoundingClientRect().height")
         assert high <= 620, f"{high} pixels high at {width} x {height}"
 
 
-def test_it_fits_a_projector_when_it_is_big(page, tmp_path):
+def test_it_fits_a_projector_when_it_is_big(page, show):
     page.set_viewport_size({"width": 1366, "height": 768})
-    page.goto(ck.draw.bundles().big().save(tmp_path / "big.html").as_uri())
-    page.wait_for_function(READY)
+    show(ck.draw.bundles().big())
     page.wait_for_timeout(200)
     assert page.evaluate("() => document.documentElement.scrollHeight") <= 768
 
@@ -370,12 +293,10 @@ def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(page,
     assert len(inner.locator("body").inner_text()) < 300, "no wall of text"
 
 
-def test_the_tabs_memory_stays_small(page, saved):
+def test_the_tabs_memory_stays_small(shown):
     """What a page's scripts hold while the picture is stepped through."""
-    page.goto(saved.as_uri())
-    page.wait_for_function(READY)
-    slider_steps(page)
-    assert heap(page) < 150e6
+    slider_steps(shown)
+    assert heap(shown) < 150e6
 
 
 def heap(page) -> float:
@@ -393,19 +314,15 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     page.locator("[data-ready]").first.scroll_into_view_if_needed()
 
     # The lesson's own run, again.
-    kernel = ck.kernels["sgemm_tn"]
-    rng = np.random.default_rng(8)
-    a, b = (rng.integers(-3, 4, (8, size)).astype(np.float32) for size in (16, 24))
-    recorder = ck.Recorder((1, 1))
-    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[recorder])
-    for step in (0, 25, 76, 103, 190, len(recorder.recording) - 1):
-        assert_shows(page, recorder.recording, step)
+    (recording,) = recorded("sgemm_tn", *whole_numbers(8, (8, 16), (8, 24)), (1, 1))
+    for step in (0, 25, 76, 103, 190, len(recording) - 1):
+        assert_shows(page, recording, step)
 
-    page.evaluate(AT, 30)
+    at(page, 30, "cells C")
     page.locator("[data-ready]").first.focus()
     active = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
     cell = page.evaluate(active)
-    assert press(page, "ArrowRight", "ArrowRight", "ArrowLeft")["frame"] == 31
+    assert press(page, "ArrowRight", "ArrowRight", "ArrowLeft") == 31
     page.keyboard.press("Space")
     page.wait_for_function("() => +document.querySelector('[data-ready]').dataset.frame > 35")
     page.keyboard.press("Space")
@@ -415,11 +332,11 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     assert heap(page) < 150e6, "JupyterLab, with the lesson's pictures"
 
     # With the focus elsewhere the keys are JupyterLab's again.
-    frame = page.evaluate(AT, None)["frame"]
+    frame = press(page)
     page.evaluate("() => { document.activeElement.blur(); window.jupyterapp.shell.currentWidget.content.activate() }")
     page.keyboard.press("ArrowDown")
     assert page.evaluate(active) == cell + 1
-    assert page.evaluate(AT, None)["frame"] == frame
+    assert press(page) == frame
 
 
 def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
@@ -429,23 +346,19 @@ def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
     page.locator(".jp-RenderedMarkdown").first.dblclick()
     assert page.locator(".jp-MarkdownCell .cm-editor:visible").count() == 0
     assert not page.evaluate("() => window.jupyterapp.shell.currentWidget.context.model.dirty"), "just opened"
-    lab.run_all(page)
+    lab.run(page, "import numpy", "ck.draw.load(", "times = ck.draw.predict(")
     entry = page.get_by_placeholder("a number")
     entry.scroll_into_view_if_needed()
     entry.fill("8")
     entry.press("Tab")
     page.get_by_role("button", name="double", exact=True).click()
-    page.evaluate("""async () => {
-        const book = window.jupyterapp.shell.currentWidget.content
-        book.activeCellIndex = book.widgets.findIndex(w => w.model.sharedModel.source.includes("times.said("))
-        await window.jupyterapp.commands.execute("notebook:run-cell")
-    }""")
+    lab.run(page, "times.said(")
     said = "".join(out.get("text", "") for cell in lab.outputs(page) for out in cell)
     assert "You said 8, and it is 8 times: well guessed!" in said and "You said double, and it is the same." in said
 
 
 def test_it_follows_jupyterlabs_theme(lab, page):
-    lab.open(page, LESSON)
+    lab.write(page, "theme.ipynb", "import cypresskit as ck\nck.draw.load()", "ck.draw.register_block('sgemm_tn')")
     lab.run_all(page)
     page.wait_for_function(READY)
     ink = """() => { const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
@@ -460,7 +373,7 @@ def test_it_follows_jupyterlabs_theme(lab, page):
 def test_a_view_under_controls_is_drawn_anew(lab, page):
     """Lesson 00: another size, chosen with the keys, gives another picture, with its own numbers."""
     lab.open(page, "00_start_here.ipynb")
-    lab.run_all(page)
+    lab.run(page, "import numpy", "ck.draw.load(", "ck.draw.controls(")
     handle = page.locator(".cypresskit-controls .widget-slider .noUi-handle").last
     handle.scroll_into_view_if_needed()
     captions = page.locator(".jupyter-widgets [data-ready]")
@@ -486,10 +399,7 @@ ck.draw.controls(view, item=range(4), n=[16, 32])"""
 def test_a_click_on_what_is_not_recorded_asks_the_kernel(lab, page):
     """On another work-item in the map of C, and then for another size: the kernel runs again, and the picture has the
     numbers of that run."""
-    cells = [nbformat.v4.new_code_cell(text) for text in ("import cypresskit as ck\nck.draw.load()", LIVE)]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), lab.root / "live.ipynb")
-    lab.open(page, "live.ipynb")
+    lab.write(page, "live.ipynb", "import cypresskit as ck\nck.draw.load()", LIVE)
     lab.run_all(page)
     page.wait_for_function(READY)
     page.locator("[data-ready]").scroll_into_view_if_needed()
@@ -500,7 +410,7 @@ def test_a_click_on_what_is_not_recorded_asks_the_kernel(lab, page):
             {n} === Math.max(...Bokeh.documents.at(-1).get_model_by_name("items").data.y) + 4""")
         a, b = np.random.default_rng(3).integers(-3, 4, (2, 6, n))
         last = page.evaluate("() => [...Bokeh.documents.at(-1).all_models].find(m => m.type === 'Slider').end")
-        shown = {(r, v) for r, v, *_ in page.evaluate(AT, last)["cells"]["cells C"]}
+        shown = {(r, v) for r, v, *_ in cells(at(page, last), "cells C")}
         block = (a.T @ b)[8 * row : 8 * row + 8, 8 * column : 8 * column + 8]
         assert shown == {(f"r{10 + i // 4}.{'xyzw'[i % 4]}", v) for i, v in enumerate(block.ravel().tolist())}
 
@@ -529,24 +439,8 @@ COLOURED = """() => {
 
 def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, page):
     lab.open(page, LESSON)
-    page.evaluate(
-        """async () => {
-            const {content, sessionContext} = window.jupyterapp.shell.currentWidget
-            const at = text => content.widgets.findIndex(cell => cell.model.sharedModel.source.startsWith(text))
-            const run = async n => {
-                content.activeCellIndex = n
-                await window.jupyterapp.commands.execute("notebook:run-cell")
-            }
-            await run(at("import"))
-            await run(at("ck.draw.load"))
-            const kernel = content.widgets[at("four_by_four")]
-            kernel.model.sharedModel.setSource(kernel.model.sharedModel.source.replace("mad r10", "mda r10"))
-            await run(at("four_by_four"))
-            await run(at("ck.teach.register_block.check_four"))
-            content.activeCellIndex = at("four_by_four")
-            kernel.node.scrollIntoView()
-        }"""
-    )
+    lab.run(page, "import", "ck.draw.load", ("four_by_four = ", "mad r10", "mda r10"), "check_four(")
+    page.locator(".jp-CodeCell", has_text="four_by_four = ").first.scroll_into_view_if_needed()
     page.wait_for_function(f"() => ({COLOURED})().keyword.includes('mda')")
     seen = page.evaluate(COLOURED)
     assert {"whileloop", "mda", "sample_resource(0)_sampler(0)", "dcl_cb"} <= set(seen["keyword"])
@@ -558,12 +452,7 @@ def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, pag
 
 
 def test_a_cell_that_runs_for_over_a_second_says_so(lab, page):
-    cells = [
-        nbformat.v4.new_code_cell(text) for text in ("import cypresskit as ck\nck.draw.load()", "input()", "'end'")
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), lab.root / "waits.ipynb")
-    lab.open(page, "waits.ipynb")
+    lab.write(page, "waits.ipynb", "import cypresskit as ck\nck.draw.load()", "input()", "'end'")
     page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
     told = "() => [...document.querySelectorAll('.jp-InputPrompt')].map(one => one.dataset.works ?? '')"
     page.wait_for_function(f"() => ({told})()[1].startsWith('2 s')")

@@ -5,12 +5,15 @@ import re
 import statistics
 import time
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import nbformat
 import numpy as np
+import pages
 import pytest
-from conftest import PAINT, ROOT, processor
+from conftest import ROOT
+from pages import READY, VIEWS, at, blocked, pipeline, recorded, reports, view
 
 import cypresskit as ck
 from cypresskit import draw, host
@@ -28,70 +31,6 @@ from cypresskit.timing.work import quad_clocks
 from tools import gallery
 
 
-@pytest.fixture(scope="session")
-def reports():
-    return [simulate("sgemm_tn", n) for n in (128, 512)]
-
-
-@pytest.fixture(scope="session")
-def pipeline():
-    """Two tasks on a chip, each behind a copy; the bus is shared with a second lane."""
-    tasks = []
-    for n in range(3):
-        tasks.append(Task(f"load2 {n}", "load2", "DMA 0", {"bus": 2.0}, {}, {f"a{n}": "a"}, 2e6))
-        tasks.append(Task(f"mult {n}", "mult", "chip 0", {"chip 0": 3.0}, {f"a{n}": "a"}, {f"c{n}": "c"}))
-        tasks.append(Task(f"store {n}", "store", "thread 0", {"bus": 1.0}, {f"c{n}": "c"}, {}, 1e6))
-    resources = [Resource("chip 0", 100.0, "seconds"), Resource("bus", 100.0, "bytes")]
-    return run(tasks, {r.name: r for r in resources}, 1e9)
-
-
-@pytest.fixture(scope="session")
-def view(reports, pipeline):
-    """Views by name, each built once, small."""
-    made: dict[str, Player] = {}
-    makers = {
-        "register_block": lambda: draw.register_block("ddgemm_tn_fma"),
-        "texture_fetch": lambda: draw.texture_fetch(fetches=4),
-        "lds_transpose": draw.lds_transpose,
-        "lds_pitch": draw.lds_pitch,
-        "reduction": draw.reduction,
-        "bus": draw.bus,
-        "exponents": draw.exponents,
-        "contest": lambda: draw.contest(reports),
-        "card_memory": lambda: draw.card_memory(blocked()),
-        "bundles": lambda: draw.bundles("sgemm_tn"),
-        "packing": draw.packing,
-        "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs((1, 2, 8))),
-        "wavefronts": lambda: draw.wavefronts(*reports[1:]),
-        "chip": lambda: draw.chip(reports[1]),
-        "chip_sizes": lambda: draw.chip(reports),
-        "roofline": lambda: draw.roofline(reports[1:]),
-        "performance": lambda: draw.performance([r.row() for r in reports]),
-        "timeline": lambda: draw.timeline(pipeline, pipeline, names=("one", "two")),
-        "timeline_default": draw.timeline,
-        "roofline_default": draw.roofline,
-        "curves": lambda: draw.curves({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),
-        "waiting": lambda: draw.waiting(2, 6, 4),
-    }
-
-    def get(name: str) -> Player:
-        if name not in made:
-            made[name] = makers[name]()
-        return made[name]
-
-    get.names = list(makers)
-    return get
-
-
-def blocked():
-    return host.blocked_time(384, 384, 256, host.Machine(ck.HD5870), block=128)
-
-
-NAMES = ["register_block", "texture_fetch", "lds_transpose", "bundles", "wavefronts", "chip", "roofline", "performance"]
-NAMES += ["lds_pitch", "reduction", "bus", "exponents", "contest", "card_memory", "chip_sizes", "timeline", "curves"]
-NAMES += ["packing", "block_race", "waiting", "timeline_default", "roofline_default"]
-
-
 def frames(player: Player, name: str, column: str) -> np.ndarray:
     """What a source shows over the frames."""
     return next(t.frames for t in player.tracks if t.source.name == name and t.column == column)
@@ -102,23 +41,19 @@ def frames(player: Player, name: str, column: str) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ["ddgemm_tn_fma", "ddgemm_nn_nofma", "ddgemm_tt_fma"])
 def test_a_block_of_double_doubles_is_followed_through_its_many_instructions(name):
-    kernel, recorder = ck.kernels[name], ck.Recorder((1, 1))
-    rng = np.random.default_rng(4)
+    kernel, rng = ck.kernels[name], np.random.default_rng(4)
     shapes = ((4, 4, 2), (6, 4, 2) if kernel.trans_b else (4, 6, 2))
     a, b = (rng.integers(-9, 10, shape) * np.array([1.0, 2.0**-60]) for shape in shapes)
-    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[recorder])
-    block = find_block(recorder.recording)
+    (recording,) = recorded(name, a, b, (1, 1))
+    block = find_block(recording)
     assert (block.words, block.rows, block.columns) == (4, range(2, 4), range(2, 4))
-    exact = (a[..., 0].T if kernel.trans_a else a[..., 0]) @ (b[..., 0].T if kernel.trans_b else b[..., 0])
-    player = draw.register_block(recorder.recording)
-    shown = frames(player, "cells C", "value")
+    left = a[..., 0].T if kernel.trans_a else a[..., 0]
+    right = b[..., 0].T if kernel.trans_b else b[..., 0]
+    shown = frames(draw.register_block(recording), "cells C", "value")
     for k in range(4):
         last = max(u.step for u in block.updates if u.from_a[block.k_axis[0]] == k)
-        part_a = (a[..., 0].T if kernel.trans_a else a[..., 0])[:, : k + 1]
-        part_b = (b[..., 0].T if kernel.trans_b else b[..., 0])[: k + 1]
-        want = [(part_a @ part_b)[place] for place in block.totals]
+        want = [(left[:, : k + 1] @ right[: k + 1])[place] for place in block.totals]
         assert np.allclose(shown[last], want, rtol=1e-12, atol=1e-12)
-    assert np.allclose(want, [exact[place] for place in block.totals])
 
 
 def finish(player: Player, name: str) -> int:
@@ -136,7 +71,7 @@ def test_the_lds_is_done_when_its_banks_have_answered(name):
     assert finish(player, name) == clocks == (len(player) - 1) // 2
 
 
-def test_the_better_layout_is_done_first(view):
+def test_the_better_layout_is_done_first():
     """Question 3 of lesson 07, asked of the picture: its answer says 144 clocks against 80."""
     player = view("lds_transpose")
     assert (finish(player, "lds"), finish(player, "lds_rows")) == (80, 144)
@@ -144,7 +79,7 @@ def test_the_better_layout_is_done_first(view):
     assert "80" not in repr(player) and "144" not in repr(player), "the words don't give it away"
 
 
-def test_requests_stack_up_in_their_bank_and_each_layer_takes_a_clock(view):
+def test_requests_stack_up_in_their_bank_and_each_layer_takes_a_clock():
     player = view("lds_transpose")
     for name in ("lds", "lds_rows"):
         x, y, wait = (frames(player, f"requests {name}", column) for column in ("x", "y", "wait"))
@@ -161,7 +96,7 @@ def test_requests_stack_up_in_their_bank_and_each_layer_takes_a_clock(view):
     assert {e // 4 for e in bottom} == set(range(8)) and {e // 4 for e in key if e >= 0} == set(range(16))
 
 
-def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows(view):
+def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows():
     player = view("lds_transpose")
     for name in ("lds", "lds_rows"):
         row = frames(player, f"arrived {name}", "row")
@@ -177,7 +112,7 @@ def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows(view):
     assert clocks.startswith(where) and "clocks: lds at [0, " in clocks
 
 
-def test_a_pitch_costs_what_the_lds_charges_for_its_addresses(view):
+def test_a_pitch_costs_what_the_lds_charges_for_its_addresses():
     """The picture's clocks against the device's rule, on addresses made by hand; the guess's answer is the cheapest."""
     player, item = view("lds_pitch"), np.arange(64)
     for frame, pitch in enumerate(range(4, 35)):
@@ -185,10 +120,8 @@ def test_a_pitch_costs_what_the_lds_charges_for_its_addresses(view):
         asked = [first + 4 * np.arange(4)[:, np.newaxis]]
         asked += [4 * pitch * (item // 8 * 8 + j) + 4 * np.arange(4)[:, np.newaxis] for j in range(8)]
         clocks = [access_clocks(words[np.newaxis], ck.HD5870)[0] for words in asked]
-        said = (
-            f"Pitch {pitch}: storing takes {clocks[0]} clocks of a turn and loading {sum(clocks[1:])}: {sum(clocks)}."
-        )
-        assert player.captions[frame] == said
+        turn = f"storing takes {clocks[0]} clocks of a turn and loading {sum(clocks[1:])}: {sum(clocks)}."
+        assert player.captions[frame] == f"Pitch {pitch}: {turn}"
         deep = [frames(player, f"deep {kind}", "value")[frame, 0] for kind in ("store", "load")]
         firsts = [access_clocks(words[np.newaxis, :2, :16], ck.HD5870)[0] for words in asked[:2]]
         high = [len(set(frames(player, f"stack {kind}", "y")[frame])) for kind in ("store", "load")]
@@ -227,7 +160,7 @@ def test_a_run_without_lds_is_refused():
 
 def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_done_first():
     """Question 1 of lesson 05, asked of the picture."""
-    player = draw.texture_fetch()
+    player = view("texture_fetch", in_lesson=True)
     assert (finish(player, "dgemm_tn"), finish(player, "dgemm_nn")) == (256, 384)
     assert frames(player, "clocks dgemm_nn", "value")[:, 0].tolist() == list(range(385))
     for name, of_a in (("dgemm_tn", 16), ("dgemm_nn", 32)):
@@ -247,9 +180,9 @@ def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_do
 
 
 @pytest.mark.parametrize("name", ["texture_fetch", "lds_transpose", "lds_pitch", "bus"])
-def test_nothing_is_told_before_the_guess(view, name):
+def test_nothing_is_told_before_the_guess(name):
     """Not in the first caption or frame, what a click says in it, the text form, nor the saved lesson above it."""
-    player = draw.texture_fetch() if name == "texture_fetch" else view(name)
+    player = view("texture_fetch", in_lesson=True) if name == "texture_fetch" else view(name)
     tag = player.root.tags[0]
     truths = re.findall(r"(?<![\w.])[\d.]*\d (?:clocks|%)", tag["truth"]) or [tag["right"]]
     clicks = [told if isinstance(told, str) else told[0][1] for _, told in tag["about"]]
@@ -257,9 +190,8 @@ def test_nothing_is_told_before_the_guess(view, name):
     words = " ".join(re.findall(r">([^<]+)<", words))
     lesson = next(path for path in LESSONS if f"draw.{name}(" in path.read_text())
     cells = nbformat.read(lesson, 4).cells
-    above = cells[
-        : next(n for n, cell in enumerate(cells) if cell.cell_type == "code" and f"draw.{name}(" in cell.source)
-    ]
+    drawn_in = [n for n, cell in enumerate(cells) if cell.cell_type == "code" and f"draw.{name}(" in cell.source]
+    above = cells[: drawn_in[0]]
     outputs = [out.get("text", "") for cell in above for out in cell.get("outputs", [])]
     for text in (player.captions[0], words, repr(player), *clicks, *outputs, *(cell.source for cell in above)):
         told = [truth for truth in truths if re.search(rf"(?<![\w.]){truth}(?!\w)", text)]
@@ -275,8 +207,8 @@ def test_nothing_is_told_before_the_guess(view, name):
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 
 
-def test_at_the_end_nothing_is_under_way(view):
-    player = draw.texture_fetch()
+def test_at_the_end_nothing_is_under_way():
+    player = view("texture_fetch", in_lesson=True)
     assert "done; 32 of 256 lines asked for were not in L1" in player.captions[-1]
     assert player.captions[-1].count("done;") == 2
     for name in ("arrows dgemm_nn", "texels dgemm_nn", "quad dgemm_nn"):
@@ -324,18 +256,16 @@ def test_layouts_and_modes_change_the_lines():
     tiled = draw.texture_fetch("sgemm_naive", "sgemm_naive", layouts=("linear", "tiled"), fetches=2)
     assert (finish(tiled, "sgemm_naive"), finish(tiled, "sgemm_naive, tiled")) == (48, 32)
     modes = draw.texture_fetch("sgemm_tn", "sgemm_tn_compute")
-    assert (finish(modes, "sgemm_tn"), finish(modes, "sgemm_tn_compute")) == (256, 384), (
-        "a row reads four words of B from two banks"
-    )
+    a_row_of_b_is_in_two_banks = [finish(modes, name) for name in ("sgemm_tn", "sgemm_tn_compute")]
+    assert a_row_of_b_is_in_two_banks == [256, 384]
 
 
-def test_bundles_show_the_compiled_loop(view):
+def test_bundles_show_the_compiled_loop():
     loop = [b for clause in compile(ck.kernels["sgemm_tn"].program).main_loop for b in clause.bundles]
     player = view("bundles")
     slots = frames(player, "slots", "key")[0].reshape(-1, 5)
-    assert [[o.line for o in sorted(b.operations, key=lambda o: o.slot)] for b in loop] == [
-        [line for line in row if line >= 0] for row in slots.tolist()
-    ]
+    lines = [[o.line for o in sorted(b.operations, key=lambda o: o.slot)] for b in loop]
+    assert lines == [[line for line in row if line >= 0] for row in slots.tolist()]
     colour = frames(player, "slots", "colour")[0].reshape(-1, 5)
     of = {line: set(colour[slots == line]) for line in set(slots.ravel()) - {-1}}
     assert all(len(colours) == 1 for colours in of.values()), "a line has one colour"
@@ -355,7 +285,7 @@ def test_results_handed_on_are_arrows_and_several_loops_are_scenes():
         assert np.isfinite(shown).sum() == min(5, len({(4 if k == "ps" else c, s) for k, c, s in pairs}))
 
 
-def test_the_largest_block_is_done_first_with_the_words_that_the_device_counts(view):
+def test_the_largest_block_is_done_first_with_the_words_that_the_device_counts():
     """Lesson 01, asked of the picture: 1/b words per flop, and why: how often each element is fetched."""
     player, n = view("block_race"), 8
     for b in (1, 2, 8):
@@ -376,7 +306,7 @@ def test_the_largest_block_is_done_first_with_the_words_that_the_device_counts(v
         draw.block_race(runs | {"part": ck.teach.register_block.block_runs((4,))["4 x 4"][:2]})
 
 
-def test_the_tighter_packing_is_done_first(view):
+def test_the_tighter_packing_is_done_first():
     """Lesson 03, asked of the picture: 31 bundles and 27, four clocks each, and what each leaves empty."""
     player = view("packing")
     for style in ("amd", "best"):
@@ -411,8 +341,8 @@ def test_a_bundle_that_one_packs_is_judged_by_the_legality_check():
     assert "**Illegal**" in verdict() and "slot x writes channel 1" in verdict() and "in two slots" in verdict()
 
 
-def test_wavefronts_say_what_each_slot_does(view, reports):
-    report = reports[1]
+def test_wavefronts_say_what_each_slot_does():
+    report = reports()[1]
     for caption in view("wavefronts").captions[::40]:
         found = re.match(r"Clock (\d+)\. .*: (\d+) compute, (\d+) wait for data", caption)
         clock, alu, tex = (float(number) for number in found.groups())
@@ -420,10 +350,16 @@ def test_wavefronts_say_what_each_slot_does(view, reports):
         assert abs(now.count("ALU") - alu) <= 1 and abs(now.count("TEX") - tex) <= 1
 
 
+@cache
+def company():
+    """Lesson 04's reports, with more and with fewer wavefronts on an engine, and their picture."""
+    made = [simulate(kernel, m=3840, n=1024, k=128) for kernel in ("sgemm_tn", "sgemm_tn_37")]
+    return made, draw.wavefronts(*made, window=(3000, 6000))
+
+
 def test_the_strip_shows_when_nobody_computes():
     """Question 3 of lesson 04, asked of the picture: fewer wavefronts, more clocks with nobody or one at the ALU."""
-    made = [simulate(kernel, m=3840, n=1024, k=128) for kernel in ("sgemm_tn", "sgemm_tn_37")]
-    player, window = draw.wavefronts(*made, window=(3000, 6000)), np.arange(3000, 6000) + 0.5
+    (made, player), window = company(), np.arange(3000, 6000) + 0.5
     shown = {}
     for number, report in enumerate(made):
         name = f"{report.kernel} {number}" if number else report.kernel
@@ -448,12 +384,12 @@ def test_the_toy_is_the_lessons_by_hand():
         draw.waiting(0)
 
 
-def test_the_chip_shows_each_wavefront_where_and_when_it_ran(view, reports):
+def test_the_chip_shows_each_wavefront_where_and_when_it_ran():
     """Question 1 of lesson 00, asked of the picture: at N = 128 four engines have something to do."""
     player = view("chip_sizes")
     works, x = frames(player, "engines", "works"), frames(player, "dots", "x")
     done, running = frames(player, "done", "value")[:, 0], frames(player, "running", "value")[:, 0]
-    for n, report in enumerate(reports):
+    for n, report in enumerate(reports()):
         engine, start, end = report.use.wavefronts.T
         scene = slice(120 * n, 120 * n + 120)
         assert works[scene].max(axis=0).sum() == len(set(engine)) == (4, 20)[n]
@@ -465,8 +401,8 @@ def test_the_chip_shows_each_wavefront_where_and_when_it_ran(view, reports):
     assert player.root.tags[0]["scenes"] == [[0, 120], [120, 120]]
 
 
-def test_the_chips_bars_are_the_reports_shares(view, reports):
-    use = reports[1].use
+def test_the_chips_bars_are_the_reports_shares():
+    use = reports()[1].use
     at = np.clip(np.searchsorted(use.clocks, np.linspace(0, use.clocks[-1], 120), "right") - 1, 0, len(use.clocks) - 2)
     for name in ("ALU", "texture", "L2", "DRAM"):
         assert np.array_equal(frames(view("chip"), name, "percent")[1:-1], np.round(100 * use.shares[name][at])[1:-1])
@@ -483,7 +419,7 @@ def test_use_over_time_adds_up_to_the_reports_shares(kernel):
     assert small.wavefronts < 20 and (small.use.shares["ALU"].max(axis=0) > 0).sum() == small.wavefronts
 
 
-def test_the_roofline_has_the_papers_numbers(view):
+def test_the_roofline_has_the_papers_numbers():
     captions = view("roofline").captions
     assert "2 flops per byte; HD 5870 at most 2176 Gflop/s from the texture cache" in captions[7]
     assert "0.5 flops per byte; HD 5870 at most 544 Gflop/s" in captions[3], "b = 4 is what DGEMM needs"
@@ -517,23 +453,22 @@ def test_ceilings_that_coincide_take_turns():
         assert len({glyph.line_dash_offset for glyph in thin}) == 1 + (busy > 0.8)
 
 
-def test_performance_draws_rows_ceilings_and_published_points(view, reports):
-    text = repr(view("performance"))
-    assert f"N 512: {reports[1].gflops:.0f}" in text and "published 2014 at N = 4352" in text
-    row = reports[1].row()
-    why = f"{reports[1].registers} registers, room for {reports[1].active} wavefronts an engine"
-    assert why in view("performance").captions[-1] and why in drawn(view("performance"), "points sgemm_tn")["words"][1]
-    assert "; 1 bytes fetched for a multiply-add" in view("performance").captions[-1], "8 x 8: two words for eight"
-    runs = reports[1].clocks / 0.85e9 * max(row["busy_ALU"], row["busy_texture"])
-    assert f"ceiling {reports[1].flops / runs / 1e9:.0f}" in text
-    thin = [m.glyph for m in view("performance").root.references() if type(m).__name__ == "GlyphRenderer"]
-    thin = next(glyph for glyph in thin if type(glyph).__name__ == "Line" and glyph.line_width == 1)
-    curve = next(m for m in view("performance").root.references() if getattr(m, "glyph", None) is thin).data_source
-    assert curve.data["y"][1] == pytest.approx(reports[1].flops / (runs + 225e-6) / 1e9, rel=1e-3), "with the launch"
-    said = [m.text for m in view("performance").root.references() if "never paused" in str(getattr(m, "text", ""))]
+def test_performance_draws_rows_ceilings_and_published_points():
+    player, (small, report) = view("performance"), reports()
+    text, row, models = repr(player), report.row(), player.root.references()
+    assert f"N 512: {report.gflops:.0f}" in text and "published 2014 at N = 4352" in text
+    why = f"{report.registers} registers, room for {report.active} wavefronts an engine"
+    assert why in player.captions[-1] and why in drawn(player, "points sgemm_tn")["words"][1]
+    assert "; 1 bytes fetched for a multiply-add" in player.captions[-1], "8 x 8: two words for eight"
+    runs = report.clocks / 0.85e9 * max(row["busy_ALU"], row["busy_texture"])
+    assert f"ceiling {report.flops / runs / 1e9:.0f}" in text
+    lines = [m for m in models if type(m).__name__ == "GlyphRenderer" and type(m.glyph).__name__ == "Line"]
+    curve = next(m for m in lines if m.glyph.line_width == 1).data_source
+    assert curve.data["y"][1] == pytest.approx(report.flops / (runs + 225e-6) / 1e9, rel=1e-3), "with the launch"
+    said = [m.text for m in models if "never paused" in str(getattr(m, "text", ""))]
     assert "without the launch" in said[0] and "the same with it" in said[0]
-    assert reports[0].bound == "tail"
-    models = draw.performance([reports[0].row()]).root.references()
+    assert small.bound == "tail"
+    models = draw.performance([small.row()]).root.references()
     labels = " ".join(item.label.value for item in models if type(item).__name__ == "LegendItem")
     assert "; texture allows" in labels, "a unit has a ceiling, and a tail is none"
     with pytest.raises(ValueError, match="no rows"):
@@ -545,35 +480,34 @@ def drawn(player: Player, name: str) -> dict:
     return next(m for m in player.root.references() if m.name == name).data
 
 
-def test_the_timeline_marks_what_binds_and_says_what_runs(view, pipeline):
+def test_the_timeline_marks_what_binds_and_says_what_runs():
     player = view("timeline")
     rows = player._text.splitlines()
     rows = [row.strip() for row in rows[rows.index(next(r for r in rows if r.startswith("one:"))) + 1 :][:2]]
-    assert pipeline.bound == "chip 0" and frames(player, "binds one", "value")[-1].tolist() == [
-        row == "chip 0" for row in rows
-    ]
-    assert not frames(player, "binds one", "value")[0].any(), "it isn't given away before the end"
+    binds, bound = frames(player, "binds one", "value"), pipeline().bound
+    assert bound == "chip 0" and binds[-1].tolist() == [row == bound for row in rows]
+    assert not binds[0].any(), "it isn't given away before the end"
     worked = dict(zip(rows, frames(player, "worked one", "value")[-1]))
-    assert worked == {row: round(100 * pipeline.busy[row]) for row in rows}
-    for moment, caption in zip(np.linspace(0, pipeline.seconds, len(player)), player.captions):
-        for span in pipeline.spans:
+    assert worked == {row: round(100 * pipeline().busy[row]) for row in rows}
+    for moment, caption in zip(np.linspace(0, pipeline().seconds, len(player)), player.captions):
+        for span in pipeline().spans:
             runs_now = span.start <= moment + 1e-9 < span.end - 1e-9
             assert (f"{span.task.lane}: {span.task.name}" in caption) == runs_now
 
 
-def test_a_click_on_a_task_shows_what_it_waited_for(view, pipeline):
+def test_a_click_on_a_task_shows_what_it_waited_for():
     player = view("timeline")
-    names = [span.task.name for span in pipeline.spans]
+    names = [span.task.name for span in pipeline().spans]
     about = dict(player.root.tags[0]["about"])
-    for n, span in enumerate(pipeline.spans):
+    for n, span in enumerate(pipeline().spans):
         waited = re.search(r"Waited for: (.*?)\. Waits", about[n])[1]
-        ends = {s.task.name for s in pipeline.spans if abs(s.end - span.start) < 1e-9}
+        ends = {s.task.name for s in pipeline().spans if abs(s.end - span.start) < 1e-9}
         assert set(waited.split(", ")) <= (ends or {"nothing"}) | {"nothing"}
     store = names.index("store 1")
     assert "Waited for: mult 1." in about[store]
 
 
-def test_bus_and_chip_change_places_at_n_balance(view):
+def test_bus_and_chip_change_places_at_n_balance():
     """Lesson 09, asked of the picture: at 2400 the chip works for half of the time; three matrices go, one returns."""
     player = view("bus")
     for frame, n in enumerate(SIZES):
@@ -587,7 +521,7 @@ def test_bus_and_chip_change_places_at_n_balance(view):
     assert player.root.tags[0]["right"] == "2400" == f"{host.balance(3e9, 450e9):.0f}"
 
 
-def test_what_a_kernel_reads_lies_on_the_card(view):
+def test_what_a_kernel_reads_lies_on_the_card():
     """Lesson 10's questions, asked of the picture: a strip of A stays for a row of blocks, and the path goes forth and
     back."""
     player, timeline = view("card_memory"), blocked()
@@ -600,9 +534,8 @@ def test_what_a_kernel_reads_lies_on_the_card(view):
         assert {name for name, state in states.items() if state[n] == 3} == set(running)
     path = [s.task.name[5:11] for s in mults]
     assert path == [f"C[{i},{j}]" for i in range(3) for j in (range(3), range(2, -1, -1))[i % 2]]
-    assert (
-        np.isfinite(frames(player, "path", "x1")[-1]).sum() == 8 and (frames(player, "matrix C", "done")[-1] > 0).all()
-    )
+    assert np.isfinite(frames(player, "path", "x1")[-1]).sum() == 8
+    assert (frames(player, "matrix C", "done")[-1] > 0).all()
     assert sum(s.task.name == "load2 A[1,0]" for s in timeline.spans) == 1, "it comes once, for three blocks"
     with pytest.raises(ValueError, match="can be drawn"):
         draw.card_memory(host.five_stage(512, 512, 256, host.Machine(), block=256))
@@ -648,10 +581,9 @@ def folded(call: str) -> str:
     return text.split(call, 1)[1].split("<summary>Answers</summary>")[1].split("</details>")[0]
 
 
-def test_the_folded_answers_have_the_pictures_numbers(view):
+def test_the_folded_answers_have_the_pictures_numbers():
     """Each question whose answer is a number, asked of the picture and looked up under it: 04, 05, 07, 08, 09."""
-    made = [simulate(kernel, m=3840, n=1024, k=128) for kernel in ("sgemm_tn", "sgemm_tn_37")]
-    waves, fetches, layouts = draw.wavefronts(*made, window=(3000, 6000)), draw.texture_fetch(), view("lds_transpose")
+    waves, fetches, layouts = company()[1], view("texture_fetch", in_lesson=True), view("lds_transpose")
     idle = [f"{frames(waves, f'share {n} sgemm_tn_37 1', 'value')[-1, 0]} %" for n in (0, 1)]
     missed = [f"{(frames(fetches, f'ticks {name}', 'missed')[-1] > 0).sum()} " for name in ("dgemm_tn", "dgemm_nn")]
     clocks = [str(finish(fetches, name)) for name in ("dgemm_tn", "dgemm_nn")]
@@ -677,15 +609,13 @@ def test_lesson_10_reads_its_answers_off_the_picture():
         binds = np.flatnonzero(frames(player, f"binds {name}", "value")[-1])
         assert [rows[n] for n in binds] == ["chip 0"] == [one.bound]
         bars = drawn(player, f"tasks {name} to come")
-        chip = np.array(
-            [(x - w / 2, x + w / 2 + 0.7) for x, w, m in zip(bars["x"], bars["w"], bars["matter"]) if m == 3]
-        )
-        assert (np.diff(chip.ravel())[1::2] > 1).sum() == gaps, "pixels between products"
+        chip = [(x - w / 2, x + w / 2 + 0.7) for x, w, m in zip(bars["x"], bars["w"], bars["matter"]) if m == 3]
+        assert (np.diff(np.ravel(chip))[1::2] > 1).sum() == gaps, "pixels between products"
         worked = frames(player, f"worked {name}", "value")[-1][binds[0]]
         assert worked == round(100 * one.busy["chip 0"]) and (worked < 60) == (name == "waits")
 
 
-def test_the_labels_of_blocks_are_whole(pipeline):
+def test_the_labels_of_blocks_are_whole():
     """A prime counts the sums of a block so far; the legend has red only where something is full."""
     tasks = [Task(f"mult {name}", "mult", "chip 0", {"chip 0": 9.0}) for name in ("C[0,0]'", "AB[0.1.0.1]", "A[3]")]
     player = draw.timeline(run(tasks, {"chip 0": Resource("chip 0", 1.0, "seconds")}, 1e9), names=("one",))
@@ -696,9 +626,9 @@ def test_the_labels_of_blocks_are_whole(pipeline):
     assert keys and "full" not in keys[0] and "slower" not in keys[0]
 
 
-def test_ceilings_and_rounds_are_the_reports(view, reports):
-    player, scale = view("contest"), 560 / reports[0].peak_gflops
-    for frame, r in enumerate(reports):
+def test_ceilings_and_rounds_are_the_reports():
+    player, scale = view("contest"), 560 / reports()[0].peak_gflops
+    for frame, r in enumerate(reports()):
         speed, *lost = (frames(player, f"{name} sgemm_tn", "w")[frame, 0] for name in ("speed", "lost", "launch"))
         assert speed == pytest.approx(scale * r.gflops, rel=1e-5)
         runs = r.clocks / 0.85e9 * max(r.busy["ALU"], r.busy["texture"])
@@ -711,10 +641,10 @@ def test_ceilings_and_rounds_are_the_reports(view, reports):
         now = [((start <= t) & (t < end)).sum() for t in (np.arange(80) + 0.5) / 80 * r.use.clocks[-1]]
         assert tall == pytest.approx(104 * np.array(now) / (r.active * 20), rel=1e-5) and max(now) == r.wavefronts
     with pytest.raises(ValueError, match="the same sizes"):
-        draw.contest([reports[0], simulate("sgemm_tn_37", 256)])
+        draw.contest([reports()[0], simulate("sgemm_tn_37", 256)])
 
 
-def test_the_ruler_has_the_bits_of_the_numbers(view):
+def test_the_ruler_has_the_bits_of_the_numbers():
     """Lesson 06's question, asked of the picture: which bits of b does the sum lose? Those that e has."""
     player = view("exponents")
     last = {name: sum(count for _, count in player.scenes[: n + 1]) - 1 for n, (name, _) in enumerate(player.scenes)}
@@ -827,40 +757,9 @@ def test_controls_of_a_view_become_its_first_picture(tmp_path):
 
 # -- in the browser
 
-# Puts the slider to a step, and says what every named source holds then.
-AT = """async k => {
-    const doc = Bokeh.documents.at(-1), models = [...doc.all_models]
-    const {slider, scene, scenes} = models.find(m => m.tags?.[0]?.scenes).tags[0]
-    scene.active = scenes.findLastIndex(([first]) => first <= k)
-    slider.value = k - scenes[scene.active][0]
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-    const data = {}
-    for (const m of models) if (m.type === "ColumnDataSource" && m.name)
-        data[m.name] = Object.fromEntries(Object.entries(m.data).map(([n, v]) => [n, Array.from(v, String)]))
-    return {frame: +document.querySelector("[data-ready]").dataset.frame, data}
-}"""
-# Takes eight steps; the milliseconds until each was painted.
-STEPS = """async last => {
-    const slider = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Slider"), times = []
-    for (let step = 1; step < 9; step++) {
-        const from = performance.now()
-        slider.value = step % (last + 1)
-        await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-        times.push(performance.now() - from)
-    }
-    return times
-}"""
-PLAY = """async () => {
-    const player = document.querySelector("[data-ready]"), seen = []
-    const press = () => player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
-    new MutationObserver(() => seen.push(+player.dataset.frame))
-        .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
-    ;[...Bokeh.documents[0].all_models].find(m => m.type === "Select").value = "20"
-    press()
-    await new Promise(done => setTimeout(done, 525))
-    if (player.dataset.playing) press()
-    return seen
-}"""
+# Where the controls end.
+BOTTOMS = """() => [...Bokeh.documents.at(-1).all_models].filter(m => ["Button", "Select", "Slider"].includes(m.type))
+    .map(m => Bokeh.index.get_one(m).el.getBoundingClientRect().bottom)"""
 # Takes a step; how often what travels was drawn on its way.
 TRAVEL = """async () => {
     const tag = [...Bokeh.documents.at(-1).all_models].find(m => m.tags?.[0]?.scenes).tags[0]
@@ -871,26 +770,19 @@ TRAVEL = """async () => {
     await new Promise(done => setTimeout(done, 300))
     return Math.max(...drawn.values())
 }"""
-READY = "() => document.querySelector('[data-ready]')"
-
-
-@pytest.fixture(scope="module")
-def saved(view, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("views")
-    return lambda name: view(name).save(folder / f"{name}.html")
 
 
 def assert_quick(page, last: int) -> None:
     """Steps paint within 40 ms, and half a second at 20 a second leaves out no frame. Three tries; on a busy computer
     the work counts that a step needs."""
-    best, most, spent = 1e3, 0, processor(page)
+    best, most, spent = 1e3, 0, pages.processor(page)
     for _ in range(3):
         start = spent()
-        times = page.evaluate(STEPS, last)
+        times = page.evaluate(pages.STEPS, [step % (last + 1) for step in range(1, 9)])
         work = (spent() - start) / len(times)
-        page.evaluate(AT, 0)
+        at(page, 0)
         start = spent()
-        played = page.evaluate(PLAY)
+        played = [frame for frame, _ in page.evaluate(pages.PLAY, [525, ""])]
         work = max(work, (spent() - start) / max(len(played), 1))
         assert played == list(range(1, len(played) + 1)) != [], "a frame was left out"
         best, most = min(best, statistics.median(times)), max(most, len(played))
@@ -901,13 +793,12 @@ def assert_quick(page, last: int) -> None:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("name", ["chip", "wavefronts", "lds_transpose", "timeline", "block_race", "roofline"])
-def test_values_can_travel_at_30_frames_a_second(name, view, saved, page):
+def test_values_can_travel_at_30_frames_a_second(name, show):
     """By medians of the work that a step in motion takes the processor for each time that it is drawn: a thirtieth of a
     second at most. The clock on the wall would measure what else runs on this computer."""
-    page.goto(saved(name).as_uri())
-    page.wait_for_function(READY)
-    page.evaluate(AT, len(view(name)) // 3)
-    spent, work, often = processor(page), [], []
+    page = show(view(name))
+    at(page, len(view(name)) // 3)
+    spent, work, often = pages.processor(page), [], []
     for _ in range(7):
         start = spent()
         often.append(page.evaluate(TRAVEL))
@@ -916,27 +807,15 @@ def test_values_can_travel_at_30_frames_a_second(name, view, saved, page):
     assert statistics.median(work) < 1000 / 30, f"{work} ms for each of {often}"
 
 
-def assert_in_sight(page) -> None:
-    """All controls stand at the top of the page, above the caption and the picture."""
-    bottoms = page.evaluate(
-        """() => [...Bokeh.documents.at(-1).all_models].filter(m => ["Button", "Select", "Slider"].includes(m.type))
-            .map(m => Bokeh.index.get_one(m).el.getBoundingClientRect().bottom)"""
-    )
-    assert len(bottoms) == 5 and max(bottoms) < 120
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_in_the_browser(name, view, saved, page):
+@pytest.mark.parametrize("name", VIEWS)
+def test_in_the_browser(name, saved, show):
     """A page shows its tracks at chosen steps, steps and plays in time, fits 400 pixels, and reads out each frame."""
-    player, faults = view(name), []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    path = saved(name)
-    assert path.stat().st_size < 3_000_000
-    page.goto(path.as_uri())
-    page.wait_for_function(READY)
+    player = view(name)
+    page = show(player)
+    assert saved(player).stat().st_size < 3_000_000
     last = player.scenes[0][1] - 1
     for step in {0, last // 3, last // 2, last, len(player) - 1}:
-        seen = page.evaluate(AT, step)
+        seen = at(page, step)
         assert seen["frame"] == step
         for track in player.tracks:
             got = np.array(seen["data"][track.source.name][track.column], dtype=float)
@@ -945,10 +824,7 @@ def test_in_the_browser(name, view, saved, page):
                 assert seen["data"][track.source.name][track.text] == [track.names[v] for v in track.frames[step]]
     if last:
         assert_quick(page, last)
-    words = player.captions[0].split()[0].strip("*,.")
-    assert words in page.evaluate(
-        "() => [...Bokeh.documents[0].all_models].filter(m => m.type === 'Div').map(m => m.text).join()"
-    )
+    assert player.captions[0].split()[0].strip("*,.") in at(page)["words"]
     for width, height in ((1366, 768), (1093, 614)):
         page.set_viewport_size({"width": width, "height": height})
         page.wait_for_timeout(150)
@@ -956,29 +832,24 @@ def test_in_the_browser(name, view, saved, page):
         assert high <= 620, f"{high} pixels high at {width} x {height}"
     page.set_viewport_size({"width": 1366, "height": 600})
     if last:
-        assert_in_sight(page)
-        page.evaluate(AT, 0)
+        bottoms = page.evaluate(BOTTOMS)
+        assert len(bottoms) == 5 and max(bottoms) < 120, "the controls stand on top"
+        at(page, 0)
         page.keyboard.press("ArrowRight")  # nothing was clicked or focused
-        assert page.evaluate(AT, 1)["frame"] == 1
+        assert at(page)["frame"] == 1
     page.set_viewport_size({"width": 400, "height": 1200})
     page.wait_for_timeout(250)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
-    assert not faults
 
 
 SELECTED = """() => [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "ColumnDataSource" && m.data.lit)
     .flatMap(m => Array.from(m.data.lit, (lit, i) => lit > 0 ? [m.name, m.data.key[i]] : null).filter(x => x))"""
 
 
-def test_a_click_lights_the_same_thing_in_every_part_and_keeps_it_while_playing(view, saved, page):
-    page.goto(saved("lds_transpose").as_uri())
-    page.wait_for_function(READY)
-    page.evaluate(AT, 8)
-    place = """name => { const m = Bokeh.documents.at(-1).get_model_by_name(name)
-        const f = [...Bokeh.documents.at(-1).all_models].find(x => x.type === "Figure")
-        const v = Bokeh.index.get_one(f), box = v.el.getBoundingClientRect()
-        return [box.x + v.frame.x_scale.compute(m.data.x[33]), box.y + v.frame.y_scale.compute(m.data.y[33])] }"""
-    page.mouse.click(*page.evaluate(place, "registers lds"))
+def test_a_click_lights_the_same_thing_in_every_part_and_keeps_it_while_playing(show):
+    page = show(view("lds_transpose"))
+    at(page, 8)
+    page.mouse.click(*page.evaluate(pages.PLACE, ["registers lds", 33]))
     page.wait_for_function("() => document.querySelector('[data-ready]').dataset.pick === '33'")
     lit = page.evaluate(SELECTED)
     assert {key for _, key in lit} == {33}
@@ -994,7 +865,7 @@ def test_a_click_lights_the_same_thing_in_every_part_and_keeps_it_while_playing(
     assert page.evaluate(SELECTED) == []
 
 
-def test_values_travel_between_frames_unless_motion_is_reduced(view, saved, page):
+def test_values_travel_between_frames_unless_motion_is_reduced(show, page):
     ends = frames(view("lds_transpose"), "requests lds_rows", "y")[:2, 0]
     seen = """() => new Promise(done => {
         const source = Bokeh.documents.at(-1).get_model_by_name("requests lds_rows"), y = []
@@ -1003,21 +874,19 @@ def test_values_travel_between_frames_unless_motion_is_reduced(view, saved, page
         look() })"""
     for motion in ("no-preference", "reduce"):
         page.emulate_media(reduced_motion=motion)
-        page.goto(saved("lds_transpose").as_uri())
-        page.wait_for_function(READY)
+        show(view("lds_transpose"))
         between = [y for y in page.evaluate(seen) if min(ends) + 1 < y < max(ends) - 1]
         assert (len(between) > 1) == (motion == "no-preference")
 
 
 @pytest.mark.parametrize("name", ["chip", "wavefronts", "timeline", "card_memory", "lds_pitch"])
-def test_a_play_head_is_dragged(name, view, saved, page):
+def test_a_play_head_is_dragged(name, show):
+    page = show(view(name))
     head = view(name).heads[0][1]
     x = next(track.frames[:, 0] for track in view(name).tracks if track.source is head and track.column == "x")
     place = """([x, y]) => { const f = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Figure")
         const v = Bokeh.index.get_one(f), box = v.el.getBoundingClientRect()
         return [box.x + v.frame.x_scale.compute(x), box.y + v.frame.y_scale.compute(y)] }"""
-    page.goto(saved(name).as_uri())
-    page.wait_for_function(READY)
     there = 2 * len(x) // 3
     for frame in (0, there):
         page.mouse.move(*page.evaluate(place, [float(x[frame]), float(head.data["y"][0])]), steps=4)
@@ -1026,17 +895,15 @@ def test_a_play_head_is_dragged(name, view, saved, page):
     assert abs(int(page.locator("[data-ready]").get_attribute("data-frame")) - there) <= 1
 
 
-def test_a_guess_is_answered_at_the_end(saved, page):
-    page.goto(saved("lds_transpose").as_uri())
-    page.wait_for_function(READY)
+def test_a_guess_is_answered_at_the_end(show):
+    page = show(view("lds_transpose"))
     page.locator("button", has_text="lds_rows").click()
     page.wait_for_function("() => document.querySelector('[data-ready]').dataset.playing")
     page.locator("[data-ready]").focus()
     page.keyboard.press("End")
     page.get_by_text("lds is done after 80 clocks").wait_for(timeout=3000)
     assert page.get_by_text("You said").is_visible() and page.get_by_text("and that is wrong").is_visible()
-    page.goto(saved("lds_transpose").as_uri())
-    page.wait_for_function(READY)
+    page = show(view("lds_transpose"))
     assert page.get_by_text("Guess first").is_visible()
     page.locator("[data-ready]").focus()
     page.keyboard.press("End")
@@ -1044,10 +911,9 @@ def test_a_guess_is_answered_at_the_end(saved, page):
     assert not page.get_by_text("Guess first").is_visible(), "without a guess, too, the question gives way to the truth"
 
 
-def test_a_click_on_a_line_of_code_goes_to_where_it_runs(view, saved, page):
-    page.goto(saved("register_block").as_uri())
-    page.wait_for_function(READY)
-    page.evaluate(AT, 40)
+def test_a_click_on_a_line_of_code_goes_to_where_it_runs(show):
+    page = show(view("register_block"))
+    at(page, 40)
     line = page.locator(".code [data-line]").nth(6)
     number = int(line.get_attribute("data-line"))
     current = view("register_block").root.tags[0]["listing"]["current"]
@@ -1059,25 +925,23 @@ def test_a_click_on_a_line_of_code_goes_to_where_it_runs(view, saved, page):
 EVIL = """<img src=x onerror="window.evil=1"></script><!--<script>"""
 
 
-def test_names_stay_text(page, tmp_path, reports, pipeline):
+def test_names_stay_text(page, show, tmp_path):
     """Kernels, boards, rows and timelines from other people's files may be called anything."""
     from dataclasses import replace
 
-    report = replace(reports[1], kernel=EVIL, device=replace(reports[1].device, name=EVIL))
-    traffic, recorder, kernel = Traffic(), ck.Recorder(0), ck.kernels["sgemm_tn"]
-    program = ck.assemble(kernel.text, EVIL)
-    a, b = np.ones((8, 64), np.float32), np.ones((8, 64), np.float32)
-    ck.launch(program, **kernel.arguments(a, b, None, 1, 0), observers=[traffic, recorder])
+    report = replace(reports()[1], kernel=EVIL, device=replace(reports()[1].device, name=EVIL))
+    traffic, kernel, recorder = Traffic(), ck.kernels["sgemm_tn"], ck.Recorder(0)
+    program, ones = ck.assemble(kernel.text, EVIL), np.ones((8, 64), np.float32)
+    ck.launch(program, **kernel.arguments(ones, ones, None, 1, 0), observers=[traffic, recorder])
     players = {
         "wavefronts": draw.wavefronts(report), "chip": draw.chip(report),
         "performance": draw.performance([report.row()]),
         "bundles": draw.bundles(compile(program)),
-        "timeline": draw.timeline(pipeline, names=(EVIL,)), "texture_fetch": draw.texture_fetch(traffic, fetches=2),
+        "timeline": draw.timeline(pipeline(), names=(EVIL,)), "texture_fetch": draw.texture_fetch(traffic, fetches=2),
         "register_block": draw.register_block(recorder.recording),
     }  # fmt: skip
     for name, player in players.items():
-        page.goto(player.save(tmp_path / f"{name}.html").as_uri())
-        page.wait_for_function(READY)
+        show(player)
         assert page.evaluate("() => window.evil === undefined && !document.querySelector('img')"), name
         page.set_content(f"<div>{player._repr_mimebundle_()['text/html']}</div>")
         assert page.evaluate("() => window.evil === undefined && !document.querySelector('img:not([alt])')"), name
@@ -1085,15 +949,11 @@ def test_names_stay_text(page, tmp_path, reports, pipeline):
         assert page.evaluate("() => document.documentElement.tagName") == "svg", name
 
 
-def test_a_page_plays_where_nothing_may_be_evaluated_and_shows_a_still_where_no_script_may_run(
-    view, saved, tmp_path, page
-):
-    text = saved("texture_fetch").read_text()
+def test_a_page_plays_where_nothing_may_be_evaluated_and_shows_a_still_where_no_script_may_run(saved, tmp_path, page):
+    text, path = saved(view("texture_fetch")).read_text(), tmp_path / "strict.html"
     for policy in ("script-src 'self' 'unsafe-inline'", "script-src 'none'"):
-        path = tmp_path / "strict.html"
-        path.write_text(
-            text.replace("<title>", f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>', 1)
-        )
+        meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        path.write_text(text.replace("<title>", f"{meta}<title>", 1))
         page.goto(path.as_uri())
         if "none" in policy:
             shown = page.locator("img")
@@ -1103,20 +963,16 @@ def test_a_page_plays_where_nothing_may_be_evaluated_and_shows_a_still_where_no_
             page.wait_for_function(READY)
 
 
-def test_an_untrusted_notebook_shows_a_still(lab, page, view):
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+def test_an_untrusted_notebook_shows_a_still(lab, page):
     output = nbformat.v4.new_output("execute_result", view("texture_fetch")._repr_mimebundle_())
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])], metadata=kernel)
-    nbformat.write(book, lab.root / "untrusted.ipynb")
-    lab.open(page, "untrusted.ipynb")
+    lab.write(page, "untrusted.ipynb", "x", outputs=[output])
     page.locator(".jp-RenderedHTML img").wait_for()
     assert page.evaluate("() => document.querySelector('.jp-RenderedHTML img').naturalWidth > 600")
 
 
-def test_nothing_stays_at_the_edge_of_a_chart_that_was_narrow_at_first(saved, page):
+def test_nothing_stays_at_the_edge_of_a_chart_that_was_narrow_at_first(show, page):
     page.set_viewport_size({"width": 60, "height": 600})
-    page.goto(saved("performance").as_uri())
-    page.wait_for_function(READY)
+    show(view("performance"))
     for width in (120, 40, 1000):
         page.set_viewport_size({"width": width, "height": 600})
         page.wait_for_timeout(300)
@@ -1127,34 +983,29 @@ def test_nothing_stays_at_the_edge_of_a_chart_that_was_narrow_at_first(saved, pa
     assert painted == [0]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_axe_finds_nothing_serious(name, saved, page):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    page.goto(saved(name).as_uri())
-    page.wait_for_function(READY)
+@pytest.mark.parametrize("name", VIEWS)
+def test_axe_finds_nothing_serious(name, show):
+    page = show(view(name))
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        found = axe.run(page).response["violations"]
-        assert not [(v["id"], v["help"]) for v in found if v["impact"] in ("serious", "critical")], scheme
+        assert not pages.axe_finds(page), scheme
 
 
 @pytest.mark.alone
-@pytest.mark.alone
-def test_each_is_painted_within_300_ms(view, saved, page):
-    """The notebook's form of each, put on a page whose scripts are loaded."""
-    page.goto(saved("waiting").as_uri())
-    page.wait_for_function(READY)
-    for name in NAMES:
+def test_each_is_painted_within_300_ms(show):
+    """The notebook's form of each, put on a page whose scripts are loaded. One of three tries, by the clock or, on a
+    busy computer, by what it takes in work."""
+    page = show(view("waiting"))
+    for name in VIEWS:
         html = view(name)._repr_mimebundle_()["text/html"]
-        spent, times = processor(page), []
-        for _ in range(3):
+        spent, times = pages.processor(page), []
+        while len(times) < 6 and min(times, default=300) >= 300:
             start = spent()
-            times += [page.evaluate(PAINT, html), spent() - start]  # or what it takes in work
+            times += [page.evaluate(pages.PAINT, html), spent() - start]
         assert min(times) < 300, f"{name}: {times}"
 
 
 def test_a_lessons_page_plays_and_is_accessible(tmp_path, pytestconfig, page):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     path = tmp_path / "lesson.html"
     path.write_text(gallery.lesson(pytestconfig.rootpath / "notebooks/01_register_block.ipynb"), encoding="utf-8")
     page.goto(path.as_uri())
@@ -1162,21 +1013,16 @@ def test_a_lessons_page_plays_and_is_accessible(tmp_path, pytestconfig, page):
     page.locator("[data-ready]").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("() => document.querySelector('[data-ready]').dataset.frame") == "1"
-    found = axe.run(page).response["violations"]
-    assert not [(v["id"], v["help"]) for v in found if v["impact"] in ("serious", "critical")]
+    assert not pages.axe_finds(page)
 
 
 @pytest.mark.alone
 def test_controls_in_jupyterlab_answer_within_300_ms(lab, page):
     """A slider's step runs Python again and puts a new player in the old one's place."""
-    cells = [
-        "from cypresskit import draw\nfrom cypresskit.kernels import samples\ndraw.load()",
+    lab.write(
+        page, "controls.ipynb", "from cypresskit import draw\ndraw.load()",
         "draw.controls(lambda item: draw.lds_transpose('sgemm_64x64_lds', item=item), item=[9, 20, 33])",
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells], metadata=kernel)
-    nbformat.write(book, lab.root / "controls.ipynb")
-    lab.open(page, "controls.ipynb")
+    )  # fmt: skip
     lab.run_all(page)
     page.wait_for_function(READY)
     text = "() => [...Bokeh.documents.at(-1).all_models].map(m => Array.from(m.data?.text ?? []).join()).join()"

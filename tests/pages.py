@@ -1,0 +1,181 @@
+"""Pages with players: the views that the tests look at, each built once, and the scripts that look."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+from cypresskit import draw, host
+from cypresskit.draw.player import Player
+from cypresskit.host import Resource, Task, run
+from cypresskit.timing import simulate
+
+
+@cache
+def reports():
+    return [simulate("sgemm_tn", n) for n in (128, 512)]
+
+
+@cache
+def pipeline():
+    """Three tasks on a chip, each behind a copy; the bus is shared with a second lane."""
+    tasks = []
+    for n in range(3):
+        tasks.append(Task(f"load2 {n}", "load2", "DMA 0", {"bus": 2.0}, {}, {f"a{n}": "a"}, 2e6))
+        tasks.append(Task(f"mult {n}", "mult", "chip 0", {"chip 0": 3.0}, {f"a{n}": "a"}, {f"c{n}": "c"}))
+        tasks.append(Task(f"store {n}", "store", "thread 0", {"bus": 1.0}, {f"c{n}": "c"}, {}, 1e6))
+    resources = [Resource("chip 0", 100.0, "seconds"), Resource("bus", 100.0, "bytes")]
+    return run(tasks, {r.name: r for r in resources}, 1e9)
+
+
+@cache
+def blocked():
+    return host.blocked_time(384, 384, 256, host.Machine(ck.HD5870), block=128)
+
+
+def recorded(kernel: str, a, b, *items) -> list[ck.Recording]:
+    """What work-items do in one launch of a kernel of the catalogue."""
+    launched, recorders = ck.kernels[kernel], [ck.Recorder(item) for item in items]
+    ck.launch(launched.program, **launched.arguments(a, b, None, 1, 0), observers=recorders)
+    return [recorder.recording for recorder in recorders]
+
+
+def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
+    """Matrices of small whole numbers, in single precision, whose sums are exact."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+
+
+VIEWS = {
+    "register_block": lambda: draw.register_block("ddgemm_tn_fma"),
+    "texture_fetch": lambda: draw.texture_fetch(fetches=4),
+    "lds_transpose": draw.lds_transpose,
+    "bundles": lambda: draw.bundles("sgemm_tn"),
+    "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
+    "chip": lambda: draw.chip(reports()[1]),
+    "roofline": lambda: draw.roofline(reports()[1:]),
+    "performance": lambda: draw.performance([r.row() for r in reports()]),
+    "lds_pitch": draw.lds_pitch,
+    "reduction": draw.reduction,
+    "bus": draw.bus,
+    "exponents": draw.exponents,
+    "contest": lambda: draw.contest(reports()),
+    "card_memory": lambda: draw.card_memory(blocked()),
+    "chip_sizes": lambda: draw.chip(reports()),
+    "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
+    "curves": lambda: draw.curves({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),
+    "packing": draw.packing,
+    "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs((1, 2, 8))),
+    "waiting": lambda: draw.waiting(2, 6, 4),
+    "timeline_default": draw.timeline,
+    "roofline_default": draw.roofline,
+}
+#: As a lesson draws them, where that differs.
+IN_LESSONS = {
+    "register_block": lambda: draw.register_block("sgemm_tn"),
+    "bundles": lambda: draw.bundles("sgemm_64x64_lds"),
+    "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs()),
+    "wavefronts": lambda: draw.wavefronts(n=256),
+    "waiting": draw.waiting,
+    "chip": lambda: view("chip_sizes"),
+    "roofline": lambda: view("roofline_default"),
+    "timeline": lambda: view("timeline_default"),
+    "texture_fetch": draw.texture_fetch,
+}
+
+
+@cache
+def view(name: str, in_lesson: bool = False) -> Player:
+    return (VIEWS | IN_LESSONS if in_lesson else VIEWS)[name]()
+
+
+READY = "() => document.querySelector('[data-ready]')"
+#: Puts the last player that has the source (any, for "") to a frame, as a reader moves its slider (null: leaves it),
+#: and says what it shows then.
+AT = """async ([k, name]) => {
+    const doc = Bokeh.documents.findLast(d => !name || d.get_model_by_name(name)), models = [...doc.all_models]
+    const root = models.find(m => m.tags?.[0]?.scenes), {slider, scene, scenes} = root.tags[0], data = {}
+    if (k !== null) {
+        scene.active = scenes.findLastIndex(([first]) => first <= k)
+        slider.value = k - scenes[scene.active][0]
+    }
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+    for (const m of models) if (m.type === "ColumnDataSource" && m.name)
+        data[m.name] = Object.fromEntries(Object.entries(m.data).map(([n, v]) => [n, Array.from(v, String)]))
+    return {step: slider.value, frame: +Bokeh.index.get_one(root).el.dataset.frame, data,
+            words: models.filter(m => m.type === "Div").map(m => m.text).join(" "),
+            labels: models.filter(m => m.type === "Figure").map(m => Bokeh.index.get_one(m).el.ariaLabel).join(" ")}
+}"""
+#: Puts the slider to one step after another; the milliseconds until each was painted.
+STEPS = """async steps => {
+    const slider = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Slider"), times = []
+    for (const step of steps) {
+        const from = performance.now()
+        slider.value = step
+        await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+        times.push(performance.now() - from)
+    }
+    return times
+}"""
+#: Plays from the frame shown, at 20 a second for so many milliseconds; the number and time of each frame after it.
+PLAY = """async ([long, name]) => {
+    const doc = Bokeh.documents.findLast(d => !name || d.get_model_by_name(name)), seen = []
+    const player = Bokeh.index.get_one([...doc.all_models].find(m => m.tags?.[0]?.scenes)).el
+    const press = () => player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
+    new MutationObserver(() => seen.push([+player.dataset.frame, performance.now()]))
+        .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
+    ;[...doc.all_models].find(m => m.type === "Select").value = "20"
+    press()
+    await new Promise(done => setTimeout(done, long))
+    if (player.dataset.playing) press()
+    return seen
+}"""
+#: Where on the page a source's cell is.
+PLACE = """([name, cell]) => {
+    const doc = Bokeh.documents.findLast(d => d.get_model_by_name(name)), {data} = doc.get_model_by_name(name)
+    const drawn = (m) => m.type === "Figure" && m.renderers.some(r => r.data_source?.name === name)
+    const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
+    const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
+    return [box.x + x_scale.compute(data.x[cell]), box.y + y_scale.compute(data.y[cell])] }"""
+#: Puts the HTML of a player on a page whose scripts are loaded; the milliseconds until it is painted.
+PAINT = """async html => {
+    const place = document.createElement("div"), from = performance.now()
+    document.body.append(place)
+    place.innerHTML = html
+    for (const old of place.querySelectorAll("script")) {
+        const script = document.createElement("script")
+        script.textContent = old.textContent
+        old.replaceWith(script)
+    }
+    while (!place.querySelector("[data-ready]")) await new Promise(done => setTimeout(done, 1))
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+    const time = performance.now() - from
+    place.remove()
+    return time
+}"""
+
+
+def at(page, frame: int | None = None, source: str = "") -> dict:
+    """What the player shows at a frame; see `AT`."""
+    return page.evaluate(AT, [frame, source])
+
+
+def processor(page):
+    """A function that tells for how many milliseconds the page's main thread has worked. Other programs don't count, so
+    on a busy computer it says what a clock on the wall can't: a player that needs less than 40 ms of work for a frame
+    is in time wherever it has a processor."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+
+    return spent
+
+
+def axe_finds(page) -> list:
+    """What a checker of accessibility finds serious on the page."""
+    found = pytest.importorskip("axe_playwright_python.sync_playwright").Axe().run(page).response["violations"]
+    return [(v["id"], v["help"]) for v in found if v["impact"] in ("serious", "critical")]
