@@ -4,6 +4,7 @@ Chromium."""
 import re
 import statistics
 import time
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -244,8 +245,6 @@ def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
 
 
 def test_a_small_l1_evicts_what_is_wanted_again():
-    from dataclasses import replace
-
     small = replace(ck.HD5870, l1_bytes=256, l1_ways=4)
     missed = [(frames(draw.texture_fetch("dgemm_nn", device=chip), "ticks dgemm_nn", "missed")[-1] > 0).sum()
               for chip in (ck.HD5870, small)]  # fmt: skip
@@ -256,13 +255,18 @@ def test_layouts_and_modes_change_the_lines():
     tiled = draw.texture_fetch("sgemm_naive", "sgemm_naive", layouts=("linear", "tiled"), fetches=2)
     assert (finish(tiled, "sgemm_naive"), finish(tiled, "sgemm_naive, tiled")) == (48, 32)
     modes = draw.texture_fetch("sgemm_tn", "sgemm_tn_compute")
-    a_row_of_b_is_in_two_banks = [finish(modes, name) for name in ("sgemm_tn", "sgemm_tn_compute")]
-    assert a_row_of_b_is_in_two_banks == [256, 384]
+    clocks = [finish(modes, name) for name in ("sgemm_tn", "sgemm_tn_compute")]
+    assert clocks == [256, 384], "a row reads four words of B from two banks"
+
+
+def main_loop(kernel: str, style: str = "amd") -> list:
+    """The bundles of a kernel's inner loop."""
+    code = compile(ck.kernels[kernel].program, style=style)
+    return [bundle for clause in code.main_loop for bundle in clause.bundles]
 
 
 def test_bundles_show_the_compiled_loop():
-    loop = [b for clause in compile(ck.kernels["sgemm_tn"].program).main_loop for b in clause.bundles]
-    player = view("bundles")
+    loop, player = main_loop("sgemm_tn"), view("bundles")
     slots = frames(player, "slots", "key")[0].reshape(-1, 5)
     lines = [[o.line for o in sorted(b.operations, key=lambda o: o.slot)] for b in loop]
     assert lines == [[line for line in row if line >= 0] for row in slots.tolist()]
@@ -277,8 +281,7 @@ def test_bundles_show_the_compiled_loop():
 
 def test_results_handed_on_are_arrows_and_several_loops_are_scenes():
     names = ("ddgemm_tn_fma", "sgemm_tn")
-    loops = [[b for c in compile(ck.kernels[name].program).main_loop for b in c.bundles] for name in names]
-    player = bundles(*names)
+    loops, player = [main_loop(name) for name in names], bundles(*names)
     assert player.scenes == [(name, len(loop)) for name, loop in zip(names, loops)]
     for bundle, shown in zip([b for loop in loops for b in loop], frames(player, "handed on", "x1")):
         pairs = {(r.kind, r.channel, o.slot) for o in bundle.operations for r in o.reads if r.kind in ("pv", "ps")}
@@ -310,8 +313,7 @@ def test_the_tighter_packing_is_done_first():
     """Lesson 03, asked of the picture: 31 bundles and 27, four clocks each, and what each leaves empty."""
     player = view("packing")
     for style in ("amd", "best"):
-        code = compile(ck.kernels["sgemm_tn"].program, style=style)
-        loop = [b for clause in code.main_loop for b in clause.bundles]
+        loop = main_loop("sgemm_tn", style)
         filled = [b.filled for b in loop]
         assert finish(player, style) == 4 * len(loop)
         shown = [frames(player, f"{n} {style}", "value")[-1, 0] for n in ("five slots filled", "four", "fewer")]
@@ -324,7 +326,7 @@ def test_the_tighter_packing_is_done_first():
 
 
 def test_a_bundle_that_one_packs_is_judged_by_the_legality_check():
-    loop = [b for clause in compile(ck.kernels["sgemm_tn"].program).main_loop for b in clause.bundles]
+    loop = main_loop("sgemm_tn")
     slots = dict(zip("xyzwt", (box := draw.pack("sgemm_tn", 3)).children[0].children[1:]))
 
     def verdict() -> str:
@@ -927,8 +929,6 @@ EVIL = """<img src=x onerror="window.evil=1"></script><!--<script>"""
 
 def test_names_stay_text(page, show, tmp_path):
     """Kernels, boards, rows and timelines from other people's files may be called anything."""
-    from dataclasses import replace
-
     report = replace(reports()[1], kernel=EVIL, device=replace(reports()[1].device, name=EVIL))
     traffic, kernel, recorder = Traffic(), ck.kernels["sgemm_tn"], ck.Recorder(0)
     program, ones = ck.assemble(kernel.text, EVIL), np.ones((8, 64), np.float32)
