@@ -176,7 +176,9 @@ class Lab:
                 const {content} = window.jupyterapp.shell.currentWidget
                 for (const [text, old, now] of texts.map(one => [one].flat())) {
                     const has = ({type, sharedModel}) => type === "code" && sharedModel.source.includes(text)
-                    content.activeCellIndex = content.widgets.findIndex(cell => has(cell.model))
+                    const at = content.widgets.findIndex(cell => has(cell.model))
+                    if (at < 0) throw Error(`no cell has ${text}`)
+                    content.activeCellIndex = at
                     const {sharedModel} = content.activeCell.model
                     if (old) sharedModel.setSource(sharedModel.source.replace(old, now))
                     await window.jupyterapp.commands.execute("notebook:run-cell")

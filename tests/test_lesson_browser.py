@@ -439,9 +439,9 @@ COLOURED = """() => {
 
 def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, page):
     lab.open(page, LESSON)
-    lab.run(page, "import", "ck.draw.load", ("four_by_four = ", "mad r10", "mda r10"), "check_four(")
-    page.locator(".jp-CodeCell", has_text="four_by_four = ").first.scroll_into_view_if_needed()
-    page.wait_for_function(f"() => ({COLOURED})().keyword.includes('mda')")
+    lab.run(page, "import", "ck.draw.load", ("four_by_four = ", "mad r10", "mda r10"), "check_four_by_four(")
+    page.locator(".jp-CodeCell", has_text="four_by_four = ").first.evaluate("cell => cell.scrollIntoView()")
+    page.wait_for_function(f"() => ['mda', 'dcl_cb'].every(one => ({COLOURED})().keyword.includes(one))")
     seen = page.evaluate(COLOURED)
     assert {"whileloop", "mda", "sample_resource(0)_sampler(0)", "dcl_cb"} <= set(seen["keyword"])
     assert {"r10", "r2.x", "cb0[0].z", "vWinCoord0.yx"} <= set(seen["def"]) and "4.0" in seen["number"]
