@@ -23,15 +23,14 @@ import urllib.request
 from pathlib import Path
 
 import hypothesis
-import nbformat
 import pytest
-from pages import READY
 
 import cypresskit as ck
 from cypresskit.cli.cmd_lab import SETTINGS
 
 TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 ROOT = Path(__file__).resolve().parent.parent
+READY = "() => document.querySelector('[data-ready]')"
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script: tests of interrupts would hang
@@ -151,6 +150,8 @@ class Lab:
 
     def write(self, page, name: str, *cells: str, outputs=()) -> None:
         """Make a notebook of code cells, of which the last has the outputs, and open it."""
+        import nbformat  # not at the top: the core's tests run without it
+
         *cells, last = map(nbformat.v4.new_code_cell, cells)
         last.outputs += outputs
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}

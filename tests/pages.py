@@ -90,7 +90,6 @@ def view(name: str, in_lesson: bool = False) -> Player:
     return (VIEWS | IN_LESSONS if in_lesson else VIEWS)[name]()
 
 
-READY = "() => document.querySelector('[data-ready]')"
 #: Puts the last player that has the source (any, for "") to a frame, as a reader moves its slider (null: leaves it),
 #: and says what it shows then.
 AT = """async ([k, name]) => {

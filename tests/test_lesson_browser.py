@@ -7,7 +7,8 @@ import statistics
 
 import numpy as np
 import pytest
-from pages import IN_LESSONS, PAINT, PLACE, PLAY, READY, STEPS, at, processor, recorded, view, whole_numbers
+from conftest import READY
+from pages import IN_LESSONS, PAINT, PLACE, PLAY, STEPS, at, processor, recorded, view, whole_numbers
 
 import cypresskit as ck
 

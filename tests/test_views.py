@@ -13,8 +13,8 @@ import nbformat
 import numpy as np
 import pages
 import pytest
-from conftest import ROOT
-from pages import READY, VIEWS, at, blocked, pipeline, recorded, reports, view
+from conftest import READY, ROOT
+from pages import VIEWS, at, blocked, pipeline, recorded, reports, view
 
 import cypresskit as ck
 from cypresskit import draw, host
