@@ -430,6 +430,19 @@ def test_an_answer_that_does_not_end_is_stopped(soon, check, answer, call, main)
     assert check(lambda *_: 0).finding != verdict.finding, "the next one has its own time"
 
 
+def test_what_stops_an_answer_may_come_twice(soon, monkeypatch):
+    monkeypatch.setattr(shell, "PAUSE", 0.0005)  # the second time while all that the answer made is freed
+    for _ in range(3):
+        assert "`order(2, 3)` had not ended" in larger.check_order(endless).finding
+
+
+@pytest.mark.skipif(not shell._resident(), reason="no /proc here")
+def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch):
+    monkeypatch.setattr(shell, "MEGABYTES", 20)
+    for _ in range(2):
+        assert larger.check_order(endless).finding == "`order(2, 3)` fills the memory: does its loop end?"
+
+
 def test_an_answer_that_ends_in_the_last_moment_leaves_nothing_behind(monkeypatch):
     monkeypatch.setattr(shell, "PAUSE", 0.0005)
     before = threading.active_count()  # launches keep host threads of their own
@@ -444,11 +457,12 @@ def test_an_answer_that_ends_in_the_last_moment_leaves_nothing_behind(monkeypatc
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (lambda *_: sys.exit(), "wants to end Python"),
+        (lambda *_: sys.exit(), "tries to quit Python"),
+        (lambda *_: bytes(10**18), "`peak(20, 16, 5, 0.85)` fills the memory"),
         (lambda *_: _thread.interrupt_main() or forever(), "You stopped it while `peak(20, 16, 5, 0.85)` was running"),
         (lambda *a: exec("f = lambda n: f(n)\nf(1)", {}), "RecursionError"),
     ],
-    ids=["exit", "stop button", "recursion"],
+    ids=["exit", "memory", "stop button", "recursion"],
 )
 def test_what_would_leave_the_check_becomes_a_verdict(soon, answer, said):
     verdict = start.check_peak(answer)

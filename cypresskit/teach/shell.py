@@ -1,71 +1,79 @@
 """The shell around a check: a student's function is stopped if it doesn't end, and prints no more than a page.
 
-``asked`` calls it with a limit of processor time. A thread watches the time, and raises an exception in the thread that
-called once it is up: that works on every system, in the main thread and in others. It takes effect between two of
-Python's instructions, so what waits in C for long, such as a huge numpy operation or ``time.sleep``, is not stopped
-before it comes back; the stop button ends such waits. ``exercise`` turns this, the stop button and ``sys.exit`` into
-verdicts, so that no traceback shows how the check finds its answers.
+``asked`` calls it with limits of processor time and, where /proc tells it, of memory. A thread watches both, and raises
+an exception in the thread that called once one is used up: that works on every system, in the main thread and in
+others. It takes effect between two of Python's instructions, so what waits in C for long, such as a huge numpy
+operation or ``time.sleep``, is not stopped before it comes back; the stop button ends such waits. ``exercise`` turns
+this, the stop button and ``sys.exit`` into verdicts, so that no traceback shows how the check finds its answers.
 """
 
 import ctypes
 import io
+import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import TypeVar
 
 from cypresskit.teach.verdict import Verdict, stopped
 
 T = TypeVar("T")
 SECONDS = 10.0  # of processor time for an answer
-PAUSE = 0.05  # seconds between two looks at the time
+MEGABYTES = 500  # that the process may grow by meanwhile
+PAUSE = 0.05  # seconds between two looks at both
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints
 
 
 class Halted(BaseException):
-    """An answer was stopped, or wanted to stop Python: the verdict on it. No ``except Exception`` catches it."""
+    """An answer was stopped, or tried to quit Python: the verdict on it. No ``except Exception`` catches it."""
 
     def __init__(self, finding: str, hint: str):
         super().__init__(finding)
         self.verdict = Verdict(False, finding, hint)
 
 
-class TooLong(BaseException):
-    """The time is up."""
-
-
 def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     """What ``answer`` returns for ``arguments``: ``call`` is how a student would write it. Raises what that raises, and
-    ``Halted`` if it has not ended after ``SECONDS``, is interrupted, or exits."""
+    ``Halted`` if it has not ended after ``SECONDS``, takes more than ``MEGABYTES``, is interrupted, or exits."""
     thread, end, gate = threading.get_ident(), time.process_time() + SECONDS, threading.Lock()
+    most = _resident() + 1e6 * MEGABYTES
     gate.acquire()
-    late = []
+    loop = "what changes from one turn of the loop to the next, and what ends it?"
+    fills = f"`{call}` fills the memory: does its loop end?"
+    late: list[str] = []
+
+    class Late(Halted):
+        """Another thread can be sent a class only, so this one knows what to say, wherever it arrives."""
+
+        def __init__(self) -> None:
+            super().__init__(late[0], loop)
 
     def watch() -> None:
         pause = PAUSE
         while not gate.acquire(timeout=pause):
-            if time.process_time() > end:
-                late.append(True)
-                _raise_in(thread, TooLong)
+            full = _resident() > most
+            if full or time.process_time() > end:
+                late.append(fills if full else f"`{call}` had not ended after {SECONDS:g} s: does its loop end?")
+                _raise_in(thread, Late)
                 pause = 10 * PAUSE  # then once more: an `except:` of the answer may have caught it
 
     watcher = threading.Thread(target=watch, daemon=True)
-    loop = "what changes from one turn of the loop to the next, and what ends it?"
     try:
         watcher.start()
         result = answer(*arguments)
         if late:  # it has caught what was to stop it
-            raise TooLong
+            raise Late
         return result
-    except TooLong:
-        raise Halted(f"`{call}` had not ended after {SECONDS:g} s: does its loop end?", loop) from None
+    except MemoryError:
+        raise Halted(fills, loop) from None
     except KeyboardInterrupt:
         raise Halted(f"You stopped it while `{call}` was running: does its loop end?", loop) from None
     except SystemExit:
-        raise Halted(f"`{call}` wants to end Python.", "leave out `exit`: `return` ends a function.") from None
+        raise Halted(f"`{call}` tries to quit Python.", "leave out `exit`: `return` ends a function.") from None
     finally:
         while True:  # the last exception may still be on its way
             try:
@@ -75,7 +83,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
                     watcher.join()
                 _raise_in(thread, None)
                 break
-            except TooLong:
+            except Late:
                 pass
 
 
@@ -92,6 +100,14 @@ def unless(fine: object, finding: str, hint: str) -> None:
     """Ends a check with "Not yet.", ``finding`` and ``hint``, unless all is ``fine``."""
     if not fine:
         raise Halted(finding, hint)
+
+
+def _resident() -> int:
+    """Bytes of memory that this process takes; 0 where the system has no /proc to tell it."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:
@@ -131,7 +147,7 @@ def exercise(check: Callable[..., Verdict]) -> Callable[..., Verdict]:
                 verdict = check(*arguments, **options)
         except Halted as halted:
             verdict = halted.verdict
-        except (KeyboardInterrupt, TooLong):
+        except KeyboardInterrupt:
             verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
         finally:
             page.show()
