@@ -379,7 +379,7 @@ def test_the_toy_is_the_lessons_by_hand():
     red = np.where(frames(player, "toy wait", "w") > 0.01, 1, np.nan)
     first = {name: sum(n for _, n in player.scenes[:k]) for k, (name, _) in enumerate(player.scenes)}
     rests = {name: int(np.isfinite(red[first[name] + count - 1]).sum()) for name, count in player.scenes}
-    assert rests["1 wavefront"] == 4 * 6 and rests["4"] == rests["5"] == 0
+    assert rests["1 wavefront"] == 5 * 6 and rests["4"] == rests["5"] == 0
     three = [np.isfinite(red[first["3"] + clock]).sum() for clock in (6, 7, 8, 9)]
     assert three == [0, 1, 2, 2]
     with pytest.raises(ValueError, match="1 or more"):

@@ -32,7 +32,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     most = max(int(fetched[-1, 0]) for fetched, *_ in made.values())
     clocks = np.linspace(0, most, FRAMES + 1).astype(int)
     figures = [_draw_run(sheet, name, *events[:3], clocks) for name, events in made.items()]
-    captions = [f"Each has had {clock} words: who has done how much of C with them?" for clock in clocks]
+    captions = [f"Each has had {clock} words: how much of C has each one done?" for clock in clocks]
     note = sheet.note(
         "Each gets a word at a time. The darker an element of A or B, the more often it was fetched; an element of C is"
         " dark when its sum is complete. Framed: what came just now. Work-items run one after the other here."

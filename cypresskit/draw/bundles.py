@@ -25,7 +25,7 @@ LISTING, TABLE, DETAIL = (0, 320), (356, 470), 870  # left edges, and widths, of
 SHOWN, LINE, TOP = 17, 22, 34  # lines of IL in sight, the height of one, where the parts begin
 SLOT, PORT = 72, (124, 26)  # of the detail: a slot's width, where the ports begin and how high one is
 IDLE = len(theme.SERIES)
-COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)", "rgba(221,61,38,0.30)"]  # lines; to come; left empty
+COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)", "rgba(0,0,0,0)"]  # lines; to come; left empty
 STYLES = {"amd": "In program order, as AMD's compiler packed", "best": "Looking ahead for whatever fills a slot"}
 FILLED = {"five slots filled": (5,), "four": (4,), "fewer": (1, 2, 3)}
 
@@ -79,7 +79,7 @@ def packing(kernel: str = "sgemm_tn") -> Player:
     for line in sorted({*amd.used, *best.used}):
         sheet.about[line] = f"In program order: {amd.story(line)} Looking ahead: {best.story(line)}"
     captions = [f"Clock {4 * n}: the 64 work-items of a wavefront take four clocks for a bundle." for n in frame]
-    key = sheet.note("A colour is a line of IL; red is a slot left empty. Whoever leaves fewer empty is done first.")
+    key = sheet.note("A colour is a line of IL; a red frame, a slot left empty. Whichever has fewer is done first.")
     return sheet.player([beside(*figures, room=420)], captions, sheet.title, below=[key], step="Bundle", lasts=10)
 
 
@@ -240,8 +240,9 @@ def _draw_table(sheet: Sheet, fig, name: str, tables: Sequence[dict]) -> None:
         for part in ("x", "y", "w", "h", "key", "colour", "now")
     )
     source = sheet.boxes(fig, name, x, y, w, h, fill=("colour", COLOURS), colour=colour.astype(np.uint8), key=key,
-                         now=now.astype(np.uint8))  # fmt: skip
+                         now=now.astype(np.uint8), empty=1.5 * (colour > IDLE))  # fmt: skip
     sheet.ring(fig, source, "w", "h", "now", "ink")
+    sheet.ring(fig, source, "w", "h", "empty")
 
 
 def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL, up: float = 0) -> None:

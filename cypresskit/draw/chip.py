@@ -247,7 +247,8 @@ def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     top, high = HIGH - 46, 40
     wide = ACROSS * (ENGINE[0] + 6) - 6
     slots = max(scene.report.active for scene in scenes) * scenes[0].report.device.simd_engines
-    tall = np.concatenate([np.tile(scene.running.sum(axis=1) / slots * high, (FRAMES, 1)) for scene in scenes])
+    count = np.concatenate([np.tile(scene.running.sum(axis=1), (FRAMES, 1)) for scene in scenes])
+    tall = np.maximum(count / slots * high, 3 * (count > 0))  # a few are seen, too
     each = wide / FRAMES
     x = LEFT + (np.arange(FRAMES) + 0.5) * each
     sheet.boxes(fig, "room running", [LEFT + wide / 2], [top + high / 2], [wide], high, ink="faint", alpha=0.6)

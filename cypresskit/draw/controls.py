@@ -30,7 +30,7 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
             sliders.append(name)
             chosen[name] = widgets.SelectionSlider(continuous_update=False, **given)
         else:
-            small = {"style": {"description_width": "initial"}, "layout": {"width": "240px"}}
+            small = {"style": {"description_width": "initial"}, "layout": {"flex": "1 1 180px", "max_width": "240px"}}
             chosen[name] = widgets.Dropdown(**given, **small)
 
     def draw(_=None) -> None:

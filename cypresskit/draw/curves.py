@@ -34,7 +34,9 @@ def curves(
     scales = {f"{axis}_axis_type": "log" for axis in log}
     fig = sheet.chart(sheet.title, x, y, height=300, x_range=wide, y_range=(low, top), **scales)
     fig.xaxis.ticker = FixedTicker(ticks=places)
-    fig.xaxis.formatter = BasicTickFormatter(use_scientific=False)
+    if "y" in log:
+        fig.yaxis.ticker = FixedTicker(ticks=[step * 10.0**power for power in range(-9, 10) for step in (1, 2, 5)])
+    fig.axis.formatter = BasicTickFormatter(use_scientific=False)
     frames = [-np.inf, *places] if guessed is not None else [places[-1]]
     items, lines, captions = [], [sheet.title], [_say(series, x, frame) for frame in frames]
     for number, (name, curve) in enumerate([*series.items(), *([("your guess", mine)] if mine else [])]):
@@ -50,7 +52,7 @@ def curves(
     if isinstance(guessed, int | float):
         sheet.head(fig, np.full(len(frames), guessed), low, top, "guess")
         captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]
-    sheet.series(fig, items, "below", 2)
+    sheet.series(fig, items, "below")
     return sheet.player([fig], captions, "\n".join(lines), step=x.capitalize(), lasts=6)
 
 

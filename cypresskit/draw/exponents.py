@@ -16,6 +16,7 @@ PAIRS = ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
 STEPS = {"a": "a", "b": "b", "s = a + b": "c", "t = s - a": "soft", "s - t": "soft", "a - (s - t)": "read",
          "b - t": "wrote", "e": "alu"}  # fmt: skip
 FRAMES = len(STEPS) - 1  # a and b come together
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LEFT, WIDE, TOP, ROW, BITS = 120, 970, 8, 42, 53
 
 
@@ -34,22 +35,30 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     fig = sheet.stage("A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(STEPS) + 24)
     runs = [two_sum(*map(float, pair)) for pair in pairs]
     spans = [_span(run) for run in runs]
-    wide = np.repeat([WIDE / (high - low + 1) for high, low in spans], FRAMES)[:, np.newaxis]
+    high, low = np.repeat(spans, FRAMES, axis=0).T[:, :, np.newaxis]
+    wide = WIDE / (high - low + 1)
+    tens = np.arange(low.min() // 10, high.max() // 10 + 1, -(-int((high - low).max()) // 120)) * 10
+    x = np.where((low <= tens) & (tens < high), LEFT + (high - tens + 0.5) * wide, np.nan)
+    place, names = [TOP + ROW * len(STEPS) / 2] * len(tens), ["2" + str(n).translate(RAISED) for n in tens]
+    ruler = sheet.boxes(fig, "ruler", x, place, 1, ROW * len(STEPS), ink="line", alpha=0.5, words=names)
+    sheet.words(fig, "x", TOP + ROW * len(STEPS) + 12, "words", "soft", source=ruler, align="center", size=13)
     for n, (step, ink) in enumerate(STEPS.items()):
         y = TOP + ROW * (n + 0.5)
         sheet.words(fig, [LEFT - 8], [y], [step], ink, align="right", bold=True, size=14)
         come = np.arange(FRAMES)[:, np.newaxis] >= max(n - 1, 0)
         for kind, alpha in (("format", 0.18), ("bits", 1.0)):
             places = []
-            for run, (high, low) in zip(runs, spans):
+            for run, (left, right) in zip(runs, spans):
                 found: Sequence[int] = _bits(run[step])
                 if kind == "format" and found:
-                    found = range(max(found), max(max(found) - BITS, low - 1), -1)
-                at = LEFT + (high - np.array(found, float) + 0.5) * WIDE / (high - low + 1)
+                    found = range(max(found), max(max(found) - BITS, right - 1), -1)
+                at = LEFT + (left - np.array(found, float) + 0.5) * WIDE / (left - right + 1)
                 places.append(np.where(come, at, np.nan))
             x = together(places)
             size = (wide - 0.5) * np.ones(x.shape)
             sheet.boxes(fig, f"{kind} {step}", x, [y] * x.shape[1], size, ROW - 14, ink=ink, alpha=alpha)
+        nothing = np.repeat([run[step] == 0 for run in runs], FRAMES)[:, np.newaxis] & np.tile(come, (len(runs), 1))
+        sheet.numbers(fig, f"nothing {step}", [LEFT + 4], [y], nothing, names=["", "0"], ink=ink, bold=True, size=14)
     captions = [_say(run, frame) for run in runs for frame in range(FRAMES)]
     key = sheet.note("Left is large: a box is a bit that is 1, at its power of two; pale, the 53 places of its number.")
     scenes = [(f"{a:.4g} + {b:.3g}", FRAMES) for a, b in pairs]

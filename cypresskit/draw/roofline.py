@@ -61,13 +61,13 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             stars = sheet.source(f"paces {precision}", x=x, y=come)
             sheet.inks(fig.line("x", "y", source=stars, line_width=1.5), line_color="ink")
             sheet.inks(fig.scatter("x", "y", source=stars, marker="star", size=15), line_color="ink", fill_color="b")
-    captions = [_say(b, {p: [allowed[p, n][k, 0] for n in range(len(ROOFS))] for p in BYTES}, paces.get(b))
+    captions = [_say(b, {p: [allowed[p, n][k, 0] for n in range(len(ROOFS))] for p in BYTES}, paces)
                 for k, b in enumerate(BLOCKS)]  # fmt: skip
     key = sheet.key(*((f"{name} {rate:.0f} GB/s", ink, dash) for name, _, rate, ink, dash in ROOFS))
     stars = " Stars: simulated." * bool(reports)
     note = sheet.note(
         f"Crosses: published kernels at the flops per byte of their blocks.{stars} Below a roof there is something to"
-        " win without a larger block. Drag in a chart."
+        " gain without a larger block. Drag in a chart."
     )
     guess = None
     if paces:
@@ -82,15 +82,17 @@ def _precision(report: Report) -> str:
     return "single" if report.peak_gflops == report.device.peak_gflops("single") else "double"
 
 
-def _say(b: int, allowed: dict[str, list[float]], pace: Report | None) -> str:
+def _say(b: int, allowed: dict[str, list[float]], paces: Mapping[int, Report]) -> str:
     said = [
         f"**{p}**: {b / BYTES[p]:.3g} flops per byte; HD 5870 at most {v[0]:.0f} Gflop/s from the texture cache,"
         f" {v[1]:.0f} from L2, {v[2]:.0f} from DRAM; C2050 {v[3]:.0f} from DRAM."
         for p, v in allowed.items()
     ]
-    if pace:
+    if pace := paces.get(b):
         said.append(f"**Simulated**: {pace.gflops:.0f} Gflop/s; {pace.registers} registers, room for {pace.active}"
                     f" wavefronts an engine.")  # fmt: skip
+    elif paces:
+        said.append("**Simulated**: not with this block.")  # a line, so that the charts stay where they are
     return f"Block {b} x {b}. " + "\n".join(said)
 
 
@@ -134,14 +136,16 @@ def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Repo
         points.append((2 * height * width / ((height + width) * size), row["gflops_max"], row["id"], "published"))
     points += [(r.flops / r.bytes["L1"], r.gflops, r.kernel, "simulated") for r in reports
                if r.bytes["L1"] and _precision(r) == precision]  # fmt: skip
-    # Numbers stand to the right, each at least its height below the one before it; 110 pixels are a power of ten.
+    # Numbers stand to the right, each a height below the one before it, and led to; 110 pixels are a power of ten.
     last, down = 0.0, 0.0
     for n, (x, y, _, what) in sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])):
         here = -110 * np.log10(y)
         last, down = x, max(here, down + 16) if x < 1.1 * last else here
         look = {"marker": "x", "size": 10} if what == "published" else {"marker": "star", "size": 15}
         sheet.inks(fig.scatter([x], [y], line_width=2, fill_color=None, **look), line_color="ink")
-        sheet.words(fig, [x], [y], [str(n)], size=12, bold=True, x_offset=14, y_offset=down - here)
+        label = [1.25 * x], [10 ** (-down / 110)]
+        sheet.inks(fig.segment([x], [y], *label, line_width=1), line_color="soft")
+        sheet.words(fig, *place, [str(n)], size=12, bold=True, x_offset=3)
     said = [
         f"{n} {name} {y:.0f}{', simulated' * (what == 'simulated')}" for n, (_, y, name, what) in enumerate(points, 1)
     ]

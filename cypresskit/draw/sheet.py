@@ -183,9 +183,9 @@ class Sheet(Parts):
 
     def series(self, fig: figure, items: Sequence[tuple[str, list]], place: str = "above", columns: int = 3) -> None:
         """A chart's legend: names and what is drawn for each."""
-        look = {"background_fill_color": None, "border_line_color": None, "padding": 2, "spacing": 2, "margin": 2}
+        look = {"background_fill_color": None, "border_line_color": None, "padding": 2, "spacing": 12, "margin": 2}
         text = {"label_text_font_size": "12px", "label_height": 16, "glyph_height": 16}
-        legend = Legend(items=items, ncols=columns, **look, **text)
+        legend = Legend(items=items, ncols=columns, orientation="horizontal", **look, **text)
         self.inks.plain(legend, label_text_color="ink")
         fig.add_layout(legend, place)
 

@@ -253,9 +253,10 @@ class _Replay:
         at = np.where(paid, x, np.nan), y, wide - 1.5, row - 1.5
         source = sheet.boxes(fig, f"ticks {self.name}", *at, **look, missed=missed.astype(np.uint8))
         sheet.ring(fig, source, wide - 3, row - 2.5, "missed", "ink")
-        shown = range(0, len(self.accesses), max(1, round(14 / row)))
-        names = [f"fetch {f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
-        sheet.words(fig, [left] * len(shown), [TICKS + (f + 0.5) * row for f in shown], names, "soft", size=11)
+        shown = np.arange(0, len(self.accesses), max(1, round(7 / row)))  # in two columns: a row is too low for one
+        names = [f"{f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
+        at = left + 72 - 36 * (np.arange(len(shown)) % 2 == 0), TICKS + (shown + 0.5) * row
+        sheet.words(fig, *at, names, "soft", align="right", size=11)
 
 
 def _matrix(resource: int) -> str:

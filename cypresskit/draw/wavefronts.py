@@ -118,37 +118,35 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
 
 def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> Player:
     """The toy of lesson 04: an engine that computes for one wavefront at a time, ``compute`` clocks, after which that
-    one waits for ``wait``, ``turns`` times. A scene for each number of wavefronts up to ``most``; who is ready first
-    comes first. Raises ``ValueError`` for numbers below 1."""
+    one waits for ``wait``, as long as a wavefront alone takes for ``turns`` of both. A scene for each number of
+    wavefronts up to ``most``; who is ready first comes first. Raises ``ValueError`` for numbers below 1."""
     if min(compute, wait, most, turns) < 1:
         raise ValueError(f"compute {compute}, wait {wait}, most {most} and turns {turns} have to be 1 or more")
     sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
     label = "A lane for each wavefront, and below them whether anybody computes"
     fig = sheet.stage(label, LEFT + WIDE + 16, 60 + 30 * most)
     bars: dict[str, list] = {"texture": [], "alu": [], "wait": []}  # by ink: lane, from, to, in which scene
-    captions, now = [], []
+    captions, now, end = [], [], turns * (compute + wait)
+    scale, said = WIDE / end, ["", "1 wavefront", *(f"{n} wavefronts" for n in range(2, most + 1))]
     for count in range(1, most + 1):
-        run = _engine(count, compute, wait, turns)
-        busy = {clock for _, start in run for clock in range(start, start + compute)}
-        idle = sorted(set(range(max(busy))) - busy)
-        bars["texture"] += [(who, start + compute, start + compute + wait, count) for who, start in run]
-        bars["alu"] += [(row, start, start + compute, count) for who, start in run for row in (who, most)]
-        bars["wait"] += [(most, clock, clock + 1, count) for clock in idle]
-        for clock in range(max(busy) + 2):
+        run = [(who, start, min(start + compute, end)) for who, start in _engine(count, compute, wait, end)]
+        busy = {clock for _, start, done in run for clock in range(start, done)}
+        bars["texture"] += [(who, done, min(done + wait, end), count) for who, _, done in run]
+        bars["alu"] += [(row, start, done, count) for who, start, done in run for row in (who, most)]
+        bars["wait"] += [(most, clock, clock + 1, count) for clock in range(end) if clock not in busy]
+        for clock in range(end + 1):
             share = f"{sum(one < clock for one in busy) / clock:.0%}" if clock else "nothing"
-            captions.append(f"Clock {clock}. {count} of them: the engine has computed for {share} of the time.")
+            captions.append(f"Clock {clock}. {said[count]}: the engine has computed for {share} of the time.")
             now.append((count, clock))
     scene, clock = np.array(now).T[:, :, np.newaxis]
-    scale = WIDE / (1 + max(end for found in bars.values() for _, _, end, _ in found))
     for (ink, found), high in zip(bars.items(), (4, 20, 20)):
-        row, start, end, shown = np.array(found).T.reshape(4, -1)
+        row, start, stop, shown = np.array(found).T.reshape(4, -1)
         clocks = np.where(scene == shown, clock, np.nan)
-        sheet.past(fig, f"toy {ink}", start, end, 30.0 + 30 * row, high, clocks, lambda t: LEFT + t * scale, ink=ink)
+        sheet.past(fig, f"toy {ink}", start, stop, 30.0 + 30 * row, high, clocks, lambda t: LEFT + t * scale, ink=ink)
     lane = 30.0 + 30 * np.arange(most + 1)
-    there, names = (scene > np.arange(most)).astype(np.uint8), "ABCDEFGHIJKLMNOP"
-    value = np.where(there, np.arange(1, most + 1), 0)
+    value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
-    sheet.numbers(fig, "lanes", [LEFT - 8] * most, lane[:-1], value, names=["", *names[:most]], **style)
+    sheet.numbers(fig, "lanes", [LEFT - 8] * most, lane[:-1], value, names=["", *"ABCDEFGHIJKLMNOP"[:most]], **style)
     sheet.words(fig, [LEFT - 8], lane[-1:], ["ALU"], bold=True, **style)
     sheet.rule(fig, "head", LEFT + clock[:, 0] * scale, lane.mean(), lane[-1])
     scenes = [(f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum())) for n in range(1, most + 1)]
@@ -156,16 +154,12 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> P
     return sheet.player([fig], captions, sheet.title, below=[key], step="Clock", scenes=scenes, lasts=8)
 
 
-def _engine(wavefronts: int, compute: int, wait: int, turns: int) -> list[tuple[int, int]]:
-    """(wavefront, clock at which it begins to compute), one after another."""
-    ready, left, clock, found = [0] * wavefronts, [turns] * wavefronts, 0, []
-    while any(left):
-        able = [w for w in range(wavefronts) if left[w] and ready[w] <= clock]
-        if able:
-            w = min(able, key=ready.__getitem__)
-            found.append((w, clock))
-            clock, left[w] = clock + compute, left[w] - 1
-            ready[w] = clock + wait
-        else:
-            clock += 1
+def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[int, int]]:
+    """(wavefront, clock at which it begins to compute), one after another, before clock ``end``."""
+    ready, clock, found = [0] * wavefronts, 0, []
+    while clock < end:
+        w = min(range(wavefronts), key=ready.__getitem__)
+        found.append((w, clock))
+        ready[w] = clock + compute + wait
+        clock = max(clock + compute, min(ready))
     return found
