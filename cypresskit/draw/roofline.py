@@ -145,7 +145,7 @@ def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Repo
         sheet.inks(fig.scatter([x], [y], line_width=2, fill_color=None, **look), line_color="ink")
         label = [1.25 * x], [10 ** (-down / 110)]
         sheet.inks(fig.segment([x], [y], *label, line_width=1), line_color="soft")
-        sheet.words(fig, *place, [str(n)], size=12, bold=True, x_offset=3)
+        sheet.words(fig, *label, [str(n)], size=12, bold=True, x_offset=3)
     said = [
         f"{n} {name} {y:.0f}{', simulated' * (what == 'simulated')}" for n, (_, y, name, what) in enumerate(points, 1)
     ]
