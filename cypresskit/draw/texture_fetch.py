@@ -255,8 +255,8 @@ class _Replay:
         sheet.ring(fig, source, wide - 3, row - 2.5, "missed", "ink")
         shown = np.arange(0, len(self.accesses), max(1, round(7 / row)))  # in two columns: a row is too low for one
         names = [f"{f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
-        at = left + 72 - 36 * (np.arange(len(shown)) % 2 == 0), TICKS + (shown + 0.5) * row
-        sheet.words(fig, *at, names, "soft", align="right", size=11)
+        place = left + 72 - 36 * (np.arange(len(shown)) % 2 == 0), TICKS + (shown + 0.5) * row
+        sheet.words(fig, *place, names, "soft", align="right", size=11)
 
 
 def _matrix(resource: int) -> str:
