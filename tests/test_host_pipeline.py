@@ -112,7 +112,7 @@ def test_five_stages_in_step(fixed_rate):
     assert spans["mult1 AB[0.0.0.0]"] == (8.39, 13.76)  # 2 x 512 x 2048 x 1024 flops at 400 Gflop/s
     assert spans["mult1 AB[0.0.0.1]"] == (13.76, 19.13)
     assert spans["store1 AB[0.0.0.0]"] == (13.76, 15.16)  # 8.4 MB at 6 GB/s, while the next piece is computed
-    assert spans["store2 0.0.0"] == (20.52, 24.72)  # both pieces: 16.8 MB, C read too: 1.5 x 2.8 ms
+    assert spans["store2 C[0.0.0]"] == (20.52, 24.72)  # both pieces: 16.8 MB, C read too: 1.5 x 2.8 ms
     assert timeline.stages().keys() == {"load1", "load2", "mult1", "store1", "store2"}
     strip, piece, seconds = 2048 * 1024 * 8, 512 * 2048 * 8, timeline.seconds
     assert timeline.busy == pytest.approx({

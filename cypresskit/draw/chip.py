@@ -254,7 +254,7 @@ def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     sheet.boxes(fig, "room running", [LEFT + wide / 2], [top + high / 2], [wide], high, ink="faint", alpha=0.6)
     sheet.boxes(fig, "run", np.tile(x, (len(tall), 1)), top + high - tall / 2, each + 0.3, tall, ink="c", alpha=0.45)
     sheet.rule(fig, "head", np.tile(x, len(scenes)), top + high / 2, high, 2.5)
-    sheet.words(fig, [LEFT + wide], [top - 8], [f"wavefronts that run, of {slots} that find room"], "soft", size=12,
+    sheet.words(fig, [LEFT + wide], [top - 8], [f"wavefronts running, of {slots} that fit"], "soft", size=12,
                 align="right")  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def contest(reports: Sequence[Report]) -> Player:
     label = "Each kernel's speed under its ceilings, and its wavefronts over time"
     fig = sheet.stage(label, 1112, 30 + high * len(rows))
     sheet.words(fig, [LEFT, ROUNDS], [10, 10], [f"Gflop/s, to the peak of {peak:.0f}",
-                "wavefronts that run, over the launch; the line is all that find room"], "soft", size=13)  # fmt: skip
+                "wavefronts running, over the launch; the line is all that fit"], "soft", size=13)  # fmt: skip
     for n, (kernel, row) in enumerate(rows.items()):
         _draw(sheet, fig, kernel, [row[size] for size in sizes], 30 + n * high, high - 12, peak)
     captions = [f"N = {size}. " + "\n".join(_say(kernel, row[size]) for kernel, row in rows.items()) for size in sizes]
@@ -58,7 +58,7 @@ def allows(report: Report, unit: str, launch: bool) -> float:
 def _say(kernel: str, r: Report) -> str:
     busy = ", ".join(f"{unit} {r.busy[unit]:.0%}" for unit in UNITS)
     return (f"**{kernel}**: {r.gflops:.0f} Gflop/s; at work: {busy}; {r.wavefronts} wavefronts, "
-            f"{r.active * r.device.simd_engines} find room: {rounds(r):.1f} rounds.")  # fmt: skip
+            f"{r.active * r.device.simd_engines} fit: {rounds(r):.1f} rounds.")  # fmt: skip
 
 
 def _draw(sheet: Sheet, fig, kernel: str, reports: Sequence[Report], top: float, high: float, peak: float) -> None:

@@ -151,7 +151,7 @@ class Layout:
         line = self.run.launch.program.body[self.accesses[here[0].access].at].line
         who = _span(sorted({item for r in here for item in r.items}))
         words, deep = f"{len(here)} different word{'s' * (len(here) > 1)}", 1 + max(r.layer for r in here)
-        return f"line {line}: work-items {who} {'store' if here[0].store else 'load'} {words}, stacked {deep}"
+        return f"line {line}: work-items {who} {'store' if here[0].store else 'load'} {words}, up to {deep} per bank"
 
     def draw(self, sheet: Sheet, fig, left: float, frames: int) -> None:
         so_far = np.minimum(np.arange(frames) / 2, self.clocks)

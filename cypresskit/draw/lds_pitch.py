@@ -85,7 +85,7 @@ def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store
     pale = [theme.faded(colour, 0.3) for colour in theme.SERIES]
     high = min(8.0, 102 / (1 + word.max() // BANKS))
     x, y = left + (word % BANKS + 0.5) * BANK, WORDS + (word // BANKS + 0.5) * high
-    look: dict = {"fill": ("row", [*theme.SERIES, *pale]), "moves": ("x", "y")}
+    look: dict = {"fill": ("row", [*theme.SERIES, *pale])}
     sheet.boxes(fig, f"words {kind}", x, y, BANK - 2, high - 1, row=row, key=element, words=said, **look)
     asked = np.flatnonzero(layer[0] >= 0)
     up, waits = min(12.0, 140 / (1 + layer.max())), np.where(layer[:, asked] > 0, 2, 0).astype(np.uint8)
@@ -106,4 +106,5 @@ def _draw_totals(sheet: Sheet, fig, pitches: Sequence[int], totals: np.ndarray) 
     words, seen = [f"pitch {pitch}: {total} clocks" for pitch, total in zip(pitches, totals)], n <= n[:, np.newaxis]
     sheet.boxes(fig, "totals", x, FOOT - tall / 2, each - 4, np.where(seen, tall, np.nan), ink="read", words=words)
     sheet.words(fig, x, [FOOT + 9] * len(x), [str(p) for p in pitches], "soft", align="center", size=11)
-    sheet.rule(fig, "head", x, FOOT - 33, 70, each - 2, line="ink")
+    head = sheet.boxes(fig, "head", x[:, np.newaxis], [FOOT - 33], [each - 2], 70, line="ink")  # it jumps, as words do
+    sheet.heads.append((fig, head))

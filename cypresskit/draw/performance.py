@@ -44,13 +44,14 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     for number, (name, curve) in enumerate(curves.items()):
         unit, ceiling = ceilings[name]
         ink, at = theme.LINES[number % len(theme.LINES)], sorted(curve)
-        words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in at]
+        words = [f"N = {n}. {_said(name, curve[n], ceilings[name][1])}".replace("**", "") for n in at]
         bars = [(n, curve[n]["low"], n, curve[n]["high"]) for n in at if "low" in curve[n]]
         sheet.inks(fig.segment(*zip(*bars) if bars else [[]] * 4, line_width=1.5), line_color=ink)
         if any(_launch(curve[n]) for n in at):
             sheet.inks(fig.line(at, [_ceiling(curve[n])[1] for n in at], line_width=1), line_color=ink)
         drawn = sheet.curve(fig, name, at, [curve[n]["gflops"] for n in at], number, words)
-        items.append((f"{name}, simulated; {unit} allows {ceiling:.0f}", drawn))
+        allows = f"{name}, simulated; {unit} allows" if "registers" in curve[at[-1]] else f"{name}; {unit} alone:"
+        items.append((f"{allows} {_short(ceiling)}\N{EM SPACE}", drawn))
         lines.append(f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in at))
         if name in known:
             n_best, best = known[name].get("n_at_max", right), known[name]["gflops_max"]
@@ -60,9 +61,14 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     _draw_ceilings(sheet, fig, [ceiling for _, ceiling in ceilings.values()], right)
     sheet.head(fig, np.array(sizes, float), 0, high)
     sheet.series(fig, items, "below", 2)
-    captions = [f"N = {n}. " + "\n".join(_said(name, curves[name].get(n)) for name in curves) for n in sizes]
+    captions = [
+        f"N = {n}. " + "\n".join(_said(name, curve.get(n), ceilings[name][1]) for name, curve in curves.items())
+        for n in sizes
+    ]
     launch = any(_launch(row) for row in table)
-    dotted = "if the busiest unit never paused" + ", without the launch" * launch
+    simulated = any("registers" in row for row in table)
+    dotted = "if the busiest unit never paused" if simulated else "what the busiest part does alone"
+    dotted += ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
     key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
     return sheet.player([fig], captions, "\n".join(lines), below=[sheet.key(*key)], step="N")
@@ -91,12 +97,17 @@ def _ceiling(row: dict, launch: bool = True) -> tuple[str, float]:
     return unit, row["gflops"] * (waits + runs) / (busy[unit] * runs + waits * launch)
 
 
-def _said(name: str, row: dict | None) -> str:
+def _short(number: float) -> str:
+    return f"{number:.1f}" if number < 9.95 else f"{number:.0f}"
+
+
+def _said(name: str, row: dict | None, ceiling: float) -> str:
     if row is None:
-        return f"**{name}** was not simulated"
-    said = f"**{name}**: {row['gflops']:.0f} Gflop/s, {row['percent']:.0f} % of peak, bound by {row['bound']}"
+        return f"**{name}** has no point here"
+    said = f"**{name}**: {_short(row['gflops'])} Gflop/s"
     if "registers" not in row:
-        return said
+        return f"{said}, {_short(100 * row['gflops'] / ceiling)} % of {ceiling:.0f}, bound by {row['bound']}"
+    said += f", {_short(row['percent'])} % of peak, bound by {row['bound']}"
     fetched = row["bytes_L1"] / (row["gflops"] * row["seconds"] * 1e9 / 2)
     said += f"; {row['registers']} registers, room for {row['active']} wavefronts an engine, {row['wavefronts']} in all"
     return f"{said}; {fetched:.2g} bytes fetched for a multiply-add" if fetched else said

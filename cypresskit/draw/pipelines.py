@@ -21,7 +21,7 @@ from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stag
 
 FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 436, 66  # moments; pixels: the rows' left edge, their width; the stage
 SHARED = 1.5  # times as high as another is a row that shows shares
-STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.67, "chip": 0.93}
+STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.67, "chip": 0.92}
 # Where a stage takes its block from, and to.
 ROUTES = {"load1": (0, 1), "load2": (1, 2), "send": (0, 2), "mult": (3, 3), "mult1": (3, 3), "store1": (2, 1),
           "store2": (1, 0), "store": (1, 0), "fetch": (2, 0), "cpu": (0, 0)}  # fmt: skip
@@ -101,10 +101,8 @@ def _matter(span: Span, slower: float = 0) -> int:
 
 
 def _short(span: Span) -> str:
-    """A task's name in a bar: ``A0``, ``B1``, ``C1.0``; a prime for each sum so far."""
-    what = span.task.name.split(" ", 1)[-1]
-    number = re.sub(r"[\[\]]", "", what.lstrip("ABC")).split(".", 1)[-1]
-    return number if number.isalpha() else f"{'ABCC'[_matter(span)]}{number}"
+    """What a task moves or makes: ``A[0]``, ``B[1.0]``, ``AB[1.0.0.3]``; a prime for each sum after the first."""
+    return span.task.name.split(" ", 1)[-1]
 
 
 def _needs(late: Task, early: Task) -> bool:
@@ -122,7 +120,7 @@ def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: flo
     sheet.past(fig, name, start, end, y, high, moments, at, fill=("matter", TINTS), matter=matter, **more)
     said = []
     for span, room in zip(spans, at(end) - at(start) - 3):
-        names = f"{span.task.stage} {_short(span)}", _short(span), ""
+        names = span.task.name, _short(span), re.sub(r"[\[\]]", "", _short(span)), ""
         said.append(next(text for text in names if not text or 6.5 * len(text) < room))
     sheet.words(fig, at((start + end) / 2), y, said, size=11, align="center")
 
@@ -153,6 +151,11 @@ class _Chart:
         pairs = [(m, n) for n, late in enumerate(spans) for m, early in enumerate(spans)
                  if m != n and abs(early.end - late.start) < close]  # fmt: skip
         return [(m, n) for m, n in pairs if _needs(spans[n].task, spans[m].task)]
+
+    def row(self, task: Task) -> str:
+        """Whose row has a task's bar: its lane's or, where one program does all in turn, that of what it uses."""
+        own = [name for name in task.uses if name not in self.together]
+        return task.lane if task.lane in self.one.resources or not own else own[-1]
 
     def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
         sheet.words(fig, [4], [top + 12], [self.name], bold=True, size=15)
@@ -189,12 +192,12 @@ class _Chart:
             before = [spans[m].task.name for m, late in pairs if late == n]
             after = [spans[late].task.name for m, late in pairs if m == n]
             waits = f"Waited for: {', '.join(before) or 'nothing'}. Waits for it: {', '.join(after) or 'nothing'}."
-            sheet.about[int(keys[n])] = f"**{span.task.lane}**, {self._tip(span)}. {waits}"
+            sheet.about[int(keys[n])] = f"**{self.row(span.task)}**, {self._tip(span)}. {waits}"
 
     def _draw_labels(self, sheet: Sheet, fig, place: dict[str, float], top: float, moments: np.ndarray) -> None:
         """Names of the rows; at the right what share of the time so far each has worked; a mark at what binds."""
         y, right = list(place.values()), LEFT + WIDE
-        stages = {row: dict.fromkeys(s.task.stage for s in self.one.spans if s.task.lane == row) for row in place}
+        stages = {row: dict.fromkeys(s.task.stage for s in self.one.spans if self.row(s.task) == row) for row in place}
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
         sheet.words(fig, [LEFT - 8] * len(y), y, called, align="right", size=12)
         sheet.words(fig, [right + 46], [top + ROAD - 13], ["worked"], "soft", align="right", size=12)
@@ -252,6 +255,7 @@ class _Chart:
         chips = max(chip.values())
         place = np.full((FRAMES, 2 * len(lanes)), np.nan, np.float32)
         names = ["", *dict.fromkeys(_short(s) for s in self.one.spans)]
+        wide = max(38, 8 + 5 * max(map(len, names)))  # of a block on the road, with its name
         label, matter, key = np.zeros((3, *place.shape), np.int32)
         key -= 1
         turns = Counter[str]()
@@ -261,14 +265,14 @@ class _Chart:
             turns[lane] += 1
             if s.task.stage in ROUTES:
                 start, end = (stops[stop] for stop in ROUTES[s.task.stage])
-                aside = 40 * (chip[lane] - chips / 2) if chips > 0 <= chip[lane] else 9 * (dot // 2 % 3 - 1)
+                aside = (wide + 2) * (chip[lane] - chips / 2) if chips > 0 <= chip[lane] else 9 * (dot // 2 % 3 - 1)
                 place[now, dot] = start + (moments[now] - s.start) / (s.end - s.start) * (end - start) + aside
                 label[now, dot], key[now, dot] = names.index(_short(s)), chosen
                 matter[now, dot] = _matter(s, self.slower)
         look: dict = {"fill": ("matter", TINTS), "matter": matter.astype(np.uint8), "key": key, "round": 3}
         level = np.full(place.shape[1], y)
-        sheet.boxes(fig, f"under {self.name}", place, level, 38, 18, ink="faint", round=3, moves=("x",))
-        sheet.boxes(fig, f"blocks {self.name}", place, level, 38, 18, **look, moves=("x",))
+        sheet.boxes(fig, f"under {self.name}", place, level, wide, 18, ink="faint", round=3, moves=("x",))
+        sheet.boxes(fig, f"blocks {self.name}", place, level, wide, 18, **look, moves=("x",))
         style: dict = {"names": names, "size": 11, "align": "center"}
         words = sheet.numbers(fig, f"names {self.name}", 0 * level, level, label, **style)
         sheet.follow(words, "x", place)
@@ -284,9 +288,9 @@ class _Chart:
     def say(self, time: float) -> str:
         if time >= self.one.seconds - 1e-12:
             return f"**{self.name}**: done"
-        running = sorted((s for s in self.one.spans if s.start <= time + 1e-12 < s.end), key=lambda s: s.task.lane)
+        running = sorted((s for s in self.one.spans if s.start <= time + 1e-12 < s.end), key=lambda s: self.row(s.task))
         product = next((s for s in running if s.task.stage in PRODUCTS), None)  # said once, and the caption stays short
-        said = [f"{s.task.lane}: {s.task.name}{self._slow(s) if s is product else ''}" for s in running]
+        said = [f"{self.row(s.task)}: {s.task.name}{self._slow(s) if s is product else ''}" for s in running]
         more = f" and {len(said) - 4} more" if len(said) > 4 else ""
         return f"**{self.name}**: {'; '.join(said[:4]) or 'idle'}{more}"
 

@@ -39,6 +39,7 @@ let frame = -1, timer = null, due = 0, shown = 0
 let [first, frames] = scenes[0]  // of the scene that is shown
 let motion = 0  // counts what was set in motion: only the latest goes on
 let pick = null  // the key that is chosen
+let guessed = null
 const still = window.matchMedia("(prefers-reduced-motion: reduce)")
 
 // The lines of a listing round the current one.
@@ -147,6 +148,7 @@ function show(k, quiet, time) {
   if (time && from >= first && movers.size && !still.matches) travel(from, k, time)
   slider.value = k - first
   caption.text = captions[k]
+  if (truth) ask(k > first && guessed === null)  // later frames give the answer away
   if (listing) listing.place.text = list(listing, listing.current[k])
   for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words()}`)
   if (!quiet) live.text = words()
@@ -212,7 +214,9 @@ scene.properties.active.change.connect(() => {
 })
 
 // A guess, and at the end what was recorded.
-let guessed = null
+function ask(late) {
+  for (const part of [asked, answers]) child(part).el.style.visibility = late && !el.dataset.revealed ? "hidden" : ""
+}
 answers.properties.active.change.connect(() => {
   if (answers.active === null || timer !== null) return
   guessed = choices[answers.active]
@@ -225,6 +229,7 @@ function reveal() {
   asked.text = verdict + truth
   child(answers).el.style.display = "none"
   el.dataset.revealed = "yes"
+  ask(false)
 }
 
 // Clicks: in a figure on what can be chosen, in a listing on a line.

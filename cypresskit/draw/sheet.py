@@ -190,12 +190,13 @@ class Sheet(Parts):
         fig.add_layout(legend, place)
 
     def key(self, *things: tuple[str, str, str]) -> Div:
-        """What colours mean: words, a colour (a token or its own), and "box", "ring", "pale" or a dash."""
+        """What colours mean: words, a colour (a token or its own), and "box", "ring", "dim", "pale" or a dash."""
         spans = []
         for words, colour, look in things:
             colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
             style = {"ring": f"border:3px solid {colour}", "frame": f"border:2px dashed {colour}"}
             style |= {"box": f"background:{colour}", "pale": f"background:{colour};opacity:.35"}
+            style |= {"dim": f"background:{colour};opacity:.7"}
             style |= {dash: f"border-top:3px {dash} {colour};height:0.3em" for dash in ("solid", "dashed", "dotted")}
             mark = f'<span class="key" style="{style[look]}"></span>'
             spans.append(f'<span style="white-space:nowrap">{mark}{escape(words)}</span>')

@@ -161,14 +161,14 @@ class _Blocked:
         a = self.plan.load(0, "A", f"A[{i},{q}]", size, lambda: self._take(self.a, rows, depth).T.copy())
         b = self.plan.load(0, "B", f"B[{q},{j}]", size, lambda: self._take(self.b, depth, columns))
         if done == 0 and self.beta:
-            buffers, size = (f"pinned C{unit % 2}", f"card C{unit % 3}"), self.size * self.block**2
+            buffers, size = (f"pinned 0 C{unit % 2}", f"card 0 C{unit % 3}"), self.size * self.block**2
             self.plan.send(0, f"C[{i},{j}]", size, buffers, lambda: self._take(self.c, rows, columns))
         return a, b
 
     def _multiply(self, step: Step, a: Strip, b: Strip) -> None:
         """One kernel call."""
         depth, after = self.chunks[step.q], step.content
-        card, arrays, beta = f"card C{step.unit % 3}", self.plan.arrays, 1.0 if step.done else self.beta
+        card, arrays, beta = f"card 0 C{step.unit % 3}", self.plan.arrays, 1.0 if step.done else self.beta
 
         def action() -> None:
             arrays[card] = self.product(arrays[a[0]], arrays[b[0]], arrays[card] if beta else None, beta=beta)
@@ -179,13 +179,13 @@ class _Blocked:
 
     def _leave(self, step: Step) -> None:
         """The finished block by DMA into pinned memory, and from there into the result, without the padding."""
-        pinned, content, size = f"pinned out{step.unit % 2}", step.content, self.size * self.block**2
+        pinned, content, size = f"pinned 0 out{step.unit % 2}", step.content, self.size * self.block**2
 
         def action() -> None:
             target = self.result[self._lines(step.i), self._lines(step.j)]
             target[:] = self.plan.arrays[pinned][: target.shape[0], : target.shape[1]]
 
-        self.plan.dma(0, "store1", content, size, TO_HOST, f"card C{step.unit % 3}", pinned)
+        self.plan.dma(0, "store1", content, size, TO_HOST, f"card 0 C{step.unit % 3}", pinned)
         result = {f"result[{step.i},{step.j}]": content}
         self.plan.copy(0, "store2", content, size, 2, {pinned: content}, result, action)
 

@@ -74,7 +74,8 @@ class Plan:
     def add(self, lane: str, stage: str, what: str, uses: dict, reads: dict, writes: dict, action, size=0.0) -> None:
         """A task that moves ``size`` bytes; see `Task`. ``action`` is left out of a plan that isn't real."""
         lane, action = "program" if self.serial else lane, action if self.real else None
-        self.tasks.append(Task(f"{stage} {what}", stage, lane, uses, reads, writes, size, action=action))
+        name = f"{stage} {what}".removesuffix("'")  # the first sum needs no prime: only those after it are told apart
+        self.tasks.append(Task(name, stage, lane, uses, reads, writes, size, action=action))
 
     def copy(self, chip: int, stage: str, what: str, size: float, passes: int, reads, writes, action) -> None:
         """A host thread copies ``size`` bytes and moves ``passes`` times as many through the host's memory: 2 to read
@@ -107,7 +108,7 @@ class Plan:
         resident = self.resident.setdefault((chip, kind), {})
         there = content in resident
         oldest = content if there else next(iter(resident), "")
-        number = resident.pop(oldest) if there or len(resident) == 2 else 1 - len(resident)
+        number = resident.pop(oldest) if there or len(resident) == 2 else len(resident)
         resident[content] = number
         card = f"card {chip} {kind}{number}"
         if not there:

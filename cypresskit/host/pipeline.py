@@ -201,7 +201,7 @@ class _Pipeline:
         def merge() -> None:
             self.data.add(np.concatenate([plan.arrays[source] for source in stored]), rows, columns)
 
-        plan.copy(chip, stage, name, size, passes, stored, {f"C[{name}]": "done"}, merge)
+        plan.copy(chip, stage, f"C[{name}]", size, passes, stored, {f"C[{name}]": "done"}, merge)
 
     def _cpu(self, rows: range, blocks: list[range]) -> None:
         """The CPU's rows of C, a block of columns at a time; single precision runs at twice the rate."""
