@@ -22,5 +22,6 @@ def kernel(name: str) -> dict:
 
 
 def host(name: str) -> dict:
-    """Published figures about hosts by their name, such as "dgemm_transfer_model" or "hybrid"."""
+    """Published figures about hosts: "dgemm_transfer_model", "cpu_baselines", "blocked_mma", "hybrid",
+    "padding_limits"."""
     return figures()["host"][name]

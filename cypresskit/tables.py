@@ -12,10 +12,10 @@ def table(names: Sequence[str], rows: Iterable[Iterable], caption: str = "") -> 
     return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def markdown(names: Iterable[str], rows: Iterable[Iterable]) -> str:
+def markdown(names: Sequence[str], rows: Iterable[Iterable]) -> str:
     """A Markdown table."""
     head, *lines = ["| " + " | ".join(map(str, row)) + " |" for row in (names, *rows)]
-    return "\n".join([head, "|" + "---|" * len(list(names)), *lines])
+    return "\n".join([head, "|" + "---|" * len(names), *lines])
 
 
 def folded(line: str, text: str) -> str:

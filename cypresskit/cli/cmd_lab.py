@@ -8,7 +8,8 @@ from shutil import copy
 from cypresskit.cli.command import CommandError, command
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Has JupyterLab's settings, in labconfig: numbered lines, which errors in IL name; no news over the first picture.
+# Its labconfig folder has JupyterLab's settings: line numbers, since errors in IL name lines; and no news over the
+# first picture.
 SETTINGS = Path(__file__).resolve().parent
 CHECKOUT, INSTALLED = PACKAGE.parent / "notebooks", PACKAGE / "lessons"
 FOLDER = "cypresskit-lessons"  # where an installed package's lessons are copied to

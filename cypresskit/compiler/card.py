@@ -2,9 +2,11 @@
 
 Everything is counted in the compiled code's main loop, per turn: a wavefront's bundle takes 4 clocks, a fetch of 16
 bytes a work-item 16 clocks of the texture unit at best (AMD's OpenCL guide, 4.9, 4.11.1); nominal Gflop/s are flops
-over bundles times thread processors times clock (Ashraf). Lower bounds: no schedule has fewer bundles than its slots
-fill, five to a bundle, doubles and vector-only operations four, t-only ones one; no allocation in the order of the IL
-has fewer registers than a quarter of the words alive at once.
+over bundles times thread processors times clock; the bytes per clock asked of L1 are a work-item's bytes fetched from
+textures over the same bundles (Ashraf). Lower bounds: no schedule has fewer bundles than its slots fill, five to a
+bundle, doubles and vector-only operations four, t-only ones one; no allocation in the order of the IL has fewer
+registers than a quarter of the words alive at once. The steps of k in a turn are read off the program in SSA form:
+how many ``products`` each sum takes.
 """
 
 from dataclasses import asdict, dataclass, field, fields

@@ -171,7 +171,7 @@ class _Blocked:
         card, arrays, beta = f"card 0 C{step.unit % 3}", self.plan.arrays, 1.0 if step.done else self.beta
 
         def action() -> None:
-            arrays[card] = self.product(arrays[a[0]], arrays[b[0]], arrays[card] if beta else None, beta=beta)
+            arrays[card] = self.product(arrays[a.buffer], arrays[b.buffer], arrays[card] if beta else None, beta=beta)
 
         reads = dict([a, b, (card, after[:-1])] if beta else [a, b])
         uses = {"chip 0": 2.0 * self.block**2 * (depth.stop - depth.start) / self.rate}

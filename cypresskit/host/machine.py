@@ -11,6 +11,7 @@ engine copies that to the card. Both places have two buffers, so that a strip ca
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,7 +57,11 @@ class Machine:
         return {row[0]: Resource(*row) for row in rows}
 
 
-Strip = tuple[str, str]  # some rows of A or columns of B on a card: the buffer's name, and what it holds
+class Strip(NamedTuple):
+    """Some rows of A or columns of B on a card: the buffer's name and what it holds."""
+
+    buffer: str
+    content: str
 
 
 @dataclass
@@ -113,7 +118,7 @@ class Plan:
         card = f"card {chip} {kind}{number}"
         if not there:
             self.send(chip, content, size, (f"pinned {chip} {kind}{number}", card), fetch)
-        return card, content
+        return Strip(card, content)
 
     def run(self, flops: float) -> Timeline:
         """The plan in time."""

@@ -56,17 +56,32 @@ class Matrices:
 
 
 def four_stage(
-    m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn_buffer", **more
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    kernel: str | Kernel = "dgemm_tn_buffer",
+    block: int = BLOCK,
+    cpu_share: float = 0.0,
+    matrices: Matrices | None = None,
 ) -> Timeline:
     """The four-stage pipeline on an (m, k) by (k, n) product; arguments and errors as for `five_stage`. Its kernel
     addresses a global buffer by default: arbitrary places in any memory, and no texture cache."""
-    return _Pipeline(False, m, n, k, machine, kernel, **more).plan_all()
+    return _Pipeline(False, m, n, k, machine, kernel, block, cpu_share, matrices).plan_all()
 
 
 def five_stage(
-    m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn", block: int = BLOCK,
-    cpu_share: float = 0.0, matrices: Matrices | None = None,
-) -> Timeline:  # fmt: skip
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    kernel: str | Kernel = "dgemm_tn",
+    block: int = BLOCK,
+    cpu_share: float = 0.0,
+    matrices: Matrices | None = None,
+) -> Timeline:
     """The five-stage pipeline on an (m, k) by (k, n) product.
 
     ``kernel``: a TN kernel. ``block``: rows and columns of a work unit. ``cpu_share``: the part of C's rows that the
@@ -128,7 +143,16 @@ class _Pipeline:
     """A run of a pipeline, with (``five``) or without sub-blocks and their DMA."""
 
     def __init__(
-        self, five, m: int, n: int, k: int, machine: Machine, kernel, block=BLOCK, cpu_share=0.0, matrices=None
+        self,
+        five: bool,
+        m: int,
+        n: int,
+        k: int,
+        machine: Machine,
+        kernel: str | Kernel,
+        block: int,
+        cpu_share: float,
+        matrices: Matrices | None,
     ):
         check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)
@@ -189,7 +213,7 @@ class _Pipeline:
                 uses |= {TO_HOST: size * host.dma_gb_s / host.remote_store_gb_s, MEMORY: size}
             start = first + piece.start - rows.start
             lines = slice(start, start + len(piece))
-            action = partial(self._multiply, a[0], b[0], lines, target)
+            action = partial(self._multiply, a.buffer, b.buffer, lines, target)
             stage = "mult1" if self.five else "mult"
             plan.add(f"chip {chip}", stage, content, uses, dict([a, b]), {target: content}, action, size)
             if self.five:

@@ -232,7 +232,8 @@ MEANING |= {name: MEANING[other] for name, other in _SAME.items()}
 
 def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Two words as one 64-bit pattern."""
-    shape = low.shape if low.shape == high.shape else np.broadcast_shapes(low.shape, high.shape)  # takes its time
+    same = low.shape == high.shape  # broadcast_shapes is slow
+    shape = low.shape if same else np.broadcast_shapes(low.shape, high.shape)
     words = np.empty((*shape, 2), "<u4")
     words[..., 0], words[..., 1] = low, high
     return words.view("<u8")[..., 0]

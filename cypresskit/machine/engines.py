@@ -59,7 +59,7 @@ def launch(
     Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't fit the program,
     ``KernelError`` for a store out of range or an endless loop (all arrays are then as they were). A fetch out of range
     gives 0 and is counted. Ctrl-C while results are copied back can leave some arrays new and others old. The
-    board's own limits, of a texture's size and of memory, are held by ``gpu.upload`` of an open card, not here.
+    limits of an open card, of a texture's size and of memory, are held by its ``gpu.upload``, not here.
     """
     if engine not in ("fast", "explain"):
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')

@@ -143,7 +143,7 @@ class Interpreter:
         elif flow == "else":
             masks.otherwise()
         elif flow == "endif":
-            masks.end_if()
+            masks.close()
             return at + 1
         elif flow == "endloop":
             return match[at] + 1 if masks.next_iteration() else at + 1

@@ -11,15 +11,18 @@ import numpy as np
 
 @dataclass
 class StackEntry:
-    """An if or a loop being run: the instruction ``at`` that opened it, and who ``entered`` it. ``away``: who takes the
-    else; of a loop, who is gone for this iteration, ``running`` who is still in it, and how many instructions were
-    ``issued`` before it."""
+    """An "if" or a "loop" (``kind``) being run: the instruction ``at`` that opened it, and who ``entered`` it.
 
+    Of an if, who is ``waiting`` for the else. Of a loop, who is ``gone`` for this iteration, who is still ``running``
+    in it, and how many instructions were ``issued`` before it."""
+
+    kind: str
     at: int
     entered: np.ndarray
-    away: np.ndarray
+    waiting: np.ndarray
+    gone: np.ndarray
     running: np.ndarray
-    issued: int = -1  # of an if
+    issued: int = 0
 
 
 class Masks:
@@ -36,29 +39,31 @@ class Masks:
     @property
     def loops(self) -> list[StackEntry]:
         """The open loops, the innermost last."""
-        return [entry for entry in self.stack if entry.issued >= 0]
+        return [entry for entry in self.stack if entry.kind == "loop"]
 
     def begin_if(self, taken: np.ndarray, at: int = 0) -> None:
         """Open an if: go on with those that are active and ``taken``."""
-        self.stack.append(StackEntry(at, self.active, self.active & ~taken, self.active))
+        none = np.zeros_like(self.active)
+        self.stack.append(StackEntry("if", at, self.active, self.active & ~taken, none, self.active))
         self.set(self.active & taken)
 
     def otherwise(self) -> None:
         """Go on with those that the if left out."""
-        self._rejoin(self.stack[-1].away)
+        self._rejoin(self.stack[-1].waiting)
 
-    def end_if(self) -> None:
+    def close(self) -> None:
         """Close the innermost if or loop: go on with all that came to it and are still in the loop around it."""
         self._rejoin(self.stack.pop().entered)
 
     def begin_loop(self, at: int = 0, issued: int = 0) -> None:
         """Open a loop."""
-        self.stack.append(StackEntry(at, self.active, np.zeros_like(self.active), self.active.copy(), issued))
+        none = np.zeros_like(self.active)
+        self.stack.append(StackEntry("loop", at, self.active, none, none.copy(), self.active.copy(), issued))
 
     def leave(self, who: np.ndarray, for_good: bool) -> None:
         """Take active work-items out of the innermost loop, for good or until its next iteration."""
         loop, leaving = self.loops[-1], self.active & who
-        loop.away |= leaving
+        loop.gone |= leaving
         if for_good:
             loop.running &= ~leaving
         self.set(self.active & ~leaving)
@@ -66,13 +71,13 @@ class Masks:
     def next_iteration(self) -> bool:
         """At a loop's end: whether anyone starts another iteration; if not, the loop is closed."""
         loop = self.loops[-1]
-        loop.away[:] = False
+        loop.gone[:] = False
         self.set(loop.running.copy())
         if self.count:
             return True
-        self.end_if()
+        self.close()
         return False
 
     def _rejoin(self, mask: np.ndarray) -> None:
         loops = self.loops
-        self.set(mask & ~loops[-1].away if loops else mask)
+        self.set(mask & ~loops[-1].gone if loops else mask)

@@ -70,7 +70,8 @@ class MemoryEvent(NamedTuple):
 
 
 class BarrierEvent(NamedTuple):
-    """Work-items come to a fence inside the open loops and ifs of the ``stack``, the outermost first."""
+    """Work-items come to a fence inside the open loops and ifs of the ``stack``, the outermost first. It is told
+    before a barrier that only some of a group reach raises `KernelError`."""
 
     at: int
     active: np.ndarray

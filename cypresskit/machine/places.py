@@ -53,8 +53,11 @@ def moved(found: Sequence[Coordinate], offset: Sequence[int]) -> tuple[np.ndarra
     return whole[0], whole[1] if len(whole) > 1 else np.zeros_like(whole[0]), inside
 
 
-def texel(rows, of: Extent, offset: Sequence[int], *, whole: bool, unnormalised: bool):
-    """``moved`` by ``offset``, the ``coordinates`` of the other arguments."""
+def texel(
+    rows: Sequence[np.ndarray], of: Extent, offset: Sequence[int], *, whole: bool, unnormalised: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The texel that a fetch with coordinates ``rows``, one for each dimension, asks for: `coordinates` finds it, and
+    it is `moved` by ``offset``; returned as by `moved`."""
     return moved(coordinates(rows, of, whole=whole, unnormalised=unnormalised), offset)
 
 

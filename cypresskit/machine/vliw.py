@@ -73,7 +73,7 @@ class _Processor:
         elif name == "ELSE":
             masks.otherwise()
         elif name == "POP":
-            masks.end_if()
+            masks.close()
         return at + 1
 
     def alu(self, control: Control) -> None:

@@ -100,7 +100,8 @@ def chains(count: int, terms: int = 32) -> Code:
 
 @exercise
 def check_least(least: Callable) -> Verdict:
-    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles."""
+    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations go into any slot,
+    ``scalar`` ones only into t, and each double multiply-add takes x, y, z and w."""
     cases = [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 6, 6), (0, 0, 0)]
     slips = {
         "there is no part of a bundle: round up.": "max((p + s + 4 * d) / 5, s, d)",

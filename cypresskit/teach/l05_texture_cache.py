@@ -19,7 +19,8 @@ TEXEL = 16  # bytes
 
 @exercise
 def check_lines(lines: Callable) -> Verdict:
-    """Exercise 1: ``lines(texels, width)``: in how many lines four texels (x, y) of a texture of that width lie."""
+    """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines that four texels (x, y) of 16 bytes lie in, in a
+    texture of ``width`` texels whose rows follow each other in memory."""
     square, row = [(0, 0), (2, 0), (0, 1), (2, 1)], [(0, 5), (2, 5), (4, 5), (6, 5)]
     cases = [([(1, 2)] * 4, 16), ([(0, 0), (1, 0), (2, 0), (3, 0)], 16), (row, 16), (square, 16)]
     cases += [([(4, 7), (4, 8)] * 2, 32), ([(0, 0), (4, 1), (8, 2), (12, 3)], 16)]
@@ -43,7 +44,8 @@ def check_lines(lines: Callable) -> Verdict:
 
 @kernel_exercise("numbering.il", stuck="the row and the column go from 0 to 7.")
 def check_numbering(program: Program) -> Verdict:
-    """Exercise 2: a compute shader's work-items, numbered so that no quad wants two words of one bank."""
+    """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B, numbered so that no
+    quad wants two words of one bank of either."""
     rng = np.random.default_rng(64)
     a, b = (rng.integers(1, 9, (1, 16, 4)).astype(np.float32) for _ in "ab")
     c, traffic = np.zeros((8, 8, 4), np.float32), Traffic()

@@ -106,7 +106,7 @@ class _Walk:
                 assert control.target is not None
                 return control.target
         elif name == "POP":
-            masks.end_if()
+            masks.close()
             return self._after_leaving(pc)
         return pc + 1
 
@@ -132,7 +132,7 @@ class _Walk:
         if not self.loops:
             return pc + 1
         loop = self.masks.loops[-1]
-        if self._any(loop.running & ~loop.away):
+        if self._any(loop.running & ~loop.gone):
             return pc + 1
         while self.masks.stack[-1] is not loop:
             self.masks.stack.pop()
