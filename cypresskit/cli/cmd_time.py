@@ -117,7 +117,7 @@ def score(args: argparse.Namespace) -> None:
             hosts = pool.submit(host_rows)
             rows = judged([*kernel_rows(executor=pool), *hosts.result()])
             end = ["", verdict(rows)]
-    table = markdown(rows[0], ([_shown(value) for value in row.values()] for row in rows))
+    table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))
     show(args, rows, "\n".join([table, *end]))
 
 
