@@ -62,8 +62,7 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     sheet.head(fig, np.array(sizes, float), 0, high)
     sheet.series(fig, items, "below", 2)
     captions = [
-        f"N = {n}. " + "\n".join(_said(name, curve.get(n), ceilings[name][1]) for name, curve in curves.items())
-        for n in sizes
+        f"N = {n}. " + "\n".join(_said(k, of.get(n), ceilings[k][1]) for k, of in curves.items()) for n in sizes
     ]
     launch = any(_launch(row) for row in table)
     simulated = any("registers" in row for row in table)
