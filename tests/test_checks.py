@@ -415,10 +415,10 @@ def test_an_output_is_compared_too():
     assert not check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
     expected[3, 5, 2] = 7
     (finding,) = check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
-    assert finding.advice.startswith("Wrong is row 3, column 5, component 2: follow")
+    assert finding.advice.startswith("What is wrong lies in row 3, column 5, component 2: follow")
     expected[3:5, 5:7, 2] = 7
     (wide,) = check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
-    assert wide.advice.startswith("Wrong are rows 3 to 4, columns 5 to 6, component 2: follow")
+    assert wide.advice.startswith("What is wrong lies in rows 3 to 4, columns 5 to 6, component 2: follow")
     assert (finding.element, finding.work_item, finding.line) == ("o0[3, 5, 2]", (5, 3), 6)
 
 

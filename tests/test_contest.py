@@ -60,9 +60,13 @@ def test_a_class_gets_its_board_whatever_is_among_the_entries(tmp_path, capsys):
     (folder / "eve.il").write_text(ENDLESS)
     assert cli.main(["contest", str(folder), "--n", "256", "--html", str(page), "--csv", str(table)]) == 0
     rows = list(csv.DictReader(io.StringIO(table.read_text())))
-    assert [row["file"] for row in rows[:1]] == [""] and {row["file"] for row in rows[1:3]} == {"ada.il", "bob.txt"}
-    assert [float(row["gflops"]) > 0 for row in rows] == [True] * 3 + [False] * 3
-    assert float(rows[1]["gflops"]) >= float(rows[2]["gflops"])
+    places = {row["file"]: row["place"] for row in rows if row["file"]}
+    assert sorted(places.values()) == ["", "", "", "1", "2"] and {places["ada.il"], places["bob.txt"]} == {"1", "2"}
+    speeds = [float(row["gflops"]) for row in rows]
+    assert speeds == sorted(speeds, reverse=True) and speeds[3] > 0 == speeds[4]
+    assert [row["place"] for row in rows if not row["file"]] == ["", ""]
+    paper, bar = rows[0], next(row for row in rows if row["name"] == "to beat: 8 x 8, 2 steps")
+    assert "measured at n = 4352" in paper["name"] and paper["wavefronts"] == "" and int(bar["wavefronts"]) == 9
     said = {row["file"]: row["verdict"] for row in rows}
     assert "answer" in said["cyd.il"] or "wrong" in said["cyd.il"]
     assert "isn't text" in said["dan.il"] and "endless" in said["eve.il"]

@@ -73,13 +73,15 @@ def test_a_class_gets_its_table_and_pages(tmp_path):
         folder.mkdir(parents=True)
         nbformat.write(make(book.read(path)), folder / f"{path.stem}.ipynb")
     (tmp_path / "in" / "cyd").mkdir()
+    (tmp_path / "in" / "dan").mkdir()  # who handed nothing in
     (tmp_path / "in" / "cyd" / f"{path.stem}.ipynb").write_text("{")
     shutil.copy(path, tmp_path / "in" / "cyd")
     table, pages = tmp_path / "m.csv", tmp_path / "pages"
     assert marks.main([str(tmp_path / "in"), "--csv", str(table), "--feedback", str(pages)]) == 0
     rows = {row["student"]: row for row in csv.DictReader(table.open())}
-    assert {who: row["total"] for who, row in rows.items()} == {"ada": "3", "'=bob": "0", "cyd": "0"}
-    assert rows["ada"]["bus: balance"] == "1"
+    assert {who: row["total"] for who, row in rows.items()} == {"ada": "3", "'=bob": "0", "cyd": "0", "dan": ""}
+    balance = {who: row["bus: balance"] for who, row in rows.items()}
+    assert balance == {"ada": "1", "'=bob": "0", "cyd": "0", "dan": ""}
     assert "Not yet." in (pages / "=bob.html").read_text() and "Traceback" not in (pages / "=bob.html").read_text()
     assert "is no notebook" in (pages / "cyd.html").read_text()
 

@@ -70,8 +70,9 @@ def main(arguments: list[str] | None = None) -> int:
         sheet = csv.writer(file)
         sheet.writerow(["student", *map(_short, exercises), "total"])
         for name, row in table.items():
-            points = [int(check in row and row[check].right) for check in exercises]
-            sheet.writerow([f"'{name}" if name[0] in "=+-@" else name, *points, sum(points)])
+            points = [int(row[check].right) if check in row else "" for check in exercises]  # empty: not handed in
+            total = sum(verdict.right for verdict in row.values())
+            sheet.writerow([f"'{name}" if name[0] in "=+-@" else name, *points, total if row else ""])
     return 0
 
 

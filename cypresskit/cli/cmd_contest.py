@@ -47,10 +47,10 @@ def contest(args: argparse.Namespace) -> None:
             rows.append(board.row(text, file.name, args.n, args.seconds))
         told = f"{rows[-1].gflops:.0f} Gflop/s" if rows[-1].gflops else rows[-1].verdict.splitlines()[0]
         print(f" {printable(told)}", file=sys.stderr)
-    page, table = board.page(rows, args.n), board.table(rows)
+    page, table = board.page(rows, args.n), board.table(rows, args.n)
     write_files({args.html: lambda path: path.write_text(page, encoding="utf-8"),
                  args.csv: lambda path: path.write_text(table, encoding="utf-8", newline="")})  # fmt: skip
-    for place, row in enumerate(board.ranked(rows), 1):
+    for place, row in board.ranked(rows, args.n):
         print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(row.name)}")
     print(f"{len(rows)} entries; the board: {args.html}, {args.csv}")
 

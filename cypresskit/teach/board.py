@@ -16,6 +16,7 @@ import io
 import re
 from dataclasses import dataclass, fields
 from html import escape
+from itertools import count
 
 from cypresskit import published
 from cypresskit.devices import HD5870
@@ -78,26 +79,31 @@ def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> R
         return Row(file, file, verdict=f"Not yet. {file} can't be judged: {str(lost).removeprefix('ValueError: ')}.")
 
 
-def ranked(rows: list[Row]) -> list[Row]:
-    """The best first, with the published figure among them."""
+def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
+    """The rows with their places, the best first; among them, without a place, the bar and what was published."""
     paper = published.kernel("sgemm_tn")
-    best = float(paper["gflops_max"])
-    said = f"Measured on a Radeon HD 5870 at n = {paper['n_at_max']}, published."
-    nakasato = Row("Nakasato 2010", "", best, 100 * best / HD5870.single_gflops, paper["gprs"], 0, "", said)
-    return sorted([*rows, nakasato], key=lambda each: -each.gflops)
+    best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at n = {paper['n_at_max']}"
+    nakasato = Row(
+        name, "", best, 100 * best / HD5870.single_gflops, paper["gprs"], verdict="Published, not simulated."
+    )
+    of = contest.timed(contest.BAR, n)
+    name, said = f"to beat: {contest.BAR.name}", "What the lesson shows."
+    bar = Row(name, "", of.gflops, of.percent, of.registers, of.active, of.bound, said)
+    best_first, places = sorted([*rows, bar, nakasato], key=lambda each: -each.gflops), count(1)
+    return [(next(places) if each.file and each.gflops else "", each) for each in best_first]
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[Row], n: int = contest.N) -> str:
     """The board as CSV, for a course's system; no cell of it is a formula to a spreadsheet."""
     out = io.StringIO()
     sheet = csv.writer(out)
     names = [field.name for field in fields(Row)]
     sheet.writerow(["place", *names])
-    for place, each in enumerate(ranked(rows), 1):
+    for place, each in ranked(rows, n):
         cells = [getattr(each, name) for name in names]
-        cells = [f"{cell:.1f}" if isinstance(cell, float) else cell for cell in cells]
+        cells = [f"{cell:.1f}" if isinstance(cell, float) else cell or "" for cell in cells]
         safe = [f"'{c}" if isinstance(c, str) and c[:1] in tuple("=+-@\t\r") else c for c in cells]
-        sheet.writerow([place if each.gflops else "", *safe])
+        sheet.writerow([place, *safe])
     return out.getvalue()
 
 
@@ -111,7 +117,8 @@ tr + tr {{ border-top: 1px solid #8886; }} .number {{ text-align: right; font-va
 .bar {{ display: block; height: 6px; background: #0072b2; border-radius: 3px; }} .paper .bar {{ background: #d55e00; }}
 .paper {{ font-style: italic; }} pre {{ white-space: pre-wrap; margin: 0; }}</style></head>
 <body><h1>Beat the paper</h1><p>SGEMM on a simulated Radeon HD 5870 at n = {n}, whose peak is {peak:.0f} Gflop/s. Each
-entry was checked before it was timed: a wrong result has no speed.</p>
+entry was checked before it was timed: a wrong result has no speed.
+Rows without a place are for comparison.</p>
 <table><tr><th>place</th><th>name</th><th class="number">Gflop/s</th><th></th><th class="number">registers</th>
 <th>bound by</th></tr>{rows}</table>{wrong}</body></html>
 """
@@ -120,7 +127,7 @@ entry was checked before it was timed: a wrong result has no speed.</p>
 def page(rows: list[Row], n: int = contest.N) -> str:
     """The board as a web page that needs nothing else."""
     lines, wrong = [], ""
-    for place, of in enumerate(ranked(rows), 1):
+    for place, of in ranked(rows, n):
         if not of.gflops:
             wrong += f"<tr><td>{escape(of.name)}</td><td><pre>{escape(of.verdict)}</pre></td></tr>"
             continue

@@ -69,7 +69,7 @@ def check_share(next_share: Callable) -> Verdict:
         next_share,
         "next_share(s, c, g)",
         "s / c / (s / c + (1 - s) / g)",
-        [(0.12, 2.0, 2.0), (0.12, 3.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
+        [(0.12, 3.0, 2.0), (0.12, 2.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
         {
             "upside down: whoever took longer should get less.": "s * c / (s * c + (1 - s) * g)",
             "the share tried counts as well: how much did each do in its time?": "g / (c + g)",

@@ -115,8 +115,7 @@ class AnswerCheck(Check):
             for axis, found, size in zip(axes, np.nonzero(wrong), wrong.shape)
             if size > 1 or wrong.size == 1
         ]
-        verb = "are" if " to " in spread[0] else "is"
-        return f"Wrong {verb} {', '.join(spread)}: follow the first wrong element's work-item by hand."
+        return f"What is wrong lies in {', '.join(spread)}: follow the first wrong element's work-item by hand."
 
     def _gives(self, result: np.ndarray, got: np.ndarray) -> bool:
         return result.shape == got.shape and bool(self._same(got, result).all())
