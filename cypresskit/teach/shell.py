@@ -19,6 +19,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TypeVar
 
+from cypresskit.blas import CardMemoryError
 from cypresskit.teach.verdict import Verdict, stopped
 
 T = TypeVar("T")
@@ -68,6 +69,8 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
         if late:  # it has caught what was to stop it
             raise Late
         return result
+    except CardMemoryError:
+        raise
     except MemoryError:
         raise Halted(fills, loop) from None
     except KeyboardInterrupt:
