@@ -65,8 +65,7 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
         f"N = {n}. " + "\n".join(_said(k, of.get(n), ceilings[k][1]) for k, of in curves.items()) for n in sizes
     ]
     launch = any(_launch(row) for row in table)
-    simulated = any("registers" in row for row in table)
-    dotted = "if the busiest unit never paused" if simulated else "what the busiest part does alone"
+    dotted = "if the busiest unit never paused" if "registers" in table[0] else "what the busiest part does alone"
     dotted += ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
     key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
