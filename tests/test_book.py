@@ -179,7 +179,7 @@ def test_a_prediction_is_entered_and_nothing_is_told_before(path):
             continue
         assert "**Predict first" in before.source and result.metadata.jupyter.outputs_hidden
         shown = _shown(result)
-        first, truths = shown.splitlines()[0], re.findall(r"It is (.+?)\. \(You made no guess", shown)
+        first, truths = shown.splitlines()[0], re.findall(r"[Ii]t is (.+?)\. \(You made no guess", shown)
         assert truths or "guess=" in result.source, "the result is shown over the guess"
         assert not [truth for truth in truths if re.search(rf"(?<![\w.]){re.escape(truth)}(?![\w.])", first)]
         for number in [n for truth in truths for n in re.findall(r"^[\d,.]*\d\d(?= \w+$|$)", truth)]:

@@ -355,7 +355,10 @@ def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
     page.get_by_role("button", name="double", exact=True).click()
     lab.run(page, "times.said(")
     said = "".join(out.get("text", "") for cell in lab.outputs(page) for out in cell)
-    assert "You said 8, and it is 8 times: well guessed!" in said and "You said double, and it is the same." in said
+    assert (
+        "You said 8, and it is 8 times: well guessed!" in said
+        and "words per flop become: you said double, and it is the same." in said
+    )
 
 
 def test_it_follows_jupyterlabs_theme(lab, page):

@@ -18,21 +18,23 @@ def entered(guess, *values):
 @pytest.mark.parametrize(
     ("how", "values", "truth", "said"),
     [
-        ({"unit": "bundles"}, ["30"], 31, "You said 30, and it is 31 bundles: well guessed!"),
-        ({"unit": "bundles"}, [], 1, "It is 1 bundle. (You made no guess.)"),
-        ({"unit": "Gflop/s"}, [], 1, "It is 1 Gflop/s. (You made no guess.)"),
-        ({"unit": "times"}, ["3"], 4.173, "You said 3, and it is 4.2 times."),
-        ({"choices": [0.07, 0.17]}, [0.07], 0.17, "You said 0.07, and it is 0.17."),
-        ({}, ["1,000"], 31, "You said 1,000, and it is 31."),
-        ({}, ["many"], 31, "It is 31. (You made no guess.)"),
-        ({}, ["1e999"], 31, "It is 31. (You made no guess.)"),
-        ({"choices": [4, 8]}, [4], 8, "You said 4, and it is 8."),
-        ({"choices": ["TN", "NN"]}, ["NN"], "NN", "You said NN, and it is NN: well guessed!"),
-        ({"choices": ["TN", "NN"]}, [], "NN", "It is NN. (You made no guess.)"),
+        ({"unit": "bundles"}, ["30"], 31, "? You said 30, and it is 31 bundles: well guessed!"),
+        ({"unit": "bundles"}, [], 1, "? It is 1 bundle. (You made no guess.)"),
+        ({"unit": "Gflop/s"}, [], 1, "? It is 1 Gflop/s. (You made no guess.)"),
+        ({"unit": "times"}, ["3"], 4.173, "? You said 3, and it is 4.2 times."),
+        ({"choices": [0.07, 0.17]}, [0.07], 0.17, "? You said 0.07, and it is 0.17."),
+        ({}, ["1,000"], 31, "? You said 1,000, and it is 31."),
+        ({}, ["many"], 31, "? It is 31. (You made no guess.)"),
+        ({}, ["1e999"], 31, "? It is 31. (You made no guess.)"),
+        ({"choices": [4, 8]}, [4], 8, "? You said 4, and it is 8."),
+        ({"choices": ["TN", "NN"]}, ["NN"], "NN", "? You said NN, and it is NN: well guessed!"),
+        ({"choices": ["TN", "NN"]}, [], "NN", "? It is NN. (You made no guess.)"),
     ],
 )
 def test_guess_and_result_stand_in_a_line(how, values, truth, said):
     assert entered(draw.predict("?", **how), *values).said(truth) == said
+    stated = said.removeprefix("? ").replace("You said", "you said").replace("It is", "it is")
+    assert entered(draw.predict("n is", **how), *values).said(truth) == f"n is: {stated}"
 
 
 def test_a_guessed_curve_is_drawn_with_the_result():

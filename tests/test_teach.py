@@ -4,6 +4,7 @@ import _thread
 import re
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -401,6 +402,11 @@ def forever(*_):
         pass
 
 
+def waits(*_):
+    while True:
+        time.sleep(0.01)
+
+
 def stubborn(*_):
     for _ in range(3):
         try:
@@ -426,7 +432,8 @@ def endless(*_):
 def test_an_answer_that_does_not_end_is_stopped(soon, check, answer, call, main):
     with ThreadPoolExecutor(1) as pool:
         verdict = check(answer) if main else pool.submit(check, answer).result(60)
-    assert str(verdict).startswith(f"Not yet. `{call}` had not ended after 0.2 s: does its loop end?\nWhere to look: ")
+    assert str(verdict).startswith(f"Not yet. `{call}` had not ended after 0.2")
+    assert " s by the clock: does its loop end?\nWhere to look: " in str(verdict)
     assert check(lambda *_: 0).finding != verdict.finding, "the next one has its own time"
 
 
@@ -441,6 +448,11 @@ def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch):
     monkeypatch.setattr(shell, "MEGABYTES", 20)
     for _ in range(2):
         assert larger.check_order(endless).finding == "`order(2, 3)` fills the memory: does its loop end?"
+
+
+def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):
+    monkeypatch.setattr(shell, "WALL", 0.3)
+    assert re.search(r"after 0\.\d+ s of computing, 0\.\d+ s by the clock", str(start.check_peak(waits)))
 
 
 def test_an_answer_that_ends_in_the_last_moment_leaves_nothing_behind(monkeypatch):

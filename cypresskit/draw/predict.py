@@ -1,7 +1,7 @@
 """Predict, then see: a control for a reader's guess, which the next cell shows beside what came out.
 
 ``guess = ck.draw.predict("How many?")`` asks, ``guess.value`` is what was entered, or None; ``guess.said(31)`` puts
-guess and result into a line; ``curves`` draws a guess below its curves.
+question, guess and result into a line; ``curves`` draws a guess below its curves.
 """
 
 from collections.abc import Sequence
@@ -32,15 +32,16 @@ class Prediction:
         return number if isfinite(number) else None
 
     def said(self, truth) -> str:
-        """``You said 4; it is 8 wavefronts.`` The line has only the result if there was no guess."""
+        """``How many? You said 4, and it is 8 wavefronts.`` The line has only the result if there was no guess."""
         number = isinstance(truth, int | float)
         unit = self.unit.removesuffix("s") if truth == 1 and self.unit.isalpha() else self.unit
         is_ = f"it is {_shown(truth) if number else truth} {unit}".rstrip()
+        asked, you, it = (" ", "You", "It") if self.question.endswith("?") else (": ", "you", "it")
         if self.value is None:
-            return f"{is_[0].upper()}{is_[1:]}. (You made no guess.)"
+            return f"{self.question}{asked}{it}{is_[2:]}. (You made no guess.)"
         right = abs(self.value - truth) <= 0.1 * abs(truth) if number and not self.choices else self.value == truth
-        you = f"{self.value:,.4g}" if isinstance(self.value, float) else self.value
-        return f"You said {you}, and {is_}{': well guessed!' if right else '.'}"
+        guess = f"{self.value:,.4g}" if isinstance(self.value, float) else self.value
+        return f"{self.question}{asked}{you} said {guess}, and {is_}{': well guessed!' if right else '.'}"
 
     def __repr__(self) -> str:
         ask = f": {', '.join(map(str, self.choices))}?" if self.choices else ""

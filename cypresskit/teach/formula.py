@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from math import isclose
 
-from cypresskit.teach.shell import tried, unless
-from cypresskit.teach.verdict import Verdict
+from cypresskit.teach.shell import Halted, tried, unless
+from cypresskit.teach.verdict import Verdict, a_type
 
 CLOSE = 1e-6  # relative
 
@@ -37,20 +37,22 @@ def judge(
         known.setdefault("right", function)
         return [float(function(*case)) for case in cases]
 
-    def number(value) -> float:
-        if isinstance(value, str):
-            raise ValueError(f"it returns the text {value!r}, not a number")
-        return float(value)
+    def number(value) -> float | None:
+        try:
+            return None if isinstance(value, str) else float(value)
+        except (TypeError, ValueError):
+            return None
 
-    unless(
-        callable(answer), f"{name} is of type {type(answer).__name__}, not a function.", f"keep the line `def {name}`."
-    )
     want, got = results(right), []
     calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
     for call, case in zip(calls, cases):
         value = tried(call, answer, *deepcopy(case), hint=f"the call was {call}.")  # a copy, which it may change
         unless(value is not None, f"{call} returns nothing.", f"end {name} with `return ...`; {hint}")
-        got.append(tried(call, number, value, hint=f"the call was {call}."))
+        figure = tried(call, number, value, hint=f"the call was {call}.")
+        kind = "a text" if isinstance(value, str) else a_type(value)
+        if figure is None:
+            raise Halted(f"{call} returns {kind}, not a number.", f"the call was {call}.")
+        got.append(figure)
     fine = [isclose(value, right, rel_tol=CLOSE) for value, right in zip(got, want)]
     if all(fine):
         return Verdict(True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}.")

@@ -87,7 +87,10 @@ def check_four_by_four(program: Program) -> Verdict:
         a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
         c, run = run_gemm(program, FOUR_BY_FOUR, a, b)
         if not np.array_equal(c, a.T @ b):
-            return Verdict(False, *_four_fault(c, a, b))
+            finding, hint = _four_fault(c, a, b)
+            read = {s.register: s.register.kind == "r" for i in program.expanded for s in i.sources}
+            unset = [r for r in read if read[r] and r not in {i.dest and i.dest.register for i in program.expanded}]
+            return Verdict(False, finding, f"{unset[0]} is read, but never written: it is 0." if unset else hint)
         each = run.fetches / (k * run.work_items)
         finding = f"C is right, but the kernel fetches {each:g} texels for each step of k; two are enough."
         unless(each == 2, finding, "the four numbers of A's texel and the four of B's already make all 16 products.")
@@ -106,7 +109,7 @@ def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
         slips[f"row {i} holds the products of a[{other}]: which letter of r2 is a[{i}]?"] = want[other::4]
     last = f"{register} holds the last product alone: the block is a sum over k, so add to what was there."
     slips[last] = np.outer(a[-1], b[-1])[i::4]
-    hint = f"the line that writes {register}: it should add r2.{'xyzw'[i]} times r3 to {register}."
+    hint = f"the line that writes {register}: read its four names against row 0's line. Which one is out of step?"
     if np.array_equal(c[:4, :4], want[:4, :4].T):
         hint = "rows and columns are exchanged: r2 (from A) gives one number a line, r3 (from B) all four."
     return finding, slip(row, slips, hint)
@@ -132,7 +135,8 @@ def check_texels(texels: Callable) -> Verdict:
             where, did = f"work-item ({x}, {y}) at k = {k}", sorted(seen[4 * k : 4 * k + 4])
             hint = f"it was called for {where} and should list (matrix, column, row)."
             told = tried(f"texels({x}, {y}, {k})", lambda *at: _sorted(texels(*at)), x, y, k, hint=hint)
-            unless(told == did, f"For {where} it gives {told or 'nothing'}.", _texel_hint(told, did))
+            gives = ", ".join(map(str, told[:8])) + f", ... and {len(told) - 8:,} more" * (len(told) > 8)
+            unless(told == did, f"For {where} it gives {gives or 'nothing'}.", _texel_hint(told, did))
     return Verdict(True, "Just what four work-items fetched at three steps of k, as a recorder saw it.")
 
 

@@ -80,7 +80,7 @@ def check_chip(chip: object) -> Verdict:
     if not isinstance(chip, Device):
         return Verdict(False, f"my_chip is {a_type(chip)}.", "dataclasses.replace(ck.HD5870, ...) gives a device.")
     same = replace(chip, name=HD5870.name, register_pool=HD5870.register_pool) == HD5870
-    unless(same, "Something else than register_pool was changed.", "start from ck.HD5870 again.")
+    unless(same, "Something other than register_pool was changed.", "start from ck.HD5870 again.")
     want, registers = HD5870.active_wavefronts(25), 37
     try:
         room = chip.active_wavefronts(registers)

@@ -77,7 +77,7 @@ def fetch_clocks(fetch: Access, width: int) -> int:
 
 
 @exercise
-def check_ceiling(ceiling: Callable) -> Verdict:
+def check_ceiling(ceiling_of: Callable) -> Verdict:
     """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for a loop of so many of each."""
     rate = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
     cases = {"SGEMM TN": (256, 31, 128), "DDGEMM": (8, 89, 64), "DGEMM TN": (128, 68, 256)}
@@ -101,6 +101,6 @@ def check_ceiling(ceiling: Callable) -> Verdict:
         "the arithmetic takes its time as well.": "f * rate / c",
     }
     hint = "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9)."
-    verdict = judge(ceiling, "ceiling_of(f, b, c)", right, list(cases.values()), slips, hint, " Gflop/s", rate=rate)
+    verdict = judge(ceiling_of, "ceiling_of(f, b, c)", right, list(cases.values()), slips, hint, " Gflop/s", rate=rate)
     found = ", ".join(f"{name} {f * rate / max(4 * b, c):.0f}" for name, (f, b, c) in cases.items())
     return Verdict(True, f"The ceilings in Gflop/s: {found}.") if verdict.right else verdict

@@ -59,14 +59,14 @@ def digits(k: int) -> dict[str, np.ndarray]:
 
 
 @exercise
-def check_two_sum(two_sum: Callable) -> Verdict:
+def check_two_sum(two_sum_of: Callable) -> Verdict:
     """Exercise 1: ``two_sum_of(a, b)`` gives the rounded sum and exactly what rounding lost."""
     rng = np.random.default_rng(53)
     cases = [(1.0, 2.0**-60), (2.0**-60, 1.0), (0.1, 0.2), (-1.0, 1.0 - 2.0**-53), (1e16, 1.0), (3.0, -1e17)]
     cases += [(float(a), float(b)) for a, b in rng.standard_normal((20, 2)) * 10.0 ** rng.integers(-9, 9, (20, 2))]
 
     def exactly(a: float, b: float) -> tuple:
-        s, e = two_sum(a, b)
+        s, e = two_sum_of(a, b)
         return float(s), float(e), Fraction(a) + Fraction(b) - Fraction(float(s)), Fraction(float(e))
 
     for a, b in cases:
@@ -134,7 +134,6 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
 @exercise
 def check_dot(dot: Callable) -> Verdict:
     """Exercise 3: ``dot(x, y)`` is as good as a dot product in twice the precision, rounded at the end."""
-    unless(callable(dot), f"dot is of type {type(dot).__name__}, not a function.", "keep the line `def dot`.")
 
     def exactly(*lists: list[float]) -> Fraction:
         return Fraction(float(0.0 + dot(*lists)))  # text is no number, though float takes it

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,10 +24,10 @@ from cypresskit.blas import CardMemoryError
 from cypresskit.teach.verdict import Verdict, stopped
 
 T = TypeVar("T")
-SECONDS = 10.0  # of processor time for an answer
+SECONDS, WALL = 10.0, 20.0  # of processor time for an answer, and by the clock: a busy machine stops it later
 MEGABYTES = 500  # that the process may grow by meanwhile
-PAUSE = 0.05  # seconds between two looks at both
-LINES, CHARACTERS = 20, 4_000  # of what an answer prints
+PAUSE = 0.05  # seconds between two looks at them
+LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longer either
 
 
 class Halted(BaseException):
@@ -39,8 +40,10 @@ class Halted(BaseException):
 
 def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     """What ``answer`` returns for ``arguments``: ``call`` is how a student would write it. Raises what that raises, and
-    ``Halted`` if it has not ended after ``SECONDS``, takes more than ``MEGABYTES``, is interrupted, or exits."""
-    thread, end, gate = threading.get_ident(), time.process_time() + SECONDS, threading.Lock()
+    ``Halted`` if it has not ended after ``SECONDS`` or ``WALL``, takes more than ``MEGABYTES``, is interrupted, or
+    exits."""
+    thread, gate = threading.get_ident(), threading.Lock()
+    computed, begun = time.process_time(), time.monotonic()
     most = _resident() + 1e6 * MEGABYTES
     gate.acquire()
     loop = "what changes from one turn of the loop to the next, and what ends it?"
@@ -56,9 +59,10 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     def watch() -> None:
         pause = PAUSE
         while not gate.acquire(timeout=pause):
-            full = _resident() > most
-            if full or time.process_time() > end:
-                late.append(fills if full else f"`{call}` had not ended after {SECONDS:g} s: does its loop end?")
+            full, spent, passed = _resident() > most, time.process_time() - computed, time.monotonic() - begun
+            if full or spent > SECONDS or passed > WALL:
+                after = f"{spent:.2g} s of computing, {passed:.2g} s by the clock"
+                late.append(fills if full else f"`{call}` had not ended after {after}: does its loop end?")
                 _raise_in(thread, Late)
                 pause = 10 * PAUSE  # then once more: an `except:` of the answer may have caught it
 
@@ -142,10 +146,15 @@ class Page(io.TextIOBase):
 def exercise(check: Callable[..., Verdict]) -> Callable[..., Verdict]:
     """A check that gives a verdict whatever the answer does, says whose it is, and shows a page of what is printed."""
 
+    name, parameter = next(iter(signature(check).parameters.items()))
+
     @wraps(check)
     def checked(*arguments, **options) -> Verdict:
         page = Page()
         try:
+            if parameter.annotation is Callable and arguments:
+                kind = f"{name} is of type {type(arguments[0]).__name__}, not a function."
+                unless(callable(arguments[0]), kind, f"keep the line `def {name}`.")
             with redirect_stdout(page):
                 verdict = check(*arguments, **options)
         except Halted as halted:
@@ -154,6 +163,8 @@ def exercise(check: Callable[..., Verdict]) -> Callable[..., Verdict]:
             verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
         finally:
             page.show()
-        return replace(verdict, check=(check.__module__, check.__name__))
+        if (size := len(finding := verdict.finding)) > CHARACTERS:
+            finding = f"{finding[:CHARACTERS]} ... ({size:,} characters)"
+        return replace(verdict, finding=finding, check=(check.__module__, check.__name__))
 
     return checked

@@ -26,7 +26,7 @@ class Verdict:
 def a_type(value) -> str:
     """The type of a value with its article: ``an int``."""
     name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"
+    return f"{'an' if name[0] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
 def said(error: Exception) -> str:

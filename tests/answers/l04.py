@@ -54,7 +54,7 @@ CHECKS = {
             (lambda compute, wait: compute + wait, "how many fill that time"),
             (lambda compute, wait: float("inf"), "gives inf"),
             (lambda compute, wait: float("nan"), "gives nan"),
-            (lambda compute, wait: "4", "the text '4'"),
+            (lambda compute, wait: "4", "a text, not a number"),
             (lambda compute, wait: None, "returns nothing"),
             (lambda compute: 4, "TypeError"),
             (4, "not a function"),

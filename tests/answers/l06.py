@@ -65,7 +65,7 @@ CHECKS = {
             (lambda a, b: (a + b, (a + b - a) - b), "the sign"),
             (lambda a, b: (a + b, (a - ((a + b) - b)) + (b - ((a + b) - a))), "s - a is the part of b that arrived"),
             (lambda a, b: (0.1, 0.2, 0.3), "too many values"),
-            ("s", "TypeError"),
+            ("s", "two_sum_of is of type str, not a function"),
         ],
     ),
     check_product: (

@@ -55,7 +55,7 @@ CHECKS = {
             (lambda row: 4 * row + 2 * (row // 4), "the loads are fine"),
             (lambda row: None, "TypeError"),
             (lambda row: "34", "TypeError"),
-            (34, "TypeError"),
+            (34, "not a function"),
         ],
     ),
     check_transpose: (
