@@ -55,7 +55,7 @@ CHECKS = {
             (lambda reads: all(len({r for r, c in reads if c == x}) <= 4 for x in "xyzw"), "4 of channel x"),
             (lambda reads: None, "True or False"),
             (lambda reads: reads[0][2], "it was called with"),
-            (None, "it was called with"),
+            (None, "is of type NoneType, not a function"),
         ],
     ),
     check_sum: (

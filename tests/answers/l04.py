@@ -102,7 +102,7 @@ CHECKS = {
             (replace(ck.HD5870, register_pool=369), "9 wavefronts"),
             (replace(ck.HD5870, register_pool=371), "fewer registers would do"),
             (replace(ck.HD5870, register_pool=407), "11 wavefronts"),
-            (replace(ck.HD5870, register_pool=370, l1_bytes=0), "Something else"),
+            (replace(ck.HD5870, register_pool=370, l1_bytes=0), "Something other"),
             (replace(ck.HD5870, register_pool=20), "does not fit"),
             (370, "my_chip is an int"),
             (None, "my_chip is a NoneType"),
