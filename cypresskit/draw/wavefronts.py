@@ -148,7 +148,7 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> P
     style: dict = {"align": "right", "size": 13}
     sheet.numbers(fig, "lanes", [LEFT - 8] * most, lane[:-1], value, names=["", *"ABCDEFGHIJKLMNOP"[:most]], **style)
     sheet.words(fig, [LEFT - 8], lane[-1:], ["ALU"], bold=True, **style)
-    sheet.rule(fig, "head", LEFT + clock[:, 0] * scale, lane.mean(), lane[-1])
+    sheet.rule(fig, "head", LEFT + clock[:, 0] * scale, float(lane.mean()), lane[-1])
     scenes = [(f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum())) for n in range(1, most + 1)]
     key = sheet.key(("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box"))
     return sheet.player([fig], captions, sheet.title, below=[key], step="Clock", scenes=scenes, lasts=8)
