@@ -18,6 +18,7 @@ import cypresskit as ck
 from cypresskit.il.meaning import MEANING
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
+from cypresskit.machine.fast.grains import TEXEL, Grains
 from cypresskit.machine.fast.native_meaning import NATIVE
 from cypresskit.machine.fast.phases import merge_phases
 from cypresskit.machine.fast.target import Target, compile_for
@@ -87,7 +88,32 @@ def test_gemm_kernels_on_odd_domains(name, shape):
     assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
 
 
+@pytest.mark.parametrize("least", [2.0**-40, np.nextafter(np.float32(2.0**-40), np.float32(0)), 2.0**-70, 1e-44])
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds"])
+def test_products_of_small_numbers_without_a_flush_mode(name, least):
+    """Sums that cancel down to the last bits of the smallest products."""
+    kernel, draw = ck.kernels[name], np.random.default_rng(3)
+    sizes = np.float32(least) * np.array([0, 1, 1 + 2.0**-23, 2 - 2.0**-23, 3], np.float32)
+    a, b = (draw.choice(sizes, (64, 64)) * draw.choice(np.float32([-1, 1]), (64, 64)) for _ in range(2))
+    a[0, 0], c = np.inf, np.zeros((64, 64), np.float32)
+    compile_for("portable")
+    try:
+        assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, 0.0))
+    finally:
+        compile_for("")
+
+
 # What the analysis must see, or the engine is slow
+
+
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_tn_stream", "sgemm_64x64_lds", "sgemv_n"])
+def test_no_multiply_add_of_a_loop_over_texels_needs_a_flush(name):
+    program, _ = merge_phases(ck.kernels[name].program)
+    loop = next(at for at, i in enumerate(program.body) if i.op.flow == "loop")
+    sums = {at for at in range(loop, program.matching[loop]) if program.body[at].op.name == "mad"}
+    analysis = Analysis(program)
+    assert sums and sums <= Grains(analysis, TEXEL).normal
+    assert not sums & Grains(analysis, TEXEL + 1).normal  # or the product of two could be a subnormal
 
 
 def test_the_gemm_loop_is_uniform_and_shares_its_loads():

@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 
 from cypresskit.machine.fast import panels
+from cypresskit.machine.fast.grains import coarse
 from cypresskit.machine.fast.jit import ALIGN, NativeCode, compiled
 from cypresskit.machine.fast.storage import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
 from cypresskit.machine.fast.target import MODES, this_host
@@ -46,7 +47,10 @@ def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -
     """
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
-    execution = _Execution(launch, compiled(launch.program))
+    kernel = compiled(launch.program)
+    if kernel.translation.coarse and not all(coarse(surface.words) for surface in launch.textures.values()):
+        kernel = compiled(launch.program, soft=True)
+    execution = _Execution(launch, kernel)
     try:
         return execution.run(threads or processors(), seconds)
     finally:

@@ -3,7 +3,8 @@ compiled code begins, and set back at its end.
 
 x86 flushes what the chip flushes: results that are subnormal when rounded to 24 bits. ARM flushes before it rounds, so
 that a result just below 2^-126 becomes 0 instead of 2^-126. But each flushed result leaves a flag. Where that is set at
-the end (status UNDERFLOWED), the launch is run again on code that flushes in software.
+the end (status UNDERFLOWED), the launch is run again on code that flushes in software. So does code for hosts that have
+no such mode, but only what ``grains`` can't tell to be no subnormal.
 """
 
 import platform
@@ -43,11 +44,13 @@ ARM = tuple(
 )
 
 #: By mode: declarations, the text at the beginning, the text at the end, and whether a flag there tells of results
-#: that may be wrong. "flags" is x86 treated as ARM, for tests; "soft" is no mode at all.
+#: that may be wrong. "flags" is x86 treated as ARM, for tests; "coarse" and "soft" are no mode at all, with and without
+#: textures known to hold no tiny numbers.
 MODES = {
     "x86": (X86, X86_BEGIN, X86_END, False),
     "flags": (X86, X86_BEGIN, X86_END, True),
     "arm": (ARM, ARM_BEGIN, ARM_END, True),
+    "coarse": ((), "", "", False),
     "soft": ((), "", "", False),
 }
 
@@ -107,7 +110,7 @@ def target(name: str) -> Target:
     example = host_machine(cpu, features).emit_assembly(llvm.parse_assembly(text))
     machine = platform.machine().lower()
     on_x86, on_arm = machine in ("x86_64", "amd64"), machine in ("aarch64", "arm64")
-    mode = "soft" if name == "portable" or not (on_x86 or on_arm) else "arm" if on_arm else "x86"
+    mode = "coarse" if name == "portable" or not (on_x86 or on_arm) else "arm" if on_arm else "x86"
     vectors = next((size for register, size in REGISTERS.items() if register in example), NEON)
     mode = "flags" if name == "flags" and mode == "x86" else mode
     return Target(cpu, features, not on_x86 or "vfmadd" in example, mode, vectors)

@@ -17,6 +17,7 @@ from cypresskit.il import Program
 from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.control import ControlFlow
+from cypresskit.machine.fast.grains import TEXEL, UNKNOWN, Grains
 from cypresskit.machine.fast.instructions import Instructions
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.phases import merge_phases
@@ -36,7 +37,7 @@ class Translation:
     number of ``segments``, which instructions of the program's body are ``counted`` by which of the ``counters``, bytes
     of spill memory for a quad and of LDS, and ``places`` in the body of what the kernel reports by number.
     ``reads_global``: what global memory held before matters, also to the explaining engine, which decides where flow
-    that holds barriers diverges."""
+    that holds barriers diverges. ``coarse``: right only if all numbers of the textures are (see ``grains``)."""
 
     text: str
     slots: tuple[str, ...]
@@ -49,6 +50,7 @@ class Translation:
     places: list[int]
     lds: int
     reads_global: bool
+    coarse: bool
 
 
 def translate(program: Program, target: Target) -> Translation:
@@ -64,9 +66,12 @@ class Translator:
         self.program, self.body, self.target = program, program.body, target
         self.a = Analysis(program)
         self.mode = "soft" if self.a.doubles else target.mode  # a flush mode would flush doubles, too
+        soft = self.mode in ("soft", "coarse")
+        normal = Grains(self.a, TEXEL if self.mode == "coarse" else UNKNOWN).normal if soft else set()
+        self.coarse = self.mode == "coarse" and normal != Grains(self.a, UNKNOWN).normal
         self.e = Emitter()
         self.s = Storage(program, self.a, self.e)
-        self.i = Instructions(self.s, Reading(self.s, Floats(self.e, self.mode == "soft", target.fused)), target.room)
+        self.i = Instructions(self.s, Reading(self.s, Floats(self.e, soft, target.fused)), target.room, normal)
         self.flow = ControlFlow(self.s, self.i, target.room)
         self.quads = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.a.lanes)
         self.unit, self.spill = self.flow.unit, self.flow.spill
@@ -140,6 +145,7 @@ class Translator:
             self.moved,
             lds_offsets(self.program.lds)[-1],
             bool(self.a.vary.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
+            self.coarse,
         )
 
     # Regions
