@@ -18,6 +18,7 @@ A, B, C = np.ones((4, 5)), np.ones((5, 6)), np.ones((4, 6))
 
 NO_NUMBER = [nan, inf, -1, None, "64", [4], True, 10**400]
 WHOLE, POSITIVE, AMOUNT, SHARE = [*NO_NUMBER, 0, 1.5], [*NO_NUMBER, 0], NO_NUMBER, [*NO_NUMBER, -0.1, 1.01]
+DEPTH = [*(depth for depth in WHOLE if depth is not None), 1 << 30]
 OBJECT = [None, 0, nan, "HD5970", [4]]
 KERNEL = [0, nan, [4], "dgemm", "dgemm_nn", "dgemm_tt", "sgemm_packed", "sgemv_t", "ddgemm_tn_fma"]
 MATRIX = [None, 0, [[1.0]], A.astype(int), A.astype(object), A.astype(np.float32), A[0], A[:3], ck.DD(A)]
@@ -39,12 +40,12 @@ TABLE = {  # function: argument: (a good value, bad ones)
         "kernel": ("dgemm_tn", [*KERNEL, None]), "block": (64, [b for b in WHOLE if b is not None] + [1920]),
         "overlap": (True, [0, 1.0, None, "no"]),
     },
-    choose_block: SIZES | {"depth": (64, WHOLE), "itemsize": (8, WHOLE)},
+    choose_block: SIZES | {"depth": (64, DEPTH), "itemsize": (8, WHOLE)},
     card_bytes: {"block": (64, WHOLE), "depth": (64, WHOLE), "itemsize": (8, WHOLE)},
-    host.largest_block: {"device": (HD5870, OBJECT), "depth": (64, [*WHOLE, 1 << 30]), "itemsize": (8, WHOLE)},
+    host.largest_block: {"device": (HD5870, OBJECT), "depth": (64, DEPTH), "itemsize": (8, WHOLE)},
     host.gemm_out_of_core: {
         "a": (A, MATRIX), "b": (B, MATRIX), "c": (C, MATRIX), "alpha": (1.0, REAL), "beta": (1.0, REAL),
-        "kernel": (None, [*KERNEL, "sgemm_tn"]), "device": (HD5870, OBJECT), "depth": (64, WHOLE),
+        "kernel": (None, [*KERNEL, "sgemm_tn"]), "device": (HD5870, OBJECT), "depth": (64, DEPTH),
         "block": (64, [b for b in WHOLE if b is not None] + [1 << 20]), "trans_a": (False, WHETHER),
         "trans_b": (False, WHETHER),
     },
@@ -65,7 +66,6 @@ TABLE = {  # function: argument: (a good value, bad ones)
     lambda capacity: Resource("bus", capacity, "bytes"): {"capacity": (1.0, POSITIVE)},
     lambda uses: run([Task("a", "a", "a", {"bus": uses})], BUS): {"uses": (1.0, [*AMOUNT, 0])},
     lambda name: run([Task("a", "a", "a", {name: 1})], BUS): {"name": ("bus", ["bux", None, 0])},
-    lambda seconds: run([Task("a", "a", "a", {}, seconds=seconds)], BUS): {"seconds": (1.0, [*AMOUNT, 0])},
     lambda task: run([task], BUS): {"task": (Task("a", "a", "a", {"bus": 1}), OBJECT)},
     lambda flops: run([], BUS, flops): {"flops": (0.0, AMOUNT)},
     lambda moments: COPY.execute(moments): {"moments": (0.5, [[], [0.5, 0.5], -0.1, 1.1, [nan], ["0"]])},

@@ -121,6 +121,18 @@ def test_1792_is_the_largest_block_that_1_gb_allows():
     assert largest_block(replace(HD5870, memory_bytes=2 << 30)) > 1792
 
 
+def test_strips_are_as_deep_as_a_texture_of_their_own_device():
+    flat = replace(HD5870, name="flat", texture_side=8192)
+    strips = {
+        device.name: {s.task.name for s in blocked_time(128, 128, 16384, Machine(device), block=128).spans}
+        for device in (HD5870, flat)
+    }
+    assert "load1 A[0,1]" in strips["flat"] and "load1 A[0,1]" not in strips["HD 5870"]
+    assert largest_block(flat) == 3072  # 8 (4 * 8192 * 3072 + 3 * 3072^2) bytes are 1032 MB, and 3200 takes 1085 MB
+    with pytest.raises(ValueError, match="at most 8,192 rows on the flat"):
+        largest_block(flat, depth=16384)
+
+
 @pytest.mark.parametrize(
     ("n", "block"),
     [(17920, 1792), (128, 128), (2000, 1024), (3585, 1280), (5000, 1280), (7296, 1536)],  # 3 x 1280 = 3840, not 5376

@@ -55,9 +55,15 @@ class Choice:
 
 
 def choose(
-    m: int, n: int, k: int, precision: str = "single", *, trans_a: bool = False, trans_b: bool = False,
+    m: int,
+    n: int,
+    k: int,
+    precision: str = "single",
+    *,
+    trans_a: bool = False,
+    trans_b: bool = False,
     device: Device = HD5870,
-) -> Choice:  # fmt: skip
+) -> Choice:
     """The kernel that ``gemm`` takes for op(A) of m x k times op(B) of k x n, with the next best ``others``.
 
     ``trans_a``, ``trans_b``: A is stored k x m, B is stored n x k. Raises ``ValueError`` for a negative size or an

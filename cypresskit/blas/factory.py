@@ -99,9 +99,17 @@ class MatrixFactory:
         self.matrices.remove(matrix)
 
     def multiply(
-        self, a: OnCard, b: OnCard, c: OnCard | None = None, *, alpha=1.0, beta=0.0, trans_a: bool = False,
-        trans_b: bool = False, name: str = "",
-    ) -> OnCard:  # fmt: skip
+        self,
+        a: OnCard,
+        b: OnCard,
+        c: OnCard | None = None,
+        *,
+        alpha=1.0,
+        beta=0.0,
+        trans_a: bool = False,
+        trans_b: bool = False,
+        name: str = "",
+    ) -> OnCard:
         """A new matrix, alpha op(a) op(b) + beta c, as ``ck.gemm`` has it. Where the kernel wants a matrix transposed,
         its transpose takes room as long as the kernel runs."""
         values: list = [None if x is None else self._values(x) for x in (a, b, c)]

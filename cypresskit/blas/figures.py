@@ -46,5 +46,9 @@ def kept(kernel: Kernel, device: Device = HD5870) -> Figures | None:
 @lru_cache
 def read() -> dict[str, Figures]:
     """What the file has, by the kernels' names."""
-    rows: dict[str, list] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-    return {name: Figures(r, b, g, tuple(alone), tuple(full), n) for name, (r, b, g, alone, full, n) in rows.items()}
+    found = {}
+    if FILE.exists():
+        for name, row in json.loads(FILE.read_text(encoding="utf-8")).items():
+            registers, bundles, gflops, alone, full, active = row
+            found[name] = Figures(registers, bundles, gflops, tuple(alone), tuple(full), active)
+    return found

@@ -24,10 +24,20 @@ MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 
 
 def gemm(
-    a: Matrix, b: Matrix, c: Matrix | None = None, *, alpha=1.0, beta=0.0, trans_a: bool = False, trans_b: bool = False,
-    kernel: str | Kernel | None = None, device: Device = HD5870, engine: str = "fast", observers=(),
+    a: Matrix,
+    b: Matrix,
+    c: Matrix | None = None,
+    *,
+    alpha=1.0,
+    beta=0.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    kernel: str | Kernel | None = None,
+    device: Device = HD5870,
+    engine: str = "fast",
+    observers=(),
     threads: int | None = None,
-) -> Matrix:  # fmt: skip
+) -> Matrix:
     """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``, ``trans_b`` say so.
 
     ``a``: (m, k), or (k, m) if ``trans_a``. ``b``: (k, n), or (n, k) if ``trans_b``. ``c``: (m, n), needed where beta
@@ -88,10 +98,19 @@ def sizes(a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool) 
 
 
 def gemv(
-    a: Matrix, x: Matrix, y: Matrix | None = None, *, alpha=1.0, beta=0.0, trans: bool = False,
-    kernel: str | Kernel | None = None, device: Device = HD5870, engine: str = "fast", observers=(),
+    a: Matrix,
+    x: Matrix,
+    y: Matrix | None = None,
+    *,
+    alpha=1.0,
+    beta=0.0,
+    trans: bool = False,
+    kernel: str | Kernel | None = None,
+    device: Device = HD5870,
+    engine: str = "fast",
+    observers=(),
     threads: int | None = None,
-) -> Matrix:  # fmt: skip
+) -> Matrix:
     """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
 
     ``a`` is a matrix, ``x`` and ``y`` vectors, of one type as in ``gemm``, which has the other keywords too. In single
@@ -110,9 +129,16 @@ def gemv(
 
 
 def gemm_packed(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, alpha: float = 1.0, beta: float = 0.0,
-    device: Device = HD5870, engine: str = "fast", threads: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    device: Device = HD5870,
+    engine: str = "fast",
+    threads: int | None = None,
+) -> np.ndarray:
     """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape (count, m, n).
 
     ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0; otherwise as ``gemm``.

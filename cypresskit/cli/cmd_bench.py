@@ -75,7 +75,9 @@ def _openblas_core(cpu: str) -> str:
     wanted = target(cpu)
     if cpu in ("", "portable", "flags") or wanted.mode != "x86" or wanted.vectors > NEON:
         return ""
-    return "Haswell" if wanted.fused else "Sandybridge" if wanted.vectors == NEON else "Nehalem"
+    if wanted.fused:
+        return "Haswell"
+    return "Sandybridge" if wanted.vectors == NEON else "Nehalem"
 
 
 HEAD = "kernel           engine   threads     N        here  half of the runs     numpy   ratio   first call"

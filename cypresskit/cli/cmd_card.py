@@ -9,7 +9,7 @@ from pathlib import Path
 import cypresskit as ck
 from cypresskit import published
 from cypresskit.blas.choice import figures
-from cypresskit.cli.command import CommandError, command, json_option, option, show, user_errors
+from cypresskit.cli.command import CommandError, command, json_option, option, show, style_option, user_errors
 from cypresskit.cli.files import is_file, read_program
 from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import nearest
@@ -57,9 +57,7 @@ def _line(row: dict) -> str:
     option("kernel", metavar="KERNEL", nargs="?", help="a kernel's name, or FILE.il"),
     option("--all", action="store_true", help="the kernels with published figures, published against compiled"),
     option("--markdown", action="store_true", help="with --all: the table as Markdown (also the default)"),
-    option(
-        "--style", choices=("amd", "best"), default="amd", help="as AMD's compiler did (default), or the fastest code"
-    ),
+    style_option(),
     option("--listing", action="store_true", help="the compiled code, in the manner of AMD's disassembly"),
     option("--llvm", action="store_true", help="compile the same IL with LLVM's back end for this chip too"),
     json_option("the card's fields"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import cypresskit as ck
 from cypresskit import devices
-from cypresskit.cli.command import CommandError, command, json_option, option, show, user_errors
+from cypresskit.cli.command import CommandError, Option, command, json_option, option, show, style_option, user_errors
 from cypresskit.cli.files import check_targets, is_file, read_program, write_files
 from cypresskit.cli.launching import MOST_DIGITS, OPTIONS, in_options, read_shape
 from cypresskit.tables import markdown
@@ -21,6 +21,20 @@ TIMED = {
 }  # what `cypresskit run` writes to
 SIZES = {"m": "rows of A and C", "n": "columns of B and C", "k": "columns of A, rows of B"}
 LAUNCH = ("domain", "texture", "input", "constant", "output", "memory")
+DEFAULTS = "; m and k too by default; of a file: what counts as its flops, 2 m n k"
+
+
+def size_options(required: bool = False, **more: str) -> list[Option]:
+    """`--m`, `--n` and `--k`, with ``more`` words on some."""
+    return [
+        option(f"--{size}", required=required, type=int, metavar="SIZE", help=what + more.get(size, ""))
+        for size, what in SIZES.items()
+    ]
+
+
+def trace_option(what: str) -> Option:
+    """`--trace`, for ``what`` happens in time."""
+    return option("--trace", type=Path, metavar="FILE", help=f"write {what} as JSON for ui.perfetto.dev")
 
 
 @command(
@@ -30,18 +44,15 @@ LAUNCH = ("domain", "texture", "input", "constant", "output", "memory")
     "or with shapes alone (--texture, --global). Prints Gflop/s, clocks, what bound the kernel, how busy each unit "
     "was, and hit rates, all modelled; of a file also what its order of fetches costs. Writes no file but --trace's.",
     option("kernel", metavar="KERNEL", help="a kernel's name, or FILE.il"),
-    option("--n", type=int, metavar="N", help="columns of C; also its rows and k by default. Of a file: what counts as "
-           "its flops, 2 m n k"),
-    option("--m", type=int, metavar="M", help="rows of C"),
-    option("--k", type=int, metavar="K", help="length of the sums"),
+    *size_options(n=DEFAULTS),
     *((names, how | {"help": TIMED.get(names[0], how["help"])}) for names, how in OPTIONS),
     option("--texture", action="append", default=[], metavar="I=WxH", help="of a file: texture I's size in texels of "
            "16 bytes (WxHx4, WxHx8: of so many); may be repeated"),
     option("--device", default="HD5870", metavar="NAME", help="HD5870 (default), HD5970 (one chip), HD5850"),
     option("--layout", choices=("linear", "tiled"), default="linear", help="of textures (default: linear)"),
-    option("--style", choices=("amd", "best"), default="amd", help="of compiling (default: amd)"),
+    style_option(),
     option("--exact", action="store_true", help="simulate every wavefront, not a sample of them"),
-    option("--trace", type=Path, metavar="FILE", help="write one engine's timeline as JSON for ui.perfetto.dev"),
+    trace_option("one engine's timeline"),
     json_option("one object: gflops, clocks, bound, ..."),
     example="cypresskit time mine.il --domain 64x64 --texture 0=64x512 --texture 1=64x512 --constant 0=512.0",
 )  # fmt: skip
@@ -136,12 +147,12 @@ def _shown(value) -> str:
     "only: no matrix is computed. Kernels run at the rate that the timing model gives them; bus and host memory are "
     "shared.",
     option("stages", choices=("four-stage", "five-stage"), help="Yang et al. (2010), or Li et al. (2012)"),
-    *(option(f"--{size}", required=True, type=int, metavar="SIZE", help=what) for size, what in SIZES.items()),
+    *size_options(required=True),
     option("--board", default="HD5970", help="default: HD5970, which has two chips"),
     option("--chips", type=int, help="how many chips of the board work (default: all)"),
     option("--cpu", default="0", metavar="SHARE", help="the part of C's rows that the CPU computes, 0 to 1 (default: "
            "0); static: by peak rates; adaptive: by measured rates, after a few calls"),
-    option("--trace", type=Path, metavar="FILE", help="write the timeline as JSON for ui.perfetto.dev"),
+    trace_option("the timeline"),
     json_option("one object: gflops, seconds, busy, bound, cpu_share"),
     example="cypresskit pipeline five-stage --m 16384 --n 16384 --k 1536 --board HD5970 --cpu adaptive",
 )  # fmt: skip

@@ -49,6 +49,12 @@ def json_option(what: str) -> Option:
     return option("--json", action="store_true", help=f"print JSON in place of text: {what}")
 
 
+def style_option() -> Option:
+    """`--style`, whose habits the compiler follows."""
+    words = "compile as AMD's compiler did (default), or the fastest code"
+    return option("--style", choices=("amd", "best"), default="amd", help=words)
+
+
 @contextmanager
 def user_errors(*kinds: type[Exception], put: Callable[[str], str] = str) -> Iterator[None]:
     """Exceptions of these ``kinds`` become a ``CommandError``, its text as ``put`` puts it."""

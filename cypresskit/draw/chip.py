@@ -136,8 +136,10 @@ class _Scene:
         engines = len(np.unique(self.wavefronts[self.running[frame], 0]))
         part = "" if r.simulated == 1 else f" ({r.simulated:.0%} of the launch is simulated)"
         over = f", {r.gflops:.0f} Gflop/s, {r.percent:.0f} % of peak, bound by {r.bound}" if frame == FRAMES - 1 else ""
-        m, n, k = r.size or (0, 0, 0)
-        size = "" if not r.size else f" {m} x {k}" if n == 1 else f" {m} x {n} x {k}"
+        size = ""
+        if r.size:
+            m, n, k = r.size
+            size = f" {m} x {k}" if n == 1 else f" {m} x {n} x {k}"
         return (
             f"**{r.kernel}{size}** on the {r.device.name}. Clock {clock:,.0f} of {self.clocks[-1]:,.0f}{part}: {now} "
             f"wavefronts run, on {engines} of {r.device.simd_engines} engines; {int((end <= clock).sum())} done{over}."

@@ -67,8 +67,8 @@ def _draw(sheet: Sheet, fig, kernel: str, reports: Sequence[Report], top: float,
     style: dict = {"align": "right", "size": 13}
     sheet.words(fig, [LEFT], [top + 8], [kernel], bold=True, size=14)
     sheet.boxes(fig, f"road {kernel}", [LEFT + WIDE / 2], [y], [WIDE], bar, ink="faint", alpha=0.6)
-    steps = [(0.0, r.gflops, *(min(allows(r, u, launch) for u in UNITS) for launch in (True, False))) for r in reports]
-    level = scale * np.array(steps).T[..., np.newaxis]
+    lowest = [[min(allows(r, unit, launch) for unit in UNITS) for r in reports] for launch in (True, False)]
+    level = scale * np.array([[0.0] * len(reports), [r.gflops for r in reports], *lowest])[..., np.newaxis]
     for n, (name, ink, alpha) in enumerate((("speed", "c", 0.9), ("lost", "wait", 0.35), ("launch", "soft", 0.35))):
         a, b = level[n], level[n + 1]
         place = f"{name} {kernel}", LEFT + (a + b) / 2, [y], np.maximum(b - a, 0.01), bar

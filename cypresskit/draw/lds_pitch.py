@@ -57,7 +57,7 @@ def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     for n, (left, title) in enumerate(zip((8, WIDE + 68), said)):
         sheet.words(fig, [left], [12], [title], bold=True, size=14)
         _draw_banks(sheet, fig, left, layouts, n == 0)
-    costs = [[len({r.clock for r in of.requests if r.store == store}) for store in (True, False)] for of in layouts]
+    costs = [_costs(of) for of in layouts]
     totals = np.array(costs).sum(axis=1)
     _draw_totals(sheet, fig, pitches, totals)
     captions = [f"Pitch {pitch}: storing takes {store} clocks of a turn and loading {load}: {store + load}."
@@ -67,6 +67,12 @@ def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     guess = Guess("which pitch costs the fewest clocks?", list(some), truth, min(some, key=some.__getitem__))
     key = sheet.key(*ROWS, ("waits for its bank", "wait", "ring"))
     return sheet.player([fig], captions, sheet.title, step="Pitch", below=[key], guess=guess)
+
+
+def _costs(layout: Layout) -> tuple[int, int]:
+    """Clocks of a turn in which something is stored, and loaded."""
+    stores = {request.clock for request in layout.requests if request.store}
+    return len(stores), len({request.clock for request in layout.requests} - stores)
 
 
 def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store: bool) -> None:

@@ -37,14 +37,16 @@ LASTS = 12.0  # seconds that a picture plays at normal speed, if that is 1 to 30
 def short(value: float) -> str:
     """A number in about five characters, as the player writes it into a cell."""
     size = abs(value)
-    if not np.isfinite(value):
-        return "NaN" if np.isnan(value) else "inf" if value > 0 else "-inf"
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value):
+        return "inf" if value > 0 else "-inf"
     if float(value).is_integer() and size < 1e5:
         return str(int(value))
     if size >= 1e5 or size < 1e-3:
         digits, exponent = f"{value:.0e}".split("e")
         return f"{digits}e{int(exponent)}"
-    places = 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0
+    places = 3 - sum(size >= limit for limit in (1, 10, 100))
     text = str(Decimal(float(value)).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP))
     return text.replace("0.", ".", 1) if size < 1 else text
 
@@ -78,7 +80,9 @@ class Track:
         """A number as the player writes it."""
         if self.names:
             return self.names[int(value)]
-        return short(value) if not self.prefix else f"{self.prefix}{value}" if value >= 0 else ""
+        if not self.prefix:
+            return short(value)
+        return f"{self.prefix}{value}" if value >= 0 else ""
 
 
 @dataclass(frozen=True, eq=False)

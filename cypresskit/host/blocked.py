@@ -27,19 +27,21 @@ from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
 
 MULTIPLE = 128  # blocks are multiples of this many rows and columns (Matsumoto et al.)
-DEPTH = HD5870.texture_side  # most rows of a texture, and so the most of k that a strip can hold
 
 
-def card_bytes(block: int, depth: int = DEPTH, itemsize: int = 8) -> dict[str, float]:
-    """The buffers on the card for square blocks and strips ``depth`` deep, in bytes."""
+def card_bytes(block: int, depth: int = HD5870.texture_side, itemsize: int = 8) -> dict[str, float]:
+    """The buffers on the card for square blocks and strips ``depth`` deep, in bytes; by default as deep as a texture of
+    the HD 5870 can be."""
     check_whole(block=block, depth=depth, itemsize=itemsize)
     strip = 2.0 * itemsize * block * depth
     return {"two strips of A": strip, "two of B": strip, "three blocks of C": 3.0 * itemsize * block**2}
 
 
-def largest_block(device: Device = HD5870, depth: int = DEPTH, itemsize: int = 8) -> int:
-    """The largest multiple of 128 whose buffers fit the card; ``ValueError`` if not even 128 does."""
+def largest_block(device: Device = HD5870, depth: int | None = None, itemsize: int = 8) -> int:
+    """The largest multiple of 128 whose buffers fit the card; ``depth`` as for `gemm_out_of_core`. ``ValueError`` if
+    not even 128 does."""
     check_type(Device, device=device)
+    depth = strip_depth(device, depth)
     check_card(device, card_bytes(MULTIPLE, depth, itemsize))
     block = MULTIPLE
     while sum(card_bytes(block + MULTIPLE, depth, itemsize).values()) <= device.memory_bytes:
@@ -47,7 +49,19 @@ def largest_block(device: Device = HD5870, depth: int = DEPTH, itemsize: int = 8
     return block
 
 
-def choose_block(m: int, n: int, k: int, machine: Machine, depth: int = DEPTH, itemsize: int = 8) -> int:
+def strip_depth(device: Device, depth: int | None) -> int:
+    """``depth`` or, for None, as many steps of k as a strip can hold: it is a texture, and k counts its rows.
+    ``ValueError`` for more."""
+    if depth is None:
+        return device.texture_side
+    check_whole(depth=depth)
+    if depth > device.texture_side:
+        most = f"a strip is a texture, which has at most {device.texture_side:,} rows on the {device.name}"
+        raise ValueError(f"depth = {depth:,}: {most}")
+    return depth
+
+
+def choose_block(m: int, n: int, k: int, machine: Machine, depth: int | None = None, itemsize: int = 8) -> int:
     """The multiple of 128 that promises the shortest time for (m, k) by (k, n); of equal ones the largest.
 
     A small block pads less but moves more, so the estimate is the larger of two times: all blocks' flops at the chip's
@@ -66,32 +80,52 @@ def choose_block(m: int, n: int, k: int, machine: Machine, depth: int = DEPTH, i
 
 
 def blocked_time(
-    m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn", block: int | None = None,
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    kernel: str | Kernel = "dgemm_tn",
+    block: int | None = None,
     overlap: bool = True,
-) -> Timeline:  # fmt: skip
+) -> Timeline:
     """The multiply-add of (m, k) by (k, n) on one chip, in time alone; ``block`` and errors as for `gemm_out_of_core`.
     Without ``overlap`` the program waits for every copy and every kernel."""
-    return _Blocked(m, n, k, machine, kernel, block, DEPTH, overlap, ()).plan_all()
+    return _Blocked(m, n, k, machine, kernel, block, None, overlap, ()).plan_all()
 
 
 def gemm_out_of_core(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, alpha: float = 1.0, beta: float = 0.0,
-    trans_a: bool = False, trans_b: bool = False, kernel: str | Kernel | None = None, device: Device = HD5870,
-    block: int | None = None, depth: int = DEPTH, engine: str = "fast", observers=(), threads: int | None = None,
-) -> tuple[np.ndarray, Timeline]:  # fmt: skip
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    kernel: str | Kernel | None = None,
+    device: Device = HD5870,
+    block: int | None = None,
+    depth: int | None = None,
+    engine: str = "fast",
+    observers=(),
+    threads: int | None = None,
+) -> tuple[np.ndarray, Timeline]:
     """alpha op(a) op(b) + beta c in blocks through the card's memory, really computed, and the timeline of it.
 
     ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, at least 1 in every size; ``trans_a``:
     ``a`` is given as (k, m), ``trans_b``: ``b`` as (n, k). ``kernel``: a TN kernel; by default ``sgemm_tn`` or
     ``dgemm_tn``. ``block``: rows and columns of a block, by default what `choose_block` finds; ``depth``: most of k in
-    a strip. ``engine``, ``observers``, ``threads`` go to ``ck.launch``. Raises ``ValueError`` for shapes that don't
-    match and blocks that don't fit the card, ``TypeError`` for other types.
+    a strip, by default as many rows as a texture of ``device`` can have. ``engine``, ``observers``, ``threads`` go to
+    ``ck.launch``. Raises ``ValueError`` for shapes that don't match and blocks or strips that don't fit the card,
+    ``TypeError`` for other types.
     """
     a, b, c = map(plain, (a, b, c))
     precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
     if precision == "double-double":
         raise TypeError("out of core, matrices are float32 or float64, not double-double")
-    chosen = tn_kernel(("sgemm_tn" if precision == "single" else "dgemm_tn") if kernel is None else kernel)
+    usual = "sgemm_tn" if precision == "single" else "dgemm_tn"
+    chosen = tn_kernel(usual if kernel is None else kernel)
     if chosen.precision != precision:
         raise TypeError(f"the matrices are {precision}, and the kernel {chosen.name} computes in {chosen.precision}")
     launching = {"kernel": chosen, "device": device, "engine": engine, "observers": observers, "threads": threads}
@@ -121,9 +155,12 @@ class Step(NamedTuple):
 class _Blocked:
     """One multiply-add: its tasks block by block and, where there are matrices, what they do to the arrays."""
 
-    def __init__(self, m: int, n: int, k: int, machine: Machine, kernel, block, depth: int, overlap, matrices: tuple):
-        check_whole(m=m, n=n, k=k, depth=depth)
+    def __init__(
+        self, m: int, n: int, k: int, machine: Machine, kernel, block, depth: int | None, overlap, matrices: tuple
+    ):
+        check_whole(m=m, n=n, k=k)
         check_type(Machine, machine=machine)
+        depth = strip_depth(machine.device, depth)
         check_type(bool, overlap=overlap)
         kernel = tn_kernel(kernel)
         self.size = kernel.dtype.itemsize

@@ -2,9 +2,9 @@
 
 A task takes from several resources in a fixed proportion (a DMA of 1 GB takes 1 GB of the bus and 1 GB of host memory).
 Its *dominant share* is the largest part that it takes of any one of them. Shares are max-min fair: all dominant shares
-grow together; a task stops growing when it runs at its own top speed or one of its resources is full, and the others go
-on. On a single resource this is the textbook rule, equal parts except for those who want less; on several it is
-dominant resource fairness (Ghodsi et al., NSDI 2011). Contention is therefore computed, never declared.
+grow together; a task stops growing when one of its resources is full, and the others go on. On a single resource all
+get equal parts; on several this is dominant resource fairness (Ghodsi et al., NSDI 2011). Contention is therefore
+computed, never declared.
 
 Left out: priorities, and what a resource loses by switching between tasks.
 """
@@ -27,41 +27,31 @@ class Resource:
         check_positive(**{f"{self.name}: capacity": self.capacity})
 
 
-@dataclass(frozen=True)
-class Demand:
-    """What one task asks for. ``parts``: (resource number, part of it) at a dominant share of 1; the largest part is 1.
-    ``most``: the dominant share at the task's own top speed, 1 where only the resources limit it."""
-
-    parts: tuple[tuple[int, float], ...]
-    most: float = 1.0
+#: What one task asks for: (resource number, part of it) at a dominant share of 1; the largest part is 1.
+Demand = tuple[tuple[int, float], ...]
 
 
 def fair_shares(demands: Sequence[Demand]) -> list[float]:
     """The dominant share of every demand when all run at once.
 
     Progressive filling: no share can grow without one that is smaller or equal shrinking, and no resource gives more
-    than 1. Each round fills a resource or satisfies a task, so it ends after at most tasks + resources rounds.
+    than 1. Each round fills a resource, so it ends after as many rounds as there are resources, at most.
     """
     shares = [0.0] * len(demands)
     growing = set(range(len(demands)))
-    left: dict[int, float] = {number: 1.0 for demand in demands for number, _ in demand.parts}
+    left: dict[int, float] = {number: 1.0 for demand in demands for number, _ in demand}
     level = 0.0
     while growing:
         pressure = dict.fromkeys(left, 0.0)
         for task in growing:
-            for number, part in demands[task].parts:
+            for number, part in demands[task]:
                 pressure[number] += part
-        step = min(demands[task].most for task in growing) - level
-        step = min([step, *(left[number] / sum_ for number, sum_ in pressure.items() if sum_ > 0)])
+        step = min(left[number] / sum_ for number, sum_ in pressure.items() if sum_ > 0)
         level += step
         for number, sum_ in pressure.items():
             left[number] -= step * sum_
         full = {number for number, sum_ in pressure.items() if sum_ > 0 and left[number] <= 1e-12}
-        done = {
-            task
-            for task in growing
-            if demands[task].most <= level * (1 + 1e-12) or any(number in full for number, _ in demands[task].parts)
-        }
+        done = {task for task in growing if any(number in full for number, _ in demands[task])}
         for task in done:
             shares[task] = level
         growing -= done

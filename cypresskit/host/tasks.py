@@ -26,9 +26,9 @@ from cypresskit.host.resources import Demand, Resource, fair_shares
 class Task:
     """One piece of work.
 
-    ``uses``: resource name to what it takes of it in all, in the resource's unit. ``seconds``: the least time it takes,
-    however free the resources are. ``bytes``: how much it moves. ``reads`` and ``writes``: buffer name to content, "the
-    strip A[3] in card 0's buffer A1". ``action`` does the task on real arrays; it is None where only time is wanted.
+    ``uses``: resource name to what it takes of it in all, in the resource's unit. ``bytes``: how much it moves.
+    ``reads`` and ``writes``: buffer name to content, "the strip A[3] in card 0's buffer A1". ``action`` does the task
+    on real arrays; it is None where only time is wanted.
     """
 
     name: str
@@ -38,7 +38,6 @@ class Task:
     reads: Mapping[str, str] = field(default_factory=dict)
     writes: Mapping[str, str] = field(default_factory=dict)
     bytes: float = 0.0
-    seconds: float = 0.0
     action: Callable[[], None] | None = None
 
 
@@ -226,12 +225,8 @@ def _demand(task: Task, resources: Mapping[str, Resource], numbers: Mapping[str,
         if name not in resources:
             raise ValueError(f"{task.name} uses {name!r}, which is not one of {', '.join(resources)}")
         check_amount(**{f"{task.name}: {resources[name].unit} of {name}": amount})
-    check_amount(**{f"{task.name}: seconds": task.seconds})
     alone = {name: amount / resources[name].capacity for name, amount in task.uses.items() if amount}
     slowest = max(alone.values(), default=0.0)
-    if max(slowest, task.seconds) <= 0:
-        raise ValueError(f"{task.name} takes no time: it needs an amount of some resource, or seconds above 0")
     if not slowest:
-        return task.seconds, Demand(())
-    parts = tuple((numbers[name], time / slowest) for name, time in alone.items())
-    return slowest, Demand(parts, min(1.0, slowest / task.seconds) if task.seconds else 1.0)
+        raise ValueError(f"{task.name} takes no time: it needs an amount of some resource")
+    return slowest, tuple((numbers[name], time / slowest) for name, time in alone.items())

@@ -176,7 +176,7 @@ class Kernel:
             whole = streams.transpose(2, 0, 3, 1, 4).reshape(1, big_m, big_n, *pair)
         else:
             memory, numbers = arguments["global_memory"].reshape(-1), big_m * big_n * (2 if pair else 1)
-            count = 1 if self.buffer else memory.size // numbers if numbers else 0
+            count = 1 if self.buffer else memory.size // max(numbers, 1)
             whole = memory[: count * numbers].reshape(count, big_m, big_n, *pair)
         if (m, n) != (big_m, big_n):
             whole = whole[:, :m, :n].copy()

@@ -193,15 +193,24 @@ class Interpreter:
         return found() if callable(found) else found
 
     def _reader(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray | Callable[[], np.ndarray]:
-        source, kind = i.sources[n], i.sources[n].register.kind
-        letters = "".join(source.swizzle[p] for p in positions)
-        rows = read = partial(self._rows, source, letters)
-        if source.modified:
-            negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
-            if i.op.float_modifiers(n):
-                read = partial(lambda: modified(rows(), source, negated))
-            elif negated.any():
-                read = partial(lambda: np.where(negated, np.uint32(0) - rows(), rows()))
+        """Source ``n`` as an array where it stays the same array for the whole run: a view of registers, or what no
+        instruction writes. Otherwise a function that gives it anew."""
+        source = i.sources[n]
+        kind, letters = source.register.kind, "".join(source.swizzle[p] for p in positions)
+        negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
+        rows = partial(self._rows, source, letters)
+
+        def float_modified() -> np.ndarray:
+            return modified(rows(), source, negated)
+
+        def integers_negated() -> np.ndarray:
+            return np.where(negated, np.uint32(0) - rows(), rows())
+
+        read: Callable[[], np.ndarray] = rows
+        if source.modified and i.op.float_modifiers(n):
+            read = float_modified
+        elif negated.any():
+            read = integers_negated
         view = kind == "r" and read is rows and isinstance(_chosen(letters), slice)
         return read() if view or kind not in ("r", "g") else read
 

@@ -106,9 +106,17 @@ class Launch(Shape):
 
 
 def prepare(
-    program: Program, domain, *, inputs=None, constants=None, outputs=None, global_memory=None,
-    device: Device = HD5870, max_instructions: int | None = None, in_place: bool = False,
-) -> Launch:  # fmt: skip
+    program: Program,
+    domain,
+    *,
+    inputs=None,
+    constants=None,
+    outputs=None,
+    global_memory=None,
+    device: Device = HD5870,
+    max_instructions: int | None = None,
+    in_place: bool = False,
+) -> Launch:
     """Check the arguments of ``launch`` against the program and make words of them, see there."""
     if not isinstance(program, Program):
         raise TypeError(f"launch takes a Program, not {type(program).__name__}: assemble the IL text first")

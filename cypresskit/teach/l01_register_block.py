@@ -146,15 +146,14 @@ def _sorted(texels) -> list[tuple]:
 
 def _texel_hint(told: list[tuple], did: list[tuple]) -> str:
     """Where a list of texels goes wrong; both lists are sorted."""
-    swapped = _sorted(("BA"[m == "B"], column, row) for m, column, row in told)
-    hints = {
-        f"the device fetched {len(did)} texels: 8 numbers of A and 8 of B, four to a texel.": len(told) != len(did),
-        'two texels belong to "A" and two to "B".': [m for m, *_ in told] != [m for m, *_ in did],
-        "column and row are exchanged: both matrices are stored with k rows.": (
-            _sorted((m, row, column) for m, column, row in told) == did
-        ),
-        "A and B are exchanged, or x and y: y counts blocks of rows of C, and those come from A.": swapped == did,
-        f"step k reads row {did[0][2]} of both matrices as they are stored.": {t[2] for t in told} != {did[0][2]},
-    }
-    otherwise = "the columns: a texel holds four numbers, so a block of 8 begins at every second texel."
-    return next((hint for hint, applies in hints.items() if applies), otherwise)
+    if len(told) != len(did):
+        return f"the device fetched {len(did)} texels: 8 numbers of A and 8 of B, four to a texel."
+    if [matrix for matrix, *_ in told] != [matrix for matrix, *_ in did]:
+        return 'two texels belong to "A" and two to "B".'
+    if _sorted((matrix, row, column) for matrix, column, row in told) == did:
+        return "column and row are exchanged: both matrices are stored with k rows."
+    if _sorted(("BA"[matrix == "B"], column, row) for matrix, column, row in told) == did:
+        return "A and B are exchanged, or x and y: y counts blocks of rows of C, and those come from A."
+    if {row for *_, row in told} != {did[0][2]}:
+        return f"step k reads row {did[0][2]} of both matrices as they are stored."
+    return "the columns: a texel holds four numbers, so a block of 8 begins at every second texel."

@@ -47,7 +47,8 @@ def table(what: Code | list[Bundle]) -> str:
 
 def working(code: Code) -> list[Bundle]:
     """All bundles that do more than move values."""
-    return [b for c in code.controls for b in c.bundles if any(o.name != "MOV" for o in b.operations)]
+    bundles = (bundle for control in code.controls for bundle in control.bundles)
+    return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
 
 
 def loop(code: Code) -> list[Bundle]:

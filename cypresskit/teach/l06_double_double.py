@@ -12,7 +12,7 @@ from cypresskit.blas.dd import two_product, two_sum
 from cypresskit.il import Program
 from cypresskit.machine import launch
 from cypresskit.teach.kernels import LONGEST, kernel_exercise
-from cypresskit.teach.shell import exercise, tried, unless
+from cypresskit.teach.shell import Halted, exercise, tried, unless
 from cypresskit.teach.verdict import Verdict
 
 #: Gflop/s of double-double products on one core of a server processor of the 2020s (AVX-512), measured while this
@@ -74,17 +74,20 @@ def check_two_sum(two_sum_of: Callable) -> Verdict:
         hint = f"{case} should give two numbers: the sum, and what it lost."
         s, e, lost, found = tried(case, exactly, a, b, hint=hint)
         unless(s == a + b, f"{case} gives the sum {s!r}, but a + b is {a + b!r}.", "s stays the rounded sum.")
-        hints = {
-            "the sign: s + e has to be the true sum, so e is what is missing from s.": found == -lost,
-            "this is right where |a| is the larger one. If |b| is larger, a loses digits as well: count both.": (
-                abs(b) > abs(a) and e == b - (s - a)
-            ),
-            "in float64, s - a isn't always b: that difference is what you are after.": e == 0,
-            "s - a is the part of b that arrived. How much of b did not, and how much of a?": True,
-        }
-        hint = next(hint for hint, applies in hints.items() if applies)
-        unless(found == lost, f"{case} gives e = {e!r}; lost were {float(lost)!r}.", hint)
+        if found != lost:
+            raise Halted(f"{case} gives e = {e!r}; lost were {float(lost)!r}.", _lost_hint(a, b, s, e, float(lost)))
     return Verdict(True, f"s + e is the exact sum for {len(cases)} pairs, whichever of the two is larger.")
+
+
+def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
+    """Why ``e`` isn't what the sum ``s`` of ``a`` and ``b`` has ``lost``."""
+    if e == -lost:
+        return "the sign: s + e has to be the true sum, so e is what is missing from s."
+    if abs(b) > abs(a) and e == b - (s - a):
+        return "this is right where |a| is the larger one. If |b| is larger, a loses digits as well: count both."
+    if e == 0:
+        return "in float64, s - a isn't always b: that difference is what you are after."
+    return "s - a is the part of b that arrived. How much of b did not, and how much of a?"
 
 
 @kernel_exercise("product.il", stuck="the result goes to r1, and from there to o0.")
