@@ -10,6 +10,7 @@ Not proof against code that is written to deceive this module, which runs in the
 
 import ast
 import builtins
+import dis
 import re
 import sys
 from collections.abc import Sequence
@@ -85,9 +86,10 @@ def _needed(cells: list[str], answer: str) -> list[str]:
 
 
 def _uses(code: CodeType) -> set[str]:
-    """The names that code takes from around it, and those of attributes."""
+    """The names that code takes from around it."""
     inner = [_uses(const) for const in code.co_consts if isinstance(const, CodeType)]
-    return set(code.co_names).union(*inner)
+    taken = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_NAME", "LOAD_GLOBAL")}
+    return taken.union(*inner)
 
 
 def _sets(tree: ast.Module) -> set[str]:
