@@ -78,15 +78,26 @@ class Floats:
             return self._small(exact.cast("fptrunc", "float"), exact)
         rare, usual, done = e.new("middle"), e.new("rounded"), e.new("fused")
         low = (total.bits("i64").cast("trunc", "i32") << 3).cmp("eq", -0x80000000)
+        plain = total.cast("fptrunc", "float")
         e.branch(low.any(), rare, usual, "yes")
         e.label(rare)
-        odd = self._odd(product, addend, total).cast("fptrunc", "float")
+        odd = e.call(self._exactly(plain.n), "float", plain.n, *(x.lanes(plain.n) for x in (a, b, c)))
         e.go(done)
         e.label(usual)
-        plain = total.cast("fptrunc", "float")
         e.go(done)
         e.label(done)
         return e.op(f"phi {of(plain.kind, plain.n)} [{odd.name}, %{rare}], [{plain.name}, %{usual}]", "float", plain.n)
+
+    def _exactly(self, n: int) -> str:
+        """The name of a function of its own for what is rare: so that nothing needs to be kept for it."""
+        kind, body = of("float", n), Emitter()
+        a, b, c = (wide(Vec(body, f"%{x}", "float", n)) for x in "abc")
+        result = self._odd(a * b, c, a * b + c).cast("fptrunc", "float")
+        name, given = f"multiply_add_{n}", ", ".join(f"{kind} %{x}" for x in "abc")
+        head = f"define internal {kind} @{name}({given}) cold noinline {{"
+        text = "\n".join([head, *body.lines, f"  ret {result}", "}"])
+        self.e.declared[name] = text
+        return name
 
     @staticmethod
     def _odd(product: Vec, addend: Vec, total: Vec) -> Vec:

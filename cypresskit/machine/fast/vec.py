@@ -66,9 +66,9 @@ class Emitter:
         return Vec(self, f"<{', '.join(f'{kind} {v}' for v in values)}>", kind, len(values))
 
     def call(self, name: str, kind: str, n: int, *arguments: "Vec") -> "Vec":
-        """Call an intrinsic or a function."""
+        """Call an intrinsic, or a function that ``declared`` defines."""
         types = ", ".join(of(a.kind, a.n) for a in arguments)
-        self.declared[name] = f"declare {of(kind, n)} @{name}({types})"
+        self.declared.setdefault(name, f"declare {of(kind, n)} @{name}({types})")
         return self.op(f"call {of(kind, n)} @{name}({', '.join(map(str, arguments))})", kind, n)
 
 
