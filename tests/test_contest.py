@@ -66,7 +66,7 @@ def test_a_class_gets_its_board_whatever_is_among_the_entries(tmp_path, capsys):
     assert speeds == sorted(speeds, reverse=True) and speeds[3] > 0 == speeds[4]
     assert [row["place"] for row in rows if not row["file"]] == ["", ""]
     paper, bar = rows[0], next(row for row in rows if row["name"] == "to beat: 8 x 8, 2 steps")
-    assert "measured at n = 4352" in paper["name"] and paper["wavefronts"] == "" and int(bar["wavefronts"]) == 9
+    assert "measured at N = 4352" in paper["name"] and paper["wavefronts"] == "" and int(bar["wavefronts"]) == 9
     said = {row["file"]: row["verdict"] for row in rows}
     assert "answer" in said["cyd.il"] or "wrong" in said["cyd.il"]
     assert "isn't text" in said["dan.il"] and "endless" in said["eve.il"]

@@ -382,7 +382,7 @@ def test_the_leaderboard_judges_sorts_and_names_the_paper():
     kernels = [contest.write(4, 4, steps) for steps in (1, 2)]
     lines = contest.leaderboard([*kernels, (kernels[0], own), (kernels[0], replace(own, clock_ghz=9.0))], n=256)
     head, paper, *rest, wrong = lines.splitlines()
-    assert "n = 256" in head and "Nakasato 2010" in paper and len(rest) == 3 and "clock_ghz is not" in wrong
+    assert "N = 256" in head and "Nakasato 2010" in paper and len(rest) == 3 and "clock_ghz is not" in wrong
     speeds = [float(line.split()[0]) for line in rest]
     assert speeds == sorted(speeds, reverse=True) and speeds[-1] > 0
     assert sum("step, mine" in line and "lds_bytes 0" in line for line in rest) == 1

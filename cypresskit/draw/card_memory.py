@@ -59,7 +59,8 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
         captions.append(f"At {1e3 * moment:.1f} ms. {words}")
     matrices = ((name, name.lower(), "box") for name in "ABC")
     states = ("pale: on its way, or waits", "c", "pale"), ("framed: done, and back with the host", "ink", "ring")
-    return sheet.player([fig], captions, sheet.title, step="Moment", below=[sheet.key(*matrices, *states)])
+    key = sheet.key(*matrices, *states)
+    return sheet.player([fig], captions, sheet.title, step="Moment", below=[key], tells=3 * FRAMES // 4)
 
 
 def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:

@@ -53,8 +53,9 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     text = "\n".join([sheet.title, *(f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes)])
     return sheet.player(
-        [fig], captions, text, below=[key], step="Moment", scenes=[(scene.name, FRAMES) for scene in scenes], lasts=12
-    )
+        [fig], captions, text, below=[key], step="Moment", scenes=[(scene.name, FRAMES) for scene in scenes], lasts=12,
+        tells=len(captions) - FRAMES // 2,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,7 @@ class Journey(Shown):
         return "\n".join([self.title, *(f"{one.name}: {one.player!r}" for one in self.levels)])
 
     def still(self) -> str:
-        """The first level's first frame."""
+        """That of the first level."""
         return self.levels[0].player.still()
 
     def _embedded(self) -> str:

@@ -4,8 +4,7 @@ A ``Player`` holds a Bokeh layout whose sources show one frame, and *tracks*: ho
 frame to frame, as changes only, so that a thousand frames of a hundred cells weigh some kilobytes. ``player.js``
 spreads them out in the browser and plays; what ``moves`` travels from one frame to the next.
 
-A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a still of its first
-frame stands there. Call ``load()`` once in a notebook before the first player. Left out: frames computed on demand.
+A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a still stands there. Call ``load()`` once in a notebook before the first player. Left out: frames computed on demand.
 What needs a new simulation is built anew, in Python (see ``controls``).
 """
 
@@ -126,7 +125,7 @@ class Shown:
     _scale = "1"  # of its text, on a page of its own
 
     def still(self) -> str:
-        """The first frame as an SVG picture."""
+        """The frame that tells most as an SVG picture."""
         raise NotImplementedError
 
     def _embedded(self) -> str:
@@ -136,8 +135,8 @@ class Shown:
         return {"text/plain": repr(self), "text/html": self._embedded()}
 
     def save(self, path: str | Path) -> Path:
-        """Write a page with everything in it (.html), which plays from disk, without network; or a still of the first
-        frame (.svg, or .png where Chromium is at hand). Raises ``ValueError`` for another ending."""
+        """Write a page with everything in it (.html), which plays from disk, without network; or a still (.svg, or .png
+        where Chromium is at hand). Raises ``ValueError`` for another ending."""
         path = Path(path)
         if path.suffix == ".svg":
             path.write_text(self.still(), encoding="utf-8")
@@ -174,20 +173,22 @@ class Player(Shown):
     ``picture``, one below the other, with ``side`` beside it (or below, on a narrow page), then ``below``. ``captions``
     has words for each frame (see ``theme.html``), ``text`` is the text form, ``marks`` are the frames that Page Up and
     Page Down jump to, ``step`` names what the slider moves along. ``scenes``: several recordings in one picture, a name
-    and a number of frames each, one after another in all tracks. It plays in ``lasts`` seconds. With one frame there is
-    nothing to play, and no controls."""
+    and a number of frames each, one after another in all tracks. It plays in ``lasts`` seconds. A still shows the frame
+    ``tells``: by default the last, or an early one if there is a guess, which the last would answer. With one frame
+    there is nothing to play, and no controls."""
 
     def __init__(
         self, parts: Parts, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *,
         side: Sequence[LayoutDOM] = (), listing: Listing | None = None, marks: Sequence[int] = (),
         below: Sequence[LayoutDOM] = (), step: str = "Step", scenes: Sequence[tuple[str, int]] = (),
-        guess: Guess | None = None, lasts: float = LASTS,
+        guess: Guess | None = None, lasts: float = LASTS, tells: int | None = None,
     ) -> None:  # fmt: skip
         self.title, self.tracks, self.figures, self.about = parts.title, parts.tracks, parts.figures, parts.about
         self.heads, self._text, self._inks = parts.heads, text, parts.inks
         if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
             raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
         self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
+        self.tells = tells or (len(captions) // 3 if guess else -1)
         moving = max(frames for _, frames in self.scenes) > 1 or len(self.scenes) > 1
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
         keys += ", up and down choose, Escape lets go" if self.about and keys else ""
@@ -234,14 +235,14 @@ class Player(Shown):
         return self
 
     def still(self) -> str:
-        """The first frame as an SVG picture."""
-        first: dict[str, dict] = {}
+        """The frame that tells most as an SVG picture."""
+        shown: dict[str, dict] = {}
         for track in self.tracks:
-            named = first.setdefault(track.source.id, {})
-            named[track.column] = track.frames[0]
+            named, values = shown.setdefault(track.source.id, {}), track.frames[self.tells]
+            named[track.column] = values
             if track.text:
-                named[track.text] = [track.written(value) for value in track.frames[0].tolist()]
-        return still.svg(self.title, self.captions[0], self.figures, first, self._inks)
+                named[track.text] = [track.written(value) for value in values.tolist()]
+        return still.svg(self.title, self.captions[self.tells], self.figures, shown, self._inks)
 
     def _embedded(self) -> str:
         document = Document(title=self.title)

@@ -199,7 +199,7 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
     size = f"{len(first.block.rows)} x {len(first.block.columns)} {kind}"
     text = f"{sheet.title}: {first.where}, {size}, {first.steps} steps, {len(_rounds(first))} rank-1 updates"
     return sheet.player([cells], captions, text, side=[lines.place, maps, legend, *notes], listing=lines, marks=marks,
-                        scenes=names if len(made) > 1 else ())  # fmt: skip
+                        scenes=names if len(made) > 1 else (), tells=3 * first.steps // 4)  # fmt: skip
 
 
 def _rounds(frames: _Frames) -> list[int]:

@@ -19,6 +19,7 @@ from bokeh.models import ColumnDataSource, Legend
 from cypresskit.draw import theme
 
 WIDTH, HEAD = 1100, 46  # of the whole picture, and of title and caption, in pixels
+GAP = 8  # between two figures
 AROUND = (150, 12, 60, 8)  # room left, right, below and above of a figure with axes
 DASHES = {"dashed": "6", "dotted": "2,4", "dotdash": "2,4,6,4", "dashdot": "6,4,2,4"}
 SHAPES = {"circle": "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z", "square": "M-1-1h2v2h-2z", "triangle": "M0-1L1 1h-2z",
@@ -33,7 +34,7 @@ Data = Mapping[str, Mapping[str, Sequence]]  # what a source's columns hold, by 
 class _Drawing:
     """A figure's place in the picture: from its coordinates to pixels, and a glyph's columns as numbers."""
 
-    def __init__(self, fig, top: float, data: Data, inks: theme.Inks) -> None:
+    def __init__(self, fig, at: tuple[float, float], data: Data, inks: theme.Inks) -> None:
         self.fig, self.data = fig, data
         x, y = fig.x_range, fig.y_range
         self.bare = not fig.xaxis[0].visible
@@ -41,8 +42,8 @@ class _Drawing:
         left, right, below, above = (0, 0, 0, 0) if self.bare else AROUND
         self.logs = [type(scale).__name__ == "LogScale" for scale in (fig.x_scale, fig.y_scale)]
         self.high = min(WIDTH / shape, theme.HIGH) if self.bare else min(fig.height or 300, 480)
-        wide = self.high * shape if self.bare else WIDTH
-        self.box = left, top + above, wide - left - right, self.high - below - above
+        self.wide = self.high * shape if self.bare else WIDTH
+        self.box = at[0] + left, at[1] + above, self.wide - left - right, self.high - below - above
         self.unit = self.box[2] / abs(x.end - x.start)
         self.inks = {(model.id, prop): f"var(--{token})" for model, prop, token in inks.pairs}
         self.fits = {glyph.id: (part, most) for _, glyph, part, most in inks.fitted}
@@ -169,21 +170,24 @@ def _axes(d: _Drawing) -> Iterator[str]:
 
 
 def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Inks) -> str:
-    """A picture of ``figures``, one below the other, with title and caption; ``data``: columns of sources at the frame
+    """A picture of ``figures``, from left to right and from top to bottom, with title and caption; ``data``: columns of sources at the frame
     that is shown, where they differ from what the sources hold."""
     plain = caption.replace("**", "").replace("`", "").split("\n")[0]
     parts = [_text(4, 18, title, 15, more='font-weight="bold"'), _text(4, 37, plain, 12, "var(--soft)")]
-    top = float(HEAD)
+    left, top, below = 0.0, float(HEAD), float(HEAD)
     for fig in figures:
-        drawing = _Drawing(fig, top, data, inks)
+        drawing = _Drawing(fig, (left, top), data, inks)
+        if left and left + drawing.wide > WIDTH:  # no room beside the last
+            left, top = 0.0, below
+            drawing = _Drawing(fig, (left, top), data, inks)
         for renderer in fig.renderers:
             if isinstance(renderer.data_source, ColumnDataSource):
                 parts += _glyph(drawing, renderer)
         parts += [] if drawing.bare else _axes(drawing)
-        top += drawing.high + 8
+        left, below = left + drawing.wide + GAP, max(below, top + drawing.high + GAP)
     colours = [";".join(f"--{name}:{pair[n]}" for name, pair in theme.TOKENS.items()) for n in (0, 1)]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top:.0f}" width="{WIDTH}"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {below:.0f}" width="{WIDTH}"'
         f' font-family="sans-serif" role="img"><title>{escape(title)}</title><style>svg{{{colours[0]};background:#fff}}'
         f"@media(prefers-color-scheme:dark){{svg{{{colours[1]};background:#17171b}}}}</style>{''.join(parts)}</svg>"
     )

@@ -82,7 +82,7 @@ def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> R
 def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     """The rows with their places, the best first; among them, without a place, the bar and what was published."""
     paper = published.kernel("sgemm_tn")
-    best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at n = {paper['n_at_max']}"
+    best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
     nakasato = Row(
         name, "", best, 100 * best / HD5870.single_gflops, paper["gprs"], verdict="Published, not simulated."
     )
@@ -116,7 +116,7 @@ table {{ border-collapse: collapse; width: 100%; }} td, th {{ padding: 4px 10px;
 tr + tr {{ border-top: 1px solid #8886; }} .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
 .bar {{ display: block; height: 6px; background: #0072b2; border-radius: 3px; }} .paper .bar {{ background: #d55e00; }}
 .paper {{ font-style: italic; }} pre {{ white-space: pre-wrap; margin: 0; }}</style></head>
-<body><h1>Beat the paper</h1><p>SGEMM on a simulated Radeon HD 5870 at n = {n}, whose peak is {peak:.0f} Gflop/s. Each
+<body><h1>Beat the paper</h1><p>SGEMM on a simulated Radeon HD 5870 at N = {n}, whose peak is {peak:.0f} Gflop/s. Each
 entry was checked before it was timed: a wrong result has no speed.
 Rows without a place are for comparison.</p>
 <table><tr><th>place</th><th>name</th><th class="number">Gflop/s</th><th></th><th class="number">registers</th>

@@ -41,8 +41,8 @@ def check_seconds(seconds: Callable) -> Verdict:
             "four matrices cross the bus if the old C is one of them; here it is not.": with_bytes(32),
             "C comes back, so three matrices cross the bus.": with_bytes(16),
             "a double takes 8 bytes.": with_bytes(12),
-            "the bandwidth is in bytes, and a matrix has n * n numbers of 8 bytes.": with_bytes(3),
-            "each of n * n elements takes n multiplications and n additions.": "24 * n**2 / b + n**3 / f",
+            "the bandwidth is in bytes, and a matrix has N * N numbers of 8 bytes.": with_bytes(3),
+            "each of N * N elements takes N multiplications and N additions.": "24 * n**2 / b + n**3 / f",
             "nothing overlaps here: the times add up.": "max(24 * n**2 / b, kernel_seconds(n, f))",
             "that is in milliseconds.": "1e3 * with_bytes(24)(n, b, f)",
         },
@@ -65,10 +65,10 @@ def check_balance(n_balance: Callable) -> Verdict:
             "that is for four matrices, however many are moved.": "2 * s * f / b",
             "that is for doubles, whatever the size of a number.": "4 * moved * f / b",
             "16 F / B is for four matrices of doubles.": "16 * f / b",
-            "the kernel does 2 n^3 operations, not n^3.": "moved * s * f / b",
-            "upside down: a faster bus makes a smaller n do.": "2 * b / (moved * s * f)",
+            "the kernel does 2 N^3 operations, not N^3.": "moved * s * f / b",
+            "upside down: a faster bus makes a smaller N do.": "2 * b / (moved * s * f)",
         },
-        "write down both times, with `moved` matrices of n^2 numbers, set them equal and solve for n.",
+        "write down both times, with `moved` matrices of N^2 numbers, set them equal and solve for N.",
     )
 
 
@@ -82,11 +82,11 @@ def check_size_for(size_for: Callable) -> Verdict:
         [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
         {
             "at N_balance the share is one half, so there the answer must be N_balance itself.": "p * balance(b, f)",
-            "that is right for one half alone; the share is n / (n + N_balance).": "balance(b, f)",
-            "upside down: a larger share needs a larger n.": "(1 - p) / p * balance(b, f)",
-            "that is the n at which the *rest* of the time takes this share.": "balance(b, f) / p",
-            "close, but transfers don't vanish: solve share = n / (n + N_balance) for n.": "balance(b, f) / (1 - p)",
+            "that is right for one half alone; the share is N / (N + N_balance).": "balance(b, f)",
+            "upside down: a larger share needs a larger N.": "(1 - p) / p * balance(b, f)",
+            "that is the N at which the *rest* of the time takes this share.": "balance(b, f) / p",
+            "close, but transfers don't vanish: solve share = N / (N + N_balance) for N.": "balance(b, f) / (1 - p)",
         },
-        "the share is n / (n + N_balance); solve that for n.",
+        "the share is N / (N + N_balance); solve that for N.",
         balance=balance,
     )

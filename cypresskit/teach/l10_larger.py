@@ -116,8 +116,8 @@ def check_product(product: Callable) -> Verdict:
             return Verdict(False, f"The card is full: {error}", "free what a block no longer needs, and send strips.")
         except Exception as error:
             return stopped("product", error, f"the call was product(gpu, a, b, {block}) with {n} x {n} matrices.")
-        finding = f"For n = {n} and blocks of {block}: "
-        unless(c.shape == (n, n), f"{finding}the result has shape {c.shape}.", "c is n x n, whatever the block.")
+        finding = f"For N = {n} and blocks of {block}: "
+        unless(c.shape == (n, n), f"{finding}the result has shape {c.shape}.", "c is N x N, whatever the block.")
         unless(c.any(), f"{finding}the result is all zeros.", "download each block into its place in c.")
         if not np.array_equal(c, a @ b):
             i, j = np.argwhere(c != a @ b)[0]

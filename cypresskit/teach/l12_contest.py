@@ -142,7 +142,7 @@ def _judged(of: Written, device: Device, n: int) -> Score:
             finding += f" {least / report.seconds - 1:.0%} longer."
             return Verdict(False, finding, "take out fetches and arithmetic whose results nobody needs.")
         reports.append(report)
-        return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at n = {n}.")
+        return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")
 
     hints = {"stuck": "are its mode, block and k_step those of the text?"}
     hints["crowded"] = "fewer registers: a smaller block, fewer steps."
@@ -224,7 +224,7 @@ def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -
     """Judge kernels, or pairs of a kernel and a chip, and list them, the best first and equal lines once, with the
     published figure among them. Wrong ones stand below, with the reason."""
     paper = published.kernel("sgemm_tn")
-    rows, wrong = [(float(paper["gflops_max"]), "Nakasato 2010", f"measured at n = {paper['n_at_max']}")], []
+    rows, wrong = [(float(paper["gflops_max"]), "Nakasato 2010", f"measured at N = {paper['n_at_max']}")], []
     for of in entries:
         kernel, chip = of if isinstance(of, tuple) and len(of) == 2 else (of, HD5870)
         score = judge(kernel, chip, n)
@@ -236,7 +236,7 @@ def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -
         else:
             wrong.append(f"     -  {name:20} {shorten(score.verdict.finding, 80)}")
     lines = [f"{g:6.0f}  {name:20} {more}" for g, name, more in sorted(set(rows), reverse=True)]
-    return "\n".join([f"Gflop/s, simulated at n = {n}", *lines, *wrong])
+    return "\n".join([f"Gflop/s, simulated at N = {n}", *lines, *wrong])
 
 
 def die_bytes(device: Device) -> int:
@@ -278,7 +278,7 @@ def check_two_steps(loop) -> Verdict:
         return Verdict(False, finding, hint)
     plain = judge(write(8, 8, 1), n=n).gflops
     finding = (
-        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {score.gflops:.0f} Gflop/s at n = {n}"
+        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {score.gflops:.0f} Gflop/s at N = {n}"
     )
     return Verdict(True, f"{finding}; one step a turn gives {plain:.0f}.")
 
