@@ -99,16 +99,17 @@ def test_a_call_returns_what_the_function_does():
 @pytest.mark.alone  # some seconds are the time for Python to start
 @pytest.mark.skipif(os.name == "nt", reason="Windows limits no memory")
 @pytest.mark.parametrize(
-    ("code", "said"),
-    [("while True: pass", "not ended after"), ("bytes(10**10)", "needs more than"),
-     ("import os; os._exit(3)", "with 3"), ("import time; time.sleep(60)", "not ended after 4 s")],
+    ("code", "said", "hint"),
+    [("while True: pass", "not ended after", "ends"), ("bytes(10**10)", "needs more than", "grows"),
+     ("import os; os._exit(3)", "with 3", "alone"), ("import time; time.sleep(60)", "not ended after 4 s", "ends")],
 )  # fmt: skip
-def test_what_runs_away_is_lost_and_told(code, said, monkeypatch):
+def test_what_runs_away_is_lost_and_told(code, said, hint, monkeypatch):
     monkeypatch.setattr(apart, "START", (
         "import sys; sys.path.insert(0, sys.argv[1])\nimport cypresskit.teach.apart as a\n"
         f"def run(): exec({code!r})\n"
         "a.import_module = lambda m: type('M', (), {'run': staticmethod(run)})\na.serve()"))  # fmt: skip
     began = time.monotonic()
-    with pytest.raises(apart.Lost, match=said):
+    with pytest.raises(apart.Lost, match=said) as lost:
         apart.call("x:run", seconds=1)
+    assert hint in lost.value.hint
     assert time.monotonic() - began < 30

@@ -447,7 +447,8 @@ def test_what_stops_an_answer_may_come_twice(soon, monkeypatch):
 def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch):
     monkeypatch.setattr(shell, "MEGABYTES", 20)
     for _ in range(2):
-        assert larger.check_order(endless).finding == "`order(2, 3)` fills the memory: does its loop end?"
+        verdict = larger.check_order(endless)
+        assert verdict.finding == "`order(2, 3)` fills the memory: what grows without end?" and "add to" in verdict.hint
 
 
 def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):

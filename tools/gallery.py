@@ -2,9 +2,10 @@
 
 A view's page is what ``save`` writes. A lesson's page is its notebook as it is stored, with the outputs that it
 holds; players play, results that are to be guessed first are folded, what needs a running kernel (sliders that compute)
-stands still, and formulas are MathML, which needs no script. The same page is slides (a slide for each heading; arrows,
-space, Escape) where its address ends in ``#slide-0``; a handout to print has stills for players, and no answers.
-All share one file of scripts. Solutions are left out unless asked for.
+stands still, and formulas are MathML, which needs no script. The same page is slides where its address ends in
+``#slide-0``: a slide for each heading, and more where one is too small (arrows, space, Escape). A handout to print has
+stills for players, lines for guesses, and no answers; what only a screen can do is told of as "in the notebook". All
+share one file of scripts. Solutions are left out unless asked for.
 
     python -m tools.gallery gallery notebooks [--solutions]       or: make gallery
 """
@@ -28,6 +29,7 @@ from cypresskit import draw, host
 from cypresskit.draw.player import Shown, inline_resources
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
+from tools.book import CHECK
 
 # File name: the page's line in the index, and the view.
 VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
@@ -88,24 +90,64 @@ td, th {{ border: 1px solid #8888; padding: 2px 8px; }}
 .input pre {{ background: #2a2a31; }} }}
 @media print {{ @page {{ size: A4; margin: 16mm; }} nav {{ display: none; }} body {{ font-size: 11pt; color: #000; }}
 pre {{ white-space: pre-wrap; font-size: 8.5pt; }} h2 {{ break-after: avoid; }} img, table {{ break-inside: avoid; }} }}
-.slides section {{ display: none; font-size: 20px; }} .slides section.shown {{ display: block; }}
-</style>{head}</head><body><nav>{nav}</nav><main>{body}</main></body></html>
+{slides}</style>{head}</head><body><nav>{nav}</nav><main>{body}</main></body></html>
 """
 
+# A section is a slide; what is higher than the window flows on into further columns, of which one is seen.
+SLIDE = """body.slides { max-width: none; padding: 0; } .slides nav { display: none; }
+.slides main > section { display: none; } .slides pre, .slides code { font-size: 18px; line-height: 1.35; }
+.slides main > section.shown { display: block; box-sizing: border-box; height: 100vh; padding: 20px 28px; columns: 1;
+column-gap: 28px; column-fill: auto; overflow: hidden; font-size: 22px; line-height: 1.4; }
+.slides :is(p, li) { max-width: 58em; orphans: 2; widows: 2; }
+.slides pre { overflow: visible; white-space: pre-wrap; }
+.slides :is(h1, h2, summary) { break-after: avoid; margin-top: 0; }
+.slides :is(tr, img, math, .cypresskit-player) { break-inside: avoid; } .slides img { max-height: calc(100vh - 48px); }
+"""
 SLIDES = """<script>{
-  const slides = [...document.querySelectorAll("section")]
-  const now = () => /^#slide-\\d+$/.test(location.hash) ? +location.hash.slice(7) : null
-  const show = () => {
-    document.body.classList.toggle("slides", now() !== null)
-    slides.forEach((slide, i) => slide.classList.toggle("shown", i === now()))
-    dispatchEvent(new Event("resize"))
-    if (now() !== null) scrollTo(0, 0)
+  const slides = [...document.querySelectorAll("main > section")]
+  const now = () => (/^#slide-(\\d+)(?:[.](\\d+))?$/.exec(location.hash) ?? []).slice(1).map(n => +(n ?? 0))
+  const wide = slide => slide.clientWidth - 28  // a column and its gap
+  const ends = slides.map(slide => slide.appendChild(document.createElement("i")))
+  const end = at => ends[at].getBoundingClientRect().left + slides[at].scrollLeft
+  const last = at => Math.round((end(at) - 28) / wide(slides[at]))
+  const fit = () => {
+    for (const player of document.querySelectorAll(".slides .shown .cypresskit-player")) {
+      const high = player.getBoundingClientRect().height, room = innerHeight - 48
+      const width = parseFloat(player.style.width) || 100
+      if (high > room && width > 40) player.style.width = Math.max(40, Math.min(width - 2, width * room / high)) + "%"
+    }
   }
+  const show = () => {
+    const [at, part] = now()
+    document.body.classList.toggle("slides", at !== undefined)
+    slides.forEach((slide, i) => slide.classList.toggle("shown", i === at))
+    dispatchEvent(new Event("resize"))
+    if (at === undefined) for (const player of document.querySelectorAll(".cypresskit-player")) player.style.width = ""
+    turn()
+  }
+  const turn = () => {
+    const [at, part] = now()
+    if (slides[at]) slides[at].scrollLeft = Math.min(part, last(at)) * wide(slides[at])
+    scrollTo(0, 0)
+  }
+  const go = step => {
+    let [at, part] = now()
+    const parts = last(at)
+    part = Math.min(part, parts) + step
+    if (part < 0 && at > 0) [at, part] = [at - 1, 999]
+    else if (part > parts && at + 1 < slides.length) [at, part] = [at + 1, 0]
+    location.hash = `slide-${at}` + (part > 0 ? `.${Math.min(part, 999)}` : "")
+  }
+  const sizes = new ResizeObserver(() => {  // a player has begun, and may be higher than its still
+    fit()
+    if (now().length) turn()
+  })
+  document.querySelectorAll(".cypresskit-player").forEach(player => sizes.observe(player))
   addEventListener("hashchange", show)
   addEventListener("keydown", event => {
-    if (event.target !== document.body || now() === null) return
+    if (event.target !== document.body || !slides[now()[0]]) return
     const step = {ArrowRight: 1, PageDown: 1, " ": 1, ArrowLeft: -1, PageUp: -1}[event.key]
-    if (step) location.hash = "slide-" + Math.min(Math.max(now() + step, 0), slides.length - 1)
+    if (step) go(step)
     if (event.key === "Escape") location.hash = ""
     if (step) event.preventDefault()
   })
@@ -119,26 +161,50 @@ MOVES = "<p><em>In the notebook these controls compute anew; this is what they s
 FOLDED = "<details><summary>The result: guess first, then open this</summary>{}</details>"
 SOLUTION = re.compile(r"(?s)<details><summary>Solution</summary>.*?</details>\s*")
 ANSWER = re.compile(r"(?s)<details>.*?</details>\s*")
+WORDS = re.compile(r"(?s)<details><summary>All words</summary>(.*?)</details>")  # the glossary
+LOADS = re.compile(r"The next cell puts the scripts .*? It shows nothing\.\s*")
+# The first sentence of a paragraph or item that asks for what only a screen can do.
+DOES = (
+    r"\*\*Play\*\*|Press|Click|Point at|Play it|Drag|Choose an?|Watch|Move|Try (?:any )?other|Try the|The picture asks"
+)
+ON_SCREEN = re.compile(rf"(\A(?:\d+\. )?|[.:;?!]\s+)({DOES})(?!\w)", re.I)
+GUESS = re.compile(r" *\(Run this cell to enter it\.\)")
 PLAYER = re.compile(r"(?s)<!-- player --><div[^>]*>(<img.*?>)</div>.*?<!-- /player -->")
+JOURNEY = re.compile(r'(?s)<div class="cypresskit-journey".*?<section>(.*?)</section>.*?</script></div>')
 NOTEBOOK = re.compile(r'href="(?:[^":]*/)?([^"/:]+)\.ipynb(#[^"]*)?"')
 
 
 def lesson(notebook: Path, kind: str = "lesson", *, scripts: str = "", solutions: bool = True, nav: str = "") -> str:
     """A notebook as a page, with formulas as MathML; for controls stands what they show at first. ``kind`` is one of
     ``KINDS``; ``scripts`` is the file where the players' are, which otherwise stand in the page."""
-    book = nbformat.read(notebook, as_version=4) if kind == "handout" else deepcopy(_held(notebook))
+    book = deepcopy(_held(notebook))
+    book.cells = [cell for cell in book.cells if "nbval-ignore-output" not in cell.metadata.get("tags", ())]
     for cell in book.cells:
-        if "nbval-ignore-output" in cell.metadata.get("tags", ()):
-            cell.outputs = []  # the players' scripts, if it was saved after a run
         if cell.cell_type == "markdown":
-            text = cell.source if solutions else SOLUTION.sub("", cell.source)
-            cell.source = CODE_OR_FORMULA.sub(_formula, ANSWER.sub("", text) if kind == "handout" else text)
+            text = LOADS.sub("", cell.source if solutions else SOLUTION.sub("", cell.source))
+            cell.source = CODE_OR_FORMULA.sub(_formula, _printed(text) if kind == "handout" else text)
+        elif kind == "handout" and CHECK.search(cell.source):
+            cell.outputs = []
+        for output in cell.get("outputs", ()):
+            if (guess := output.get("data", {})).get("text/plain", "").startswith("Your guess"):
+                guess["text/plain"] = GUESS.sub("  ____________" if kind == "handout" else "", guess["text/plain"])
     body = "".join(_section(cells, kind) for cells in _sections(book))
     # Scrolling parts must be reachable by keyboard.
     body = NOTEBOOK.sub(r'href="lesson_\1.html\2"', body.replace("<pre>", '<pre tabindex="0">'))
     head = _scripts(scripts) * ("cypresskit-player" in body)
     title = _title(book) or notebook.stem
-    return PAGE.format(title=escape(title), head=head, nav=nav, body=body + SLIDES * (kind == "lesson"))
+    return PAGE.format(title=escape(title), head=head, slides=SLIDE, nav=nav, body=body + SLIDES * (kind == "lesson"))
+
+
+def _printed(text: str) -> str:
+    """Markdown for a handout: without answers, and with what a screen can do told of as the notebook's."""
+    parts = re.split(r"(\n\n|\n(?=\d+\. |- ))", ANSWER.sub("", WORDS.sub(r"\1", text)))
+    return "".join(ON_SCREEN.sub(_in_the_notebook, part, count=1) for part in parts)
+
+
+def _in_the_notebook(found: re.Match) -> str:
+    before, does = found.groups()
+    return f"{before}{'in' if before.rstrip()[-1:] in (':', ';') else 'In'} the notebook, {does[:1].lower()}{does[1:]}"
 
 
 def _title(book) -> str:
@@ -177,7 +243,7 @@ def _section(cells: list, kind: str) -> str:
             open_ = []
     html = "".join([*parts, _html(open_)])
     if kind == "handout":
-        html = PLAYER.sub(r"\1", html)
+        html = JOURNEY.sub(r"\1", PLAYER.sub(r"\1", html))
     return f"<section>{html}</section>"
 
 
@@ -272,7 +338,7 @@ def gallery(site: Path, notebooks: Path, solutions: bool = False) -> list[Path]:
         pages.append(page)
         body += f'<li><a href="{name}.html">{escape(words)}</a></li>'
     index = site / "index.html"
-    index.write_text(PAGE.format(title="cypresskit", head="", nav="", body=f"{body}</ul>"), encoding="utf-8")
+    index.write_text(PAGE.format(title="cypresskit", head="", slides="", nav="", body=f"{body}</ul>"), encoding="utf-8")
     return [index, *pages]
 
 

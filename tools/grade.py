@@ -37,7 +37,7 @@ def judge(cells: Sequence[str], check: str) -> Verdict:
         right, finding, hint = apart.call("tools.grade:apart_judged", list(cells), check, seconds=SECONDS)
         return Verdict(right, finding, hint)
     except apart.Lost as lost:
-        return Verdict(False, f"The answer could not be judged: {lost}.", "does it end, and with little memory?")
+        return Verdict(False, f"The answer could not be judged: {lost}.", lost.hint)
 
 
 def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:

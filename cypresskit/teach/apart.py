@@ -21,10 +21,15 @@ except ImportError:  # Windows has none
 ROOT = Path(__file__).parents[2]
 START = "import sys; sys.path.insert(0, sys.argv[1]); from cypresskit.teach.apart import serve; serve()"
 SECONDS, MEGABYTES = 120, 4000
+ENDLESS, FULL = "what ends its loop?", "what grows there, and when is it enough?"
 
 
 class Lost(Exception):
-    """The process gave no result; the text says why."""
+    """The process gave no result; the text says why, and ``hint`` where to look."""
+
+    def __init__(self, why: str, hint: str = "does it leave its process alone?"):
+        super().__init__(why)
+        self.hint = hint
 
 
 def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float = MEGABYTES):
@@ -38,14 +43,16 @@ def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float =
             encoding="utf-8", errors="replace", timeout=4 * seconds,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise Lost(f"it had not ended after {4 * seconds:g} s") from None
+        raise Lost(f"it had not ended after {4 * seconds:g} s", ENDLESS) from None
     with suppress(ValueError):
-        result, error = json.loads(ran.stdout.rpartition("\n")[2])
+        result, *error = json.loads(ran.stdout.rpartition("\n")[2])
         if error:
-            raise Lost(error)
+            raise Lost(*error)
         return result
     used_up = ran.returncode < 0 and -ran.returncode in (9, 24)  # SIGKILL and SIGXCPU: the limit of processor time
-    raise Lost(f"it had not ended after {seconds:g} s" if used_up else f"its process ended with {ran.returncode}")
+    if used_up:
+        raise Lost(f"it had not ended after {seconds:g} s", ENDLESS)
+    raise Lost(f"its process ended with {ran.returncode}")
 
 
 def serve() -> None:
@@ -58,9 +65,9 @@ def serve() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 1e6),) * 2)
     try:
         module, _, name = function.partition(":")
-        said = [getattr(import_module(module), name)(*arguments), ""]
+        said = [getattr(import_module(module), name)(*arguments)]
     except MemoryError:
-        said = [None, f"it needs more than {megabytes:g} MB"]
+        said = [None, f"it needs more than {megabytes:g} MB", FULL]
     except BaseException as error:
         said = [None, f"{type(error).__name__}: {error}"]
     answer.write("\n" + json.dumps(said))

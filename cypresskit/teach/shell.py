@@ -47,14 +47,15 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     most = _resident() + 1e6 * MEGABYTES
     gate.acquire()
     loop = "what changes from one turn of the loop to the next, and what ends it?"
-    fills = f"`{call}` fills the memory: does its loop end?"
+    fills = f"`{call}` fills the memory: what grows without end?"
+    grows = "what does each turn of the loop add to, and when is it enough?"
     late: list[str] = []
 
     class Late(Halted):
         """Another thread can be sent a class only, so this one knows what to say, wherever it arrives."""
 
         def __init__(self) -> None:
-            super().__init__(late[0], loop)
+            super().__init__(late[0], grows if late[0] == fills else loop)
 
     def watch() -> None:
         pause = PAUSE
@@ -76,7 +77,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     except CardMemoryError:
         raise
     except MemoryError:
-        raise Halted(fills, loop) from None
+        raise Halted(fills, grows) from None
     except KeyboardInterrupt:
         raise Halted(f"You stopped it while `{call}` was running: does its loop end?", loop) from None
     except SystemExit:
