@@ -4,8 +4,9 @@ A ``Player`` holds a Bokeh layout whose sources show one frame, and *tracks*: ho
 frame to frame, as changes only, so that a thousand frames of a hundred cells weigh some kilobytes. ``player.js``
 spreads them out in the browser and plays; what ``moves`` travels from one frame to the next.
 
-A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a still stands there. Call ``load()`` once in a notebook before the first player. Left out: frames computed on demand.
-What needs a new simulation is built anew, in Python (see ``controls``).
+A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a still stands there.
+Call ``load()`` once in a notebook before the first player. Left out: frames computed on demand. What needs a new
+simulation is built anew, in Python (see ``controls``).
 """
 
 import base64

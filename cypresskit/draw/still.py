@@ -170,8 +170,8 @@ def _axes(d: _Drawing) -> Iterator[str]:
 
 
 def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Inks) -> str:
-    """A picture of ``figures``, from left to right and from top to bottom, with title and caption; ``data``: columns of sources at the frame
-    that is shown, where they differ from what the sources hold."""
+    """A picture of ``figures``, side by side where there is room, with title and caption; ``data``: columns of sources
+    at the frame that is shown, where they differ from what the sources hold."""
     plain = caption.replace("**", "").replace("`", "").split("\n")[0]
     parts = [_text(4, 18, title, 15, more='font-weight="bold"'), _text(4, 37, plain, 12, "var(--soft)")]
     left, top, below = 0.0, float(HEAD), float(HEAD)
