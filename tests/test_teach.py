@@ -189,6 +189,19 @@ def test_a_notebook_shows_it(capsys):
     assert shown.index("Right. N = 896") < shown.index("Not yet. The cell of half isn't Python")
 
 
+def test_ipythons_exit_in_an_answer_is_told_and_the_kernel_stays():
+    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    left = []
+    try:
+        running = type("Kernel", (kind,), {"ask_exit": lambda self: left.append(1)}).instance()
+        leave = running.user_ns["exit"]
+        assert "tries to quit Python" in start.check_peak(lambda *_: leave()).finding and not left
+        leave()
+    finally:
+        kind.clear_instance()
+    assert left
+
+
 # -- what lessons show
 
 

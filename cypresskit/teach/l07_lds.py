@@ -1,6 +1,7 @@
 """Lesson 07: clocks of a loop's turn unit by unit, and the checks of the exercises on the local data share."""
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.formula import judge
 from cypresskit.teach.kernels import LONGEST, kernel_exercise, sentence
 from cypresskit.teach.l05_texture_cache import fetch_clocks
-from cypresskit.teach.shell import asked, exercise, unless
-from cypresskit.teach.verdict import Verdict, stopped
+from cypresskit.teach.shell import exercise, tried, unless
+from cypresskit.teach.verdict import Verdict, a_type
 from cypresskit.timing.units.lds_banks import access_clocks
 
 WORDS = 320  # of LDS that exercise 2's layout may take
@@ -78,13 +79,12 @@ def check_bank_clocks(clocks: Callable) -> Verdict:
 def check_place(place: Callable) -> Verdict:
     """Exercise 2: ``place(row)`` is the word of the LDS where a row of the 64 x 4 tile begins, so that neither storing
     rows nor loading those of the own block meets a bank conflict."""
-    try:
-        found = [float(0.0 + asked(f"place({row})", place, row)) for row in range(64)]
-        first = np.array([int(word) for word in found])
-    except Exception as error:
-        return stopped("place", error, "it is called with rows 0 to 63 and should give a whole number.")
-    if (first != found).any():
-        return Verdict(False, "place gives parts of a word.", "words are counted in whole numbers: // instead of /.")
+    hint = "it is called with rows 0 to 63 and should give a whole number."
+    found = [tried(f"place({row})", place, row, hint=hint) for row in range(64)]
+    for row, word in enumerate(found):
+        unless(isinstance(word, Real), f"place({row}) returns {a_type(word)}, not a number.", hint)
+        unless(word % 1 == 0, "place gives parts of a word.", "words are counted in whole numbers: // instead of /.")
+    first = np.array([int(word) for word in found])
     words = first[:, np.newaxis] + np.arange(4)
     taken = f"The tile takes words {words.min()} to {words.max()}; there are {WORDS}, from 0."
     unless(words.min() >= 0 and words.max() < WORDS, taken, "a few words of padding for each 8 rows are enough.")

@@ -55,6 +55,8 @@ def check_reduction(program: Program) -> Verdict:
             hint = "what that work-item read, and who had to write it before."
             if found[0].kind == "answer":
                 hint = _reduction_slip(program, kernel, a, x, y)
+            elif found[0].kind != "race":
+                hint = "the line it names."
             return Verdict(False, f"For {m} x {k}:\n{found[0]}", hint)
     return Verdict(True, "y is right at two sizes, and nobody reads the LDS before it is written.")
 

@@ -10,10 +10,11 @@ this, the stop button and ``sys.exit`` into verdicts, so that no traceback shows
 import ctypes
 import io
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
@@ -70,7 +71,8 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     watcher = threading.Thread(target=watch, daemon=True)
     try:
         watcher.start()
-        result = answer(*arguments)
+        with _exit_raises():
+            result = answer(*arguments)
         if late:  # it has caught what was to stop it
             raise Late
         return result
@@ -108,6 +110,19 @@ def unless(fine: object, finding: str, hint: str) -> None:
     """Ends a check with "Not yet.", ``finding`` and ``hint``, unless all is ``fine``."""
     if not fine:
         raise Halted(finding, hint)
+
+
+@contextmanager
+def _exit_raises() -> Iterator[None]:
+    """Meanwhile ``exit`` and ``quit`` raise ``SystemExit`` in IPython as well, where they would end the kernel."""
+    running = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if running:
+        running.ask_exit = sys.exit
+    try:
+        yield
+    finally:
+        if running:
+            vars(running).pop("ask_exit", None)
 
 
 def _resident() -> int:

@@ -24,7 +24,9 @@ class Verdict:
 
 
 def a_type(value) -> str:
-    """The type of a value with its article: ``an int``."""
+    """The type of a value with its article: ``an int``; ``None`` is itself."""
+    if value is None:
+        return "None"
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 

@@ -105,7 +105,7 @@ CHECKS = {
             (replace(ck.HD5870, register_pool=370, l1_bytes=0), "Something other"),
             (replace(ck.HD5870, register_pool=20), "does not fit"),
             (370, "my_chip is an int"),
-            (None, "my_chip is a NoneType"),
+            (None, "my_chip is None"),
         ],
     ),
 }

@@ -75,7 +75,7 @@ CHECKS = {
                 ("whileloop\nendloop", "does not run"),
             ]
         ]
-        + [(None, "NoneType, not text")],
+        + [(None, "None, not text")],
     ),
     check_ceiling: (
         [

@@ -51,10 +51,11 @@ CHECKS = {
             (lambda row: row, "Rows 0 and 1 overlap"),
             (lambda row: 4 * (row % 8), "Rows 0 and 8 overlap"),
             (lambda row: 4 * row - 8, "The tile takes words -8"),
+            (lambda row: float("nan"), "parts of a word"),
             (lambda row: 4.25 * row, "parts of a word"),
             (lambda row: 4 * row + 2 * (row // 4), "the loads are fine"),
-            (lambda row: None, "TypeError"),
-            (lambda row: "34", "TypeError"),
+            (lambda row: None, "place(0) returns None, not a number"),
+            (lambda row: "34", "place(0) returns a str, not a number"),
             (34, "not a function"),
         ],
     ),
@@ -80,6 +81,6 @@ CHECKS = {
                 (["ishl r1.z, r1.x, l0.w", *lines("l2.y")[2:]], "does not run"),
             ]
         ]
-        + [(None, "NoneType, not text")],
+        + [(None, "None, not text")],
     ),
 }

@@ -143,7 +143,7 @@ CHECKS = {
             (tail(add=ADD.replace("r3.y, r3.y", "r3.x, r3.x")), "leaders' sums twice"),
             (tail(add=ADD.replace(" r4, r3.y", " r14, r3.y").replace("add r14, r14, r4", "")), "helpers' sums alone"),
             (tail(add=ADD + "\nadd r14, r14, r4"), "helpers' sums twice"),
-            (tail(fence="", add="fence_threads_lds\n" + ADD), "barrier"),
+            (tail(fence="", add="fence_threads_lds\n" + ADD), "the line it names"),
             (tail(add=ADD.replace("r14, r14, r4", "r14, r4, r4")), "r14"),
             (tail(add=ADD.replace("iadd r3.y, r3.x, l2.y", "mov r3.y, r3.x")), "r14"),
             (tail(add=ADD.replace("lds_load", "lds_laod")), "does not assemble"),
