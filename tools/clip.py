@@ -93,7 +93,7 @@ def main() -> None:
                     for _ in range(60):
                         page.keyboard.press("ArrowRight")
                     page.wait_for_timeout(500)
-                    photograph(page).quantize(64).save(FOLDER / f"{name}_{scheme}.png", optimize=True)
+                    photograph(page).quantize(256).save(FOLDER / f"{name}_{scheme}.png", optimize=True)
                 page.close()
         browser.close()
 
