@@ -1,4 +1,4 @@
-"""The contest's board: entries in files, each judged apart, and what one can do to the others."""
+"""The contest's leaderboard: entries in files, each judged apart, and what one can do to the others."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit import cli
-from cypresskit.teach import apart, board
+from cypresskit.teach import apart, leaderboard
 from cypresskit.teach import l12_contest as contest
 
 HEAD = "; name: {}\n; block: 8 x 8\n; steps: 2\n"
@@ -20,14 +20,14 @@ ENDLESS = HEAD.format("endless") + TEXT.replace("break_logicalnz r1.x", "")
 def test_what_is_saved_is_read_again(tmp_path):
     mine = contest.write(8, 4, 3)
     assert "by Ada B, to hand in" in contest.save(mine, tmp_path / "a.il", "Ada\nB")
-    again = board.read((tmp_path / "a.il").read_text())
+    again = leaderboard.read((tmp_path / "a.il").read_text())
     assert (again.name, again.block, again.k_step) == ("Ada B", (8, 4), 3)
     assert contest.judge(again, n=256).gflops == contest.judge(mine, n=256).gflops
 
 
 @pytest.mark.parametrize("text", ["(8, 8, 3)", " 8,8,3\n"])
 def test_a_shape_is_an_entry(text):
-    assert board.read(text).text == contest.write(8, 8, 3).text
+    assert leaderboard.read(text).text == contest.write(8, 8, 3).text
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_shape_is_an_entry(text):
 )
 def test_what_is_no_entry_is_refused_in_words(text, said):
     with pytest.raises(ValueError, match=said):
-        board.read(text)
+        leaderboard.read(text)
 
 
 def test_a_class_gets_its_board_whatever_is_among_the_entries(tmp_path, capsys):
@@ -91,9 +91,9 @@ def test_a_file_that_is_not_there_is_told(tmp_path, capsys, monkeypatch):
 
 
 def test_a_call_returns_what_the_function_does():
-    assert apart.call("cypresskit.teach.board:table", [])[0] == "p"
+    assert apart.call("cypresskit.teach.leaderboard:table", [])[0] == "p"
     with pytest.raises(apart.Lost, match="AttributeError"):
-        apart.call("cypresskit.teach.board:nothing")
+        apart.call("cypresskit.teach.leaderboard:nothing")
 
 
 @pytest.mark.alone  # some seconds are the time for Python to start

@@ -16,7 +16,7 @@ CODE = ck.compile(KERNEL.program)
 VALUES = {
     "program": (KERNEL.program, "<Program sgemm_tn.il: pixel mode, 153 instructions>"),
     "code": (CODE, "<Code of sgemm_tn.il for the HD 5870: 25 registers, "),
-    "card": (CODE.card(), "Card(name="),
+    "card": (CODE.card(), "KernelCard(name="),
     "catalogue": (ck.kernels, "sgemm_tn "),
     "device": (ck.HD5870, "<Device HD 5870: 20 SIMD engines at 0.85 GHz, 2720 Gflop/s in single precision, 544 in"),
     "report": (ck.simulate(KERNEL, 64), "sgemm_tn 64 x 64 x 64 on HD 5870: "),

@@ -1,4 +1,4 @@
-"""`cypresskit contest`: the entries of a class to a board. Each is judged in a process of its own."""
+"""`cypresskit contest`: the entries of a class to a leaderboard. Each is judged in a process of its own."""
 
 import argparse
 import sys
@@ -20,18 +20,18 @@ def _size(text: str) -> int:
     "judge entries of lesson 12 and write a leaderboard",
     "Takes files that lesson 12's last cell writes (IL below a head), files that hold just (rows, columns, steps), or "
     "folders of such files. Each entry is checked, then timed whole, in a process of its own with limits of time and "
-    "memory. Writes the board as a web page and as CSV. A wrong entry stands below with the reason; the exit status is "
-    "0 all the same.",
+    "memory. Writes the leaderboard as a web page and as CSV. A wrong entry stands below with the reason; the exit "
+    "status is 0 all the same.",
     option("entries", metavar="ENTRY", nargs="+", type=Path, help="files *.il or *.txt, or folders of them"),
     option("--n", type=_size, default=2048, metavar="N", help="time N x N x N (default 2048)"),
-    option("--html", type=Path, default=Path("board.html"), metavar="FILE", help="the page (default board.html)"),
-    option("--csv", type=Path, default=Path("board.csv"), metavar="FILE", help="the table (default board.csv)"),
+    option("--html", type=Path, default=Path("leaderboard.html"), metavar="FILE", help="default: leaderboard.html"),
+    option("--csv", type=Path, default=Path("leaderboard.csv"), metavar="FILE", help="default: leaderboard.csv"),
     option("--seconds", type=float, default=120.0, metavar="S", help="processor time for an entry (default 120)"),
-    example="cypresskit contest entries/ --html board.html --csv board.csv",
+    example="cypresskit contest entries/ --html leaderboard.html --csv leaderboard.csv",
 )
 def contest(args: argparse.Namespace) -> None:
-    """Judge, and write the board."""
-    from cypresskit.teach import board
+    """Judge, and write the leaderboard."""
+    from cypresskit.teach import leaderboard
 
     check_targets(args.html, args.csv)
     files = [file for entry in args.entries for file in _files(entry)]
@@ -39,20 +39,20 @@ def contest(args: argparse.Namespace) -> None:
     for file in files:
         print(f"{printable(str(file))} ...", end="", file=sys.stderr, flush=True)
         try:
-            text = file.read_bytes()[: 4 * board.LONGEST].decode()
+            text = file.read_bytes()[: 4 * leaderboard.LONGEST].decode()
         except (OSError, UnicodeDecodeError) as error:
             why = f"can't be read: {error.strerror}" if isinstance(error, OSError) else "isn't text. Is it an entry?"
-            rows.append(board.Row(file.name, file.name, verdict=f"Not yet. {file.name} {why}"))
+            rows.append(leaderboard.Row(file.name, file.name, verdict=f"Not yet. {file.name} {why}"))
         else:
-            rows.append(board.row(text, file.name, args.n, args.seconds))
+            rows.append(leaderboard.row(text, file.name, args.n, args.seconds))
         told = f"{rows[-1].gflops:.0f} Gflop/s" if rows[-1].gflops else rows[-1].verdict.splitlines()[0]
         print(f" {printable(told)}", file=sys.stderr)
-    page, table = board.page(rows, args.n), board.table(rows, args.n)
+    page, table = leaderboard.page(rows, args.n), leaderboard.table(rows, args.n)
     write_files({args.html: lambda path: path.write_text(page, encoding="utf-8"),
                  args.csv: lambda path: path.write_text(table, encoding="utf-8", newline="")})  # fmt: skip
-    for place, row in board.ranked(rows, args.n):
+    for place, row in leaderboard.ranked(rows, args.n):
         print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(row.name)}")
-    print(f"{len(rows)} entries; the board: {args.html}, {args.csv}")
+    print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")
 
 
 def _files(entry: Path) -> list[Path]:

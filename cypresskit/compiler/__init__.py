@@ -15,7 +15,7 @@ result, with its ``listing`` and ``card``.
 """
 
 from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
-from cypresskit.compiler.card import Card
+from cypresskit.compiler.card import KernelCard
 from cypresskit.compiler.code import Code, kernel_card
 from cypresskit.compiler.ir import CompileError
 from cypresskit.compiler.search import compiled, in_order
@@ -23,7 +23,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 
 __all__ = [
-    "STYLES", "Bundle", "Card", "Code", "CompileError", "Control", "FetchInstruction", "Operation", "Read",
+    "STYLES", "Bundle", "Code", "CompileError", "Control", "FetchInstruction", "KernelCard", "Operation", "Read",
     "StoreInstruction", "compile", "kernel_card",
 ]  # fmt: skip
 

@@ -22,7 +22,7 @@ def _row(means: str):
 
 
 @dataclass(frozen=True)
-class Card:
+class KernelCard:
     """A row for each field. From ``fetches`` on they count what one work-item does in a turn of the main loop."""
 
     name: str = _row("")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cypresskit.compiler.assembly import Control
-from cypresskit.compiler.card import Card, turn_clocks
+from cypresskit.compiler.card import KernelCard, turn_clocks
 from cypresskit.compiler.isa import fewest_bundles
 from cypresskit.compiler.listing import listing
 from cypresskit.devices import Device
@@ -15,7 +15,7 @@ from cypresskit.tables import folded
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A compiled kernel: ``gprs`` registers per work-item, ``temporaries`` T registers used. For the card:
+    """A compiled kernel: ``gprs`` registers per work-item, ``temporaries`` T registers used. For the kernel card:
     ``source_gprs`` that the innermost loop needs in the order of the IL, and how many products each of the main loop's
     ``sums`` takes."""
 
@@ -56,7 +56,7 @@ class Code:
         head = f"; {self.program.name}: {self.gprs} registers, {self.wavefronts} wavefronts on a SIMD engine\n"
         return head + listing(self.controls)
 
-    def card(self, k_per_iteration: int | None = None, flops: int | None = None) -> Card:
+    def card(self, k_per_iteration: int | None = None, flops: int | None = None) -> KernelCard:
         """The kernel card. ``k_per_iteration`` and ``flops`` per turn are given for a kernel that is known. Otherwise,
         if the loop multiplies for nothing but sums (``sums``), they are the products that each of these takes, and two
         for every product; or else None, and all additions and multiplications of the precision computed in."""
@@ -75,7 +75,7 @@ class Code:
         takes = turn_clocks(device, count, fetches, clauses, self.gprs)
         alu, tex = int(takes["ALU"]), int(takes["texture unit"])
         processors = device.simd_engines * device.thread_processors
-        return Card(
+        return KernelCard(
             name=self.program.name.removesuffix(".il"),
             gprs=self.gprs,
             floats=4 * self.gprs,
@@ -102,9 +102,9 @@ class Code:
         )
 
 
-def kernel_card(kernel, code: Code) -> Card:
-    """The card of a catalogue kernel: a work-item's k per turn; flops are those of its precision, that is two for each
-    product of double-doubles however many operations that takes."""
+def kernel_card(kernel, code: Code) -> KernelCard:
+    """The kernel card of one of the catalogue: a work-item's k per turn; flops are those of its precision, that is two
+    for each product of double-doubles however many operations that takes."""
     rows, columns = kernel.block
     steps = kernel.k_step // kernel.parts
     return code.card(steps, 2 * rows * columns * steps)

@@ -14,6 +14,7 @@ from cypresskit.draw.player import Player, Track
 from cypresskit.draw.sheet import Sheet, together
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
+from cypresskit.timing.report import Use
 
 SIZES = (128, 256, 512, 1024, 2048)
 FRAMES = 120  # of a report
@@ -36,10 +37,11 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     made = [reports] if isinstance(reports, Report) else list(reports)
     if len({(r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in made}) != 1:
         raise ValueError("the chip is drawn for one or more reports, all of boards with the same parts")
-    if any(r.use is None for r in made):
-        raise ValueError("the chip is drawn from reports that tell what its parts did: those of simulate")
     sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in made))}")
-    scenes = [_Scene(r, n, len({r.kernel for r in made}) == 1) for n, r in enumerate(made)]
+    alone = len({r.kernel for r in made}) == 1
+    scenes = [_Scene(r, r.use, n, alone) for n, r in enumerate(made) if r.use]
+    if len(scenes) < len(made):
+        raise ValueError("the chip is drawn from reports that tell what its parts did: those of simulate")
     parts = f"{made[0].device.simd_engines} SIMD engines, {made[0].device.l2_slices} L2 slices"
     fig = sheet.stage(f"A map of C and {parts} and the memory channels", WIDE, HIGH)
     _draw_map(sheet, fig, scenes)
@@ -60,9 +62,10 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """A report, its number among those shown, and whether the kernel tells it from the others."""
+    """A report with what the chip's parts did, its number among those shown, and whether all are of one kernel."""
 
     report: Report
+    use: Use
     number: int
     alone: bool
 
@@ -81,14 +84,12 @@ class _Scene:
     @property
     def clocks(self) -> np.ndarray:
         """The clock of each frame; in the last all is over."""
-        assert self.report.use is not None
-        return np.linspace(0, self.report.use.clocks[-1], FRAMES)
+        return np.linspace(0, self.use.clocks[-1], FRAMES)
 
     @property
     def wavefronts(self) -> np.ndarray:
         """Engine, start and end of each that was simulated."""
-        assert self.report.use is not None
-        return self.report.use.wavefronts
+        return self.use.wavefronts
 
     @property
     def running(self) -> np.ndarray:
@@ -98,10 +99,8 @@ class _Scene:
 
     def share(self, name: str) -> np.ndarray:
         """What each part of a kind was busy for, or had, in each frame, in per cent; -1 for nothing asked."""
-        use = self.report.use
-        assert use is not None
-        at = np.clip(np.searchsorted(use.clocks, self.clocks, "right") - 1, 0, len(use.clocks) - 2)
-        shares = np.nan_to_num(np.round(100 * use.shares[name][at]), nan=-1).astype(np.int32)
+        at = np.clip(np.searchsorted(self.use.clocks, self.clocks, "right") - 1, 0, len(self.use.clocks) - 2)
+        shares = np.nan_to_num(np.round(100 * self.use.shares[name][at]), nan=-1).astype(np.int32)
         shares[[0, -1]] = np.minimum(shares[[0, -1]], 0)
         return shares
 

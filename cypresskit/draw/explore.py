@@ -18,6 +18,7 @@ from cypresskit.draw.chip import ENGINES, chip
 from cypresskit.draw.player import Player, Shown
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.wavefronts import wavefronts
+from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import run
 from cypresskit.machine.record import Recorder
 from cypresskit.timing import simulate
@@ -107,7 +108,8 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
         ck.draw.explore("sgemm_tn", 256)
     """
     report, recorder = simulate(kernel, n, device=device), Recorder(0)
-    code = compiled(run(kernel, recorder, n, n, n), device)
+    run(KERNELS[kernel], n, n, n, recorder)
+    code = compiled(KERNELS[kernel], device)
     whole = chip(report)
     last = report.timeline[-1].end
     lanes = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))

@@ -196,13 +196,14 @@ class Player(Shown):
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
         tag = _widgets(self.scenes, lasts) | _question(guess)
         tag["chosen"].visible = bool(self.about)
-        below = [tag["chosen"], *below, *([_words(text=hint)] if keys and not self.about else [])]
+        below = [tag["chosen"], *below, *([text_box(text=hint)] if keys and not self.about else [])]
         sides = [Column(*some, sizing_mode="stretch_width") for some in (picture, side) if some]
         for part, grow in zip(sides, (5, 4)):
             part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
-        row = (tag[name] for name in ("scene", "back", "play", "forward", "speed", "slider"))
-        asked = _row(tag["asked"], tag["answers"], visible=guess is not None)
-        head = _row(*row, visible=moving), asked, tag["caption"], _row(*sides, gap="4px 20px")
+        controls = (tag[name] for name in ("scene", "back", "play", "forward", "speed", "slider"))
+        asked = row(tag["asked"], tag["answers"], align="center", visible=guess is not None)
+        controlled = row(*controls, align="center", visible=moving)
+        head = controlled, asked, tag["caption"], row(*sides, gap="4px 20px")
         self.root = Column(
             *head, *below, tag["live"], sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
             styles={"--ck-room": "34px"} if guess else {},
@@ -273,8 +274,8 @@ def _widgets(scenes: Sequence[tuple[str, int]], lasts: float) -> dict:
         "slider": slider,
         "scene": scene,
         "live": live,
-        "caption": _words(),
-        "chosen": _words(),
+        "caption": text_box(),
+        "chosen": text_box(),
     }
 
 
@@ -287,14 +288,14 @@ def _question(guess: Guess | None) -> dict:
     return told | {"answers": answers, "asked": asked, "choices": [theme.html(choice) for choice in labels]}
 
 
-def _words(**options) -> Div:
+def text_box(**options) -> Div:
     """Text as wide as there is room."""
     return Div(stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width", **options)
 
 
-def _row(*parts: LayoutDOM, gap: str = "", **options) -> Row:
+def row(*parts: LayoutDOM, gap: str = "normal", align: str = "normal", **options) -> Row:
     """Parts side by side, in several lines where there is no room."""
-    styles = {"flex-wrap": "wrap"} | ({"gap": gap} if gap else {"align-items": "center"})
+    styles = {"flex-wrap": "wrap", "gap": gap, "align-items": align}
     return Row(*parts, sizing_mode="stretch_width", styles=styles, **options)
 
 

@@ -27,7 +27,7 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
         raise ValueError(f"{kernel} has no row of A that work-items share: sgemv_n_reduce4 does, and sgemv_n_reduce2")
     traffic, groups = Traffic(), 64 // of.parts
     rows = groups * of.block[0]
-    run(kernel, traffic, rows, 1, TURNS * of.k_step)
+    run(of, rows, 1, TURNS * of.k_step, traffic)
     steps = [a for a in traffic.accesses if a.kind != "fetch" or a.resource == 0]
     item, names = np.arange(64), ["leader", *["helper"] * (of.parts - 1)]
     group, part = np.divmod(item, of.parts)

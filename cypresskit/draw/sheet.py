@@ -13,7 +13,7 @@ from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Parts, Pick, Player, Track
+from cypresskit.draw.player import Parts, Pick, Player, Track, row, text_box
 
 
 class Sheet(Parts):
@@ -24,15 +24,33 @@ class Sheet(Parts):
         self._stages.append(self.plot(label, (0, width), (height, 0), high=most * height))
         return self._stages[-1]
 
-    def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], **options) -> figure:
-        """A bare figure with x and y in the same unit; ``label`` is what a screen reader calls it."""
-        self.figures.append(theme.plot(label, x, y, **options))
-        return self.figures[-1]
+    def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options) -> figure:
+        """A bare figure: units of x and y equally long, y downwards if its range is; as high as the window has room, or
+        at most ``high`` pixels."""
+        shape = abs((x[1] - x[0]) / (y[1] - y[0]))
+        most = f"{theme.ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px * var(--ck-scale, 1)" if high else "")
+        styles = {"max-width": f"max(340px, min({most}))"}
+        bare = {"x_range": x, "y_range": y, "aspect_ratio": shape, "sizing_mode": "scale_width", "min_border": 0}
+        fig = self._figure(label, styles=styles, **bare | options)
+        fig.axis.visible = fig.grid.visible = False
+        return fig
 
-    def chart(self, label: str, x_title: str, y_title: str, **options) -> figure:
-        """A figure with axes."""
-        self.figures.append(theme.chart(label, x_title, y_title, **options))
-        return self.figures[-1]
+    def chart(self, label: str, x_title: str, y_title: str, *, height: int = 300, **options) -> figure:
+        """A figure with titled axes, as wide as there is room and ``height`` pixels high."""
+        look = {"styles": {"max-height": f"max(180px, {theme.ROOM})"}, "sizing_mode": "stretch_width", "min_border": 4}
+        fig = self._figure(label, height=height, x_axis_label=x_title, y_axis_label=y_title, **look, **options)
+        fig.axis.axis_label_text_font_style = "normal"
+        fig.axis.axis_label_text_font_size = fig.axis.major_label_text_font_size = "12px"
+        fig.grid.grid_line_alpha = 0.35
+        return fig
+
+    def _figure(self, label: str, **options) -> figure:
+        """A transparent figure without decoration; ``label`` is what a screen reader calls it."""
+        bare = dict.fromkeys(("background_fill_color", "border_fill_color", "outline_line_color", "toolbar_location"))
+        named = {"role": "img", "aria-label": label}
+        fig = figure(html_attributes=named, stylesheets=[theme.PLOT_CSS], tools="", **bare, **options)
+        self.figures.append(fig)
+        return fig
 
     def source(self, name: str, moves: Sequence[str] = (), key=None, **columns) -> ColumnDataSource:
         """A source called ``name``; columns of shape (frames, cells) follow the frames, and those in ``moves`` go
@@ -101,11 +119,11 @@ class Sheet(Parts):
         source.data[column] = frames[0].copy()
 
     def arrows(self, fig: figure, name: str, x0, y0, x1, y1, ink: str = "ink", *, key=None, width: float = 2,
-               size: float = 7, moves: Sequence[str] = ()) -> ColumnDataSource:  # fmt: skip
+               size: float = 7) -> ColumnDataSource:  # fmt: skip
         """Lines with a point at their end; those at NaN are not there. With ``key`` they are seen only while that is
         chosen."""
         ends = {k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))}
-        source, seen = self.source(name, moves, key, **ends), 1.0 if key is None else "lit"
+        source, seen = self.source(name, (), key, **ends), 1.0 if key is None else "lit"
         line = fig.segment("x0", "y0", "x1", "y1", source=source, line_width=width, line_alpha=seen)
         tip = fig.scatter("x1", "y1", source=source, size=size, line_alpha=seen, fill_alpha=seen)
         self.inks(line, line_color=ink)
@@ -200,11 +218,11 @@ class Sheet(Parts):
             style |= {dash: f"border-top:3px {dash} {colour};height:0.3em" for dash in ("solid", "dashed", "dotted")}
             mark = f'<span class="key" style="{style[look]}"></span>'
             spans.append(f'<span style="white-space:nowrap">{mark}{escape(words)}</span>')
-        return Div(text=" &ensp;".join(spans), stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
+        return text_box(text=" &ensp;".join(spans))
 
     def note(self, text: str) -> Div:
         """Words below a picture; see ``theme.html``."""
-        return Div(text=theme.html(text), stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width")
+        return text_box(text=theme.html(text))
 
     def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, **more) -> Player:
         """The finished picture; see ``Player``."""
@@ -215,8 +233,7 @@ def beside(*parts: LayoutDOM, room: int = 300) -> Row:
     """Parts side by side as long as each finds ``room`` pixels, else one below the other."""
     for part in parts:
         part.styles = dict(part.styles) | {"flex": f"1 1 {room}px", "min-width": "0"}
-    styles = {"flex-wrap": "wrap", "gap": "4px 16px", "align-items": "start"}
-    return Row(*parts, sizing_mode="stretch_width", styles=styles)
+    return row(*parts, gap="4px 16px", align="start")
 
 
 def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:

@@ -132,35 +132,6 @@ def html(text: str) -> str:
     return text
 
 
-def _figure(label: str, **options) -> figure:
-    """A transparent figure without decoration; ``label`` is what a screen reader calls it."""
-    bare = dict.fromkeys(("background_fill_color", "border_fill_color", "outline_line_color", "toolbar_location"))
-    named = {"role": "img", "aria-label": label}
-    return figure(html_attributes=named, stylesheets=[PLOT_CSS], tools="", **bare, **options)
-
-
-def plot(label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options) -> figure:
-    """A bare figure: units of x and y equally long, y downwards if its range is; as high as the window has room, or at
-    most ``high`` pixels."""
-    shape = abs((x[1] - x[0]) / (y[1] - y[0]))
-    most = f"{ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px * var(--ck-scale, 1)" if high else "")
-    styles = {"max-width": f"max(340px, min({most}))"}
-    bare = {"x_range": x, "y_range": y, "aspect_ratio": shape, "sizing_mode": "scale_width", "min_border": 0}
-    fig = _figure(label, styles=styles, **bare | options)
-    fig.axis.visible = fig.grid.visible = False
-    return fig
-
-
-def chart(label: str, x_title: str, y_title: str, *, height: int = 300, **options) -> figure:
-    """A figure with titled axes, as wide as there is room and ``height`` pixels high."""
-    styles, titles = {"max-height": f"max(180px, {ROOM})"}, {"x_axis_label": x_title, "y_axis_label": y_title}
-    fig = _figure(label, height=height, sizing_mode="stretch_width", min_border=4, styles=styles, **titles, **options)
-    fig.axis.axis_label_text_font_style = "normal"
-    fig.axis.axis_label_text_font_size = fig.axis.major_label_text_font_size = "12px"
-    fig.grid.grid_line_alpha = 0.35
-    return fig
-
-
 def enlarge(root: LayoutDOM, factor: float) -> None:
     """Make all text, lines, controls and charts of a layout larger: for a projector."""
     glyphs = ("line_width", "size", "x_offset", "y_offset", "label_height", "glyph_height", "glyph_width")

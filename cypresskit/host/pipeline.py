@@ -142,18 +142,7 @@ def adaptive(
 class _Pipeline:
     """A run of a pipeline, with (``five``) or without sub-blocks and their DMA."""
 
-    def __init__(
-        self,
-        five: bool,
-        m: int,
-        n: int,
-        k: int,
-        machine: Machine,
-        kernel: str | Kernel,
-        block: int,
-        cpu_share: float,
-        matrices: Matrices | None,
-    ):
+    def __init__(self, five: bool, m: int, n: int, k: int, machine: Machine, kernel, block: int, cpu_share, matrices):
         check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)
         check_share(cpu_share=cpu_share)

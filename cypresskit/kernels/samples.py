@@ -2,23 +2,29 @@
 
 import numpy as np
 
+from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.machine import launch
+from cypresskit.machine import Run, launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.machine.traffic import Traffic
 
 
-def run(name: str, observer: Observer, m: int, n: int, k: int) -> Kernel:
-    """Launch a kernel on small whole numbers (the same each time), m x n x k, and let ``observer`` listen."""
-    kernel, rng = KERNELS[name], np.random.default_rng(8)
-    pair = (2,) if kernel.precision == "double-double" else ()
+def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer, program: Program | None = None) -> Run:
+    """Launch ``kernel``, or a ``program`` in its place, on small whole numbers (the same each time), m x k times k x n;
+    the ``observers`` listen. Raises ``ArithmeticError`` if C isn't numpy's."""
+    rng, words = np.random.default_rng(8), 2 if kernel.precision == "double-double" else 1
     shapes = ((k, m) if kernel.trans_a else (m, k)), ((n, k) if kernel.trans_b else (k, n))
-    a, b = (np.zeros((*shape, *pair), kernel.dtype) for shape in shapes)
+    a, b = (np.zeros((*shape, words), kernel.dtype) for shape in shapes)
     for x in (a, b):
-        (x[..., 0] if pair else x)[...] = rng.integers(-3, 4, x.shape[:2])
-    launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[observer])
-    return kernel
+        x[..., 0] = rng.integers(-3, 4, x.shape[:2])
+    stored = (a, b) if words == 2 else (a[..., 0], b[..., 0])
+    arguments = kernel.arguments(stored[0], stored[1], None, 1, 0)
+    counts = launch(program or kernel.program, **arguments, observers=observers)
+    left, right = (a[..., 0].T if kernel.trans_a else a[..., 0]), (b[..., 0].T if kernel.trans_b else b[..., 0])
+    if not np.array_equal(kernel.result(arguments, m, n).reshape(m, n, words)[..., 0], left @ right):
+        raise ArithmeticError(f"{(program or kernel.program).name} computed a wrong product")
+    return counts
 
 
 def recorded(what: Recording | str, item: int | tuple[int, int] = 0) -> Recording:
@@ -26,7 +32,7 @@ def recorded(what: Recording | str, item: int | tuple[int, int] = 0) -> Recordin
     if isinstance(what, Recording):
         return what
     kernel, recorder = KERNELS[what], Recorder(item)
-    run(what, recorder, 2 * kernel.tile[0], 3 * kernel.tile[1], 4 * kernel.k_step)
+    run(kernel, 2 * kernel.tile[0], 3 * kernel.tile[1], 4 * kernel.k_step, recorder)
     return recorder.recording
 
 
@@ -35,5 +41,5 @@ def listened(what: Traffic | str, n: int = 64, k: int = 8) -> Traffic:
     if isinstance(what, Traffic):
         return what
     traffic = Traffic()
-    run(what, traffic, n, n, k)
+    run(KERNELS[what], n, n, k, traffic)
     return traffic

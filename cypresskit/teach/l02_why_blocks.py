@@ -8,7 +8,8 @@ import numpy as np
 from cypresskit.devices import HD5850, HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.machine import launch
+from cypresskit.kernels.catalogue import BYTES
+from cypresskit.kernels.samples import run
 from cypresskit.teach import formula
 from cypresskit.teach.kernels import block_kernel, check_gemm, fault, kernel_exercise
 from cypresskit.teach.shell import exercise
@@ -21,23 +22,14 @@ FOUR_BY_EIGHT = block_kernel(4, 8)  # what answers are launched like
 
 def word_bytes(kernel: Kernel) -> int:
     """Bytes of one number of a kernel's matrices; a double-double has two doubles."""
-    return kernel.dtype.itemsize * (2 if kernel.precision == "double-double" else 1)
+    return BYTES[kernel.precision]
 
 
 def counted(name: str, n: int = 64) -> float:
     """Words per flop that a kernel of the catalogue fetches, counted on a run with n x n matrices whose result is
     compared with numpy's. Raises ``ArithmeticError`` if it is wrong."""
-    kernel, rng = KERNELS[name], np.random.default_rng(0)
-    a, b = rng.integers(-3, 4, (2, n, n)).astype(kernel.dtype)
-    pair = kernel.precision == "double-double"
-    stored = [np.stack([x, np.zeros_like(x)], axis=-1) if pair else x for x in (a, b)]
-    arguments = kernel.arguments(stored[0], stored[1], None, 1, 0)
-    run = launch(kernel.program, **arguments)
-    c = kernel.result(arguments, n, n)
-    want = (a.T if kernel.trans_a else a) @ (b.T if kernel.trans_b else b)
-    if not np.array_equal(c[..., 0] if pair else c, want):
-        raise ArithmeticError(f"{name} computed a wrong product")
-    return run.fetch_bytes / word_bytes(kernel) / (2 * n**3)
+    kernel = KERNELS[name]
+    return run(kernel, n, n, n).fetch_bytes / word_bytes(kernel) / (2 * n**3)
 
 
 def pace(size: int, n: int = 1536, k: int = 384, device: Device = HD5870) -> Report:

@@ -20,7 +20,7 @@ BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[0]  # of 
 def first_quad(name: str) -> list[tuple[int, int]]:
     """The texels of A, as (row, texel in it), that the first four work-items of an SGEMV kernel ask for first."""
     traffic = Traffic()
-    run(name, traffic, 256, 1, 64)
+    run(KERNELS[name], 256, 1, 64, traffic)
     x, y = traffic.accesses[0].x, traffic.accesses[0].y
     assert x is not None and y is not None  # the first access is a fetch
     return [(int(row), int(texel)) for row, texel in zip(y[:4], x[:4])]

@@ -1,4 +1,4 @@
-"""The contest's board: entries from files, each judged in a process of its own, as a page and as a table.
+"""The contest's leaderboard: entries from files, each judged in a process of its own, as a page and as a table.
 
 An entry's file is text: a kernel in IL below a head of comments, which ``contest.save`` writes,
 
@@ -31,7 +31,7 @@ LONGEST = 100_000  # characters of an entry
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the board: 0 Gflop/s for an entry that is wrong, and why."""
+    """A line of the leaderboard: 0 Gflop/s for an entry that is wrong, and why."""
 
     name: str
     file: str
@@ -74,7 +74,7 @@ def judged(text: str, file: str, n: int) -> dict:
 def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> Row:
     """The row of the entry in ``text``, judged in a process of its own. It never raises."""
     try:
-        return Row(**call("cypresskit.teach.board:judged", text, file, n, seconds=seconds))
+        return Row(**call("cypresskit.teach.leaderboard:judged", text, file, n, seconds=seconds))
     except Lost as lost:
         return Row(file, file, verdict=f"Not yet. {file} can't be judged: {str(lost).removeprefix('ValueError: ')}.")
 
@@ -94,7 +94,7 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
 
 
 def table(rows: list[Row], n: int = contest.N) -> str:
-    """The board as CSV, for a course's system; no cell of it is a formula to a spreadsheet."""
+    """The leaderboard as CSV, for a course's system; no cell of it is a formula to a spreadsheet."""
     out = io.StringIO()
     sheet = csv.writer(out)
     names = [field.name for field in fields(Row)]
@@ -125,7 +125,7 @@ Rows without a place are for comparison.</p>
 
 
 def page(rows: list[Row], n: int = contest.N) -> str:
-    """The board as a web page that needs nothing else."""
+    """The leaderboard as a web page that needs nothing else."""
     lines, wrong = [], ""
     for place, of in ranked(rows, n):
         if not of.gflops:
