@@ -11,7 +11,7 @@
 - ``native_meaning``  what each arithmetic opcode computes, on such values
 - ``storage``      context, literals, variables, registers, lanes; ``readwrite`` operands and results
 - ``panels``, ``fetches``, ``access``  memory: textures, LDS, global memory, outputs
-- ``instructions``, ``control``, ``units``, ``translate``  from one instruction to the whole function
+- ``instructions``, ``control``, ``strips``, ``units``, ``translate``  from one instruction to the whole function
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 

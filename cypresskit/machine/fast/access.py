@@ -3,6 +3,7 @@
 An access reads one 128-bit *texel* for each lane, or one for all lanes that are known to share its address.
 Neighbouring accesses make up a group with one test for all of them: where every address of every lane is inside, the
 loads follow at once; otherwise a second copy of the loads sends each outside address to a texel of zeros and counts it.
+Behind every block of LDS lie 16 bytes of zeros for vectors that end outside.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from dataclasses import replace
 
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
-from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_blocks, side_by_side
+from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_blocks, load_panels, side_by_side
 from cypresskit.machine.fast.panels import ROW, column_offset, row_offset
 from cypresskit.machine.fast.readwrite import Reading, Writing, column
 from cypresskit.machine.fast.storage import ELEMENT, FAILED, ITEM, Storage
@@ -20,13 +21,15 @@ VECTOR = 64  # bytes of a loaded vector
 
 
 class Loads:
-    """Translation of loads. ``outside``: whether accesses out of range are counted here, or were before."""
+    """Translation of loads. ``inside``: whether all places are known to be inside, or some probably not; None where
+    that is to be tested."""
 
     def __init__(self, storage: Storage, reading: Reading, writing: Writing, room: int):
         self.s, self.reading, self.writing, self.e, self.a = storage, reading, writing, storage.e, storage.analysis
         self.program, self.body = storage.program, storage.program.body
         self.axes: dict[tuple, Axis] = {}  # coordinates of a group of fetches
-        self.outside = True
+        self.inside: bool | None = None
+        self.blocks: list[list[LaneLoads]] = []  # of those known to be inside: what lies side by side, too
         self.most = room // VECTOR // 2  # loaded vectors at a time; more would crowd out the values being computed
 
     # Groups of accesses
@@ -65,18 +68,25 @@ class Loads:
         ``tail`` follows in both copies; so, in the usual one, each load can stand where its value is first needed."""
         e = self.e
         near, far, after = (e.new(name) for name in ("inside", "outside", "loaded"))
-        for test in {test: None for access in group for test in access.tests()}:
+        for test in {test: None for access in group for test in access.tests()} if self.inside is None else ():
             further = e.new("fits")
             e.branch(test().freeze(), further, far, "no")
             e.label(further)
-        e.go(near)
+        e.go(far if self.inside is False else near)
         for label, checked in ((near, False), (far, True)):
+            if self.inside is checked:
+                continue
             e.label(label)
             waiting = list(group)
             blocks = [] if checked else side_by_side(group)
-            loaded = load_blocks(e, blocks, self.s.lanes) if blocks else {}
+            if self.inside:
+                self.blocks += blocks
+            loaded = load_blocks(e, blocks, self.s.lanes) if blocks and not self.inside else {}
             for at in (*tail, None):
                 ready = [access for access in waiting if checked or at is None or self._touches(at, access.at)]
+                for block in blocks if self.inside else ():
+                    if block[0].at not in loaded and any(access in ready for access in block):
+                        loaded |= load_panels(block, self.s.lanes)
                 texels = [loaded.get(access.at) or self._texels(access, checked) for access in ready]
                 for access, found in zip(ready, texels, strict=True):
                     access.deliver(found) if access.deliver else self._deliver(access.at, found)
@@ -95,21 +105,16 @@ class Loads:
         """A <4 x i32> for each lane, or one for all."""
         places = [access.place(k) for k in range(self.s.lanes if access.varies else 1)]
         if checked:
-            if self.outside:
-                missed = self.s.without(self.s.executing(access.at), access.inside(max(access.words, default=0)))
-                self.s.add_count(0, missed.count())
-            masks = [access.mask(k) for k in range(len(places))]
-            texels = [self._masked(place, mask) for place, mask in zip(places, masks, strict=True)]
-            return [texel[[0] * 4] for texel in texels] if access.words == (0,) else texels
+            missed = self.s.without(self.s.executing(access.at), access.inside(max(access.words, default=0)))
+            self.s.add_count(0, missed.count())
+            self.e.declared["zeros"] = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
+            inside, zeros = access.inside(0), Vec(self.e, "@zeros", "ptr")
+            places = [inside[k].select(place, zeros) for k, place in enumerate(places)]
         if access.words == (0,):  # one word, for every component
             return [place.load("i32", 0, 4).lanes(4) for place in places]
         if not access.varies:  # word by word: each for all lanes LLVM broadcasts as it loads
             return [vector([places[0].at(4 * c).load("i32", 0, 4) for c in range(4)])]
         return [place.load("i32", 4, 4 if access.words else 16) for place in places]
-
-    def _masked(self, place: Vec, mask: Vec) -> Vec:
-        align, zeros = self.e.const(4, "i32"), self.e.const(0, "i32", 4)
-        return self.e.call("llvm.masked.load.v4i32.p0", "i32", 4, place, align, mask, zeros)
 
     def _deliver(self, at: int, texels: list[Vec]) -> None:
         dest, fixed = self.writing.dest(at), self.writing.fixed(at)
@@ -134,7 +139,7 @@ class Loads:
         i = self.body[at]
         texture, offsets = self.program.textures[i.controls.resource], i.controls.aoffimmi
         base, pitch = self.s.slot(f"t{texture.id}", "ptr"), self.s.slot(f"t{texture.id}_pitch")
-        axes = [self._axis(texture.id, at, k, offsets[k]) for k in range(texture.dimensions)]
+        axes = [self.axis(texture.id, at, k, offsets[k]) for k in range(texture.dimensions)]
 
         def place(k: int) -> Vec:
             here, (x, *rest) = base, [axis.index[k] for axis in axes]
@@ -151,7 +156,7 @@ class Loads:
         row = (texture.id, id(axes[0]), id(axes[1]), offsets[1]) if len(axes) == 2 else ()
         return LaneLoads(at, varies, place, inside, axes=axes, row=row, column=offsets[0], pitch=pitch)
 
-    def _axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
+    def axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
         """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same operand."""
         i = self.body[at]
         source = i.sources[0]
@@ -196,14 +201,7 @@ class Loads:
     def _lds(self, at: int) -> LaneLoads:
         block, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
-        limits = [4 * c if c in words else 1 << 32 for c in range(4)]
-
-        def mask(k: int) -> Vec:
-            return (address[k] + self.e.consts(limits, "i64")).cmp(
-                "ult", self.program.lds[self.body[at].controls.id][1]
-            )
-
-        return LaneLoads(at, bool(address.n), lambda k: block.at(address[k]), inside, mask, words)
+        return LaneLoads(at, bool(address.n), lambda k: block.at(address[k]), inside, words)
 
     # Global memory
 

@@ -36,6 +36,11 @@ class Cell:
         """Whether it holds 64 bits."""
         return self.kind == "i64"
 
+    @property
+    def part(self) -> tuple:
+        """The part of a register that it holds; no two cells of one part are live at once."""
+        return self.name.split("_")[0], self.kind, self.n, self.components
+
 
 def cells(webs: Webs, variation: Variation) -> dict[int, Cell]:
     """The cell of each web, by its representative; joins webs that share one."""
@@ -153,18 +158,18 @@ class Analysis:
         """The cells that ``at`` writes."""
         return {self.defined(at, c) for c in defines(self.body[at])}
 
-    def cells_read(self, at: int) -> set[str]:
-        """The names of the cells that ``at`` reads."""
+    def read(self, at: int) -> set[Cell]:
+        """The cells that ``at`` reads."""
         return {
-            self.cell(self.webs.used[at, n, c]).name
+            self.cell(self.webs.used[at, n, c])
             for n, source, positions in self.webs.uses[at]
             for c in components(source, positions)
             if source.register.kind == "r"
         }
 
     def _steps(self) -> dict[str, dict[int, int]]:
-        """Counters: uniform cells by name that fetches use as coordinates and that instructions, by index, add whole
-        literals to."""
+        """Counters: uniform cells by name that fetches use as coordinates, or that are compared, and that instructions,
+        by index, add whole literals to."""
         found: dict[str, dict[int, int]] = {}
         for at, i in enumerate(self.body):
             for c in defines(i) if i.opcode == "add" and i.shift == 1.0 and not i.saturate else ():
@@ -178,8 +183,9 @@ class Analysis:
                         and abs(whole) < EXACT
                     ):
                         found.setdefault(cell.name, {})[at] = int(whole)
-        fetches = [self.cells_read(at) for at, i in enumerate(self.body) if i.op.kind == "fetch"]
-        return {name: steps for name, steps in found.items() if any(name in read for read in fetches)}
+        users = [at for at, i in enumerate(self.body) if i.op.kind == "fetch" or i.opcode == "ge"]
+        used = {cell.name for at in users for cell in self.read(at)}
+        return {name: steps for name, steps in found.items() if name in used}
 
     # NaN
 

@@ -4,21 +4,16 @@ A branch whose condition is the same in all lanes is a branch of the host. Diver
 that take part, and for each loop who still takes turns (running) and who sits out the rest of this one (left).
 
 Each straight run is a *segment* with a counter of how many work-items passed it.
-
-A loop that holds more sums than the host has registers is run in several *passes* over some of the sums each. A block
-of 8 x 8 numbers for each of four work-items fills 16 registers of 512 bits; on hosts with less LLVM would keep the sums
-on the stack, and load and store one with every multiply-add. Only loops that do nothing but read and compute are split,
-and only by sums that nothing in the loop reads but what updates them.
 """
 
 import math
 from dataclasses import dataclass
 
 from cypresskit.il import Instruction
-from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.instructions import Instructions
 from cypresskit.machine.fast.storage import ENDLESS, ITEM, Storage
-from cypresskit.machine.fast.vec import SIZES, Vec, of
+from cypresskit.machine.fast.strips import Strips, countable
+from cypresskit.machine.fast.vec import Vec
 
 
 @dataclass
@@ -47,7 +42,7 @@ class ControlFlow:
         self.program, self.body = storage.program, storage.program.body
         self.segments: list[tuple[int, ...]] = []
         self.scopes: list[OpenBlock] = []
-        self.room, self.counting = room, True
+        self.strips = Strips(storage, instructions, room)
         self.unit, self.spill = Vec(self.e, "%unit", "i64"), Vec(self.e, "%spill", "ptr")
         match, level = self.program.matching, self.a.vary.group_level
         self.group_flow = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
@@ -75,48 +70,23 @@ class ControlFlow:
             if not fresh:
                 at = self.i.translate(at, stop)
                 continue
-            if i.op.flow == "loop" and at != start and self._passes(at):
+            if i.op.flow == "loop" and at != start and countable(self.a, at):
+                self._strips(at, self.program.matching[at] + 1)
                 at = self.program.matching[at]
             elif not self.at_group_level(at):
                 self.follow(at)
             at += 1
 
-    def _passes(self, at: int) -> bool:
-        """Translate a loop that is run in several passes, see ``passes``; false if it isn't one. Between passes LLVM
-        mustn't know where the sums are, or it would keep all of them on the stack in all passes."""
-        parts = [set()] if self.a.vary.masked(at) else passes(self.a, at, self.room)
-        if len(parts) < 2:
-            return False
-        end, sums = self.program.matching[at], set().union(*parts)
-        self.temporary = temporary(self.a, range(at, end))
-        saved = [(name, self.s.load(name)) for name in self._names(set(range(at, end)) - sums)]
-        self._hide(sums)
-        for number, left_out in enumerate(parts):
-            for name, value in saved if number else ():
-                self.s.store(name, value)
-                self.s.recount(name)
-            self.i.skipped, self.counting, self.i.loads.outside = left_out, not number, not number
-            self._hide(sums - left_out, True)
-            self._run(at, end + 1, False)
-            self._hide(sums - left_out)
-        self._hide(sums, True)
-        self.i.skipped, self.counting, self.i.loads.outside = set(), True, True
-        return True
+    def _strips(self, at: int, end: int) -> None:
+        """Translate a countable loop that ends before ``end``: strips, then as it stands."""
+        begun, first = f"before{at}", len(self.segments)
+        self.s.store(self.s.variable(begun, "i64"), self.s.load("issued"))
 
-    def _names(self, instructions: set[int]) -> list[str]:
-        """The variables of the cells that these write and others need."""
-        cells = {cell.name: cell for k in instructions for cell in self.a.written(k)}
-        return sorted(self.s.name(cell) for name, cell in cells.items() if name not in self.temporary)
+        def general() -> list[tuple[int, int]]:
+            self._run(at, end, False)
+            return [(1 + n, len(self.segments[n])) for n in range(first, len(self.segments))]
 
-    def _hide(self, instructions: set[int], back: bool = False) -> None:
-        """Put the results of these in memory that LLVM takes for anybody's, or get them ``back``."""
-        for name in self._names(instructions):
-            kind, n = self.s.variables[name]
-            place = f"%{self.s.variable(f'hidden_{name}', kind, n)}"
-            if back:
-                self.s.store(name, self.e.op(f"load volatile {of(kind, n)}, ptr {place}", kind, n))
-            else:
-                self.e.do(f"store volatile {self.s.load(name)}, ptr {place}")
+        self.strips.run(at, general, lambda: self._bound() - (self.s.load("issued") - self.s.load(begun)))
 
     def _segment(self, at: int, stop: int) -> tuple[int, ...]:
         """The instructions from ``at`` that run together, the flow instruction at their end included."""
@@ -125,7 +95,7 @@ class ControlFlow:
 
     def count(self, segment: tuple[int, ...], at: int) -> None:
         """Count that a segment is passed, by those who execute ``at``."""
-        if not segment or not self.counting:
+        if not segment:
             return
         passed = self.s.load("exec").count() if self.a.vary.divergent[at] else self.s.quad.count
         self.s.add_count(1 + len(self.segments), passed)
@@ -204,7 +174,8 @@ class ControlFlow:
     def _open_loop(self, at: int, i: Instruction) -> None:
         masked = self.a.vary.masked(at)
         head, latch, end = (self.e.new(name) for name in ("loop", "endloop", "loop_end"))
-        self.s.store(self.s.variable(f"before{at}", "i64"), self._issued(at))
+        if f"before{at}" not in self.s.variables:  # else it began with strips
+            self.s.store(self.s.variable(f"before{at}", "i64"), self._issued(at))
         scope = OpenBlock("loop", masked, self.a.vary.divergent[at], end, head=head, latch=latch)
         if masked:
             scope.running, scope.left = (
@@ -260,13 +231,16 @@ class ControlFlow:
         """How many instructions have been issued: of a loop that holds barriers, for the first quad."""
         return self.spill.load("i64") if self.at_group_level(at) else self.s.load("issued")
 
+    def _bound(self) -> Vec:
+        """How many instructions a loop may issue; becomes 0 if the kernel is to stop."""
+        return self.e.op(f"load volatile i64, {self.s.slot('limit', 'ptr')}", "i64")
+
     def _poll(self, at: int, who: Vec) -> None:
         """At the head of a loop: stop if told, or if the loop has run for too long; then the first work-item in the
         mask ``who`` is named, or the group's."""
         e = self.e
-        bound = e.op(f"load volatile i64, {self.s.slot('limit', 'ptr')}", "i64")  # becomes 0 if the kernel is to stop
         stop, on = e.new("endless"), e.new("go")
-        e.branch((self._issued(at) - self.s.load(f"before{at}")).cmp("ugt", bound), stop, on, "yes")
+        e.branch((self._issued(at) - self.s.load(f"before{at}")).cmp("ugt", self._bound()), stop, on, "yes")
         e.label(stop)
         if self.at_group_level(at):
             item = self.unit * math.prod(self.program.group)
@@ -286,57 +260,3 @@ FLOW = {
     "break": ControlFlow._leave,
     "continue": ControlFlow._leave,
 }
-
-
-def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
-    """Instructions of the loop opened at ``at`` that each pass leaves out, so that what it sums up takes at most
-    ``room`` bytes of registers; one empty set if the loop is run once."""
-    inside = range(at + 1, analysis.program.matching[at])
-    if at in analysis.vary.group_level or not all(_reads_and_computes(analysis.body[k]) for k in inside):
-        return [set()]
-    groups: list[set[int]] = []
-    left = 0
-    for size, writers in _sums(analysis, inside):
-        left -= size
-        if left < 0:
-            groups.append(set())
-            left = room - size
-        groups[-1] |= writers
-    every = set().union(*groups)
-    return [every - group for group in groups] if len(groups) > 1 else [set()]
-
-
-def temporary(analysis: Analysis, inside: range) -> set[str]:
-    """The names of cells that nobody needs from one turn of a loop to the next, nor after it."""
-    outside = [k for k in range(len(analysis.body)) if k not in inside]
-    needed = {name for k in outside for name in analysis.cells_read(k)}
-    written: set[str] = set()
-    for k in inside:
-        needed |= analysis.cells_read(k) - written
-        written |= {cell.name for cell in analysis.written(k)}
-    return written - needed
-
-
-def _reads_and_computes(i: Instruction) -> bool:
-    """Whether ``i`` stores nothing, opens no if or loop, and waits for nobody."""
-    return (
-        (i.op.kind in ("alu", "fetch", "lds") and not i.op.store and i.dest is not None and i.dest.register.kind == "r")
-        or i.op.flow in ("break", "continue")
-    )  # fmt: skip
-
-
-def _sums(analysis: Analysis, inside: range) -> list[tuple[int, set[int]]]:
-    """The sums of a loop: bytes that each takes, and the instructions that update it. These write nothing else, and
-    nothing else in the loop reads or writes it."""
-    sums: dict[str, tuple[int, set[int]]] = {}
-    other: set[str] = set()  # cells that more is done with
-    for k in inside:
-        written, read = analysis.written(k), analysis.cells_read(k)
-        for cell in written:
-            if analysis.body[k].op.kind == "alu" and len(written) == 1 and cell.n and cell.name in read:
-                sums.setdefault(cell.name, (cell.n * SIZES[cell.kind] // 8, set()))[1].add(k)
-                read.discard(cell.name)
-            else:
-                other.add(cell.name)
-        other |= read
-    return [found for name, found in sums.items() if name not in other]

@@ -8,6 +8,7 @@ and then loads panels of four texels and sorts them: half as many instructions a
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 
 from cypresskit.machine.fast.panels import PANEL, ROW
 from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
@@ -48,8 +49,7 @@ class Axis:
 @dataclass(frozen=True)
 class LaneLoads:
     """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
-    lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel;
-    ``masked(k)``: which of them lie inside in lane k, if not all do or none.
+    lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel.
     ``deliver``: what becomes of the texels, if not the usual. Of a fetch: its ``axes``, the ``row`` of texels that it
     reads (what it has in common with others of that row) and its ``column`` there, and bytes between panels."""
 
@@ -57,17 +57,12 @@ class LaneLoads:
     varies: bool
     place: Callable[[int], Vec]
     inside: Callable[[int], Vec]
-    masked: Callable[[int], Vec] | None = None
     words: tuple[int, ...] = ()
     deliver: Callable[[list[Vec]], None] | None = None
     axes: list[Axis] = field(default_factory=list)
     row: tuple = ()
     column: int = 0
     pitch: Vec | int = 0
-
-    def mask(self, k: int) -> Vec:
-        """<4 x i1>: which words of lane k's texel lie inside."""
-        return self.masked(k) if self.masked else self.inside(0)[k].lanes(4)
 
     def tests(self) -> list[Callable[[], Vec]]:
         """What makes the i1 that no lane reads outside, one for each axis."""
@@ -84,35 +79,43 @@ def side_by_side(group: list[LaneLoads]) -> list[list[LaneLoads]]:
     return [row for row in rows.values() if len(row) in (1, 2, 4) and row[-1].column - row[0].column == len(row) - 1]
 
 
+def beside(block: list[LaneLoads], count: int) -> Vec:
+    """i1: whether the lanes of a block of fetches do lie side by side, the first of them where a panel begins."""
+    index, step = block[0].axes[0].index, len(block)
+    aligned = ((index[0] + block[0].column) & (PANEL - 1)).cmp("eq", 0)
+    steps = index.e.consts([step * k for k in range(count)], "i64")
+    return aligned & (index - steps).cmp("eq", index[0]).all()
+
+
+def load_panels(block: list[LaneLoads], count: int) -> dict[int, list[Vec]]:
+    """The texels of a block of fetches whose lanes lie side by side."""
+    panels, step = [block[0].place(0)], len(block)
+    for _ in range(step * count // PANEL - 1):
+        panels.append(panels[-1].at(block[0].pitch))
+    lines = [panel.load("i32", 4 * PANEL, ROW) for panel in panels]
+    wanted = [[divmod(4 * (step * k + n) + c, 4 * PANEL) for k in range(count) for c in range(4)] for n in range(step)]
+    return {access.at: [pick(lines, wanted[n])] for n, access in enumerate(block)}
+
+
 def load_blocks(e: Emitter, blocks: list[list[LaneLoads]], count: int) -> dict[int, list[Vec]]:
     """The texels of blocks of fetches: whole panels if the lanes do lie side by side, which is tested once for all."""
-    lanes, beside = range(count), e.const(1, "i1")
-    kinds = {(id(block[0].axes[0]), block[0].column, len(block)): block for block in blocks}
-    for first, step in ((block[0], len(block)) for block in kinds.values()):
-        index = first.axes[0].index
-        aligned = ((index[0] + first.column) & (PANEL - 1)).cmp("eq", 0)
-        beside = beside & aligned & (index - e.consts([step * k for k in lanes], "i64")).cmp("eq", index[0]).all()
     one, each, done = (e.new(name) for name in ("panels", "texels", "block"))
-    e.branch(beside.freeze(), one, each, "no")
+    different = {(id(block[0].axes[0]), block[0].column, len(block)): block for block in blocks}
+    together = reduce(lambda a, b: a & b, [beside(block, count) for block in different.values()])
+    e.branch(together.freeze(), one, each, "no")
     e.label(one)
-    near, apart = {}, {}
+    near: dict[int, list[Vec]] = {}
     for block in blocks:
-        panels, step = [block[0].place(0)], len(block)
-        for _ in range(step * count // PANEL - 1):
-            panels.append(panels[-1].at(block[0].pitch))
-        lines = [panel.load("i32", 4 * PANEL, ROW) for panel in panels]
-        for n, access in enumerate(block):
-            wanted = [divmod(4 * (step * k + n) + c, 4 * PANEL) for k in lanes for c in range(4)]
-            near[access.at] = pick(lines, wanted)
+        near |= load_panels(block, count)
     e.go(done)
     e.label(each)
+    apart = {}
     for access in (access for block in blocks for access in block):
-        single = [access.place(k).load("i32", 4, 16) for k in lanes]
-        apart[access.at] = pick(single, [(k, c) for k in lanes for c in range(4)])
+        single = [access.place(k).load("i32", 4, 16) for k in range(count)]
+        apart[access.at] = pick(single, [(k, c) for k in range(count) for c in range(4)])
     e.go(done)
     e.label(done)
-    whole = {
-        at: e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{apart[at].name}, %{each}]", a.kind, a.n)
-        for at, a in near.items()
+    return {
+        at: [e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{apart[at].name}, %{each}]", a.kind, a.n)]
+        for at, (a,) in near.items()
     }
-    return {at: [texels] for at, texels in whole.items()}

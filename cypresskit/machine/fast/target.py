@@ -72,10 +72,9 @@ class Target:
 
     @property
     def room(self) -> int:
-        """Bytes of vector registers for the sums of a loop; without fused multiply-add, passes would save nothing."""
-        if not self.fused:
-            return 1 << 20
-        return self.vectors * 3 // 4 if self.vectors > NEON else self.vectors // 2
+        """Bytes of vector registers for the sums of a loop and their operands; without fused multiply-add, passes would
+        save nothing."""
+        return self.vectors * 7 // 8 if self.fused else 1 << 20
 
 
 _chosen = ""

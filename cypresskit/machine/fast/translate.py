@@ -202,12 +202,11 @@ class Translator:
         """Where a cell is kept between regions: all cells of the same part of a register in one place, since no two of
         them are live at once, and the whole should fit the host's first cache."""
         cell = self.s.touched[name]
-        key = name.split("_")[0], cell.kind, cell.n, cell.components
-        if key not in self.offsets:
+        if cell.part not in self.offsets:
             bytes = max(cell.n, 1) * SIZES[cell.kind] // 8
-            self.offsets[key] = -(-self.size // bytes) * bytes
-            self.size = self.offsets[key] + bytes
-        return self.s.quad.spill.at(self.offsets[key])
+            self.offsets[cell.part] = -(-self.size // bytes) * bytes
+            self.size = self.offsets[cell.part] + bytes
+        return self.s.quad.spill.at(self.offsets[cell.part])
 
     def _restore(self, start: int) -> None:
         """Give every cell of the region its value at the start: what was kept, or zero."""

@@ -1,0 +1,289 @@
+"""Loops whose turns can be counted beforehand, run in strips of turns without any test.
+
+Most loops of a GEMM kernel break where a counter reaches a bound, and look in textures at places that don't change, or
+that such a counter tells. How many turns are left, and in how many of them every texel lies inside, is then a matter of
+a few divisions. So many turns run without a test, as a strip; what is left of the loop follows as it stands.
+
+A loop that holds more sums than the host has registers runs each strip in several *passes*, over some of the sums each.
+A block of 8 x 8 numbers for each of four work-items fills 16 registers of 512 bits; on hosts with less LLVM would keep
+the sums on the stack, and load and store one with every multiply-add. A strip is short enough for the host's first
+cache to keep what one pass has read for the next. Sums are what nothing in the loop reads but what updates them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import reduce
+
+from cypresskit.il import Source
+from cypresskit.il.dataflow import defines
+from cypresskit.machine.fast.analysis import EXACT, Analysis, Cell
+from cypresskit.machine.fast.fetches import beside
+from cypresskit.machine.fast.instructions import Instructions
+from cypresskit.machine.fast.storage import Storage
+from cypresskit.machine.fast.vec import SIZES, Vec, of
+
+TURNS = 64  # of a strip that is run in passes
+LONG = 1024  # of another: it hears that the kernel is to stop only at its end
+
+
+class Strips:
+    """Translation of a loop's strips."""
+
+    def __init__(self, storage: Storage, instructions: Instructions, room: int):
+        self.s, self.e, self.a, self.i, self.room = storage, storage.e, storage.analysis, instructions, room
+        self.body = storage.program.body
+
+    def run(self, at: int, general: Callable[[], list[tuple[int, int]]], spare: Callable[[], Vec]) -> None:
+        """Translate the loop at ``at``, which is countable: strips as long as there are turns for one, then the loop
+        as it stands, by ``general``; this tells its segments' counters and lengths. ``spare``: how many instructions
+        it may still issue."""
+        e, s, loads = self.e, self.s, self.i.loads
+        head, strip, rest, done = (e.new(name) for name in ("strips", "strip", "rest", "loop_done"))
+        parts = passes(self.a, at, self.room)
+        turns = s.variable(f"turns{at}", "i64")
+        e.go(head)
+        e.label(rest)
+        loads.inside = False
+        segments = general()
+        issued = sum(length for _, length in segments)
+        e.go(done)
+        e.label(strip)
+        loads.inside, loads.blocks = True, []
+        for counter, _ in segments:
+            s.add_count(counter, s.quad.count * s.load(turns))
+        s.add("issued", s.load(turns) * issued)
+        self._passes(at, parts, s.load(turns))
+        loads.inside = None
+        e.go(head)
+        e.label(head)
+        longest = LONG if len(parts) < 2 else TURNS
+        s.store(turns, self._turns(at).call("smin", spare().two("sdiv", issued)).call("smin", longest).freeze())
+        e.branch(s.load(turns).cmp("sgt", 0), strip, rest)
+        e.label(done)
+
+    def _passes(self, at: int, parts: list[set[int]], turns: Vec) -> None:
+        """A strip, once for each of ``parts``, the instructions that are left out. Between passes LLVM mustn't know
+        where the sums are, or it would keep all of them on the stack in all passes."""
+        if len(parts) < 2:
+            self._strip(at, turns)
+            return
+        inside, sums = range(at + 1, self.a.program.matching[at]), set().union(*parts)
+        unused = temporary(self.a, inside)
+        saved = [(name, self.s.load(name)) for name in self._names(set(inside) - sums, unused)]
+        self._hide(self._names(sums, unused))
+        for number, left_out in enumerate(parts):
+            for name, value in saved if number else ():
+                self.s.store(name, value)
+                self.s.recount(name)
+            own = self._names(sums - left_out, unused)
+            self._hide(own, True)
+            self.i.skipped = left_out
+            self._strip(at, turns)
+            self._hide(own)
+        self.i.skipped = set()
+        self._hide(self._names(sums, unused), True)
+
+    def _strip(self, at: int, turns: Vec) -> None:
+        """So many turns, none of which ends the loop or reads outside."""
+        e, k, end = self.e, at + 1, self.a.program.matching[at]
+        left, turn, over = self.s.variable(f"left{e.names}", "i64"), e.new("turn"), e.new("turns_done")
+        self.s.store(left, turns)
+        e.go(turn)
+        e.label(turn)
+        while k < end:
+            k = k + 1 if self.body[k].op.flow else self.i.translate(k, end)
+        self.s.add(left, -1)
+        e.branch(self.s.load(left).cmp("ne", 0), turn, over)
+        e.label(over)
+
+    def _names(self, instructions: set[int], unused: set[str]) -> list[str]:
+        """The variables of the cells that these write, but for ``unused`` ones."""
+        cells = {cell.name: cell for k in instructions for cell in self.a.written(k)}
+        return sorted(self.s.name(cell) for name, cell in cells.items() if name not in unused)
+
+    def _hide(self, names: list[str], back: bool = False) -> None:
+        """Put variables in memory that LLVM takes for anybody's, or get them ``back``."""
+        for name in names:
+            kind, n = self.s.variables[name]
+            place = f"%{self.s.variable(f'hidden_{name}', kind, n)}"
+            if back:
+                self.s.store(name, self.e.op(f"load volatile {of(kind, n)}, ptr {place}", kind, n))
+            else:
+                self.e.do(f"store volatile {self.s.load(name)}, ptr {place}")
+
+    # How many turns
+
+    def _turns(self, at: int) -> Vec:
+        """i64: in how many turns from here, if it is positive, no break is taken and no fetch looks outside."""
+        inside = range(at + 1, self.a.program.matching[at])
+        limits: list[Vec] = []
+        counters: dict[str, Vec] = {}
+        self.i.loads.axes = {}
+
+        def note(k: int, cell: Cell, bound: Vec) -> Vec:
+            """Note in how many turns the counter, as ``k`` reads it, is less than a whole number; its value in the
+            first."""
+            steps = {m: step for m, step in self.a.steps[cell.name].items() if m in inside}
+            every = sum(steps.values())
+            counters[cell.name] = count = self.s.load(self.s.count_of(self.s.name(cell)))
+            first = count + sum(step for m, step in steps.items() if m < k)
+            limits.append((count - int(EXACT)).two("sdiv", -every))
+            limits.append((bound - first + (every - 1)).two("sdiv", every))
+            return first
+
+        good = self.e.const(1, "i1")
+        for k in inside:
+            i = self.body[k]
+            test = _test_of(self.a, inside, k)
+            if test is not None:
+                m, c, cell = test
+                bound = self.i.reading.f.flush(self.i.reading.component(m, 1, c).lanes(0).bits("float"))
+                note(m, cell, bound.call("ceil").call("minnum", EXACT).call("maxnum", -EXACT).cast("fptosi", "i64"))
+            resource, offsets = i.controls.resource, i.controls.aoffimmi
+            for place in range(self.s.program.textures[resource].dimensions) if i.op.kind == "fetch" else ():
+                moving = counter(self.a, inside, k, place)
+                if moving is None:
+                    self.i.loads.axis(resource, k, place, offsets[place])
+                else:
+                    size = self.s.slot(f"t{resource}_{'wh'[place]}", "double").cast("fptosi", "i64")
+                    good = good & note(k, moving, size - offsets[place]).cmp("sge", -offsets[place])
+        for name, count in counters.items():
+            exact = count.cast("sitofp", "float").cmp("oeq", self.s.load(name).bits("float"))
+            good = good & exact & count.cmp("sge", int(-EXACT))
+        for axis in self.i.loads.axes.values():
+            good = good & axis.fits()
+        for block in self.i.loads.blocks:  # what lies side by side in the strip, found anew here
+            first = block[0]
+            fixed = self.i.loads.axis(self.body[first.at].controls.resource, first.at, 0, first.column)
+            good = good & beside([replace(first, axes=[fixed]), *block[1:]], self.s.lanes)
+        return good.select(reduce(lambda a, b: a.call("smin", b), limits), 0)
+
+
+def countable(analysis: Analysis, at: int) -> bool:
+    """Whether the turns of the loop at ``at`` can be counted beforehand."""
+    inside = range(at + 1, analysis.program.matching[at])
+    if analysis.vary.masked(at) or at in analysis.vary.group_level:
+        return False
+    breaks = [k for k in inside if analysis.body[k].op.flow]
+    return bool(breaks) and all(
+        _test_of(analysis, inside, k) is not None if k in breaks else _simple(analysis, inside, k) for k in inside
+    )
+
+
+def _simple(analysis: Analysis, inside: range, at: int) -> bool:
+    """Whether ``at`` only computes, or fetches from places that are known beforehand."""
+    i = analysis.body[at]
+    if any(register.kind == "g" for register in i.registers) or i.dest is None or i.dest.register.kind != "r":
+        return False
+    if i.op.kind != "fetch":
+        return i.op.kind == "alu"
+    texture = analysis.program.textures[i.controls.resource]
+    counted = i.opcode == "sample" and texture.unnormalised
+    return all(
+        _fixed(analysis, inside, at, 0, k) or (counted and counter(analysis, inside, at, k) is not None)
+        for k in range(texture.dimensions)
+    )
+
+
+def _test_of(analysis: Analysis, inside: range, at: int) -> tuple[int, int, Cell] | None:
+    """Of a break where a counter has reached a bound that stays: the comparison, its component, and the counter."""
+    i, webs = analysis.body[at], analysis.webs
+    if i.opcode != "break_logicalnz" or not _plain(i.sources[0], 0):
+        return None
+    web = webs.find(webs.used[at, 0, "xyzw".index(i.sources[0].swizzle[0])])
+    found = [(k, c) for k in inside for c in defines(analysis.body[k]) if webs.find(webs.defined[k, c]) == web]
+    if len(found) != 1 or found[0][0] > at or analysis.body[found[0][0]].opcode != "ge":
+        return None
+    test, c = found[0]
+    dest, cell = analysis.body[test].dest, counter(analysis, inside, test, c)
+    return (test, c, cell) if cell and dest and c in dest.written and _fixed(analysis, inside, test, 1, c) else None
+
+
+def counter(analysis: Analysis, inside: range, at: int, k: int) -> Cell | None:
+    """The cell that the first source of ``at`` reads at position ``k``, if every turn only adds to it."""
+    source = analysis.body[at].sources[0]
+    if not _plain(source, k):
+        return None
+    cell = analysis.cell(analysis.webs.used[at, 0, "xyzw".index(source.swizzle[k])])
+    steps = analysis.steps.get(cell.name, {})
+    writers = [m for m in inside if cell in analysis.written(m)]
+    return cell if writers and all(steps.get(m, 0) > 0 for m in writers) else None
+
+
+def _plain(source: Source, k: int) -> bool:
+    """Whether an operand is a register's component as it stands."""
+    return source.register.kind == "r" and not source.modified and source.swizzle[k] in "xyzw"
+
+
+def _fixed(analysis: Analysis, inside: range, at: int, n: int, k: int) -> bool:
+    """Whether source ``n`` of ``at`` is the same in every turn at position ``k``."""
+    source = analysis.body[at].sources[n]
+    if source.register.kind != "r" or source.swizzle[k] not in "xyzw":
+        return source.register.kind != "g"
+    cell = analysis.cell(analysis.webs.used[at, n, "xyzw".index(source.swizzle[k])])
+    return not any(cell in analysis.written(m) for m in inside)
+
+
+# Passes
+
+
+def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
+    """Instructions of the loop opened at ``at`` that each pass leaves out, so that what it sums up, and the vectors
+    that it needs for that, take at most ``room`` bytes of registers; one empty set if the loop is run once."""
+    full, rest = [], []
+    for needed, sums in _sums(analysis, range(at + 1, analysis.program.matching[at])).items():
+        size = max(size for size, _ in sums)
+        most = max(1, (room - _bytes(needed)) // size)
+        parts = [sums[k : k + most] for k in range(0, len(sums), most)]
+        full += parts[: len(sums) // most]
+        rest += [(_bytes(needed) + size * len(part), part) for part in parts[len(sums) // most :]]
+    left = 0
+    for size, part in rest:
+        left -= size
+        if left < 0:
+            full.append([])
+            left = room - size
+        full[-1] += part
+    groups = [set().union(*(writers for _, writers in part)) for part in full]
+    every = set().union(*groups)
+    return [every - group for group in groups] if len(groups) > 1 else [set()]
+
+
+def temporary(analysis: Analysis, inside: range) -> set[str]:
+    """The names of cells that nobody needs from one turn of a loop to the next, nor after it."""
+    outside = [k for k in range(len(analysis.body)) if k not in inside]
+    needed = {cell.name for k in outside for cell in analysis.read(k)}
+    written: set[str] = set()
+    for k in inside:
+        needed |= {cell.name for cell in analysis.read(k)} - written
+        written |= {cell.name for cell in analysis.written(k)}
+    return written - needed
+
+
+def _bytes(cells: Iterable[Cell]) -> int:
+    """Of registers, for the largest of these."""
+    return max((cell.n * SIZES[cell.kind] // 8 for cell in cells), default=0)
+
+
+def _sums(analysis: Analysis, inside: range) -> dict[tuple[Cell, ...], list[tuple[int, set[int]]]]:
+    """The sums of a loop, by the vectors that they are made of: bytes that each takes, and the instructions that update
+    it, all in one part of a register. These write nothing else, and nothing else in the loop reads or writes it."""
+    sums: dict[tuple, set[int]] = {}
+    other: set[tuple] = set()  # parts of registers that more is done with
+    for k in inside:
+        read = {cell.part for cell in analysis.read(k)}
+        written = analysis.written(k)
+        for cell in written:
+            if analysis.body[k].op.kind == "alu" and len(written) == 1 and cell.n and cell.part in read:
+                sums.setdefault(cell.part, set()).add(k)
+                read.discard(cell.part)
+            else:
+                other.add(cell.part)
+        other |= read
+    found: dict[tuple[Cell, ...], list[tuple[int, set[int]]]] = {}
+    for part, writers in sums.items():
+        if part not in other:
+            needed = {cell for k in writers for cell in analysis.read(k) if cell.n and cell.part != part}
+            size = max(_bytes(analysis.written(k)) for k in writers)
+            found.setdefault(tuple(sorted(needed, key=lambda cell: cell.name)), []).append((size, writers))
+    return found
