@@ -8,13 +8,14 @@ Behind every block of LDS lie 16 bytes of zeros for vectors that end outside.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
-from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_blocks, load_panels, side_by_side
+from cypresskit.machine.fast.fetches import Axis, LaneLoads, forget, load_blocks, load_panels, side_by_side
 from cypresskit.machine.fast.panels import ROW, column_offset, row_offset
 from cypresskit.machine.fast.readwrite import Reading, Writing, column
-from cypresskit.machine.fast.storage import ELEMENT, FAILED, ITEM, Storage
+from cypresskit.machine.fast.storage import Storage
 from cypresskit.machine.fast.vec import Vec, pick
 
 VECTOR = 64  # bytes of a loaded vector
@@ -77,6 +78,7 @@ class Loads:
             if self.inside is checked:
                 continue
             e.label(label)
+            forget(group)
             waiting = list(group)
             blocks = [] if checked else side_by_side(group)
             if self.inside:
@@ -89,7 +91,7 @@ class Loads:
                         loaded |= load_panels(block, self.s.lanes)
                 texels = [loaded.get(access.at) or self._texels(access, checked) for access in ready]
                 for access, found in zip(ready, texels, strict=True):
-                    access.deliver(found) if access.deliver else self._deliver(access.at, found)
+                    self._deliver(access.at, found)
                     waiting.remove(access)
                 if at is not None:
                     execute(at)
@@ -105,10 +107,15 @@ class Loads:
         """A <4 x i32> for each lane, or one for all."""
         places = [access.place(k) for k in range(self.s.lanes if access.varies else 1)]
         if checked:
-            missed = self.s.without(self.s.executing(access.at), access.inside(max(access.words, default=0)))
-            self.s.add_count(0, missed.count())
+            inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
+            who = self.s.executing(access.at)
+            if all_words.n:
+                missed = self.s.without(who, all_words).count()
+            else:
+                missed = all_words.select(self.e.const(0, "i64"), who.count())
+            self.s.add_count(0, missed)
             self.e.declared["zeros"] = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
-            inside, zeros = access.inside(0), Vec(self.e, "@zeros", "ptr")
+            zeros = Vec(self.e, "@zeros", "ptr")
             places = [inside[k].select(place, zeros) for k, place in enumerate(places)]
         if access.words == (0,):  # one word, for every component
             return [place.load("i32", 0, 4).lanes(4) for place in places]
@@ -142,11 +149,13 @@ class Loads:
         axes = [self.axis(texture.id, at, k, offsets[k]) for k in range(texture.dimensions)]
 
         def place(k: int) -> Vec:
-            here, (x, *rest) = base, [axis.index[k] for axis in axes]
-            moves = [column_offset(x + offsets[0] if offsets[0] else x, pitch), *map(row_offset, rest)]
-            for n in sorted(range(len(axes)), key=lambda n: not axes[n].index.n):  # what all lanes share: last
-                here = here.at(moves[n])
-            return here.at(ROW * offsets[1]) if rest else here
+            here, (column, *rows) = base, axes
+            first = offsets[0]
+            moves = [column.once("column", first, lambda: column_offset(column.index + first, pitch))]
+            moves += [row.once("row", 0, partial(row_offset, row.index)) for row in rows]
+            for move in sorted(moves, key=lambda move: not move.n):  # what all lanes share: last
+                here = here.at(move[k])
+            return here.at(ROW * offsets[1]) if rows else here
 
         def inside(word: int) -> Vec:
             first, *more = (axis.inside(offset) for axis, offset in zip(axes, offsets))
@@ -223,17 +232,8 @@ class Loads:
 
     def _read_element(self, at: int, n: int, register: Register) -> list[Vec]:
         element, inside = self.global_elements(at, -1 - n, register)
-        names = [self.s.variable(f"global{n}_{k}", "i32", 4) for k in range(element.n or 1)]
-
-        def place(k: int) -> Vec:
-            return self.s.slot("global", "ptr").at(element[k] << 4)
-
-        def deliver(texels: list[Vec]) -> None:
-            for name, texel in zip(names, texels, strict=True):
-                self.s.store(name, texel)
-
-        self._run([LaneLoads(at, bool(element.n), place, lambda word: inside, deliver=deliver)])
-        return [self.s.load(name) for name in names]
+        base, offset = self.s.slot("global", "ptr"), element << 4
+        return self._texels(LaneLoads(at, bool(element.n), lambda k: base.at(offset[k]), lambda word: inside), True)
 
 
 def lds_offsets(blocks: dict[int, tuple[int, int]]) -> dict[int, int]:
@@ -261,11 +261,11 @@ def vector(parts: Sequence[Vec]) -> Vec:
     whole = Vec(parts[0].e, "poison", parts[0].kind, len(parts))
     for k, part in enumerate(parts):
         whole = whole.put(k, part)
-    return whole
+    return replace(whole, parts=parts)
 
 
 class Stores:
-    """Translation of stores."""
+    """Translation of stores. Where the place of some lane isn't inside, the kernel gives up."""
 
     def __init__(self, storage: Storage, loads: Loads):
         self.s, self.loads, self.e, self.body = storage, loads, storage.e, storage.program.body
@@ -282,15 +282,12 @@ class Stores:
                 here.at(4 * word).store(row[word], 4)
 
     def _check(self, at: int, inside: Vec, place: Vec) -> None:
-        """Where the place of some lane that executes ``at`` isn't inside: report the first of them, and give up."""
+        """Give up where the place of some lane that executes ``at`` isn't inside."""
         bad = self.s.without(self.s.executing(at), inside)
         fail, rest = self.e.new("fail"), self.e.new("store")
         self.e.branch(bad.any(), fail, rest, "yes")
         self.e.label(fail)
-        first = bad.first()
-        self.s.report(ELEMENT, place.lanes(self.s.lanes)[first])
-        self.s.report(ITEM, self.s.quad.item[first].cast("zext", "i64"))
-        self.s.give_up(FAILED, self.e.const(at, "i64"))
+        self.s.refuse(at, bad, place)
         self.e.label(rest)
 
     def _rows(self, values: dict[int, Vec], whole: Vec | None) -> list[Vec]:

@@ -6,7 +6,7 @@ of its block has. Where a group of fetches may be such rows, compiled code looks
 and then loads panels of four texels and sorts them: half as many instructions as to load texel by texel.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -20,7 +20,8 @@ FAR = 2.0**24  # beyond it not every whole coordinate is a float
 class Axis:
     """One coordinate of fetches, in every lane or (a scalar) the same in all: ``place`` (a whole double) is tested,
     ``index`` (i64) is used where ``exact`` (i1) says that they are equal; ``pattern``: the place's bits as a float.
-    ``limit`` (double): the texture's size. ``low``, ``high``: the least and the largest that is added to it."""
+    ``limit`` (double): the texture's size. ``low``, ``high``: the least and the largest that is added to it. ``known``:
+    what has been computed in this block, by its name and what is added."""
 
     place: Vec
     index: Vec
@@ -29,6 +30,13 @@ class Axis:
     exact: Vec | None = None
     low: int = 0
     high: int = 0
+    known: dict[tuple[str, int], Vec] = field(default_factory=dict)
+
+    def once(self, name: str, offset: int, value: Callable[[], Vec]) -> Vec:
+        """A value that is computed where it is first needed."""
+        if (name, offset) not in self.known:
+            self.known[name, offset] = value()
+        return self.known[name, offset]
 
     def fits(self) -> Vec:
         """i1: in every lane it lies inside, with all that is added to it. Where this is false it may still lie inside:
@@ -42,15 +50,19 @@ class Axis:
 
     def inside(self, offset: int) -> Vec:
         """i1 in each lane: exactly whether the place at that offset lies inside."""
-        place = self.place + float(offset)
-        return place.cmp("oge", 0.0) & place.cmp("olt", self.limit)
+
+        def compared() -> Vec:
+            place = self.place + float(offset) if offset else self.place
+            return place.cmp("oge", 0.0) & place.cmp("olt", self.limit)
+
+        return self.once("inside", offset, compared)
 
 
 @dataclass(frozen=True)
 class LaneLoads:
     """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
     lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel.
-    ``deliver``: what becomes of the texels, if not the usual. Of a fetch: its ``axes``, the ``row`` of texels that it
+    Of a fetch: its ``axes``, the ``row`` of texels that it
     reads (what it has in common with others of that row) and its ``column`` there, and bytes between panels."""
 
     at: int
@@ -58,7 +70,6 @@ class LaneLoads:
     place: Callable[[int], Vec]
     inside: Callable[[int], Vec]
     words: tuple[int, ...] = ()
-    deliver: Callable[[list[Vec]], None] | None = None
     axes: list[Axis] = field(default_factory=list)
     row: tuple = ()
     column: int = 0
@@ -67,6 +78,12 @@ class LaneLoads:
     def tests(self) -> list[Callable[[], Vec]]:
         """What makes the i1 that no lane reads outside, one for each axis."""
         return [axis.fits for axis in self.axes] or [lambda: self.inside(max(self.words, default=0)).all()]
+
+
+def forget(group: Iterable[LaneLoads]) -> None:
+    """Where another block begins: compute anew what is known of axes."""
+    for axis in (axis for access in group for axis in access.axes):
+        axis.known.clear()
 
 
 def side_by_side(group: list[LaneLoads]) -> list[list[LaneLoads]]:
@@ -109,12 +126,14 @@ def load_blocks(e: Emitter, blocks: list[list[LaneLoads]], count: int) -> dict[i
         near |= load_panels(block, count)
     e.go(done)
     e.label(each)
+    forget(access for block in blocks for access in block)
     apart = {}
     for access in (access for block in blocks for access in block):
         single = [access.place(k).load("i32", 4, 16) for k in range(count)]
         apart[access.at] = pick(single, [(k, c) for k in range(count) for c in range(4)])
     e.go(done)
     e.label(done)
+    forget(access for block in blocks for access in block)
     return {
         at: [e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{apart[at].name}, %{each}]", a.kind, a.n)]
         for at, (a,) in near.items()

@@ -28,6 +28,30 @@ def merge_phases(program: Program) -> tuple[Program, list[int]]:
     return program, list(range(len(body)))
 
 
+def sink_fetches(program: Program) -> tuple[Program, list[int]]:
+    """The program, its fetches behind barriers if what they load is needed only there, and for each instruction where
+    it stood: so that the texels needn't be put aside at the barrier."""
+    body, order = program.body, list(range(len(program.body)))
+    barriers = [at for at, i in enumerate(body) if is_barrier(program, i)]
+    for at in reversed([at for at, i in enumerate(body) if i.op.kind == "fetch"] if barriers else []):
+        loaded = _written([body[at]])
+        fixed = loaded | keys(uses(program, body[at]))
+        stop = next(k for k in range(at + 1, len(body) + 1) if _needs(program, k, loaded, fixed))
+        behind = [k for k in barriers if at < k < stop]
+        if behind and stop < len(body) and keys(uses(program, body[stop])) & loaded:
+            order.remove(at)
+            order.insert(order.index(behind[-1]) + 1, at)
+    expanded = (*program.declarations, *(body[at] for at in order))
+    return replace(program, expanded=expanded), order
+
+
+def _needs(program: Program, at: int, read: set[tuple[int, int]], fixed: set[tuple[int, int]]) -> bool:
+    """Whether a fetch can't be moved behind ``at``: a branch, the end, or what reads or writes some of these."""
+    if at == len(program.body) or program.body[at].op.flow:
+        return True
+    return bool(keys(uses(program, program.body[at])) & read or _written([program.body[at]]) & fixed)
+
+
 def is_barrier(program: Program, i: Instruction) -> bool:
     """Whether all quads of a group must have come to ``i`` before one goes on."""
     return i.op.kind == "fence" and program.mode == "compute" and (i.controls.threads or i.controls.lds)

@@ -108,7 +108,10 @@ class Reading:
                 if "".join(letters) == "xyzw":
                     return whole
                 return whole[[4 * lane + "xyzw".index(x) for lane in range(self.s.lanes) for x in letters]]
-        parts = {letter: self.raw(at, n, source, p) for letter, p in zip(letters, shown, strict=True)}
+        if source.register.kind == "g" and set(letters) <= set("xyzw"):
+            texels, every = self.found[n], range(self.s.lanes)
+            return pick(texels, [(lane % len(texels), "xyzw".index(x)) for lane in every for x in letters])
+        parts = {letter: self.raw(at, n, source, p) for letter, p in dict(zip(letters, shown, strict=True)).items()}
         return self.whole([parts[letter] for letter in letters])
 
     def whole(self, parts: Sequence[Vec]) -> Vec:

@@ -110,6 +110,22 @@ class Storage:
         self.report(PLACE, at)
         self.e.go("exit")
 
+    def refuse(self, at: int, bad: Vec, places: Vec) -> None:
+        """Leave the function, since ``at`` would store to places that aren't inside, for the lanes in ``bad``."""
+        kept = {"bad": bad, "bad_place": places.lanes(bad.n), "bad_item": self.quad.item}
+        for name, value in (kept | {"bad_at": self.e.const(at, "i64")}).items():
+            self.store(self.variable(name, value.kind, value.n), value)
+        self.e.go("refused")
+
+    def refused(self) -> None:
+        """What ``refuse`` jumps to: report the first of the lanes."""
+        if "bad" in self.variables:
+            self.e.label("refused")
+            first = self.load("bad").first()
+            self.report(ELEMENT, self.load("bad_place")[first])
+            self.report(ITEM, self.load("bad_item")[first].cast("zext", "i64"))
+            self.give_up(FAILED, self.load("bad_at"))
+
     # Registers
 
     def name(self, cell: Cell) -> str:

@@ -229,9 +229,11 @@ def _fixed(analysis: Analysis, inside: range, at: int, n: int, k: int) -> bool:
 
 def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
     """Instructions of the loop opened at ``at`` that each pass leaves out, so that what it sums up, and the vectors
-    that it needs for that, take at most ``room`` bytes of registers; one empty set if the loop is run once."""
+    that it needs for that, take at most ``room`` bytes of registers; one empty set if the loop is run once, which it
+    also is where too much would be computed again in each pass."""
+    inside = range(at + 1, analysis.program.matching[at])
     full, rest = [], []
-    for needed, sums in _sums(analysis, range(at + 1, analysis.program.matching[at])).items():
+    for needed, sums in _sums(analysis, inside).items():
         size = max(size for size, _ in sums)
         most = max(1, (room - _bytes(needed)) // size)
         parts = [sums[k : k + most] for k in range(0, len(sums), most)]
@@ -246,7 +248,10 @@ def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
         full[-1] += part
     groups = [set().union(*(writers for _, writers in part)) for part in full]
     every = set().union(*groups)
-    return [every - group for group in groups] if len(groups) > 1 else [set()]
+    again = [k for k in inside if analysis.body[k].op.kind == "alu" and any(cell.n for cell in analysis.written(k))]
+    if len(groups) < 2 or (len(again) - len(every)) * (len(groups) - 1) >= len(every):
+        return [set()]
+    return [every - group for group in groups]
 
 
 def temporary(analysis: Analysis, inside: range) -> set[str]:

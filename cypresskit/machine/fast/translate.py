@@ -20,7 +20,7 @@ from cypresskit.machine.fast.control import ControlFlow
 from cypresskit.machine.fast.grains import TEXEL, UNKNOWN, Grains
 from cypresskit.machine.fast.instructions import Instructions
 from cypresskit.machine.fast.native_meaning import Floats
-from cypresskit.machine.fast.phases import merge_phases
+from cypresskit.machine.fast.phases import merge_phases, sink_fetches
 from cypresskit.machine.fast.readwrite import Reading
 from cypresskit.machine.fast.storage import DIVERGED, DONE, UNDERFLOWED, UNIT, Storage
 from cypresskit.machine.fast.target import MODES, Target
@@ -62,7 +62,9 @@ class Translator:
     """The whole function: units, regions, and flow that holds barriers."""
 
     def __init__(self, program: Program, target: Target):
-        program, self.moved = merge_phases(program)
+        program, merged = merge_phases(program)
+        program, sunk = sink_fetches(program)
+        self.moved = [merged[at] for at in sunk]
         self.program, self.body, self.target = program, program.body, target
         self.a = Analysis(program)
         self.mode = "soft" if self.a.doubles else target.mode  # a flush mode would flush doubles, too
@@ -100,6 +102,7 @@ class Translator:
         s.report(UNIT, Vec(e, "%next_unit", "i64"))
         s.add("spent", s.load("issued") * self.quads)
         e.branch(s.load("spent").cmp("ugt", s.slot("budget")), "exit", "unit_loop", "yes")
+        s.refused()
         e.label("exit")
         _, _, end, flagged = MODES[self.mode]
         e.lines.append(end)

@@ -74,4 +74,5 @@ def _work_items(s: Storage, group: Vec, groups: list[Vec], number: Vec) -> tuple
         place = place.two("udiv", below).two("urem", here)
         inputs["vTidInGrp", letter], inputs["vThreadGrpId", letter] = place, groups[axis]
         inputs["vAbsTid", letter] = place + groups[axis] * here
-    return within.cmp("ult", total), item, inputs
+    active = within.cmp("ult", total) if total % n else s.e.const(1, "i1", n)
+    return active, item, inputs

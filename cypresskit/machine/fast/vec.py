@@ -8,7 +8,7 @@ attribute that tells of a flush mode.
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 EXPECT = '!0 = !{!"branch_weights", i32 100000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
 SIZES = {"i1": 1, "i32": 32, "i64": 64, "float": 32, "double": 64}
@@ -84,6 +84,8 @@ class Vec:
     name: str
     kind: str
     n: int = 0
+    origin: "Vec | None" = None  # of which these are the bits
+    parts: Sequence["Vec"] = ()  # the lanes, if they were scalars before
 
     def __str__(self) -> str:
         return f"{of(self.kind, self.n)} {self.name}"
@@ -109,6 +111,8 @@ class Vec:
 
     def __getitem__(self, k: "int | Vec | Sequence[int]") -> "Vec":
         """One lane as a scalar, or a vector of chosen lanes; of a scalar, itself."""
+        if isinstance(k, int) and self.parts:
+            return self.parts[k]
         if isinstance(k, int):
             return self.e.op(f"extractelement {self}, i32 {k}", self.kind) if self.n else self
         if isinstance(k, Vec):
@@ -122,7 +126,7 @@ class Vec:
         if not n:
             return self[0]
         first = self.e.op(f"insertelement {of(self.kind, n)} poison, {self}, i32 0", self.kind, n)
-        return first[[0] * n]
+        return replace(first[[0] * n], parts=[self] * n)
 
     def put(self, k: int, scalar: "Vec") -> "Vec":
         """The vector with another value in lane ``k``."""
@@ -132,8 +136,10 @@ class Vec:
         """The same bits as another type; words of 64 bits take two lanes of 32."""
         if kind == self.kind:
             return self
+        if self.origin and self.origin.kind == kind:
+            return self.origin
         n = self.n * SIZES[self.kind] // SIZES[kind]
-        return self.e.op(f"bitcast {self} to {of(kind, n)}", kind, n)
+        return replace(self.e.op(f"bitcast {self} to {of(kind, n)}", kind, n), origin=self)
 
     def cast(self, name: str, kind: str) -> "Vec":
         """Converted by the LLVM instruction of that name."""
@@ -203,6 +209,8 @@ class Vec:
 def pick(parts: Sequence[Vec], wanted: Sequence[tuple[int, int]]) -> Vec:
     """A vector of the wanted (part, lane) pairs out of vectors of one type."""
     e, kind, size = parts[0].e, parts[0].kind, parts[0].n
+    if list(wanted) == [(0, lane) for lane in range(size)]:
+        return parts[0]
     parts = list(parts)
     width = size
     while len(parts) > 2:
