@@ -21,6 +21,7 @@ from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.grains import TEXEL, Grains
 from cypresskit.machine.fast.native_meaning import NATIVE
 from cypresskit.machine.fast.phases import merge_phases
+from cypresskit.machine.fast.strips import countable
 from cypresskit.machine.fast.target import Target, compile_for
 from cypresskit.machine.fast.translate import translate
 from tools.fuzz.programs import random_program
@@ -78,14 +79,46 @@ def test_threads_change_nothing(seed):
 
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "dgemm_tn", "sgemm_64x64_lds"])
-@pytest.mark.parametrize("shape", [(8, 8, 4), (40, 56, 12), (72, 8, 8)])
+@pytest.mark.parametrize("shape", [(8, 8, 4), (40, 56, 12), (72, 8, 8), (8, 40, 264)])
 def test_gemm_kernels_on_odd_domains(name, shape):
+    """The last shape takes more than one strip of turns."""
     kernel, draw = ck.kernels[name], np.random.default_rng(1)
     m, n, k = shape
     a = draw.standard_normal((k, m) if kernel.trans_a else (m, k)).astype(kernel.dtype)
     b, c = (draw.standard_normal(s).astype(kernel.dtype) for s in ((k, n), (m, n)))
     a[0, 0] = np.nan
-    assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
+    for host in ["", "haswell"][: 1 + (platform.machine().lower() in ("x86_64", "amd64"))]:
+        compile_for(host)
+        try:
+            assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
+        finally:
+            compile_for("")
+
+
+def test_a_loop_that_leaves_the_texture_runs_on():
+    """The last turns, and the first, read outside; the bound is no whole number; lanes lie side by side or not."""
+    for aside in ("0.0", "1.0", "3.0"):
+        program = pixel(
+            TEXTURE.format(0, "2d,unnorm"),
+            f"dcl_literal l0, 1.0, 21.5, {aside}, -2.0",
+            "mov r0, l0.wwww",
+            "add r0.x, vWinCoord0.x, l0.z",
+            "whileloop",
+            "sample_resource(0)_sampler(0) r2, r0.xz",
+            "add r0.z, r0.z, l0.x",
+            "ge r1.y, r0.z, l0.y",
+            "break_logicalnz r1.y",
+            "sample_resource(0)_sampler(0)_aoffimmi(0,1,0) r4, vWinCoord0.xy",
+            "sample_resource(0)_sampler(0)_aoffimmi(0,3,0) r5, r0.zz",
+            "mad r3, r2, r4, r3",
+            "mad r3, r5, r4, r3",
+            "endloop",
+            "mov o0, r3",
+        )
+        inputs = {0: np.random.default_rng(5).standard_normal((15, 16)).astype(np.float32)}
+        arguments = {"domain": (9, 3), "inputs": inputs, "outputs": {0: np.zeros((3, 9, 4), np.float32)}}
+        assert countable(Analysis(program), next(at for at, i in enumerate(program.body) if i.op.flow == "loop"))
+        assert_equal(program, arguments)
 
 
 @pytest.mark.parametrize("least", [2.0**-40, np.nextafter(np.float32(2.0**-40), np.float32(0)), 2.0**-70, 1e-44])
@@ -195,7 +228,9 @@ def test_minus_zero_and_far_coordinates():
 
 
 @pytest.mark.parametrize("start", [0.0, -3.0, 0.5, 1e-40, 2.0**24 - 2, 3e9, -np.inf, np.nan])
-def test_coordinates_that_a_loop_counts_up(start):
+@pytest.mark.parametrize("turned_back", [True, False])
+def test_coordinates_that_a_loop_counts_up(start, turned_back):
+    back = ["ifc_relop(eq) r0.w, l0.z", "mov r0.z, l0.z", "endif"]
     program = pixel(
         TEXTURE.format(0, "2d,unnorm"),
         "dcl_cb cb0[1]",
@@ -209,9 +244,7 @@ def test_coordinates_that_a_loop_counts_up(start):
         "sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r2, r0.wx",
         "add r3, r3, r2",
         "add r0.xw, r0.xw, l0.xxxx",
-        "ifc_relop(eq) r0.w, l0.z",
-        "mov r0.z, l0.z",
-        "endif",
+        *back[: 3 * turned_back],
         "endloop",
         "mov o0, r3",
     )
