@@ -211,7 +211,7 @@ TOLD = [  # which command, with which other options, and what it says
     (TIMED, "--global z=g.npy", "can't read z"),
     (TIMED, "--constant 0=1.0 --texture 0=5x6 --texture 5=8x8", "texture 5 was given: scale.il fetches from res"),
     (TIMED, "--constant 0=1.0 --texture 0=5x6 --global 5=x", "--global 5=x: scale.il uses no global memory"),
-    (TIMED, "--constant 0=1.0 --texture 0=5x16385", "has 16385 rows of 5 texels: a texture has at most 16384 rows of"),
+    (TIMED, "--constant 0=1.0 --texture 0=5x16385", "has 16385 rows of 5 texels: a texture of the HD 5870 has at most"),
 ]  # fmt: skip
 
 

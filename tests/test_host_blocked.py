@@ -119,6 +119,8 @@ def test_1792_is_the_largest_block_that_1_gb_allows():
     assert largest_block(HD5870) == 1792
     assert sum(card_bytes(1792).values()) <= HD5870.memory_bytes < sum(card_bytes(1920).values())
     assert largest_block(replace(HD5870, memory_bytes=2 << 30)) > 1792
+    shallow = replace(HD5870, texture_side=4096)
+    assert largest_block(shallow) == largest_block(HD5870, 4096) > 1792
 
 
 def test_strips_are_as_deep_as_a_texture_of_their_own_device():

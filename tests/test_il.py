@@ -158,6 +158,9 @@ def fault(text: str) -> ck.ILError:
 
 FAULTY = {  # a line: what is said of it, with its line and column where these matter
     "maad r0, r1, r2, r3": "Did you mean `mad`?",
+    "mda r0, r1, r2, r3": "Did you mean `mad`?",
+    "dmda r0.xy, r1, r2, r3": "Did you mean `dmad`?",
+    "sbu r0, r1, r2": "Did you mean `sub`?",
     "mov r0": "expected `,` after the destination",
     "mov r0, r1, r2": "expected the end of the line, found `,`",
     "mov r0.yx, r1": "letters must stand in the order xyzw",

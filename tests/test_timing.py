@@ -285,6 +285,7 @@ def test_arguments_that_make_no_sense(arguments, message):
 @pytest.mark.parametrize(
     "kernel, board, message",
     [
+        ("sgemm_tn", {"texture_side": 128}, "have to be whole numbers from 1 to 512"),
         ("dgemm_tn", {"double_fmas": 0}, "dmad works on doubles, and the HD 5870 has none: compute in single"),
         ("sgemm_tn", {"memory_bytes": 1 << 20}, r"sgemm_tn.il: it accesses g\[\d+\], .* HD 5870 ends at g\[65535\]"),
         ("dgemm_tn_buffer", {"memory_bytes": 1 << 22}, r"accesses g\[\d+\], .* \(4,194,304 bytes\): try smaller"),
@@ -293,6 +294,18 @@ def test_arguments_that_make_no_sense(arguments, message):
 def test_what_a_board_cannot_do_is_refused(kernel, board, message):
     with pytest.raises(ValueError, match=message):
         simulate(kernel, 1024, k=64, device=replace(HD5870, **board))
+
+
+def test_textures_are_as_large_as_the_boards_may_be():
+    kernel = KERNELS["sgemm_tn"]
+    launch = Shape(kernel.program, (8, 8), {0: (16, 200), 1: (16, 200)}, {0: [200.0]})
+    assert simulate(kernel.program, launch=launch, device=replace(HD5870, texture_side=200)).clocks > 0
+    small = replace(HD5870, name="small", texture_side=199)
+    with pytest.raises(ValueError, match="has 200 rows of 16 texels: a texture of the small has at most 199 rows"):
+        simulate(kernel.program, launch=launch, device=small)
+    large = replace(HD5870, texture_side=20_000)
+    launch = Shape(kernel.program, (8, 8), {0: (16, 17_000), 1: (16, 17_000)}, {0: [17_000.0]})
+    assert simulate(kernel.program, launch=launch, device=large).clocks > 0
 
 
 def test_a_long_simulation_says_so_before_it_starts(monkeypatch, capsys):

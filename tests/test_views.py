@@ -340,7 +340,7 @@ def test_a_bundle_that_one_packs_is_judged_by_the_legality_check():
         slots["xyzwt"[o.slot]].value = f"{'xyzw'[o.channel]} of line {o.line}: {lines[o.line - 1].strip()}"
     assert "**Legal**. 5 of 5 slots." in verdict(), "as the compiler packed it"
     slots["x"].value = slots["y"].value
-    assert "**Illegal**" in verdict() and "slot x writes channel 1" in verdict() and "in two slots" in verdict()
+    assert "**Illegal**" in verdict() and "slot x writes channel y" in verdict() and "in two slots" in verdict()
 
 
 def test_wavefronts_say_what_each_slot_does():

@@ -107,14 +107,14 @@ class StoreInstruction:
 @dataclass(frozen=True)
 class Control:
     """A control-flow instruction: ``name`` as in the ISA; its clause, which is ``bundles`` or ``fetches``, or its
-    ``store``; where it may jump to (``target``, an index into ``Code.controls``), how many loops are around it
+    ``store``; where it may jump to (``target``, an index into ``Code.controls``, or -1), how many loops are around it
     (``depth``), and what it came from."""
 
     name: str
     bundles: tuple[Bundle, ...] = ()
     fetches: tuple[FetchInstruction, ...] = ()
     store: StoreInstruction | None = None
-    target: int | None = None
+    target: int = -1
     depth: int = 0
     at: int = 0
     line: int = 0

@@ -48,7 +48,7 @@ class Code:
         """The controls of the innermost loop that has the most bundles, or all of them if there is no loop."""
         depth = max((c.depth for c in self.controls), default=0)
         ends = [n for n, c in enumerate(self.controls) if c.name == "LOOP_END" and c.depth == depth]
-        loops = [self.controls[(self.controls[n].target or 1) - 1 : n + 1] for n in ends]
+        loops = [self.controls[self.controls[n].target - 1 : n + 1] for n in ends]
         return max(loops, key=lambda loop: sum(len(c.bundles) + len(c.fetches) for c in loop), default=self.controls)
 
     def listing(self) -> str:

@@ -94,7 +94,7 @@ class Problem:
         """Bundles that no schedule can go below."""
         slots: Counter = Counter()
         for op in self.ops:
-            slots[op.row.slots or "any"] += op.row.width or len(op.results) * bool(op.popped)
+            slots[op.row.slots or "any"] += len(op.results) if op.popped else op.row.width
         return fewest_bundles(slots)
 
     @property

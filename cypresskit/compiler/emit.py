@@ -98,8 +98,10 @@ class _Emitter:
                 self.add("TEX", plan.ops[0].at, fetches=tuple(map(self.fetch, plan.ops)))
             else:
                 store = self.store(plan.ops[0])
-                name = "MEM_EXPORT_WRITE" + "_IND" * (store.index is not None)
-                self.add("EXPORT" if store.name == "EXPORT" else name, store.at, store=store)
+                name = "EXPORT"
+                if store.name == "MEM_WRITE":
+                    name = "MEM_EXPORT_WRITE" if store.index is None else "MEM_EXPORT_WRITE_IND"
+                self.add(name, store.at, store=store)
 
     def bundle(self, draft: Draft) -> Bundle:
         literals: list[int] = []

@@ -32,20 +32,20 @@ class FetchOrder:
     moves: tuple[tuple[int, int], ...]
 
     def __str__(self) -> str:
-        now = f"order of fetches: {_clauses(self.clauses)} in a turn, {self.alone} of one fetch; "
+        now = f"order of fetches: {_counted(self.clauses, 'clause')} in a turn, {self.alone} of one fetch; "
         if self.together is None:
             return now + "no line is known to move"
         then = _turn(self.together)
         (line, behind), more = self.moves[0], len(self.moves) - 1
         texel = any(i.line == line and i.op.kind == "fetch" for i in self.together.program.body)
-        also = f" (and {more} more line{'s' * (more > 1)} so)" if more else ""
+        also = f" (and {_counted(more, 'more line')} so)" if more else ""
         turn = f"instead of {self.clocks:.0f}"
         if then.clocks >= self.clocks:
             turn = "either way, with all wavefronts that fit"
         return (
             f"{now}fetch line {line}'s {'texel' if texel else 'element'} behind line {behind}, into a register of its "
-            f"own, with its address computed there{also}: {_clauses(then.clauses)} instead of {self.clauses}; a turn "
-            f"takes {then.clocks:.0f} clocks {turn}"
+            f"own, with its address computed there{also}: {_counted(then.clauses, 'clause')} instead of "
+            f"{self.clauses}; a turn takes {then.clocks:.0f} clocks {turn}"
         )
 
     def as_dict(self) -> dict:
@@ -80,8 +80,8 @@ def _turn(code: Code) -> _Turn:
     return _Turn(len(sizes), sizes.count(1), max(takes.values()))
 
 
-def _clauses(count: int) -> str:
-    return f"{count} clause{'s' * (count != 1)}"
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def gathered(program: Program) -> tuple[Program, tuple[tuple[int, int], ...]]:

@@ -101,7 +101,7 @@ def _same(name: str, il: str, **columns) -> None:
     """Append the row of an operation that does what some opcodes of the IL do."""
     same = OPCODES[il.split()[0]]
     slots = {"xyzwt": "any", "xyzw": "vector"}.get(same.slots, same.slots)
-    kind = "float" if same.float_modifiers(0) else "double" if same.sources[0] == "d" else "int"
+    kind = "float" if same.float_modifiers(0) else {"d": "double"}.get(same.sources[0], "int")
     columns |= {"il": tuple(il.split()), "meaning": MEANING[same.name], "reads": len(same.sources)}
     _add(slots, kind, name, flops=0 if slots == "t" else same.flops, **columns)
 

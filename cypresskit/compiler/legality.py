@@ -67,11 +67,11 @@ class _Checker:
 
     def flow(self) -> None:
         open_: list[str] = []
-        names: dict[int | None, str] = {n: control.name for n, control in enumerate(self.code.controls)}
+        names = {n: control.name for n, control in enumerate(self.code.controls)}
         for n, control in enumerate(self.code.controls):
             name, target = control.name, control.target
             self.where = f"{n:02d} {name}"
-            self.report(target is None or target in names, "jumps out of the program")
+            self.report(target == -1 or target in names, "jumps out of the program")
             tests = sum(o.row.predicate for o in control.operations)
             self.report(tests == (name in TESTING), f"{tests} tests in the clause")
             if name == "JUMP":
@@ -83,7 +83,7 @@ class _Checker:
                 open_[-1:] = ["else"]
             elif name in OPENING:
                 open_.append(OPENING[name])
-                self.report(open_[-1] == "if" or names.get((target or 0) - 1) == "LOOP_END", "has no end")
+                self.report(open_[-1] == "if" or names.get(target - 1) == "LOOP_END", "has no end")
             elif name in CLOSING:
                 top = open_.pop() if open_ else "nothing"
                 self.report(top in CLOSING[name], f"closes {top}")
@@ -147,9 +147,9 @@ class _Checker:
         by_number: dict[int, list[Operation]] = defaultdict(list)
         for o in bundle.operations:
             by_number[o.number].append(o)
-            self.report(o.slot == 4 or o.channel == o.slot, f"slot {SLOTS[o.slot]} writes channel {o.channel}")
-            fine = o.dest is None or o.dest[1] == o.channel
-            self.report(fine, f"{o.name} writes channel {o.dest and o.dest[1]} from channel {o.channel}")
+            self.report(o.slot == 4 or o.channel == o.slot, f"slot {SLOTS[o.slot]} writes channel {SLOTS[o.channel]}")
+            to = o.channel if o.dest is None else o.dest[1]
+            self.report(to == o.channel, f"{o.name} writes channel {SLOTS[to]} from channel {SLOTS[o.channel]}")
         for parts in by_number.values():
             o, taken = parts[0], [p.slot for p in parts]
             if any(r.kind == "queue" for r in o.reads):

@@ -49,7 +49,7 @@ def _head(control: Control) -> str:
         place = f"DWORD_PTR[{4 * store.offset}{'' if store.index is None else f'+R{store.index}.x'}]"
         return f"{name}: {place}, R{store.source}{mask}, ELEM_SIZE(3)"
     jumps = {"LOOP_START_DX10": "FAIL_JUMP_ADDR", "LOOP_END": "PASS_JUMP_ADDR", "JUMP": "ADDR", "ELSE": "ADDR"}
-    return name if control.target is None else f"{name} {jumps[name]}({control.target:02d})"
+    return name if control.target < 0 else f"{name} {jumps[name]}({control.target:02d})"
 
 
 def _fetch(f: FetchInstruction) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from cypresskit import published
-from cypresskit.devices import DEVICES
+from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
@@ -18,17 +18,21 @@ from cypresskit.timing import sweep
 
 KERNELS = ("sgemm_tn", "dgemm_tn", "dgemm_nn")
 SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
-CLOCKS = {device.name: device.clock_ghz * 1e9 for device in DEVICES.values()}
 
 
-def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[int] = SIZES) -> Player:
+def performance(
+    rows: Iterable[dict] | Sequence[str] = KERNELS,
+    sizes: Sequence[int] = SIZES,
+    device: Device = HD5870,
+) -> Player:
     """A player with a frame for each N. ``rows`` come from ``sweep`` (square matrices; with ``ranges=True`` each point
-    has a bar for what the calibrations leave open); kernels by name are swept over ``sizes`` first, which takes a
-    second or so each. Raises ``ValueError`` if there are no rows."""
+    has a bar for what the calibrations leave open) on ``device`` or on a board of the package; kernels by name are
+    swept over ``sizes`` first, which takes a second or so each. Raises ``ValueError`` if there are no rows."""
     given = list(rows)
     if given and all(isinstance(row, str) for row in given):
-        given = list(sweep(given, sizes, progress=False))  # type: ignore[arg-type]
-    table: list[dict] = [row for row in given if isinstance(row, dict)]
+        given = list(sweep(given, sizes, device, progress=False))  # type: ignore[arg-type]
+    devices = {known.name: known for known in (*DEVICES.values(), device)}
+    table = [row | {"launch": _launch(row, devices)} for row in given if isinstance(row, dict)]
     if not table:
         raise ValueError("there are no rows to draw: pass those of timing.sweep, or names of kernels")
     sizes = sorted({row["n"] for row in table})
@@ -47,7 +51,7 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
         words = [f"N = {n}. {_said(name, curve[n], ceilings[name][1])}".replace("**", "") for n in at]
         bars = [(n, curve[n]["low"], n, curve[n]["high"]) for n in at if "low" in curve[n]]
         sheet.inks(fig.segment(*zip(*bars) if bars else [[]] * 4, line_width=1.5), line_color=ink)
-        if any(_launch(curve[n]) for n in at):
+        if any(curve[n]["launch"] for n in at):
             sheet.inks(fig.line(at, [_ceiling(curve[n])[1] for n in at], line_width=1), line_color=ink)
         drawn = sheet.curve(fig, name, at, [curve[n]["gflops"] for n in at], number, words)
         allows = f"{name}, simulated; {unit} allows" if "registers" in curve[at[-1]] else f"{name}; {unit} alone:"
@@ -64,7 +68,7 @@ def performance(rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[
     captions = [
         f"N = {n}. " + "\n".join(_said(k, of.get(n), ceilings[k][1]) for k, of in curves.items()) for n in sizes
     ]
-    launch = any(_launch(row) for row in table)
+    launch = any(row["launch"] for row in table)
     dotted = "if the busiest unit never paused" if "registers" in table[0] else "what the busiest part does alone"
     dotted += ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
@@ -81,16 +85,16 @@ def _draw_ceilings(sheet: Sheet, fig, ceilings: Sequence[float], right: float) -
         sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
 
 
-def _launch(row: dict) -> float:
+def _launch(row: dict, devices: dict[str, Device]) -> float:
     """Seconds before the chip begins; 0 for what is no launch of a kernel."""
-    clock = CLOCKS.get(row.get("device", ""))
-    return max(row["seconds"] - row["clocks"] / clock, 0.0) if clock else 0.0
+    device = devices.get(row.get("device", ""))
+    return max(row["seconds"] - row["clocks"] / (device.clock_ghz * 1e9), 0.0) if device else 0.0
 
 
 def _ceiling(row: dict, launch: bool = True) -> tuple[str, float]:
     """The busiest unit and what it would allow, with the time of the launch or without."""
     busy = {key.removeprefix("busy_"): value for key, value in row.items() if key.startswith("busy_")}
-    unit, waits = max(busy, key=busy.__getitem__), _launch(row)
+    unit, waits = max(busy, key=busy.__getitem__), row["launch"]
     runs = row.get("seconds", 1.0) - waits
     return unit, row["gflops"] * (waits + runs) / (busy[unit] * runs + waits * launch)
 

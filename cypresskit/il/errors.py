@@ -54,6 +54,23 @@ class ILError(ValueError):
 
 
 def nearest(word: str, known, cutoff: float = 0.6) -> str:
-    """`` Did you mean `x`?`` for the known name nearest to ``word``, or nothing if none is as near as ``cutoff``."""
-    match = get_close_matches(word.lower()[:64], list(known), n=1, cutoff=cutoff)
-    return f" Did you mean `{match[0]}`?" if match else ""
+    """`` Did you mean `x`?`` for the known name nearest to ``word``: of those that are as much alike as ``cutoff``, the
+    one that takes the fewest slips to write ``word`` instead; nothing if there is none."""
+    word, names = word.lower()[:64], list(known)
+    alike = get_close_matches(word, names, n=len(names), cutoff=cutoff) if names else []
+    return f" Did you mean `{min(alike, key=lambda name: slips(word, name))}`?" if alike else ""
+
+
+def slips(word: str, name: str) -> int:
+    """How many letters are left out, added, changed, or exchanged with their neighbour between two words (the
+    Damerau-Levenshtein distance, with no letter touched twice)."""
+    before: list[int] = []
+    last = list(range(len(name) + 1))
+    for n, letter in enumerate(word):
+        row = [n + 1]
+        for m, other in enumerate(name):
+            row.append(min(last[m + 1] + 1, row[m] + 1, last[m] + (letter != other)))
+            if n and m and letter == name[m - 1] and word[n - 1] == other:
+                row[-1] = min(row[-1], before[m - 1] + 1)
+        before, last = last, row
+    return last[-1]

@@ -18,7 +18,7 @@ from cypresskit.il.left_out import ADVICE, left_out, unknown
 from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion, expand
 from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, opcode_in
-from cypresskit.il.program import FLAGS, Controls, Dest, Instruction, Macro, Program, Source
+from cypresskit.il.program import FLAGS, LETTERS, Controls, Dest, Instruction, Macro, Program, Source
 from cypresskit.il.registers import dest_operand, source_operand
 
 MAX_TEXT = 4_000_000  # characters of a kernel: beyond it something other than a kernel was passed
@@ -242,7 +242,7 @@ def _statement(line: Line) -> Instruction:
         read, instead = sources[0], "use `dmax` of the number and its negative"
         if read.abs:
             line.fail(f"`dmov` with `_abs` is not in cypresskit's subset: {instead}", start)
-        words = replace(read, swizzle=read.swizzle[:2] * 2, negate="yw" * read.negates_double)
+        words = replace(read, swizzle=read.swizzle[:2] * 2, negate="yw" if read.negates_double else "")
         return Instruction("mov", dest, (words,), line=line.number)
     return Instruction(op.name, dest, sources, controls, shift, saturate, line=line.number)
 
@@ -314,21 +314,22 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
 
 
 def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
-    shape = "dest, " * (op.result != "-") + ", ".join(f"source {n + 1}" for n in range(len(op.sources)))
     dest = dest_operand(line, op) if op.result != "-" else None
-    sources = []
+    names = (["dest"] if dest else []) + [f"source {n + 1}" for n in range(len(op.sources))]
+    sources: list[Source] = []
     for n in range(len(op.sources)):
         if n and op.name == "lds_load_vec" and not line.text[line.at :].strip():
             break  # raw LDS needs no offset
         if n or dest:
-            line.expect(",", f"after {f'source {n}' if n else 'the destination'} (`{op.name} {shape}`)")
+            after = f"source {n}" if n else "the destination"
+            line.expect(",", f"after {after} (`{op.name} {', '.join(names)}`)")
         line.skip()
         start = line.at
         sources.append(source_operand(line))
         _check_modifiers(op, n, sources[n], line, start)
         if op.name in SCALAR:
-            w = sources[n].swizzle[3], "xyzw" * ("w" in sources[n].negate)
-            sources[n] = replace(sources[n], swizzle=w[0] * 4, negate=w[1])
+            negate = LETTERS if "w" in sources[n].negate else ""
+            sources[n] = replace(sources[n], swizzle=sources[n].swizzle[3] * 4, negate=negate)
     if op.name == "lds_load_vec" and len(sources) == 1:
         sources.append(Source(sources[0].register, "0000"))
     return dest, tuple(sources)

@@ -173,7 +173,8 @@ class Instruction:
         for name in self.op.controls:
             value = getattr(self.controls, name, None)
             if name == "aoffimmi":
-                text += f"_aoffimmi({','.join(map(str, self.controls.aoffimmi))})" * any(self.controls.aoffimmi)
+                offset = self.controls.aoffimmi
+                text += f"_aoffimmi({','.join(map(str, offset))})" if any(offset) else ""
             elif value is True:
                 text += f"_{name}"
             elif value is not None and value is not False:
@@ -183,7 +184,8 @@ class Instruction:
             return f"{text} ({outputs}), ({inputs})"
         if self.shift != 1.0:
             text += f"_x{int(self.shift)}" if self.shift > 1 else f"_d{int(1 / self.shift)}"
-        text += "_sat" * self.saturate
+        if self.saturate:
+            text += "_sat"
         operands = [self.dest, *self.sources] if self.dest else self.sources
         return f"{text} {', '.join(map(str, operands))}".rstrip()
 

@@ -46,14 +46,14 @@ bound. `ddiv` and `div` are several operations there."""
 def example(op: Opcode) -> str:
     if op.example:
         return op.example.replace("; ", "\n")
-    name = op.name + ("_id(0)" if op.kind == "lds" else "") + ("_relop(lt)" if "relop" in op.controls else "")
-    dest = {"-": [], "d": ["r0.xy"]}.get(op.result, ["r0"])
-    dest = ["mem.xy"] * (op.words > 1) if op.store else dest
+    name, dest = op.name, {"-": [], "d": ["r0.xy"]}.get(op.result, ["r0"])
     sources = [f"r{n + 1}{'.xy' if t == 'd' else ''}" for n, t in enumerate(op.sources)]
     if op.kind == "lds":
-        sources = [f"{source}.x" for source in sources]
-    if op.store and op.words == 1:
-        sources, dest = ["r2.x"], ["r1.x"]
+        name, sources = f"{name}_id(0)", [f"{source}.x" for source in sources]
+    if "relop" in op.controls:
+        name += "_relop(lt)"
+    if op.store and op.words > 1:
+        dest = ["mem.xy"]
     line = f"{name} {', '.join([*dest, *sources])}".strip()
     if op.flow == "if":
         return f"{line}\nendif"
@@ -65,8 +65,10 @@ def example(op: Opcode) -> str:
 def entry(op: Opcode) -> list[str]:
     """Name, operands, slots and clocks, meaning, example."""
     operands = ", ".join([f"to {TYPES[r]}" for r in op.result if r in TYPES] + [TYPES[t] for t in op.sources])
-    cost = SLOTS[op.slots] if op.kind in ("alu", "lds") else "16 clocks a wavefront at best" * (op.kind == "fetch")
-    return [op.name, operands or "-", cost or "-", op.meaning, example(op)]
+    cost = "16 clocks a wavefront at best" if op.kind == "fetch" else "-"
+    if op.kind in ("alu", "lds"):
+        cost = SLOTS[op.slots]
+    return [op.name, operands or "-", cost, op.meaning, example(op)]
 
 
 def describe(name: str) -> str:

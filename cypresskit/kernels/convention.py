@@ -14,9 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-STRIP = (
-    16  # columns of a transpose copied at a time: lines of the host's cache are written whole, those read stay in it
-)
+# Columns of a transpose copied at a time: lines of the host's cache are written whole, those read stay in it.
+STRIP = 16
 
 
 def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:

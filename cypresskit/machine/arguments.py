@@ -30,8 +30,8 @@ def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str
     names |= {"g": "global_memory"} if "global_memory" in given else {}
     for kind, number, line in program.needs:
         if kind in names and number not in (given[names[kind]] or ()):
-            value = what if kind == "g" else f"{{{number}: {'array' if kind == 'cb' else what}}}"
-            missing = f"{reads[kind].format(number)}: pass {names[kind]}={value}"
+            value = f"{{{number}: {'array' if kind == 'cb' else what}}}"
+            missing = f"{reads[kind].format(number)}: pass {names[kind]}={what if kind == 'g' else value}"
             raise ValueError(f"{program.where(line)}\n    {missing}")
 
 

@@ -33,8 +33,10 @@ def coordinates(rows: Sequence[np.ndarray], of: Extent, *, whole: bool, unnormal
     texels (``unnormalised``) or run from 0 to 1 over the texture."""
     found = []
     for bits, size in zip(rows, (of.width, of.height)):
-        value = bits.view(np.int32) if whole else flushed(bits)
-        place = value if whole else np.floor(value if unnormalised else value * np.float32(size))
+        if whole:
+            place = bits.view(np.int32)
+        else:
+            place = np.floor(flushed(bits) if unnormalised else flushed(bits) * np.float32(size))
         least, most = float(place.min()), float(place.max())
         usual = -(2.0**31) <= least and most < 2.0**31  # false for NaN
         found.append(Coordinate(place.astype(np.int64 if usual else np.float64), least, most, size))

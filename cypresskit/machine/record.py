@@ -104,10 +104,11 @@ class Recorder(Observer):
             self._at.append(event.at)
 
     def wrote(self, event: WroteEvent) -> None:
-        if event.active[self._item] and event.register.kind == "r":
-            step, bits = len(self._at) - 1, event.rows[:, self._item % event.rows.shape[1]].tolist()
-            bits *= 1 if len(bits) > 1 else len(event.components)  # one row for all
-            self._rows["writes"] += [(step, event.register.index, c, b) for c, b in zip(event.components, bits)]
+        if not event.active[self._item] or event.register.kind != "r":
+            return
+        rows = np.broadcast_to(event.rows, (len(event.components), len(event.active)))
+        for c, bits in zip(event.components, rows[:, self._item].tolist()):
+            self._rows["writes"].append((len(self._at) - 1, event.register.index, c, bits))
 
     def fetch(self, event: FetchEvent) -> None:
         if event.active[self._item]:

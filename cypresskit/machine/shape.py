@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cypresskit.devices import HD5870
 from cypresskit.il import Program
 from cypresskit.machine import arguments
 
@@ -73,17 +72,12 @@ class Shape:
         if isinstance(of, np.ndarray):
             flat = name == "textures" and n in self.program.textures and self.program.textures[n].dimensions == 1
             height, width, words = arguments.texel_words(of, f"{name}[{n}]", 1 if flat else 2).shape
-            found = Extent(width, height, 4 * words)
-        else:
-            sizes = (*of, 16)[:3] if isinstance(of, Sequence) and len(of) in (2, 3) else (0,)
-            if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):
-                taken = "(width, height), (width, height, 4, 8 or 16 bytes of a texel) or an array"
-                raise ValueError(f"{name}[{n}] is {taken}; found {of!r}")
-            found = Extent(*map(int, sizes))
-        if name == "textures" and max(found.width, found.height) > (most := HD5870.texture_side):
-            size = f"{found.height} rows of {found.width} texels"
-            raise ValueError(f"textures[{n}] has {size}: a texture has at most {most} rows of {most} texels")
-        return found
+            return Extent(width, height, 4 * words)
+        sizes = (*of, 16)[:3] if isinstance(of, Sequence) and len(of) in (2, 3) else (0,)
+        if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):
+            taken = "(width, height), (width, height, 4, 8 or 16 bytes of a texel) or an array"
+            raise ValueError(f"{name}[{n}] is {taken}; found {of!r}")
+        return Extent(*map(int, sizes))
 
     @property
     def pixels(self) -> bool:

@@ -51,7 +51,7 @@ class _Processor:
 
     def control(self, at: int, control: Control) -> int:
         """Do one control-flow instruction; the next one's number."""
-        name, masks, target = control.name, self.masks, control.target or 0
+        name, masks, target = control.name, self.masks, control.target
         if name == "TEX":
             for fetch in control.fetches:
                 self.fetch(fetch)

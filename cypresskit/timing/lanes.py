@@ -10,6 +10,7 @@ import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
+from cypresskit.compiler.isa import T
 from cypresskit.il.dataflow import lds_words
 from cypresskit.il.meaning import ONE, split
 from cypresskit.machine import ids, places
@@ -110,7 +111,7 @@ class Lanes:
                     results.append((first, compute(parts, words, low, self.exact)))
         self.forwards = {}
         for o, word in results:
-            self.forwards["ps" if o.slot == 4 else "pv", 0 if o.slot == 4 else o.slot] = word
+            self.forwards[("ps", 0) if o.slot == T else ("pv", o.slot)] = word
             if o.dest is not None:
                 self._write(o.dest, word)
         if any(r.kind == "queue" for o in bundle.operations for r in o.reads):

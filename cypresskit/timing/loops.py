@@ -29,9 +29,7 @@ def loop_body(code: Code, start: int) -> tuple[Control, ...]:
 
 def loop_end(code: Code, start: int) -> int:
     """The LOOP_END of the loop that starts at control ``start``."""
-    after = code.controls[start].target
-    assert after is not None
-    return after - 1
+    return code.controls[start].target - 1
 
 
 def can_count(code: Code, start: int) -> bool:

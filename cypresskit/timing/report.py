@@ -144,10 +144,12 @@ class Report:
 
 
 def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" + "s" * (count != 1)
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def bound(busy: dict[str, float], occupied: float) -> str:
     """What bounds a launch whose units are ``busy`` and whose wavefront slots are ``occupied`` for these shares."""
     unit = max(busy, key=lambda name: busy[name])
-    return unit if busy[unit] >= BUSY else "tail" if occupied < FULL else "latency"
+    if busy[unit] >= BUSY:
+        return unit
+    return "tail" if occupied < FULL else "latency"

@@ -143,7 +143,7 @@ def measured_pace(
 ) -> tuple[float, float, bool]:
     """Clocks a round, once the first one's cold caches are warm; by which share that changes from the first half to
     the second; whether L2 misses grow and are waited for."""
-    first, last = (1.0, rounds - 0.5) if rounds > 2 else (0.5, 1.5) if rounds > 1 else (0.25, 0.75)
+    first, last = {1: (0.25, 0.75), 2: (0.5, 1.5)}.get(rounds, (1.0, rounds - 0.5))
     marks = np.array([first, (first + last) / 2, last]) * work.clauses_run[work.path].mean() * round_
     clocks = outcome.when(marks)
     early, late = np.diff(clocks)

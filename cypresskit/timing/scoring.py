@@ -40,7 +40,9 @@ def score(device: Device = HD5870, *, executor: Executor | None = None, progress
     known = {name: row for name, row in published.kernels().items() if name in KERNELS}
     points = {(name, row.get("n_at_max", N)) for name, row in known.items()} | {("sgemm_tn", N)}
     for name, row in known.items():  # a double-double kernel is at its best early, and slow to simulate
-        sizes = SIZES if "efficiency_pct_range" in row else SIZES[:3] if "n_at_max" in row else (LARGE,)
+        sizes: tuple[int, ...] = SIZES[:3] if "n_at_max" in row else (LARGE,)
+        if "efficiency_pct_range" in row:
+            sizes = SIZES
         points |= {(name, n) for n in sizes if "gflops_max" in row}
     order = sorted(points, key=lambda point: -point[1])
     done = dict(zip(order, timed([(name, n, device) for name, n in order], executor, progress)))

@@ -20,17 +20,27 @@ from cypresskit.timing.report import Event, Report, Use, bound
 from cypresskit.timing.sampling import Sample, sample
 from cypresskit.timing.work import KINDS
 
-LARGEST = 4 * HD5870.texture_side  # rows or columns of a matrix: the numbers in a row of the widest texture
 LONGEST = 1 << 20  # of a vector
 INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
 
 
 def simulate(
-    kernel: str | Kernel | Program | Code, n: int | None = None, *, m: int | None = None, k: int | None = None,
-    device: Device = HD5870, launch: Shape | None = None, layout: str = "linear", beta: float = 0.0, count: int = 1,
-    flops: float | None = None, precision: str = "single", exact: bool = False, style: str = "amd",
+    kernel: str | Kernel | Program | Code,
+    n: int | None = None,
+    *,
+    m: int | None = None,
+    k: int | None = None,
+    device: Device = HD5870,
+    launch: Shape | None = None,
+    layout: str = "linear",
+    beta: float = 0.0,
+    count: int = 1,
+    flops: float | None = None,
+    precision: str = "single",
+    exact: bool = False,
+    style: str = "amd",
     progress: bool = True,
-) -> Report:  # fmt: skip
+) -> Report:
     """Time a kernel on ``device``.
 
     Parameters
@@ -61,7 +71,7 @@ def simulate(
         shapes: Shape = launch  # type: ignore[assignment]
     else:
         kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
-        size = _size(kernel, m, n, k)
+        size = _size(kernel, device, m, n, k)
         code, name, precision = compiled(kernel, device, style), kernel.name, kernel.precision
         shapes = kernel.shape(*size, 1.0, beta, count)
         flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
@@ -96,14 +106,21 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str
         raise ValueError(f"the launch is for {launch.program.name}, the code for {program.name}: two programs")
     if n is not None:
         raise ValueError("a program has its sizes from its launch: leave out n, m and k")
+    most = device.texture_side
+    for number, of in launch.textures.items():
+        if max(of.width, of.height) > most:
+            size = f"{of.height} rows of {of.width} texels"
+            limit = f"a texture of the {device.name} has at most {most} rows of {most} texels"
+            raise ValueError(f"textures[{number}] has {size}: {limit}")
     device.peak_gflops(precision)
 
 
-def _size(kernel: Kernel, m: int | None, n: int | None, k: int | None) -> tuple[int, int, int]:
+def _size(kernel: Kernel, device: Device, m: int | None, n: int | None, k: int | None) -> tuple[int, int, int]:
+    """m, n and k: a matrix has at most as many rows or columns as the widest texture has numbers in a row."""
     if n is None:
         raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
     size = tuple(n if s is None else s for s in (m, 1 if kernel.vector else n, k))
-    most = LONGEST if kernel.vector else LARGEST
+    most = LONGEST if kernel.vector else 4 * device.texture_side
     if not all(type(s) is not bool and isinstance(s, (int, np.integer)) and 0 < s <= most for s in size):
         raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}")
     return int(size[0]), int(size[1]), int(size[2])

@@ -103,7 +103,6 @@ class _Walk:
             if name == "ELSE":
                 masks.otherwise()
             if not self._any(masks.active):
-                assert control.target is not None
                 return control.target
         elif name == "POP":
             masks.close()

@@ -75,9 +75,9 @@ class AnswerCheck(Check):
         wrote = f"{self.places.item(item)} wrote it" if item >= 0 else "no work-item wrote it"
         first = f"{element} is the first wrong element: {_shown(got[place], self.expected[place])}; {wrote}"
         message = f"{first}. {count:,} of {wrong.size:,} elements are wrong"
-        numbers: dict = {"index": place, "got": float(got[place]), "wanted": float(self.expected[place])}
-        self.report("answer", at, message, self._explanation(got, wrong), count=count, word=self.where,
-                    item=item if item >= 0 else None, element=element, **numbers)  # fmt: skip
+        more: dict = {"index": place, "got": float(got[place]), "wanted": float(self.expected[place])}
+        more |= {"item": item if item >= 0 else None, "element": element, "word": self.where}
+        self.report("answer", at, message, self._explanation(got, wrong), count=count, **more)
 
     def _same(self, got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         if got.dtype.kind != "f":  # whole numbers, whose differences must not wrap

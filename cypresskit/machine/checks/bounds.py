@@ -46,8 +46,8 @@ class MemoryCheck(Check):
                     name, element = f"cb{register.index}", str(register)
                     message = f"{element} is read, but {name} is declared with {size} elements, from 0 on"
                     advice = f"Declare `dcl_cb {name}[{register.element + 1}]`, or is the number wrong?"
-                    self.report("constant outside", at, message, advice, word=element[:-1], key=(element,),
-                                element=element)  # fmt: skip
+                    more: dict = {"word": element[:-1], "element": element}
+                    self.report("constant outside", at, message, advice, key=(element,), **more)
 
     def step(self, event: StepEvent) -> None:
         if event.at not in self.sampled:

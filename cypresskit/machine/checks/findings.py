@@ -54,11 +54,14 @@ class Finding:
             lines.append("    " + "".join(c if c.isprintable() else " " for c in self.text[start : start + 160]))
             lines.append(f"    {' ' * (self.column - 1 - start)}^")
         lines += [f"    called in {call}" for call in self.calls[:CALLS]]
-        lines += [f"    ... and in {len(self.calls) - CALLS} more places"] * (len(self.calls) > CALLS)
-        lines += [f"    the other side: {self.other}"] * bool(self.other)
-        lines += [f"    and {self.more:,} more like it"] * bool(self.more)
-        also = f"line{'s' * (len(self.also) > 1)} {', '.join(map(str, self.also))}"
-        lines += [f"    likewise in {also}"] * bool(self.also)
+        if len(self.calls) > CALLS:
+            lines.append(f"    ... and in {len(self.calls) - CALLS} more places")
+        if self.other:
+            lines.append(f"    the other side: {self.other}")
+        if self.more:
+            lines.append(f"    and {self.more:,} more like it")
+        if self.also:
+            lines.append(f"    likewise in {'lines' if self.also[1:] else 'line'} {', '.join(map(str, self.also))}")
         return "\n".join([*lines, f"    {self.advice}"])
 
 
@@ -67,8 +70,10 @@ class Findings(tuple[Finding, ...]):
 
     def __str__(self) -> str:
         rest = len(self) - SHOWN
-        more = [f"... and {rest} more finding{'s' * (rest > 1)}"] if rest > 0 else []
-        return "\n".join([*map(str, self[:SHOWN]), *more]) or "Nothing found."
+        shown = [str(finding) for finding in self[:SHOWN]]
+        if rest > 0:
+            shown.append(f"... and {rest} more finding{'s' if rest > 1 else ''}")
+        return "\n".join(shown) or "Nothing found."
 
     __repr__ = __str__
 
@@ -147,8 +152,9 @@ def coordinate(place: int) -> str:
     """A whole coordinate as an event has it: in short form if it is far from every texture."""
     if abs(place) < FAR:
         return str(place)
-    beyond = " or beyond" * (abs(place) == 1 << 62)  # where events end
-    return {NOWHERE: "NaN", INFINITE: "infinity", -INFINITE: "-infinity"}.get(place) or f"{place:.2g}{beyond}"
+    if abs(place) == 1 << 62:  # where events end
+        return f"{place:.2g} or beyond"
+    return {NOWHERE: "NaN", INFINITE: "infinity", -INFINITE: "-infinity"}.get(place) or f"{place:.2g}"
 
 
 class Check(Observer):

@@ -58,7 +58,10 @@ def _is_zero(i: Instruction) -> bool:
     return i.op.name in ("ixor", "isub") and i.sources[0] == i.sources[1] and i.sources[0].register.kind == "r"
 
 
-needs = lru_cache(maxsize=1)(Needs)  # for several checks of one program
+@lru_cache(maxsize=1)
+def needs_of(program: Program) -> Needs:
+    """The needs of a program, found once for its several checks."""
+    return Needs(program)
 
 
 @dataclass(eq=False)
@@ -76,7 +79,7 @@ class Marks(Check):
 
     def __init__(self, places: Places):
         super().__init__(places)
-        self.needs = needs(self.program)
+        self.needs = needs_of(self.program)
         self.marks: dict[Key, list[Mark]] = {}
         self.carried: dict[int, list[Mark]] = {}  # what the running instruction brings: component of its result
         self.used: dict = {}  # what it uses: the first component, its fault, and by whom

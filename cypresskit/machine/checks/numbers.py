@@ -20,6 +20,7 @@ from cypresskit.machine.observer import FetchEvent, StepEvent, WroteEvent
 
 LEAST = {"f": np.uint32(0xFF000000), "d": np.uint32(0xFFE00000)}  # an infinity's (high) word shifted left by 1
 KINDS = {"float32": "f", "float64": "d"}
+VIEWS = {"d": np.float64, "i": np.int32, "u": np.int32}  # how operands are shown; others as single precision
 MADE = {"mul": "0 * infinity", "add": "infinity - infinity", "sub": "infinity - infinity", "sqrt": "a negative number"}
 
 
@@ -53,9 +54,10 @@ class NumbersCheck(Marks):
 
     def _kind(self, i: Instruction) -> str:
         """Whether an instruction gives single or double numbers, "f" or "d", or stores its bits as such."""
-        kind, register = i.op.result if i.op.kind == "alu" else "", i.dest.register if i.dest else None
-        if kind not in LEAST and register and register.kind in "og":
-            kind = KINDS.get(str(self.places.dtypes.get("g" if register.kind == "g" else str(register))), "")
+        kind = i.op.result if i.op.kind == "alu" else ""
+        if kind not in LEAST and i.dest and i.dest.register.kind in "og":
+            array = "g" if i.dest.register.kind == "g" else str(i.dest.register)
+            kind = KINDS.get(str(self.places.dtypes.get(array)), "")
         return kind
 
     def step(self, event: StepEvent) -> None:
@@ -132,16 +134,15 @@ class NumbersCheck(Marks):
             element = self.places.element(int(self.element[item]), fault.component)
         of = ", ".join(f"{text} = {value:g}" for text, value in operands)
         gets = f"{self.places.item(item)} gets {element} = {fault.name} from `{i.op.name}` of {of}"
-        advice, count = self._advice(fault, i, [value for _, value in operands], item), int(who.sum())
-        self.report("number", fault.at, f"the first {fault.name}: {gets}", advice, key=(fault.name,), count=count,
-                    word=i.op.name, item=item, element=element)  # fmt: skip
+        advice = self._advice(fault, i, [value for _, value in operands], item)
+        more: dict = {"count": int(who.sum()), "word": i.op.name, "item": item, "element": element}
+        self.report("number", fault.at, f"the first {fault.name}: {gets}", advice, key=(fault.name,), **more)
 
     def _operand(self, i: Instruction, n: int, position: int, items: np.ndarray) -> tuple[str, np.ndarray]:
         """A source as it stands in the kernel (without modifiers) and the values its register has."""
-        source, double = i.sources[n], i.op.sources[n] == "d"
-        letters = source.swizzle[:2] if double else source.swizzle[position]
+        source, kind = i.sources[n], VIEWS.get(i.op.sources[n], np.float32)
+        letters = source.swizzle[:2] if kind is np.float64 else source.swizzle[position]
         rows = [np.broadcast_to(self.rows(source, letter)[0], self.launch.items)[items] for letter in letters]
-        kind = np.float64 if double else np.int32 if i.op.sources[n] in "iu" else np.float32
         return f"{source.register}.{letters}", np.stack(rows, axis=1).view(kind)[:, 0]
 
     def _advice(self, fault: _Made, i: Instruction, values: list, item: int) -> str:
@@ -155,8 +156,8 @@ class NumbersCheck(Marks):
         if i.op.name in ("div", "ddiv", "rcp") and (values[-1] == 0 or abs(values[-1]) < least):
             return "A division by zero: is the divisor set, and for every work-item?"
         if fault.name == "NaN":
-            made = MADE.get(i.op.name, "0 * infinity or infinity - infinity")
-            return f"This operation made it: {made}." + " Look for the infinity first." * bool(np.isinf(values).any())
+            made = f"This operation made it: {MADE.get(i.op.name, '0 * infinity or infinity - infinity')}."
+            return f"{made} Look for the infinity first." if np.isinf(values).any() else made
         if i.op.double:
             return "The result is larger than a double holds (1.8e308, or 3.4e38 as a float): scale the data."
         return "The result is larger than single precision holds (3.4e38): scale the data, or use doubles."
@@ -167,11 +168,11 @@ class NumbersCheck(Marks):
             at = fault.came[i.sources[0].register.index]
         maker = self.program.body[at] if isinstance(at, int) else i
         if maker.op.kind != "alu" or maker.op.copies:
-            return ("These bits are no finite number in the array they are stored to: a float literal has a point, as "
-                    "in -1.0, and a whole number needs `itof`.")  # fmt: skip
+            bits = "These bits are no finite number in the array they are stored to"
+            return f"{bits}: a float literal has a point, as in -1.0, and a whole number needs `itof`."
         line = "This line" if at == fault.at else f"Line {maker.line} (`{maker.op.name}`)"
-        return (f"{line} makes a whole number or a mask, and its bits are stored as a float: convert it with `itof`, "
-                "or let `cmov_logical` choose between two floats.")  # fmt: skip
+        makes = f"{line} makes a whole number or a mask, and its bits are stored as a float"
+        return f"{makes}: convert it with `itof`, or let `cmov_logical` choose between two floats."
 
     def _came(self, fault: _Made, source: Source, item: int) -> str:
         if source.register.kind != "r":

@@ -119,8 +119,10 @@ class RaceCheck(Check):
         advice = self._advice(event, at, item, other, at == event.at and verb == "wrote")
         key = event.space, tuple(sorted((line, self.program.body[event.at].line)))
         side = f"{self.places.item(other)}, {verb} it in {self.program.where(line)}"
-        self.report("race", event.at, f"{self.places.item(item)} {does}", advice, key=key, count=count, item=item,
-                    word="g" * (event.space == "global"), element=element, other=side, other_line=line)  # fmt: skip
+        sides: dict = {"item": item, "element": element, "other": side, "other_line": line}
+        word = "g" if event.space == "global" else ""
+        message = f"{self.places.item(item)} {does}"
+        self.report("race", event.at, message, advice, key=key, count=count, word=word, **sides)
 
     def _advice(self, event: MemoryEvent, at: int, item: int, other: int, together: bool) -> str:
         if together:

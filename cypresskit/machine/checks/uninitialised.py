@@ -21,7 +21,7 @@ class _Unset:
     source: Key | None
     copied: int = -1  # by the instruction that copied it first
     block: int = 0
-    bytes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    addresses: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class UninitialisedCheck(Marks):
@@ -29,10 +29,10 @@ class UninitialisedCheck(Marks):
 
     def __init__(self, places: Places):
         super().__init__(places)
-        items, size = self.launch.items, self.launch.group_items
+        items, group_items = self.launch.items, self.launch.group_items
         self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in self.needs.start}
-        self.group = np.arange(items) // size
-        self.stored = {n: np.zeros((items // size, bytes // 4), bool) for n, (_, bytes) in self.program.lds.items()}
+        self.group, groups = np.arange(items) // group_items, items // group_items
+        self.stored = {n: np.zeros((groups, size // 4), bool) for n, (_, size) in self.program.lds.items()}
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space != "lds":
@@ -43,10 +43,10 @@ class UninitialisedCheck(Marks):
             stored[self.group[lost]] = True
         who = np.flatnonzero(event.active & event.inside & ~lost)
         for word in event.words:
-            places = self.group[who], (event.element[who] >> 2) + word
-            missing = ~stored[places]
+            looked = self.group[who], (event.element[who] >> 2) + word
+            missing = ~stored[looked]
             if event.store:
-                stored[places] = True
+                stored[looked] = True
             elif missing.any() and i.dest:
                 bad = np.zeros(self.launch.items, bool)
                 bad[who[missing]] = True
@@ -66,17 +66,19 @@ class UninitialisedCheck(Marks):
         bad = np.flatnonzero(who)
         item, name = int(bad[0]), _named(key) if key else ""
         if unset.source is None:
-            element = self.places.lds(unset.block, int(unset.bytes[item]))
+            element = self.places.lds(unset.block, int(unset.addresses[item]))
             uses = f"uses {name}, loaded from" if key else "stores what it loads from"
             does = f"{uses} {element}, where nobody stored before"
             advice = "Store to it first, with `fence_threads_lds` between, or load from another place."
         else:
             element = _named(unset.source)
-            does = f"uses {name}{f', a copy of {element},' * (element != name)} which was never set"
+            copied = f", a copy of {element}," if element != name else ""
+            does = f"uses {name}{copied} which was never set"
             advice = self._setters(at if unset.copied < 0 else unset.copied, unset.source)
-        message, key_of = f"{self.places.item(item)} {does}", (element.split(".")[0].split("[")[0],)
-        self.report("uninitialised", at, message, advice, key=key_of, count=len(bad), word=name and f",{name[:-2]}",
-                    item=item, element=element)  # fmt: skip
+        message, memory = f"{self.places.item(item)} {does}", element.split(".")[0].split("[")[0]
+        word = f",{name[:-2]}" if name else ""
+        more: dict = {"count": len(bad), "word": word, "item": item, "element": element}
+        self.report("uninitialised", at, message, advice, key=(memory,), **more)
 
     def _setters(self, at: int, source: Key) -> str:
         name, body = _named(source), self.program.body
