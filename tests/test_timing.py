@@ -298,13 +298,13 @@ def test_what_a_board_cannot_do_is_refused(kernel, board, message):
 
 def test_textures_are_as_large_as_the_boards_may_be():
     kernel = KERNELS["sgemm_tn"]
-    launch = Shape(kernel.program, (8, 8), {0: (16, 200), 1: (16, 200)}, {0: [200.0]})
+    launch = Shape(kernel.program, (8, 8), {0: (16, 200), 1: (16, 200)}, kernel.shape(64, 64, 200).constants)
     assert simulate(kernel.program, launch=launch, device=replace(HD5870, texture_side=200)).clocks > 0
     small = replace(HD5870, name="small", texture_side=199)
     with pytest.raises(ValueError, match="has 200 rows of 16 texels: a texture of the small has at most 199 rows"):
         simulate(kernel.program, launch=launch, device=small)
     large = replace(HD5870, texture_side=20_000)
-    launch = Shape(kernel.program, (8, 8), {0: (16, 17_000), 1: (16, 17_000)}, {0: [17_000.0]})
+    launch = Shape(kernel.program, (8, 8), {0: (16, 17_000), 1: (16, 17_000)}, launch.constants)
     assert simulate(kernel.program, launch=launch, device=large).clocks > 0
 
 

@@ -69,9 +69,15 @@ class Sample:
 
 
 def sample(
-    code: Code, shape: Shape, device: Device, layout: str, active: int, exact: bool, progress: bool = True,
+    code: Code,
+    shape: Shape,
+    device: Device,
+    layout: str,
+    active: int,
+    exact: bool,
+    progress: bool = True,
     policy: Policy = Policy(),
-) -> Sample:  # fmt: skip
+) -> Sample:
     """Simulate a launch with ``active`` wavefronts on each SIMD engine, all of it if ``exact``. What takes more
     than ``LONG`` seconds says so before it starts, and shows its ``progress``."""
     surfaces = Surfaces(shape, device, layout)
