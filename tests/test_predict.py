@@ -24,6 +24,7 @@ def entered(guess, *values):
         ({"unit": "times"}, ["3"], 4.173, "? You said 3, and it is 4.2 times."),
         ({"choices": [0.07, 0.17]}, [0.07], 0.17, "? You said 0.07, and it is 0.17."),
         ({}, ["1,000"], 31, "? You said 1,000, and it is 31."),
+        ({"unit": "times"}, ["about 8x"], 8, "? You said 8, and it is 8 times: well guessed!"),
         ({}, ["many"], 31, "? It is 31. (You made no guess.)"),
         ({}, ["1e999"], 31, "? It is 31. (You made no guess.)"),
         ({"choices": [4, 8]}, [4], 8, "? You said 4, and it is 8."),

@@ -164,7 +164,7 @@ CHECK, GOOD, BROKEN = (
 
 def test_a_cell_that_cannot_be_read_is_told_in_place_of_a_verdict_on_the_answer_of_before():
     told = str(unread(["", GOOD, CHECK, BROKEN, CHECK]))
-    assert told.startswith("Not yet. The cell of peak isn't Python") and "line 2" in told
+    assert told.startswith("Not yet. Your cell with peak isn't valid Python") and "line 2" in told
     assert "half" in str(unread(["half = 128\nwhile half", "ck.teach.start_here.check_half(half)"]))
 
 
@@ -186,7 +186,7 @@ def test_a_notebook_shows_it(capsys):
     finally:
         kind.clear_instance()
     shown = capsys.readouterr().out
-    assert shown.index("Right. N = 896") < shown.index("Not yet. The cell of half isn't Python")
+    assert shown.index("Right. N = 896") < shown.index("Not yet. Your cell with half isn't valid Python")
 
 
 def test_ipythons_exit_in_an_answer_is_told_and_the_kernel_stays():

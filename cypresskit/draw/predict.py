@@ -4,9 +4,13 @@
 question, guess and result into a line; ``curves`` draws a guess below its curves.
 """
 
+import re
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any
+
+#: The first number of what was entered: "about 8 times" is a guess, too.
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)
 
 
 class Prediction:
@@ -25,11 +29,8 @@ class Prediction:
             return dict(zip(self.curve, entered)) if any(entered) else None
         if self.choices or not entered:
             return entered[0] if entered else None
-        try:
-            number = float(entered[0].replace(",", "").replace("%", "").strip())
-        except ValueError:
-            return None
-        return number if isfinite(number) else None
+        found = NUMBER.search(entered[0].replace(",", ""))
+        return float(found[0]) if found and isfinite(float(found[0])) else None
 
     def said(self, truth) -> str:
         """``How many? You said 4, and it is 8 wavefronts.`` The line has only the result if there was no guess."""

@@ -89,7 +89,8 @@ class Sheet(Parts):
             fig.add_tools(HoverTool(renderers=[box], tooltips=tip))
         if key is not None:
             self.ring(fig, source, wide, high, "lit", "ink", border_radius=round)
-            self.picks.append(Pick(source, fig, wide, high))
+            thin = isinstance(high, int | float) and high < 8  # a thick frame would hide its colour
+            self.picks.append(Pick(source, fig, wide, high, 1.0 if thin else 3.0))
         return source
 
     def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:

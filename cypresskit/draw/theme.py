@@ -56,7 +56,7 @@ def _variables(which: int) -> str:
 
 # Bokeh gives each of its elements its own variables, so a widget has to be told one by one.
 ROOT_CSS = f"""
-:host {{ {_variables(0)} color: var(--ck-ink); outline-offset: 2px; max-width: 1800px;
+:host {{ {_variables(0)} color: var(--ck-ink); outline-offset: -2px; max-width: 1800px;
   color-scheme: light; }}
 :host([data-dark]) {{ {_variables(1)} color-scheme: dark; }}
 :host(:focus-visible) {{ outline: 2px solid var(--ck-read); }}

@@ -120,7 +120,8 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     parts = {"what p lost": e, "a's high times b's low": cross, "a's low times b's high": other}
     (high, low), small = np.moveaxis(out, -1, 0), e + cross + other
     slips = {
-        "nothing arrives in o0: `mov o0, r1` at the end.": (high, 0 * p),
+        "nothing arrives in o0: `mov o0, r1` at the end.": (np.abs(high) + np.abs(low), 0 * p),
+        "r1.xy is 0 at the end: was what you put there computed before?": (high, 0 * p),
         "p is added to a * b, where it should be taken away: -p is `r1.xy_neg(xyzw)`.": (high, 3 * p),
         "the sign of what p lost: it is a * b - p.": ((high - p) + low, cross + other - e),
         "r1.xy is still p; the new high part belongs there.": (low, small - ((p + small) - p)),

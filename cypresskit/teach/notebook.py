@@ -25,8 +25,10 @@ def unread(cells: Sequence[str]) -> Verdict | None:
     try:
         ast.parse(cell)
     except SyntaxError as error:
-        it = f"The cell of {answer and answer[1]} isn't Python, as it was run last: {error.msg}."
-        return Verdict(False, it, f"line {error.lineno} of that cell. (Checked was the answer of before.)")
+        it = f"Your cell with {answer and answer[1]} isn't valid Python: {error.msg}."
+        return Verdict(
+            False, it, f"line {error.lineno} of that cell. Until it runs, your previous answer would be judged."
+        )
     return None
 
 

@@ -4,7 +4,8 @@
 an exception in the thread that called once one is used up: that works on every system, in the main thread and in
 others. It takes effect between two of Python's instructions, so what waits in C for long, such as a huge numpy
 operation or ``time.sleep``, is not stopped before it comes back; the stop button ends such waits. ``exercise`` turns
-this, the stop button and ``sys.exit`` into verdicts, so that no traceback shows how the check finds its answers.
+this, the stop button, ``sys.exit`` and a notebook's ``exit`` into verdicts, so that no traceback shows how the check
+finds its answers, and the kernel lives on.
 """
 
 import ctypes
@@ -19,6 +20,7 @@ from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
+from traceback import walk_tb
 from typing import TypeVar
 
 from cypresskit.blas import CardMemoryError
@@ -98,12 +100,21 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
 
 
 def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
-    """What ``asked`` gives. Whatever the answer raises is the check's verdict, with this ``hint``."""
+    """What ``asked`` gives. Whatever the answer raises is the check's verdict, with this ``hint``. So is a result that
+    can't be used: there ``answer`` is a function of the check, which raises as it takes the result apart."""
     try:
         return asked(call, answer, *arguments)
     except Exception as error:
-        verdict = stopped(call.partition("(")[0], error, hint)
+        name, what = call.partition("(")[0], "nothing" if "NoneType" in str(error) else "something else"
+        unless(_from_student(error), f"{name} returns {what}.", hint)
+        verdict = stopped(name, error, hint)
         raise Halted(verdict.finding, verdict.hint) from None
+
+
+def _from_student(error: Exception) -> bool:
+    """Whether it was raised outside of the checks' own code, or by a call that the student's function doesn't take."""
+    ran = (Path(frame.f_code.co_filename).parent for frame, _ in walk_tb(error.__traceback__))
+    return any(folder != Path(__file__).parent for folder in ran) or "positional argument" in str(error)
 
 
 def unless(fine: object, finding: str, hint: str) -> None:
