@@ -10,8 +10,10 @@ Cells are run by JupyterLab's own commands, since typed Shift+Enter loses key pr
 notebooks/, so nothing a test does there changes the work tree.
 """
 
+import fcntl
 import functools
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -20,13 +22,17 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import hypothesis
 import pytest
 
 import cypresskit as ck
 from cypresskit.cli.cmd_lab import SETTINGS
+from cypresskit.host import host_rows
+from cypresskit.timing import scoring
 
 TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,9 +60,15 @@ def compute(*lines: str) -> ck.Program:
 
 
 def pytest_collection_modifyitems(items):
+    """Two processes begin with a half each of the list: long tests come first in both, so that both end together."""
     for item in items:
-        if "chromium" in getattr(item, "fixturenames", ()):
+        if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)
+    long = [item for item in items if item.get_closest_marker("notebook") or item.get_closest_marker("slow")]
+    long += [item for item in items if "lab" in item.fixturenames and item not in long]
+    short = [item for item in items if item not in long]
+    middle = (len(items) + 1) // 2 - len(long[::2])
+    items[:] = long[::2] + short[:middle] + long[1::2] + short[middle:]
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +76,45 @@ def own_main():
     """IPython puts a module of its own in the place of `__main__` and empties it; what starts processes trips there."""
     yield
     sys.modules["__main__"] = MAIN
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory, request):
+    """A function that makes something, which can be pickled, once for all processes that run tests; they wait for it
+    and get it by its name."""
+    ours = tmp_path_factory.getbasetemp()
+    folder = (ours.parent if hasattr(request.config, "workerinput") else ours) / "once"
+    folder.mkdir(exist_ok=True)
+
+    def get(name: str, make):
+        made = folder / name
+        with (folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not made.exists():
+                made.write_bytes(pickle.dumps(make()))
+        return pickle.loads(made.read_bytes())
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def scored(once):
+    """The score's rows, of ``kernels`` and of ``hosts``, and the ``launches`` that it simulated: {(kernel, n): row}."""
+    return SimpleNamespace(**once("score", _score))
+
+
+def _score() -> dict:
+    launches, timed = {}, scoring.timed
+
+    def noted(points, *more):
+        rows = timed(points, *more)
+        launches.update({point[:2]: row for point, row in zip(points, rows)})
+        return rows
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        patch.setattr(scoring, "timed", noted)
+        hosts = pool.submit(host_rows)
+        return {"kernels": list(scoring.score(executor=pool)), "hosts": hosts.result(), "launches": launches}
 
 
 @pytest.fixture(scope="session")
@@ -90,8 +141,14 @@ def browser(chromium):
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def context(browser):
+    """One cache for all pages: JupyterLab's scripts are loaded and compiled once."""
+    return browser.new_context(viewport={"width": 1400, "height": 1000})
+
+
 @pytest.fixture
-def page(browser):
+def page(context):
     """A new page of 1400 x 1000; the test fails if it asked another computer for anything."""
     outside = []
 
@@ -99,7 +156,7 @@ def page(browser):
         if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")):
             outside.append(request.url)
 
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page = context.new_page()
     page.on("request", note)
     yield page
     page.close()

@@ -7,13 +7,15 @@ import pytest
 
 from cypresskit import published
 from cypresskit.devices import HD5870, HD5970, XEON
-from cypresskit.host import Machine, adaptive, five_stage, four_stage, host_rows
+from cypresskit.host import Machine, adaptive, five_stage, four_stage
 from cypresskit.timing import simulate
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return {(row["id"], row["quantity"]): row for row in host_rows()}
+def rows(scored):
+    return {(row["id"], row["quantity"]): row for row in scored.hosts}
 
 
 def test_rows_are_of_published_quantities(rows):
@@ -64,7 +66,6 @@ def headlines(machine: Machine) -> list[float]:
     return [both, chips, chips / four_stage(*size, machine).gflops]
 
 
-@pytest.mark.slow
 def test_the_documents_host_parameters_move_what_it_says():
     before = headlines(Machine())
     for name, value, *shown in cells("host"):
@@ -73,7 +74,6 @@ def test_the_documents_host_parameters_move_what_it_says():
         assert list(map(float, shown)) == pytest.approx(moved, abs=0.15), name
 
 
-@pytest.mark.slow
 def test_the_documents_cause_of_that_miss_is_the_models():
     for clocks, *shown in (map(float, row) for row in cells("clause clocks")[:-1]):  # the last is what was published
         chip, board = (replace(device, clause_clocks=int(clocks)) for device in (HD5970, HD5870))

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -13,22 +12,18 @@ pytestmark = pytest.mark.notebook
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, request):
-    """The site, built by the command that `make docs` gives, once for all processes that run tests."""
-    ours = tmp_path_factory.getbasetemp()
-    folder = (ours.parent if hasattr(request.config, "workerinput") else ours) / "docs"
-    done = folder / "done"
-    try:
-        folder.mkdir()
-    except FileExistsError:
-        ended = any(done.exists() or time.sleep(1) for _ in range(600))
-        assert ended, "the process that builds the site has not ended"
-    else:
-        command = [sys.executable, "-m", "tools.site", folder / "site"]
-        built = subprocess.run(command, cwd=request.config.rootpath, capture_output=True, text=True)
-        done.write_text(built.stdout + built.stderr if built.returncode else "")
-    assert not done.read_text()  # with its dead links
-    return folder / "site"
+def site(tmp_path_factory, once, pytestconfig):
+    """The site, built by the command that `make docs` gives."""
+
+    def build():
+        folder = tmp_path_factory.mktemp("docs") / "site"
+        command = [sys.executable, "-m", "tools.site", folder]
+        built = subprocess.run(command, cwd=pytestconfig.rootpath, capture_output=True, text=True)
+        return folder, built.stdout + built.stderr if built.returncode else ""
+
+    folder, faults = once("site", build)
+    assert not faults  # with its dead links
+    return folder
 
 
 def test_lessons_and_pictures_play(site, page):
