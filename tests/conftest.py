@@ -14,6 +14,7 @@ import fcntl
 import functools
 import os
 import pickle
+import re
 import shutil
 import signal
 import socket
@@ -37,6 +38,9 @@ from cypresskit.timing import scoring
 TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 ROOT = Path(__file__).resolve().parent.parent
 READY = "() => document.querySelector('[data-ready]')"
+#: The functions of pages.js, for `page.evaluate`.
+SCRIPTS = re.findall(r"(?ms)^const (\w+) = (.+?)\n(?=\n|\Z)", (ROOT / "tests/pages.js").read_text(encoding="utf-8"))
+JS = SimpleNamespace(**dict(SCRIPTS))
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script: tests of interrupts would hang
@@ -196,11 +200,7 @@ class Lab:
         """Show `notebook` (a path below `root`) alone and wait until its kernel is idle."""
         page.goto(f"{self.url}/lab/workspaces/auto-{time.monotonic_ns()}/tree/{notebook}")
         page.wait_for_function(
-            """name => {
-                const panel = window.jupyterapp?.shell?.currentWidget;
-                return panel?.context?.path === name && panel.context.isReady
-                    && panel.sessionContext.session?.kernel?.status === "idle";
-            }""",
+            JS.idle,
             arg=notebook,
             timeout=1000 * timeout,
         )
@@ -218,10 +218,7 @@ class Lab:
     def run_all(self, page, timeout: float = 120) -> None:
         """Run every cell of the notebook shown and wait for the last; an error in a cell fails the test."""
         page.evaluate(
-            """seconds => Promise.race([
-                window.jupyterapp.commands.execute("notebook:run-all-cells"),
-                new Promise((_, fail) => setTimeout(() => fail(`cells still run after ${seconds} s`), 1000 * seconds)),
-            ])""",
+            JS.runAll,
             timeout,
         )
         errors = [out for cell in self.outputs(page) for out in cell if out["output_type"] == "error"]
@@ -230,27 +227,13 @@ class Lab:
     def run(self, page, *texts: str | tuple[str, str, str]) -> None:
         """Run the first code cell that has each text; of a text, an old word and a new one, with the word replaced."""
         page.evaluate(
-            """async texts => {
-                const {content} = window.jupyterapp.shell.currentWidget
-                for (const [text, old, now] of texts.map(one => [one].flat())) {
-                    const has = ({type, sharedModel}) => type === "code" && sharedModel.source.includes(text)
-                    const at = content.widgets.findIndex(cell => has(cell.model))
-                    if (at < 0) throw Error(`no cell has ${text}`)
-                    content.activeCellIndex = at
-                    const {sharedModel} = content.activeCell.model
-                    if (old) sharedModel.setSource(sharedModel.source.replace(old, now))
-                    await window.jupyterapp.commands.execute("notebook:run-cell")
-                }
-            }""",
+            JS.run,
             texts,
         )
 
     def outputs(self, page) -> list[list[dict]]:
         """What each code cell of the notebook shown has put out, as a notebook file would hold it."""
-        return page.evaluate(
-            """() => [...window.jupyterapp.shell.currentWidget.context.model.cells]
-                .filter(cell => cell.type === "code").map(cell => cell.outputs.toJSON())"""
-        )
+        return page.evaluate(JS.outputs)
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,10 @@
-"""Pages with players: the views that the tests look at, each built once, and the scripts that look."""
+"""Pages with players: the views that the tests look at, each built once, and what looks at them: see pages.js."""
 
 from functools import cache
 
 import numpy as np
 import pytest
+from conftest import JS
 
 import cypresskit as ck
 from cypresskit import draw, host
@@ -90,74 +91,9 @@ def view(name: str, in_lesson: bool = False) -> Player:
     return (VIEWS | IN_LESSONS if in_lesson else VIEWS)[name]()
 
 
-#: Puts the last player that has the source (any, for "") to a frame, as a reader moves its slider (null: leaves it),
-#: and says what it shows then.
-AT = """async ([k, name]) => {
-    const doc = Bokeh.documents.findLast(d => !name || d.get_model_by_name(name)), models = [...doc.all_models]
-    const root = models.find(m => m.tags?.[0]?.scenes), {slider, scene, scenes} = root.tags[0], data = {}
-    if (k !== null) {
-        scene.active = scenes.findLastIndex(([first]) => first <= k)
-        slider.value = k - scenes[scene.active][0]
-    }
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-    for (const m of models) if (m.type === "ColumnDataSource" && m.name)
-        data[m.name] = Object.fromEntries(Object.entries(m.data).map(([n, v]) => [n, Array.from(v, String)]))
-    return {step: slider.value, frame: +Bokeh.index.get_one(root).el.dataset.frame, data,
-            words: models.filter(m => m.type === "Div").map(m => m.text).join(" "),
-            labels: models.filter(m => m.type === "Figure").map(m => Bokeh.index.get_one(m).el.ariaLabel).join(" ")}
-}"""
-#: Puts the slider to one step after another; the milliseconds until each was painted.
-STEPS = """async steps => {
-    const slider = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Slider"), times = []
-    for (const step of steps) {
-        const from = performance.now()
-        slider.value = step
-        await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-        times.push(performance.now() - from)
-    }
-    return times
-}"""
-#: Plays from the frame shown, at 20 a second for so many milliseconds; the number and time of each frame after it.
-PLAY = """async ([long, name]) => {
-    const doc = Bokeh.documents.findLast(d => !name || d.get_model_by_name(name)), seen = []
-    const player = Bokeh.index.get_one([...doc.all_models].find(m => m.tags?.[0]?.scenes)).el
-    const press = () => player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
-    new MutationObserver(() => seen.push([+player.dataset.frame, performance.now()]))
-        .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
-    ;[...doc.all_models].find(m => m.type === "Select").value = "20"
-    press()
-    await new Promise(done => setTimeout(done, long))
-    if (player.dataset.playing) press()
-    return seen
-}"""
-#: Where on the page a source's cell is.
-PLACE = """([name, cell]) => {
-    const doc = Bokeh.documents.findLast(d => d.get_model_by_name(name)), {data} = doc.get_model_by_name(name)
-    const drawn = (m) => m.type === "Figure" && m.renderers.some(r => r.data_source?.name === name)
-    const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
-    const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
-    return [box.x + x_scale.compute(data.x[cell]), box.y + y_scale.compute(data.y[cell])] }"""
-#: Puts the HTML of a player on a page whose scripts are loaded; the milliseconds until it is painted.
-PAINT = """async html => {
-    const place = document.createElement("div"), from = performance.now()
-    document.body.append(place)
-    place.innerHTML = html
-    for (const old of place.querySelectorAll("script")) {
-        const script = document.createElement("script")
-        script.textContent = old.textContent
-        old.replaceWith(script)
-    }
-    while (!place.querySelector("[data-ready]")) await new Promise(done => setTimeout(done, 1))
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-    const time = performance.now() - from
-    place.remove()
-    return time
-}"""
-
-
 def at(page, frame: int | None = None, source: str = "") -> dict:
-    """What the player shows at a frame; see `AT`."""
-    return page.evaluate(AT, [frame, source])
+    """What the player shows at a frame."""
+    return page.evaluate(JS.at, [frame, source])
 
 
 def processor(page):

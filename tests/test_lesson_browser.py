@@ -7,8 +7,8 @@ import statistics
 
 import numpy as np
 import pytest
-from conftest import READY
-from pages import IN_LESSONS, PAINT, PLACE, PLAY, STEPS, at, processor, recorded, view, whole_numbers
+from conftest import JS, READY
+from pages import IN_LESSONS, at, processor, recorded, view, whole_numbers
 
 import cypresskit as ck
 
@@ -82,7 +82,7 @@ def assert_plays_twenty_a_second(page) -> None:
     for _ in range(3):
         at(page, 0, "cells C")
         start = spent()
-        numbers, times = zip(*page.evaluate(PLAY, [2025, "cells C"]))
+        numbers, times = zip(*page.evaluate(JS.play, [2025, "cells C"]))
         work = (spent() - start) / len(numbers)
         assert list(numbers) == list(range(1, len(numbers) + 1)), "a frame was left out"
         if len(numbers) >= 39:
@@ -107,7 +107,7 @@ def test_a_slider_step_is_painted_within_40_ms(shown):
 
 def slider_steps(shown) -> list[float]:
     """Milliseconds from setting the slider to the second frame after it, fifteen times."""
-    return shown.evaluate(STEPS, [i * 37 % 170 for i in range(15)])
+    return shown.evaluate(JS.steps, [i * 37 % 170 for i in range(15)])
 
 
 @pytest.mark.alone
@@ -115,7 +115,7 @@ def test_the_first_picture_is_painted_within_300_ms(shown, player):
     """The notebook's form of the player, put on a page whose scripts are loaded."""
     html, spent = player._repr_mimebundle_()["text/html"], processor(shown)
     start = spent()
-    times = [shown.evaluate(PAINT, html) for _ in range(3)]
+    times = [shown.evaluate(JS.paint, html) for _ in range(3)]
     assert statistics.median(times) < 300 or (spent() - start) / 3 < 300, times
 
 
@@ -188,12 +188,6 @@ def test_text_stands_out_in_light_and_dark(page, show, player, scheme):
     assert (ink < 60 and back > 200) if scheme == "light" else (ink > 200 and back < 60)
 
 
-SEEN = """() => {
-    const level = [...document.querySelectorAll(".cypresskit-journey section")].findIndex(one => !one.hidden)
-    const player = document.querySelectorAll(".cypresskit-journey section")[level].querySelector("[data-ready]")
-    return player && [level, player.dataset.pick, +player.dataset.frame, player.getBoundingClientRect().bottom] }"""
-
-
 def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, show):
     """By clicks from the chip to an element of C, whose sum is told; back with Escape; the same by keys and by name."""
     page.set_viewport_size({"width": 1366, "height": 768})
@@ -202,56 +196,28 @@ def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, show)
     wide = [one.player for one in journey.levels]
     lanes = wide[1].tracks[0].source.data["x"]
     for level, (name, cell) in enumerate((("engines", 0), ("ALU sgemm_tn to come", len(lanes) // 2), ("slots", 10))):
-        assert page.evaluate(SEEN)[0] == level and page.evaluate(SEEN)[3] <= 660
-        page.mouse.click(*page.evaluate(PLACE, [name, cell]))
-        page.wait_for_function(f"() => ({SEEN})()?.[0] === {level + 1}")
-    line = next(line for line, (frame,) in journey.levels[2].ways.items() if frame == page.evaluate(SEEN)[2])
+        assert page.evaluate(JS.level)[0] == level and page.evaluate(JS.level)[3] <= 660
+        page.mouse.click(*page.evaluate(JS.place, [name, cell]))
+        page.wait_for_function(f"() => ({JS.level})()?.[0] === {level + 1}")
+    line = next(line for line, (frame,) in journey.levels[2].ways.items() if frame == page.evaluate(JS.level)[2])
     assert page.get_by_text(f"line {line}:").first.is_visible(), "where the line runs first"
-    page.mouse.click(*page.evaluate(PLACE, ["cells C", 9]))
-    page.wait_for_function(f"() => ({SEEN})()[1] === '9'")
+    page.mouse.click(*page.evaluate(JS.place, ["cells C", 9]))
+    page.wait_for_function(f"() => ({JS.level})()[1] === '9'")
     element = wide[3].about[9][0][1].split("**")[1]
     assert any(found.is_visible() for found in page.get_by_text(element).all()), "its sum is told"
     for level in (2, 1, 0):
         page.keyboard.press("Escape")
-        page.wait_for_function(f"() => ({SEEN})()?.[0] === {level}")
+        page.wait_for_function(f"() => ({JS.level})()?.[0] === {level}")
     page.keyboard.press("Enter")  # the framed engine is still chosen
-    page.wait_for_function(f"() => ({SEEN})()?.[0] === 1")
+    page.wait_for_function(f"() => ({JS.level})()?.[0] === 1")
     page.get_by_role("button", name="Chip").click()
-    page.wait_for_function(f"() => ({SEEN})()?.[0] === 0")
+    page.wait_for_function(f"() => ({JS.level})()?.[0] === 0")
     page.wait_for_timeout(300)  # the chip is laid out again
-    page.mouse.click(*page.evaluate(PLACE, ["engines", 7]))
+    page.mouse.click(*page.evaluate(JS.place, ["engines", 7]))
     page.get_by_text("Not recorded clause by clause").first.wait_for()
-    assert page.evaluate(SEEN)[0] == 0
+    assert page.evaluate(JS.level)[0] == 0
 
 
-# What is wrong with the text in the pictures: cut off, too small, or one over the other.
-FAULTS = """() => {
-    const pen = document.createElement("canvas").getContext("2d"), boxes = [], faults = []
-    for (const figure of [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "Figure")) {
-        const view = Bokeh.index.get_one(figure), {x_scale, y_scale, bbox} = view.frame
-        for (const {glyph, data_source: {data}} of figure.renderers.filter(r => r.glyph.type === "Text")) {
-            const column = (p) => p?.field ? data[p.field] : undefined
-            const texts = column(glyph.text) ?? [glyph.text.value], size = parseFloat(glyph.text_font_size.value)
-            pen.font = `${glyph.text_font_style?.value ?? "normal"} ${size}px ${glyph.text_font.value}`
-            Array.from(texts).forEach((text, i) => {
-                const place = (p, s) => s.compute(column(p)?.[i] ?? p.value)
-                const x = place(glyph.x, x_scale) + (glyph.x_offset?.value ?? 0)
-                const y = place(glyph.y, y_scale) + (glyph.y_offset?.value ?? 0), wide = pen.measureText(text).width
-                if (!text.trim() || !Number.isFinite(x + y)) return
-                const align = column(glyph.text_align)?.[i] ?? glyph.text_align.value
-                const left = x - wide * {left: 0, center: 0.5, right: 1}[align]
-                if (left < bbox.left - 3 || left + wide > bbox.right + 3) faults.push(`cut off: ${text}`)
-                if (size < 10.9) faults.push(`${size} px: ${text}`)
-                boxes.push([left, left + wide, y - size / 2.6, y + size / 2.6, text, figure.id])
-            })
-        }
-    }
-    boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b) => {
-        const across = a[0] < b[1] - 1 && b[0] < a[1] - 1, down = a[2] < b[3] && b[2] < a[3]
-        if (a[5] === b[5] && across && down) faults.push(`${a[4]} over ${b[4]}`)
-    }))
-    return faults
-}"""
 TEXTS = (*IN_LESSONS, "packing", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents")
 
 
@@ -266,8 +232,8 @@ def test_no_text_is_cut_off_small_or_over_another(page, show, name):
             page.wait_for_timeout(200)
             for share in shares:
                 frame = int(share * (player.scenes[0][1] - 1))
-                page.evaluate(STEPS, [frame])
-                assert page.evaluate(FAULTS) == [], f"frame {frame} at {width} x {height}, {scheme}"
+                page.evaluate(JS.steps, [frame])
+                assert page.evaluate(JS.faults) == [], f"frame {frame} at {width} x {height}, {scheme}"
         high = page.evaluate("() => document.querySelector('[data-ready]').getBoundingClientRect().height")
         assert high <= 620, f"{high} pixels high at {width} x {height}"
 
@@ -419,34 +385,19 @@ def test_a_click_on_what_is_not_recorded_asks_the_kernel(lab, page):
         assert shown == {(f"r{10 + i // 4}.{'xyzw'[i % 4]}", v) for i, v in enumerate(block.ravel().tolist())}
 
     assert_block(16, 0, 0)
-    page.mouse.click(*page.evaluate(PLACE, ["items", 3]))
+    page.mouse.click(*page.evaluate(JS.place, ["items", 3]))
     assert_block(16, 1, 1)
     page.locator(".cypresskit-controls .widget-slider .noUi-handle").last.focus()
     page.keyboard.press("ArrowRight")
     assert_block(32, 0, 3)
 
 
-# What has a colour in the cell that begins with `four_by_four`, by kind, and the numbers beside its lines.
-COLOURED = """() => {
-    const editor = [...document.querySelectorAll(".jp-CodeCell .cm-editor")]
-        .find(one => one.textContent.includes("four_by_four = "))
-    const told = kind => [...CSS.highlights.get(`il-${kind}`) ?? []]
-        .filter(range => editor.contains(range.startContainer))
-        .map(range => range.startContainer.data.slice(range.startOffset, range.endOffset).trim())
-    const line = [...editor.querySelectorAll(".cm-line")].find(one => one.textContent.includes("mda"))
-    const top = line?.getBoundingClientRect().top
-    const numbers = [...editor.querySelectorAll(".cm-lineNumbers .cm-gutterElement")]
-    return {keyword: told("keyword"), def: told("def"), number: told("number"), comment: told("comment"),
-            wrong: numbers.find(one => Math.abs(one.getBoundingClientRect().top - top) < 3)?.textContent}
-}"""
-
-
 def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, page):
     lab.open(page, LESSON)
     lab.run(page, "import", "ck.draw.load", ("four_by_four = ", "mad r10", "mda r10"), "check_four_by_four(")
     page.locator(".jp-CodeCell", has_text="four_by_four = ").first.evaluate("cell => cell.scrollIntoView()")
-    page.wait_for_function(f"() => ['mda', 'dcl_cb'].every(one => ({COLOURED})().keyword.includes(one))")
-    seen = page.evaluate(COLOURED)
+    page.wait_for_function(f"() => ['mda', 'dcl_cb'].every(one => ({JS.coloured})().keyword.includes(one))")
+    seen = page.evaluate(JS.coloured)
     assert {"whileloop", "mda", "sample_resource(0)_sampler(0)", "dcl_cb"} <= set(seen["keyword"])
     assert {"r10", "r2.x", "cb0[0].z", "vWinCoord0.yx"} <= set(seen["def"]) and "4.0" in seen["number"]
     assert "; row 0" in seen["comment"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import ROOT
+from conftest import JS, ROOT
 from nbval.plugin import get_sanitize_patterns
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))  # those with solutions too
@@ -168,17 +168,6 @@ def test_names_no_machine_and_needs_no_network(path):
         )
 
 
-#: Runs code in the kernel of the notebook shown, for what it prints, and ends the kernel.
-LAST = """async code => {
-    const {session} = window.jupyterapp.shell.currentWidget.sessionContext, said = []
-    const run = session.kernel.requestExecute({code, store_history: false})
-    run.onIOPub = message => said.push(message.content.text ?? "")
-    await run.done
-    await session.shutdown()
-    return said.join("")
-}"""
-
-
 @each_lesson
 def test_opens_and_runs_in_jupyterlab(path, lab, page):
     lab.open(page, str(path.relative_to(ROOT / "notebooks")))
@@ -186,4 +175,4 @@ def test_opens_and_runs_in_jupyterlab(path, lab, page):
     saved = code_cells(nbformat.read(path, as_version=4))
     for cell, outputs in zip(saved, lab.outputs(page), strict=True):
         assert exempt(cell) or told(outputs) == told(cell.outputs), cell.source
-    assert_within_binders_means(path, *used(page.evaluate(LAST, USED)))
+    assert_within_binders_means(path, *used(page.evaluate(JS.runAndEnd, USED)))

@@ -13,7 +13,7 @@ import nbformat
 import numpy as np
 import pages
 import pytest
-from conftest import READY, ROOT
+from conftest import JS, READY, ROOT
 from pages import VIEWS, at, blocked, pipeline, recorded, reports, view
 
 import cypresskit as ck
@@ -761,20 +761,6 @@ def test_controls_of_a_view_become_its_first_picture(tmp_path):
 
 # -- in the browser
 
-# Where the controls end.
-BOTTOMS = """() => [...Bokeh.documents.at(-1).all_models].filter(m => ["Button", "Select", "Slider"].includes(m.type))
-    .map(m => Bokeh.index.get_one(m).el.getBoundingClientRect().bottom)"""
-# Takes a step; how often what travels was drawn on its way.
-TRAVEL = """async () => {
-    const tag = [...Bokeh.documents.at(-1).all_models].find(m => m.tags?.[0]?.scenes).tags[0]
-    const drawn = new Map(tag.tracks.filter(t => t.moves).map(t => [t.source, 0]))
-    for (const source of drawn.keys())
-        source.properties.data.change.connect(() => drawn.set(source, drawn.get(source) + 1))
-    document.querySelector("[data-ready]").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}))
-    await new Promise(done => setTimeout(done, 300))
-    return Math.max(...drawn.values())
-}"""
-
 
 def assert_quick(page, last: int) -> None:
     """Steps paint within 40 ms, and half a second at 20 a second leaves out no frame. Three tries; on a busy computer
@@ -782,11 +768,11 @@ def assert_quick(page, last: int) -> None:
     best, most, spent = 1e3, 0, pages.processor(page)
     for _ in range(3):
         start = spent()
-        times = page.evaluate(pages.STEPS, [step % (last + 1) for step in range(1, 9)])
+        times = page.evaluate(JS.steps, [step % (last + 1) for step in range(1, 9)])
         work = (spent() - start) / len(times)
         at(page, 0)
         start = spent()
-        played = [frame for frame, _ in page.evaluate(pages.PLAY, [525, ""])]
+        played = [frame for frame, _ in page.evaluate(JS.play, [525, ""])]
         work = max(work, (spent() - start) / max(len(played), 1))
         assert played == list(range(1, len(played) + 1)) != [], "a frame was left out"
         best, most = min(best, statistics.median(times)), max(most, len(played))
@@ -805,7 +791,7 @@ def test_values_can_travel_at_30_frames_a_second(name, show):
     spent, work, often = pages.processor(page), [], []
     for _ in range(7):
         start = spent()
-        often.append(page.evaluate(TRAVEL))
+        often.append(page.evaluate(JS.travel))
         work.append((spent() - start) / often[-1])
     assert max(often) > 2, f"drawn {often} times: nothing travels"
     assert statistics.median(work) < 1000 / 30, f"{work} ms for each of {often}"
@@ -836,7 +822,7 @@ def test_in_the_browser(name, saved, show):
         assert high <= 620, f"{high} pixels high at {width} x {height}"
     page.set_viewport_size({"width": 1366, "height": 600})
     if last:
-        bottoms = page.evaluate(BOTTOMS)
+        bottoms = page.evaluate(JS.bottoms)
         assert len(bottoms) == 5 and max(bottoms) < 120, "the controls stand on top"
         at(page, 0)
         page.keyboard.press("ArrowRight")  # nothing was clicked or focused
@@ -846,27 +832,23 @@ def test_in_the_browser(name, saved, show):
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
 
 
-SELECTED = """() => [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "ColumnDataSource" && m.data.lit)
-    .flatMap(m => Array.from(m.data.lit, (lit, i) => lit > 0 ? [m.name, m.data.key[i]] : null).filter(x => x))"""
-
-
 def test_a_click_lights_the_same_thing_in_every_part_and_keeps_it_while_playing(show):
     page = show(view("lds_transpose"))
     at(page, 8)
-    page.mouse.click(*page.evaluate(pages.PLACE, ["registers lds", 33]))
+    page.mouse.click(*page.evaluate(JS.place, ["registers lds", 33]))
     page.wait_for_function("() => document.querySelector('[data-ready]').dataset.pick === '33'")
-    lit = page.evaluate(SELECTED)
+    lit = page.evaluate(JS.selected)
     assert {key for _, key in lit} == {33}
     assert {name for name, _ in lit} >= {"registers lds", "registers lds_rows", "lds lds_rows", "arrived lds"}
     assert page.get_by_text("A[8, k = 1]").first.is_visible()
     page.keyboard.press("Space")
     page.wait_for_timeout(500)
     page.keyboard.press("Space")
-    assert {key for _, key in page.evaluate(SELECTED)} == {33}
+    assert {key for _, key in page.evaluate(JS.selected)} == {33}
     page.keyboard.press("ArrowDown")
-    assert {key for _, key in page.evaluate(SELECTED)} == {34}
+    assert {key for _, key in page.evaluate(JS.selected)} == {34}
     page.keyboard.press("Escape")
-    assert page.evaluate(SELECTED) == []
+    assert page.evaluate(JS.selected) == []
 
 
 def test_values_travel_between_frames_unless_motion_is_reduced(show, page):
@@ -1005,7 +987,7 @@ def test_each_is_painted_within_300_ms(show):
         spent, times = pages.processor(page), []
         while len(times) < 6 and min(times, default=300) >= 300:
             start = spent()
-            times += [page.evaluate(pages.PAINT, html), spent() - start]
+            times += [page.evaluate(JS.paint, html), spent() - start]
         assert min(times) < 300, f"{name}: {times}"
 
 

@@ -1,0 +1,178 @@
+// What the tests do and read in a page: functions for `page.evaluate`, which Python has as `JS.name`.
+
+// Puts the last player that has the source (any, for "") to a frame, as a reader moves its slider (null: leaves it),
+// and says what it shows then.
+const at = async ([k, name]) => {
+    const doc = Bokeh.documents.findLast(d => !name || d.get_model_by_name(name)), models = [...doc.all_models]
+    const root = models.find(m => m.tags?.[0]?.scenes), {slider, scene, scenes} = root.tags[0], data = {}
+    if (k !== null) {
+        scene.active = scenes.findLastIndex(([first]) => first <= k)
+        slider.value = k - scenes[scene.active][0]
+    }
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+    for (const m of models) if (m.type === "ColumnDataSource" && m.name)
+        data[m.name] = Object.fromEntries(Object.entries(m.data).map(([n, v]) => [n, Array.from(v, String)]))
+    return {step: slider.value, frame: +Bokeh.index.get_one(root).el.dataset.frame, data,
+            words: models.filter(m => m.type === "Div").map(m => m.text).join(" "),
+            labels: models.filter(m => m.type === "Figure").map(m => Bokeh.index.get_one(m).el.ariaLabel).join(" ")}
+}
+
+// Puts the slider to one step after another; the milliseconds until each was painted.
+const steps = async steps => {
+    const slider = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Slider"), times = []
+    for (const step of steps) {
+        const from = performance.now()
+        slider.value = step
+        await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+        times.push(performance.now() - from)
+    }
+    return times
+}
+
+// Plays from the frame shown, at 20 a second for so many milliseconds; the number and time of each frame after it.
+const play = async ([long, name]) => {
+    const doc = Bokeh.documents.findLast(d => !name || d.get_model_by_name(name)), seen = []
+    const player = Bokeh.index.get_one([...doc.all_models].find(m => m.tags?.[0]?.scenes)).el
+    const press = () => player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
+    new MutationObserver(() => seen.push([+player.dataset.frame, performance.now()]))
+        .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
+    ;[...doc.all_models].find(m => m.type === "Select").value = "20"
+    press()
+    await new Promise(done => setTimeout(done, long))
+    if (player.dataset.playing) press()
+    return seen
+}
+
+// Where on the page a source's cell is.
+const place = ([name, cell]) => {
+    const doc = Bokeh.documents.findLast(d => d.get_model_by_name(name)), {data} = doc.get_model_by_name(name)
+    const drawn = (m) => m.type === "Figure" && m.renderers.some(r => r.data_source?.name === name)
+    const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
+    const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
+    return [box.x + x_scale.compute(data.x[cell]), box.y + y_scale.compute(data.y[cell])] }
+
+// Puts the HTML of a player on a page whose scripts are loaded; the milliseconds until it is painted.
+const paint = async html => {
+    const place = document.createElement("div"), from = performance.now()
+    document.body.append(place)
+    place.innerHTML = html
+    for (const old of place.querySelectorAll("script")) {
+        const script = document.createElement("script")
+        script.textContent = old.textContent
+        old.replaceWith(script)
+    }
+    while (!place.querySelector("[data-ready]")) await new Promise(done => setTimeout(done, 1))
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+    const time = performance.now() - from
+    place.remove()
+    return time
+}
+
+// Which level of a journey is shown, what is chosen in it, its frame, and where it ends on the page.
+const level = () => {
+    const level = [...document.querySelectorAll(".cypresskit-journey section")].findIndex(one => !one.hidden)
+    const player = document.querySelectorAll(".cypresskit-journey section")[level].querySelector("[data-ready]")
+    return player && [level, player.dataset.pick, +player.dataset.frame, player.getBoundingClientRect().bottom] }
+
+// What is wrong with the text in the pictures: cut off, too small, or one over the other.
+const faults = () => {
+    const pen = document.createElement("canvas").getContext("2d"), boxes = [], faults = []
+    for (const figure of [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "Figure")) {
+        const view = Bokeh.index.get_one(figure), {x_scale, y_scale, bbox} = view.frame
+        for (const {glyph, data_source: {data}} of figure.renderers.filter(r => r.glyph.type === "Text")) {
+            const column = (p) => p?.field ? data[p.field] : undefined
+            const texts = column(glyph.text) ?? [glyph.text.value], size = parseFloat(glyph.text_font_size.value)
+            pen.font = `${glyph.text_font_style?.value ?? "normal"} ${size}px ${glyph.text_font.value}`
+            Array.from(texts).forEach((text, i) => {
+                const place = (p, s) => s.compute(column(p)?.[i] ?? p.value)
+                const x = place(glyph.x, x_scale) + (glyph.x_offset?.value ?? 0)
+                const y = place(glyph.y, y_scale) + (glyph.y_offset?.value ?? 0), wide = pen.measureText(text).width
+                if (!text.trim() || !Number.isFinite(x + y)) return
+                const align = column(glyph.text_align)?.[i] ?? glyph.text_align.value
+                const left = x - wide * {left: 0, center: 0.5, right: 1}[align]
+                if (left < bbox.left - 3 || left + wide > bbox.right + 3) faults.push(`cut off: ${text}`)
+                if (size < 10.9) faults.push(`${size} px: ${text}`)
+                boxes.push([left, left + wide, y - size / 2.6, y + size / 2.6, text, figure.id])
+            })
+        }
+    }
+    boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b) => {
+        const across = a[0] < b[1] - 1 && b[0] < a[1] - 1, down = a[2] < b[3] && b[2] < a[3]
+        if (a[5] === b[5] && across && down) faults.push(`${a[4]} over ${b[4]}`)
+    }))
+    return faults
+}
+
+// What has a colour in the cell that begins with `four_by_four`, by kind, and the numbers beside its lines.
+const coloured = () => {
+    const editor = [...document.querySelectorAll(".jp-CodeCell .cm-editor")]
+        .find(one => one.textContent.includes("four_by_four = "))
+    const told = kind => [...CSS.highlights.get(`il-${kind}`) ?? []]
+        .filter(range => editor.contains(range.startContainer))
+        .map(range => range.startContainer.data.slice(range.startOffset, range.endOffset).trim())
+    const line = [...editor.querySelectorAll(".cm-line")].find(one => one.textContent.includes("mda"))
+    const top = line?.getBoundingClientRect().top
+    const numbers = [...editor.querySelectorAll(".cm-lineNumbers .cm-gutterElement")]
+    return {keyword: told("keyword"), def: told("def"), number: told("number"), comment: told("comment"),
+            wrong: numbers.find(one => Math.abs(one.getBoundingClientRect().top - top) < 3)?.textContent}
+}
+
+// Where the controls end.
+const bottoms = () => [...Bokeh.documents.at(-1).all_models].filter(m => ["Button", "Select", "Slider"].includes(m.type))
+    .map(m => Bokeh.index.get_one(m).el.getBoundingClientRect().bottom)
+
+// Takes a step; how often what travels was drawn on its way.
+const travel = async () => {
+    const tag = [...Bokeh.documents.at(-1).all_models].find(m => m.tags?.[0]?.scenes).tags[0]
+    const drawn = new Map(tag.tracks.filter(t => t.moves).map(t => [t.source, 0]))
+    for (const source of drawn.keys())
+        source.properties.data.change.connect(() => drawn.set(source, drawn.get(source) + 1))
+    document.querySelector("[data-ready]").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}))
+    await new Promise(done => setTimeout(done, 300))
+    return Math.max(...drawn.values())
+}
+
+// What is lit: in which source, and its key.
+const selected = () => [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "ColumnDataSource" && m.data.lit)
+    .flatMap(m => Array.from(m.data.lit, (lit, i) => lit > 0 ? [m.name, m.data.key[i]] : null).filter(x => x))
+
+// Runs code in the kernel of the notebook shown, for what it prints, and ends the kernel.
+const runAndEnd = async code => {
+    const {session} = window.jupyterapp.shell.currentWidget.sessionContext, said = []
+    const run = session.kernel.requestExecute({code, store_history: false})
+    run.onIOPub = message => said.push(message.content.text ?? "")
+    await run.done
+    await session.shutdown()
+    return said.join("")
+}
+
+// Whether JupyterLab shows that notebook, and its kernel is idle.
+const idle = name => {
+    const panel = window.jupyterapp?.shell?.currentWidget;
+    return panel?.context?.path === name && panel.context.isReady
+        && panel.sessionContext.session?.kernel?.status === "idle";
+}
+
+// Runs every cell of the notebook shown; it fails when the time is up.
+const runAll = seconds => Promise.race([
+    window.jupyterapp.commands.execute("notebook:run-all-cells"),
+    new Promise((_, fail) => setTimeout(() => fail(`cells still run after ${seconds} s`), 1000 * seconds)),
+])
+
+// Runs the first code cell that has each text; of a text, an old word and a new one, with the word replaced.
+const run = async texts => {
+    const {content} = window.jupyterapp.shell.currentWidget
+    for (const [text, old, now] of texts.map(one => [one].flat())) {
+        const has = ({type, sharedModel}) => type === "code" && sharedModel.source.includes(text)
+        const at = content.widgets.findIndex(cell => has(cell.model))
+        if (at < 0) throw Error(`no cell has ${text}`)
+        content.activeCellIndex = at
+        const {sharedModel} = content.activeCell.model
+        if (old) sharedModel.setSource(sharedModel.source.replace(old, now))
+        await window.jupyterapp.commands.execute("notebook:run-cell")
+    }
+}
+
+// What each code cell of the notebook shown has put out.
+const outputs = () => [...window.jupyterapp.shell.currentWidget.context.model.cells]
+    .filter(cell => cell.type === "code").map(cell => cell.outputs.toJSON())
