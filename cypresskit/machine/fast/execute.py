@@ -10,7 +10,7 @@ import queue
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -26,8 +26,8 @@ from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Sur
 from cypresskit.machine.run import Run, tally
 
 MAX_SPARE = 64 << 20  # bytes of texture memory kept for the next launch
-CHUNKS = 4  # units are handed out in so many pieces a thread, so that none waits long for the others
 SOON = 1_000_000  # instructions of quads that the caller itself runs first, some 0.3 ms: to wake threads takes longer
+LARGE = 1 << 18  # words of textures from which on host threads lay them out
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
 
 
@@ -50,9 +50,9 @@ def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -
     kernel = compiled(launch.program)
     if kernel.translation.coarse and not all(coarse(surface.words) for surface in launch.textures.values()):
         kernel = compiled(launch.program, soft=True)
-    execution = _Execution(launch, kernel)
+    execution = _Execution(launch, kernel, threads or processors())
     try:
-        return execution.run(threads or processors(), seconds)
+        return execution.run(execution.threads, seconds)
     finally:
         _spare[:0] = execution.lent
         with suppress(IndexError):  # another thread threw away the last
@@ -99,9 +99,43 @@ def _serve(jobs: queue.SimpleQueue) -> None:
         _idle.append(jobs)
 
 
+def _all(jobs: Sequence[Callable[[], None]], stop: Callable[[], object], seconds: float = math.inf) -> None:
+    """Have all jobs done by host threads. If one fails, the caller is interrupted, or ``seconds`` of processor time
+    have passed (``TimeoutError``), the others are told to ``stop`` and waited for."""
+    over: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+    running, end = 0, time.process_time() + seconds
+
+    def finished(job: Callable[[], None]) -> None:
+        try:
+            job()
+            over.put(None)
+        except BaseException as error:
+            over.put(error)
+
+    try:
+        for job in jobs:
+            _begin(partial(finished, job))
+            running += 1
+        while running:
+            try:
+                error = over.get(timeout=INTERRUPTIBLE)
+                running -= 1
+                if error:
+                    raise error
+            except queue.Empty:
+                if time.process_time() > end:
+                    raise TimeoutError from None
+    except BaseException:
+        stop()
+        while running:
+            over.get()
+            running -= 1
+        raise
+
+
 class _Execution:
-    def __init__(self, launch: Launch, kernel: NativeCode):
-        self.launch, self.kernel, self.translation = launch, kernel, kernel.translation
+    def __init__(self, launch: Launch, kernel: NativeCode, threads: int):
+        self.launch, self.kernel, self.translation, self.threads = launch, kernel, kernel.translation, threads
         # how many instructions a work-item may execute; 0 stops the kernel
         self.limit = np.array([min(launch.max_instructions, 1 << 62)], np.uint64)
         self.kept: list[np.ndarray] = []  # arrays that compiled code reads
@@ -130,25 +164,25 @@ class _Execution:
             values |= {f"groups_{axis}": size for axis, size in zip("xyz", launch.groups, strict=True)}
         for n, words in launch.constants.items():
             values[f"cb{n}"] = self._kept(words)
-        for n, surface in launch.textures.items():
-            if f"t{n}" in self.translation.slots:
-                values |= self._texture(n, surface)
+        used = {n: surface for n, surface in launch.textures.items() if f"t{n}" in self.translation.slots}
+        fills = [partial(self._texture, values, *texture) for texture in used.items()]
+        if self.threads > 1 and sum(surface.words.size for surface in used.values()) > LARGE:
+            _all(fills, lambda: None)  # none takes long
+        else:
+            for fill in fills:
+                fill()
         for n, surface in launch.outputs.items():
             values |= {f"o{n}": self._kept(surface.words), f"o{n}_words": surface.words.shape[2]}
         if launch.global_memory is not None:
             values |= {"global": self._kept(launch.global_memory), "global_size": len(launch.global_memory)}
         return values
 
-    def _texture(self, n: int, surface: Surface) -> dict[str, int]:
+    def _texture(self, values: dict[str, int], n: int, surface: Surface) -> None:
         memory = _take(panels.words_needed(surface.height, surface.width))
         self.lent.append(memory)
         layout = panels.fill(memory, surface.words, surface.single)
-        return {
-            f"t{n}": _address(layout),
-            f"t{n}_pitch": panels.pitch(surface.height),
-            f"t{n}_w": _bits(surface.width),
-            f"t{n}_h": _bits(surface.height),
-        }
+        values[f"t{n}"], values[f"t{n}_pitch"] = _address(layout), panels.pitch(surface.height)
+        values[f"t{n}_w"], values[f"t{n}_h"] = _bits(surface.width), _bits(surface.height)
 
     # Running
 
@@ -166,7 +200,7 @@ class _Execution:
         if any(worker.status == UNDERFLOWED for worker in workers):
             for array, old in zip(results, kept, strict=True):
                 array[...] = old
-            again = _Execution(launch, compiled(launch.program, soft=True))
+            again = _Execution(launch, compiled(launch.program, soft=True), threads)
             self.lent += again.lent
             return again.run(threads, seconds)
         ended = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
@@ -195,38 +229,17 @@ class _Execution:
                 return [first]
         workers = [first, *(_Worker(self) for _ in range(min(threads, units - begun) - 1))]
         todo, lock = self._pieces(begun, units, len(workers)), threading.Lock()
-        over: queue.SimpleQueue[None] = queue.SimpleQueue()
-        running, end = 0, time.process_time() + seconds
-        try:
-            for worker in workers:
-                _begin(partial(worker.run, todo, lock, over))
-                running += 1
-            while running:
-                try:
-                    over.get(timeout=INTERRUPTIBLE)
-                    running -= 1
-                except queue.Empty:
-                    if time.process_time() > end:
-                        raise TimeoutError from None
-        except BaseException:
-            self.limit[0] = 0
-            while running:
-                over.get()
-                running -= 1
-            raise
-        for worker in workers:
-            if worker.error is not None:
-                raise worker.error
+        _all([partial(worker.run, todo, lock) for worker in workers], partial(self.limit.fill, 0), seconds)
         return workers
 
     def _pieces(self, begun: int, units: int, workers: int) -> Iterator[tuple[int, int]]:
-        """The units from ``begun`` on in pieces, (first, last + 1); whole bands of tiles, since these share columns of
-        textures."""
-        share = -(-(units - begun) // (workers * (CHUNKS if workers > 1 else 1)))
-        if self.launch.program.mode == "pixel" and workers > 1:
-            band = self.shared["tile_columns"] * BAND
-            share = -(-share // band) * band
-        return iter([(first, min(first + share, units)) for first in range(begun, units, share)])
+        """The units from ``begun`` on in pieces, (first, last + 1): half of what is left, shared equally, so that all
+        workers end at the same time. Whole columns of a band of tiles, since these share columns of textures."""
+        column = BAND if self.launch.program.mode == "pixel" else 1
+        while begun < units:
+            share = -(-(units - begun) // (2 * workers * column)) * column if workers > 1 else units
+            yield begun, min(begun + share, units)
+            begun += share
 
     def _units(self) -> int:
         if self.launch.program.mode == "pixel":
@@ -270,30 +283,24 @@ class _Worker:
         self.told = self.block[places["report"] :][:4]
         self.arrays = [here[name] for name in ("context", "counts", "spill")]
         self.status = DONE
-        self.error: BaseException | None = None
 
     def begin(self, units: int) -> int:
         """Run units from the first one on, in this thread and not for long; the number of those that are done."""
         self.status = self.execution.kernel.call(*self.arrays, 0, units)
         return int(self.told[UNIT])
 
-    def run(self, todo: Iterator[tuple[int, int]], lock: threading.Lock, over: queue.SimpleQueue) -> None:
-        """Take pieces of the launch until none is left or this one ended badly; then it is ``over``."""
+    def run(self, todo: Iterator[tuple[int, int]], lock: threading.Lock) -> None:
+        """Take pieces of the launch until none is left or this one ended badly."""
         self.context[self.execution.translation.slots.index("budget")] = 1 << 62
-        try:
-            while not self.status:
-                with lock:
-                    piece = next(todo, None)
-                if piece is None:
-                    return
-                self.status = self.execution.kernel.call(*self.arrays, *piece)
-            if self.execution.limit[0] == 0:  # somebody else's end
-                self.status = STOPPED
-            self.execution.limit[0] = 0
-        except BaseException as error:
-            self.error = error
-        finally:
-            over.put(None)
+        while not self.status:
+            with lock:
+                piece = next(todo, None)
+            if piece is None:
+                return
+            self.status = self.execution.kernel.call(*self.arrays, *piece)
+        if self.execution.limit[0] == 0:  # somebody else's end
+            self.status = STOPPED
+        self.execution.limit[0] = 0
 
 
 def _address(array: np.ndarray) -> int:
