@@ -221,7 +221,7 @@ def test_right_answers_are_silent(kernel):
 @pytest.mark.parametrize("kernel", ck.kernels)
 def test_the_catalogue_is_clean(kernel):
     kernel = ck.kernels[kernel]
-    m, n, k = kernel.tile[0], 1 if kernel.vector else kernel.tile[1], 2 * kernel.k_step
+    m, n, k = kernel.multiple[0], 1 if kernel.vector else kernel.multiple[1], 2 * kernel.k_step
     pair = (2,) if kernel.precision == "double-double" else ()
     a, b, c = (np.ones((*shape, *pair), kernel.dtype) for shape in (*kernel.stored(m, n, k), (m, n)))
     assert not (found := check(kernel.program, **kernel.arguments(a, b, c, 1.5, 0.5))), str(found)

@@ -37,14 +37,14 @@ def test_the_gathered_kernel_computes_the_same_of_textures(engine):
 @pytest.mark.parametrize("name", ["dgemm_tn_buffer", "sgemm_64x64_lds", "sgemm_nn_reduce2", "ddgemm_tn_fma"])
 def test_kernels_of_the_catalogue_do_so_too(name):
     of, rng = ck.kernels[name], np.random.default_rng(2)
-    shapes = of.stored(*of.padded(*of.tile, 2 * of.k_step))
+    shapes = of.stored(*of.padded(*of.multiple, 2 * of.k_step))
     pair = (2,) if of.precision == "double-double" else ()
     a, b = (rng.integers(-3, 4, (*shape, *pair)).astype(of.dtype) for shape in shapes)
     results = []
     for program in (of.program, gathered(of.program)[0]):
         arguments = of.arguments(a, b, None, 1, 0)
         ck.launch(program, **arguments)
-        results.append(of.result(arguments, *of.tile))
+        results.append(of.result(arguments, *of.multiple))
     assert np.array_equal(*results) and results[0].any()
 
 

@@ -21,7 +21,7 @@ def measure(kernel: Kernel, device: Device = HD5870) -> Figures:
     """Compile the kernel, and ask the timing model: at N, for one wavefront, and for a grid of them that fills the
     chip, these at two k."""
     card = compile(kernel.program, device).card()
-    tile = (8 * kernel.block[0], 8 * kernel.block[1]) if kernel.mode == "pixel" else kernel.tile
+    tile = (8 * kernel.block[0], 8 * kernel.block[1]) if kernel.mode == "pixel" else kernel.multiple
     many = (FULL * FULL * tile[0], 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
     lines = []
     for m, n in (tile, many):

@@ -112,10 +112,10 @@ class StoreDetail:
 
 @dataclass(frozen=True)
 class LdsAccess:
-    """Of LDS instructions: LDS ``block`` lies at bytes ``base`` to ``base + size``. ``offset`` words behind the first
+    """Of LDS instructions: LDS ``array`` lies at bytes ``base`` to ``base + size``. ``offset`` words behind the first
     word is the second of LDS_WRITE_REL and LDS_READ_REL_RET. The address counts from the start of the whole LDS."""
 
-    block: int
+    array: int
     base: int
     size: int
     offset: int

@@ -239,9 +239,9 @@ class _Lowering:
     def lds(self, i: Instruction) -> None:
         b, operand = self.builder, self.sources.operand
         store, vector = i.op.store, i.op.words > 1
-        block = i.controls.id
-        stride, size = self.program.lds[block]
-        base, address = self.lds_base[block], operand(i, 0, 0).value
+        array = i.controls.id
+        stride, size = self.program.lds[array]
+        base, address = self.lds_base[array], operand(i, 0, 0).value
         if stride:
             offset = operand(i, 1, 0) if vector else operand(i, 0, 1)
             address = b.emit("ADD_INT", times(b, address, b.const(stride)), offset)
@@ -252,7 +252,7 @@ class _Lowering:
         for first in range(0, len(components), 2):
             pair = components[first : first + 2]
             start = b.emit("ADD_INT", address, b.const(4 * pair[0])) if pair[0] else address
-            detail = LdsAccess(block, base, size, pair[-1] - pair[0])
+            detail = LdsAccess(array, base, size, pair[-1] - pair[0])
             relative = "_REL" if len(pair) == 2 else ""
             if store:
                 data = [Src(plain(b, operand(i, 2 if vector else 1, c))) for c in pair]

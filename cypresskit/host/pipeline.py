@@ -166,7 +166,7 @@ class _Pipeline:
 
     def plan_all(self) -> Timeline:
         """Each chip's columns of C, and the CPU's rows."""
-        machine, (down, across) = self.plan.machine, self.kernel.tile
+        machine, (down, across) = self.plan.machine, self.kernel.multiple
         rows = split(0, self.gpu_rows, self.block, PARTS * PIECES * down)
         for chip, own in enumerate(split(0, self.n, -(-self.n // machine.chips), across) if rows else []):
             self._chip(chip, rows, split(own.start, own.stop, self.block, across))

@@ -50,7 +50,7 @@ def lds_words(i: Instruction) -> tuple[int, ...]:
 
 
 def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]:
-    """An LDS access's address: source and position of the byte, or in a block of records of the record and the byte."""
+    """An LDS access's address: source and position of its byte; in an array of records, of the record and the byte."""
     if not program.lds[i.controls.id][0]:
         return ((0, 0),)
     return ((0, 0), (1, 0)) if i.op.words > 1 else ((0, 0), (0, 1))

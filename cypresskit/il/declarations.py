@@ -72,7 +72,7 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
     if len(numbers) != (2 if records else 1):
         line.fail("expected `dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`", at)
     if numbers[0] % 4 or (records and not numbers[0]):
-        what = "stride of an LDS record" if records else "size of an LDS block"
+        what = "stride of an LDS record" if records else "size of an LDS array"
         line.fail(f"the {what} is a multiple of 4 bytes, found {numbers[0]}", at)
     if (size := math.prod(numbers)) > MAX_LDS:
         line.fail(f"{size} bytes of LDS asked for: a workgroup has {MAX_LDS} at most", at)

@@ -42,7 +42,7 @@ Southern Islands instructions, of a later chip | doubles to integers, extremes o
 
 #: Names that another chip's IL has, or that people write, and what to use here.
 ADVICE = {
-    "dcl_lds_size_per_thread": "belongs to an earlier chip (R700). Here a block of LDS is declared with "
+    "dcl_lds_size_per_thread": "belongs to an earlier chip (R700). Here an LDS array is declared with "
     "`dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`",
     "lds_read_vec": "belongs to an earlier chip (R700). Use `lds_load_id(0)` or `lds_load_vec_id(0)`",
     "lds_write_vec": "belongs to an earlier chip (R700). Use `lds_store_id(0)` or `lds_store_vec_id(0)`",

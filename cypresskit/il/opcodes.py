@@ -225,8 +225,8 @@ declaration:
     dcl_num_thread_per_group    | the workgroup's size along x, y, z | dcl_num_thread_per_group 8, 8
     dcl_max_thread_per_group    | the most work-items of a workgroup: here its size, unless the other is declared \
         | dcl_max_thread_per_group 64
-    dcl_lds                     | an LDS block of so many bytes | dcl_lds_id(1) 1024
-    dcl_struct_lds              | an LDS block of records: bytes of one, count | dcl_struct_lds_id(1) 16, 64
+    dcl_lds                     | an LDS array of so many bytes | dcl_lds_id(1) 1024
+    dcl_struct_lds              | an LDS array of records: bytes of one, count | dcl_struct_lds_id(1) 16, 64
 """
 
 

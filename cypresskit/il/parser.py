@@ -186,7 +186,7 @@ class _Assembler:
         """Everything that is used must be declared and must exist in the kernel's mode."""
         if (size := sum(size for _, size in program.lds.values())) > MAX_LDS:
             last = [i.line for i in program.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")][-1]
-            self._fault(last, f"the LDS blocks have {size} bytes together: a workgroup has {MAX_LDS} at most")
+            self._fault(last, f"the LDS arrays have {size} bytes together: a workgroup has {MAX_LDS} at most")
         seen: set[tuple[int, str]] = set()
         for i in program.body:
             for word, message in name_faults(i, program):

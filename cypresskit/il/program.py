@@ -96,7 +96,7 @@ class Dest:
 
 class Controls(NamedTuple):
     """What stands in brackets after an opcode's name, or behind it: of fetches the ``resource``, the ``sampler`` and
-    the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS block or of a resource; what a fence waits for; the number
+    the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS array or of a resource; what a fence waits for; the number
     ``k`` of a macro. Of declarations: ``type`` ("2d"), ``unnorm`` and ``format`` of a resource, ``interp``."""
 
     resource: int = 0
@@ -354,9 +354,9 @@ class Program:
 
     @cached_property
     def lds(self) -> dict[int, tuple[int, int]]:
-        """LDS blocks: id to (stride, bytes); stride 0 means addressed by bytes alone."""
-        blocks = [i for i in self.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")]
-        return {i.controls.id: (i.numbers[0] if i.numbers[1:] else 0, math.prod(i.numbers)) for i in blocks}
+        """LDS arrays: id to (stride, bytes); stride 0 means addressed by bytes alone."""
+        arrays = [i for i in self.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")]
+        return {i.controls.id: (i.numbers[0] if i.numbers[1:] else 0, math.prod(i.numbers)) for i in arrays}
 
     @cached_property
     def registers(self) -> tuple[int, ...]:

@@ -68,18 +68,18 @@ class Kernel:
         return PRECISIONS[self.precision]
 
     @property
-    def tile(self) -> tuple[int, int]:
-        """What m and n are padded to: the work-item's block, or the workgroup's."""
+    def multiple(self) -> tuple[int, int]:
+        """Rows and columns that m and n are padded to multiples of: the work-item's block, or the workgroup's."""
         return self.group or self.block
 
     @property
     def vector(self) -> bool:
         """Whether it multiplies with a vector: n must be 1."""
-        return self.tile[1] == 1 and self.mode == "compute"
+        return self.multiple[1] == 1 and self.mode == "compute"
 
     def padded(self, m: int, n: int, k: int) -> tuple[int, int, int]:
         """m, n, k rounded up to what the kernel needs."""
-        sizes = zip((m, n, k), (*self.tile, self.k_step), strict=True)
+        sizes = zip((m, n, k), (*self.multiple, self.k_step), strict=True)
         m, n, k = (-(-size // step) * step for size, step in sizes)
         return m, n, k
 
@@ -119,7 +119,7 @@ class Kernel:
             for i, (rows, columns) in enumerate([a, b, (m, n)][: 3 if self.streams else 2]):
                 textures[i] = Extent(columns * size // self.texel, count * rows, self.texel)
             outputs = dict.fromkeys(range(self.streams), Extent(x, y, self.texel))
-        blocks = m // self.tile[0], n // self.tile[1]
+        blocks = m // self.multiple[0], n // self.multiple[1]
         cb0 = constants(np.frombuffer(factors).reshape(2, 2), k, n * size // 16, blocks, places)
         cb0.flags.writeable = False
         return Shape(self.program, (x, y, z), textures, {0: cb0}, outputs)

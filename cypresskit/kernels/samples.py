@@ -32,7 +32,7 @@ def recorded(what: Recording | str, item: int | tuple[int, int] = 0) -> Recordin
     if isinstance(what, Recording):
         return what
     kernel, recorder = KERNELS[what], Recorder(item)
-    run(kernel, 2 * kernel.tile[0], 3 * kernel.tile[1], 4 * kernel.k_step, recorder)
+    run(kernel, 2 * kernel.multiple[0], 3 * kernel.multiple[1], 4 * kernel.k_step, recorder)
     return recorder.recording
 
 

@@ -333,21 +333,21 @@ class Interpreter:
         self.memories.store_global(element, dict(zip(written, values)), active)
 
     def _lds(self, i: Instruction) -> None:
-        block, active, words = i.controls.id, self.masks.active, lds_words(i)
-        stride, size = self.program.lds[block]
+        array, active, words = i.controls.id, self.masks.active, lds_words(i)
+        stride, size = self.program.lds[array]
         rows = [self._operand(i, n, (p,))[0] for n, p in lds_address(self.program, i)]
         byte = self._spread(places.lds_byte(rows[0], stride, *rows[1:]))
         found = [places.lds_inside(byte, c, size) for c in words]
         inside = np.logical_and.reduce([there for _, there in found])
-        self._notify("memory", "lds", i.op.store, byte, words, inside, block)
+        self._notify("memory", "lds", i.op.store, byte, words, inside, array)
         if i.op.store:
-            self.memories.check_lds(self.at, block, byte, inside, active)
+            self.memories.check_lds(self.at, array, byte, inside, active)
             for c, (word, _) in zip(words, found):
-                self.memories.store(block, word, self._spread(self._operand(i, i.op.passed[0], (c,))[0]), active)
+                self.memories.store(array, word, self._spread(self._operand(i, i.op.passed[0], (c,))[0]), active)
             return
         self._count_outside(inside)
         if i.dest:
-            self._write(i.dest, np.stack([self.memories.load(block, *place) for place in found]))
+            self._write(i.dest, np.stack([self.memories.load(array, *place) for place in found]))
 
     def _fence(self, i: Instruction) -> None:
         self._notify("barrier", tuple(self.masks.stack))

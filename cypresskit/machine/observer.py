@@ -55,7 +55,7 @@ class FetchEvent(NamedTuple):
 
 
 class MemoryEvent(NamedTuple):
-    """Global memory or LDS was read or is about to be written: ``space`` is "global" or "lds" (then ``block`` is its
+    """Global memory or LDS was read or is about to be written: ``space`` is "global" or "lds" (then ``array`` is its
     id), ``element`` (int64) counts 128-bit elements or bytes (as asked for: the two low bits are dropped later),
     ``words`` which 32-bit words from there on each work-item looks at, ``inside`` whether all of them exist."""
 
@@ -66,7 +66,7 @@ class MemoryEvent(NamedTuple):
     element: np.ndarray
     words: tuple[int, ...]
     inside: np.ndarray
-    block: int = 0
+    array: int = 0
 
 
 class BarrierEvent(NamedTuple):

@@ -70,13 +70,13 @@ def integers(place: np.ndarray) -> np.ndarray:
 
 
 def lds_byte(record: np.ndarray, stride: int = 0, byte: np.ndarray | int = 0) -> np.ndarray:
-    """The byte (int64) that an LDS access asks for: ``record``, or in a block of records the ``byte`` of a record."""
+    """The byte (int64) that an LDS access asks for: ``record``, or in an array of records the ``byte`` of a record."""
     return record.astype(np.int64) * stride + byte if stride else record.astype(np.int64)
 
 
 def lds_inside(byte: np.ndarray, word: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The LDS word (int64), ``word`` words behind the one that holds ``byte``, and whether it is in a block of ``size``
-    bytes: the two low bits of an address don't count."""
+    """The LDS word (int64), ``word`` words behind the one that holds ``byte``, and whether it is in an array of so
+    many bytes, ``size``: the two low bits of an address don't count."""
     place = (byte & ~np.int64(3)) + 4 * word
     return place >> 2, (place >= 0) & (place < size)
 
@@ -95,23 +95,23 @@ class Memories:
         groups = 0 if launch.pixels else math.prod(launch.groups)
         self.lds = {n: np.zeros((groups, size // 4), np.uint32) for n, (_, size) in launch.program.lds.items()}
 
-    def load(self, block: int, word: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    def load(self, array: int, word: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """A word of LDS for each work-item, 0 where it isn't ``inside``."""
         if inside.all():
-            return self.lds[block][self.group_of, word]
+            return self.lds[array][self.group_of, word]
         row = np.zeros(len(inside), np.uint32)
-        row[inside] = self.lds[block][self.group_of[inside], word[inside]]
+        row[inside] = self.lds[array][self.group_of[inside], word[inside]]
         return row
 
-    def store(self, block: int, word: np.ndarray, row: np.ndarray, active: np.ndarray) -> None:
+    def store(self, array: int, word: np.ndarray, row: np.ndarray, active: np.ndarray) -> None:
         """Store a word to LDS for each active work-item."""
-        self.lds[block][self.group_of[active], word[active]] = row[active]
+        self.lds[array][self.group_of[active], word[active]] = row[active]
 
-    def check_lds(self, at: int, block: int, byte: np.ndarray, inside: np.ndarray, active: np.ndarray) -> None:
-        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` isn't ``inside`` its block."""
+    def check_lds(self, at: int, array: int, byte: np.ndarray, inside: np.ndarray, active: np.ndarray) -> None:
+        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` isn't ``inside`` its array."""
         if len(outside := np.flatnonzero(active & ~inside)):
-            place, size = int(byte[outside[0]]) & ~3, self.launch.program.lds[block][1]
-            raise self.launch.store_error(at, int(outside[0]), f"to byte {place} of LDS {block}, which has {size}")
+            place, size = int(byte[outside[0]]) & ~3, self.launch.program.lds[array][1]
+            raise self.launch.store_error(at, int(outside[0]), f"to byte {place} of LDS {array}, which has {size}")
 
     def check_global(self, at: int, element: np.ndarray, active: np.ndarray) -> None:
         """Raise ``KernelError`` if an active work-item's store of ``body[at]`` is to no element of global memory."""

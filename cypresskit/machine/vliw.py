@@ -162,8 +162,8 @@ class _Processor:
         if o.name.startswith("LDS_WRITE"):
             for n, value in enumerate(words[1:]):
                 word, inside = places.lds_inside(first, lds.offset * n, lds.size)
-                self.memories.check_lds(o.at, lds.block, first + 4 * lds.offset * n, inside, self.masks.active)
-                self.memories.store(lds.block, word, value, self.masks.active)
+                self.memories.check_lds(o.at, lds.array, first + 4 * lds.offset * n, inside, self.masks.active)
+                self.memories.store(lds.array, word, value, self.masks.active)
             return
         requests = [(first, 0)]
         if o.name == "LDS_READ2_RET":
@@ -171,7 +171,7 @@ class _Processor:
         elif o.name == "LDS_READ_REL_RET":
             requests.append((first, lds.offset))
         found = [places.lds_inside(byte, offset, lds.size) for byte, offset in requests]
-        self.queue.append([self.memories.load(lds.block, *place) for place in found])
+        self.queue.append([self.memories.load(lds.array, *place) for place in found])
 
     def fetch(self, f: FetchInstruction) -> None:
         if f.name == "MEM_READ":

@@ -6,7 +6,7 @@ and subnormal numbers. Each work-item writes four elements of global memory of i
 nobody writes; LDS is written and read in turns, with a fence between, where the flow is uniform.
 
 Registers: r0 to r11 are played with; r20.. count loops; r30.x is the first own element of ``g``, r31 an address made up
-at random, r32 = (own byte of LDS block 0, own record of block 1), r33 a place to read in LDS.
+at random, r32 = (own byte of LDS array 0, own record of array 1), r33 a place to read in LDS.
 """
 
 import random

@@ -109,14 +109,14 @@ class MemoryCheck(Check):
     def _outside(self, event: MemoryEvent, item: int) -> Described:
         place = int(event.element[item])
         if event.space == "lds":
-            stride, size = self.program.lds[event.block]
+            stride, size = self.program.lds[event.array]
             if not stride and place >= 1 << 31:  # the chip takes the address for positive, a reader doesn't
                 place -= 1 << 32
-            element = self.places.lds(event.block, place)
-            has = f"byte {place}, but LDS block {event.block} has {size} bytes"
+            element = self.places.lds(event.array, place)
+            has = f"byte {place}, but LDS array {event.array} has {size} bytes"
             advice = "LDS addresses count bytes (a number is 4, four are 16): check the shift, and the size declared."
             if stride:
-                advice = f"This block's addresses count records of {stride} bytes, and then bytes: check both."
+                advice = f"This array's addresses count records of {stride} bytes, and then bytes: check both."
         else:
             element = self.places.element(place)
             has = f"element {place}, but global memory has {len(self.launch.memory)} elements of 128 bits"
@@ -127,9 +127,9 @@ class MemoryCheck(Check):
         return f"{verb} {element} ({has}); {gets}", _float_advice(place) or advice, element
 
     def _unaligned(self, event: MemoryEvent, item: int) -> Described:
-        does = f"asks for byte {event.element[item]} of LDS {event.block}; the chip drops the two low bits"
+        does = f"asks for byte {event.element[item]} of LDS {event.array}; the chip drops the two low bits"
         advice = "An LDS address counts bytes and must be a multiple of 4: shift the word's number left by 2."
-        return does, advice, self.places.lds(event.block, int(event.element[item]))
+        return does, advice, self.places.lds(event.array, int(event.element[item]))
 
 
 def _float_advice(place: int) -> str:

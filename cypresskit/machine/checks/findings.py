@@ -139,9 +139,9 @@ class Places:
             return f"{self.names['g']}[{_range(first, count)}]"
         return f"{self.names['g']}[{first // self.shape[-1]}, {_range(first % self.shape[-1], count)}]"
 
-    def lds(self, block: int, byte: int) -> str:
+    def lds(self, array: int, byte: int) -> str:
         """A 32-bit word of LDS as ``lds[16]``."""
-        return f"lds{block or ''}[{byte // 4}]"
+        return f"lds{array or ''}[{byte // 4}]"
 
 
 def _range(first: int, count: int) -> str:

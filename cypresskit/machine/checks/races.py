@@ -58,13 +58,13 @@ class RaceCheck(Check):
         if not len(who):
             return
         words, lds = np.array(event.words, np.int64), event.space == "lds"
-        size = self.program.lds[event.block][1] // 4 if lds else 0
+        size = self.program.lds[event.array][1] // 4 if lds else 0
         first = self.group[who] * size + (event.element[who] >> 2) if lds else event.element[who] * 4
         place = (first[:, np.newaxis] + words).ravel()
         who = np.repeat(who, len(words))
         epoch = self.epochs[event.space][self.group[who]] & EPOCH
         stamp = SEEN | (epoch << AT_BITS | event.at) << ITEM_BITS | who
-        if (key := (event.space, event.block)) not in self.stamps:
+        if (key := (event.space, event.array)) not in self.stamps:
             self.stamps[key] = np.zeros((4, self.groups * size if lds else self.launch.memory.size), np.int64)
         writer, reader, another, foreign = self.stamps[key]
         wrote = writer[place]
@@ -111,7 +111,7 @@ class RaceCheck(Check):
     def _race(self, event: MemoryEvent, at: int, old: int, item: int, place: int, verb: str, count: int) -> None:
         other, line = old & ITEM, self.program.body[at].line
         if event.space == "lds":
-            element = self.places.lds(event.block, place * 4 % self.program.lds[event.block][1])
+            element = self.places.lds(event.array, place * 4 % self.program.lds[event.array][1])
         else:
             element = self.places.element(place // 4, place % 4)
         between = "with no fence between" if self.group[item] == self.group[other] else "at a time that nothing orders"

@@ -16,11 +16,11 @@ from cypresskit.machine.observer import MemoryEvent
 
 @dataclass(frozen=True, eq=False)
 class _Unset:
-    """Where a value should have come from: a register's component, or an LDS block and byte addresses."""
+    """Where a value should have come from: a register's component, or an LDS array and byte addresses."""
 
     source: Key | None
     copied: int = -1  # by the instruction that copied it first
-    block: int = 0
+    array: int = 0
     addresses: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
@@ -37,7 +37,7 @@ class UninitialisedCheck(Marks):
     def memory(self, event: MemoryEvent) -> None:
         if event.space != "lds":
             return
-        stored, i = self.stored[event.block], self.program.body[event.at]
+        stored, i = self.stored[event.array], self.program.body[event.at]
         lost = event.active & ((event.element & 3 != 0) | self.suppressed.get(event.at, False))
         if event.store and lost.any():  # reported as out of bounds already
             stored[self.group[lost]] = True
@@ -50,7 +50,7 @@ class UninitialisedCheck(Marks):
             elif missing.any() and i.dest:
                 bad = np.zeros(self.launch.items, bool)
                 bad[who[missing]] = True
-                unset = _Unset(None, event.at, event.block, (event.element & ~3) + 4 * word)
+                unset = _Unset(None, event.at, event.array, (event.element & ~3) + 4 * word)
                 if i.dest.register.kind != "r":
                     self.report_use(event.at, None, unset, bad)
                 for c in (word,) if i.op.words > 1 else self.needs.writes[event.at]:
@@ -66,7 +66,7 @@ class UninitialisedCheck(Marks):
         bad = np.flatnonzero(who)
         item, name = int(bad[0]), _named(key) if key else ""
         if unset.source is None:
-            element = self.places.lds(unset.block, int(unset.addresses[item]))
+            element = self.places.lds(unset.array, int(unset.addresses[item]))
             uses = f"uses {name}, loaded from" if key else "stores what it loads from"
             does = f"{uses} {element}, where nobody stored before"
             advice = "Store to it first, with `fence_threads_lds` between, or load from another place."
