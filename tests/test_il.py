@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.il import OPCODES, Register, reference
+from cypresskit.cli import reference
+from cypresskit.il import OPCODES, Register
 from cypresskit.il.left_out import left_out, unknown
 
 

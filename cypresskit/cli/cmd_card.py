@@ -9,9 +9,10 @@ from pathlib import Path
 import cypresskit as ck
 from cypresskit import published
 from cypresskit.blas.choice import figures
+from cypresskit.cli import reference
 from cypresskit.cli.command import CommandError, command, json_option, option, show, style_option, user_errors
 from cypresskit.cli.files import is_file, read_program
-from cypresskit.il import OPCODES, reference
+from cypresskit.il import OPCODES
 from cypresskit.il.errors import nearest
 from cypresskit.tables import markdown
 

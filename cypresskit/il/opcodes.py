@@ -1,7 +1,7 @@
 """The instruction table: every IL opcode, once.
 
 The parser reads what operands an opcode takes, the engines what it means, the compiler which VLIW slots may hold it,
-and ``reference`` prints it as documentation. Sources: the IL specification v2.4 for meanings; AMD's Evergreen
+and `cypresskit il` prints it as documentation. Sources: the IL specification v2.4 for meanings; AMD's Evergreen
 instruction set, chapters 4 and 9, and the APP guide, table 4.14, for slots.
 
 Types are one letter: ``f`` float32, ``i`` int32, ``u`` uint32, ``d`` float64 in a pair of components, ``b`` 32 bits of
