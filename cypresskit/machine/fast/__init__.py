@@ -2,7 +2,7 @@
 
 ``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what happens on the way.
 
-- ``phases``       phases of a loop that use one LDS block, put together
+- ``phases``       what is moved so that less is put aside at barriers
 - ``defuse``       which definitions and uses of registers belong together, and what is live
 - ``variation``    what is the same in all lanes, and which control flow diverges
 - ``analysis``     how registers are stored, and which results have an observable NaN payload

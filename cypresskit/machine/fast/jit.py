@@ -97,13 +97,13 @@ def optimised(text: str, target: Target):
     """The verified, optimised module and the machine it is meant for."""
     import llvmlite.binding as llvm
 
-    level = 2 if text.count("\n") < LONG else 0
-    machine = host_machine(target.name, target.features, level)
+    level = 1 if text.count("\n") < LONG else 0  # the second level's passes gain nothing here
+    machine = host_machine(target.name, target.features, 2 * level)
     module = llvm.parse_assembly(text)
     module.verify()
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=min(level, 1))
+    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_unrolling = tuning.loop_vectorization = tuning.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)

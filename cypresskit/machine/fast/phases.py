@@ -1,10 +1,14 @@
-"""Phases of a loop that pass different numbers through the same block of LDS, put together.
+"""What is moved so that less is put aside at barriers: phases of a loop, and fetches.
+
+Phases pass different numbers through the same block of LDS.
 
 A kernel that sends one column of A after another through the LDS waits twice for each, and at every wait compiled code
 has to put all registers of all quads aside. Here each phase gets a block of its own: what all of them store is stored
 in the first, so that the work-items wait once a turn. That is done only where it changes nothing: the phases store to
 the same places, nothing that is stored is computed after the first phase's stores, and barriers lie on both sides of
 every phase. Left out: phases that branch, and loops within loops.
+
+A fetch whose texels are needed behind a barrier only is moved there: no work-item changes a texture.
 """
 
 from collections.abc import Iterable

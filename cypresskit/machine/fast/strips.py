@@ -54,9 +54,9 @@ class Strips:
         s.add("issued", s.load(turns) * issued)
         self._passes(at, parts, s.load(turns))
         loads.inside = None
-        e.go(head)
-        e.label(head)
         longest = LONG if len(parts) < 2 else TURNS
+        e.branch(s.load(turns).cmp("slt", longest), rest, head)
+        e.label(head)
         s.store(turns, self._turns(at).call("smin", spare().two("sdiv", issued)).call("smin", longest).freeze())
         e.branch(s.load(turns).cmp("sgt", 0), strip, rest)
         e.label(done)
@@ -116,47 +116,48 @@ class Strips:
     def _turns(self, at: int) -> Vec:
         """i64: in how many turns from here, if it is positive, no break is taken and no fetch looks outside."""
         inside = range(at + 1, self.a.program.matching[at])
-        limits: list[Vec] = []
-        counters: dict[str, Vec] = {}
+        ends: dict[Cell, list[Vec]] = {}  # of counters: what each stays below at the beginning of a turn
+        edges: dict[tuple[Cell, int, int], list[int]] = {}  # by a texture's side: what is added to the counter there
         self.i.loads.axes = {}
 
-        def note(k: int, cell: Cell, bound: Vec) -> Vec:
-            """Note in how many turns the counter, as ``k`` reads it, is less than a whole number; its value in the
-            first."""
-            steps = {m: step for m, step in self.a.steps[cell.name].items() if m in inside}
-            every = sum(steps.values())
-            counters[cell.name] = count = self.s.load(self.s.count_of(self.s.name(cell)))
-            first = count + sum(step for m, step in steps.items() if m < k)
-            limits.append((count - int(EXACT)).two("sdiv", -every))
-            limits.append((bound - first + (every - 1)).two("sdiv", every))
-            return first
+        def added(cell: Cell, until: int) -> int:
+            """What a turn adds to a counter before that instruction."""
+            return sum(step for m, step in self.a.steps[cell.name].items() if inside.start <= m < until)
 
-        good = self.e.const(1, "i1")
         for k in inside:
             i = self.body[k]
             test = _test_of(self.a, inside, k)
             if test is not None:
                 m, c, cell = test
                 bound = self.i.reading.f.flush(self.i.reading.component(m, 1, c).lanes(0).bits("float"))
-                note(m, cell, bound.call("ceil").call("minnum", EXACT).call("maxnum", -EXACT).cast("fptosi", "i64"))
+                whole = bound.call("ceil").call("minnum", EXACT).call("maxnum", -EXACT).cast("fptosi", "i64")
+                ends.setdefault(cell, []).append(whole - added(cell, m))
             resource, offsets = i.controls.resource, i.controls.aoffimmi
-            for place in range(self.s.program.textures[resource].dimensions) if i.op.kind == "fetch" else ():
-                moving = counter(self.a, inside, k, place)
+            for side in range(self.s.program.textures[resource].dimensions) if i.op.kind == "fetch" else ():
+                moving = counter(self.a, inside, k, side)
                 if moving is None:
-                    self.i.loads.axis(resource, k, place, offsets[place])
+                    self.i.loads.axis(resource, k, side, offsets[side])
                 else:
-                    size = self.s.slot(f"t{resource}_{'wh'[place]}", "double").cast("fptosi", "i64")
-                    good = good & note(k, moving, size - offsets[place]).cmp("sge", -offsets[place])
-        for name, count in counters.items():
-            exact = count.cast("sitofp", "float").cmp("oeq", self.s.load(name).bits("float"))
+                    edges.setdefault((moving, resource, side), []).append(offsets[side] + added(moving, k))
+        good = self.e.const(1, "i1")
+        for (cell, resource, side), found in edges.items():
+            size = self.s.slot(f"t{resource}_{'wh'[side]}", "double").cast("fptosi", "i64")
+            ends.setdefault(cell, []).append(size - max(found))
+            good = good & self.s.load(self.s.count_of(cell.name)).cmp("sge", -min(found))
+        turns = []
+        for cell, bounds in ends.items():
+            step, count = added(cell, inside.stop), self.s.load(self.s.count_of(self.s.name(cell)))
+            exact = count.cast("sitofp", "float").cmp("oeq", self.s.load(cell.name).bits("float"))
             good = good & exact & count.cmp("sge", int(-EXACT))
+            end = reduce(lambda x, y: x.call("smin", y), bounds).call("smin", int(EXACT) - step + 1)
+            turns.append((end - count + (step - 1)).two("sdiv", step))
         for axis in self.i.loads.axes.values():
             good = good & axis.fits()
         for block in self.i.loads.blocks:  # what lies side by side in the strip, found anew here
             first = block[0]
             fixed = self.i.loads.axis(self.body[first.at].controls.resource, first.at, 0, first.column)
             good = good & beside([replace(first, axes=[fixed]), *block[1:]], self.s.lanes)
-        return good.select(reduce(lambda a, b: a.call("smin", b), limits), 0)
+        return good.select(reduce(lambda x, y: x.call("smin", y), turns), 0)
 
 
 def countable(analysis: Analysis, at: int) -> bool:
