@@ -9,6 +9,7 @@ of A and of B than what was there before. Left out: kernels whose operands pass 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from cypresskit.machine.record import Recording
 
@@ -62,6 +63,18 @@ class Block:
     @property
     def phases(self) -> int:
         return 1 + max(phase for _, phase in self.a)
+
+    @cached_property
+    def at(self) -> dict[int, list[Update]]:
+        """The updates of each step that makes any."""
+        steps: dict[int, list[Update]] = {}
+        for update in self.updates:
+            steps.setdefault(update.step, []).append(update)
+        return steps
+
+    def place(self, update: Update) -> tuple[int, int]:
+        """The row and column of C that an update adds to."""
+        return update.from_a[1 - self.k_axis[0]], update.from_b[1 - self.k_axis[1]]
 
 
 class Origins:

@@ -46,9 +46,6 @@ def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int
     fetched, added, words = [], [], 0
     for one in run:
         block = find_block(one)
-        updates: dict[int, list] = {}
-        for u in block.updates:
-            updates.setdefault(u.step, []).append((u.from_a[1 - block.k_axis[0]], u.from_b[1 - block.k_axis[1]]))
         loads = {int(step): (int(matrix), int(x), int(y)) for step, matrix, x, y, inside in one.fetches if inside}
         for step in range(len(one)):
             if step in loads:
@@ -57,7 +54,7 @@ def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int
                 for place in ((y, x * wide + c) for c in range(wide)):
                     words, axis = words + 1, block.k_axis[matrix]
                     fetched.append((words, matrix, place[1 - axis], place[axis]))
-            added += [(words, *place) for place in updates.get(step, ())]
+            added += [(words, *block.place(update)) for update in block.at.get(step, ())]
     _, m, n = np.max(added, axis=0).tolist()
     shape = m + 1, n + 1, 1 + max(k for *_, k in fetched)
     return np.array(fetched), np.array(added), shape, len(added)

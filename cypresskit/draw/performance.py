@@ -36,7 +36,9 @@ def performance(
     if not table:
         raise ValueError("there are no rows to draw: pass those of timing.sweep, or names of kernels")
     sizes = sorted({row["n"] for row in table})
-    curves = {name: {row["n"]: row for row in table if row["kernel"] == name} for name in [r["kernel"] for r in table]}
+    curves: dict[str, dict[int, dict]] = {}
+    for row in table:
+        curves.setdefault(row["kernel"], {})[row["n"]] = row
     known = {name: row for name, row in published.kernels().items() if "gflops_max" in row and name in curves}
     top = max([*(row["gflops"] for row in table), *(row["gflops_max"] for row in known.values())])
     right = max([*sizes, *(row.get("n_at_max", 0) for row in known.values())])

@@ -14,7 +14,7 @@ from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
-from cypresskit.draw.block import Block, Origin, Origins, Update, find_block
+from cypresskit.draw.block import Block, Origin, Origins, find_block
 from cypresskit.draw.player import Listing, Pick, Player, Track, short
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.samples import recorded
@@ -44,10 +44,7 @@ class _Frames:
         self.marks = np.full((steps, 5, 2), np.nan, np.float32)  # row, column: fetched A, B; read A, B; written C
         self.captions: list[str] = []
         self.cells = {cell: n for n, cell in enumerate(cells[0])}
-        self.updates: dict[int, list[Update]] = {}
-        for u in block.updates:
-            if u.step < steps:
-                self.updates.setdefault(u.step, []).append(u)
+        self.updates = {step: updates for step, updates in block.at.items() if step < steps}
         self._fill(cells, dtype)
 
     def _fill(self, cells, dtype) -> None:
@@ -80,7 +77,7 @@ class _Frames:
             if (fetch := fetched.get(step)) and fetch[1] in NAMES:
                 self.marks[step, fetch[1]] = fetch[3], fetch[2]
             for u in updates[:1]:
-                self.marks[step, 2:] = [(o[0], o[1]) for o in (u.from_a, u.from_b)] + [self._place(u)]
+                self.marks[step, 2:] = [(o[0], o[1]) for o in (u.from_a, u.from_b)] + [self.block.place(u)]
             self.captions.append(self._caption(step, registers, fetch, stored.get(step)))
 
     def _caption(self, step: int, registers, fetch, store) -> str:
@@ -91,7 +88,10 @@ class _Frames:
         updates = self.updates.get(step)
         if updates:
             value = [short(float(self.values[0][step, self.cells[u.total]])) for u in updates]
-            c, a, b = ([Origin(2, *self._place(u)) for u in updates], *zip(*((u.from_a, u.from_b) for u in updates)))
+            c, a, b = (
+                [Origin(2, *self.block.place(u)) for u in updates],
+                *zip(*((u.from_a, u.from_b) for u in updates)),
+            )
             return f"{head}{_span(c, 'C')} grows by {_span(a, 'A')} times {_span(b, 'B')}, to {_listed(value)}"
         if fetch is not None:
             _, resource, x, y, inside = fetch
@@ -134,9 +134,6 @@ class _Frames:
                 last = f"{_span([u.from_a], 'A')} times {_span([u.from_b], 'B')}"
                 after = f"after {count} term{'s' * (count > 1)}; the last is {last}."
                 yield n, (first + step, f"{names[u.total]} = {shown} = {total}, {after}")
-
-    def _place(self, u: Update) -> tuple[int, int]:
-        return u.from_a[1 - self.block.k_axis[0]], u.from_b[1 - self.block.k_axis[1]]
 
     def _register(self, i, registers) -> str:
         """What an instruction wrote, read as its type; a copy's or fetch's as numbers of the kernel's precision."""
@@ -305,9 +302,9 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
 
     outlines = zip(*(boxes(name, range(r), range(c)) for name, (r, c) in shapes.items()))
     sheet.inks(fig.rect(*map(list, outlines), fill_color=None, line_width=1.5), line_color="ink")
-    stripes = np.array([list(zip(*(boxes(*s) for s in _stripes(one.block, shapes)))) for one in scenes], np.float32)
+    stripes = [[boxes(*stripe) for stripe in _stripes(one.block, shapes)] for one in scenes]
     parts = np.repeat(stripes, [one.steps for one in scenes], axis=0)
-    sheet.boxes(fig, "stripes", *parts.transpose(1, 0, 2), ink="shade", line="line")
+    sheet.boxes(fig, "stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")
     _draw_items(sheet, fig, scenes, shapes["C"], left["C"])
     names = [f"{name}  {rows} x {columns}" for name, (rows, columns) in shapes.items()]
     sheet.words(fig, list(left.values()), -0.45 * gap, names, text_baseline="bottom")

@@ -93,6 +93,10 @@ class Kernel:
         """Rows and columns of A and B as stored."""
         return (k, m) if self.trans_a else (m, k), (n, k) if self.trans_b else (k, n)
 
+    def operands(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """op(A) and op(B), whose product the kernel computes, of matrices as stored."""
+        return a.T if self.trans_a else a, b.T if self.trans_b else b
+
     def shape(self, m: int, n: int, k: int, alpha=1.0, beta=0.0, count: int = 1) -> Shape:
         """A launch without its arrays, for ``count`` products of m x n x k.
 

@@ -14,14 +14,13 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer, program: P
     """Launch ``kernel``, or a ``program`` in its place, on small whole numbers (the same each time), m x k times k x n;
     the ``observers`` listen. Raises ``ArithmeticError`` if C isn't numpy's."""
     rng, words = np.random.default_rng(8), 2 if kernel.precision == "double-double" else 1
-    shapes = ((k, m) if kernel.trans_a else (m, k)), ((n, k) if kernel.trans_b else (k, n))
-    a, b = (np.zeros((*shape, words), kernel.dtype) for shape in shapes)
+    a, b = (np.zeros((*shape, words), kernel.dtype) for shape in kernel.stored(m, n, k))
     for x in (a, b):
         x[..., 0] = rng.integers(-3, 4, x.shape[:2])
     stored = (a, b) if words == 2 else (a[..., 0], b[..., 0])
     arguments = kernel.arguments(stored[0], stored[1], None, 1, 0)
     counts = launch(program or kernel.program, **arguments, observers=observers)
-    left, right = (a[..., 0].T if kernel.trans_a else a[..., 0]), (b[..., 0].T if kernel.trans_b else b[..., 0])
+    left, right = kernel.operands(a[..., 0], b[..., 0])
     if not np.array_equal(kernel.result(arguments, m, n).reshape(m, n, words)[..., 0], left @ right):
         raise ArithmeticError(f"{(program or kernel.program).name} computed a wrong product")
     return counts

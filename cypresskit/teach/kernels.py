@@ -113,8 +113,7 @@ def check_gemm(
         raise ValueError(f"check_gemm takes kernels that fetch A and B and store C to g[]; {kernel.name} does not")
     arguments = kernel.arguments(a, b, c, alpha, beta)
     stored = [arguments["inputs"][n].astype(np.float64) for n in (0, 1)]
-    big_a, big_b = (matrix.reshape(len(matrix), -1) for matrix in stored)
-    left, right = (big_a.T if kernel.trans_a else big_a), (big_b.T if kernel.trans_b else big_b)
+    left, right = kernel.operands(*(matrix.reshape(len(matrix), -1) for matrix in stored))
     old = arguments["global_memory"].astype(np.float64)
     rounding = float(np.finfo(kernel.dtype).eps)
     steps = left.shape[1] + 4
@@ -126,7 +125,7 @@ def check_gemm(
         budgets=budgets,
         expected=(alpha * (left @ right) + beta * old).astype(kernel.dtype),
         tolerance=rounding * steps * size,
-        mistakes=dict(mistakes(kernel, big_a, big_b, old, alpha, beta)),
+        mistakes=dict(mistakes(kernel, left, right, old, alpha, beta)),
     )
 
 

@@ -88,8 +88,9 @@ def check_four_by_four(program: Program) -> Verdict:
         c, run = run_gemm(program, FOUR_BY_FOUR, a, b)
         if not np.array_equal(c, a.T @ b):
             finding, hint = _four_fault(c, a, b)
-            read = {s.register: s.register.kind == "r" for i in program.expanded for s in i.sources}
-            unset = [r for r in read if read[r] and r not in {i.dest and i.dest.register for i in program.expanded}]
+            written = {i.dest.register for i in program.expanded if i.dest}
+            read = [s.register for i in program.expanded for s in i.sources if s.register.kind == "r"]
+            unset = [register for register in read if register not in written]
             return Verdict(False, finding, f"{unset[0]} is read, but never written: it is 0." if unset else hint)
         each = run.fetches / (k * run.work_items)
         finding = f"C is right, but the kernel fetches {each:g} texels for each step of k; two are enough."

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -80,9 +81,9 @@ def check_order(order: Callable) -> Verdict:
             return Verdict(False, f"{call} {what}: {_shown(blocks)}.", "each block of C exactly once.")
         loads = strips_loaded(blocks)
         if loads > len(want) + 1:
-            n = next(n for n in range(1, len(blocks)) if all(x != y for x, y in zip(blocks[n], blocks[n - 1])))
+            last, block = next((a, b) for a, b in pairwise(blocks) if a[0] != b[0] and a[1] != b[1])
             finding = f"{call} has every block, but loads {loads} strips; {len(want) + 1} are enough."
-            finding += f" From {blocks[n - 1]} to {blocks[n]} both i and j change."
+            finding += f" From {last} to {block} both i and j change."
             hint = "at the end of a row go down and come back along the next: every other row backwards."
             return Verdict(False, finding, hint)
     return Verdict(True, f"Every block once, and one strip for each but the first: {_shown(blocks)}.")

@@ -16,10 +16,10 @@ Factors = Iterator[tuple[str, np.ndarray, np.ndarray]]
 
 
 def mistakes(
-    kernel: Kernel, a: np.ndarray, b: np.ndarray, old: np.ndarray, alpha: float, beta: float
+    kernel: Kernel, left: np.ndarray, right: np.ndarray, old: np.ndarray, alpha: float, beta: float
 ) -> Iterator[Slip]:
-    """Common slips and what each gives: ``a`` and ``b`` as stored, ``old`` what C held before, all float64."""
-    left, right = (a.T if kernel.trans_a else a), (b.T if kernel.trans_b else b)
+    """Common slips and what each gives: ``left`` and ``right`` are op(A) and op(B), ``old`` is what C held before, all
+    float64."""
 
     def result(x: np.ndarray, y: np.ndarray, p: float = alpha, q: float = beta) -> np.ndarray:
         return p * (x @ y) + q * old
