@@ -181,12 +181,20 @@ def test_a_notebook_shows_it(capsys):
     install(shell)
     shell.user_ns["ck"], check = ck, "ck.teach.start_here.check_half(half)"
     try:
-        for cell in ("half = 896", check, "half = (", check):
+        for cell in (
+            "half = 896",
+            "half = (",
+            "half = 0\nhalf = 1 / half",
+            "half = 2\n1 / 0",
+            "def half(): 1 / 0\nhalf()",
+        ):
             shell.run_cell(cell, store_history=True)
+            shell.run_cell(check, store_history=True)
     finally:
         kind.clear_instance()
-    shown = capsys.readouterr().out
-    assert shown.index("Right. N = 896") < shown.index("Not yet. Your cell with half isn't valid Python")
+    shown = re.findall(r"(?:Right|Not yet)\. (.*?)[:,.<]", capsys.readouterr().out)
+    isnt, stopped = "Your cell with half isn't valid Python", "Your cell with half stopped with ZeroDivisionError"
+    assert shown == ["N = 896 reaches 56", isnt, stopped, "half is 2", "half is "]
 
 
 def test_ipythons_exit_in_an_answer_is_told_and_the_kernel_stays():

@@ -1,35 +1,48 @@
 """How a notebook shows a verdict: with a colour, a sign and words, and how many of the lesson's exercises are right.
 
-A cell that can't be read leaves the answer of before in place, which is told. The text form is the verdict's own.
-Importing this tells a running IPython how to show verdicts; without one it does nothing.
+A cell that can't be read, or stops too early, leaves the answer of before in place, which is told. The text form is
+the verdict's own. Importing this tells a running IPython how to show verdicts; without one it does nothing.
 """
 
 import ast
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import import_module
+from traceback import walk_tb
 
-from cypresskit.teach.verdict import Verdict
+from cypresskit.teach.verdict import Verdict, said
 
 BLUE, ORANGE = "#0072b2", "#b84f00"  # as different to those who can't tell red from green, on light and on dark
 
 
-def unread(cells: Sequence[str]) -> Verdict | None:
+def unread(cells: Sequence[str], failed: Mapping[int, BaseException] | None = None) -> Verdict | None:
     """What to say in a verdict's place if the cell that sets what ``cells[-1]`` checks isn't Python as it was run last,
-    else nothing; ``cells`` in the order in which they were run."""
+    or did not get that far, else nothing; ``cells`` in the order in which they were run, ``failed``: the errors of
+    those that failed, by their places in ``cells``."""
     answer = re.search(r"\((\w+)\)\s*\Z", cells[-1])
     sets = re.compile(rf"^(def )?{answer[1]} *[=(]" if answer else r"\Z.", re.M)
-    cell = next((cell for cell in reversed(cells[:-1]) if sets.search(cell)), "")
+    at = next((n for n in reversed(range(len(cells) - 1)) if sets.search(cells[n])), None)
+    if answer is None or at is None:
+        return None
+    error = (failed or {}).get(at)
     try:
-        ast.parse(cell)
-    except SyntaxError as error:
-        it = f"Your cell with {answer and answer[1]} isn't valid Python: {error.msg}."
-        return Verdict(
-            False, it, f"line {error.lineno} of that cell. Until it runs, your previous answer would be judged."
-        )
-    return None
+        binds = [each.end_lineno or 0 for each in ast.parse(cells[at]).body if answer[1] in _bound(each)]
+    except SyntaxError as unclear:
+        line, it = unclear.lineno, f"Your cell with {answer[1]} isn't valid Python: {unclear.msg}."
+    else:
+        lines = walk_tb(error.__traceback__ if error else None)
+        line = next((line for frame, line in lines if frame.f_code.co_name == "<module>"), None)
+        if not isinstance(error, Exception) or line is None or line > max(binds, default=0):
+            return None
+        it = f"Your cell with {answer[1]} stopped with {said(error).rstrip('.')}."
+    return Verdict(False, it, f"line {line} of that cell. Until it runs, your previous answer would be judged.")
+
+
+def _bound(statement: ast.stmt) -> list[str]:
+    """The names that a definition or an assignment sets."""
+    return [getattr(statement, "name", ""), *map(ast.unparse, getattr(statement, "targets", ()))]
 
 
 def html(verdict: Verdict, progress: str = "") -> str:
@@ -65,15 +78,20 @@ class Progress:
 
 def install(shell) -> None:
     """Let ``shell``, an IPython, show verdicts."""
-    progress = Progress()
+    progress, failed = Progress(), dict[int, BaseException]()
+
+    def ran(result) -> None:
+        if result.error_in_exec:
+            failed[result.execution_count] = result.error_in_exec
 
     def shown(verdict: Verdict) -> Verdict:
-        return unread(shell.user_ns["In"]) or verdict
+        return unread(shell.user_ns["In"], failed) or verdict
 
     def page(verdict: Verdict) -> str:
         told = shown(verdict)
         return html(told, progress.line(verdict.check, told.right))
 
+    shell.events.register("post_run_cell", ran)
     formatters = shell.display_formatter.formatters
     formatters["text/plain"].for_type(Verdict, lambda verdict, printer, cycle: printer.text(str(shown(verdict))))
     formatters["text/html"].for_type(Verdict, page)
