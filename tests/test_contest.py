@@ -58,6 +58,7 @@ def test_a_class_gets_its_board_whatever_is_among_the_entries(tmp_path, capsys):
     (folder / "cyd.il").write_text(HEAD.format("Cyd") + TEXT.replace("mad r24, r7.w, r8, r24", ";"))
     (folder / "dan.il").write_bytes(b"\xff\xfe\x00")
     (folder / "eve.il").write_text(ENDLESS)
+    (folder / "fay.py").write_text("(8, 8, 3)")
     assert cli.main(["contest", str(folder), "--n", "256", "--html", str(page), "--csv", str(table)]) == 0
     rows = list(csv.DictReader(io.StringIO(table.read_text())))
     places = {row["file"]: row["place"] for row in rows if row["file"]}
@@ -72,7 +73,14 @@ def test_a_class_gets_its_board_whatever_is_among_the_entries(tmp_path, capsys):
     assert "isn't text" in said["dan.il"] and "endless" in said["eve.il"]
     assert next(row["name"] for row in rows if row["file"] == "ada.il") == "'=Ada<script>"
     assert "<script" not in page.read_text() and "=Ada&lt;script&gt;" in page.read_text()
-    assert "5 entries" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "5 entries" in told.out and "fay.py is left out" in told.err
+
+
+def test_who_is_as_fast_shares_a_place():
+    rows = [board.Row(name, f"{name}.il", speed) for name, speed in zip("abcd", (9.0, 8.0, 9.0, 0.0))]
+    places = {of.name: place for place, of in board.ranked(rows, 256)}
+    assert [places[name] for name in "abcd"] == [1, 3, 1, ""]
 
 
 @pytest.mark.parametrize("n", ["255", "5000", "x"])

@@ -61,24 +61,27 @@ def test_what_is_wrong_or_patched_gets_none(cells, said):
 @pytest.mark.parametrize("path", book.sources(BOOK), ids=lambda path: path.stem)
 def test_solved_lessons_get_all_points_and_unsolved_none(path):
     """Judged in this process, which is not what the table below starts for each of lesson 09's."""
-    asked = marks.checks(path)
+    asked = marks.checks(BOOK / f"{path.stem}.ipynb")
     for make, right in ((book.solved, True), (book.student, False)):
         cells = [cell.source for cell in make(book.read(path)).cells if cell.cell_type == "code"]
         assert [grade.apart_judged(cells, check)[0] for check in asked] == [right] * len(asked)
 
 
-def test_a_class_gets_its_table_and_pages(tmp_path):
+def test_a_class_gets_its_table_and_pages(tmp_path, capsys):
     path = book.sources(BOOK, ["09"])[0]
     for who, make in (("ada", book.solved), ("=bob", book.student)):
         folder = tmp_path / "in" / who / "09"
         folder.mkdir(parents=True)
-        nbformat.write(make(book.read(path)), folder / f"{path.stem}.ipynb")
+        nbformat.write(make(book.read(path)), folder / f"Bus {path.stem} (1).ipynb")
+    shutil.copy(folder / f"Bus {path.stem} (1).ipynb", tmp_path / "in" / "ada" / f"{path.stem}_late.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(), folder / "homework.ipynb")
     (tmp_path / "in" / "cyd").mkdir()
     (tmp_path / "in" / "dan").mkdir()  # who handed nothing in
     (tmp_path / "in" / "cyd" / f"{path.stem}.ipynb").write_text("{")
     shutil.copy(path, tmp_path / "in" / "cyd")
     table, pages = tmp_path / "m.csv", tmp_path / "pages"
     assert marks.main([str(tmp_path / "in"), "--csv", str(table), "--feedback", str(pages)]) == 0
+    assert "homework.ipynb is not marked" in capsys.readouterr().err
     rows = {row["student"]: row for row in csv.DictReader(table.open())}
     assert {who: row["total"] for who, row in rows.items()} == {"ada": "3", "'=bob": "0", "cyd": "0", "dan": ""}
     balance = {who: row["bus: balance"] for who, row in rows.items()}

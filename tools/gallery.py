@@ -164,9 +164,8 @@ ANSWER = re.compile(r"(?s)<details>.*?</details>\s*")
 WORDS = re.compile(r"(?s)<details><summary>All words</summary>(.*?)</details>")  # the glossary
 LOADS = re.compile(r"The next cell puts the scripts .*? It shows nothing\.\s*")
 # The first sentence of a paragraph or item that asks for what only a screen can do.
-DOES = (
-    r"\*\*Play\*\*|Press|Click|Point at|Play it|Drag|Choose an?|Watch|Move|Try (?:any )?other|Try the|The picture asks"
-)
+DOES = r"\*\*Play\*\*|Press|Click|Point at|Play it|Drag|Choose an?|Watch|Move|Try (any )?other|Try the|The picture asks"
+DOES = DOES.replace(" ", r"\s+")  # lines may end there
 ON_SCREEN = re.compile(rf"(\A(?:\d+\. )?|[.:;?!]\s+)({DOES})(?!\w)", re.I)
 GUESS = re.compile(r" *\(Run this cell to enter it\.\)")
 PLAYER = re.compile(r"(?s)<!-- player --><div[^>]*>(<img.*?>)</div>.*?<!-- /player -->")
@@ -203,7 +202,7 @@ def _printed(text: str) -> str:
 
 
 def _in_the_notebook(found: re.Match) -> str:
-    before, does = found.groups()
+    before, does = found[1], found[2]
     return f"{before}{'in' if before.rstrip()[-1:] in (':', ';') else 'In'} the notebook, {does[:1].lower()}{does[1:]}"
 
 

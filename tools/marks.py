@@ -2,8 +2,9 @@
 
     python -m tools.marks submitted --csv marks.csv --feedback feedback
 
-``submitted`` has a folder for each student with their notebooks, however deep. Notebooks are read as text: no kernel
-runs them, and no saved output counts. Each answer is judged in a process of its own (see ``tools.grade``).
+``submitted`` has a folder for each student with their notebooks, however deep; a file's name contains the lesson's, as
+in ``09_bus (1).ipynb``, and of two of a lesson the better counts. Notebooks are read as text: no kernel runs them, and
+no saved output counts. Each answer is judged in a process of its own (see ``tools.grade``).
 """
 
 import argparse
@@ -25,8 +26,9 @@ STYLE = "margin: 2em auto; font: 16px/1.5 sans-serif"
 
 
 def checks(lesson: Path) -> list[str]:
-    """The checks of a lesson's source, in order, as its cells call them."""
-    return [found[1] for cell in book.read(lesson).cells if (found := book.CHECK.search(cell.source))]
+    """The checks of a lesson's notebook, in order, as its cells call them."""
+    cells = nbformat.read(lesson, as_version=4).cells
+    return [found[1] for cell in cells if (found := book.CHECK.search(cell.source))]
 
 
 def marked(notebook: Path, lesson: Path) -> dict[str, Verdict]:
@@ -46,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--csv", type=Path, default=Path("marks.csv"), help="the table (default marks.csv)")
     parser.add_argument("--feedback", type=Path, help="a folder for a page of verdicts for each student")
     asked = parser.parse_args(arguments)
-    lessons = {path.stem: path for path in book.sources(LESSONS)}
+    lessons = sorted(LESSONS.glob("[0-9]*.ipynb"))
     students = sorted(path for path in asked.submitted.iterdir() if path.is_dir()) if asked.submitted.is_dir() else []
     if not students:
         print(f"{asked.submitted} has no folder of a student", file=sys.stderr)
@@ -55,17 +57,21 @@ def main(arguments: list[str] | None = None) -> int:
     for student in students:
         row = table[student.name] = {}
         for notebook in sorted(student.rglob("*.ipynb")):
-            if notebook.stem in lessons and ".ipynb_checkpoints" not in notebook.parts:
-                row |= marked(notebook, lessons[notebook.stem])
+            lesson = next((path for path in lessons if path.stem in notebook.stem), None)
+            if ".ipynb_checkpoints" in notebook.parts:
+                continue
+            if lesson is None:
+                print(f"{notebook} is not marked: no lesson's name is in its own", file=sys.stderr)
+                continue
+            said = marked(notebook, lesson)
+            row |= {check: verdict for check, verdict in said.items() if verdict.right or check not in row}
         print(f"{student.name}: {sum(verdict.right for verdict in row.values())} of {len(row)} right", flush=True)
         if asked.feedback:
             asked.feedback.mkdir(parents=True, exist_ok=True)
-            said = "".join(f"<h2>{escape(_short(check))}</h2>{html(verdict)}" for check, verdict in row.items())
-            page = PAGE.format(escape(student.name), STYLE, f"<h1>{escape(student.name)}</h1>{said}")
+            told = "".join(f"<h2>{escape(_short(check))}</h2>{html(verdict)}" for check, verdict in row.items())
+            page = PAGE.format(escape(student.name), STYLE, f"<h1>{escape(student.name)}</h1>{told}")
             (asked.feedback / f"{student.name}.html").write_text(page, encoding="utf-8")
-    exercises = [
-        check for path in lessons.values() for check in checks(path) if any(check in r for r in table.values())
-    ]
+    exercises = [check for path in lessons for check in checks(path) if any(check in r for r in table.values())]
     with asked.csv.open("w", newline="", encoding="utf-8") as file:
         sheet = csv.writer(file)
         sheet.writerow(["student", *map(_short, exercises), "total"])

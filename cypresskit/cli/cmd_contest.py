@@ -7,6 +7,8 @@ from pathlib import Path
 from cypresskit.cli.command import CommandError, command, option, printable
 from cypresskit.cli.files import check_targets, write_files
 
+ENDINGS = ".il", ".txt"
+
 
 def _size(text: str) -> int:
     n = int(text) if text.isdecimal() and len(text) < 6 else 0
@@ -57,7 +59,10 @@ def contest(args: argparse.Namespace) -> None:
 
 def _files(entry: Path) -> list[Path]:
     if entry.is_dir():
-        return sorted(file for file in entry.rglob("*") if file.suffix in (".il", ".txt") and file.is_file())
+        found = sorted(file for file in entry.rglob("*") if file.is_file() and not file.name.startswith("."))
+        for other in (file for file in found if file.suffix not in ENDINGS):
+            print(f"{printable(str(other))} is left out: entries end in {' or '.join(ENDINGS)}", file=sys.stderr)
+        return [file for file in found if file.suffix in ENDINGS]
     if not entry.is_file():
         raise CommandError(f"{entry}: there is no such file or folder")
     return [entry]

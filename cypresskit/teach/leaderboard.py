@@ -16,7 +16,6 @@ import io
 import re
 from dataclasses import dataclass, fields
 from html import escape
-from itertools import count
 
 from cypresskit import published
 from cypresskit.devices import HD5870
@@ -80,7 +79,8 @@ def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> R
 
 
 def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
-    """The rows with their places, the best first; among them, without a place, the bar and what was published."""
+    """The rows with their places, the best first (who is as fast shares a place); among them, without a place, the bar
+    and what was published."""
     paper = published.kernel("sgemm_tn")
     best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
     nakasato = Row(
@@ -89,8 +89,9 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     of = contest.timed(contest.BAR, n)
     name, said = f"to beat: {contest.BAR.name}", "What the lesson shows."
     bar = Row(name, "", of.gflops, of.percent, of.registers, of.active, of.bound, said)
-    best_first, places = sorted([*rows, bar, nakasato], key=lambda each: -each.gflops), count(1)
-    return [(next(places) if each.file and each.gflops else "", each) for each in best_first]
+    best_first = sorted([*rows, bar, nakasato], key=lambda each: -each.gflops)
+    faster = {each.gflops: sum(other.gflops > each.gflops for other in rows) for each in rows}
+    return [(1 + faster[each.gflops] if each.file and each.gflops else "", each) for each in best_first]
 
 
 def table(rows: list[Row], n: int = contest.N) -> str:
