@@ -192,7 +192,13 @@ def lesson(notebook: Path, kind: str = "lesson", *, scripts: str = "", solutions
     body = NOTEBOOK.sub(r'href="lesson_\1.html\2"', body.replace("<pre>", '<pre tabindex="0">'))
     head = _scripts(scripts) * ("cypresskit-player" in body)
     title = _title(book) or notebook.stem
-    return PAGE.format(title=escape(title), head=head, slides=SLIDE, nav=nav, body=body + SLIDES * (kind == "lesson"))
+    return PAGE.format(
+        title=escape(title),
+        head=head,
+        slides=SLIDE * (kind == "lesson"),
+        nav=nav,
+        body=body + SLIDES * (kind == "lesson"),
+    )
 
 
 def _printed(text: str) -> str:
