@@ -78,8 +78,8 @@ def test_a_class_gets_its_board_whatever_is_among_the_entries(tmp_path, capsys):
 
 
 def test_who_is_as_fast_shares_a_place():
-    rows = [board.Row(name, f"{name}.il", speed) for name, speed in zip("abcd", (9.0, 8.0, 9.0, 0.0))]
-    places = {of.name: place for place, of in board.ranked(rows, 256)}
+    rows = [leaderboard.Row(name, f"{name}.il", speed) for name, speed in zip("abcd", (9.0, 8.0, 9.0, 0.0))]
+    places = {of.name: place for place, of in leaderboard.ranked(rows, 256)}
     assert [places[name] for name in "abcd"] == [1, 3, 1, ""]
 
 
