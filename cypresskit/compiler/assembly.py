@@ -1,10 +1,12 @@
 """The chip's instructions as data.
 
 A kernel is a list of control-flow instructions (``Control``). Some start a clause: bundles of ALU operations, or
-fetches. Everything knows the index ``at`` of the instruction in ``Program.body`` that it came from, and its IL line.
+fetches. Everything knows the index ``at`` of the instruction in ``Program.body`` that it came from; what
+computes, fetches or stores knows the line of IL, too.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from cypresskit.compiler.ir import LdsAccess
 from cypresskit.compiler.isa import OPS, HardwareOp
@@ -60,6 +62,14 @@ class Bundle:
 
     operations: tuple[Operation, ...]
     literals: tuple[int, ...] = ()
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Operation, ...], ...]:
+        """The slots of each operation."""
+        by_number: dict[int, list[Operation]] = {}
+        for o in self.operations:
+            by_number.setdefault(o.number, []).append(o)
+        return tuple(map(tuple, by_number.values()))
 
     @property
     def filled(self) -> int:
@@ -117,7 +127,6 @@ class Control:
     target: int = -1
     depth: int = 0
     at: int = 0
-    line: int = 0
 
     @property
     def operations(self) -> tuple[Operation, ...]:

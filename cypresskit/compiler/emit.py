@@ -67,14 +67,14 @@ class _Emitter:
     def add(self, name: str, at: int | None = None, **what) -> int:
         if at is None:
             at = self.controls[-1].at if self.controls else 0
-        self.controls.append(Control(name, depth=self.depth, at=at, line=self.line(at), **what))
+        self.controls.append(Control(name, depth=self.depth, at=at, **what))
         return len(self.controls) - 1
 
     def aim(self, index: int, target: int) -> None:
         self.controls[index] = replace(self.controls[index], target=target)
 
     def line(self, at: int) -> int:
-        return self.program.body[at].line if self.program.body else 0
+        return self.program.body[at].line
 
     def test(self, n: int) -> int:
         """An if: push the mask before the clause that tests, or leave the loop if that is all it does. Returns how many

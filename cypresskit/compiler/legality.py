@@ -7,8 +7,6 @@ literals (4.7.5, 4.7.6); PV and PS hold only the previous bundle of the clause (
 clause temporaries do not outlive their clause (2.6.1). Left out: whether the code computes what the IL says.
 """
 
-from collections import defaultdict
-
 from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, Operation, StoreInstruction
 from cypresskit.compiler.code import Code
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOTS, VECTOR_SWIZZLES
@@ -144,13 +142,11 @@ class _Checker:
         """Slots, and which operation sits in them."""
         slots = [o.slot for o in bundle.operations]
         self.report(slots and slots == sorted(set(slots)), f"slots {slots}")
-        by_number: dict[int, list[Operation]] = defaultdict(list)
         for o in bundle.operations:
-            by_number[o.number].append(o)
             self.report(o.slot == 4 or o.channel == o.slot, f"slot {SLOTS[o.slot]} writes channel {SLOTS[o.channel]}")
             to = o.channel if o.dest is None else o.dest[1]
             self.report(to == o.channel, f"{o.name} writes channel {SLOTS[to]} from channel {SLOTS[o.channel]}")
-        for parts in by_number.values():
+        for parts in bundle.parts:
             o, taken = parts[0], [p.slot for p in parts]
             if any(r.kind == "queue" for r in o.reads):
                 self.report(all(p.name == "MOV" for p in parts), "only MOV reads the LDS queue here")

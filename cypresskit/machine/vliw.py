@@ -97,12 +97,9 @@ class _Processor:
 
     def bundle(self, bundle: Bundle) -> np.ndarray | None:
         self.bundles += 1
-        by_number: dict[int, list[Operation]] = {}
-        for o in bundle.operations:
-            by_number.setdefault(o.number, []).append(o)
         test = None
         results: list[tuple[Operation, np.ndarray]] = []
-        for parts in by_number.values():
+        for parts in bundle.parts:
             first = parts[0]
             if first.row.kind == "lds":
                 self.share(first, [self.read(r) for r in first.reads])
@@ -114,7 +111,7 @@ class _Processor:
                 low, high = split(self.compute(parts))
                 results += [(o, high if o.slot % 2 else low) for o in parts]
             elif first.name == "MOV":  # of which each slot may read another word of the LDS queue
-                results += [(o, self.compute([o])) for o in parts]
+                results += [(o, self.compute((o,))) for o in parts]
             else:
                 results.append((first, self.compute(parts)))
         self.forwards = np.full_like(self.forwards, POISON)
@@ -126,7 +123,7 @@ class _Processor:
             self.queue.pop(0)
         return test
 
-    def compute(self, parts: list[Operation]) -> np.ndarray:
+    def compute(self, parts: tuple[Operation, ...]) -> np.ndarray:
         first, row = parts[0], parts[0].row
         words = [self.read(r) for r in first.reads]
         if row.kind == "double":

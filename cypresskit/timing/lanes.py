@@ -91,7 +91,7 @@ class Lanes:
     def _bundle(self, bundle: Bundle) -> tuple[Operation, Affine] | None:
         test = None
         results: list[tuple[Operation, Affine]] = []
-        for parts in _grouped(bundle):
+        for parts in bundle.parts:
             first = parts[0]
             if first.row.kind == "sync":
                 continue
@@ -211,14 +211,6 @@ class Lanes:
                 byte = places.lds_byte(bits) & ~np.int64(3)
                 streams.append(self.surfaces.lds(byte, self.lds_words[id(o)], self.masks.active))
         return streams
-
-
-def _grouped(bundle: Bundle) -> list[tuple[Operation, ...]]:
-    """The slots of each operation of a bundle."""
-    by_number: dict[int, list[Operation]] = {}
-    for o in bundle.operations:
-        by_number.setdefault(o.number, []).append(o)
-    return [tuple(parts) for parts in by_number.values()]
 
 
 def _halves(parts: tuple[Operation, ...], word: Affine) -> list[tuple[Operation, Affine]]:
