@@ -141,6 +141,8 @@ class Analysis:
         self.vary = Variation(program, self.webs)
         self.cell_of = cells(self.webs, self.vary)
         self.doubles, self.lanes = self.vary.doubles, self.vary.lanes
+        self._written = [{self.defined(at, c) for c in defines(i)} for at, i in enumerate(self.body)]
+        self._read = [self._cells_read(at) for at in range(len(self.body))]
         self.steps = self._steps()
         self.kinds: dict[int, set[str]] = defaultdict(set)
         self._find_kinds()
@@ -156,10 +158,13 @@ class Analysis:
 
     def written(self, at: int) -> set[Cell]:
         """The cells that ``at`` writes."""
-        return {self.defined(at, c) for c in defines(self.body[at])}
+        return self._written[at]
 
     def read(self, at: int) -> set[Cell]:
         """The cells that ``at`` reads."""
+        return self._read[at]
+
+    def _cells_read(self, at: int) -> set[Cell]:
         return {
             self.cell(self.webs.used[at, n, c])
             for n, source, positions in self.webs.uses[at]
