@@ -28,6 +28,8 @@ class Loads:
     def __init__(self, storage: Storage, reading: Reading, writing: Writing, room: int):
         self.s, self.reading, self.writing, self.e, self.a = storage, reading, writing, storage.e, storage.analysis
         self.program, self.body = storage.program, storage.program.body
+        matching = self.program.matching
+        self.loops = [(at, matching[at]) for at, i in enumerate(self.body) if i.op.flow == "loop"]
         self.axes: dict[tuple, Axis] = {}  # coordinates of a group of fetches
         self.inside: bool | None = None
         self.blocks: list[list[LaneLoads]] = []  # of those known to be inside: what lies side by side, too
@@ -51,7 +53,10 @@ class Loads:
         if sum(len(self.a.written(access.at)) for access in group) > self.most:
             while end < stop and _computes(self.body[end]):
                 end += 1
-        self._run(group, range(at, end), execute)
+        inside, looped = self.inside, any(start < at < stop for start, stop in self.loops)
+        if inside is None and not looped and not any(access.axes for access in group):
+            inside = False  # what isn't repeated isn't worth two copies
+        self._run(group, inside, range(at, end), execute)
         return end
 
     def _depends(self, at: int, written: set[tuple[int, int]]) -> bool:
@@ -64,29 +69,31 @@ class Loads:
             for c in components(source, positions)
         )
 
-    def _run(self, group: list[LaneLoads], tail: Sequence[int] = (), execute: Callable[[int], object] = id) -> None:
+    def _run(
+        self, group: list[LaneLoads], inside: bool | None, tail: Sequence[int], execute: Callable[[int], object]
+    ) -> None:
         """Test all addresses of a group at once; load them, or replace those outside one by one. The arithmetic of
         ``tail`` follows in both copies; so, in the usual one, each load can stand where its value is first needed."""
         e = self.e
         near, far, after = (e.new(name) for name in ("inside", "outside", "loaded"))
-        for test in {test: None for access in group for test in access.tests()} if self.inside is None else ():
+        for test in {test: None for access in group for test in access.tests()} if inside is None else ():
             further = e.new("fits")
             e.branch(test().freeze(), further, far, "no")
             e.label(further)
-        e.go(far if self.inside is False else near)
+        e.go(far if inside is False else near)
         for label, checked in ((near, False), (far, True)):
-            if self.inside is checked:
+            if inside is checked:
                 continue
             e.label(label)
             forget(group)
             waiting = list(group)
             blocks = [] if checked else side_by_side(group)
-            if self.inside:
+            if inside:
                 self.blocks += blocks
-            loaded = load_blocks(e, blocks, self.s.lanes) if blocks and not self.inside else {}
+            loaded = load_blocks(e, blocks, self.s.lanes) if blocks and not inside else {}
             for at in (*tail, None):
                 ready = [access for access in waiting if checked or at is None or self._touches(at, access.at)]
-                for block in blocks if self.inside else ():
+                for block in blocks if inside else ():
                     if block[0].at not in loaded and any(access in ready for access in block):
                         loaded |= load_panels(block, self.s.lanes)
                 texels = [loaded.get(access.at) or self._texels(access, checked) for access in ready]
@@ -330,7 +337,10 @@ class Stores:
         """An LDS store."""
         i, n = self.body[at], self.s.lanes
         stored, (last,) = lds_words(i), i.op.passed
-        rows = self._rows({c: self.loads.reading.component(at, last, c).lanes(n) for c in stored}, None)
+        if len(stored) == 4:
+            rows = self._rows({}, self.loads.reading.wide(at, last, stored))
+        else:
+            rows = self._rows({c: self.loads.reading.component(at, last, c).lanes(n) for c in stored}, None)
         block, address, inside = self.loads.lds_places(at)
         self._check(at, inside(max(stored)), address)
         self._store(at, self._places(block, address), rows, stored)
