@@ -455,6 +455,15 @@ def test_ceilings_that_coincide_take_turns():
         assert len({glyph.line_dash_offset for glyph in thin}) == 1 + (busy > 0.8)
 
 
+def test_performance_takes_the_clock_of_the_device_that_its_rows_are_of():
+    fast = replace(ck.HD5870, clock_ghz=1.7, memory_gb_s=307.2)  # twice of both, under the same name
+    ceilings = [
+        int(str(draw.performance(["sgemm_tn"], [512], device)).partition("ceiling ")[2].partition(";")[0])
+        for device in (ck.HD5870, fast)
+    ]
+    assert ceilings[1] == 2 * ceilings[0]
+
+
 def test_performance_draws_rows_ceilings_and_published_points():
     player, (small, report) = view("performance"), reports()
     text, row, models = repr(player), report.row(), player.root.references()
