@@ -49,7 +49,7 @@ def test_what_is_no_entry_is_refused_in_words(text, said):
         leaderboard.read(text)
 
 
-def test_a_class_gets_its_board_whatever_is_among_the_entries(tmp_path, capsys):
+def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, capsys):
     """Two right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, HTML, a formula."""
     folder, page, table = tmp_path / "entries", tmp_path / "b.html", tmp_path / "b.csv"
     folder.mkdir()

@@ -131,7 +131,8 @@ def _measure(name: str, n: int, engine: str, threads: int | None) -> dict:
             simulated()  # wakes processors and threads
         runs.append((*_seconds(simulated), *_seconds(reference)))
     clock = 0 if threads else 1  # by processor time or by the clock
-    ours, theirs = ([2e-9 * n**3 / times[k + clock] for times in runs] for k in (0, 2))
+    ours = [2e-9 * n**3 / times[clock] for times in runs]
+    theirs = [2e-9 * n**3 / times[2 + clock] for times in runs]
     low, middle, high = quantiles(ours, n=4)
     numpys = None if doubled else quantiles(theirs, n=4)[1]
     return {

@@ -107,8 +107,9 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
     path = np.array([_place(s.task.name) for s in mults], float) + 0.5
     come = np.array([[s.start <= moment for s in mults[1:]] for moment in moments])
     axes = LEFT + path[:, 1] * wide, TOP + path[:, 0] * high
-    first, second = ([np.where(come, axis[part], np.nan) for axis in axes] for part in (slice(-1), slice(1, None)))
-    sheet.arrows(fig, "path", first[0], first[1], second[0], second[1], size=6)
+    starts = [np.where(come, axis[:-1], np.nan) for axis in axes]
+    ends = [np.where(come, axis[1:], np.nan) for axis in axes]
+    sheet.arrows(fig, "path", starts[0], starts[1], ends[0], ends[1], size=6)
 
 
 def _draw_buffers(sheet: Sheet, fig, timeline: Timeline, held: Held) -> float:

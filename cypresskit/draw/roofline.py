@@ -118,7 +118,7 @@ def _draw_block(sheet: Sheet):
         sheet.boxes(fig, f"matrix {name}", [x], [y], [w], h, ink="faint", line="line")
         sheet.words(fig, [x + w / 2 - 14], [y + h / 2 - 12], [name], bold=True, size=15)
         wide, high = (np.full_like(size, deep) if name == along else size for along in "AB")
-        corner = x - w / 2 + (20 if name != "A" else 0), y - h / 2 + (20 if name != "B" else 0)
+        corner = x - w / 2 + 20 * (name != "A"), y - h / 2 + 20 * (name != "B")
         place = corner[0] + wide / 2, corner[1] + high / 2, wide, high
         sheet.boxes(fig, f"part {name}", *place, ink=ink, alpha=0.75, moves=("x", "y", "w", "h"))
     names = [f"{b} x {b}: each number of A and B is used {b} time{'s' * (b > 1)}" for b in BLOCKS]

@@ -1,4 +1,4 @@
-"""One look for every picture: colours that follow the page, fonts, and figures without decoration.
+"""One look for every picture: colours that follow the page, and fonts.
 
 Colours are CSS variables named ``--ck-...`` on a picture's outermost element. In JupyterLab they take their values from
 the ``--jp-...`` variables of the current theme; elsewhere they follow the reader's light or dark setting. HTML uses
