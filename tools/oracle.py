@@ -41,7 +41,7 @@ def hashed(*arrays: np.ndarray) -> str:
 
 def matrices(kernel) -> list[np.ndarray]:
     m, n, k = SMALL[0], 1 if kernel.vector else SMALL[1], SMALL[2]
-    shapes = [(k, m) if kernel.trans_a else (m, k), (n, k) if kernel.trans_b else (k, n), (m, n)]
+    shapes = [*kernel.stored(m, n, k), (m, n)]
     pair = (2,) if kernel.precision == "double-double" else ()
     rng = np.random.default_rng(1)
     return [rng.standard_normal(((3,) if kernel.packed else ()) + s + pair).astype(kernel.dtype) for s in shapes]

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from cypresskit.host import Resource, Task, Timeline, run
 from cypresskit.teach import formula
-from cypresskit.teach.shell import asked, exercise
-from cypresskit.teach.verdict import Verdict, stopped
+from cypresskit.teach.shell import exercise, tried, unless
+from cypresskit.teach.verdict import Verdict
 
 STAGES = ("load", "mult", "store")
 LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how many units go through
@@ -83,13 +83,12 @@ def check_share(next_share: Callable) -> Verdict:
 @exercise
 def check_buffer(buffer: Callable) -> Verdict:
     """Exercise 3: ``buffer(unit)`` names the buffer for a unit; everything should overlap, with as few as can be."""
-    try:
-        names = [asked(f"buffer({unit})", buffer, unit) for unit in range(UNITS)]
-        if bad := [name for name in names if not isinstance(name, str) or not name]:
-            return Verdict(False, f"buffer returns {bad[0]!r}.", 'it has to return a name, such as "A0".')
-        timeline = with_buffers(dict(enumerate(names)).__getitem__)
-    except Exception as error:
-        return stopped("buffer", error, "it is called with 0, 1, 2, ...")
+    hint = "it is called with 0, 1, 2, ..."
+    names = [tried(f"buffer({unit})", buffer, unit, hint=hint) for unit in range(UNITS)]
+    for name in names:
+        named = isinstance(name, str) and name
+        unless(named, f"buffer returns {name!r}.", 'it has to return a name, such as "A0".')
+    timeline = with_buffers(dict(enumerate(names)).__getitem__)
     best = LOAD + UNITS * MULT
     used = ", ".join(dict.fromkeys(names))
     finding = f"With {len(set(names))} buffer{'s' * (len(set(names)) > 1)} ({used}) it takes {timeline.seconds:g} s"

@@ -45,40 +45,35 @@ def _bound(statement: ast.stmt) -> list[str]:
     return [getattr(statement, "name", ""), *map(ast.unparse, getattr(statement, "targets", ()))]
 
 
-def html(verdict: Verdict, progress: str = "") -> str:
-    """A verdict for the eye; ``progress`` stands below it."""
+def html(verdict: Verdict, below: str = "") -> str:
+    """A verdict for the eye, with the words ``below`` it."""
     colour, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
     mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.finding)
     parts = [f'<b style="color: {colour}">{sign} {head}</b> <span style="{mono}">{escape(verdict.finding)}</span>']
     if verdict.hint:
         parts.append(f"<b>Where to look:</b> {escape(verdict.hint)}")
-    if progress:
-        parts.append(f'<span style="opacity: 0.75">{progress}</span>')
+    if below:
+        parts.append(f'<span style="opacity: 0.75">{below}</span>')
     style = f"border-left: 5px solid {colour}; padding: 0.2em 0.8em; white-space: pre-wrap"
     return f'<div style="{style}">' + "\n".join(parts) + "</div>"
 
 
-class Progress:
-    """Which of the lessons' exercises were right when they were checked last."""
-
-    def __init__(self) -> None:
-        self.right: dict[tuple[str, str], bool] = {}
-
-    def line(self, check: tuple[str, str] | None, right: bool) -> str:
-        """``Exercises of this lesson: ● ○ ○ 1 of 3 right``, after a check said whether its answer is."""
-        if not check:
-            return ""
-        self.right[check] = right
-        lesson = check[0]
-        exercises = [f for name, f in vars(import_module(lesson)).items() if name.startswith("check_")]
-        done = [self.right.get((lesson, f.__name__), False) for f in exercises if f.__module__ == lesson]
-        signs = " ".join("●" if each else "○" for each in done)
-        return f"Exercises of this lesson: {signs} {sum(done)} of {len(done)} right"
+def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, right: bool) -> str:
+    """``Exercises of this lesson: ● ○ ○ 1 of 3 right``, after a ``check`` said whether its answer is. ``known`` says so
+    of all that were checked before, and of this one from now on."""
+    if not check:
+        return ""
+    known[check], lesson = right, check[0]
+    exercises = [f for name, f in vars(import_module(lesson)).items() if name.startswith("check_")]
+    done = [known.get((lesson, f.__name__), False) for f in exercises if f.__module__ == lesson]
+    signs = " ".join("●" if each else "○" for each in done)
+    return f"Exercises of this lesson: {signs} {sum(done)} of {len(done)} right"
 
 
 def install(shell) -> None:
     """Let ``shell``, an IPython, show verdicts."""
-    progress, failed = Progress(), dict[int, BaseException]()
+    known: dict[tuple[str, str], bool] = {}
+    failed: dict[int, BaseException] = {}
 
     def ran(result) -> None:
         if result.error_in_exec:
@@ -89,7 +84,7 @@ def install(shell) -> None:
 
     def page(verdict: Verdict) -> str:
         told = shown(verdict)
-        return html(told, progress.line(verdict.check, told.right))
+        return html(told, progress(known, verdict.check, told.right))
 
     shell.events.register("post_run_cell", ran)
     formatters = shell.display_formatter.formatters
