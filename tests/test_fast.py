@@ -281,6 +281,29 @@ def test_registers_live_across_barriers():
     assert_equal(program, {"domain": 111, "global_memory": np.zeros((111, 4), np.uint32)})
 
 
+@pytest.mark.parametrize(
+    "branches",
+    [
+        ("fence_threads", "mov r3.xy, l0"),
+        ("fence_threads", "mov r3.xy, l0", "else", "mov r3.yz, l0.wwww"),
+        ("mov r3.xy, l0", "else", "fence_threads", "mov r3.yz, l0.wwww"),
+        ("mov r3.xy, l0", "else", "fence_threads"),
+    ],
+)
+@pytest.mark.parametrize("way", ["nz", "z"])
+def test_what_a_branch_computes_beside_a_barrier_is_kept(branches, way):
+    program = compute(
+        "dcl_literal l0, 1, 2, 3, 4",
+        "mov r3, vaTid.xxxx",
+        "iand r1.x, vThreadGrpId.x, l0.x",
+        f"if_logical{way} r1.x",
+        *branches,
+        "endif",
+        "mov g[vaTid.x], r3",
+    )
+    assert_equal(program, {"domain": (128, 1), "global_memory": np.zeros((128, 4), np.uint32)})
+
+
 def test_an_lds_fence_orders_the_quads_of_a_wavefront():
     program = compute(
         "dcl_lds_id(0) 256",

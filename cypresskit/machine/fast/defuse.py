@@ -15,7 +15,8 @@ class Webs:
 
     ``live[at]`` is a bit set of components (4 * register slot + component) that are live before instruction ``at``;
     ``defined[at, component]`` and ``used[at, n, component]`` name a web; ``entry`` the webs that are live at the start;
-    ``after[at]``, of flow and barriers, the web that each component belongs to there.
+    ``after[at]``, of flow, barriers, and the last instructions of branches, the web that each component belongs to
+    there.
     """
 
     def __init__(self, program: Program):
@@ -75,7 +76,7 @@ class Webs:
                 self.parent.append(web)
                 self.register.append(i.dest.register.index)  # type: ignore[union-attr]
                 environment[self.slot[i.dest.register.index] + c] = self.defined[at, c] = web  # type: ignore[union-attr]
-            flow = i.op.flow
+            flow, following = i.op.flow, self.body[at + 1].op.flow if at + 1 < len(self.body) else ""
             if flow in ("if", "loop"):
                 blocks.append([flow, list(environment), []])
             elif flow == "else":
@@ -95,5 +96,5 @@ class Webs:
                     environment = exits[0]
                     for other in exits[1:]:
                         self._merge(environment, other, at + 1)
-            if flow or i.op.kind == "fence":
+            if flow or i.op.kind == "fence" or following in ("else", "endif"):
                 self.after[at] = list(environment)
