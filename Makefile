@@ -24,7 +24,7 @@ lab: $(VENV)/installed  ## open the workbook in JupyterLab
 test: $(VENV)/installed-tests  ## run every test: on all cores, but then alone what measures speed
 ifeq ($(strip $(ARGS)),)
 	$(bin)/python -m pytest -q $(cores) --maxprocesses=4 -m "not alone"  # each has a Chromium and a JupyterLab of its own
-	$(bin)/python -m pytest -m alone
+	$(bin)/python -m pytest -m alone $$(grep -l mark.alone tests/test_*.py)
 else
 	$(bin)/python -m pytest $(ARGS)
 endif

@@ -50,7 +50,7 @@ def timed(name: str, style: str = "best"):
     """The code of a catalogue kernel, and the processor time in seconds that it takes to compile: of up to three tries
     the best, as a busy machine stretches that time, too."""
     program, taken = ck.kernels[name].program, []
-    while not taken or (taken[-1] > 0.5 and len(taken) < 3):
+    while not taken or (taken[-1] >= 1.0 and len(taken) < 3):
         start = time.process_time()
         code = compile(program, style=style)
         taken.append(time.process_time() - start)

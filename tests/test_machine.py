@@ -144,26 +144,6 @@ def test_a_fetch_follows_its_coordinates_when_some_work_items_change_them(engine
 
 
 @ENGINES
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, -0.25])
-def test_wild_coordinates_are_outside(engine, value):
-    program = pixel(
-        TEXTURE.format(0, "2d,unnorm"), "dcl_cb cb0[1]", "sample_resource(0)_sampler(0) r1, cb0[0].xy", "mov o0, r1"
-    )
-    out = np.ones((1, 1, 4), np.float32)
-    place = np.array([value, 0.5, 0, 0], np.float32)
-    run = ck.launch(
-        program,
-        (1, 1),
-        inputs={0: np.ones((4, 4, 4), np.float32)},
-        constants={0: place},
-        outputs={0: out},
-        engine=engine,
-    )
-    assert not out.any()
-    assert run.out_of_range == 1
-
-
-@ENGINES
 def test_normalised_one_dimensional_and_offset_fetches(engine):
     row = np.arange(8, dtype=np.float32)
     grid = np.arange(32, dtype=np.float32).reshape(4, 8)

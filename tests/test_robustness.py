@@ -50,9 +50,12 @@ TEXTS = {
     "too many instructions": (HEAD + "mov r0, r1\n" * 350_000 + "end", "more than 20,000 instructions"),
     "a million registers": (HEAD + "mov r1000000, r0\nend", "register numbers end at 65535"),
     "nested addresses": (HEAD + "mov r0, " + "g[" * 500 + "r0.x" + "]" * 500 + "\nend", "an address is one component"),
-    "a macro that calls itself": (HEAD + "mdef(0)_out(0)_in(0)\nmcall(0) (), ()\nmend\nmcall(0) (), ()\nend", "itself"),
+    "a macro that calls itself": (
+        HEAD + "mdef(0)_out(0)_in(0)\nmcall(0) (), ()\nmend\nmcall(0) (), ()\nend",
+        "macro 0 calls itself",
+    ),
     "deep macros": (macros(5_000, 1), "nest deeper"),
-    "macros that double": (macros(30, 2), "more than 20,000"),
+    "macros that double": (macros(30, 2), "more than 20,000 instructions"),
     "deep blocks": (HEAD + "if_logicalnz r0.x\n" * 257 + "endif\n" * 257 + "end", "258:1: loops and ifs nest deeper"),
     "unclosed": (HEAD + "if_logicalnz r0.x\n" * 10_000 + "end", "never closed"),
 }
@@ -177,16 +180,20 @@ def test_comments_may_hold_any_character():
 
 
 @pytest.mark.parametrize("engine", ["fast", "explain"])
-@pytest.mark.parametrize("bits", [0x7FC00000, 0xFFC12345, 0x7F800000, 0xFF800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x00000001])
-def test_coordinates_of_every_kind_are_outside_or_0(bits, engine):
+@pytest.mark.parametrize(
+    "bits", [0x7FC00000, 0xFFC12345, 0x7F800000, 0xFF800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7149F2CA, 0xBE800000, 0x00000001]
+)
+@pytest.mark.parametrize("place", ["l0", "cb0[0]"])
+def test_coordinates_of_every_kind_are_outside_or_0(bits, engine, place):
     program = ck.assemble(
-        f"{HEAD}dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)\ndcl_output_generic o0\n"
-        f"dcl_literal l0, 0x{bits:08x}, 0, 0, 0\nsample_resource(0)_sampler(0) r0, l0.xy00\nmov o0, r0\nend"
+        f"{HEAD}dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)\ndcl_output_generic o0\ndcl_cb cb0[1]\n"
+        f"dcl_literal l0, 0x{bits:08x}, 0, 0, 0\nsample_resource(0)_sampler(0) r0, {place}.xy00\nmov o0, r0\nend"
     )
-    out = np.ones((1, 1, 4), np.float32)
-    run = ck.launch(program, (1, 1), inputs={0: np.full((2, 2, 4), 5, np.float32)}, outputs={0: out}, engine=engine)
+    out, constants = np.ones((1, 1, 4), np.float32), {0: np.array([[bits, 0, 0, 0]], np.uint32)}
+    inputs = {0: np.full((2, 2, 4), 5, np.float32)}
+    run = ck.launch(program, (1, 1), inputs=inputs, constants=constants, outputs={0: out}, engine=engine)
     inside = bits == 1
-    assert (run.out_of_range, out[0, 0, 0]) == ((0, 5) if inside else (1, 0))
+    assert run.out_of_range == (not inside) and (out == 5 * inside).all()
 
 
 def test_kernel_text_is_never_run_as_python(capsys):
