@@ -24,79 +24,8 @@ def only(line: str):
     return ck.assemble(pixel(line)).body[0]
 
 
-EVERYTHING = """
-IL_PS_2_0
-DCL_INPUT_POSITION_INTERP(linear_noperspective) vWinCoord0.xy__ ; a comment
-dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float) // another
-dcl_resource_id(1)_type(2d)_fmtx(unknown)_fmty(unknown)_fmtz(unknown)_fmtw(unknown)
-dcl_resource_id(2)_type(1d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
-dcl_cb cb0[4]
-dcl_literal l1, 0x3f800000, 1.0, -0.5, 2
-dcl_literal l2,-1,1e-3,.5,0XFFFFFFFF
-dcl_output_generic o0
-dcl_output_usage(generic) o7
-mdef(7)_out(2)_in(2)
-\tdcl_literal l1, 3.0, 3.0, 3.0, 3.0
-    mad r0, in0, in1, l1
-    mov out0, r0
-    mov out1.xy, in1.zw
-mend
-mov r700.xy__, vWinCoord0.xy00
-mul r0.xyz0,vWinCoord0.xyyx,cb0[3].zwxz
-add r1.xyzw, r0.xyzw, l1.0011
-sub r0.x, r0.y, r0.1
-mov r1.__zw, r0.zzzx
-mov r0.___w, r11.w
-mov r2.x, r3.r
-mad_sat r2.y, r3_neg(xw), r4.x_abs, r5.yzw_bias
-mul_x2 r2, r3_x2, r4_invert
-mul_d4_sat r2, r3_sign, r4_bx2
-whileloop
-    ge r13.z, r0.w, l1.x
-    break_logicalnz r13.z
-    break_logicalz r13.z
-    breakc_relop(ge) r0.x, r0.y
-    breakc_relop(lt) r0.x, r0.y
-    continue
-    continue_logicalnz r0.x
-    if_logicalnz r0.x
-        sample_resource(0)_sampler(0) r1, r0.xy00
-        sample_resource(1)_sampler(1)_aoffimmi(1,0,0) r1, r0.yw
-        load_resource(2) r1, r0
-    else
-        if_logicalz r0.y
-            break
-        endif
-    endif
-endloop
-dmad r12.zw, r13.xy, r21.zw, r3.zw
-dadd r12.xy, r13, r14
-dmul r12.xy, r13.zw, cb0[1].zw
-ddiv r12.xy, r13.xy_neg(x), r14.xy
-dlt r1.x, r12.xy, r13.xy
-f2d r1.xy, r0.x
-d2f r1.x, r0.zw
-dp4 r1, r2, r3
-udiv r1.x, r2.x, r3.x
-umod r14.xy, r13.xy, l2.ww
-imad r0, r1.yyyy, cb0[2].yyyy, r1.xxxx
-cmov_logical r1, r2, r3, r4
-ftoi r1.xy, r0.xy
-inegate r1, r1
-mcall(7) (r3, r4), (r5, r6.x)
-mov g[r1.x], r3
-mov g[r1.x+1], r3
-mov r3, g[r1.y-2]
-fence_memory
-mov o0, r3
-mov o7.x___, r4
-endmain
-end
-"""
-
-
 def test_everything_that_production_kernels_use_is_read_and_printed_back():
-    program = ck.assemble(EVERYTHING.strip(), "all.il")
+    program = ck.assemble((Path(__file__).parent / "everything.il").read_text(encoding="utf-8"), "all.il")
     again = ck.assemble(str(program))
     assert (again, again.body, str(again)) == (program, program.body, str(program))
 
