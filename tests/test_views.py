@@ -749,6 +749,23 @@ def test_a_lesson_becomes_slides_and_a_handout(pytestconfig):
     assert "<summary>Solution" not in slides and "<details" not in handout
 
 
+def test_every_slide_fits_its_screen(page, tmp_path, pytestconfig):
+    file = tmp_path / "slides.html"
+    file.write_text(gallery.lesson(pytestconfig.rootpath / "notebooks/09_bus.ipynb", solutions=False))
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(f"{file.as_uri()}#slide-0")
+    slides: list[str] = []
+    while (slide := page.evaluate(JS.slide))["at"] not in slides:
+        page.wait_for_function("!document.querySelector('.shown .cypresskit-player > img')")  # players have begun
+        slide = page.evaluate(JS.slide)
+        assert slide["seen"] and not slide["out"], slide
+        slides.append(slide["at"])
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(50)
+    assert "#slide-9" in slides and "#slide-2.1" in slides
+    assert page.evaluate("parseFloat(getComputedStyle(document.querySelector('pre')).fontSize)") >= 18
+
+
 def test_formulas_become_mathml_and_code_stays_as_it_is(tmp_path):
     texts = ["$a_i * b$ and `$x$` and\n```\n$y$\n```", "$$C \\leftarrow \\alpha\nA B$$", "Costs `5 $`, then $k$."]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text) for text in texts])

@@ -100,6 +100,7 @@ SLIDE = """body.slides { max-width: none; padding: 0; } .slides nav { display: n
 column-gap: 28px; column-fill: auto; overflow: hidden; font-size: 22px; line-height: 1.4; }
 .slides :is(p, li) { max-width: 58em; orphans: 2; widows: 2; }
 .slides pre { overflow: visible; white-space: pre-wrap; }
+.slides section > i:last-child { display: block; margin-top: -2em; }
 .slides :is(h1, h2, summary) { break-after: avoid; margin-top: 0; }
 .slides :is(tr, img, math, .cypresskit-player) { break-inside: avoid; } .slides img { max-height: calc(100vh - 48px); }
 """
