@@ -50,6 +50,8 @@ def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
     before = _state()
     try:
         names = _run(_needed(cells, answer))
+    except MemoryError:
+        raise
     except Exception as error:
         return False, f"The cell of {answer} stops with {said(error)}.", LAST
     if answer not in names:

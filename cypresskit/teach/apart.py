@@ -27,7 +27,7 @@ ENDLESS, FULL = "what ends its loop?", "what grows there, and when is it enough?
 class Lost(Exception):
     """The process gave no result; the text says why, and ``hint`` where to look."""
 
-    def __init__(self, why: str, hint: str = "does it leave its process alone?"):
+    def __init__(self, why: str, hint: str = "does it quit Python, or crash it?"):
         super().__init__(why)
         self.hint = hint
 
@@ -69,7 +69,7 @@ def serve() -> None:
     except MemoryError:
         said = [None, f"it needs more than {megabytes:g} MB", FULL]
     except BaseException as error:
-        said = [None, f"{type(error).__name__}: {error}"]
+        said = [None, f"{type(error).__name__}: {error}".removesuffix(": ")]
     answer.write("\n" + json.dumps(said))
     answer.close()
     os._exit(0)  # whatever threads the function has left behind

@@ -33,7 +33,7 @@ def a_type(value) -> str:
 
 def said(error: Exception) -> str:
     """An exception in one line or more, as a student should see it."""
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def stopped(name: str, error: Exception, hint: str) -> Verdict:
