@@ -484,6 +484,8 @@ def test_performance_draws_rows_ceilings_and_published_points():
     assert "; texture allows" in labels, "a unit has a ceiling, and a tail is none"
     with pytest.raises(ValueError, match="no rows"):
         draw.performance([])
+    ticks = re.findall(r'text-anchor="(?:middle|end)">(\d+)<', player.still())
+    assert len(ticks) > 6 and all(len(tick.rstrip("0")) < 3 for tick in ticks), "a still's axes have round numbers"
 
 
 def drawn(player: Player, name: str) -> dict:

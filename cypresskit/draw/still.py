@@ -4,6 +4,7 @@ page that shows notebooks, in print.
 It is drawn from the same figures and sources as the moving picture. Left out: what widgets show.
 """
 
+import math
 import shutil
 import subprocess
 import tempfile
@@ -154,8 +155,8 @@ def _axes(d: _Drawing) -> Iterator[str]:
     yield f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" fill="none" stroke="var(--line)"/>'
     for axis, range_, across in ((fig.xaxis[0], fig.x_range, True), (fig.yaxis[0], fig.y_range, False)):
         names = axis.major_label_overrides
-        for tick in getattr(axis.ticker, "ticks", None) or np.linspace(range_.start, range_.end, 5):
-            name = names.get(tick, names.get(str(tick), f"{tick:.4g}"))
+        for tick in getattr(axis.ticker, "ticks", None) or _round(range_.start, range_.end):
+            name = names.get(tick, names.get(str(tick), f"{tick:g}"))
             x, y, anchor = (d.x(tick), top + high + 15, "middle") if across else (left - 5, d.y(tick) + 4, "end")
             yield _text(x, y, name, 11, more=f'text-anchor="{anchor}"')
     title = " against ".join(t for t in (fig.yaxis[0].axis_label, fig.xaxis[0].axis_label) if t)
@@ -167,6 +168,13 @@ def _axes(d: _Drawing) -> Iterator[str]:
         yield f'<rect x="{at}" y="{top + high + 38}" width="14" height="10" fill="{ink}"/>'
         yield _text(at + 18, top + high + 47, label, 11)
         at += 30 + 6.2 * len(label)
+
+
+def _round(start: float, end: float) -> list[float]:
+    """Round numbers from start to end, five or so, as the moving picture's axes have them."""
+    ten = 10 ** math.floor(math.log10((end - start) / 5))
+    step = next(step for step in (ten, 2 * ten, 5 * ten, 10 * ten) if 5 * step >= 0.999 * (end - start))
+    return [n * step for n in range(math.ceil(start / step), math.floor(end / step) + 1)]
 
 
 def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Inks) -> str:
