@@ -64,15 +64,19 @@ def compute(*lines: str) -> ck.Program:
 
 
 def pytest_collection_modifyitems(items):
-    """Two processes begin with a half each of the list: long tests come first in both, so that both end together."""
+    """Two processes begin with a half each of the list. Long tests come first in both, so that both end together; those
+    that would wait for the same thing are all in one half."""
+    halves, short, made_once = ([], []), [], ("scored", "site")
     for item in items:
         if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)
-    long = [item for item in items if item.get_closest_marker("notebook") or item.get_closest_marker("slow")]
-    long += [item for item in items if "lab" in item.fixturenames and item not in long]
-    short = [item for item in items if item not in long]
-    middle = (len(items) + 1) // 2 - len(long[::2])
-    items[:] = long[::2] + short[:middle] + long[1::2] + short[middle:]
+        if "lab" in item.fixturenames or any(map(item.get_closest_marker, ("notebook", "slow"))):
+            waits = [half for half, name in enumerate(made_once) if name in item.fixturenames]
+            halves[waits[0] if waits else len(halves[0]) > len(halves[1])].append(item)
+        else:
+            short.append(item)
+    middle = max((len(items) + 1) // 2 - len(halves[0]), 0)
+    items[:] = halves[0] + short[:middle] + halves[1] + short[middle:]
 
 
 @pytest.fixture(autouse=True)
