@@ -190,6 +190,8 @@ WORDS = [
     (ERRORS, "cpu_share = 1.5 has to lie in 0 to 1", lambda: five(4, 4, 4, MACHINE, cpu_share=1.5)),
     (ERRORS, "buffers on the card take .* try a smaller block", lambda: five(4, 4, 4, MACHINE, block=8192 * 8)),
     (ERRORS, "268,435,456 units .* try a larger block", lambda: five(1 << 20, 1 << 20, 64, MACHINE, block=64)),
+    (TypeError, "in a pipeline, .* not double-double", lambda: Matrices(DOUBLED, DOUBLED, DOUBLED)),
+    (TypeError, "out of core, .* not double-double", lambda: host.gemm_out_of_core(DOUBLED, DOUBLED)),
     (ERRORS, "131,072 units .* try a larger block", lambda: host.blocked_time(64, 64, 1 << 31, MACHINE, block=64)),
     (ERRORS, r"shapes of an \(4, 5\) by \(5, 5\)", lambda: five(4, 5, 5, MACHINE, matrices=ABC)),
     (

@@ -20,7 +20,7 @@ import numpy as np
 
 from cypresskit.blas.gemm import checked, gemm, plain
 from cypresskit.devices import HD5870, Device
-from cypresskit.host.checks import check_type, check_units, check_whole
+from cypresskit.host.checks import check_precision, check_type, check_units, check_whole
 from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, ahead, check_card, corner_turn
 from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.tasks import Timeline
@@ -122,8 +122,7 @@ def gemm_out_of_core(
     """
     a, b, c = map(plain, (a, b, c))
     precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
-    if precision == "double-double":
-        raise TypeError("out of core, matrices are float32 or float64, not double-double")
+    check_precision(precision, "out of core")
     usual = "sgemm_tn" if precision == "single" else "dgemm_tn"
     chosen = tn_kernel(usual if kernel is None else kernel)
     if chosen.precision != precision:

@@ -44,6 +44,12 @@ def check_type(kind: type, **values) -> None:
             raise TypeError(f"{name} has to be a {where}, not {short(value)}")
 
 
+def check_precision(precision: str, where: str) -> None:
+    """``TypeError`` for double-double: the hosts of the papers moved single and double precision."""
+    if precision == "double-double":
+        raise TypeError(f"{where}, matrices are float32 or float64, not double-double")
+
+
 def check_units(m: int, n: int, block: int, strips: int = 1) -> None:
     """``ValueError`` if blocks of C, each of so many strips of k, are too many to be planned."""
     units = -(-m // block) * -(-n // block) * strips

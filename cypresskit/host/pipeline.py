@@ -23,7 +23,7 @@ from functools import partial
 import numpy as np
 
 from cypresskit.blas.gemm import checked, gemm, plain
-from cypresskit.host.checks import check_share, check_type, check_units, check_whole
+from cypresskit.host.checks import check_precision, check_share, check_type, check_units, check_whole
 from cypresskit.host.machine import CPU, MEMORY, TO_HOST, Machine, Plan, Strip, ahead, check_card, corner_turn, split
 from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.tasks import Timeline
@@ -46,7 +46,8 @@ class Matrices:
 
     def __post_init__(self):
         self.a, self.b, self.c = map(plain, (self.a, self.b, self.c))
-        _, (self.alpha, _), (self.beta, _), self.size = checked(self.a, self.b, self.c, self.alpha, self.beta)
+        precision, (self.alpha, _), (self.beta, _), self.size = checked(self.a, self.b, self.c, self.alpha, self.beta)
+        check_precision(precision, "in a pipeline")
         self.result = np.full(self.c.shape, np.nan, self.c.dtype)
 
     def add(self, product: np.ndarray, rows: range, columns: range) -> None:
