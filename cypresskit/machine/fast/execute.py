@@ -99,13 +99,13 @@ def _serve(jobs: queue.SimpleQueue) -> None:
         _idle.append(jobs)
 
 
-def _all(jobs: Sequence[Callable[[], None]], stop: Callable[[], object], seconds: float = math.inf) -> None:
+def _all(jobs: Sequence[Callable[[], object]], stop: Callable[[], object], seconds: float = math.inf) -> None:
     """Have all jobs done by host threads. If one fails, the caller is interrupted, or ``seconds`` of processor time
     have passed (``TimeoutError``), the others are told to ``stop`` and waited for."""
     over: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
     running, end = 0, time.process_time() + seconds
 
-    def finished(job: Callable[[], None]) -> None:
+    def finished(job: Callable[[], object]) -> None:
         try:
             job()
             over.put(None)
@@ -140,6 +140,7 @@ class _Execution:
         self.limit = np.array([min(launch.max_instructions, 1 << 62)], np.uint64)
         self.kept: list[np.ndarray] = []  # arrays that compiled code reads
         self.lent: list[np.ndarray] = []  # those of them that go back to _spare
+        self.before = launch.memory  # to be restored if the launch fails
         self.shared = self._context()
 
     # Arrays
@@ -165,7 +166,11 @@ class _Execution:
         for n, words in launch.constants.items():
             values[f"cb{n}"] = self._kept(words)
         used = {n: surface for n, surface in launch.textures.items() if f"t{n}" in self.translation.slots}
-        fills = [partial(self._texture, values, *texture) for texture in used.items()]
+        fills: list[Callable[[], object]] = [partial(self._texture, values, *texture) for texture in used.items()]
+        if self.translation.reads_global:  # in memory that was used before: fresh pages cost more than the copy
+            self.lent.append(_take(launch.memory.size))
+            self.before = self.lent[-1][: launch.memory.size].reshape(launch.memory.shape)
+            fills.append(partial(np.copyto, self.before, launch.memory))
         if self.threads > 1 and sum(surface.words.size for surface in used.values()) > LARGE:
             _all(fills, lambda: None)  # none takes long
         else:
@@ -187,13 +192,7 @@ class _Execution:
     # Running
 
     def run(self, threads: int, seconds: float) -> Run | KernelError | None:
-        launch, translation = self.launch, self.translation
-        memory = launch.memory
-        before = memory
-        if translation.reads_global:  # in memory that was used before: fresh pages cost more than the copy
-            self.lent.append(_take(memory.size))
-            before = self.lent[-1][: memory.size].reshape(memory.shape)
-            before[...] = memory
+        launch, memory = self.launch, self.launch.memory
         results = [memory, *(surface.words for surface in launch.outputs.values())]
         kept = [array.copy() for array in results if MODES[this_host().mode][3]]
         workers = self._done(threads, seconds)
@@ -206,7 +205,7 @@ class _Execution:
         ended = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
         diverged = any(worker.status == DIVERGED for worker in workers)
         if diverged or ended:
-            memory[...] = before
+            memory[...] = self.before
         if diverged:
             return None
         if ended and len(workers) > 1:  # which one is reported must not depend on which thread is faster
