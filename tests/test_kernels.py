@@ -48,14 +48,20 @@ def as_stored(kernel, rng, m, n, k, spread=0):
     return [np.array(getattr(x, "pairs", x)) for x in arrays]
 
 
-def check(got, a, b, c, alpha, beta):
-    """Every element within (2 k + 3) roundings of the exact value, relative to the sum of the terms' sizes."""
+def products(a, b):
+    """The exact product, and that of all sizes without signs."""
+    a, b = exact(a), exact(b)
+    return a.dot(b), abs(a).dot(abs(b)), a.shape[1]
+
+
+def check(got, ab, c, alpha, beta):
+    """Every element within (2 k + 3) roundings of the exact value, relative to the sum of the terms' sizes; ``ab`` as
+    ``products`` gives it."""
     precision = "double-double" if isinstance(got, ck.DD) else {4: "single", 8: "double"}[got.itemsize]
-    a, b, c = exact(a), exact(b), exact(c)
-    alpha, beta = Fraction(alpha), Fraction(beta)
-    k = a.shape[1]
-    want = alpha * a.dot(b) + beta * c
-    size = abs(alpha) * abs(a).dot(abs(b)) + abs(beta) * abs(c)
+    alpha, beta, c = Fraction(alpha), Fraction(beta), exact(c)
+    product, sizes, k = ab
+    want = alpha * product + beta * c
+    size = abs(alpha) * sizes + abs(beta) * abs(c)
     error = abs(exact(got) - want)
     assert got.shape == want.shape
     assert (error <= (2 * k + 3) * Fraction(BOUND[precision]) * size).all()
@@ -72,12 +78,13 @@ def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
     for sizes in ((1, 1, 1), (13, 10, 7), tuple(rng.integers(1, 40, 3))):
         m, n, k = size_of(kernel, *sizes)
         a, b, c = (random_matrix(rng, kernel.precision, *shape) for shape in ((m, k), (k, n), (m, n)))
+        ab = products(a, b)
         for alpha, beta in ((1.0, 0.0), (-1.5, 0.5)):
             stored = [transposed(x, flag) for x, flag in zip((a, b), flags, strict=True)]
             got = ck.gemm(
                 *stored, c, alpha=alpha, beta=beta, trans_a=flags[0], trans_b=flags[1], kernel=kernel, engine="fast"
             )
-            check(got, a, b, c, alpha, beta)
+            check(got, ab, c, alpha, beta)
 
 
 def painted(kernel, arguments, m, n, k):
@@ -152,7 +159,7 @@ def test_beta_zero_never_reads_c_and_alpha_zero_never_reads_a_or_b(kernel):
     a, b = random_matrix(rng, kernel.precision, m, k), random_matrix(rng, kernel.precision, k, n)
     nan = random_matrix(rng, kernel.precision, m, n)
     getattr(nan, "pairs", nan)[...] = np.nan
-    check(ck.gemm(a, b, nan, beta=0.0, kernel=kernel), a, b, a[:, :1] * 0 + b[:1] * 0, 1, 0)
+    check(ck.gemm(a, b, nan, beta=0.0, kernel=kernel), products(a, b), a[:, :1] * 0 + b[:1] * 0, 1, 0)
     getattr(a, "pairs", a)[...] = np.nan
     ones = np.ones((m, n), kernel.dtype)
     ones = ck.DD(ones) if kernel.precision == "double-double" else ones
