@@ -178,6 +178,7 @@ def test_a_prediction_is_entered_and_nothing_is_told_before(path):
         if book.PREDICT not in asks.source:
             continue
         assert "**Predict first" in before.source and result.metadata.jupyter.outputs_hidden
+        assert result.outputs[0].output_type == "stream", "of a picture, JupyterLab would show HTML"
         shown = _shown(result)
         first, truths = shown.splitlines()[0], re.findall(r"[Ii]t is (.+?)\. \(You made no guess", shown)
         assert truths or "guess=" in result.source, "the result is shown over the guess"

@@ -238,6 +238,18 @@ def test_no_text_is_cut_off_small_or_over_another(page, show, name):
         assert high <= 620, f"{high} pixels high at {width} x {height}"
 
 
+def test_the_picture_keeps_its_place_under_captions_of_one_line_and_two(page, show):
+    page.set_viewport_size({"width": 960, "height": 700})
+    show(view("texture_fetch", in_lesson=True))
+    tops = []
+    for frame in (0, 21, 60):
+        at(page, frame)
+        page.wait_for_timeout(200)
+        place = "() => Bokeh.index.get_one([...Bokeh.documents[0].all_models].find(m => m.type === 'Figure')).el"
+        tops.append(page.evaluate(f"{place}.getBoundingClientRect().top"))
+    assert max(tops) - min(tops) < 1, tops
+
+
 def test_it_fits_a_projector_when_it_is_big(page, show):
     page.set_viewport_size({"width": 1366, "height": 768})
     show(ck.draw.bundles().big())

@@ -26,6 +26,7 @@ from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 
 from cypresskit import draw, host
+from cypresskit.draw.controls import TEXT
 from cypresskit.draw.player import Shown, inline_resources
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
@@ -286,7 +287,7 @@ def hold_controls(book: nbformat.NotebookNode, folder: Path) -> nbformat.Noteboo
     texts = [
         [output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())] for cell in book.cells
     ]
-    wanted = [number for number, outputs in enumerate(texts) if any(text.startswith("VBox(") for text in outputs)]
+    wanted = [number for number, outputs in enumerate(texts) if any(text.startswith(TEXT) for text in outputs)]
     shell = InteractiveShell.instance()
     shell.reset()
     with chdir(folder), capture_output():

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cypresskit.draw.player import Shown
 
+TEXT = "Controls for "  # how the text form begins, which a saved notebook shows before its cell is run
+
 
 def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **choices: Sequence):
     """A widget with a slider (for numbers) or menu (for anything else, with None as "empty") for each argument of
@@ -59,4 +61,7 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
         widget.observe(draw, "value")
     draw()
     row = widgets.Box([asked, *chosen.values()], layout={"flex_flow": "row wrap"})
-    return widgets.VBox([row, status, place]).add_class("cypresskit-controls")
+    whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")
+    made, text = whole._repr_mimebundle_, f"{TEXT}{', '.join(chosen)} (run this cell to use them)"
+    whole._repr_mimebundle_ = lambda **options: made(**options) | {"text/plain": text}
+    return whole

@@ -342,14 +342,17 @@ watch = new MutationObserver(colour)
 watch.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"]})
 
 // The tallest caption has room, so that the picture below it keeps its place.
-const size = (text) => text.length + 100 * text.split("<br>").length
+const size = (text) => text.replace(/<[^>]*>/g, "").length + 100 * text.split("<br>").length
 const longest = captions.reduce((a, b) => (size(b) > size(a) ? b : a))
 const box = child(caption).el
 const probe = box.shadowRoot.querySelector(".bk-clearfix").cloneNode()
 Object.assign(probe.style, {position: "absolute", visibility: "hidden"})
 probe.innerHTML = longest
-box.shadowRoot.append(probe)
-new ResizeObserver(() => { box.style.minHeight = `${probe.offsetHeight}px` }).observe(box)
+new ResizeObserver(() => {
+  box.shadowRoot.append(probe)  // each time: a new caption takes away all that stands there
+  box.style.minHeight = `${probe.offsetHeight}px`
+  probe.remove()
+}).observe(box)
 
 colour()
 stop()

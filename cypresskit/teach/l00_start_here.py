@@ -98,5 +98,5 @@ def check_half(half: float, step: int = 128) -> Verdict:
     finding = f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
     unless(before < 50, finding, "go down in steps of 128.")
     finding = f"N = {half} reaches {share:.1f} %, but a smaller N does it too."
-    unless(max(shares[:-1]) < 50, finding, "look below the dent.")
+    unless(max(shares[:-1]) < 50, finding, "not every smaller N is slower: try those further down, too.")
     return Verdict(True, f"N = {half} reaches {share:.1f} % of the peak, N = {half - step} only {before:.1f} %.")

@@ -142,7 +142,7 @@ def check_fits(fits: Callable) -> Verdict:
     return Verdict(True, f"{len(PORTS)} bundles, each judged as the compiler does.")
 
 
-@kernel_exercise("sum.il")
+@kernel_exercise("sum_of_16.il")
 def check_sum(program: Program) -> Verdict:
     """Exercise 3: IL that adds the 16 numbers of r1 to r4 into r0.x, in five bundles."""
     texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)

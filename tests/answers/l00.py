@@ -65,7 +65,7 @@ CHECKS = {
             (512, "larger matrices"),
             (1024, "the speed has a dent here"),
             (4096, "go down"),
-            (1152, ["a smaller N does it too", "look below the dent"]),
+            (1152, ["a smaller N does it too", "try those further down"]),
             (8192, "between 512 and 4096"),
             (700, "multiple"),
             (0, "multiple"),
