@@ -10,7 +10,6 @@ Cells are run by JupyterLab's own commands, since typed Shift+Enter loses key pr
 notebooks/, so nothing a test does there changes the work tree.
 """
 
-import fcntl
 import functools
 import os
 import pickle
@@ -95,11 +94,21 @@ def once(tmp_path_factory, request):
     folder.mkdir(exist_ok=True)
 
     def get(name: str, make):
-        made = folder / name
-        with (folder / f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not made.exists():
-                made.write_bytes(pickle.dumps(make()))
+        made, busy, end = folder / name, folder / f"{name}.busy", time.monotonic() + 600
+        while not made.exists():
+            try:
+                busy.mkdir()  # by one process alone
+            except OSError:
+                assert time.monotonic() < end, f"the process that makes the {name} has not ended"
+                time.sleep(0.1)
+                continue
+            try:
+                if not made.exists():
+                    part = busy.with_suffix(".part")
+                    part.write_bytes(pickle.dumps(make()))
+                    part.replace(made)
+            finally:
+                busy.rmdir()
         return pickle.loads(made.read_bytes())
 
     return get
@@ -203,11 +212,7 @@ class Lab:
     def open(self, page, notebook: str, timeout: float = 60) -> None:
         """Show `notebook` (a path below `root`) alone and wait until its kernel is idle."""
         page.goto(f"{self.url}/lab/workspaces/auto-{time.monotonic_ns()}/tree/{notebook}")
-        page.wait_for_function(
-            JS.idle,
-            arg=notebook,
-            timeout=1000 * timeout,
-        )
+        page.wait_for_function(JS.idle, arg=notebook, timeout=1000 * timeout)
 
     def write(self, page, name: str, *cells: str, outputs=()) -> None:
         """Make a notebook of code cells, of which the last has the outputs, and open it."""
@@ -221,19 +226,13 @@ class Lab:
 
     def run_all(self, page, timeout: float = 120) -> None:
         """Run every cell of the notebook shown and wait for the last; an error in a cell fails the test."""
-        page.evaluate(
-            JS.runAll,
-            timeout,
-        )
+        page.evaluate(JS.runAll, timeout)
         errors = [out for cell in self.outputs(page) for out in cell if out["output_type"] == "error"]
         assert not errors, "\n".join(f"{out['ename']}: {out['evalue']}" for out in errors)
 
     def run(self, page, *texts: str | tuple[str, str, str]) -> None:
         """Run the first code cell that has each text; of a text, an old word and a new one, with the word replaced."""
-        page.evaluate(
-            JS.run,
-            texts,
-        )
+        page.evaluate(JS.run, texts)
 
     def outputs(self, page) -> list[list[dict]]:
         """What each code cell of the notebook shown has put out, as a notebook file would hold it."""

@@ -87,7 +87,7 @@ def test_gemm_kernels_on_odd_domains(name, shape):
     a = draw.standard_normal((k, m) if kernel.trans_a else (m, k)).astype(kernel.dtype)
     b, c = (draw.standard_normal(s).astype(kernel.dtype) for s in ((k, n), (m, n)))
     a[0, 0] = np.nan
-    for host in ["", "haswell"][: 1 + (platform.machine().lower() in ("x86_64", "amd64"))]:
+    for host in ["", "haswell"] if platform.machine().lower() in ("x86_64", "amd64") else [""]:
         compile_for(host)
         try:
             assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))

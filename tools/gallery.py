@@ -120,7 +120,7 @@ SLIDES = """<script>{
     }
   }
   const show = () => {
-    const [at, part] = now()
+    const [at] = now()
     document.body.classList.toggle("slides", at !== undefined)
     slides.forEach((slide, i) => slide.classList.toggle("shown", i === at))
     dispatchEvent(new Event("resize"))

@@ -189,7 +189,8 @@ class Player(Shown):
         if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
             raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
         self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
-        self.tells = tells or (len(captions) // 3 if guess else -1)
+        usual = len(captions) // 3 if guess else -1
+        self.tells = usual if tells is None else tells
         moving = max(frames for _, frames in self.scenes) > 1 or len(self.scenes) > 1
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
         keys += ", up and down choose, Escape lets go" if self.about and keys else ""
