@@ -147,7 +147,7 @@ def test_a_faulty_line_is_reported_with_place_and_advice(line):
     assert str(error).splitlines()[2].index("^") == 4 + error.column - 1, "the caret stands below the column"
 
 
-def test_the_lds_blocks_of_a_workgroup_share_its_32_kb():
+def test_the_lds_arrays_of_a_workgroup_share_its_32_kb():
     ck.assemble(compute("dcl_lds_id(0) 16384", "dcl_struct_lds_id(1) 16, 1024"))
     error = fault(compute("dcl_lds_id(0) 16384", "dcl_struct_lds_id(1) 16, 1025", "mov r0, r1"))
     assert error.line == 3 and "have 32784 bytes together" in str(error)

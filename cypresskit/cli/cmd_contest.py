@@ -26,8 +26,8 @@ def _size(text: str) -> int:
     "status is 0 all the same.",
     option("entries", metavar="ENTRY", nargs="+", type=Path, help="files *.il or *.txt, or folders of them"),
     option("--n", type=_size, default=2048, metavar="N", help="time N x N x N (default 2048)"),
-    option("--html", type=Path, default=Path("leaderboard.html"), metavar="FILE", help="default: leaderboard.html"),
-    option("--csv", type=Path, default=Path("leaderboard.csv"), metavar="FILE", help="default: leaderboard.csv"),
+    option("--html", type=Path, default=Path("leaderboard.html"), metavar="FILE", help="page (default %(default)s)"),
+    option("--csv", type=Path, default=Path("leaderboard.csv"), metavar="FILE", help="table (default %(default)s)"),
     option("--seconds", type=float, default=120.0, metavar="S", help="processor time for an entry (default 120)"),
     example="cypresskit contest entries/ --html leaderboard.html --csv leaderboard.csv",
 )

@@ -58,10 +58,10 @@ def check_update(update: Callable) -> Verdict:
 def _is_difference(got: np.ndarray, c: np.ndarray, product: np.ndarray, case: str) -> None:
     """Ends the check if a result isn't c - product."""
     if not got.shape and got.dtype.kind in "OU":
-        what = "a text, not a matrix" if got.dtype.kind == "U" else "no matrix"
-        raise Halted(
-            f"update returns {'nothing' if got.item() is None else what}.", "`return` the matrix that ck.gemm makes."
-        )
+        what = "nothing" if got.item() is None else "no matrix"
+        if got.dtype.kind == "U":
+            what = "a text, not a matrix"
+        raise Halted(f"update returns {what}.", "`return` the matrix that ck.gemm makes.")
     unless(got.shape == c.shape, f"{case} the result has shape {got.shape}.", "it has the shape of c.")
     if np.array_equal(got, c - product):
         return

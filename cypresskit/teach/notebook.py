@@ -17,26 +17,24 @@ from cypresskit.teach.verdict import Verdict, said
 BLUE, ORANGE = "#0072b2", "#b84f00"  # as different to those who can't tell red from green, on light and on dark
 
 
-def unread(cells: Sequence[str], failed: Mapping[int, BaseException] | None = None) -> Verdict | None:
+def unread(cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = None) -> Verdict | None:
     """What to say in a verdict's place if the cell that sets what ``cells[-1]`` checks isn't Python as it was run last,
-    or did not get that far, else nothing; ``cells`` in the order in which they were run, ``failed``: the errors of
-    those that failed, by their places in ``cells``."""
+    or did not get that far, else nothing; ``cells`` in the order in which they were run, ``failed``: of those that
+    stopped, by their places in ``cells``, the line and the error."""
     answer = re.search(r"\((\w+)\)\s*\Z", cells[-1])
     sets = re.compile(rf"^(def )?{answer[1]} *[=(]" if answer else r"\Z.", re.M)
     at = next((n for n in reversed(range(len(cells) - 1)) if sets.search(cells[n])), None)
     if answer is None or at is None:
         return None
-    error = (failed or {}).get(at)
     try:
         binds = [each.end_lineno or 0 for each in ast.parse(cells[at]).body if answer[1] in _bound(each)]
     except SyntaxError as unclear:
         line, it = unclear.lineno, f"Your cell with {answer[1]} isn't valid Python: {unclear.msg}."
     else:
-        lines = walk_tb(error.__traceback__ if error else None)
-        line = next((line for frame, line in lines if frame.f_code.co_name == "<module>"), None)
-        if not isinstance(error, Exception) or line is None or line > max(binds, default=0):
+        line, error = (failed or {}).get(at, (0, ""))
+        if not error or line > max(binds, default=0):
             return None
-        it = f"Your cell with {answer[1]} stopped with {said(error).rstrip('.')}."
+        it = f"Your cell with {answer[1]} stopped with {error}."
     return Verdict(False, it, f"line {line} of that cell. Until it runs, your previous answer would be judged.")
 
 
@@ -73,11 +71,14 @@ def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, 
 def install(shell) -> None:
     """Let ``shell``, an IPython, show verdicts."""
     known: dict[tuple[str, str], bool] = {}
-    failed: dict[int, BaseException] = {}
+    failed: dict[int, tuple[int, str]] = {}  # in words: the error itself would keep all that its functions held
 
     def ran(result) -> None:
-        if result.error_in_exec:
-            failed[result.execution_count] = result.error_in_exec
+        error = result.error_in_exec
+        if isinstance(error, Exception):
+            lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
+            if lines:
+                failed[result.execution_count] = lines[0], said(error).rstrip(".")
 
     def shown(verdict: Verdict) -> Verdict:
         return unread(shell.user_ns["In"], failed) or verdict

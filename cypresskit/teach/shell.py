@@ -105,7 +105,8 @@ def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
     try:
         return asked(call, answer, *arguments)
     except Exception as error:
-        name, what = call.partition("(")[0], "nothing" if "NoneType" in str(error) else "something else"
+        name = call.partition("(")[0]
+        what = "nothing" if "NoneType" in str(error) else "something that the check can't use"
         unless(_from_student(error), f"{name} returns {what}.", hint)
         verdict = stopped(name, error, hint)
         raise Halted(verdict.finding, verdict.hint) from None

@@ -219,7 +219,7 @@ CHECKS = {
             (lambda r, c: lawn(c, r), "lacks block"),
             (lambda r, c: [], "lacks block (0, 0)"),
             (lambda r, c: None, "order returns nothing"),
-            (lambda r, c: [0, 1], "order returns something else"),
+            (lambda r, c: [0, 1], "order returns something that"),
             (raises, "ZeroDivisionError"),
             (None, "not a function"),
         ],

@@ -3,7 +3,7 @@
 An access reads one 128-bit *texel* for each lane, or one for all lanes that are known to share its address.
 Neighbouring accesses make up a group with one test for all of them: where every address of every lane is inside, the
 loads follow at once; otherwise a second copy of the loads sends each outside address to a texel of zeros and counts it.
-Behind every block of LDS lie 16 bytes of zeros for vectors that end outside.
+Behind every LDS array lie 16 bytes of zeros for vectors that end outside.
 """
 
 from collections.abc import Callable, Sequence
@@ -202,7 +202,7 @@ class Loads:
     # LDS
 
     def lds_places(self, at: int) -> tuple[Vec, Vec, Callable[[int], Vec]]:
-        """Of an LDS access: its block, byte addresses (i64) in each lane or of all, and whether a word after them lies
+        """Of an LDS access: its array, byte addresses (i64) in each lane or of all, and whether a word after them lies
         inside."""
         i = self.body[at]
         stride, size = self.program.lds[i.controls.id]
@@ -211,13 +211,13 @@ class Loads:
         lanes = self.s.lanes if varies else 0
         values = [self.reading.component(at, n, p).lanes(lanes).cast("zext", "i64") for n, p in parts]
         address = (values[0] * stride + values[1] if stride else values[0]) & -4
-        block = self.s.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
-        return block, address, lambda word: (address + 4 * word).cmp("ult", size)
+        array = self.s.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
+        return array, address, lambda word: (address + 4 * word).cmp("ult", size)
 
     def _lds(self, at: int) -> LaneLoads:
-        block, address, inside = self.lds_places(at)
+        array, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
-        return LaneLoads(at, bool(address.n), lambda k: block.at(address[k]), inside, words)
+        return LaneLoads(at, bool(address.n), lambda k: array.at(address[k]), inside, words)
 
     # Global memory
 
@@ -243,12 +243,12 @@ class Loads:
         return self._texels(LaneLoads(at, bool(element.n), lambda k: base.at(offset[k]), lambda word: inside), True)
 
 
-def lds_offsets(blocks: dict[int, tuple[int, int]]) -> dict[int, int]:
-    """Byte offset of each LDS block in a group's memory, and under -1 the size of all; 16 bytes in reserve behind
+def lds_offsets(arrays: dict[int, tuple[int, int]]) -> dict[int, int]:
+    """Byte offset of each LDS array in a group's memory, and under -1 the size of all; 16 bytes in reserve behind
     each."""
     offsets, size = {}, 0
-    for block, (_, length) in sorted(blocks.items()):
-        offsets[block] = size
+    for array, (_, length) in sorted(arrays.items()):
+        offsets[array] = size
         size += -(-length // 16) * 16 + 16
     return offsets | {-1: size}
 
@@ -341,6 +341,6 @@ class Stores:
             rows = self._rows({}, self.loads.reading.wide(at, last, stored))
         else:
             rows = self._rows({c: self.loads.reading.component(at, last, c).lanes(n) for c in stored}, None)
-        block, address, inside = self.loads.lds_places(at)
+        array, address, inside = self.loads.lds_places(at)
         self._check(at, inside(max(stored)), address)
-        self._store(at, self._places(block, address), rows, stored)
+        self._store(at, self._places(array, address), rows, stored)

@@ -52,7 +52,7 @@ def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -
         kernel = compiled(launch.program, soft=True)
     execution = _Execution(launch, kernel, threads or processors())
     try:
-        return execution.run(execution.threads, seconds)
+        return execution.run(seconds)
     finally:
         _spare[:0] = execution.lent
         with suppress(IndexError):  # another thread threw away the last
@@ -191,17 +191,17 @@ class _Execution:
 
     # Running
 
-    def run(self, threads: int, seconds: float) -> Run | KernelError | None:
+    def run(self, seconds: float) -> Run | KernelError | None:
         launch, memory = self.launch, self.launch.memory
         results = [memory, *(surface.words for surface in launch.outputs.values())]
         kept = [array.copy() for array in results if MODES[this_host().mode][3]]
-        workers = self._done(threads, seconds)
+        workers = self._done(seconds)
         if any(worker.status == UNDERFLOWED for worker in workers):
             for array, old in zip(results, kept, strict=True):
                 array[...] = old
-            again = _Execution(launch, compiled(launch.program, soft=True), threads)
+            again = _Execution(launch, compiled(launch.program, soft=True), self.threads)
             self.lent += again.lent
-            return again.run(threads, seconds)
+            return again.run(seconds)
         ended = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
         diverged = any(worker.status == DIVERGED for worker in workers)
         if diverged or ended:
@@ -210,7 +210,8 @@ class _Execution:
             return None
         if ended and len(workers) > 1:  # which one is reported must not depend on which thread is faster
             self.limit[0] = min(launch.max_instructions, 1 << 62)
-            return self.run(1, seconds)
+            self.threads = 1
+            return self.run(seconds)
         if ended:
             return self._failure(ended[0])
         counts = np.sum([worker.counts for worker in workers], axis=0)
@@ -218,7 +219,7 @@ class _Execution:
         executed[self.kernel.counted] = counts[1:][self.kernel.counters]
         return tally(launch, "fast", executed, int(counts[0]))
 
-    def _done(self, threads: int, seconds: float) -> list["_Worker"]:
+    def _done(self, seconds: float) -> list["_Worker"]:
         """The workers that have run all units: the caller begins, threads do what is left."""
         units = self._units()
         first, begun = _Worker(self), 0
@@ -226,7 +227,7 @@ class _Execution:
             begun = first.begin(units)
             if first.status or begun == units:
                 return [first]
-        workers = [first, *(_Worker(self) for _ in range(min(threads, units - begun) - 1))]
+        workers = [first, *(_Worker(self) for _ in range(min(self.threads, units - begun) - 1))]
         todo, lock = self._pieces(begun, units, len(workers)), threading.Lock()
         _all([partial(worker.run, todo, lock) for worker in workers], partial(self.limit.fill, 0), seconds)
         return workers
@@ -253,8 +254,8 @@ class _Execution:
         if worker.status == ENDLESS:
             raise launch.endless_error(at, item)
         if body[at].op.kind == "lds":
-            block = body[at].controls.id
-            what = f"to byte {element} of LDS {block}, which has {launch.program.lds[block][1]}"
+            array = body[at].controls.id
+            what = f"to byte {element} of LDS {array}, which has {launch.program.lds[array][1]}"
         else:
             what = f"to g[{element}], which has {len(launch.memory)} elements"
         return launch.store_error(at, item, what)

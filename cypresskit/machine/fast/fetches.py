@@ -62,8 +62,8 @@ class Axis:
 class LaneLoads:
     """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
     lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel.
-    Of a fetch: its ``axes``, the ``row`` of texels that it
-    reads (what it has in common with others of that row) and its ``column`` there, and bytes between panels."""
+    Of a fetch: its ``axes``, the ``row`` of texels that it reads (what it has in common with others of that row) and
+    its ``column`` there, and bytes between panels."""
 
     at: int
     varies: bool

@@ -34,7 +34,7 @@ class Grains:
 
     def __init__(self, analysis: Analysis, texel: int):
         self.a, self.program, self.texel = analysis, analysis.program, texel
-        self.found: dict[tuple[str, int], int] = {}  # grains of webs, by their representatives, and of LDS blocks
+        self.found: dict[tuple[str, int], int] = {}  # grains of webs, by their representatives, and of LDS arrays
         self.changed = True
         while self.changed:
             self.changed = False
@@ -43,13 +43,13 @@ class Grains:
     def _settle(self, at: int, i: Instruction) -> bool:
         """Take in what ``i`` writes; whether it is arithmetic without subnormals."""
         operands = [self._operand(at, n, source) for n, source in enumerate(i.sources)]
-        grain, block = UNKNOWN, ("lds", i.controls.id)
+        grain, array = UNKNOWN, ("lds", i.controls.id)
         if i.op.kind == "fetch":
             grain = self.texel
         elif i.op.store:
-            self._widen(block, max(operands[n] for n in i.op.passed))
+            self._widen(array, max(operands[n] for n in i.op.passed))
         elif i.op.kind == "lds":
-            grain = self.found.get(block, 0)
+            grain = self.found.get(array, 0)
         elif i.op.name in RULES:
             grain = RULES[i.op.name](*operands) + max(0, 1 - math.frexp(i.shift)[1])
         for c in defines(i):

@@ -1,12 +1,12 @@
 """What is moved so that less is put aside at barriers: phases of a loop, and fetches.
 
-Phases pass different numbers through the same block of LDS.
+Phases pass different numbers through the same LDS array.
 
 A kernel that sends one column of A after another through the LDS waits twice for each, and at every wait compiled code
-has to put all registers of all quads aside. Here each phase gets a block of its own: what all of them store is stored
-in the first, so that the work-items wait once a turn. That is done only where it changes nothing: the phases store to
-the same places, nothing that is stored is computed after the first phase's stores, and barriers lie on both sides of
-every phase. Left out: phases that branch, and loops within loops.
+has to put all registers of all quads aside. Here each phase gets an array of its own: what all of them store is stored
+in the first phase, so that the work-items wait once a turn. That is done only where it changes nothing: the phases
+store to the same places, nothing that is stored is computed after the first phase's stores, and barriers lie on both
+sides of every phase. Left out: phases that branch, and loops within loops.
 
 A fetch whose texels are needed behind a barrier only is moved there: no work-item changes a texture.
 """
@@ -106,8 +106,8 @@ def _written(part: Iterable[Instruction]) -> set[tuple[int, int]]:
 
 def _merged(program: Program, phases: list[list[int]], stop: int) -> tuple[Program, list[int]]:
     body = list(program.body)
-    block, first = body[phases[0][0]].controls.id, phases[0][-1]
-    blocks = [block] + [max(program.lds) + n for n in range(1, len(phases))]
+    array, first = body[phases[0][0]].controls.id, phases[0][-1]
+    arrays = [array] + [max(program.lds) + n for n in range(1, len(phases))]
     loads = [at for at in range(first, stop) if body[at].op.kind == "lds" and not body[at].op.store]
     barriers = [at for at in range(first, loads[-1] if loads else first) if is_barrier(program, body[at])]
     for at in barriers[1:]:
@@ -116,10 +116,10 @@ def _merged(program: Program, phases: list[list[int]], stop: int) -> tuple[Progr
         if i.op.kind == "lds":
             phase = sum(at >= phase[0] for phase in phases) or len(phases)
             phase = len(phases) if at > stop else phase
-            body[at] = replace(i, controls=i.controls._replace(id=blocks[phase - 1]))
+            body[at] = replace(i, controls=i.controls._replace(id=arrays[phase - 1]))
     moved = [at for phase in phases[1:] for at in phase]
     order = [*range(first + 1), *moved, *(at for at in range(first + 1, len(body)) if at not in moved)]
-    declared = [i for i in program.declarations if "lds" in i.opcode and i.controls.id == block]
-    more = [replace(i, controls=i.controls._replace(id=other)) for other in blocks[1:] for i in declared]
+    declared = [i for i in program.declarations if "lds" in i.opcode and i.controls.id == array]
+    more = [replace(i, controls=i.controls._replace(id=other)) for other in arrays[1:] for i in declared]
     expanded = (*program.declarations, *more, *(body[at] for at in order))
     return replace(program, expanded=expanded), order

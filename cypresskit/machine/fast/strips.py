@@ -44,7 +44,7 @@ class Strips:
         e.go(head)
         e.label(rest)
         loads.inside = False
-        segments = general()
+        segments = general()  # first, as it tells what strips have to count
         issued = sum(length for _, length in segments)
         e.go(done)
         e.label(strip)
