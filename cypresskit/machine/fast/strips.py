@@ -116,29 +116,9 @@ class Strips:
     def _turns(self, at: int) -> Vec:
         """i64: in how many turns from here, if it is positive, no break is taken and no fetch looks outside."""
         inside = range(at + 1, self.a.program.matching[at])
-        ends: dict[Cell, list[Vec]] = {}  # of counters: what each stays below at the beginning of a turn
-        edges: dict[tuple[Cell, int, int], list[int]] = {}  # by a texture's side: what is added to the counter there
+        ends = self._ends(inside)
         self.i.loads.axes = {}
-
-        def added(cell: Cell, until: int) -> int:
-            """What a turn adds to a counter before that instruction."""
-            return sum(step for m, step in self.a.steps[cell.name].items() if inside.start <= m < until)
-
-        for k in inside:
-            i = self.body[k]
-            test = _test_of(self.a, inside, k)
-            if test is not None:
-                m, c, cell = test
-                bound = self.i.reading.f.flush(self.i.reading.component(m, 1, c).lanes(0).bits("float"))
-                whole = bound.call("ceil").call("minnum", EXACT).call("maxnum", -EXACT).cast("fptosi", "i64")
-                ends.setdefault(cell, []).append(whole - added(cell, m))
-            resource, offsets = i.controls.resource, i.controls.aoffimmi
-            for side in range(self.s.program.textures[resource].dimensions) if i.op.kind == "fetch" else ():
-                moving = counter(self.a, inside, k, side)
-                if moving is None:
-                    self.i.loads.axis(resource, k, side, offsets[side])
-                else:
-                    edges.setdefault((moving, resource, side), []).append(offsets[side] + added(moving, k))
+        edges = self._edges(inside)
         good = self.e.const(1, "i1")
         for (cell, resource, side), found in edges.items():
             size = self.s.slot(f"t{resource}_{'wh'[side]}", "double").cast("fptosi", "i64")
@@ -146,7 +126,7 @@ class Strips:
             good = good & self.s.load(self.s.count_of(cell.name)).cmp("sge", -min(found))
         turns = []
         for cell, bounds in ends.items():
-            step, count = added(cell, inside.stop), self.s.load(self.s.count_of(self.s.name(cell)))
+            step, count = self._added(cell, inside, inside.stop), self.s.load(self.s.count_of(self.s.name(cell)))
             exact = count.cast("sitofp", "float").cmp("oeq", self.s.load(cell.name).bits("float"))
             good = good & exact & count.cmp("sge", int(-EXACT))
             end = reduce(lambda x, y: x.call("smin", y), bounds).call("smin", int(EXACT) - step + 1)
@@ -158,6 +138,38 @@ class Strips:
             fixed = self.i.loads.axis(self.body[first.at].controls.resource, first.at, 0, first.column)
             good = good & beside([replace(first, axes=[fixed]), *block[1:]], self.s.lanes)
         return good.select(reduce(lambda x, y: x.call("smin", y), turns), 0)
+
+    def _added(self, cell: Cell, inside: range, until: int) -> int:
+        """What a turn adds to a counter before that instruction."""
+        return sum(step for at, step in self.a.steps[cell.name].items() if inside.start <= at < until)
+
+    def _ends(self, inside: range) -> dict[Cell, list[Vec]]:
+        """Of counters that breaks compare: what (i64) each stays below where a turn begins that isn't the last."""
+        ends: dict[Cell, list[Vec]] = {}
+        for at in inside:
+            test = _test_of(self.a, inside, at)
+            if test is not None:
+                m, c, cell = test
+                bound = self.i.reading.f.flush(self.i.reading.component(m, 1, c).lanes(0).bits("float"))
+                whole = bound.call("ceil").call("minnum", EXACT).call("maxnum", -EXACT).cast("fptosi", "i64")
+                ends.setdefault(cell, []).append(whole - self._added(cell, inside, m))
+        return ends
+
+    def _edges(self, inside: range) -> dict[tuple[Cell, int, int], list[int]]:
+        """Of counters that are coordinates, by the texture and its side: what is added to each where fetches look. The
+        coordinates that stay become ``axes`` of the loads."""
+        edges: dict[tuple[Cell, int, int], list[int]] = {}
+        for at in inside:
+            i = self.body[at]
+            resource, offsets = i.controls.resource, i.controls.aoffimmi
+            for side in range(self.s.program.textures[resource].dimensions) if i.op.kind == "fetch" else ():
+                moving = counter(self.a, inside, at, side)
+                if moving is None:
+                    self.i.loads.axis(resource, at, side, offsets[side])
+                else:
+                    found = offsets[side] + self._added(moving, inside, at)
+                    edges.setdefault((moving, resource, side), []).append(found)
+        return edges
 
 
 def countable(analysis: Analysis, at: int) -> bool:
