@@ -153,12 +153,12 @@ def test_marked_lines_are_kept_folded_or_left_out(lesson):
 
 def test_what_is_to_be_predicted_is_folded(lesson):
     asked = "**Predict first:** how many?\n\n```python\nck.draw.predict('?')\n```\n\n```python\nprint(4)\n```\n\n"
-    lesson.write_text(asked + SOURCE)
+    lesson.write_text(asked + SOURCE + '\n```python tags=["folded"]\nprint(5)\n```\n')
     cells = book.student(book.read(lesson)).cells
     folded = [cell.metadata.get("jupyter") for cell in cells]
-    assert folded == [None, None, {"outputs_hidden": True}, None, None, None, None]
-    assert [cell.metadata.get("editable") for cell in cells] == [False, None, None, False, None, None, False]
-    assert [cell.metadata.get("deletable") for cell in cells] == [None] * 5 + [False, None]
+    assert folded == [None, None, {"outputs_hidden": True}, None, None, None, None, {"outputs_hidden": True}]
+    assert [cell.metadata.get("editable") for cell in cells] == [False, None, None, False, None, None, False, None]
+    assert [cell.metadata.get("deletable") for cell in cells] == [None] * 5 + [False, None, None]
 
 
 def _shown(cell) -> str:

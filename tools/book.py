@@ -150,7 +150,8 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
         seen[name] = seen.get(name, 0) + 1
         cell.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
     for asks, cell in pairwise(cells):
-        if PREDICT in asks.source and PREDICT not in cell.source:
+        answers = PREDICT in asks.source and PREDICT not in cell.source
+        if answers or "folded" in cell.metadata.get("tags", ()):
             cell.metadata |= {"jupyter": {"outputs_hidden": True}, "collapsed": True}
     for cell in cells:
         if cell.cell_type == "markdown":
