@@ -27,7 +27,7 @@ ITEM, TOP, TICKS = 17, 84, 300  # a work-item's side, and where the tile and the
 MATRIX, ROOM = 166, (172, 174)  # where the matrices begin, and the room that each has
 RESOURCES, INKS = {0: "A", 1: "B"}, {0: "a", 1: "b"}
 # Of matrices A and B: a word not yet touched, one whose line has been, one that is given now.
-SHADES = [f"rgba({rgb},{alpha})" for rgb in ("0,114,178", "230,159,0") for alpha in (0.10, 0.3, 0.95)]
+SHADES = [f"rgba({rgb},{alpha})" for rgb in ("0,114,178", "230,159,0") for alpha in (0.2, 0.4, 0.95)]
 TINTS = ["#0072b2", "#e69f00"]
 
 

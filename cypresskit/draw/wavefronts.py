@@ -135,8 +135,10 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> P
         bars["alu"] += [(row, start, done, count) for who, start, done in run for row in (who, most)]
         bars["wait"] += [(most, clock, clock + 1, count) for clock in range(end) if clock not in busy]
         for clock in range(end + 1):
-            share = f"{sum(one < clock for one in busy) / clock:.0%}" if clock else "nothing"
-            captions.append(f"Clock {clock}. {said[count]}: the engine has computed for {share} of the time.")
+            passed = "no time has passed"
+            if clock:
+                passed = f"the engine has computed for {sum(one < clock for one in busy) / clock:.0%} of the time"
+            captions.append(f"Clock {clock}. {said[count]}: {passed}.")
             now.append((count, clock))
     scene, clock = np.array(now).T[:, :, np.newaxis]
     for (ink, found), high in zip(bars.items(), (4, 20, 20)):
