@@ -455,6 +455,14 @@ def test_ceilings_that_coincide_take_turns():
         assert len({glyph.line_dash_offset for glyph in thin}) == 1 + (busy > 0.8)
 
 
+@pytest.mark.parametrize("heights", [(0.0, 0.0), (-3.0, -1.0), (-1.0, 2.0), (1.0, 3.0)])
+def test_curves_of_zeros_and_below_zero_fit_their_chart(heights):
+    player = draw.curves({"a": dict(enumerate(heights))}, "x", "y")
+    (fig,) = player.figures
+    assert fig.y_range.start < min(0, *heights) and max(0, *heights) < fig.y_range.end
+    assert player.still()
+
+
 def test_performance_takes_the_clock_of_the_device_that_its_rows_are_of():
     fast = replace(ck.HD5870, clock_ghz=1.7, memory_gb_s=307.2)  # twice of both, under the same name
     ceilings = [

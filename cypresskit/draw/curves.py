@@ -27,8 +27,13 @@ def curves(
     mine = guessed if isinstance(guessed, dict) else {}
     heights = [height for curve in (*series.values(), mine) for height in curve.values()]
     sheet = Sheet(title or f"{y} against {x}")
-    low = min(h for h in heights if h > 0) / 2 if "y" in log else -0.03 * max(heights)
-    top, first = max(heights) * (2 if "y" in log else 1.12), min(0, places[0])
+    if "y" in log:
+        low, top = min(h for h in heights if h > 0) / 2, 2 * max(heights)
+    else:
+        least, most = min(0, *heights), max(0, *heights)
+        most = 1 if least == most else most
+        low, top = 1.03 * least - 0.03 * most, 1.12 * most - 0.12 * least
+    first = min(0, places[0])
     room = 0.03 * (places[-1] - first)  # for the half of a mark that lies beyond the axes
     wide = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (first - room, places[-1] + room)
     scales = {f"{axis}_axis_type": "log" for axis in log}
