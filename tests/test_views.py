@@ -752,7 +752,7 @@ def test_a_lesson_becomes_slides_and_a_handout(pytestconfig):
     path = pytestconfig.rootpath / "notebooks/09_bus.ipynb"
     slides, handout = (gallery.lesson(path, kind, scripts="own.js", solutions=False) for kind in ("lesson", "handout"))
     assert slides.count("<section>") == 1 + path.read_text().count('"## ')
-    assert "In the notebook, press" in handout and "Your guess: the bus, the kernel?  ____" in handout
+    assert "In the notebook, press" in handout and "____________ (the bus, the kernel)" in handout
     assert "draw.load" not in handout + slides and "Controls for" not in handout + slides and "Not yet." not in handout
     assert '<script src="own.js">' in slides and "cypresskit-player" in slides and "#slide-" in slides
     assert "cypresskit-player" not in handout and "<img" in handout and "<script" not in handout

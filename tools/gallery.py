@@ -188,7 +188,8 @@ def lesson(notebook: Path, kind: str = "lesson", *, scripts: str = "", solutions
             cell.outputs = []
         for output in cell.get("outputs", ()):
             if (guess := output.get("data", {})).get("text/plain", "").startswith("Your guess"):
-                guess["text/plain"] = GUESS.sub("  ____________" if kind == "handout" else "", guess["text/plain"])
+                blank = "____________" if kind == "handout" else "…"
+                guess["text/plain"] = GUESS.sub("", guess["text/plain"]).replace("…", blank)
     body = "".join(_section(cells, kind) for cells in _sections(book))
     # Scrolling parts must be reachable by keyboard.
     body = NOTEBOOK.sub(r'href="lesson_\1.html\2"', body.replace("<pre>", '<pre tabindex="0">'))

@@ -45,8 +45,8 @@ class Prediction:
         return f"{self.question}{asked}{you} said {guess}, and {is_}{': well guessed!' if right else '.'}"
 
     def __repr__(self) -> str:
-        ask = f": {', '.join(map(str, self.choices))}?" if self.choices else ""
-        return f"Your guess{ask} (Run this cell to enter it.)"
+        what = f"({', '.join(map(str, self.choices))})" if self.choices else self.unit
+        return f"Your guess: {self.question} … {what}".rstrip() + " (Run this cell to enter it.)"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         if self._widget is None:
