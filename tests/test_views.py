@@ -343,6 +343,19 @@ def test_a_bundle_that_one_packs_is_judged_by_the_legality_check():
     assert "**Illegal**" in verdict() and "slot x writes channel y" in verdict() and "in two slots" in verdict()
 
 
+def test_a_bank_that_has_to_give_four_registers_is_what_is_wrong_with_a_bundle():
+    box = draw.pack("sgemm_tn", 2)
+    slots = dict(zip("xyzwt", box.children[0].children[1:]))
+    text = ck.kernels["sgemm_tn"].text.splitlines()
+    for bank, line, other in (("x", 54, 56), ("y", 54, 55)):
+        for slot, channel, at in [*((c, c, line) for c in "xyzw"), ("t", bank, other)]:
+            slots[slot].value = f"{channel} of line {at}: {text[at - 1].strip()}"
+        said = box.children[-1].outputs[0]["data"]["text/plain"]
+        named = re.search(rf"\*\*Illegal\*\*, bank {bank} has to give (.*): 4 registers in three cycles\. 5 of 5", said)
+        assert named and len(set(re.findall(r"R\d+", named[1]))) == 4, said
+        assert "at once" not in said
+
+
 def test_wavefronts_say_what_each_slot_does():
     report = reports()[1]
     for caption in view("wavefronts").captions[::40]:

@@ -160,8 +160,11 @@ class _Checker:
         self.report(len(rows) == 1 or all(row.kind != "sync" for row in rows), "a barrier is not alone")
 
     def ports(self, bundle: Bundle) -> None:
-        """The read-port mapping algorithm of ISA 4.7.9."""
+        """The read-port mapping algorithm of ISA 4.7.9. No cycles suit a bank that has to give more registers than there
+        are, so clashes in a cycle, which another bank swizzle may avoid, are reported only where no bank has to."""
         reserved: dict[tuple[int, int], int] = {}
+        banks: dict[int, dict[int, None]] = {}
+        clashes = []
         for o in bundle.operations:
             scalar = o.slot == 4
             name, swizzles = ("t", SCALAR_SWIZZLES) if scalar else (o.name, VECTOR_SWIZZLES)
@@ -177,8 +180,16 @@ class _Checker:
                 self.report(cycle >= constants, f"t loads operand {n} in cycle {cycle} beside {constants} constants")
                 if r.kind == "gpr":
                     held = reserved.setdefault((cycle, r.channel), r.index)
-                    bank = f"cycle {cycle} bank {'xyzw'[r.channel]}"
-                    self.report(held == r.index, f"{bank} reads R{held} and R{r.index} at once")
+                    banks.setdefault(r.channel, {})[r.index] = None
+                    if held != r.index:
+                        bank = f"cycle {cycle} bank {SLOTS[r.channel]}"
+                        clashes.append(f"{bank} reads R{held} and R{r.index} at once")
+        crowded = {channel: [f"R{n}" for n in bank] for channel, bank in banks.items() if len(bank) > 3}
+        for channel, (*names, last) in crowded.items():
+            gives = f"bank {SLOTS[channel]} has to give {', '.join(names)} and {last}"
+            self.report(False, f"{gives}: {len(names) + 1} registers in three cycles")
+        for clash in clashes if not crowded else ():
+            self.report(False, clash)
 
     def constants(self, bundle: Bundle) -> None:
         reads = [r for o in bundle.operations for r in o.reads]
