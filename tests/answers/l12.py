@@ -45,7 +45,7 @@ CHECKS = {
             (f"{ONE_STEP}\nendloop\n", "4 fetches"),
             (GOOD_LOOP.replace("mad r25, r7.w, r9, r25", ""), "answer"),
             (GOOD_LOOP.replace("r6.x, r8", "r2.x, r8"), "answer"),
-            (GOOD_LOOP.replace("l0.x", "l9.x"), ""),
+            (GOOD_LOOP.replace("l0.x", "l9.x"), ("counts one", "count to two")),
             (GOOD_LOOP.replace("l0.x", "l0.z"), "endless"),
             (GOOD_LOOP.replace("aoffimmi(0,1,0) r6", "aoffimmi(0,2,0) r6"), ""),
             (GOOD_LOOP.replace("mad r10", "mda r10"), "does not assemble"),
