@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import symtable
 import sys
 from itertools import pairwise
 
@@ -36,6 +37,22 @@ def bare(notebook) -> list[tuple]:
 
 def saved(path, folder: str = ""):
     return nbformat.read(BOOK / folder / f"{path.stem}.ipynb", as_version=4)
+
+
+@each_lesson
+def test_no_other_cell_sets_the_name_of_an_exercise(path):
+    cells = [cell.source for cell in book.read(path).cells if cell.cell_type == "code"]
+    answers = [match[1] for cell in cells if (match := re.search(r"\.check_\w+\((\w+)\)\s*\Z", cell))]
+    assert answers
+    names = [name for cell in cells for name in _set_by(cell) if name in answers]
+    assert sorted(names) == sorted(answers)
+
+
+def _set_by(cell: str) -> set[str]:
+    """The names that a cell sets outside of its functions; of a cell that isn't Python, those of its first line."""
+    if magic := re.match(r"%%\w+ (\w+)", cell):
+        return {magic[1]}
+    return {each.get_name() for each in symtable.symtable(cell, "cell", "exec").get_symbols() if each.is_assigned()}
 
 
 def test_every_notebook_has_a_source():

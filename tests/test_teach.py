@@ -182,6 +182,37 @@ def test_a_notebook_shows_it(capsys):
     assert shown == ["N = 896 reaches 56", isnt, stopped, "half is 2", "half is "]
 
 
+def test_an_answer_that_was_never_set_is_told_why(capsys):
+    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    shell = kind.instance()
+    install(shell)
+    shell.user_ns["ck"] = ck
+    try:
+        for cell in ("half = 2\nhalf = = 2", "ck.teach.start_here.check_half(half)", "print(other)"):
+            shell.run_cell(cell, store_history=True)
+    finally:
+        kind.clear_instance()
+    _, told, rest = re.split(r"(Not yet.*)", capsys.readouterr().out, maxsplit=1)
+    assert "Your cell with half isn't valid Python" in told and "previous" not in told + rest
+    assert "line 2 of that cell" in rest and "name 'half'" not in rest and "name 'other' is not defined" in rest
+
+
+def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(capsys):
+    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    left = []
+    try:
+        members = {"ask_exit": lambda self: left.append(1), "kernel": True}
+        running = type("Kernel", (kind,), members).instance()
+        install(running)
+        start.check_peak(lambda *_: running.user_ns["exit"]())
+        for cell in ("def f():\n    exit()\nf()", "exit"):
+            running.run_cell(cell)
+            assert "would end the notebook's kernel" in capsys.readouterr().out
+    finally:
+        kind.clear_instance()
+    assert not left
+
+
 def test_ipythons_exit_in_an_answer_is_told_and_the_kernel_stays():
     kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
     left = []

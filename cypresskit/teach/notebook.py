@@ -1,13 +1,15 @@
 """How a notebook shows a verdict: with a colour, a sign and words, and how many of the lesson's exercises are right.
 
-A cell that can't be read, or stops too early, leaves the answer of before in place, which is told. The text form is
-the verdict's own. Importing this tells a running IPython how to show verdicts; without one it does nothing.
+A cell that can't be read, or stops too early, leaves the answer of before in place, or none, which is told. The text
+form is the verdict's own. ``exit`` is an error, and the kernel lives on. Importing this tells a running IPython all
+that; without one it does nothing.
 """
 
 import ast
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from importlib import import_module
 from traceback import walk_tb
@@ -35,7 +37,7 @@ def unread(cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = 
         if not error or line > max(binds, default=0):
             return None
         it = f"Your cell with {answer[1]} stopped with {error}."
-    return Verdict(False, it, f"line {line} of that cell. Until it runs, your previous answer would be judged.")
+    return Verdict(False, it, f"line {line} of that cell.")
 
 
 def _bound(statement: ast.stmt) -> list[str]:
@@ -81,13 +83,29 @@ def install(shell) -> None:
                 failed[result.execution_count] = lines[0], said(error).rstrip(".")
 
     def shown(verdict: Verdict) -> Verdict:
-        return unread(shell.user_ns["In"], failed) or verdict
+        told = unread(shell.user_ns["In"], failed)
+        if not told:
+            return verdict
+        return replace(told, hint=f"{told.hint} Until it runs, your previous answer would be judged.")
+
+    def unnamed(shell, kind, error: NameError, trace, tb_offset=None) -> None:
+        """Shows the error; if it is that a check's answer was never set, why not."""
+        cells = shell.user_ns["In"]
+        if re.search(rf"check_\w+\({error.name}\)\s*\Z", cells[-1]) and (told := unread(cells, failed)):
+            error._render_traceback_ = lambda: [str(told)]  # type: ignore[attr-defined]
+        shell.showtraceback((kind, error, trace), running_compiled_code=True)
+
+    def stay() -> None:
+        raise RuntimeError("this would end the notebook's kernel. Leave out `exit`: `return` ends a function.")
 
     def page(verdict: Verdict) -> str:
         told = shown(verdict)
         return html(told, progress(known, verdict.check, told.right))
 
     shell.events.register("post_run_cell", ran)
+    shell.set_custom_exc((NameError,), unnamed)
+    if hasattr(shell, "kernel"):  # an IPython in a terminal may be left
+        shell.ask_exit = stay
     formatters = shell.display_formatter.formatters
     formatters["text/plain"].for_type(Verdict, lambda verdict, printer, cycle: printer.text(str(shown(verdict))))
     formatters["text/html"].for_type(Verdict, page)

@@ -126,15 +126,15 @@ def unless(fine: object, finding: str, hint: str) -> None:
 
 @contextmanager
 def _exit_raises() -> Iterator[None]:
-    """Meanwhile ``exit`` and ``quit`` raise ``SystemExit`` in IPython as well, where they would end the kernel."""
+    """Meanwhile ``exit`` and ``quit`` raise ``SystemExit`` in IPython as well, where they do other things."""
     running = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if running:
-        running.ask_exit = sys.exit
+        before, running.ask_exit = running.ask_exit, sys.exit
     try:
         yield
     finally:
         if running:
-            vars(running).pop("ask_exit", None)
+            running.ask_exit = before
 
 
 def _resident() -> int:
