@@ -348,8 +348,8 @@ def test_a_bank_that_has_to_give_four_registers_is_what_is_wrong_with_a_bundle()
     slots = dict(zip("xyzwt", box.children[0].children[1:]))
     text = ck.kernels["sgemm_tn"].text.splitlines()
     for bank, line, other in (("x", 54, 56), ("y", 54, 55)):
-        for slot, channel, at in [*((c, c, line) for c in "xyzw"), ("t", bank, other)]:
-            slots[slot].value = f"{channel} of line {at}: {text[at - 1].strip()}"
+        for slot, channel, n in [*((c, c, line) for c in "xyzw"), ("t", bank, other)]:
+            slots[slot].value = f"{channel} of line {n}: {text[n - 1].strip()}"
         said = box.children[-1].outputs[0]["data"]["text/plain"]
         named = re.search(rf"\*\*Illegal\*\*, bank {bank} has to give (.*): 4 registers in three cycles\. 5 of 5", said)
         assert named and len(set(re.findall(r"R\d+", named[1]))) == 4, said

@@ -160,8 +160,8 @@ class _Checker:
         self.report(len(rows) == 1 or all(row.kind != "sync" for row in rows), "a barrier is not alone")
 
     def ports(self, bundle: Bundle) -> None:
-        """The read-port mapping algorithm of ISA 4.7.9. No cycles suit a bank that has to give more registers than there
-        are, so clashes in a cycle, which another bank swizzle may avoid, are reported only where no bank has to."""
+        """The read-port mapping algorithm of ISA 4.7.9. Clashes in a cycle, which another bank swizzle may avoid, are
+        reported only where no bank has to give more registers than there are cycles."""
         reserved: dict[tuple[int, int], int] = {}
         banks: dict[int, dict[int, None]] = {}
         clashes = []

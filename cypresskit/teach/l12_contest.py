@@ -271,9 +271,8 @@ def check_two_steps(loop) -> Verdict:
         before, end, after = loop.rpartition("endloop")
         if judge(with_loop(f"{before}\nadd r0.z, r0.z, l9.x\n{end}{after}"), n=n).report:
             finding = "A turn does two steps, but counts one: the next turn does the second step's row again."
-            return Verdict(
-                False, finding, "the end of the loop. Count to two: `add r0.z, r0.z, l9.x` once for each step."
-            )
+            hint = "the loop has to count to two, with `add r0.z, r0.z, l9.x` once for each step."
+            return Verdict(False, finding, hint)
         return score.verdict
     card = compiled(mine, STOCK).card(2)
     if card.mads < 128:
