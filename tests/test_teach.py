@@ -208,6 +208,10 @@ def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(capsys):
         for cell in ("def f():\n    exit()\nf()", "exit"):
             running.run_cell(cell)
             assert "would end the notebook's kernel" in capsys.readouterr().out
+        running.user_ns["ck"] = ck
+        for cell in ("half = 2", "exit()", "def half():\n    quit()\nhalf()", "ck.teach.start_here.check_half(half)"):
+            running.run_cell(cell, store_history=True)
+        assert "Not yet. half is " in capsys.readouterr().out  # the definition didn't stop, but the line after it
     finally:
         kind.clear_instance()
     assert not left

@@ -73,17 +73,18 @@ def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, 
 def install(shell) -> None:
     """Let ``shell``, an IPython, show verdicts."""
     known: dict[tuple[str, str], bool] = {}
-    failed: dict[int, tuple[int, str]] = {}  # in words: the error itself would keep all that its functions held
+    ended: dict[int, tuple[int, str]] = {}  # in words: the error itself would keep all that its functions held
 
     def ran(result) -> None:
-        error = result.error_in_exec
+        error, how = result.error_in_exec, (0, "")
         if isinstance(error, Exception):
             lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
             if lines:
-                failed[result.execution_count] = lines[0], said(error).rstrip(".")
+                how = lines[0], said(error).rstrip(".")
+        ended.setdefault(len(shell.user_ns["In"]) - 1, how)  # a cell `exit` isn't kept there, but has a number
 
     def shown(verdict: Verdict) -> Verdict:
-        told = unread(shell.user_ns["In"], failed)
+        told = unread(shell.user_ns["In"], ended)
         if not told:
             return verdict
         return replace(told, hint=f"{told.hint} Until it runs, your previous answer would be judged.")
@@ -91,7 +92,7 @@ def install(shell) -> None:
     def unnamed(shell, kind, error: NameError, trace, tb_offset=None) -> None:
         """Shows the error; if it is that a check's answer was never set, why not."""
         cells = shell.user_ns["In"]
-        if re.search(rf"check_\w+\({error.name}\)\s*\Z", cells[-1]) and (told := unread(cells, failed)):
+        if re.search(rf"check_\w+\({error.name}\)\s*\Z", cells[-1]) and (told := unread(cells, ended)):
             error._render_traceback_ = lambda: [str(told)]  # type: ignore[attr-defined]
         shell.showtraceback((kind, error, trace), running_compiled_code=True)
 
