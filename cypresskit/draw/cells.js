@@ -1,10 +1,10 @@
 // What load() does to a notebook's cells, in JupyterLab and Notebook 7.
 //
-// One that runs for over a second says so, beside it.
+// One that runs for over a second says so, beside it; after 15, which button stops it.
 (() => {
   if (window.cypresskitClock) return
   window.cypresskitClock = true
-  const rule = '.jp-InputPrompt[data-works]::after { content: attr(data-works); display: block; white-space: nowrap }'
+  const rule = '.jp-InputPrompt[data-works]::after { content: attr(data-works); display: block; white-space: pre }'
   document.head.append(Object.assign(document.createElement("style"), {textContent: rule}))
   let running = null, since = 0
   setInterval(() => {
@@ -16,7 +16,7 @@
       since = performance.now()
     }
     const seconds = Math.floor((performance.now() - since) / 1000)
-    if (running && seconds > 0) running.dataset.works = `${seconds} s`
+    if (running && seconds > 0) running.dataset.works = `${seconds} s${seconds > 15 ? "\n■ stops" : ""}`
   }, 250)
 })();
 
