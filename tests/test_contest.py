@@ -4,17 +4,42 @@ import csv
 import io
 import os
 import time
+from dataclasses import replace
 
 import pytest
+from answers import given
 
 import cypresskit as ck
 from cypresskit import cli
 from cypresskit.teach import apart, leaderboard
 from cypresskit.teach import l12_contest as contest
+from cypresskit.teach.kernels import Written
 
 HEAD = "; name: {}\n; block: 8 x 8\n; steps: 2\n"
 TEXT = ck.kernels["sgemm_tn"].text
 ENDLESS = HEAD.format("endless") + TEXT.replace("break_logicalnz r1.x", "")
+
+
+def test_what_two_steps_of_ones_own_lose_to_the_written_ones():
+    """Lesson 12 says after exercise 1: bundles by the order of the products, and a round by the registers."""
+    loop = given("12_beat_the_paper", "loop", solution=True)
+    lines = loop.splitlines()
+    at = [n for n, line in enumerate(lines) if "mad " in line]
+    ordered = [at[first + n] for first in (0, 16) for side in (0, 1) for n in range(side, 16, 2)]
+    by_columns = list(lines)
+    for n, taken in zip(at, ordered):
+        by_columns[n] = lines[taken]
+    written = contest.write(8, 8, 2)
+
+    def measured(kernel: Written, **chip) -> tuple[int, int, int, int]:
+        report = contest.timed(kernel, 1024, device=replace(ck.HD5870, **chip))
+        bundles = contest.compiled(kernel, ck.HD5870).card(2).loop_bundles
+        return bundles, report.registers, report.active, round(report.gflops)
+
+    assert measured(contest.with_loop(loop)) == (35, 25, 10, 1230)
+    assert measured(contest.with_loop("\n".join(by_columns) + "\n")) == (31, 25, 10, 1329)
+    assert measured(written) == (31, 26, 9, 1402)
+    assert measured(written, register_pool=260)[2:] == (10, 1319), "with ten wavefronts it is no better"
 
 
 def test_what_is_saved_is_read_again(tmp_path):
