@@ -230,6 +230,15 @@ def test_ipythons_exit_in_an_answer_is_told_and_the_kernel_stays():
     assert left
 
 
+def test_a_shell_that_cannot_exit_is_no_hindrance():
+    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    try:
+        assert not hasattr(kind.instance(), "ask_exit")
+        assert start.check_peak(lambda *_: 0).finding.startswith("peak(")
+    finally:
+        kind.clear_instance()
+
+
 # -- what lessons show
 
 

@@ -21,7 +21,7 @@ from functools import wraps
 from inspect import signature
 from pathlib import Path
 from traceback import walk_tb
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cypresskit.blas import CardMemoryError
 from cypresskit.teach.verdict import Verdict, stopped
@@ -127,13 +127,14 @@ def unless(fine: object, finding: str, hint: str) -> None:
 @contextmanager
 def _exit_raises() -> Iterator[None]:
     """Meanwhile ``exit`` and ``quit`` raise ``SystemExit`` in IPython as well, where they do other things."""
-    running = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if running:
-        before, running.ask_exit = running.ask_exit, sys.exit
+    running: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    before = getattr(running, "ask_exit", None)  # a shell that is no front end has none
+    if before:
+        running.ask_exit = sys.exit
     try:
         yield
     finally:
-        if running:
+        if before:
             running.ask_exit = before
 
 
