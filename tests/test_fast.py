@@ -2,8 +2,11 @@
 
 import _thread
 import copy
+import os
 import platform
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -15,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cypresskit as ck
+from cypresskit.cli.cmd_bench import ONE_THREAD
 from cypresskit.il.meaning import MEANING
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
@@ -507,16 +511,9 @@ def test_on_arm_its_own_flush_mode_is_set_and_its_flags_are_read():
 
 
 @pytest.mark.alone
-def test_compiled_code_multiplies_half_as_fast_as_the_hosts_blas():
-    """Measured on one thread, in turn with numpy's, by the processor time of all its threads."""
-    a = np.random.default_rng(5).random((512, 512), np.float32)
-    ours, numpys = [], []
-    for _ in range(20):
-        for seconds, multiply in (
-            (ours, lambda: ck.gemm(a, a, trans_a=True, kernel="sgemm_tn", threads=1)),
-            (numpys, lambda: a.T @ a),
-        ):
-            start = time.process_time()
-            multiply()
-            seconds.append(time.process_time() - start)
-    assert min(ours[1:]) < 2 * min(numpys), f"{min(ours):.4f} s, numpy {min(numpys):.4f} s"
+def test_compiled_code_multiplies_a_third_as_fast_as_the_hosts_blas():
+    """In a process where numpy's BLAS has one thread, too: of several, those with nothing to do spin on in our turn, on
+    the core that we measure on."""
+    text = "from cypresskit.cli.cmd_bench import _measure; print(_measure('sgemm_tn', 512, 'fast', 1)['ratio'])"
+    run = subprocess.run([sys.executable, "-c", text], env=os.environ | ONE_THREAD, capture_output=True, text=True)
+    assert float(run.stdout or 0) > 1 / 3, run
