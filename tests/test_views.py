@@ -13,7 +13,7 @@ import nbformat
 import numpy as np
 import pages
 import pytest
-from conftest import JS, READY, ROOT
+from conftest import IN_CI, JS, READY, ROOT
 from pages import VIEWS, at, blocked, pipeline, recorded, reports, view
 
 import cypresskit as ck
@@ -810,12 +810,14 @@ def test_controls_of_a_view_become_its_first_picture(tmp_path):
 
 # -- in the browser
 
+SHARED = 2 if IN_CI else 1  # how much longer a processor may take that a CI machine shares with strangers
+
 
 def assert_quick(page, last: int) -> None:
-    """Steps paint within 40 ms, and half a second at 20 a second leaves out no frame. Six tries; on a busy computer
+    """Steps paint within 40 ms, and half a second at 20 a second leaves out no frame. Three tries; on a busy computer
     the work counts that a step needs."""
     best, most, spent = 1e3, 0, pages.processor(page)
-    for _ in range(6):
+    for _ in range(3):
         start = spent()
         times = page.evaluate(JS.steps, [step % (last + 1) for step in range(1, 9)])
         work = (spent() - start) / len(times)
@@ -825,7 +827,7 @@ def assert_quick(page, last: int) -> None:
         work = max(work, (spent() - start) / max(len(played), 1))
         assert played == list(range(1, len(played) + 1)) != [], "a frame was left out"
         best, most = min(best, statistics.median(times)), max(most, len(played))
-        if work < 40 or (best < 40 and most >= min(last, 9)):
+        if work < 40 * SHARED or (best < 40 and most >= min(last, 9)):
             return
     raise AssertionError(f"steps took {best:.0f} ms, {work:.0f} ms of work; {most} frames in half a second")
 
@@ -1030,14 +1032,14 @@ def test_axe_finds_nothing_serious(name, show):
 def test_each_is_painted_within_300_ms(show):
     """The notebook's form of each, put on a page whose scripts are loaded. One of three tries, by the clock or, on a
     busy computer, by what it takes in work."""
-    page = show(view("waiting"))
+    page, limit = show(view("waiting")), 300 * SHARED
     for name in VIEWS:
         html = view(name)._repr_mimebundle_()["text/html"]
         spent, times = pages.processor(page), []
-        while len(times) < 6 and min(times, default=300) >= 300:
+        while len(times) < 6 and min(times, default=limit) >= limit:
             start = spent()
             times += [page.evaluate(JS.paint, html), spent() - start]
-        assert min(times) < 300, f"{name}: {times}"
+        assert min(times) < limit, f"{name}: {times}"
 
 
 def test_a_lessons_page_plays_and_is_accessible(tmp_path, pytestconfig, page):
