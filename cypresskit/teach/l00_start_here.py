@@ -90,13 +90,17 @@ def check_half(half: float, step: int = 128) -> Verdict:
     whole = isinstance(half, int | np.integer) and not isinstance(half, bool) and half >= step and half % step == 0
     unless(whole, finding, f"it should be {step}, {2 * step}, {3 * step} or another multiple.")
     unless(half <= 4096, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
-    shares = [0.0] + [simulate("sgemm_tn", n).percent for n in range(step, int(half) + 1, step)]
-    before, share = shares[-2:]
+
+    def percent(n: int) -> float:
+        return simulate("sgemm_tn", n).percent if n else 0.0
+
+    before, share = percent(int(half) - step), percent(int(half))
     dent = "the speed has a dent here; try smaller and larger ones."
     hint = dent if before > share else "larger matrices give it more to do."
     unless(share >= 50, f"At N = {half} it reaches {share:.1f} % of the peak.", hint)
     finding = f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
     unless(before < 50, finding, "go down in steps of 128.")
     finding = f"N = {half} reaches {share:.1f} %, but a smaller N does it too."
-    unless(max(shares[:-1]) < 50, finding, "not every smaller N is slower: try those further down, too.")
+    smaller = any(percent(n) >= 50 for n in range(step, int(half), step))  # up to the first that does
+    unless(not smaller, finding, "not every smaller N is slower: try those further down, too.")
     return Verdict(True, f"N = {half} reaches {share:.1f} % of the peak, N = {half - step} only {before:.1f} %.")
