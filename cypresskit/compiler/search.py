@@ -6,7 +6,8 @@
    it gets copies to read, and the schedule begins anew.
 3. Registers of a loop (``best_of_budgets``): from what the order of the IL needs, some more, or another window of ops
    to choose from, while the bundles are more than 5 % above their lower bound; then enough for all fetches that can go
-   together, if that saves time. Code outside loops lives on what its loops need.
+   together, if that saves time. Code outside loops lives on what its loops need; where there are none, the first block
+   is searched for as they are.
 4. Orders of allocation (``finished``): the one that needs the fewest registers stays.
 
 AMD's compiler (``in_order``) tried nothing of that: only if registers run out are fewer fetches gathered.
@@ -112,7 +113,7 @@ def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
     """The smallest budget whose bundles come within 5 % of the bound, or the best compromise; or enough registers for
     all fetches that can go together, if it has split them and a turn takes less time then."""
     need, device = source_need(problem), problem.device
-    if problem.block.depth == 0:
+    if problem.block.depth == 0 and floor > 1:  # beside loops, which need more
         return ListScheduler(problem, max(floor - floor // MARGIN, need)).run()
     tried: list[ListScheduler] = []
     goal = max(GOAL * problem.bound, problem.chain + 1)
