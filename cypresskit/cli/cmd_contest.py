@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cypresskit.cli.command import CommandError, command, option, printable
+from cypresskit.cli.command import CommandError, amount, command, option, printable
 from cypresskit.cli.files import check_targets, write_files
 
 ENDINGS = ".il", ".txt"
@@ -28,7 +28,7 @@ def _size(text: str) -> int:
     option("--n", type=_size, default=2048, metavar="N", help="time N x N x N (default 2048)"),
     option("--html", type=Path, default=Path("leaderboard.html"), metavar="FILE", help="page (default %(default)s)"),
     option("--csv", type=Path, default=Path("leaderboard.csv"), metavar="FILE", help="table (default %(default)s)"),
-    option("--seconds", type=float, default=120.0, metavar="S", help="processor time for an entry (default 120)"),
+    option("--seconds", type=amount, default=120.0, metavar="S", help="processor time for an entry (default 120)"),
     example="cypresskit contest entries/ --html leaderboard.html --csv leaderboard.csv",
 )
 def contest(args: argparse.Namespace) -> None:
@@ -39,14 +39,15 @@ def contest(args: argparse.Namespace) -> None:
     files = [file for entry in args.entries for file in _files(entry)]
     rows = []
     for file in files:
+        name = printable(file.name)
         print(f"{printable(str(file))} ...", end="", file=sys.stderr, flush=True)
         try:
             text = file.read_bytes()[: 4 * leaderboard.LONGEST].decode()
         except (OSError, UnicodeDecodeError) as error:
             why = f"can't be read: {error.strerror}" if isinstance(error, OSError) else "isn't text. Is it an entry?"
-            rows.append(leaderboard.Row(file.name, file.name, verdict=f"Not yet. {file.name} {why}"))
+            rows.append(leaderboard.Row(name, name, verdict=f"Not yet. {name} {why}"))
         else:
-            rows.append(leaderboard.row(text, file.name, args.n, args.seconds))
+            rows.append(leaderboard.row(text, name, args.n, args.seconds))
         told = f"{rows[-1].gflops:.0f} Gflop/s" if rows[-1].gflops else rows[-1].verdict.splitlines()[0]
         print(f" {printable(told)}", file=sys.stderr)
     page, table = leaderboard.page(rows, args.n), leaderboard.table(rows, args.n)

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 import cypresskit as ck
-from cypresskit.cli.command import CommandError, command, option, printable, user_errors
+from cypresskit.cli.command import CommandError, amount, command, option, printable, user_errors
 from cypresskit.cli.files import array_writer, check_targets, write_files
 from cypresskit.cli.launching import OPTIONS, in_options, read_arrays
 
@@ -34,16 +34,6 @@ def run(args: argparse.Namespace) -> None:
             print(f"{count:16,}  {name.replace('work_items', 'work-items').replace('_', ' ')}")
 
 
-def _budget(text: str) -> float:
-    try:
-        most = float(text)
-    except ValueError:
-        most = -1
-    if not 0 <= most < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 0")
-    return most
-
-
 @command(
     "check",
     "run IL programs with every check on",
@@ -55,7 +45,7 @@ def _budget(text: str) -> float:
     *OPTIONS,
     option("--border", action="store_true", help="fetches that rely on zero outside a texture are intended"),
     option("--name", action="append", default=[], metavar="PLACE=NAME", help="what reports call texture 0, or g or o0"),
-    *(option(f"--max-{what}", type=_budget, metavar="N", help=f"report more {what} than this") for what in BUDGETS),
+    *(option(f"--max-{what}", type=amount, metavar="N", help=f"report more {what} than this") for what in BUDGETS),
     example="cypresskit check mine.il --domain 8x8 --input 0=a.npy --output 0=c.npy --name 0=A",
 )
 def check(args: argparse.Namespace) -> int:

@@ -55,6 +55,17 @@ def style_option() -> Option:
     return option("--style", choices=("amd", "best"), default="amd", help=words)
 
 
+def amount(text: str) -> float:
+    """A number of at least 0, an option's ``type``."""
+    try:
+        most = float(text)
+    except ValueError:
+        most = -1
+    if not 0 <= most < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 0")
+    return most
+
+
 @contextmanager
 def user_errors(*kinds: type[Exception], put: Callable[[str], str] = str) -> Iterator[None]:
     """Exceptions of these ``kinds`` become a ``CommandError``, its text as ``put`` puts it."""

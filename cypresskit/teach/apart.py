@@ -21,6 +21,7 @@ except ImportError:  # Windows has none
 ROOT = Path(__file__).parents[2]
 START = "import sys; sys.path.insert(0, sys.argv[1]); from cypresskit.teach.apart import serve; serve()"
 SECONDS, MEGABYTES = 120, 4000
+LONGEST = 1e6  # seconds that a process can be waited for
 ENDLESS, FULL = "what ends its loop?", "what grows there, and when is it enough?"
 
 
@@ -40,7 +41,7 @@ def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float =
     try:
         ran = subprocess.run(
             [sys.executable, "-I", "-c", START, str(ROOT)], input=asked, capture_output=True, text=True,
-            encoding="utf-8", errors="replace", timeout=4 * seconds,
+            encoding="utf-8", errors="replace", timeout=min(4 * seconds, LONGEST),
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise Lost(f"it had not ended after {4 * seconds:g} s", ENDLESS) from None
@@ -60,7 +61,7 @@ def serve() -> None:
     function, arguments, seconds, megabytes = json.loads(sys.stdin.read())
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    with suppress(AttributeError, ValueError, OSError):  # macOS refuses some
+    with suppress(AttributeError, ValueError, OSError, OverflowError):  # macOS refuses some
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))
         resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 1e6),) * 2)
     try:
