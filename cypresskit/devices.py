@@ -185,15 +185,15 @@ class Device(Board):
             raise ValueError(f"{registers} registers: a work-item of the {self.name} has 0 to {self.gpr_limit}")
         if lds_bytes > self.lds_bytes:
             raise ValueError(f"{lds_bytes} bytes of LDS: a SIMD engine of the {self.name} has {self.lds_bytes}")
-        limit = min(self.max_wavefronts, -(-self.max_wavefronts_chip // self.simd_engines))
-        limit = min(limit, self.register_pool // max(registers, 1))
+        most = min(self.max_wavefronts, -(-self.max_wavefronts_chip // self.simd_engines))
+        limit = min(most, self.register_pool // max(registers, 1))
         if lds_bytes:
             limit = min(limit, self.lds_bytes // lds_bytes * group_wavefronts)
         if group_wavefronts > 1:
             limit = min(limit // group_wavefronts, self.max_workgroups) * group_wavefronts
         if not limit:
             group = f"a workgroup of {group_wavefronts} wavefronts with {registers} registers each"
-            room = f"a SIMD engine of the {self.name} ({self.register_pool} registers)"
+            room = f"a SIMD engine of the {self.name} ({self.register_pool} registers, at most {most} wavefronts)"
             raise ValueError(f"{group} does not fit {room}; try smaller workgroups or fewer registers")
         return limit
 

@@ -153,6 +153,7 @@ WORDS = [
     (ValueError, "shapes are", lambda: ck.gemm_packed(CUBE, CUBE[:1])),
     (TypeError, "packed matrices are float32", lambda: ck.gemm_packed(CUBE.astype(float), CUBE.astype(float))),
     (ValueError, "not negative", lambda: ck.choose(-1, 1, 1)),
+    (ValueError, "sizes are whole numbers", lambda: ck.choose(64, 64, 1.5)),
     (ValueError, "is not one of", lambda: ck.choose(1, 1, 1, "half")),
     (TypeError, r"a board such as ck.HD5870, not str", lambda: ck.open("HD5870")),
     (TypeError, "a matrix on the card, not ndarray: upload it first", lambda: on_card(lambda gpu: gpu.add(GOOD, GOOD))),
@@ -163,6 +164,10 @@ WORDS = [
         "at most 16384 rows of 65536 single",
         lambda: on_card(lambda gpu: gpu.upload(np.broadcast_to(np.float32(1), (16385, 4)))),
     ),
+    # compile, simulate
+    (TypeError, "such as ck.HD5870, not 'best'", lambda: ck.compile(STORE, "best")),  # type: ignore[arg-type]
+    (ValueError, "have to be whole numbers", lambda: ck.sweep("sgemm_tn", 1.5)),  # type: ignore[arg-type]
+    (TypeError, "device is one of", lambda: ck.sweep("sgemm_tn", 64, "hd5870")),  # type: ignore[arg-type]
     # launch
     (TypeError, "begins with its program: ck.Shape\\(program", lambda: ck.Shape((64, 64), {0: (64, 64)})),
     (

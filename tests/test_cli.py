@@ -116,6 +116,7 @@ def test_global_memory_goes_to_its_file(here):
         ({"0=a.npy": "0=two.npz"}, "can't read two.npz as a .npy array: it isn't one"),
         ({"0=a.npy": "3=a.npy"}, "resource 0: pass --input 0=FILE.npy"),
         ({"0=c.npy": "0=no/such/c.npy"}, "can't write no/such/c.npy"),
+        ({"0=c.npy": f"0={'c' * 300}.npy"}, "cc.npy: File name too long"),
         ({"0=a.npy": "0=pipe"}, "it is a pipe or a device"),
         ({"0=c.npy": "0=pipe"}, "can't read pipe: it is a pipe or a device"),
         ({"0=k.npy": "0=/dev/zero"}, "it is a pipe or a device"),

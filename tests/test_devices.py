@@ -42,7 +42,7 @@ def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
     assert HD5870.active_wavefronts(2) == 25  # 496 on 20 engines
     assert HD5870.active_wavefronts(8, lds_bytes=8192) == 4
     assert HD5870.active_wavefronts(25, lds_bytes=4096, group_wavefronts=4) == 8
-    with pytest.raises(ValueError, match="does not fit a SIMD engine"):
+    with pytest.raises(ValueError, match=r"SIMD engine of the HD 5870 \(256 registers, at most 25 wavefronts\)"):
         HD5870.active_wavefronts(128, group_wavefronts=4)
 
 

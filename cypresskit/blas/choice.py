@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cypresskit.blas.figures import Figures, kept
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import HD5870, Device, is_whole
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.catalogue import BYTES
 from cypresskit.machine.shape import WAVEFRONT, wavefronts
@@ -66,13 +66,13 @@ def choose(
 ) -> Choice:
     """The kernel that ``gemm`` takes for op(A) of m x k times op(B) of k x n, with the next best ``others``.
 
-    ``trans_a``, ``trans_b``: A is stored k x m, B is stored n x k. Raises ``ValueError`` for a negative size or an
-    unknown precision, ``TypeError`` for what is no ``Device``.
+    ``trans_a``, ``trans_b``: A is stored k x m, B is stored n x k. Raises ``ValueError`` for a size that is
+    no whole number or negative and for an unknown precision, ``TypeError`` for what is no ``Device``.
     """
     if not isinstance(device, Device):
         raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
-    if min(m, n, k) < 0:
-        raise ValueError(f"m, n, k = {m}, {n}, {k}: sizes are not negative")
+    if not all(is_whole(size) or size == 0 for size in (m, n, k)):
+        raise ValueError(f"m, n, k = {m!r}, {n!r}, {k!r}: sizes are whole numbers, not negative")
     if precision not in {kernel.precision for kernel in KERNELS.values()}:
         raise ValueError(f"precision {precision!r} is not one of single, double, double-double")
     return _fastest(m, n, k, precision, bool(trans_a), bool(trans_b), device)

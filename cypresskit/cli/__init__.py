@@ -39,9 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = str(error)
     except MemoryError as error:
         message = f"this computer's memory is too small: {error}"
-    except OSError as error:  # of files the commands know more, so this is what was printed
-        _discard_output()
-        message = f"can't write to standard output: {error.strerror or error}"
+    except OSError as error:  # of most files the commands know more
+        where = f"use {error.filename}"
+        if error.filename is None:  # it is of what was printed
+            where = "write to standard output"
+            _discard_output()
+        message = f"can't {where}: {error.strerror or error}"
     print(f"cypresskit {args.command}: {printable(message)}", file=sys.stderr)
     return 1
 

@@ -35,13 +35,16 @@ def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Co
     chip (``inorder``), "best" looks for the fastest code (``search``).
 
     Raises ``CompileError``, which names the IL line, if the kernel needs more than the chip has (registers, LDS,
-    doubles), or has a loop that nothing leaves; ``ValueError`` for another style.
+    doubles), or has a loop that nothing leaves; ``ValueError`` for another style, ``TypeError`` for what isn't a
+    ``Device``.
     """
     if not isinstance(program, Program):
         raise TypeError(
             f"compile takes a Program, not {type(program).__name__}: write ck.assemble(text) of IL text, or a kernel's "
             ".program, such as ck.kernels['sgemm_tn'].program"
         )
+    if not isinstance(device, Device):
+        raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
     if style not in STYLES:
         raise ValueError(f"style {style!r} is not one of {', '.join(map(repr, STYLES))}")
     return STYLES[style](program, device)

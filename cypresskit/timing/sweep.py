@@ -95,7 +95,7 @@ def sweep(
     line of JSON; what it holds isn't simulated again, so a sweep that was broken off goes on where it stopped (a new
     version of the model wants a new file).
     """
-    axes = ([of] if isinstance(of, (str, int, Kernel, Device)) else list(of) for of in (devices, kernels, ns))
+    axes = (list(of) if isinstance(of, Iterable) and not isinstance(of, str) else [of] for of in (devices, kernels, ns))
     points: list = [(kernel, n, device) for device, kernel, n in product(*axes)]
     return Table(timed(points, executor, progress, kept, **options))
 
@@ -146,7 +146,9 @@ def _key(point: Point, options: dict) -> str:
     kernel, n, device = point
     known = KERNELS.get(kernel, kernel) if isinstance(kernel, str) else kernel
     text = (known.name, known.text) if isinstance(known, Kernel) else known
-    return sha256(repr((text, n, asdict(device), sorted(options.items()))).encode()).hexdigest()
+    return sha256(
+        repr((text, n, asdict(device) if isinstance(device, Device) else device, sorted(options.items()))).encode()
+    ).hexdigest()
 
 
 def _row(point: Point, options: dict) -> dict:
