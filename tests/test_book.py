@@ -105,6 +105,14 @@ def test_every_lesson_has_the_form(path):
 
 
 @each_lesson
+def test_folds_stand_apart_from_text_and_code_is_not_cut_off(path):
+    stuck = re.findall(r"</details>\n\n([^\n<#`].*)", path.read_text())
+    assert not stuck, "two empty lines stand between a fold and the text behind it"
+    code = [line for cell in saved(path).cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    assert max(map(len, code)) <= 117, "what fits into 1366 pixels beside the list of files"
+
+
+@each_lesson
 def test_links_to_other_lessons_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+\.ipynb)\)", path.read_text()):
         assert (BOOK / target).exists(), target

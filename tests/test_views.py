@@ -395,8 +395,12 @@ def test_the_toy_is_the_lessons_by_hand():
     assert rests["1 wavefront"] == 5 * 6 and rests["4"] == rests["5"] == 0
     three = [np.isfinite(red[first["3"] + clock]).sum() for clock in (6, 7, 8, 9)]
     assert three == [0, 1, 2, 2]
-    with pytest.raises(ValueError, match="1 or more"):
-        draw.waiting(0)
+    long = draw.waiting(1, 12)  # as many buttons as it takes until nobody is red
+    name, count = long.scenes[-1]
+    assert name == "13" and (frames(long, "toy wait", "w")[-count:] < 0.01).all()
+    for wrong, words in (((0,), "1 or more"), ((2, 6, 27), "letters for 1 to 26")):
+        with pytest.raises(ValueError, match=words):
+            draw.waiting(*wrong)
 
 
 def test_the_chip_shows_each_wavefront_where_and_when_it_ran():
@@ -436,6 +440,8 @@ def test_use_over_time_adds_up_to_the_reports_shares(kernel):
 
 def test_the_roofline_has_the_papers_numbers():
     captions = view("roofline").captions
+    for chart in view("roofline").figures[1:]:
+        assert 1.2 * chart.xaxis[0].ticker.ticks[-1] <= chart.x_range.end, "half of its number would be cut off"
     assert "2 flops per byte; HD 5870 at most 2176 Gflop/s from the texture cache" in captions[7]
     assert "0.5 flops per byte; HD 5870 at most 544 Gflop/s" in captions[3], "b = 4 is what DGEMM needs"
     assert "C2050 288 from DRAM" in captions[7]
@@ -941,13 +947,18 @@ def test_a_guess_is_answered_at_the_end(show):
     page.get_by_text("lds is done after 80 clocks").wait_for(timeout=3000)
     assert page.get_by_text("You said").is_visible() and page.get_by_text("and that is wrong").is_visible()
     page = show(view("lds_transpose"))
-    assert page.get_by_text("Guess first").is_visible()
+    answer, canvas = page.locator("button", has_text="lds_rows"), page.locator("canvas").first
+    high, asked = canvas.bounding_box()["y"], page.get_by_text("Guess first")
+    assert asked.is_visible() and answer.is_visible()
     page.locator("[data-ready]").focus()
     page.keyboard.press("ArrowRight")
-    assert not page.get_by_text("Guess first").is_visible(), "a later frame gives it away"
+    assert asked.is_visible(), "no row stands empty"
+    assert not answer.is_visible(), "a later frame gives it away"
+    assert canvas.bounding_box()["y"] == high
     page.keyboard.press("End")
     page.get_by_text("lds is done after 80 clocks").first.wait_for(timeout=3000)
-    assert not page.get_by_text("Guess first").is_visible(), "without a guess, too, the question gives way to the truth"
+    assert not asked.is_visible(), "without a guess, too, the question gives way to the truth"
+    assert canvas.bounding_box()["y"] == high, "the picture stays where it was"
 
 
 def test_a_click_on_a_line_of_code_goes_to_where_it_runs(show):

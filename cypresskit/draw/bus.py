@@ -48,7 +48,7 @@ def bus(bandwidth: float = 3e9, rate: float = 450e9, sizes: Sequence[int] = SIZE
         for n, run, of in zip(sizes, runs, shares)
     ]
     choices = sorted({round(even / 4), round(even / 2), round(even), round(2 * even)})
-    truth = f"at N = {even:.0f} bus and chip take equally long: N_balance."
+    truth = f"N = {even:.0f}, where bus and chip take equally long, is N_balance."
     guess = Guess("from which N does the chip take longer than the bus?", list(map(str, choices)), truth, f"{even:.0f}")
     key = sheet.key(("A", "a", "dim"), ("B", "b", "dim"), ("C", "c", "dim"), ("the kernel", "alu", "dim"))
     chart = _draw_shares(sheet, sizes, shares, even)

@@ -215,7 +215,7 @@ scene.properties.active.change.connect(() => {
 
 // A guess, and at the end what was recorded.
 function ask(late) {
-  for (const part of [asked, answers]) child(part).el.style.visibility = late && !el.dataset.revealed ? "hidden" : ""
+  child(answers).el.style.visibility = late && !el.dataset.revealed ? "hidden" : ""
 }
 answers.properties.active.change.connect(() => {
   if (answers.active === null || timer !== null) return
@@ -225,6 +225,10 @@ answers.properties.active.change.connect(() => {
 })
 function reveal() {
   if (!truth) return
+  if (!el.dataset.revealed) {  // the truth gets the room that question and answers had, so that nothing moves
+    const [one, other] = [asked, answers].map((part) => child(part).el.getBoundingClientRect())
+    child(asked).el.style.minHeight = `${Math.max(one.bottom, other.bottom) - Math.min(one.top, other.top)}px`
+  }
   const verdict = guessed === null ? "" : `You said <b>${guessed}</b>, and that is ${guessed === right ? "right" : "wrong"}: `
   asked.text = verdict + truth
   child(answers).el.style.display = "none"

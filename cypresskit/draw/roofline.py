@@ -20,7 +20,7 @@ from cypresskit.timing import Report
 
 BLOCKS = range(1, 17)
 BYTES = {"single": 4, "double": 8}
-SPAN, HEIGHT = (0.1, 32.0), (15, 4500)  # flops per byte, Gflop/s
+SPAN, HEIGHT = (0.1, 40.0), (15, 4500)  # flops per byte, Gflop/s; room for half of the last tick's number
 L2 = HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
 ROOFS: tuple[tuple[str, Board, float, str, str], ...] = (  # whose, GB/s, and how the line is drawn
     ("HD 5870, texture cache", HD5870, HD5870.texture_gb_s, "read", "solid"),

@@ -5,6 +5,7 @@ there. Fewer registers, more slots: when one wavefront waits, another computes. 
 """
 
 from itertools import pairwise
+from string import ascii_uppercase
 
 import numpy as np
 
@@ -116,12 +117,16 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
         )
 
 
-def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> Player:
+def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> Player:
     """The toy of lesson 04: an engine that computes for one wavefront at a time, ``compute`` clocks, after which that
     one waits for ``wait``, as long as a wavefront alone takes for ``turns`` of both. A scene for each number of
-    wavefronts up to ``most``; who is ready first comes first. Raises ``ValueError`` for numbers below 1."""
-    if min(compute, wait, most, turns) < 1:
-        raise ValueError(f"compute {compute}, wait {wait}, most {most} and turns {turns} have to be 1 or more")
+    wavefronts up to ``most``, or else up to what keeps the engine busy, 6 at least; who is ready first comes first.
+    Raises ``ValueError`` for clocks and turns below 1, and for more than 26 wavefronts."""
+    if min(compute, wait, turns) < 1:
+        raise ValueError(f"compute {compute}, wait {wait} and turns {turns} have to be 1 or more")
+    most = most or max(6, -(-(compute + wait) // compute))
+    if not 1 <= most <= len(ascii_uppercase):
+        raise ValueError(f"{most} wavefronts: there are letters for 1 to {len(ascii_uppercase)}")
     sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
     label = "A lane for each wavefront, and below them whether anybody computes"
     fig = sheet.stage(label, LEFT + WIDE + 16, 60 + 30 * most)
@@ -148,7 +153,7 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 6, turns: int = 5) -> P
     lane = 30.0 + 30 * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
-    sheet.numbers(fig, "lanes", [LEFT - 8] * most, lane[:-1], value, names=["", *"ABCDEFGHIJKLMNOP"[:most]], **style)
+    sheet.numbers(fig, "lanes", [LEFT - 8] * most, lane[:-1], value, names=["", *ascii_uppercase[:most]], **style)
     sheet.words(fig, [LEFT - 8], lane[-1:], ["ALU"], bold=True, **style)
     sheet.rule(fig, "head", LEFT + clock[:, 0] * scale, float(lane.mean()), lane[-1])
     scenes = [(f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum())) for n in range(1, most + 1)]

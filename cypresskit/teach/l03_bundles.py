@@ -163,5 +163,7 @@ def check_sum(program: Program) -> Verdict:
         return verdict
     count = len(working(compile(program)))
     hint = "additions that need each other's results stand in different bundles: which could be done at once?"
+    if any(i.opcode.startswith("dp") for i in program.body):
+        hint = "a `dp4` is compiled to multiplications, and then three additions that wait for each other."
     unless(count <= BUDGET, f"The sum is right, and takes {count} bundles; {BUDGET} are enough.", hint)
     return Verdict(True, f"The sum is right, in {count} bundles for {TERMS - 1} additions.")

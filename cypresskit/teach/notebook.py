@@ -40,9 +40,17 @@ def unread(cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = 
     return Verdict(False, it, f"line {line} of that cell.")
 
 
-def _bound(statement: ast.stmt) -> list[str]:
-    """The names that a definition or an assignment sets."""
-    return [getattr(statement, "name", ""), *map(ast.unparse, getattr(statement, "targets", ()))]
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement sets, changes, or sets a part of."""
+    if name := getattr(statement, "name", ""):
+        return {name}
+    found = set()
+    for target in ast.walk(statement):
+        if isinstance(getattr(target, "ctx", None), ast.Store):
+            while isinstance(target, ast.Attribute | ast.Subscript):
+                target = target.value
+            found.add(getattr(target, "id", ""))
+    return found
 
 
 def html(verdict: Verdict, below: str = "") -> str:

@@ -4,10 +4,11 @@
 an exception in the thread that called once one is used up: that works on every system, in the main thread and in
 others. It takes effect between two of Python's instructions, so what waits in C for long, such as a huge numpy
 operation or ``time.sleep``, is not stopped before it comes back; the stop button ends such waits. ``exercise`` turns
-this, the stop button, ``sys.exit`` and a notebook's ``exit`` into verdicts, so that no traceback shows how the check
-finds its answers, and the kernel lives on.
+this, the stop button, ``input``, ``sys.exit`` and a notebook's ``exit`` into verdicts, so that no traceback shows how
+the check finds its answers, and the kernel lives on.
 """
 
+import builtins
 import ctypes
 import io
 import os
@@ -43,8 +44,8 @@ class Halted(BaseException):
 
 def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     """What ``answer`` returns for ``arguments``: ``call`` is how a student would write it. Raises what that raises, and
-    ``Halted`` if it has not ended after ``SECONDS`` or ``WALL``, takes more than ``MEGABYTES``, is interrupted, or
-    exits."""
+    ``Halted`` if it has not ended after ``SECONDS`` or ``WALL``, takes more than ``MEGABYTES``, is interrupted, exits,
+    or asks a reader."""
     thread, gate = threading.get_ident(), threading.Lock()
     computed, begun = time.process_time(), time.monotonic()
     most = _resident() + 1e6 * MEGABYTES
@@ -73,7 +74,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     watcher = threading.Thread(target=watch, daemon=True)
     try:
         watcher.start()
-        with _exit_raises():
+        with _exit_raises(), _input_raises(call):
             result = answer(*arguments)
         if late:  # it has caught what was to stop it
             raise Late
@@ -136,6 +137,20 @@ def _exit_raises() -> Iterator[None]:
     finally:
         if before:
             running.ask_exit = before
+
+
+@contextmanager
+def _input_raises(call: str) -> Iterator[None]:
+    """Meanwhile ``input`` ends the check: JupyterLab runs no cell as long as its box waits."""
+
+    def refuse(*_) -> str:
+        raise Halted(f"`{call}` waits for `input`.", "nobody types here: what it needs is in its arguments.")
+
+    before, builtins.input = builtins.input, refuse
+    try:
+        yield
+    finally:
+        builtins.input = before
 
 
 def _resident() -> int:

@@ -55,7 +55,7 @@ CHECKS = {
             (lambda compute, wait: float("inf"), "gives inf"),
             (lambda compute, wait: float("nan"), "gives nan"),
             (lambda compute, wait: "4", "a text, not a number"),
-            (lambda compute, wait: None, "returns nothing"),
+            (lambda compute, wait: None, ("returns nothing", "`return` is missing, or has nothing to return")),
             (lambda compute: 4, "TypeError"),
             (4, "not a function"),
         ],
