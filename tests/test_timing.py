@@ -416,6 +416,20 @@ def test_a_sweep_on_an_executor_is_the_same():
         assert sweep(["sgemm_tn"], [64, 128, 192], executor=executor, progress=False).rows == alone.rows
 
 
+def test_an_interrupted_sweep_begins_nothing_more(monkeypatch):
+    begun = []
+
+    def interrupted(point, _):
+        begun.append(point)
+        time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib.import_module("cypresskit.timing.sweep"), "_row", interrupted)
+    with ThreadPoolExecutor(1) as executor, pytest.raises(KeyboardInterrupt):
+        sweep("sgemm_tn", range(64, 264), executor=executor, progress=False)
+    assert len(begun) < 100
+
+
 @pytest.mark.parametrize("pool", [None, 2])
 def test_a_sweep_keeps_what_it_has_and_goes_on_where_it_stopped(tmp_path, monkeypatch, pool):
     kept, executor = tmp_path / "rows.jsonl", pool and ThreadPoolExecutor(pool)

@@ -47,7 +47,9 @@ def judge(
     calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
     for call, case in zip(calls, cases):
         value = tried(call, answer, *deepcopy(case), hint=f"the call was {call}.")  # a copy, which it may change
-        unless(value is not None, f"{call} returns nothing.", f"its `return` is missing, or has nothing to return; {hint}")
+        unless(
+            value is not None, f"{call} returns nothing.", f"its `return` is missing, or has nothing to return; {hint}"
+        )
         figure = tried(call, number, value, hint=f"the call was {call}.")
         kind = "a text" if isinstance(value, str) else a_type(value)
         if figure is None:

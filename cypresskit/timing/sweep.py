@@ -113,18 +113,22 @@ def timed(
     todo = {key: point for key, point in zip(keys, points) if key not in rows}
     options["progress"] = progress and executor is None
     waiting: dict[str, Callable[[], dict]] = {key: partial(_row, point, options) for key, point in todo.items()}
-    if executor is not None:
-        waiting = {key: executor.submit(_row, point, options).result for key, point in todo.items()}
+    given = {key: executor.submit(_row, point, options) for key, point in todo.items()} if executor else {}
+    waiting |= {key: future.result for key, future in given.items()}
     failed: Exception | None = None
-    for key, wait in tqdm(waiting.items(), "simulating", disable=not progress):
-        try:
-            rows[key] = wait()
-        except Exception as error:
-            failed = failed or error
-            continue
-        if file:
-            with file.open("a", encoding="utf-8") as lines:
-                lines.write(f"\n{json.dumps([key, rows[key]])}")  # which ends a line that was cut off
+    try:
+        for key, wait in tqdm(waiting.items(), "simulating", disable=not progress):
+            try:
+                rows[key] = wait()
+            except Exception as error:
+                failed = failed or error
+                continue
+            if file:
+                with file.open("a", encoding="utf-8") as lines:
+                    lines.write(f"\n{json.dumps([key, rows[key]])}")  # which ends a line that was cut off
+    finally:
+        for future in given.values():  # Ctrl-C needn't wait for those that haven't begun
+            future.cancel()
     if failed:
         raise failed
     return [rows[key] for key in keys]

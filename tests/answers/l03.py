@@ -78,7 +78,11 @@ CHECKS = {
                 (PAIRS.replace("r4", "r3") + LAST, "is the first wrong element", ""),
                 (PAIRS + LAST.replace("r0.x", "r0.q"), "does not assemble", "caret"),
                 ("add r5, r7, r8 \n" + LAST, "", ""),
-                (PAIRS + "dcl_literal l1, 1.0, 1.0, 1.0, 1.0 \n dp4 r0.x, r5, l1", "takes 7 bundles", "three additions"),
+                (
+                    PAIRS + "dcl_literal l1, 1.0, 1.0, 1.0, 1.0 \n dp4 r0.x, r5, l1",
+                    "takes 7 bundles",
+                    "three additions",
+                ),
             ]
         ]
         + [(text, "") for text in ["", "hello", None, 16]],
