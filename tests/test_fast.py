@@ -24,6 +24,7 @@ from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.grains import TEXEL, Grains
 from cypresskit.machine.fast.native_meaning import NATIVE
+from cypresskit.machine.fast.panels import TexelLayout, layouts
 from cypresskit.machine.fast.phases import merge_phases
 from cypresskit.machine.fast.strips import countable
 from cypresskit.machine.fast.target import Target, compile_for
@@ -97,6 +98,34 @@ def test_gemm_kernels_on_odd_domains(name, shape):
             assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
         finally:
             compile_for("")
+
+
+@pytest.mark.parametrize("doubles", [False, True])
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
+    """Aligned or not, in the texture or beyond its edges; the same texture is also read by all lanes at one place."""
+    add = "dadd r1.xy, r1.xy, {0}.xy; dadd r1.zw, r1.zw, {0}.zw" if doubles else "add r1, r1, {0}"
+    for aside in (0, 1, -2 * step):
+        fetches = [f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 2}, r0.xz" for n in range(step)]
+        program = pixel(
+            TEXTURE.format(0, "2d,unnorm"),
+            f"dcl_literal l0, 1.0, 4.5, {step}.0, {aside - step / 2}",
+            "mov r0, l0.wwww_neg(xyzw)",
+            "mad r0.x, vWinCoord0.x, l0.z, l0.w",
+            "whileloop",
+            "ge r0.y, r0.z, l0.y",
+            "break_logicalnz r0.y",
+            *fetches,
+            "sample_resource(0)_sampler(0) r6, r0.zz",
+            *(line for n in range(step + 1) for line in add.format(f"r{n + 2 if n < step else 6}").split("; ")),
+            "add r0.z, r0.z, l0.x",
+            "endloop",
+            "mov o0, r1",
+        )
+        assert layouts(Analysis(program)) == {0: TexelLayout(step, 8 if doubles else 4)}
+        words = np.random.default_rng(step).standard_normal((6, 13 * step, 2)).view(np.float32)
+        arguments = {"domain": (19, 3), "inputs": {0: words}, "outputs": {0: np.zeros((3, 19, 4), np.float32)}}
+        assert_equal(program, arguments)
 
 
 def test_a_loop_that_leaves_the_texture_runs_on():
@@ -231,7 +260,7 @@ def test_minus_zero_and_far_coordinates():
     assert_equal(program, arguments)
 
 
-@pytest.mark.parametrize("start", [0.0, -3.0, 0.5, 1e-40, 2.0**24 - 2, 3e9, -np.inf, np.nan])
+@pytest.mark.parametrize("start", [0.0, -3.0, 0.5, -0.5, -1e-9, 1e-40, 2.0**24 - 2, 3e9, -np.inf, np.nan])
 @pytest.mark.parametrize("turned_back", [True, False])
 def test_coordinates_that_a_loop_counts_up(start, turned_back):
     back = ["ifc_relop(eq) r0.w, l0.z", "mov r0.z, l0.z", "endif"]

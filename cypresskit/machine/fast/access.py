@@ -12,8 +12,8 @@ from functools import partial
 
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
-from cypresskit.machine.fast.fetches import Axis, LaneLoads, forget, load_blocks, load_panels, side_by_side
-from cypresskit.machine.fast.panels import ROW, column_offset, row_offset
+from cypresskit.machine.fast.fetches import Axis, LaneLoads, forget, load_blocks, load_lines, load_texel, side_by_side
+from cypresskit.machine.fast.panels import IN_ORDER, LINE, layouts, row_offset
 from cypresskit.machine.fast.readwrite import Reading, Writing, column
 from cypresskit.machine.fast.storage import Storage
 from cypresskit.machine.fast.vec import Vec, pick
@@ -30,6 +30,7 @@ class Loads:
         self.program, self.body = storage.program, storage.program.body
         matching = self.program.matching
         self.loops = [(at, matching[at]) for at, i in enumerate(self.body) if i.op.flow == "loop"]
+        self.layouts = layouts(self.a)
         self.axes: dict[tuple, Axis] = {}  # coordinates of a group of fetches
         self.inside: bool | None = None
         self.blocks: list[list[LaneLoads]] = []  # of those known to be inside: what lies side by side, too
@@ -86,8 +87,10 @@ class Loads:
                 continue
             e.label(label)
             forget(group)
+            for axis in (axis for access in group for axis in access.axes if checked):
+                axis.settle()
             waiting = list(group)
-            blocks = [] if checked else side_by_side(group)
+            blocks = [] if checked else side_by_side(group, self.s.lanes)
             if inside:
                 self.blocks += blocks
             loaded = load_blocks(e, blocks, self.s.lanes) if blocks and not inside else {}
@@ -95,7 +98,7 @@ class Loads:
                 ready = [access for access in waiting if checked or at is None or self._touches(at, access.at)]
                 for block in blocks if inside else ():
                     if block[0].at not in loaded and any(access in ready for access in block):
-                        loaded |= load_panels(block, self.s.lanes)
+                        loaded |= load_lines(block)
                 texels = [loaded.get(access.at) or self._texels(access, checked) for access in ready]
                 for access, found in zip(ready, texels, strict=True):
                     self._deliver(access.at, found)
@@ -112,7 +115,8 @@ class Loads:
 
     def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
         """A <4 x i32> for each lane, or one for all."""
-        places = [access.place(k) for k in range(self.s.lanes if access.varies else 1)]
+        places, half = [access.place(k) for k in range(self.s.lanes if access.varies else 1)], access.half
+        halves = [half] * len(places)
         if checked:
             inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
             who = self.s.executing(access.at)
@@ -124,11 +128,16 @@ class Loads:
             self.e.declared["zeros"] = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
             zeros = Vec(self.e, "@zeros", "ptr")
             places = [inside[k].select(place, zeros) for k, place in enumerate(places)]
+            if isinstance(half, Vec):
+                halves = [inside[k].select(half, 8) for k in range(len(places))]
         if access.words == (0,):  # one word, for every component
             return [place.load("i32", 0, 4).lanes(4) for place in places]
-        if not access.varies:  # word by word: each for all lanes LLVM broadcasts as it loads
-            return [vector([places[0].at(4 * c).load("i32", 0, 4) for c in range(4)])]
-        return [place.load("i32", 4, 4 if access.words else 16) for place in places]
+        align = 4 if access.words else 16
+        if access.varies:
+            return [load_texel(place, half, align) for place, half in zip(places, halves, strict=True)]
+        if self.a.doubles:  # one by one: each for all lanes LLVM broadcasts as it loads
+            return [vector([place.load("i64", 0, 4) for place in (places[0], places[0].at(halves[0]))]).bits("i32")]
+        return [vector([places[0].at(4 * c).load("i32", 0, 4) for c in range(4)])]
 
     def _deliver(self, at: int, texels: list[Vec]) -> None:
         dest, fixed = self.writing.dest(at), self.writing.fixed(at)
@@ -154,15 +163,16 @@ class Loads:
         texture, offsets = self.program.textures[i.controls.resource], i.controls.aoffimmi
         base, pitch = self.s.slot(f"t{texture.id}", "ptr"), self.s.slot(f"t{texture.id}_pitch")
         axes = [self.axis(texture.id, at, k, offsets[k]) for k in range(texture.dimensions)]
+        layout = self.layouts.get(texture.id, IN_ORDER)
 
         def place(k: int) -> Vec:
             here, (column, *rows) = base, axes
             first = offsets[0]
-            moves = [column.once("column", first, lambda: column_offset(column.index + first, pitch))]
+            moves = [column.once("column", first, lambda: layout.column_offset(column.index + first, pitch))]
             moves += [row.once("row", 0, partial(row_offset, row.index)) for row in rows]
             for move in sorted(moves, key=lambda move: not move.n):  # what all lanes share: last
                 here = here.at(move[k])
-            return here.at(ROW * offsets[1]) if rows else here
+            return here.at(LINE * offsets[1]) if rows else here
 
         def inside(word: int) -> Vec:
             first, *more = (axis.inside(offset) for axis, offset in zip(axes, offsets))
@@ -170,7 +180,7 @@ class Loads:
 
         varies = any(axis.index.n for axis in axes)
         row = (texture.id, id(axes[0]), id(axes[1]), offsets[1]) if len(axes) == 2 else ()
-        return LaneLoads(at, varies, place, inside, axes=axes, row=row, column=offsets[0], pitch=pitch)
+        return LaneLoads(at, varies, place, inside, (), axes, row, offsets[0], layout, pitch)
 
     def axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
         """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same operand."""

@@ -16,9 +16,9 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.machine.fast import panels
 from cypresskit.machine.fast.grains import coarse
 from cypresskit.machine.fast.jit import ALIGN, NativeCode, compiled
+from cypresskit.machine.fast.panels import TexelLayout, pitch
 from cypresskit.machine.fast.storage import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
 from cypresskit.machine.fast.target import MODES, this_host
 from cypresskit.machine.fast.units import BAND
@@ -183,10 +183,11 @@ class _Execution:
         return values
 
     def _texture(self, values: dict[str, int], n: int, surface: Surface) -> None:
-        memory = _take(panels.words_needed(surface.height, surface.width))
+        layout = TexelLayout(*self.translation.layouts.get(f"t{n}", ()))
+        memory = _take(layout.words_needed(surface.height, surface.width))
         self.lent.append(memory)
-        layout = panels.fill(memory, surface.words, surface.single)
-        values[f"t{n}"], values[f"t{n}_pitch"] = _address(layout), panels.pitch(surface.height)
+        texels = layout.fill(memory, surface.words, surface.single)
+        values[f"t{n}"], values[f"t{n}_pitch"] = _address(texels), pitch(surface.height)
         values[f"t{n}_w"], values[f"t{n}_h"] = _bits(surface.width), _bits(surface.height)
 
     # Running

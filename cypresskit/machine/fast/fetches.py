@@ -1,16 +1,15 @@
 """Texture coordinates, and loads of texels that lie side by side.
 
 What addresses are made of is computed axis by axis, so that the host's compiler moves whatever stays the same out of a
-loop, tests included. Neighbouring work-items of a GEMM kernel read neighbouring texels, each as many of them as a row
-of its block has. Where a group of fetches may be such rows, compiled code looks whether the lanes do lie side by side,
-and then loads panels of four texels and sorts them: half as many instructions as to load texel by texel.
+loop, tests included. Where a group of fetches may read what lies in one line for all lanes (see ``panels``), compiled
+code looks whether the lanes do lie side by side, and then loads the line.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 
-from cypresskit.machine.fast.panels import PANEL, ROW
+from cypresskit.machine.fast.panels import IN_ORDER, LINE, TexelLayout
 from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
 
 FAR = 2.0**24  # beyond it not every whole coordinate is a float
@@ -57,13 +56,18 @@ class Axis:
 
         return self.once("inside", offset, compared)
 
+    def settle(self) -> None:
+        """Where a counter may not be exact, look at the place itself."""
+        if self.exact is not None:
+            self.index = self.place.cast("fptosi", "i64")
+
 
 @dataclass(frozen=True)
 class LaneLoads:
     """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
     lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel.
     Of a fetch: its ``axes``, the ``row`` of texels that it reads (what it has in common with others of that row) and
-    its ``column`` there, and bytes between panels."""
+    its ``column`` there, the texture's ``layout``, and bytes between lines."""
 
     at: int
     varies: bool
@@ -73,7 +77,13 @@ class LaneLoads:
     axes: list[Axis] = field(default_factory=list)
     row: tuple = ()
     column: int = 0
+    layout: TexelLayout = IN_ORDER
     pitch: Vec | int = 0
+
+    @property
+    def half(self) -> Vec | int:
+        """Bytes from a texel's first two words to its last two."""
+        return self.pitch if self.layout.parts > 1 else 8
 
     def tests(self) -> list[Callable[[], Vec]]:
         """What makes the i1 that no lane reads outside, one for each axis."""
@@ -86,50 +96,66 @@ def forget(group: Iterable[LaneLoads]) -> None:
         axis.known.clear()
 
 
-def side_by_side(group: list[LaneLoads]) -> list[list[LaneLoads]]:
+def side_by_side(group: list[LaneLoads], lanes: int) -> list[list[LaneLoads]]:
     """The fetches that read rows of texels together, if the lanes may lie side by side: then as many texels apart as
     there are fetches."""
     rows: dict[tuple, list[LaneLoads]] = {}
     for access in sorted(group, key=lambda access: access.column):
         if access.row and access.axes[0].index.n and not access.axes[1].index.n:
             rows.setdefault(access.row, []).append(access)
-    return [row for row in rows.values() if len(row) in (1, 2, 4) and row[-1].column - row[0].column == len(row) - 1]
+    return [row for row in rows.values() if row[0].layout == TexelLayout(len(row), lanes) and _consecutive(row)]
 
 
-def beside(block: list[LaneLoads], count: int) -> Vec:
-    """i1: whether the lanes of a block of fetches do lie side by side, the first of them where a panel begins."""
-    index, step = block[0].axes[0].index, len(block)
-    aligned = ((index[0] + block[0].column) & (PANEL - 1)).cmp("eq", 0)
-    steps = index.e.consts([step * k for k in range(count)], "i64")
+def _consecutive(row: list[LaneLoads]) -> bool:
+    return row[-1].column - row[0].column == len(row) - 1
+
+
+def beside(block: list[LaneLoads]) -> Vec:
+    """i1: whether the lanes of a block of fetches do lie side by side, the first of them where a line begins."""
+    index, layout = block[0].axes[0].index, block[0].layout
+    aligned = ((index[0] + block[0].column) & (layout.group - 1)).cmp("eq", 0)
+    steps = index.e.consts([layout.step * k for k in range(layout.lanes)], "i64")
     return aligned & (index - steps).cmp("eq", index[0]).all()
 
 
-def load_panels(block: list[LaneLoads], count: int) -> dict[int, list[Vec]]:
+def load_lines(block: list[LaneLoads]) -> dict[int, list[Vec]]:
     """The texels of a block of fetches whose lanes lie side by side."""
-    panels, step = [block[0].place(0)], len(block)
-    for _ in range(step * count // PANEL - 1):
-        panels.append(panels[-1].at(block[0].pitch))
-    lines = [panel.load("i32", 4 * PANEL, ROW) for panel in panels]
-    wanted = [[divmod(4 * (step * k + n) + c, 4 * PANEL) for k in range(count) for c in range(4)] for n in range(step)]
-    return {access.at: [pick(lines, wanted[n])] for n, access in enumerate(block)}
+    place, layout, found = block[0].place(0), block[0].layout, {}
+    for n, access in enumerate(block):
+        if n:
+            place = place.at(access.pitch)
+        line = place.load("i32", LINE // 4, LINE)
+        if layout.parts > 1:
+            place = place.at(access.pitch)
+            halves = [line.bits("i64"), place.load("i64", LINE // 8, LINE)]
+            line = pick(halves, [(part, k) for k in range(layout.lanes) for part in range(2)]).bits("i32")
+        found[access.at] = [line]
+    return found
+
+
+def load_texel(place: Vec, half: Vec | int = 8, align: int = 16) -> Vec:
+    """The four words of a texel, the last two of them ``half`` bytes behind the first."""
+    if half == 8:
+        return place.load("i32", 4, align)
+    return pick([place.load("i32", 2, 8), place.at(half).load("i32", 2, 8)], [divmod(c, 2) for c in range(4)])
 
 
 def load_blocks(e: Emitter, blocks: list[list[LaneLoads]], count: int) -> dict[int, list[Vec]]:
-    """The texels of blocks of fetches: whole panels if the lanes do lie side by side, which is tested once for all."""
+    """The texels of blocks of fetches: whole lines if the lanes do lie side by side, which is tested once for all."""
     one, each, done = (e.new(name) for name in ("panels", "texels", "block"))
     different = {(id(block[0].axes[0]), block[0].column, len(block)): block for block in blocks}
-    together = reduce(lambda a, b: a & b, [beside(block, count) for block in different.values()])
+    together = reduce(lambda a, b: a & b, map(beside, different.values()))
     e.branch(together.freeze(), one, each, "no")
     e.label(one)
     near: dict[int, list[Vec]] = {}
     for block in blocks:
-        near |= load_panels(block, count)
+        near |= load_lines(block)
     e.go(done)
     e.label(each)
     forget(access for block in blocks for access in block)
     apart = {}
     for access in (access for block in blocks for access in block):
-        single = [access.place(k).load("i32", 4, 16) for k in range(count)]
+        single = [load_texel(access.place(k), access.half) for k in range(count)]
         apart[access.at] = pick(single, [(k, c) for k in range(count) for c in range(4)])
     e.go(done)
     e.label(done)

@@ -136,7 +136,7 @@ class Strips:
         for block in self.i.loads.blocks:  # what lies side by side in the strip, found anew here
             first = block[0]
             fixed = self.i.loads.axis(self.body[first.at].controls.resource, first.at, 0, first.column)
-            good = good & beside([replace(first, axes=[fixed]), *block[1:]], self.s.lanes)
+            good = good & beside([replace(first, axes=[fixed])])
         return good.select(reduce(lambda x, y: x.call("smin", y), turns), 0)
 
     def _added(self, cell: Cell, inside: range, until: int) -> int:

@@ -37,7 +37,8 @@ class Translation:
     number of ``segments``, which instructions of the program's body are ``counted`` by which of the ``counters``, bytes
     of spill memory for a quad and of LDS, and ``places`` in the body of what the kernel reports by number.
     ``reads_global``: what global memory held before matters, also to the explaining engine, which decides where flow
-    that holds barriers diverges. ``coarse``: right only if all numbers of the textures are (see ``grains``)."""
+    that holds barriers diverges. ``coarse``: right only if all numbers of the textures are (see ``grains``).
+    ``layouts``: the fields of textures' layouts, by their slots."""
 
     text: str
     slots: tuple[str, ...]
@@ -51,6 +52,7 @@ class Translation:
     lds: int
     reads_global: bool
     coarse: bool
+    layouts: dict[str, tuple[int, int]]
 
 
 def translate(program: Program, target: Target) -> Translation:
@@ -149,6 +151,7 @@ class Translator:
             lds_offsets(self.program.lds)[-1],
             bool(self.a.vary.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
             self.coarse,
+            {f"t{n}": (layout.step, layout.lanes) for n, layout in self.i.loads.layouts.items()},
         )
 
     # Regions
