@@ -153,9 +153,13 @@ def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surf
 
 
 def _global(array, in_place: bool) -> np.ndarray:
+    if isinstance(array, np.ndarray) and not array.flags.writeable:  # laid flat it may be a copy, which is writeable
+        raise ValueError("global_memory is read-only")
     flat = array.reshape(-1) if isinstance(array, np.ndarray) else array
-    words = arguments.array_words(flat, "global_memory", 1, written=True).reshape(-1)
+    words = arguments.array_words(flat, "global_memory", 1).reshape(-1)
     if len(words) % 4:
         have, why = f"global_memory has {4 * len(words)} bytes", "since g[] has 128-bit elements"
         raise ValueError(f"{have}: a multiple of 16 is needed, {why}")
-    return words.reshape(-1, 4) if in_place else words.reshape(-1, 4).copy()
+    elements = words.reshape(-1, 4)
+    aligned = elements.ctypes.data % 16 == 0  # compiled code loads whole elements
+    return elements if in_place and aligned else elements.copy()
