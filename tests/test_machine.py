@@ -618,14 +618,15 @@ def test_strided_arrays_are_read_and_written_in_place(engine):
 @pytest.mark.parametrize("offset", [1, 4, 8, 16])
 @pytest.mark.parametrize("in_place", [False, True])
 def test_memory_may_begin_at_any_address(engine, offset, in_place):
-    memory = np.zeros(80, np.uint8)[offset : offset + 64].view(np.float32)
-    memory[:] = range(16)
-    program = pixel("ftoi r0, vWinCoord0", "mov r1, g[r0.y]", "add r1, r1, r1", "mov g[r0.y], r1")
-    ck.launch(program, (1, 4), global_memory=memory, engine=engine, in_place=in_place)
-    assert memory.tolist() == [2.0 * n for n in range(16)]
+    memory = np.zeros(1040, np.uint8)[offset : offset + 1024].view(np.float32)
+    memory[:] = range(256)
+    lines = ["mov r0, g[vaTid0.x]", "add r0, r0, r0", "mov g[vaTid0.x], r0"]
+    program = compute("dcl_num_thread_per_group 64", *lines)
+    ck.launch(program, 64, global_memory=memory, engine=engine, in_place=in_place)
+    assert memory.tolist() == [2.0 * n for n in range(256)]
 
 
-@pytest.mark.parametrize("memory", [np.broadcast_to(np.float32(1), (4, 4)), np.ones(16, np.float32)])
+@pytest.mark.parametrize("memory", [np.broadcast_to(np.ones(4, np.float32), (4, 4)), np.ones(16, np.float32)])
 def test_memory_that_cannot_be_written_is_refused_before_the_run(memory, monkeypatch):
     memory.flags.writeable = False
     monkeypatch.setattr("cypresskit.machine.fast.run", lambda *_: pytest.fail("the program has run"))
