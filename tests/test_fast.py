@@ -77,6 +77,39 @@ def test_random_programs_on_other_hosts(seed, host):
         compile_for("")
 
 
+@pytest.mark.parametrize("host", ["x86-64", "sandybridge", "haswell"])
+def test_sums_beside_the_middle_of_two_floats_are_rounded_once(host):
+    """(2^23 + 1)(2^23 - 1) lies just below 2^46, 8384513 * 8392705 just above: doubles near 2^70 can't tell."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        pytest.skip("needs a processor of x86")
+    program = pixel(
+        *(TEXTURE.format(n, "2d,unnorm") for n in range(3)),
+        "dcl_literal l0, 1.0, 3.0, 0.0, 0.0",
+        *(f"sample_resource({n})_sampler({n}) r{n + 1}, vWinCoord0.xy" for n in range(3)),
+        "mad o0, r1, r2, r3",
+        "mad r4.x, r1.y, r2.y, r3.y",
+        "mov o1, r4.x",
+        "whileloop",
+        "ge r0.y, r0.z, l0.y",
+        "break_logicalnz r0.y",
+        "mad r3, r1, r2, r3",
+        "add r0.z, r0.z, l0.x",
+        "endloop",
+        "mov o2, r3",
+    )
+    draw = np.random.default_rng(3)
+    which = draw.integers(0, 4, (4, 9, 4))
+    a, b = (np.array(factors)[which] for factors in ([8388609, 8384513, 8388608, 3], [8388607, 8392705, 8388608, 5]))
+    c = np.ldexp(2.0**23 + draw.integers(0, 2, which.shape), 47) * draw.choice([-1, 1], which.shape)
+    inputs = {n: x.astype(np.float32) for n, x in enumerate((a * draw.choice([-1, 1], which.shape), b, c))}
+    compile_for(host)
+    try:
+        outputs = {n: np.zeros((4, 9, 4), np.float32) for n in range(3)}
+        assert_equal(program, {"domain": (9, 4), "inputs": inputs, "outputs": outputs})
+    finally:
+        compile_for("")
+
+
 @examples(8)
 @given(st.integers(0, 10**9))
 def test_threads_change_nothing(seed):

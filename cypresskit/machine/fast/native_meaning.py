@@ -9,9 +9,11 @@ single precision is made of doubles.
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 
 from cypresskit.il import Source
-from cypresskit.machine.fast.vec import Emitter, Vec, of
+from cypresskit.machine.fast.vec import Emitter, Vec, of, together
 
 TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 lies below this
 KIND = {"f": "float", "d": "double", "i": "i32", "u": "i32", "b": "i32"}  # of an operand, by its letter
@@ -77,23 +79,35 @@ class Floats:
             exact = self._odd(product, addend, total)
             return self._small(exact.cast("fptrunc", "float"), exact)
         rare, usual, done = e.new("middle"), e.new("rounded"), e.new("fused")
-        low = (total.bits("i64").cast("trunc", "i32") << 3).cmp("eq", -0x80000000)
-        plain = total.cast("fptrunc", "float")
-        e.branch(low.any(), rare, usual, "yes")
+        e.branch(self._middle(total), rare, usual, "yes")
         e.label(rare)
-        odd = e.call(self._exactly(plain.n), "float", plain.n, *(x.lanes(plain.n) for x in (a, b, c)))
+        n = total.n
+        odd = e.call(self._exactly(n), "float", n, a.lanes(n), b.lanes(n), addend.lanes(n)).fours()
         e.go(done)
         e.label(usual)
+        plain = [part.cast("fptrunc", "float") for part in total.fours()]
         e.go(done)
         e.label(done)
-        return e.op(f"phi {of(plain.kind, plain.n)} [{odd.name}, %{rare}], [{plain.name}, %{usual}]", "float", plain.n)
+        both = [(x, f"[{x.name}, %{rare}], [{y.name}, %{usual}]") for x, y in zip(odd, plain, strict=True)]
+        return together([e.op(f"phi {of('float', x.n)} {text}", "float", x.n) for x, text in both])
+
+    @staticmethod
+    def _middle(total: Vec) -> Vec:
+        """i1: some of these doubles lies in the middle of two floats: its lower 29 bits tell. They are compared as
+        floats, and picked in the order that is cheapest: AVX has no wider integers than SSE."""
+        words = total.lanes(4).bits("float")
+        order = (0, 2, 8, 10, 4, 6, 12, 14) if words.n % 16 == 0 else (0, 2, 4, 6)
+        lower = [words[[first + k for k in order]].bits("i32") for first in range(0, words.n, 2 * len(order))]
+        return reduce(or_, [(part & 0x1FFFFFFF).bits("float").cmp("oeq", 2.0**-95) for part in lower]).any()
 
     def _exactly(self, n: int) -> str:
-        """The name of a function of its own for what is rare: so that nothing needs to be kept for it."""
+        """The name of a function of its own for what is rare: so that nothing needs to be kept for it. It takes the
+        addend as a double: then that is all the loop needs, and LLVM converts as it loads."""
         kind, body = of("float", n), Emitter()
-        a, b, c = (wide(Vec(body, f"%{x}", "float", n)) for x in "abc")
+        a, b = (wide(Vec(body, f"%{x}", "float", n)) for x in "ab")
+        c = Vec(body, "%c", "double", n)
         result = self._odd(a * b, c, a * b + c).cast("fptrunc", "float")
-        name, given = f"multiply_add_{n}", ", ".join(f"{kind} %{x}" for x in "abc")
+        name, given = f"multiply_add_{n}", f"{kind} %a, {kind} %b, {c}"
         head = f"define internal {kind} @{name}({given}) cold noinline {{"
         text = "\n".join([head, *body.lines, f"  ret {result}", "}"])
         self.e.declared[name] = text

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cypresskit.il import Program
 from cypresskit.machine.fast.analysis import Analysis, Cell
-from cypresskit.machine.fast.vec import Emitter, Vec, of
+from cypresskit.machine.fast.vec import Emitter, Vec, of, together
 
 ONE = 0x3F800000  # 1.0
 DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of the kernel ends
@@ -27,7 +27,8 @@ class Quad:
 @dataclass
 class Storage:
     """``entry``: what the entry block loads; ``slots``: names of the context's values, in order; ``touched``: the cells
-    that the region uses, and ``modified`` those that it writes, by name."""
+    that the region uses, and ``modified`` those that it writes, by name. ``in_memory``: variables of whole registers
+    that LLVM must not make registers."""
 
     program: Program
     analysis: Analysis
@@ -39,6 +40,7 @@ class Storage:
     variables: dict[str, tuple[str, int]] = field(default_factory=dict)
     touched: dict[str, Cell] = field(default_factory=dict)
     modified: set[str] = field(default_factory=set)
+    in_memory: set[str] = field(default_factory=set)
     quad: Quad = field(init=False)
 
     @property
@@ -83,12 +85,20 @@ class Storage:
     def load(self, name: str) -> Vec:
         """The value of a variable."""
         kind, n = self.variables[name]
+        if name in self.in_memory:
+            places = [Vec(self.e, f"%{name}", "ptr").at(4 * k) for k in range(0, n, 4)]
+            return together([self.e.op(f"load volatile {of(kind, 4)}, {place}, align 16", kind, 4) for place in places])
         return self.e.op(f"load {of(kind, n)}, ptr %{name}", kind, n)
 
     def store(self, name: str, value: Vec | int) -> None:
         """Set a variable; a number sets every lane."""
         kind, n = self.variables[name]
         value = value if isinstance(value, Vec) else self.e.const(value, kind, n)
+        if name in self.in_memory:
+            for k, four in enumerate(value.fours()):
+                place = Vec(self.e, f"%{name}", "ptr").at(16 * k)
+                self.e.do(f"store volatile {four}, {place}, align 16")
+            return
         self.e.do(f"store {value}, ptr %{name}")
 
     def add(self, name: str, value: Vec | int) -> None:
