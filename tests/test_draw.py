@@ -61,6 +61,31 @@ def test_a_recording_reloads_as_it_was(run, tmp_path):
     assert repr(ck.draw.register_block(again)) == repr(ck.draw.register_block(recording))
 
 
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"{}", b"\x93NUMPY\x01\x00", None])
+def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
+    whole = run[3].save(tmp_path / "run.zip").read_bytes()
+    (tmp_path / "other").write_bytes(whole[: len(whole) // 2] if data is None else data)
+    with pytest.raises(ValueError, match="other holds no recording, or a part of one"):
+        ck.Recording.load(tmp_path / "other")
+    with pytest.raises(FileNotFoundError):
+        ck.Recording.load(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("said", "draw"),
+    [
+        ("bundle 99 of sgemm_tn: its loop has bundles 0 to 30", lambda: ck.draw.pack("sgemm_tn", 99)),
+        ("layouts are .* not 'zz'", lambda: ck.draw.texture_fetch("dgemm_tn", layouts=["zz"])),
+        ("1,000 clocks at most together", lambda: ck.draw.waiting(1000, 1000)),
+        ("pairs of finite numbers", lambda: ck.draw.exponents([(float("inf"), 1.0)])),
+        ("pairs of finite numbers", lambda: ck.draw.exponents([])),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(said, draw):
+    with pytest.raises(ValueError, match=said):
+        draw()
+
+
 def test_fetches_are_the_work_items_stripes(run):
     fetches = run[3].fetches
     for resource in (0, 1):

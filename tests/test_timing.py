@@ -402,6 +402,10 @@ def test_a_sweep_is_a_table_that_saves(tmp_path):
     assert "| kernel | gflops |" in table.markdown(["kernel", "gflops"])
     with pytest.raises(ValueError, match=r"saved as \.csv or \.json"):
         table.save(tmp_path / "t.txt")
+    for data in (b"", b"[1, 2]", b'[{"a": 1}', b"\xff\xfe\xff", b'"x"'):
+        (tmp_path / "other.json").write_bytes(data)
+        with pytest.raises(ValueError, match=r"other\.json holds no table"):
+            Table.load(tmp_path / "other.json")
 
 
 def test_a_sweep_over_one_thing_needs_no_list():
@@ -440,6 +444,9 @@ def test_a_sweep_keeps_what_it_has_and_goes_on_where_it_stopped(tmp_path, monkey
     (tmp_path / "mine.csv").write_text("a, b\n")
     with pytest.raises(ValueError, match=r"mine\.csv holds 'a, b', which no sweep wrote"):
         sweep("sgemm_tn", 64, progress=False, kept=tmp_path / "mine.csv")
+    (tmp_path / "t.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(ValueError, match=r"t\.npy holds .* which no sweep wrote"):
+        sweep("sgemm_tn", 64, progress=False, kept=tmp_path / "t.npy")
     module = importlib.import_module("cypresskit.timing.sweep")
     asked = []
     monkeypatch.setattr(module, "_row", lambda point, _: asked.append(point[1]) or simulate(point[0], point[1]).row())

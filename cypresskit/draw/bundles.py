@@ -159,6 +159,8 @@ def pack(kernel: str = "sgemm_tn", bundle: int = 2):
     kernel's loop and of the one after it. The read ports fill, and what is illegal comes back with the rule, as the
     compiler's legality check says it."""
     loop = _loop(compile(KERNELS[kernel].program))
+    if bundle not in range(len(loop.bundles)):
+        raise ValueError(f"bundle {bundle!r} of {kernel}: its loop has bundles 0 to {len(loop.bundles) - 1}")
     operations = {f"{'xyzw'[o.channel]} of line {o.line}: {loop.lines[o.line - 1]}": o
                   for one in loop.bundles[bundle : bundle + 2] for o in one.operations}  # fmt: skip
 

@@ -38,9 +38,11 @@ def texture_fetch(
 
     ``runs`` are kernels by name, or ``Traffic`` that listened to a launch; by default "dgemm_tn" and "dgemm_nn".
     ``layouts``: for each run "linear" (the default: rows) or "tiled" (8 x 8 texels). ``device`` has L1's size and
-    ways. Raises ``ValueError`` for runs without fetches.
+    ways. Raises ``ValueError`` for runs without fetches and for other layouts.
     """
     given = runs or ("dgemm_tn", "dgemm_nn")
+    if others := [layout for layout in layouts if layout not in ("linear", "tiled")]:
+        raise ValueError(f'layouts are "linear" or "tiled", not {others[0]!r}')
     blocks = [KERNELS[run].block[0] if isinstance(run, str) else 0 for run in given]  # 8 in a row are a wavefront's
     traffic = [listened(run, n=max(32, 8 * block), k=16) for run, block in zip(given, blocks)]
     panels: list[_Replay] = []

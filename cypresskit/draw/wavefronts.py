@@ -15,6 +15,7 @@ from cypresskit.timing import Report, simulate
 
 FRAMES = 150
 LEFT, WIDE, LANE = 60, 1176, 16  # of the lanes, in pixels
+LONGEST = 1000  # clocks of the toy
 HEAD = 82  # the room above and below a report's lanes
 KINDS = {"ALU": ("computes", "alu", 11), "TEX": ("fetch on its way", "texture", 4), "WRITE": ("stores", "c", 11)}
 # Of the strip: who, its colour and strength, and where the share so far stands.
@@ -121,9 +122,11 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
     """The toy of lesson 04: an engine that computes for one wavefront at a time, ``compute`` clocks, after which that
     one waits for ``wait``, as long as a wavefront alone takes for ``turns`` of both. A scene for each number of
     wavefronts up to ``most``, or else up to what keeps the engine busy, 6 at least; who is ready first comes first.
-    Raises ``ValueError`` for clocks and turns below 1, and for more than 26 wavefronts."""
-    if min(compute, wait, turns) < 1:
-        raise ValueError(f"compute {compute}, wait {wait} and turns {turns} have to be 1 or more")
+    Raises ``ValueError`` for clocks and turns below 1, more than ``LONGEST`` clocks,
+    and more than 26 wavefronts."""
+    if min(compute, wait, turns) < 1 or turns * (compute + wait) > LONGEST:
+        limits = f"have to be 1 or more, and {LONGEST:,} clocks at most together"
+        raise ValueError(f"compute {compute}, wait {wait} and turns {turns} {limits}")
     most = most or max(6, -(-(compute + wait) // compute))
     if not 1 <= most <= len(ascii_uppercase):
         raise ValueError(f"{most} wavefronts: there are letters for 1 to {len(ascii_uppercase)}")

@@ -8,6 +8,7 @@ pictures are drawn from it. Left out: LDS traffic, and what the other work-items
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -68,9 +69,12 @@ class Recording:
 
     @classmethod
     def load(cls, path: str | Path) -> "Recording":
-        """Read what ``save`` wrote."""
-        with np.load(path) as file:
-            head, arrays = json.loads(str(file["head"])), {name: file[name] for name in ("at", *ROWS)}
+        """Read what ``save`` wrote. ``ValueError`` for a file that holds something else."""
+        try:
+            with np.load(path) as file:
+                head, arrays = json.loads(str(file["head"])), {name: file[name] for name in ("at", *ROWS)}
+        except (BadZipFile, EOFError, KeyError, TypeError, ValueError):
+            raise ValueError(f"{path} holds no recording, or a part of one") from None
         program, (x, y, z) = assemble(head["text"], head["name"]), head["domain"]
         textures = {n: tuple(shape) for n, shape in head["textures"]}
         return cls(program, (x, y, z), head["item"], tuple(head["place"]), textures, **arrays)

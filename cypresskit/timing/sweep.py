@@ -62,8 +62,14 @@ class Table:
 
     @staticmethod
     def load(path: str | Path) -> "Table":
-        """A table that was saved as JSON."""
-        return Table(json.loads(Path(path).read_text(encoding="utf-8")))
+        """A table that was saved as JSON. ``ValueError`` for a file that holds none."""
+        try:
+            rows = json.loads(Path(path).read_bytes())
+        except (ValueError, RecursionError):
+            rows = None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError(f"{path} holds no table that was saved as JSON, or a part of one")
+        return Table(rows)
 
     def __repr__(self) -> str:
         return f"<Table of {len(self)} rows: {', '.join(self.rows[0] if self.rows else ())}>"
@@ -137,7 +143,7 @@ def timed(
 def _read(file: Path) -> dict[str, dict]:
     """The rows in a file of lines, but for one that was cut off. ValueError for a file that holds something else."""
     rows = {}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else ():
         if line and not line.startswith('["'):
             raise ValueError(f"{file} holds {line[:40]!r}, which no sweep wrote: keep the rows in a file of their own")
         with suppress(ValueError):
