@@ -421,10 +421,61 @@ PHASES = (
         ("r2.x, r0.y\niadd r3.x, r3.x, r2.x\nfence_threads_lds", "r2.x, r0.x\niadd r3.x, r3.x, r2.x", False),
         ("iadd r1, vaTid.x, r0.w\nfence_threads_lds", "iadd r1, vaTid.x, r0.w\nlds_load_id(0) r3.z, r0.x", False),
         ("iadd r0.w, r0.w, l0.z", "mov g[vaTid.x], r3\niadd r0.w, r0.w, l0.z", False),
+        ("endloop\nlds_load_id(0) r3.y, r0.y", "ixor r0.x, r0.x, l0.x\nendloop", False),
     ],
 )
 def test_phases_that_pass_numbers_through_the_lds_are_put_together_where_nobody_can_tell(old, new, merged):
     text = "\n".join(PHASES)
+    assert old in text
+    program = compute(*text.replace(old, new, 1).splitlines())
+    order = merge_phases(program)[1]
+    assert (order != sorted(order)) == merged
+    assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
+
+
+HANDED_OVER = (
+    "dcl_lds_id(0) 256",
+    "dcl_literal l0, 4, 32, 1, 128",
+    "imul r0.x, vTidInGrpFlat.x, l0.x",
+    "iadd r0.y, r0.x, l0.w",
+    "ult r0.z, vTidInGrpFlat.x, l0.y",
+    "imul r1, vaTid.x, l0.xyzx",
+    "if_logicalz r0.z",
+    "mov r0.w, r0.x",
+    "lds_store_id(0) r0.w, r1.x",
+    "endif",
+    "fence_threads_lds",
+    "if_logicalnz r0.z",
+    "lds_load_id(0) r2.x, r0.y",
+    "iadd r3.x, r1.x, r2.x",
+    "endif",
+    "fence_threads_lds",
+    "if_logicalz r0.z",
+    "mov r0.w, r0.x",
+    "lds_store_id(0) r0.w, r1.y",
+    "endif",
+    "fence_threads_lds",
+    "if_logicalnz r0.z",
+    "lds_load_id(0) r2.x, r0.y",
+    "iadd r3.y, r1.y, r2.x",
+    "endif",
+    "mov g[vaTid.x], r3",
+)
+
+
+@pytest.mark.parametrize(
+    "old, new, merged",
+    [
+        ("", "", True),
+        ("iadd r3.x, r1.x, r2.x", "iadd r1.y, r1.x, r2.x", False),  # what the second phase stores
+        ("iadd r3.x, r1.x, r2.x", "iadd r3.x, r0.w, r2.x", False),  # reads what the second phase's branch writes
+        ("iadd r3.x, r1.x, r2.x", "iadd r0.x, r0.x, l0.z", False),  # where the second phase stores
+        ("r0.w, r1.y", "r0.x, r1.y", False),  # it needn't be where the first one does
+        ("iadd r3.x, r1.x, r2.x", "mov g[vaTid.x], r2", False),
+    ],
+)
+def test_so_are_phases_in_branches_outside_of_loops(old, new, merged):
+    text = "\n".join(HANDED_OVER)
     assert old in text
     program = compute(*text.replace(old, new, 1).splitlines())
     order = merge_phases(program)[1]
