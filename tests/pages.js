@@ -183,5 +183,5 @@ const slide = () => {
     const boxes = parts.filter(part => part.checkVisibility()).flatMap(part => [...part.getClientRects()])
     const seen = boxes.filter(box => box.right > 0 && box.left < innerWidth && box.width && box.height)
     const out = seen.filter(box => box.top < 0 || box.left < 0 || box.bottom > innerHeight + 1 || box.right > innerWidth)
-    return {at: location.hash, seen: seen.length, out}
+    return {at: location.hash, seen: seen.length, out, full: Math.max(...seen.map(box => box.bottom)) / innerHeight}
 }

@@ -566,6 +566,7 @@ def test_lines_are_counted_from_the_students_first():
 
 def test_right_and_not_yet_are_told_apart_by_colour_sign_and_words():
     right, wrong = html(Verdict(True, "a < b")), html(Verdict(False, "line\n^", "<there>"), "1 of 3")
+    assert "ends in <code>a &lt; b</code>" in html(Verdict(False, "ends in `a < b`"))
     assert "✓ Right." in right and "a &lt; b" in right and "○ Not yet." in wrong and "&lt;there&gt;" in wrong
     assert right.split("solid ")[1][:7] != wrong.split("solid ")[1][:7] and "monospace" in wrong and "1 of 3" in wrong
 

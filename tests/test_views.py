@@ -776,6 +776,8 @@ def test_a_lesson_becomes_slides_and_a_handout(pytestconfig):
     assert '<script src="own.js">' in slides and "cypresskit-player" in slides and "#slide-" in slides
     assert "cypresskit-player" not in handout and "<img" in handout and "<script" not in handout
     assert "<summary>Solution" not in slides and "<details" not in handout
+    assert "<strong>How good is one number for the bus?</strong>" in handout and "His points with transfers" in handout
+    assert "Halving the smaller part" not in handout, "what the numbers say answers the guess"
 
 
 def test_every_slide_fits_its_screen(page, tmp_path, pytestconfig):
@@ -788,6 +790,7 @@ def test_every_slide_fits_its_screen(page, tmp_path, pytestconfig):
         page.wait_for_function("!document.querySelector('.shown .cypresskit-player > img')")  # players have begun
         slide = page.evaluate(JS.slide)
         assert slide["seen"] and not slide["out"], slide
+        assert slide["full"] > 0.2 or "." not in slide["at"], f"a line or two alone on {slide['at']}"
         slides.append(slide["at"])
         page.keyboard.press("ArrowRight")
         page.wait_for_timeout(50)

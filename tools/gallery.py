@@ -4,8 +4,8 @@ A view's page is what ``save`` writes. A lesson's page is its notebook as it is 
 holds; players play, results that are to be guessed first are folded, what needs a running kernel (sliders that compute)
 stands still, and formulas are MathML, which needs no script. The same page is slides where its address ends in
 ``#slide-0``: a slide for each heading, and more where one is too small (arrows, space, Escape). A handout to print has
-stills for players, lines for guesses, and no answers; what only a screen can do is told of as "in the notebook". All
-share one file of scripts. Solutions are left out unless asked for.
+stills for players, lines for guesses, explanations unfolded, and no answers; what only a screen can do is told of as
+"in the notebook". All share one file of scripts. Solutions are left out unless asked for.
 
     python -m tools.gallery gallery notebooks [--solutions]       or: make gallery
 """
@@ -119,6 +119,23 @@ SLIDES = """<script>{
       if (high > room && width > 40) player.style.width = Math.max(40, Math.min(width - 2, width * room / high)) + "%"
     }
   }
+  // Where the last part of a slide would hold but a line or two, what stands before them comes along.
+  const join = at => {
+    const all = [...slides[at].querySelectorAll("p, li, pre, table, summary, h2, .cypresskit-player")]
+    const blocks = all.filter(block => block.checkVisibility() && block.getBoundingClientRect().height)
+    for (const block of all) block.style.breakBefore = ""
+    let moved = null
+    for (const block of blocks.reverse()) {
+      const left = ends[at].getBoundingClientRect().left - 2, [first] = block.getClientRects()
+      const there = blocks.flatMap(each => [...each.getClientRects()]).filter(box => box.left > left)
+      if (last(at) === 0 || Math.max(...there.map(box => box.bottom)) > innerHeight / 4) return
+      if (first.left > left) continue
+      if (first.top < innerHeight / 4) return
+      if (moved) moved.style.breakBefore = ""
+      block.style.breakBefore = "column"
+      moved = block
+    }
+  }
   const show = () => {
     const [at] = now()
     document.body.classList.toggle("slides", at !== undefined)
@@ -129,7 +146,9 @@ SLIDES = """<script>{
   }
   const turn = () => {
     const [at, part] = now()
-    if (slides[at]) slides[at].scrollLeft = Math.min(part, last(at)) * wide(slides[at])
+    if (!slides[at]) return
+    join(at)
+    slides[at].scrollLeft = Math.min(part, last(at)) * wide(slides[at])
     scrollTo(0, 0)
   }
   const go = step => {
@@ -162,6 +181,8 @@ CODE_OR_FORMULA = re.compile(r"(?s)(```.*?```|`[^`]*`)|\$\$(.+?)\$\$|\$([^$]+?)\
 MOVES = "<p><em>In the notebook these controls compute anew; this is what they show at first.</em></p>"
 FOLDED = "<details><summary>The result: guess first, then open this</summary>{}</details>"
 SOLUTION = re.compile(r"(?s)<details><summary>Solution</summary>.*?</details>\s*")
+EXPLAINS = r"(?:Where|Why|How|What a|What the model|What the slides|The paper)\b[^<]*"  # the summary of a fold to print
+EXPLAINED = re.compile(rf"(?s)<details><summary>({EXPLAINS})</summary>(.*?)</details>")
 ANSWER = re.compile(r"(?s)<details>.*?</details>\s*")
 WORDS = re.compile(r"(?s)<details><summary>All words</summary>(.*?)</details>")  # the glossary
 LOADS = re.compile(r"The next cell puts the scripts .*? It shows nothing\.\s*")
@@ -206,7 +227,8 @@ def lesson(notebook: Path, kind: str = "lesson", *, scripts: str = "", solutions
 
 def _printed(text: str) -> str:
     """Markdown for a handout: without answers, and with what a screen can do told of as the notebook's."""
-    parts = re.split(r"(\n\n|\n(?=\d+\. |- ))", ANSWER.sub("", WORDS.sub(r"\1", text)))
+    unfolded = EXPLAINED.sub(r"**\1**\2", WORDS.sub(r"\1", text))
+    parts = re.split(r"(\n\n|\n(?=\d+\. |- ))", ANSWER.sub("", unfolded))
     return "".join(ON_SCREEN.sub(_in_the_notebook, part, count=1) for part in parts)
 
 

@@ -132,7 +132,8 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
         raise ValueError(f"{most} wavefronts: there are letters for 1 to {len(ascii_uppercase)}")
     sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
     label = "A lane for each wavefront, and below them whether anybody computes"
-    fig = sheet.stage(label, LEFT + WIDE + 16, 60 + 30 * most)
+    tall = min(30.0, max(15.0, 300 / most))  # a lane; thirteen of them still fit a screen
+    fig = sheet.stage(label, LEFT + WIDE + 16, 60 + tall * most)
     bars: dict[str, list] = {"texture": [], "alu": [], "wait": []}  # by ink: lane, from, to, in which scene
     captions, now, end = [], [], turns * (compute + wait)
     scale, said = WIDE / end, ["", "1 wavefront", *(f"{n} wavefronts" for n in range(2, most + 1))]
@@ -149,11 +150,11 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
             captions.append(f"Clock {clock}. {said[count]}: {passed}.")
             now.append((count, clock))
     scene, clock = np.array(now).T[:, :, np.newaxis]
-    for (ink, found), high in zip(bars.items(), (4, 20, 20)):
+    for (ink, found), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
         row, start, stop, shown = np.array(found).T.reshape(4, -1)
         clocks = np.where(scene == shown, clock, np.nan)
-        sheet.past(fig, f"toy {ink}", start, stop, 30.0 + 30 * row, high, clocks, lambda t: LEFT + t * scale, ink=ink)
-    lane = 30.0 + 30 * np.arange(most + 1)
+        sheet.past(fig, f"toy {ink}", start, stop, 30 + tall * row, high, clocks, lambda t: LEFT + t * scale, ink=ink)
+    lane = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
     sheet.numbers(fig, "lanes", [LEFT - 8] * most, lane[:-1], value, names=["", *ascii_uppercase[:most]], **style)

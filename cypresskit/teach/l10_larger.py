@@ -77,7 +77,7 @@ def check_order(order: Callable) -> Verdict:
         want = {(i, j) for i in range(rows_) for j in range(columns)}
         if set(blocks) != want or len(blocks) != len(want):
             more = len(blocks) - len(set(blocks) & want)
-            what = f"lacks block {min(want - set(blocks))}" if want - set(blocks) else f"has {more} blocks too many"
+            what = f"lacks block {min(want - set(blocks))}" if want - set(blocks) else f"has {more} block{'s' * (more > 1)} too many"
             return Verdict(False, f"{call} {what}: {_shown(blocks)}.", "each block of C exactly once.")
         loads = strips_loaded(blocks)
         if loads > len(want) + 1:
@@ -90,7 +90,7 @@ def check_order(order: Callable) -> Verdict:
 
 
 def _shown(blocks: list) -> str:
-    return " ".join(map(str, blocks[:8])) + (" ..." if len(blocks) > 8 else "")
+    return (" ".join(map(str, blocks[:8])) or "it has none") + " and so on" * (len(blocks) > 8)
 
 
 class Counted(MatrixFactory):
@@ -112,6 +112,7 @@ def check_product(product: Callable) -> Verdict:
         gpu = Counted(TINY)
         try:
             c = asked(f"product(gpu, a, b, {block})", product, gpu, a.copy(), b.copy(), block)
+            unless(c is not None, "product returns nothing.", "keep the line `return c` at its end.")
             c = np.asarray(c, np.float64)
         except CardMemoryError as error:
             return Verdict(False, f"The card is full: {error}", "free what a block no longer needs, and send strips.")

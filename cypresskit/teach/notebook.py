@@ -54,16 +54,20 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def html(verdict: Verdict, below: str = "") -> str:
-    """A verdict for the eye, with the words ``below`` it."""
+    """A verdict for the eye, with the words ``below`` it; what stands between backticks is code."""
     colour, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
     mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.finding)
-    parts = [f'<b style="color: {colour}">{sign} {head}</b> <span style="{mono}">{escape(verdict.finding)}</span>']
+    parts = [f'<b style="color: {colour}">{sign} {head}</b> <span style="{mono}">{_coded(verdict.finding)}</span>']
     if verdict.hint:
-        parts.append(f"<b>Where to look:</b> {escape(verdict.hint)}")
+        parts.append(f"<b>Where to look:</b> {_coded(verdict.hint)}")
     if below:
         parts.append(f'<span style="opacity: 0.75">{below}</span>')
     style = f"border-left: 5px solid {colour}; padding: 0.2em 0.8em; white-space: pre-wrap"
     return f'<div style="{style}">' + "\n".join(parts) + "</div>"
+
+
+def _coded(text: str) -> str:
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
 def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, right: bool) -> str:
