@@ -57,7 +57,7 @@ def check_rank1(update: Callable) -> Verdict:
         become = f"c[0] = {_row(start[0])} should become {_row((start + product)[0])}, it is {_row(c[0])}."
         case = f"a = {_row(a)}, b = {_row(b)}: {become}"
         if np.array_equal(c, start):
-            itself = returned is not None and np.array_equal(np.asarray(returned), start + product)
+            itself = isinstance(returned, np.ndarray) and np.array_equal(returned, start + product)
             unless(
                 not itself, f"c itself did not change. {case}", "`c = c + ...` makes a new array; `c += ...` changes c."
             )

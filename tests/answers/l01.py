@@ -25,6 +25,10 @@ def rows(c, a, b):
 def unsolved(c, a, b): ...
 
 
+def returns_all_three(c, a, b):
+    return a, b, c
+
+
 def makes_a_new_array(c, a, b):
     c = c + np.outer(a, b)
     return c
@@ -93,6 +97,7 @@ CHECKS = {
         [loops, whole, rows],
         [
             (unsolved, "c did not change"),
+            (returns_all_three, "c did not change"),
             (makes_a_new_array, "c itself did not change"),
             (overwrites, "What was in c is lost"),
             (exchanged, "Rows and columns are exchanged"),
