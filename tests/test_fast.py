@@ -483,6 +483,41 @@ def test_so_are_phases_in_branches_outside_of_loops(old, new, merged):
     assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
 
 
+@pytest.mark.parametrize("first", [0, 1, -32, 8, 1008, 1024, -64])
+@pytest.mark.parametrize("condition", ["l0.x", "r0.w"])
+def test_vectors_of_neighbours_in_the_lds(first, condition):
+    """Work-item i's four words follow those of i - 1: here and there some lie outside, or a lane takes no part."""
+    program = compute(
+        "dcl_lds_id(0) 1024",
+        f"dcl_literal l0, 4, {first}, 1, 5",
+        "ishl r0.x, vTidInGrpFlat.x, l0.x",
+        "iadd r0.y, r0.x, l0.y",
+        "umod r0.w, vTidInGrpFlat.x, l0.w",
+        "imul r1, vaTid.x, l0.yzwx",
+        f"if_logicalnz {condition}",
+        "lds_store_vec_id(0) mem, r0.x, r0.x, r1",
+        "endif",
+        "fence_threads_lds",
+        "lds_load_vec_id(0) r2, r0.y, r0.y",
+        "mov g[vaTid.x], r2",
+    )
+    step = Analysis(program).vary.step
+    assert [step(at, 0, i.sources[0]) for at, i in enumerate(program.body) if i.op.kind == "lds"] == [16, 16]
+    assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
+
+
+def test_a_store_of_neighbours_of_which_some_lie_outside():
+    program = compute(
+        "dcl_lds_id(0) 1016",
+        "dcl_literal l0, 4, 0, 0, 0",
+        "ishl r0.x, vTidInGrpFlat.x, l0.x",
+        "lds_store_vec_id(0) mem, r0.x, r0.x, r0",
+        "mov g[vaTid.x], r0",
+    )
+    with pytest.raises(ck.KernelError, match="to byte 1008 of LDS 0, which has 1016"):
+        ck.launch(program, 64, global_memory=np.zeros((64, 4), np.uint32))
+
+
 def test_a_group_that_splits_where_no_barrier_follows():
     """The engine can't run it; the explaining engine can."""
     program = compute(

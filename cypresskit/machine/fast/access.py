@@ -6,6 +6,7 @@ loads follow at once; otherwise a second copy of the loads sends each outside ad
 Behind every LDS array lie 16 bytes of zeros for vectors that end outside.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -55,7 +56,7 @@ class Loads:
             while end < stop and _computes(self.body[end]):
                 end += 1
         inside, looped = self.inside, any(start < at < stop for start, stop in self.loops)
-        if inside is None and not looped and not any(access.axes for access in group):
+        if inside is None and not looped and not any(access.axes or access.adjacent for access in group):
             inside = False  # what isn't repeated isn't worth two copies
         self._run(group, inside, range(at, end), execute)
         return end
@@ -114,7 +115,9 @@ class Loads:
         return self.writing.dest(at).register == loaded or any(s.register == loaded for s in self.body[at].sources)
 
     def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
-        """A <4 x i32> for each lane, or one for all."""
+        """A <4 x i32> for each lane, or one for all; what is adjacent as one vector."""
+        if access.adjacent and not checked:
+            return [access.place(0).load("i32", 4 * self.s.lanes, 4)]
         places, half = [access.place(k) for k in range(self.s.lanes if access.varies else 1)], access.half
         halves = [half] * len(places)
         if checked:
@@ -224,10 +227,19 @@ class Loads:
         array = self.s.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
         return array, address, lambda word: (address + 4 * word).cmp("ult", size)
 
+    def lds_adjacent(self, at: int) -> bool:
+        """Whether the lanes' vectors of four words lie one behind the other, where all lie inside."""
+        i = self.body[at]
+        if self.program.lds[i.controls.id][0] or lds_words(i) != (0, 1, 2, 3):
+            return False
+        return self.a.vary.step(at, 0, i.sources[0]) == 16
+
     def _lds(self, at: int) -> LaneLoads:
         array, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
-        return LaneLoads(at, bool(address.n), lambda k: array.at(address[k]), inside, words)
+        return LaneLoads(
+            at, bool(address.n), lambda k: array.at(address[k]), inside, words, adjacent=self.lds_adjacent(at)
+        )
 
     # Global memory
 
@@ -347,10 +359,14 @@ class Stores:
         """An LDS store."""
         i, n = self.body[at], self.s.lanes
         stored, (last,) = lds_words(i), i.op.passed
-        if len(stored) == 4:
-            rows = self._rows({}, self.loads.reading.wide(at, last, stored))
-        else:
-            rows = self._rows({c: self.loads.reading.component(at, last, c).lanes(n) for c in stored}, None)
         array, address, inside = self.loads.lds_places(at)
         self._check(at, inside(max(stored)), address)
-        self._store(at, self._places(array, address), rows, stored)
+        if len(stored) < 4:
+            rows = self._rows({c: self.loads.reading.component(at, last, c).lanes(n) for c in stored}, None)
+            self._store(at, self._places(array, address), rows, stored)
+            return
+        whole, every = self.loads.reading.wide(at, last, stored), not math.prod(self.s.program.group) % n
+        if every and not self.s.analysis.vary.divergent[at] and self.loads.lds_adjacent(at):
+            array.at(address[0]).store(whole.lanes(4 * n), 4)
+        else:
+            self._store(at, self._places(array, address), self._rows({}, whole), stored)

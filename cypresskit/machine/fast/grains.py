@@ -104,7 +104,6 @@ RULES: dict[str, Callable[..., int]] = {
     **dict.fromkeys(("mov", "frc", "add", "sub", "min", "max"), _largest),
     **dict.fromkeys(("mul", "dp2", "dp3", "dp4"), _product),
     **dict.fromkeys(("flr", "round_nearest", "round_neginf", "round_plusinf", "round_z", "itof", "utof"), _whole),
-    "mad": lambda a, b, c: max(a + b, c),
-    "fma": lambda a, b, c: max(a + b, c),
+    **dict.fromkeys(("mad", "fma"), lambda a, b, c: max(a + b, c)),
     "cmov_logical": lambda a, b, c: max(b, c),
 }

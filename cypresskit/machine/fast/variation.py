@@ -8,6 +8,7 @@ work-item's number.
 """
 
 import math
+from collections.abc import Callable
 from functools import cached_property, reduce
 from operator import or_
 
@@ -31,6 +32,15 @@ def literal(program: Program, source: Source, position: int = 0) -> int | None:
     return None
 
 
+#: How much a result grows from lane to lane: from the last operand, if it is a literal, and what the operands grow by.
+STEPS: dict[str, Callable[..., int | None]] = {
+    "mov": lambda known, a: a,
+    "iadd": lambda known, a, b: (a + b) & ALL,
+    "isub": lambda known, a, b: (a - b) & ALL,
+    "ishl": lambda known, a, b: None if known is None else a << (known & 31) & ALL,
+}
+
+
 def _upwards(bits: int) -> int:
     """All bits from the lowest one up: what a carry can reach."""
     return ALL & -(bits & -bits)
@@ -48,6 +58,7 @@ class Variation:
         self.varying: dict[int, int] = {}
         self.divergent = [False] * len(self.body)
         self.divergent_loops: set[int] = set()
+        self._steps: dict[int, int | None] = {}
         self.settle()
 
     # Barriers
@@ -161,6 +172,34 @@ class Variation:
         if name in ("iadd", "isub", "inegate", "imul", "umul", "imad", "umad"):
             return _upwards(reduce(or_, bits))
         return bits[1] | bits[2] if name == "cmov_logical" and not bits[0] else ALL
+
+    def step(self, at: int, n: int, source: Source, position: int = 0) -> int | None:
+        """By how much (modulo 2^32) an operand grows from lane to lane, if it is known to do so evenly."""
+        bits = self.source_bits(at, n, source, (position,))
+        if not bits or source.modified or source.register.kind == "g":
+            return None if bits else 0
+        if source.register.kind == "r":
+            return self._web_step(self.webs.used[at, n, "xyzw".index(source.swizzle[position])])
+        return 1 if bits == self.lanes - 1 else None  # of an input register: a work-item's number
+
+    def _web_step(self, web: int) -> int | None:
+        """The same of a web: None while it is being found, as in a loop."""
+        root = self.webs.find(web)
+        if root not in self._steps:
+            self._steps[root] = None
+            made = [place for place, other in self.webs.defined.items() if self.webs.find(other) == root]
+            found = {self._result_step(at, c) for at, c in made} | {0 for entry in self.webs.entry if entry == root}
+            self._steps[root] = found.pop() if len(found) == 1 else None
+        return self._steps[root]
+
+    def _result_step(self, at: int, c: int) -> int | None:
+        i = self.body[at]
+        changed = not i.dest or i.dest.mask[c] in "01" or i.shift != 1.0 or i.saturate
+        if i.op.name not in STEPS or self.divergent[at] or changed:
+            return None
+        steps = [self.step(at, n, source, c) for n, source in enumerate(i.sources)]
+        known = literal(self.program, i.sources[-1], c)
+        return None if None in steps else STEPS[i.op.name](known, *steps)
 
     def settle(self) -> None:
         """Values and control flow decide about each other: repeat until nothing changes."""
