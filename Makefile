@@ -21,9 +21,9 @@ help:  ## list these commands
 lab: $(VENV)/installed  ## open the workbook in JupyterLab
 	@$(bin)/cypresskit lab $(ARGS)
 
-test: $(VENV)/installed-tests  ## run every test: on all cores, but then alone what measures speed
+test: $(VENV)/installed-tests  ## run every test: three at a time, but then alone what measures speed
 ifeq ($(strip $(ARGS)),)
-	$(bin)/python -m pytest -q $(cores) --maxprocesses=4 -m "not alone"  # each has a Chromium and a JupyterLab of its own
+	$(bin)/python -m pytest -q -n 3 --dist worksteal -m "not alone"  # each has a Chromium and a JupyterLab, and often waits
 	$(bin)/python -m pytest -m alone $$(grep -l mark.alone tests/test_*.py)
 else
 	$(bin)/python -m pytest $(ARGS)

@@ -23,6 +23,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,19 +64,20 @@ def compute(*lines: str) -> ck.Program:
 
 
 def pytest_collection_modifyitems(items):
-    """Two processes begin with a half each of the list. Long tests come first in both, so that both end together; those
-    that would wait for the same thing are all in one half."""
-    halves, short, made_once = ([], []), [], ("scored", "site")
+    """Each process that runs tests begins with a part of the list. Long tests come first in every part, so that all end
+    together; those that would wait for the same thing are in one part."""
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    parts, short, made_once = [[] for _ in range(count)], [], ("scored", "site")
     for item in items:
         if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)
         if "lab" in item.fixturenames or any(map(item.get_closest_marker, ("notebook", "slow"))):
-            waits = [half for half, name in enumerate(made_once) if name in item.fixturenames]
-            halves[waits[0] if waits else len(halves[0]) > len(halves[1])].append(item)
+            waits = [part % count for part, name in enumerate(made_once) if name in item.fixturenames]
+            (parts[waits[0]] if waits else min(parts, key=len)).append(item)
         else:
             short.append(item)
-    middle = max((len(items) + 1) // 2 - len(halves[0]), 0)
-    items[:] = halves[0] + short[:middle] + halves[1] + short[middle:]
+    size, rest = -(-len(items) // count), iter(short)
+    items[:] = [item for part in parts for item in (*part, *islice(rest, max(size - len(part), 0)))] + list(rest)
 
 
 @pytest.fixture(autouse=True)
