@@ -77,7 +77,8 @@ def check_order(order: Callable) -> Verdict:
         want = {(i, j) for i in range(rows_) for j in range(columns)}
         if set(blocks) != want or len(blocks) != len(want):
             more = len(blocks) - len(set(blocks) & want)
-            what = f"lacks block {min(want - set(blocks))}" if want - set(blocks) else f"has {more} block{'s' * (more > 1)} too many"
+            lacking = want - set(blocks)
+            what = f"lacks block {min(lacking)}" if lacking else f"has {more} block{'s' * (more > 1)} too many"
             return Verdict(False, f"{call} {what}: {_shown(blocks)}.", "each block of C exactly once.")
         loads = strips_loaded(blocks)
         if loads > len(want) + 1:
