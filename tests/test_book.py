@@ -108,6 +108,8 @@ def test_every_lesson_has_the_form(path):
 def test_folds_stand_apart_from_text_and_code_is_not_cut_off(path):
     stuck = re.findall(r"</details>\n\n([^\n<#`].*)", path.read_text())
     assert not stuck, "two empty lines stand between a fold and the text behind it"
+    lists = re.findall(r"(?m)^(?![-#*]|\d+\. |  |```).+\n((?:\d+[.)]|[-+*]) .*)", path.read_text())
+    assert not [line for line in lists if not re.match(r"- |1\. ", line)], "a line in a paragraph begins like a list"
     code = [line for cell in saved(path).cells if cell.cell_type == "code" for line in cell.source.splitlines()]
     assert max(map(len, code)) <= 117, "what fits into 1366 pixels beside the list of files"
 

@@ -50,6 +50,7 @@ PATCH = "ck.teach.start_here.check_peak = " + ALWAYS
         ([WRONG, "def peak(e:\n    return"], "stops with SyntaxError"),
         (["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),
         (["peak = 1 / 0"], "ZeroDivisionError"),
+        ([f"{RIGHT}\nexit()"], "could not be judged: it tries to quit Python."),
         (["peak = bytes(10**12)"], "needs more than"),
         ([], "There is no peak"),
     ],

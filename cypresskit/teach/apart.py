@@ -69,6 +69,8 @@ def serve() -> None:
         said = [getattr(import_module(module), name)(*arguments)]
     except MemoryError:
         said = [None, f"it needs more than {megabytes:g} MB", FULL]
+    except SystemExit:
+        said = [None, "it tries to quit Python", "leave out `exit`: `return` ends a function."]
     except BaseException as error:
         said = [None, f"{type(error).__name__}: {error}".removesuffix(": ")]
     answer.write("\n" + json.dumps(said))
