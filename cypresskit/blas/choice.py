@@ -73,7 +73,7 @@ def choose(
         raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
     if not all(is_whole(size) or size == 0 for size in (m, n, k)):
         raise ValueError(f"m, n, k = {m!r}, {n!r}, {k!r}: sizes are whole numbers, not negative")
-    if precision not in {kernel.precision for kernel in KERNELS.values()}:
+    if precision not in BYTES:
         raise ValueError(f"precision {precision!r} is not one of single, double, double-double")
     return _fastest(m, n, k, precision, bool(trans_a), bool(trans_b), device)
 

@@ -26,7 +26,8 @@ from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Sur
 from cypresskit.machine.run import Run, tally
 
 MAX_SPARE = 64 << 20  # bytes of texture memory kept for the next launch
-SOON = 1_000_000  # instructions of quads that the caller itself runs first, some 0.3 ms: to wake threads takes longer
+SOON = 1_000_000  # instructions of quads that the caller itself runs first, some 0.2 ms: to wake threads takes longer
+ALONE = 20 * SOON  # those that it runs where it would wait for one thread only: so long Ctrl-C may take
 LARGE = 1 << 18  # words of textures from which on host threads lay them out
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
 
@@ -276,7 +277,8 @@ class _Worker:
         start = -_address(self.block) % ALIGN // 8
         places = {name: start + offset for name, offset in offsets.items()}
         address = _address(self.block)
-        here = execution.shared | {name: address + 8 * place for name, place in places.items()} | {"budget": SOON}
+        here = execution.shared | {name: address + 8 * place for name, place in places.items()}
+        here["budget"] = SOON if execution.threads > 1 else ALONE
         slots = execution.translation.slots
         self.context = self.block[places["context"] :][: len(slots)]
         self.context[:] = [here[name] for name in slots]
