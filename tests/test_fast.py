@@ -136,10 +136,14 @@ def test_gemm_kernels_on_odd_domains(name, shape):
 @pytest.mark.parametrize("doubles", [False, True])
 @pytest.mark.parametrize("step", [1, 2, 4])
 def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
-    """Aligned or not, in the texture or beyond its edges; the same texture is also read by all lanes at one place."""
+    """Aligned or not, in the texture or beyond its edges; the same texture is also read by all lanes at one place, and
+    by four fetches that aren't of four neighbours."""
     add = "dadd r1.xy, r1.xy, {0}.xy; dadd r1.zw, r1.zw, {0}.zw" if doubles else "add r1, r1, {0}"
     for aside in (0, 1, -2 * step):
-        fetches = [f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 2}, r0.xz" for n in range(step)]
+        places = [*((n, 0) for n in range(step)), (0, 1), (0, 1), (3, 1), (3, 1)]
+        fetches = [
+            f"sample_resource(0)_sampler(0)_aoffimmi({x},{y},0) r{n + 2}, r0.xz" for n, (x, y) in enumerate(places)
+        ]
         program = pixel(
             TEXTURE.format(0, "2d,unnorm"),
             f"dcl_literal l0, 1.0, 4.5, {step}.0, {aside - step / 2}",
@@ -149,8 +153,8 @@ def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
             "ge r0.y, r0.z, l0.y",
             "break_logicalnz r0.y",
             *fetches,
-            "sample_resource(0)_sampler(0) r6, r0.zz",
-            *(line for n in range(step + 1) for line in add.format(f"r{n + 2 if n < step else 6}").split("; ")),
+            f"sample_resource(0)_sampler(0) r{len(places) + 2}, r0.zz",
+            *(line for n in range(len(places) + 1) for line in add.format(f"r{n + 2}").split("; ")),
             "add r0.z, r0.z, l0.x",
             "endloop",
             "mov o0, r1",

@@ -109,7 +109,7 @@ def side_by_side(group: list[LaneLoads], lanes: int) -> list[list[LaneLoads]]:
 
 
 def _consecutive(row: list[LaneLoads]) -> bool:
-    return row[-1].column - row[0].column == len(row) - 1
+    return [access.column - row[0].column for access in row] == list(range(len(row)))
 
 
 def beside(block: list[LaneLoads]) -> Vec:
