@@ -545,6 +545,13 @@ def test_what_would_leave_the_check_becomes_a_verdict(soon, answer, said):
     assert not verdict.right and verdict.hint and said in verdict.finding
 
 
+def test_an_endless_loop_of_products_does_not_fill_the_memory():
+    seen = start.Launches()
+    for launch in "abc":
+        seen.start(launch)
+    assert seen == ["a", None, None]
+
+
 def test_a_page_of_what_an_answer_prints_is_shown(capsys):
     def talks(e, p, u, g):
         for n in range(50_000):

@@ -29,10 +29,10 @@ def check_peak(peak: Callable) -> Verdict:
 
 
 class Launches(list, Observer):
-    """The launches that it hears of."""
+    """The first launch that it hears of, and None for each other: they would fill the memory of an endless loop."""
 
     def start(self, launch) -> None:
-        self.append(launch)
+        self.append(None if self else launch)
 
 
 @exercise
