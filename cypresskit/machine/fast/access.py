@@ -17,7 +17,7 @@ from cypresskit.machine.fast.fetches import Axis, LaneLoads, forget, load_blocks
 from cypresskit.machine.fast.panels import IN_ORDER, LINE, layouts, row_offset
 from cypresskit.machine.fast.readwrite import Reading, Writing, column
 from cypresskit.machine.fast.storage import Storage
-from cypresskit.machine.fast.vec import Vec, pick
+from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
 
 VECTOR = 64  # bytes of a loaded vector
 
@@ -118,7 +118,8 @@ class Loads:
         """A <4 x i32> for each lane, or one for all; what is adjacent as one vector."""
         if access.adjacent and not checked:
             return [access.place(0).load("i32", 4 * self.s.lanes, 4)]
-        places, half = [access.place(k) for k in range(self.s.lanes if access.varies else 1)], access.half
+        lanes, half = range(self.s.lanes if access.varies else 1), access.half
+        places = [] if access.adjacent else [access.place(k) for k in lanes]
         halves = [half] * len(places)
         if checked:
             inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
@@ -129,6 +130,8 @@ class Loads:
                 missed = all_words.select(self.e.const(0, "i64"), who.count())
             self.s.add_count(0, missed)
             self.e.declared["zeros"] = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
+            if access.adjacent:
+                return [access.adjacent(inside)]
             zeros = Vec(self.e, "@zeros", "ptr")
             places = [inside[k].select(place, zeros) for k, place in enumerate(places)]
             if isinstance(half, Vec):
@@ -237,9 +240,19 @@ class Loads:
     def _lds(self, at: int) -> LaneLoads:
         array, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
-        return LaneLoads(
-            at, bool(address.n), lambda k: array.at(address[k]), inside, words, adjacent=self.lds_adjacent(at)
-        )
+        adjacent = (lambda who: self._apart(array, address, who)) if self.lds_adjacent(at) else None
+        return LaneLoads(at, bool(address.n), lambda k: array.at(address[k]), inside, words, adjacent=adjacent)
+
+    def _apart(self, array: Vec, address: Vec, inside: Vec) -> Vec:
+        """The vectors of all lanes of which some lie outside: by a function of its own, since that is rare."""
+        body, n = Emitter(), self.s.lanes
+        base, zeros = Vec(body, "%base", "ptr"), Vec(body, "@zeros", "ptr")
+        places, within = Vec(body, "%places", "i64", n), Vec(body, "%inside", "i1", n)
+        vectors = [within[k].select(base.at(places[k]), zeros).load("i32", 4, 4) for k in range(n)]
+        whole = pick(vectors, [(k, c) for k in range(n) for c in range(4)])
+        head = f"define internal {of('i32', 4 * n)} @load_apart({base}, {places}, {within}) cold noinline {{"
+        self.e.declared["load_apart"] = "\n".join([head, *body.lines, f"  ret {whole}", "}"])
+        return self.e.call("load_apart", "i32", 4 * n, array, address, inside)
 
     # Global memory
 
