@@ -1,7 +1,7 @@
 """Runs a launch on compiled code: lays out its arrays, hands units to host threads, and makes a ``Run`` of the counts.
 
-What ends soon runs in the caller's thread, all else in worker threads: so Ctrl-C reaches the caller at once, who then
-clears a flag that every loop of the kernel looks at.
+The caller works, too, and runs alone what ends before another thread would be awake. It leaves compiled code every few
+milliseconds, so that Ctrl-C reaches it; it then clears a flag that every loop of the kernel looks at.
 """
 
 import math
@@ -26,9 +26,10 @@ from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Sur
 from cypresskit.machine.run import Run, tally
 
 MAX_SPARE = 64 << 20  # bytes of texture memory kept for the next launch
-SOON = 1_000_000  # instructions of quads that the caller itself runs first, some 0.2 ms: to wake threads takes longer
-ALONE = 20 * SOON  # those that it runs where it would wait for one thread only: so long Ctrl-C may take
-LARGE = 1 << 18  # words of textures from which on host threads lay them out
+SOON = 1_000_000  # instructions of quads that the caller runs before it thinks of others, some 0.2 ms
+FEW = 6  # so many times as much is left to it, too: others are awake after up to a millisecond
+OFTEN = 20 * SOON  # those after which compiled code returns: so long Ctrl-C may take
+LARGE = 1 << 19  # words of textures from which on host threads lay them out
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
 
 
@@ -100,9 +101,14 @@ def _serve(jobs: queue.SimpleQueue) -> None:
         _idle.append(jobs)
 
 
-def _all(jobs: Sequence[Callable[[], object]], stop: Callable[[], object], seconds: float = math.inf) -> None:
-    """Have all jobs done by host threads. If one fails, the caller is interrupted, or ``seconds`` of processor time
-    have passed (``TimeoutError``), the others are told to ``stop`` and waited for."""
+def _all(
+    jobs: Sequence[Callable[[], object]],
+    stop: Callable[[], object],
+    own: Callable[[], object] | None = None,
+    seconds: float = math.inf,
+) -> None:
+    """Have all jobs done by host threads, and ``own`` meanwhile by the caller. If one fails, the caller is interrupted,
+    or ``seconds`` of processor time have passed (``TimeoutError``), the others are told to ``stop`` and waited for."""
     over: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
     running, end = 0, time.process_time() + seconds
 
@@ -117,6 +123,8 @@ def _all(jobs: Sequence[Callable[[], object]], stop: Callable[[], object], secon
         for job in jobs:
             _begin(partial(finished, job))
             running += 1
+        if own:
+            own()
         while running:
             try:
                 error = over.get(timeout=INTERRUPTIBLE)
@@ -173,7 +181,7 @@ class _Execution:
             self.before = self.lent[-1][: launch.memory.size].reshape(launch.memory.shape)
             fills.append(partial(np.copyto, self.before, launch.memory))
         if self.threads > 1 and sum(surface.words.size for surface in used.values()) > LARGE:
-            _all(fills, lambda: None)  # none takes long
+            _all(fills[1:], lambda: None, fills[0])  # none takes long
         else:
             for fill in fills:
                 fill()
@@ -222,16 +230,19 @@ class _Execution:
         return tally(launch, "fast", executed, int(counts[0]))
 
     def _done(self, seconds: float) -> list["_Worker"]:
-        """The workers that have run all units: the caller begins, threads do what is left."""
+        """The workers that have run all units: the caller, and threads that it wakes if much is left."""
         units = self._units()
-        first, begun = _Worker(self), 0
-        if self.launch.max_instructions <= MAX_INSTRUCTIONS:  # no unit takes long
+        first, begun, quick = _Worker(self), 0, self.launch.max_instructions <= MAX_INSTRUCTIONS  # no unit takes long
+        if quick:
             begun = first.begin(units)
             if first.status or begun == units:
                 return [first]
-        workers = [first, *(_Worker(self) for _ in range(min(self.threads, units - begun) - 1))]
+        threads = 1 if units - begun <= FEW * begun else min(self.threads, units - begun)
+        workers = [first, *(_Worker(self) for _ in range(threads - 1))]
         todo, lock = self._pieces(begun, units, len(workers)), threading.Lock()
-        _all([partial(worker.run, todo, lock) for worker in workers], partial(self.limit.fill, 0), seconds)
+        jobs = [partial(worker.run, todo, lock) for worker in workers]
+        own = jobs.pop(0) if quick and seconds == math.inf else None
+        _all(jobs, partial(self.limit.fill, 0), own, seconds)
         return workers
 
     def _pieces(self, begun: int, units: int, workers: int) -> Iterator[tuple[int, int]]:
@@ -277,8 +288,7 @@ class _Worker:
         start = -_address(self.block) % ALIGN // 8
         places = {name: start + offset for name, offset in offsets.items()}
         address = _address(self.block)
-        here = execution.shared | {name: address + 8 * place for name, place in places.items()}
-        here["budget"] = SOON if execution.threads > 1 else ALONE
+        here = execution.shared | {name: address + 8 * place for name, place in places.items()} | {"budget": SOON}
         slots = execution.translation.slots
         self.context = self.block[places["context"] :][: len(slots)]
         self.context[:] = [here[name] for name in slots]
@@ -294,13 +304,15 @@ class _Worker:
 
     def run(self, todo: Iterator[tuple[int, int]], lock: threading.Lock) -> None:
         """Take pieces of the launch until none is left or this one ended badly."""
-        self.context[self.execution.translation.slots.index("budget")] = 1 << 62
+        self.context[self.execution.translation.slots.index("budget")] = OFTEN
         while not self.status:
             with lock:
-                piece = next(todo, None)
-            if piece is None:
+                at, end = next(todo, (0, 0))
+            if at == end:
                 return
-            self.status = self.execution.kernel.call(*self.arrays, *piece)
+            while at < end and not self.status:
+                self.status = self.execution.kernel.call(*self.arrays, at, end)
+                at = int(self.told[UNIT])
         if self.execution.limit[0] == 0:  # somebody else's end
             self.status = STOPPED
         self.execution.limit[0] = 0
