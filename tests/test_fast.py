@@ -24,10 +24,10 @@ from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.grains import TEXEL, Grains
 from cypresskit.machine.fast.native_meaning import NATIVE
-from cypresskit.machine.fast.panels import TexelLayout, layouts
 from cypresskit.machine.fast.phases import merge_phases
 from cypresskit.machine.fast.strips import countable
 from cypresskit.machine.fast.target import Target, compile_for
+from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
 from cypresskit.machine.fast.translate import translate
 from tools.fuzz.programs import random_program
 
@@ -416,6 +416,16 @@ PHASES = (
 )
 
 
+def assert_merged(lines, old, new, merged):
+    """The phases of this program, with ``old`` replaced by ``new``, are put together or not, and the bits are equal."""
+    text = "\n".join(lines)
+    assert old in text
+    program = compute(*text.replace(old, new, 1).splitlines())
+    order = merge_phases(program)[1]
+    assert (order != sorted(order)) == merged
+    assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
+
+
 @pytest.mark.parametrize(
     "old, new, merged",
     [
@@ -429,12 +439,7 @@ PHASES = (
     ],
 )
 def test_phases_that_pass_numbers_through_the_lds_are_put_together_where_nobody_can_tell(old, new, merged):
-    text = "\n".join(PHASES)
-    assert old in text
-    program = compute(*text.replace(old, new, 1).splitlines())
-    order = merge_phases(program)[1]
-    assert (order != sorted(order)) == merged
-    assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
+    assert_merged(PHASES, old, new, merged)
 
 
 HANDED_OVER = (
@@ -479,12 +484,7 @@ HANDED_OVER = (
     ],
 )
 def test_so_are_phases_in_branches_outside_of_loops(old, new, merged):
-    text = "\n".join(HANDED_OVER)
-    assert old in text
-    program = compute(*text.replace(old, new, 1).splitlines())
-    order = merge_phases(program)[1]
-    assert (order != sorted(order)) == merged
-    assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
+    assert_merged(HANDED_OVER, old, new, merged)
 
 
 @pytest.mark.parametrize("first", [0, 1, -32, 8, 1008, 1024, -64])

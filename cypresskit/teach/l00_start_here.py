@@ -101,6 +101,6 @@ def check_half(half: float, step: int = 128) -> Verdict:
     finding = f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
     unless(before < 50, finding, "go down in steps of 128.")
     finding = f"N = {half} reaches {share:.1f} %, but a smaller N does it too."
-    smaller = any(percent(n) >= 50 for n in range(step, int(half), step))  # up to the first that does
+    smaller = any(percent(n) >= 50 for n in range(step, int(half) - step, step))  # up to the first that does
     unless(not smaller, finding, "not every smaller N is slower: try those further down, too.")
     return Verdict(True, f"N = {half} reaches {share:.1f} % of the peak, N = {half - step} only {before:.1f} %.")

@@ -10,7 +10,7 @@
 - ``vec``          LLVM IR as text behind typed values
 - ``native_meaning``  what each arithmetic opcode computes, on such values
 - ``storage``      context, literals, variables, registers, lanes; ``readwrite`` operands and results
-- ``panels``, ``fetches``, ``access``  memory: textures, LDS, global memory, outputs
+- ``texel_layout``, ``fetches``, ``access``  memory: textures, LDS, global memory, outputs
 - ``instructions``, ``control``, ``strips``, ``units``, ``translate``  from one instruction to the whole function
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """

@@ -14,9 +14,9 @@ from functools import partial
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
 from cypresskit.machine.fast.fetches import Axis, LaneLoads, forget, load_blocks, load_lines, load_texel, side_by_side
-from cypresskit.machine.fast.panels import IN_ORDER, LINE, layouts, row_offset
 from cypresskit.machine.fast.readwrite import Reading, Writing, column
 from cypresskit.machine.fast.storage import Storage
+from cypresskit.machine.fast.texel_layout import IN_ORDER, LINE, layouts, row_offset
 from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
 
 VECTOR = 64  # bytes of a loaded vector
@@ -94,7 +94,7 @@ class Loads:
             blocks = [] if checked else side_by_side(group, self.s.lanes)
             if inside:
                 self.blocks += blocks
-            loaded = load_blocks(e, blocks, self.s.lanes) if blocks and not inside else {}
+            loaded = load_blocks(e, blocks) if blocks and not inside else {}
             for at in (*tail, None):
                 ready = [access for access in waiting if checked or at is None or self._touches(at, access.at)]
                 for block in blocks if inside else ():

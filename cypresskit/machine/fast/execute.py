@@ -18,9 +18,9 @@ import numpy as np
 
 from cypresskit.machine.fast.grains import coarse
 from cypresskit.machine.fast.jit import ALIGN, NativeCode, compiled
-from cypresskit.machine.fast.panels import TexelLayout, pitch
 from cypresskit.machine.fast.storage import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
 from cypresskit.machine.fast.target import MODES, this_host
+from cypresskit.machine.fast.texel_layout import TexelLayout, pitch
 from cypresskit.machine.fast.units import BAND
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Surface
 from cypresskit.machine.run import Run, tally

@@ -1,16 +1,16 @@
 """Texture coordinates, and loads of texels that lie side by side.
 
 What addresses are made of is computed axis by axis, so that the host's compiler moves whatever stays the same out of a
-loop, tests included. Where a group of fetches may read what lies in one line for all lanes (see ``panels``), compiled
-code looks whether the lanes do lie side by side, and then loads the line.
+loop, tests included. Where a group of fetches may read what lies in one line for all lanes (see ``texel_layout``),
+compiled code looks whether the lanes do lie side by side, and then loads the line.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 
-from cypresskit.machine.fast.panels import IN_ORDER, LINE, TexelLayout
-from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
+from cypresskit.machine.fast.texel_layout import IN_ORDER, LINE, TexelLayout
+from cypresskit.machine.fast.vec import Emitter, Vec, of, pick, together
 
 FAR = 2.0**24  # beyond it not every whole coordinate is a float
 
@@ -142,12 +142,12 @@ def load_texel(place: Vec, half: Vec | int = 8, align: int = 16) -> Vec:
     return pick([place.load("i32", 2, 8), place.at(half).load("i32", 2, 8)], [divmod(c, 2) for c in range(4)])
 
 
-def load_blocks(e: Emitter, blocks: list[list[LaneLoads]], count: int) -> dict[int, list[Vec]]:
+def load_blocks(e: Emitter, blocks: list[list[LaneLoads]]) -> dict[int, list[Vec]]:
     """The texels of blocks of fetches: whole lines if the lanes do lie side by side, which is tested once for all."""
-    one, each, done = (e.new(name) for name in ("panels", "texels", "block"))
+    one, each, done = (e.new(name) for name in ("lines", "texels", "block"))
     different = {(id(block[0].axes[0]), block[0].column, len(block)): block for block in blocks}
-    together = reduce(lambda a, b: a & b, map(beside, different.values()))
-    e.branch(together.freeze(), one, each, "no")
+    adjacent = reduce(lambda a, b: a & b, map(beside, different.values()))
+    e.branch(adjacent.freeze(), one, each, "no")
     e.label(one)
     near: dict[int, list[Vec]] = {}
     for block in blocks:
@@ -157,8 +157,8 @@ def load_blocks(e: Emitter, blocks: list[list[LaneLoads]], count: int) -> dict[i
     forget(access for block in blocks for access in block)
     apart = {}
     for access in (access for block in blocks for access in block):
-        single = [load_texel(access.place(k), access.half) for k in range(count)]
-        apart[access.at] = pick(single, [(k, c) for k in range(count) for c in range(4)])
+        single = [load_texel(access.place(k), access.half) for k in range(access.layout.lanes)]
+        apart[access.at] = together(single)
     e.go(done)
     e.label(done)
     forget(access for block in blocks for access in block)

@@ -36,7 +36,10 @@ class TexelLayout:
 
     def words_needed(self, height: int, width: int) -> int:
         """32-bit words for a texture, and to begin it at a line of the cache."""
-        return -(-width // self.group) * self.step * self.parts * pitch(height) // 4 + LINE // 4
+        return self._words(height, width) + LINE // 4
+
+    def _words(self, height: int, width: int) -> int:
+        return -(-width // self.group) * self.step * self.parts * pitch(height) // 4
 
     def fill(self, memory: np.ndarray, texels: np.ndarray, single: bool) -> np.ndarray:
         """Lay texels (height, width, words of 32 bits) out in ``memory``; the array that begins where the texture
@@ -44,7 +47,7 @@ class TexelLayout:
         height, width, words = texels.shape
         groups = -(-width // self.group)
         start = -memory.__array_interface__["data"][0] % LINE // 4
-        layout = memory[start : start + groups * self.step * self.parts * pitch(height) // 4]
+        layout = memory[start : start + self._words(height, width)]
         if words < 4 or width % self.group:
             full = np.zeros((height, groups * self.group, 4), np.uint32)
             full[:, :width, :words] = texels
