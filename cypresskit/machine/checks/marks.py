@@ -25,10 +25,11 @@ from cypresskit.machine.observer import StepEvent, WroteEvent
 class Needs:
     """``uses[at]``: the register operands of instruction ``at`` of ``program.body``, with the positions that matter;
     ``reads[at]``: the components these name; ``writes[at]``: the components of its result that matter later (all of
-    them if it goes to memory); ``start``: what is read somewhere without being set on every way there."""
+    those that are there if it goes to memory); ``start``: what is read somewhere without being set on every way there.
+    ``widths``: outputs, such as "o1", and the words of their texels."""
 
-    def __init__(self, program: Program):
-        self.program, body = program, program.body
+    def __init__(self, program: Program, widths: tuple[tuple[str, int], ...]):
+        self.program, self.widths, body = program, dict(widths), program.body
         self.numbering = Numbering(program)
         self.uses: list[tuple[Use, ...]] = [()] * len(body)
         self.reads: list[frozenset[Key]] = [frozenset()] * len(body)
@@ -37,8 +38,10 @@ class Needs:
 
     def _step(self, at: int, after: int) -> int:
         i, kept, written = self.program.body[at], after, defines(self.program.body[at])
-        self.writes[at] = i.dest.written if i.dest else ()
-        if written and i.dest:
+        if i.dest and not written:  # to memory
+            width = self.widths.get(str(i.dest.register), 4)
+            self.writes[at] = tuple(c for c in i.dest.written if c < width)
+        elif i.dest:
             bit = self.numbering.first[i.dest.register.index]
             self.writes[at] = tuple(c for c in i.dest.written if after >> bit + c & 1)
             kept = after & ~sum(1 << bit + c for c in written)
@@ -58,10 +61,7 @@ def _is_zero(i: Instruction) -> bool:
     return i.op.name in ("ixor", "isub") and i.sources[0] == i.sources[1] and i.sources[0].register.kind == "r"
 
 
-@lru_cache(maxsize=1)
-def needs_of(program: Program) -> Needs:
-    """The needs of a program, found once for its several checks."""
-    return Needs(program)
+needs_of = lru_cache(maxsize=1)(Needs)  # found once for a launch's several checks
 
 
 @dataclass(eq=False)
@@ -79,7 +79,8 @@ class Marks(Check):
 
     def __init__(self, places: Places):
         super().__init__(places)
-        self.needs = needs_of(self.program)
+        widths = tuple((f"o{n}", output.texel // 4) for n, output in self.launch.outputs.items())
+        self.needs = needs_of(self.program, widths)
         self.marks: dict[Key, list[Mark]] = {}
         self.carried: dict[int, list[Mark]] = {}  # what the running instruction brings: component of its result
         self.used: dict = {}  # what it uses: the first component, its fault, and by whom
