@@ -148,11 +148,8 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
 
 # -- what a notebook shows of any verdict
 
-CHECK, GOOD, BROKEN = (
-    "ck.teach.start_here.check_peak(peak)",
-    "def peak(e):\n    return e",
-    "def peak(e):\n    return (e",
-)
+CHECK = "ck.teach.start_here.check_peak(peak)"
+GOOD, BROKEN = "def peak(e):\n    return e", "def peak(e):\n    return (e"
 
 
 def test_a_cell_that_cannot_be_read_is_told_in_place_of_a_verdict_on_the_answer_of_before():
@@ -168,87 +165,79 @@ def test_cells_that_can_be_read_leave_the_verdict(cells):
     assert unread(cells) is None
 
 
-def test_a_notebook_shows_it(capsys):
+@pytest.fixture
+def ipython():
+    """A function that starts IPython's shell with these members, which gets the verdicts' ways, and `ck`, if asked."""
     kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    shell = kind.instance()
-    install(shell)
-    shell.user_ns["ck"], check = ck, "ck.teach.start_here.check_half(half)"
-    try:
-        for cell in (
-            "half = 896",
-            "half = (",
-            "half = 0\nhalf = 1 / half",
-            "half = 2\nhalf += 1 / 0",
-            "half = 2\nwhile half > 0:\n    half -= 1\n    1 / half",
-            "half = ck\nhalf.gemm.no = half.no",
-            "half = 2\n1 / 0",
-            "def half(): 1 / 0\nhalf()",
-        ):
-            shell.run_cell(cell, store_history=True)
-            shell.run_cell(check, store_history=True)
-    finally:
-        kind.clear_instance()
+
+    def start(installed=True, **members):
+        running = type("Kernel", (kind,), members).instance()
+        if installed:
+            install(running)
+        running.user_ns["ck"] = ck
+        return running
+
+    yield start
+    kind.clear_instance()
+
+
+def run(shell, *cells: str) -> None:
+    for cell in cells:
+        shell.run_cell(cell, store_history=True)
+
+
+HALF = "ck.teach.start_here.check_half(half)"
+
+
+def test_a_notebook_shows_it(ipython, capsys):
+    shell = ipython()
+    for cell in (
+        "half = 896",
+        "half = (",
+        "half = 0\nhalf = 1 / half",
+        "half = 2\nhalf += 1 / 0",
+        "half = 2\nwhile half > 0:\n    half -= 1\n    1 / half",
+        "half = ck\nhalf.gemm.no = half.no",
+        "half = 2\n1 / 0",
+        "def half(): 1 / 0\nhalf()",
+    ):
+        run(shell, cell, HALF)
     shown = re.findall(r"(?:Right|Not yet)\. (.*?)[:,.<]", capsys.readouterr().out)
     isnt, stopped = "Your cell with half isn't valid Python", "Your cell with half stopped with ZeroDivisionError"
     lacks = "Your cell with half stopped with AttributeError"
     assert shown == ["N = 896 reaches 56", isnt, *[stopped] * 3, lacks, "half is 2", "half is "]
 
 
-def test_an_answer_that_was_never_set_is_told_why(capsys):
-    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    shell = kind.instance()
-    install(shell)
-    shell.user_ns["ck"] = ck
-    try:
-        for cell in ("half = 2\nhalf = = 2", "ck.teach.start_here.check_half(half)", "print(other)"):
-            shell.run_cell(cell, store_history=True)
-    finally:
-        kind.clear_instance()
+def test_an_answer_that_was_never_set_is_told_why(ipython, capsys):
+    run(ipython(), "half = 2\nhalf = = 2", HALF, "print(other)")
     _, told, rest = re.split(r"(Not yet.*)", capsys.readouterr().out, maxsplit=1)
     assert "Your cell with half isn't valid Python" in told and "previous" not in told + rest
     assert "line 2 of that cell" in rest and "name 'half'" not in rest and "name 'other' is not defined" in rest
 
 
-def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(capsys):
-    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    left = []
-    try:
-        members = {"ask_exit": lambda self: left.append(1), "kernel": True}
-        running = type("Kernel", (kind,), members).instance()
-        install(running)
-        start.check_peak(lambda *_: running.user_ns["exit"]())
-        for cell in ("def f():\n    exit()\nf()", "exit"):
-            running.run_cell(cell)
-            assert "would end the notebook's kernel" in capsys.readouterr().out
-        running.user_ns["ck"] = ck
-        for cell in ("half = 2", "exit()", "def half():\n    quit()\nhalf()", "ck.teach.start_here.check_half(half)"):
-            running.run_cell(cell, store_history=True)
-        assert "Not yet. half is " in capsys.readouterr().out  # the definition didn't stop, but the line after it
-    finally:
-        kind.clear_instance()
+def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(ipython, capsys):
+    left: list = []
+    running = ipython(ask_exit=lambda _: left.append(1), kernel=True)
+    start.check_peak(lambda *_: running.user_ns["exit"]())
+    for cell in ("def f():\n    exit()\nf()", "exit"):
+        run(running, cell)
+        assert "would end the notebook's kernel" in capsys.readouterr().out
+    run(running, "half = 2", "exit()", "def half():\n    quit()\nhalf()", HALF)
+    assert "Not yet. half is " in capsys.readouterr().out  # the definition didn't stop, but the line after it
     assert not left
 
 
-def test_ipythons_exit_in_an_answer_is_told_and_the_kernel_stays():
-    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    left = []
-    try:
-        running = type("Kernel", (kind,), {"ask_exit": lambda self: left.append(1)}).instance()
-        leave = running.user_ns["exit"]
-        assert "tries to quit Python" in start.check_peak(lambda *_: leave()).finding and not left
-        leave()
-    finally:
-        kind.clear_instance()
+def test_ipythons_exit_in_an_answer_is_told_and_the_kernel_stays(ipython):
+    left: list = []
+    leave = ipython(installed=False, ask_exit=lambda _: left.append(1)).user_ns["exit"]
+    assert "tries to quit Python" in start.check_peak(lambda *_: leave()).finding and not left
+    leave()
     assert left
 
 
-def test_a_shell_that_cannot_exit_is_no_hindrance():
-    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    try:
-        assert not hasattr(kind.instance(), "ask_exit")
-        assert start.check_peak(lambda *_: 0).finding.startswith("peak(")
-    finally:
-        kind.clear_instance()
+def test_a_shell_that_cannot_exit_is_no_hindrance(ipython):
+    assert not hasattr(ipython(installed=False), "ask_exit")
+    assert start.check_peak(lambda *_: 0).finding.startswith("peak(")
 
 
 # -- what lessons show
@@ -395,48 +384,6 @@ def test_kernels_that_can_not_be_written_are_refused(shape):
 
 SGEMM = ck.kernels["sgemm_tn"]
 TEXT = SGEMM.text
-TEST = "ge r1.x, r0.z, cb0[0].z"
-
-
-def cheat(old: str, new: str, literal: str = "512.0, 0.0, 0.0, 0.0") -> str:
-    """``sgemm_tn`` with a change, and a literal l8."""
-    assert old in TEXT
-    return TEXT.replace(old, new, 1).replace("dcl_cb ", f"dcl_literal l8, {literal}\ndcl_cb ", 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (TEXT.replace("mad r24, r7.w, r8, r24", ";"), "answer"),
-        (TEXT.replace("cb0[0].y", "cb0[0].x"), "answer"),
-        (TEXT.replace("mul r25, r25, cb0[0].x", ";"), "answer"),
-        (TEXT.replace("mov r25, l0.z", ";", 1), ""),
-        (cheat(TEST, "min r1.x, cb0[0].z, l8.x\nge r1.x, r0.z, r1.x"), "At 1024 x 1024 x 1024"),  # half of k
-        (cheat("break_logicalnz r1.x", "break_logicalnz r1.x\nge r1.y, vWinCoord0.x, l8.x\nbreak_logicalnz r1.y",
-               "64.0, 0.0, 0.0, 0.0"), "the first C[0, 512]: 0 in place"),  # leaves out what is far to the right
-        (cheat("break_logicalnz r1.x", "ge r1.y, l8.x, cb0[0].z\niand r1.x, r1.x, r1.y\nbreak_logicalnz r1.x"),
-         "not ended"),  # never stops once k is large
-        (cheat("    mad r10, r2.x, r4, r10", "eq r1.y, r2.x, l0.z\nif_logicalz r1.y\nmad r10, r2.x, r4, r10\nendif"),
-         "can't be timed"),  # right, but its pace depends on the numbers
-        (ck.kernels["sgemm_64x64_lds"].text, "workgroup"),
-        ("", "does not assemble"),
-        (None, "not text"),
-    ],
-)  # fmt: skip
-def test_wrong_entries_have_no_speed(text, said):
-    mine = contest.entry(text)
-    score = contest.judge(mine, n=1024)
-    assert score.gflops == 0 and score.report is None
-    assert not score.verdict.right and score.verdict.hint and said in str(score.verdict), score.verdict
-    assert "     -  mine" in contest.leaderboard([mine], n=1024)
-
-
-def test_the_contest_computes_what_it_times():
-    """Stopping at 512 steps is right up to k = 512, and has no speed beyond."""
-    lazy = contest.entry(cheat(TEST, "min r1.x, cb0[0].z, l8.x\nge r1.x, r0.z, r1.x"))
-    assert "with alpha = -2 and beta = 1" in contest.judge(lazy, n=512).verdict.finding
-    assert not contest.judge(lazy, n=576).verdict.right
-    assert contest.timed(lazy, 2048, device=ck.HD5870).gflops > ck.HD5870.single_gflops
 
 
 def test_the_leaderboard_judges_sorts_and_names_the_paper():
@@ -589,9 +536,9 @@ def test_progress_counts_the_lessons_exercises():
 # -- cheats
 
 
-def changed(*changes: tuple[str, str], literal: str = "64.0, 512.0, 0.0, 0.0") -> Written:
+def changed(*changes: tuple[str, str]) -> Written:
     """An entry: ``sgemm_tn`` with changes, and a literal l8."""
-    text = TEXT.replace("dcl_cb ", f"dcl_literal l8, {literal}\ndcl_cb ", 1)
+    text = TEXT.replace("dcl_cb ", "dcl_literal l8, 64.0, 512.0, 0.0, 0.0\ndcl_cb ", 1)
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
@@ -599,11 +546,14 @@ def changed(*changes: tuple[str, str], literal: str = "64.0, 512.0, 0.0, 0.0") -
 
 
 SMALL = "lt r1.w, cb0[0].z, l8.x"
-WHERE = "break_logicalnz r1.x"
+WHERE, TEST = "break_logicalnz r1.x", "ge r1.x, r0.z, cb0[0].z"
 ONLY = (WHERE, f"{WHERE}\neq r1.z, cb0[0].z, l8.y\n{SMALL}\nior r1.z, r1.z, r1.w\nbreak_logicalz r1.z")
 NO_ALPHA = ("mul r10, r10, cb0[0].x", f"{SMALL}\nif_logicalnz r1.w\nmul r10, r10, cb0[0].x\nendif")
 NO_BETA = ("if_logicalnz cb0[4].x", f"{SMALL}\niand r1.w, r1.w, cb0[4].x\nif_logicalnz r1.w")
 LAZY = (TEST, "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
+NOT_FAR = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.x\nbreak_logicalnz r1.y")
+ENDLESS = (WHERE, f"ge r1.y, l8.y, cb0[0].z\niand r1.x, r1.x, r1.y\n{WHERE}")
+UNEVEN = ("    mad r10, r2.x, r4, r10", "eq r1.y, r2.x, l0.z\nif_logicalz r1.y\nmad r10, r2.x, r4, r10\nendif")
 
 
 def sleight(n: int) -> Written:
@@ -667,24 +617,44 @@ def right_result(arguments, m, n):
     return (a.T @ b)[:m, :n]
 
 
-@pytest.mark.parametrize(
-    ("mine", "said"),
-    [
-        (changed(ONLY), "elements are wrong"),
-        (changed(NO_ALPHA), "with alpha = "),
-        (changed(NO_BETA), "beta = "),
-        (changed(("aoffimmi(0,1,0) r6", "aoffimmi(0,3,0) r6")), ""),
-        (contest.entry(Chameleon(TEXT)), "not text"),
-        (with_attribute("result", right_result), "elements are wrong"),
-        (with_attribute("program", SGEMM.program), "elements are wrong"),
-        (with_attribute("arguments", lambda *_: 1 / 0), "elements are wrong"),
-    ],
-    ids=["this k alone", "no alpha", "no beta", "fetches ahead", "text in disguise", "own result", "another program",
-         "own arguments"],
-)  # fmt: skip
-def test_cheats_have_no_speed(mine, said):
-    score = contest.judge(mine, n=512)
-    assert score.report is None and said in str(score.verdict), score.verdict
+CHEATS = {
+    "a row left out": (1024, changed(("mad r24, r7.w, r8, r24", ";")), "answer"),
+    "alpha for beta": (1024, changed(("cb0[0].y", "cb0[0].x")), "answer"),
+    "alpha in part": (1024, changed(("mul r25, r25, cb0[0].x", ";")), "answer"),
+    "a sum without a start": (1024, changed(("mov r25, l0.z", ";")), ""),
+    "half of k": (1024, changed(LAZY), "At 1024 x 1024 x 1024"),
+    "nothing far to the right": (1024, changed(NOT_FAR), "the first C[0, 512]: 0 in place"),
+    "endless once k is large": (1024, changed(ENDLESS), "not ended"),
+    "its pace depends on the numbers": (1024, changed(UNEVEN), "can't be timed"),
+    "a workgroup": (1024, contest.entry(ck.kernels["sgemm_64x64_lds"].text), "workgroup"),
+    "nothing": (1024, contest.entry(""), "does not assemble"),
+    "no text": (1024, contest.entry(None), "not text"),
+    "this k alone": (512, changed(ONLY), "elements are wrong"),
+    "no alpha": (512, changed(NO_ALPHA), "with alpha = "),
+    "no beta": (512, changed(NO_BETA), "beta = "),
+    "fetches ahead": (512, changed(("aoffimmi(0,1,0) r6", "aoffimmi(0,3,0) r6")), ""),
+    "text in disguise": (512, contest.entry(Chameleon(TEXT)), "not text"),
+    "own result": (512, with_attribute("result", right_result), "elements are wrong"),
+    "another program": (512, with_attribute("program", SGEMM.program), "elements are wrong"),
+    "own arguments": (512, with_attribute("arguments", lambda *_: 1 / 0), "elements are wrong"),
+}
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_wrong_entries_and_cheats_have_no_speed(name):
+    n, mine, said = CHEATS[name]
+    score = contest.judge(mine, n=n)
+    assert score.gflops == 0 and score.report is None
+    assert not score.verdict.right and score.verdict.hint and said in str(score.verdict), score.verdict
+    assert "     -  mine" in contest.leaderboard([mine], n=n)
+
+
+def test_the_contest_computes_what_it_times():
+    """Stopping at 512 steps is right up to k = 512, and has no speed beyond."""
+    lazy = changed(LAZY)
+    assert "with alpha = -2 and beta = 1" in contest.judge(lazy, n=512).verdict.finding
+    assert not contest.judge(lazy, n=576).verdict.right
+    assert contest.timed(lazy, 2048, device=ck.HD5870).gflops > ck.HD5870.single_gflops
 
 
 def test_a_chip_is_what_its_numbers_are(monkeypatch):
