@@ -76,33 +76,6 @@ def test_texts_are_refused_quickly_and_in_words(name):
     assert (seconds < 10, memory < 200e6) == (True, True)
 
 
-LOOPS = {
-    "nothing in it": "whileloop\nendloop",
-    "a continue": "whileloop\ncontinue\nendloop",
-    "a break never taken": "whileloop\nbreak_logicalnz r0.x\nendloop",
-    "a loop in it": "whileloop\nwhileloop\nbreak\nendloop\nendloop",
-    "arithmetic": "whileloop\nadd r0, r0, r1\nendloop",
-}
-
-
-@pytest.mark.parametrize("engine", ["fast", "explain"])
-@pytest.mark.parametrize("loop", LOOPS)
-def test_endless_loops_end(loop, engine):
-    program = ck.assemble(f"{HEAD}{LOOPS[loop]}\nend")
-    start = time.process_time()
-    with pytest.raises(ck.KernelError, match="has not ended after") as caught:
-        ck.launch(program, (8, 8), engine=engine)
-    assert caught.value.line == 2 or loop == "a loop in it"
-    assert time.process_time() - start < 30
-
-
-@pytest.mark.parametrize("engine", ["fast", "explain"])
-def test_huge_domains_are_refused(engine):
-    program = ck.assemble(f"{HEAD}mov r0, r1\nend")
-    with pytest.raises(ValueError, match="at most 268,435,456"):
-        ck.launch(program, (1 << 20, 1 << 20), engine=engine)
-
-
 def test_the_explaining_engine_takes_no_more_memory_than_it_says():
     for line in ("mov r0, r1", ""):
         with pytest.raises(ValueError, match="take a smaller domain"):
