@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from answers import given
+from answers import function, given, text
 from cypresskit.teach.l01_register_block import check_four_by_four, check_rank1, check_texels
 
 
@@ -66,13 +66,7 @@ def adds_instead_of_multiplying(c, a, b):
     c += a[:, None] + b
 
 
-def raises(c, a, b):
-    raise ZeroDivisionError("of course")
-
-
 ROWS = ["mad r11, r2.y, r3, r11", "mad r12, r2.z, r3, r12", "mad r13, r2.w, r3, r13"]
-
-
 KERNEL = given("01_register_block", "four_by_four")
 
 
@@ -93,7 +87,7 @@ BROKEN = [
 ]
 
 CHECKS = {
-    check_rank1: (
+    check_rank1: function(
         [loops, whole, rows],
         [
             (unsolved, "c did not change"),
@@ -106,11 +100,9 @@ CHECKS = {
             (eats_its_input, "changes a or b"),
             (square_only, ""),
             (adds_instead_of_multiplying, "Row 0 of c is wrong"),
-            (raises, "ZeroDivisionError: of course"),
-            (None, "update is of type NoneType, not a function"),
         ],
     ),
-    check_four_by_four: (
+    check_four_by_four: text(
         [
             kernel(*lines)
             for lines in [
@@ -140,10 +132,9 @@ CHECKS = {
                 ([*ROWS, "endloop"], "does not assemble", ""),
             ]
         ]
-        + [(kernel(*ROWS).replace(before, after), said) for before, after, said in BROKEN]
-        + [(text, "") for text in ["", "hello", None, 4]],
+        + [(kernel(*ROWS).replace(before, after), said) for before, after, said in BROKEN],
     ),
-    check_texels: (
+    check_texels: function(
         [texels, lambda x, y, k: texels(x, y, k)[::-1]],
         [
             (lambda x, y, k: [], "the device fetched 4 texels"),
@@ -161,7 +152,6 @@ CHECKS = {
             (lambda x, y, k: [("A", "2", k), *texels(x, y, k)[1:]], "it was called for"),
             (lambda x, y, k: [("A", 1, k)] * 400_000, "... and 399,992 more."),
             (lambda x, y, k: [("A", 10**4000, k)], " characters)"),
-            (None, "texels is of type NoneType, not a function"),
         ],
     ),
 }

@@ -4,7 +4,7 @@ import math
 from functools import reduce
 from operator import add
 
-from answers import given
+from answers import function, given, text
 from cypresskit.blas import dd
 from cypresskit.teach.l06_double_double import BUDGET, check_dot, check_product, check_two_sum
 
@@ -14,19 +14,13 @@ def sorted_first(a, b):
 
 
 LOST = "dmad r4.xy, r2.xy, r3.xy, r1.xy_neg(xyzw)"
-
-
 CROSS, OTHER = "dmad r4.xy, r2.xy, r3.zw, r4.xy", "dmad r4.xy, r2.zw, r3.xy, r4.xy"
-
-
 APART = [
     "dadd r5.xy, r1.xy, r4.xy",
     "dadd r5.zw, r5.xy, r1.xy_neg(xyzw)",
     "dadd r1.zw, r4.xy, r5.zw_neg(xyzw)",
     "mov r1.xy, r5.xy",
 ]
-
-
 NOTHING = "dmul r4.xy, r2.xy, l0.xy"
 
 
@@ -51,7 +45,7 @@ def in_double_double(x, y):
 
 
 CHECKS = {
-    check_two_sum: (
+    check_two_sum: function(
         [dd.two_sum, sorted_first],
         [
             (lambda a, b: (a + b, 0.0), "isn't always b"),
@@ -62,14 +56,12 @@ CHECKS = {
             (lambda a, b: a + b, "two_sum_of returns something that"),
             (lambda a, b: None, "two_sum_of returns nothing"),
             (lambda a, b: (a + b, float("nan")), "ValueError"),
-            (lambda a, b: 1 / 0, "ZeroDivisionError"),
             (lambda a, b: (a + b, (a + b - a) - b), "the sign"),
             (lambda a, b: (a + b, (a - ((a + b) - b)) + (b - ((a + b) - a))), "s - a is the part of b that arrived"),
             (lambda a, b: (0.1, 0.2, 0.3), "two_sum_of returns something that"),
-            ("s", "two_sum_of is of type str, not a function"),
         ],
     ),
-    check_product: (
+    check_product: text(
         [
             kernel(*lines)
             for lines in [
@@ -131,7 +123,7 @@ CHECKS = {
             ([], "list, not text"),
         ],
     ),
-    check_dot: (
+    check_dot: function(
         [dot, in_double_double],
         [
             (lambda x, y: reduce(add, (a * b for a, b in zip(x, y))), "what plain doubles give"),
@@ -146,7 +138,6 @@ CHECKS = {
             (lambda x, y: None, "dot returns nothing"),
             (lambda x, y: float("nan"), "ValueError"),
             (lambda x, y: "0", "dot returns something that"),
-            (0.0, "not a function"),
         ],
     ),
 }

@@ -4,28 +4,12 @@ import math
 
 import numpy as np
 
+from answers import function, number, text
 from cypresskit.host import balance
 from cypresskit.teach.l08_small import check_ceiling, check_reduction, check_waste
 from cypresskit.teach.l09_bus import check_balance, check_seconds, check_size_for
 from cypresskit.teach.l10_larger import check_largest, check_order, check_product
 from cypresskit.teach.l11_pipelines import check_buffer, check_pipeline, check_share
-
-
-def raises(*_):
-    raise ZeroDivisionError("of course")
-
-
-NONSENSE = [
-    (lambda *_: None, "returns nothing"),
-    (raises, "ZeroDivisionError: of course"),
-    (lambda: 1.0, "TypeError"),
-    (lambda *_: "x", "returns a text, not a number"),
-    (lambda *_: math.nan, "should be"),
-    (lambda *_: 0.0, "should be"),
-    (None, "of type NoneType, not a function"),
-    (42, "of type int, not a function"),
-]
-
 
 TAIL = """
 ishl r3.x, vTidInGrpFlat.x, l2.x
@@ -43,8 +27,6 @@ endif
 endmain
 end
 """
-
-
 ADD = "iadd r3.y, r3.x, l2.y\nlds_load_vec_id(0) r4, r3.y, r3.y\nadd r14, r14, r4"
 
 
@@ -109,10 +91,9 @@ def whole_blocks_only(gpu, a, b, block):
 
 
 CHECKS = {
-    check_ceiling: (
+    check_ceiling: number(
         [lambda rate, size: rate * 2 / size],
-        NONSENSE
-        + [
+        [
             (lambda rate, size: rate / size, "two operations"),
             (lambda rate, size: 2 * rate, "bytes, not numbers"),
             (lambda rate, size: 2 * rate * size, "fewer numbers"),
@@ -120,10 +101,9 @@ CHECKS = {
             (lambda rate, size: 2 * 153.6 / size, "2 of 4 calls are right"),
         ],
     ),
-    check_waste: (
+    check_waste: number(
         [lambda m, n, t: 1 - m / (math.ceil(m / t) * t) * n / (math.ceil(n / t) * t)],
-        NONSENSE
-        + [
+        [
             (lambda m, n, t: m * n / (-(-m // t) * -(-n // t) * t * t), "useful arithmetic"),
             (lambda m, n, t: -(-m // t) * -(-n // t) * t * t / (m * n) - 1, "padding included"),
             (lambda m, n, t: 1 - m * n / ((m // t + 1) * (n // t + 1) * t * t), "a multiple already"),
@@ -132,7 +112,7 @@ CHECKS = {
             (lambda m, n, t: (m % t) / t, "What padding costs"),
         ],
     ),
-    check_reduction: (
+    check_reduction: text(
         [tail(), tail(add=ADD.replace("add r14, r14, r4", "add r14, r4, r14"))],
         [
             (tail("", ""), "leaders' sums alone"),
@@ -149,14 +129,11 @@ CHECKS = {
             (tail(add=ADD.replace("lds_load", "lds_laod")), "does not assemble"),
             (tail(add="endif"), "does not assemble"),
             (tail(add=ADD.replace("l2.y", "l2.w") + "\n" + ADD.replace("l2.y", "l2.w")), ""),
-            ("", "does not assemble"),
-            (None, "not text"),
         ],
     ),
-    check_seconds: (
+    check_seconds: number(
         [lambda n, b, f: 24 * n * n / b + 2 * n * n * n / f],
-        NONSENSE
-        + [
+        [
             (lambda n, b, f: 24 * n**2 / b, "transfers alone"),
             (lambda n, b, f: 2 * n**3 / f, "kernel alone"),
             (lambda n, b, f: 32 * n**2 / b + 2 * n**3 / f, "the old C"),
@@ -169,10 +146,9 @@ CHECKS = {
             (lambda n, b, f: 24 * n**2 / 3e9 + 2 * n**3 / f, "2 of 4 calls"),
         ],
     ),
-    check_balance: (
+    check_balance: number(
         [lambda b, f, s, moved: f / b / 2 * s * moved],
-        NONSENSE
-        + [
+        [
             (lambda b, f, s, moved: 2 * s * f / b, "for four matrices, however many"),
             (lambda b, f, s, moved: 16 * f / b, "four matrices of doubles"),
             (lambda b, f, s, moved: 4 * moved * f / b, "for doubles"),
@@ -182,10 +158,9 @@ CHECKS = {
             (lambda b, f, s, moved: 2400, "calls are right"),
         ],
     ),
-    check_size_for: (
+    check_size_for: number(
         [lambda p, b, f: 16 * f / b / (1 / p - 1)],
-        NONSENSE
-        + [
+        [
             (lambda p, b, f: p * balance(b, f), "one half"),
             (lambda p, b, f: balance(b, f), "one half alone"),
             (lambda p, b, f: (1 - p) / p * balance(b, f), "upside down"),
@@ -194,10 +169,9 @@ CHECKS = {
             (lambda p, b, f: 2 * p * balance(b, f), "1 of 4 calls"),
         ],
     ),
-    check_largest: (
+    check_largest: number(
         [fits],
-        NONSENSE
-        + [
+        [
             (lambda m, d: fits(m, d) + 128, "one step too far"),
             (lambda m, d: 1792, "1 of 5 calls"),
             (lambda m, d: fits(m - 1, d), "to its last byte"),
@@ -209,7 +183,7 @@ CHECKS = {
             (lambda m, d: fits(m, 16384), "2 of 5 calls"),
         ],
     ),
-    check_order: (
+    check_order: function(
         [lawn, lambda r, c: [(i, j) for j, i in lawn(c, r)], lambda r, c: iter(lawn(r, c))],
         [
             (lambda r, c: [(i, j) for i in range(r) for j in range(c)], "both i and j change"),
@@ -218,14 +192,11 @@ CHECKS = {
             (lambda r, c: lawn(r, c) + [(0, 0)], "1 block too many"),
             (lambda r, c: lawn(c, r), "lacks block"),
             (lambda r, c: [], "lacks block (0, 0): it has none."),
-            (lambda r, c: [], "lacks block (0, 0)"),
             (lambda r, c: None, "order returns nothing"),
             (lambda r, c: [0, 1], "order returns something that"),
-            (raises, "ZeroDivisionError"),
-            (None, "not a function"),
         ],
     ),
-    check_product: (
+    check_product: function(
         [product],
         [
             (whole, "card is full"),
@@ -237,14 +208,11 @@ CHECKS = {
             (lambda gpu, a, b, block: np.zeros_like(a), "all zeros"),
             (lambda gpu, a, b, block: product(gpu, a, b, block)[:block], "has shape (64, 192)"),
             (lambda gpu, a, b, block: None, ("product returns nothing", "keep the line `return c`")),
-            (raises, "ZeroDivisionError"),
-            (None, "not a function"),
         ],
     ),
-    check_pipeline: (
+    check_pipeline: number(
         [lambda s, u: sum(s) + max(s) * (u - 1)],
-        NONSENSE
-        + [
+        [
             (lambda s, u: sum(s) * u, "without overlap"),
             (lambda s, u: max(s) * u, "first unit"),
             (lambda s, u: sum(s) + u * max(s), "after the first"),
@@ -253,10 +221,9 @@ CHECKS = {
             (lambda s, u: sum(s) + (u - 1) * s[1], "IndexError"),
         ],
     ),
-    check_share: (
+    check_share: number(
         [lambda s, c, g: s * g / (s * g + (1 - s) * c)],
-        NONSENSE
-        + [
+        [
             (lambda s, c, g: s * c / (s * c + (1 - s) * g), "upside down"),
             (lambda s, c, g: g / (c + g), "share tried"),
             (lambda s, c, g: (s / c) / ((1 - s) / g), "over the chips'"),
@@ -265,7 +232,7 @@ CHECKS = {
             (lambda s, c, g: 0.12, "1 of 4 calls"),
         ],
     ),
-    check_buffer: (
+    check_buffer: function(
         [lambda unit: "even" if unit % 2 == 0 else "odd"],
         [
             (lambda unit: "A0", "30 s; 20 s are possible"),
@@ -276,8 +243,6 @@ CHECKS = {
             (lambda unit: unit % 2, "returns 0"),
             (lambda unit: "", "returns ''"),
             (lambda unit: None, "returns None"),
-            (raises, "ZeroDivisionError"),
-            (None, "not a function"),
         ],
     ),
 }

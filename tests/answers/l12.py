@@ -5,17 +5,13 @@ import re
 from dataclasses import replace
 
 import cypresskit as ck
-from answers.l08_to_l11 import NONSENSE
+from answers import number, text
 from cypresskit.devices import Device
 from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.kernels import Written
 
 LOOP = ck.kernels["sgemm_tn"].text.partition("whileloop\n")[2].partition("endloop\n")[0]
-
-
 GOOD_LOOP = f"whileloop\n{LOOP}endloop\n"
-
-
 ONE_STEP = "whileloop\n" + "\n".join(
     line.replace("l0.x", "l9.x") if "add r0.z" in line else line
     for line in LOOP.splitlines()
@@ -29,7 +25,6 @@ def rounds(n, active):
 
 
 TEXT = ck.kernels["sgemm_tn"].text
-
 SGEMM = ck.kernels["sgemm_tn"]
 
 
@@ -39,7 +34,7 @@ class Forged(Written):
 
 
 CHECKS = {
-    contest.check_two_steps: (
+    contest.check_two_steps: text(
         [GOOD_LOOP],
         [
             (f"{ONE_STEP}\nendloop\n", "4 fetches"),
@@ -50,14 +45,11 @@ CHECKS = {
             (GOOD_LOOP.replace("aoffimmi(0,1,0) r6", "aoffimmi(0,2,0) r6"), ""),
             (GOOD_LOOP.replace("mad r10", "mda r10"), "does not assemble"),
             (GOOD_LOOP.replace("endloop", ""), "does not assemble"),
-            ("", ""),
-            (None, "not text"),
         ],
     ),
-    contest.check_filled: (
+    contest.check_filled: number(
         [rounds],
-        NONSENSE
-        + [
+        [
             (lambda n, k: (n * n // 4096 % (20 * k) or 20 * k) / (20 * k), "last round alone"),
             (lambda n, k: n * n // 4096 / (math.ceil(n * n // 4096 / k) * k), "20 engines"),
             (lambda n, k: n * n / 4096 / (20 * k), "round their number up"),
