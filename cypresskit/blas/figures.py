@@ -46,9 +46,5 @@ def kept(kernel: Kernel, device: Device = HD5870) -> Figures | None:
 @lru_cache
 def read() -> dict[str, Figures]:
     """What the file has, by the kernels' names."""
-    found = {}
-    if FILE.exists():
-        for name, row in json.loads(FILE.read_text(encoding="utf-8")).items():
-            registers, bundles, gflops, alone, full, active = row
-            found[name] = Figures(registers, bundles, gflops, tuple(alone), tuple(full), active)
-    return found
+    rows = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    return {name: Figures(*row) for name, row in rows.items()}
