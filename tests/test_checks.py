@@ -13,12 +13,12 @@ from time import process_time
 
 import numpy as np
 import pytest
+from conftest import pixel
 
 import cypresskit as ck
 from cypresskit import cli
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.teach.kernels import check_gemm
-from cypresskit.teach.magics import load_ipython_extension
 
 TN, TN_TEXT = ck.kernels["sgemm_tn"].program, ck.kernels["sgemm_tn"].text
 ZOO = sorted((Path(__file__).parent / "zoo").glob("*.txt"))
@@ -297,38 +297,6 @@ def test_coordinates_that_are_no_numbers_never_are(name):
     assert str(checked(bug, launch | {"border": True})) == str(checked(bug, launch))
 
 
-class Shell:
-    """What the magics need of IPython."""
-
-    def __init__(self):
-        self.user_ns, self.magics = {"np": np}, {}
-
-    def register_magic_function(self, function, kind, name):
-        self.magics[name] = function
-
-
-@pytest.fixture
-def shell():
-    shell = Shell()
-    load_ipython_extension(shell)
-    return shell
-
-
-def test_il_magic_binds_the_program(shell, capsys):
-    shell.magics["il"]("scale", SCALE)
-    assert shell.user_ns["scale"] == ck.assemble(SCALE)
-    shell.magics["il"]("scale", SCALE.replace("add", "plus"))
-    assert "scale" not in shell.user_ns  # nothing stale is left
-    assert "scale.il:7:1: `plus` is no instruction" in capsys.readouterr().out
-
-
-def test_check_magic_prints_the_findings(shell, capsys):
-    line = "domain=(9, 8), inputs={0: np.ones((8, 8, 4), np.float32)}, outputs={0: np.zeros((8, 9, 4), np.float32)}"
-    shell.magics["check"](line, SCALE)
-    assert [f.kind for f in shell.user_ns["findings"]] == ["fetch outside"]
-    assert "texture 0[0, 32..35]" in capsys.readouterr().out
-
-
 @pytest.fixture(scope="module")
 def notebook():
     shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
@@ -337,9 +305,16 @@ def notebook():
     return shell
 
 
-def test_magics_load_in_ipython(notebook, capsys):
+def test_magics_bind_the_program_and_the_findings(notebook, capsys):
     notebook.run_cell_magic("il", "scale", SCALE)
     assert notebook.user_ns["scale"] == ck.assemble(SCALE)
+    notebook.run_cell_magic("il", "scale", SCALE.replace("add", "plus"))
+    assert "scale" not in notebook.user_ns  # nothing stale is left
+    assert "scale.il:7:1: `plus` is no instruction" in capsys.readouterr().out
+    wide = "domain=(9, 8), inputs={0: x}, outputs={0: np.zeros((8, 9, 4), np.float32)}"
+    notebook.run_cell_magic("check", wide, SCALE)
+    assert [f.kind for f in notebook.user_ns["findings"]] == ["fetch outside"]
+    assert "texture 0[0, 32..35]" in capsys.readouterr().out
     for line in ("outputs={0: c}, inputs={0: x}", "inputs={0: x}, **dict(outputs={0: c})  # all of it"):
         notebook.run_cell_magic("check", f"domain=(8, 8), {line}", SCALE)
         assert capsys.readouterr().out.endswith("Nothing found.\n")
@@ -402,24 +377,21 @@ def test_a_cell_is_never_run_as_python(notebook, capsys):
 # Arguments
 
 
-def test_a_check_leaves_the_arrays_alone():
-    program = ck.assemble(SCALE)
-    out = np.zeros((8, 8, 4), np.float32)
-    assert not check(program, (8, 8), inputs={0: np.ones((8, 8, 4), np.float32)}, outputs={0: out})
-    assert not out.any()
+def test_an_output_is_compared_and_left_alone():
+    outputs, expected = {0: np.zeros((8, 8, 4), np.float32)}, np.full((8, 8, 4), 2, np.float32)
 
+    def found() -> Findings:
+        inputs = {0: np.ones((8, 8, 4), np.float32)}
+        return check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
 
-def test_an_output_is_compared_too():
-    inputs, outputs = {0: np.ones((8, 8, 4), np.float32)}, {0: np.zeros((8, 8, 4), np.float32)}
-    expected = np.full((8, 8, 4), 2, np.float32)
-    assert not check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
+    assert not found() and not outputs[0].any()
     expected[3, 5, 2] = 7
-    (finding,) = check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
+    (finding,) = found()
     assert finding.advice.startswith("What is wrong lies in row 3, column 5, component 2: follow")
-    expected[3:5, 5:7, 2] = 7
-    (wide,) = check(ck.assemble(SCALE), (8, 8), inputs=inputs, outputs=outputs, expected=expected)
-    assert wide.advice.startswith("What is wrong lies in rows 3 to 4, columns 5 to 6, component 2: follow")
     assert (finding.element, finding.work_item, finding.line) == ("o0[3, 5, 2]", (5, 3), 6)
+    expected[3:5, 5:7, 2] = 7
+    (wide,) = found()
+    assert wide.advice.startswith("What is wrong lies in rows 3 to 4, columns 5 to 6, component 2: follow")
 
 
 # Merging
@@ -500,6 +472,7 @@ def test_errors_in_macros_name_the_call(engine):
     assert caught.value.line == 3
 
 
+FULL = np.full((2, 4, 4), [1, 2, 3, 4], np.float32)
 STORES = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
 dcl_output_generic o0
@@ -516,24 +489,17 @@ ge r0.x, vWinCoord0.x, l0.z
         ("if_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 0]", None, 7),  # a branch leaves work-items out
         ("mov o0, l0\nif_logicalnz r0.x\nmov o0.0___, l0\nendif", "o0[0, 3, 0]", (3, 0), 8),
         ("mov o0, l0.x\nif_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 1]", (0, 0), 6),
+        ("flr r1.y, vWinCoord0.y\nmad r1.x, r1.y, l0.w, vWinCoord0.x\nftoi r1.x, r1.x\n"
+         "mov g[r1.x], l0.xyzz\nmov g[r1.x].xyz, l0", "g[0, 0, 3]", (0, 0), 9),
     ],
-)
+)  # fmt: skip
 def test_masked_stores_are_blamed_on_who_made_them(stores, element, item, line):
-    outputs, expected = {0: np.zeros((2, 4, 4), np.float32)}, np.full((2, 4, 4), [1, 2, 3, 4], np.float32)
+    zeros, memory = np.zeros((2, 4, 4), np.float32), "g[" in stores
+    given = {"global_memory": zeros} if memory else {"outputs": {0: zeros}}
     program = ck.assemble(f"{STORES}{stores}\nend")
-    (finding,) = check(program, (4, 2), outputs=outputs, expected=expected)
+    (finding,) = check(program, (4, 2), **given, expected=FULL)
     assert (finding.element, finding.work_item, finding.line) == (element, item, line), str(finding)
     assert ("no work-item wrote it" in finding.message) == (item is None)
-
-
-def test_masked_stores_to_global_memory_are_blamed_on_who_made_them():
-    store = f"{STORES}ftoi r1.x, vWinCoord0.x\nmov g[r1.x], l0.xyzz\nmov g[r1.x].xyz, l0\nend"
-    expected = np.full((4, 4), [1, 2, 3, 4], np.float32)
-    (finding,) = check(ck.assemble(store), (4, 1), global_memory=np.zeros((4, 4), np.float32), expected=expected)
-    assert (finding.element, finding.work_item, finding.line) == ("g[0, 3]", (0, 0), 7)
-
-
-FULL = np.full((2, 4, 4), [1, 2, 3, 4], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -558,25 +524,26 @@ def test_expected_must_be_comparable(given, said):
         check(ck.assemble("il_ps_2_0\nend"), (4, 2), expected=FULL)
 
 
-def test_whole_numbers_infinities_and_small_differences_are_compared():
-    program = ck.assemble("il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 7, -2, 0x7f800000, 1.0\nmov o0, l0\nend")
+BITS = [0x7F800000, 0x3F800000]  # infinity and 1
 
-    def found(dtype, *values, **more):
-        outputs = {0: np.zeros((1, 1, 4), dtype)}
-        return [
-            f.message for f in check(program, (1, 1), outputs=outputs, expected=np.array([[values]], dtype), **more)
-        ]
 
-    assert not found(np.int32, 7, -2, 0x7F800000, 0x3F800000)
-    assert "7 in place of 8;" in found(np.int32, 8, -2, 0x7F800000, 0x3F800000)[0]
-    assert not found(np.int32, 8, -3, 0x7F800000, 0x3F800000, tolerance=1)
-    assert not found(np.uint32, 8, 2**32 - 1, 0x7F800000, 0x3F800000, tolerance=1)
-    program = ck.assemble(
-        "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0.5, 3.0, 0x7f800000, 1.0\nmov o0, l0\nend"
-    )
-    assert not found(np.float32, 0.5, 3, np.inf, 1)
-    assert "1 in place of 2;" in found(np.float32, 0.5, 3, np.inf, 2)[0]  # inf must not widen the tolerance
-    assert "1 in place of 1.0000001" in found(np.float32, 0.5, 3, np.inf, 1.0000001, tolerance=0)[0]
+@pytest.mark.parametrize(
+    ("literal", "dtype", "wanted", "tolerance", "said"),
+    [
+        ("7, -2", np.int32, [7, -2, *BITS], None, None),
+        ("7, -2", np.int32, [8, -2, *BITS], None, "7 in place of 8;"),
+        ("7, -2", np.int32, [8, -3, *BITS], 1, None),
+        ("7, -2", np.uint32, [8, 2**32 - 1, *BITS], 1, None),
+        ("0.5, 3.0", np.float32, [0.5, 3, np.inf, 1], None, None),
+        ("0.5, 3.0", np.float32, [0.5, 3, np.inf, 2], None, "1 in place of 2;"),  # inf must not widen the tolerance
+        ("0.5, 3.0", np.float32, [0.5, 3, np.inf, 1.0000001], 0, "1 in place of 1.0000001"),
+    ],
+)
+def test_whole_numbers_infinities_and_small_differences_are_compared(literal, dtype, wanted, tolerance, said):
+    program = pixel("dcl_output_generic o0", f"dcl_literal l0, {literal}, 0x7f800000, 1.0", "mov o0, l0")
+    outputs, expected = {0: np.zeros((1, 1, 4), dtype)}, np.array([[wanted]], dtype)
+    found = check(program, (1, 1), outputs=outputs, expected=expected, tolerance=tolerance)
+    assert [said in f.message for f in found] == [True] * (said is not None)
 
 
 def test_a_wrong_factor_is_named():
@@ -585,14 +552,16 @@ def test_a_wrong_factor_is_named():
     assert finding.advice.startswith("Every element is 4 times what it should be")
 
 
+FETCH = "sample_resource(0)_sampler(0)"
+
+
 def test_a_kernel_that_no_code_comes_of_is_a_finding():
-    fetches = "".join(f"sample_resource(0)_sampler(0) r{n}, vWinCoord0.xy00\n" for n in range(3, 150))
-    uses = "".join(f"mad r0, r0, l0.x, r{n}\n" for n in range(3, 150)) + "".join(
-        f"add r{n}, r0, r{n}\n" for n in range(3, 150)
+    fetches, mads, adds = (
+        "".join(line.replace("rN", f"r{n}") for n in range(3, 150))
+        for line in (f"{FETCH} rN, vWinCoord0.xy00\n", "mad r0, r0, l0.x, rN\n", "add rN, r0, rN\n")
     )
-    loop = (
-        f"whileloop\nige r1.y, r1.x, l0.y\nbreak_logicalnz r1.y\niadd r1.x, r1.x, l0.y\n{uses}endloop\nmov o0, r0\nend"
-    )
+    test = "ige r1.y, r1.x, l0.y\nbreak_logicalnz r1.y\niadd r1.x, r1.x, l0.y"
+    loop = f"whileloop\n{test}\n{mads}{adds}endloop\nmov o0, r0\nend"
     text = f"{SCALE.partition('sample')[0]}dcl_literal l0, 0, 1, 0, 0\nmov r0, l0\nmov r1, l0\n{fetches}{loop}"
     launch = {"inputs": {0: np.ones((8, 8, 4), np.float32)}, "outputs": {0: np.zeros((8, 8, 4), np.float32)}}
     budgets = {"registers": 10, "fetches": 1}
