@@ -185,7 +185,7 @@ class BlockScheduler:
         constants = sum(not s.value.located for s in op.srcs)
         if not both.fit or (slots[0] == T and constants > 2) or len(draft.slots) + len(slots) + both.size > self.room:
             return False
-        state = pressure.state([word.vreg for word in (*op.located, *op.results)])
+        state = pressure.state()
         if pressure.place_results(op, channel):
             for word in (word for word in op.located if word not in draft.forwards):
                 pressure.settle(word.vreg)
@@ -206,7 +206,7 @@ class BlockScheduler:
             return False
         if len(free) < count or self.draft.size + count > self.room:
             return False
-        state = pressure.state([r.vreg for r in op.results])
+        state = pressure.state()
         ways: list[tuple[int, int]] = []
         for r in op.results:
             options = pressure.preferred(r.vreg)

@@ -6,27 +6,26 @@ from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import Op, VirtualRegister, Word
 from cypresskit.compiler.vregs import choices, decide
 
-SLACK = 2  # registers that short-lived results may take beyond the budget: clause temporaries will hold them
-
-Undecided = list[VirtualRegister]
+SLACK = 2  # registers that results may take beyond the budget: clause temporaries will hold some
 
 
 class Pressure:
     """Virtual registers alive at the present point of a block, and the channels decided in this attempt at it, with at
     most ``budget`` registers. ``named``: each takes the component that the IL gives it, if it may, not the emptiest.
-    ``count`` and ``peak``: per channel, those alive now, and the most so far."""
+    ``count`` and ``peak``: per channel, those alive now, and the most so far; ``settled``: the channels that this
+    attempt decided, in order."""
 
     def __init__(self, problem: Problem, budget: int, named: bool = False):
         self.problem, self.budget, self.named = problem, budget, named
         self.left = Counter(problem.uses)
         self.live: set[VirtualRegister] = set(problem.live_in)
-        vregs = {word.vreg for op in problem.ops for word in (*op.located, *op.results)}
-        self.saved = {w: w.channel for w in vregs | {w.pair for w in vregs if w.pair is not None}}
-        through = problem.live_in & problem.live_out - self.saved.keys()
+        used = {word.vreg for op in problem.ops for word in (*op.located, *op.results)}
+        through = problem.live_in & problem.live_out - used - {w.pair for w in used}
         self.unseen = sum(w.channel is None for w in through) // 4  # registers for what only lives through the block
         self.count = [sum(w.channel == c for w in self.live) for c in range(4)]
         self.peak = list(self.count)
         self.added: Counter = Counter()
+        self.settled: list[tuple[VirtualRegister, int]] = []
 
     @property
     def limit(self) -> int:
@@ -35,16 +34,14 @@ class Pressure:
 
     def restore(self) -> None:
         """Take the attempt's decisions back, but remember them."""
-        self.decided = {w: w.channel for w in self.saved}
-        for vreg, channel in self.saved.items():
-            vreg.channel = channel
+        for vreg, _ in self.settled:
+            vreg.channel = None
 
     def commit(self) -> None:
         """Make the channels that the attempt decided the virtual registers' own."""
-        for vreg, channel in self.decided.items():
-            if vreg.channel is None and channel is not None:
-                for peaks in self.problem.scheduled.get(vreg, ()):
-                    peaks[channel] += 1
+        for vreg, channel in self.settled:
+            for peaks in self.problem.scheduled.get(vreg, ()):
+                peaks[channel] += 1
             vreg.channel = channel
 
     def excess(self, vreg: VirtualRegister, channel: int) -> int:
@@ -72,28 +69,27 @@ class Pressure:
         if vreg.channel is not None:
             return
         if channel is None:
-            options = self.preferred(vreg) if self.named else choices(vreg)
-            channel = min(options, key=lambda c: (self.excess(vreg, c), self.peak[c], c))
+            channel = min(self.preferred(vreg), key=lambda c: (self.excess(vreg, c), self.peak[c], c))
         pair = vreg.pair if vreg.pair is not None and vreg.pair.channel is None else None
         decide(vreg, channel)
         for w, c in ((vreg, channel), (pair, channel ^ 1)):
             if w is not None:
+                self.settled.append((w, c))
                 self.note(w, c, 1)
                 if w in self.live:
                     self.count[c] += 1
                     self.peak[c] = max(self.peak[c] + (w in self.problem.live_in), self.count[c])
 
-    def state(self, vregs: list[VirtualRegister]) -> tuple[Undecided, list[int], list[int]]:
-        """What ``undo`` needs to take back decisions about ``vregs``."""
-        pairs = [w.pair for w in vregs if w.pair is not None]
-        return [w for w in vregs + pairs if w.channel is None], list(self.count), list(self.peak)
+    def state(self) -> tuple[int, list[int], list[int]]:
+        """What ``undo`` needs to take back later decisions."""
+        return len(self.settled), list(self.count), list(self.peak)
 
-    def undo(self, state: tuple[Undecided, list[int], list[int]]) -> None:
-        undecided, self.count, self.peak = state
-        for vreg in undecided:
-            if vreg.channel is not None:
-                self.note(vreg, vreg.channel, -1)
-                vreg.channel = None
+    def undo(self, state: tuple[int, list[int], list[int]]) -> None:
+        kept, self.count, self.peak = state
+        for vreg, channel in self.settled[kept:]:
+            self.note(vreg, channel, -1)
+            vreg.channel = None
+        del self.settled[kept:]
 
     def read(self, op: Op) -> None:
         """Count an op's reads; what they read for the last time dies."""
@@ -136,8 +132,7 @@ class Pressure:
             if vreg in self.live:
                 full = vreg.channel is None and self.peak[c] >= self.limit
             else:
-                local = r not in self.problem.leaving and len(vreg.words) == 1 and not vreg.group
-                full = self.count[c] - dying[c] >= self.limit + (SLACK if local else 0)
+                full = self.count[c] - dying[c] >= self.limit + SLACK
             if full and self.problem.uses[r]:
                 return False
         for n, r in enumerate(op.results):

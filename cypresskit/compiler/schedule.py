@@ -16,13 +16,12 @@ WINDOW = 64  # ready ops that are looked at for a bundle
 class ListScheduler(BlockScheduler):
     """One attempt at a block with a budget of registers."""
 
-    def __init__(self, problem: Problem, budget: int, window: int = WINDOW):
+    def __init__(self, problem: Problem, budget: int):
         super().__init__(problem, budget)
-        self.window = window
         self.order = [(-height, n) for n, height in enumerate(problem.height)]
         self.fetches = [n for n, op in enumerate(self.ops) if op.fetches]
         self.places = {word: [height] for word, height in problem.first_use.items()}
-        # Doubles fill x y z w and leave t: while there are enough of them, single-slot ops wait for a t beside one.
+        # Doubles fill x y z w and leave t: while there are some, single-slot ops wait for a t beside one.
         self.wide = {n for n, op in enumerate(self.ops) if op.row.width > 1}
         self.wide_left = len(self.wide)
 
@@ -57,23 +56,17 @@ class ListScheduler(BlockScheduler):
         self.fetches = waiting = [n for n in self.fetches if n in self.open]
         if not waiting:
             return [], set()
-        pressure, live = self.pressure, self.pressure.live
-        room = [pressure.limit - c for c in pressure.count]
-        total = 4 * pressure.budget - len(live)
-        groups = {w.group for w in live if len(w.group) > 2}
-        loose = sum(w.group not in groups for w in live) - sum(4 - len(group) for group in groups)
-        whole = pressure.budget - len(groups) - -(-loose // 4)  # registers of which all channels are free, at best
+        room = [self.pressure.limit - c for c in self.pressure.count]
+        total = 4 * self.pressure.budget - len(self.pressure.live)
         batch: list[int] = []
         urgent: set[int] = set()
         for n in waiting:
             needs = self.ancestors(n)
             if needs is None:
                 continue
-            words = sum(1 for r in self.ops[n].results if self.problem.uses[r] and r.vreg not in live)
+            words = sum(r.vreg not in self.pressure.live for r in self.ops[n].results if self.problem.uses[r])
             total -= words
-            whole -= words > 2
-            fits = sum(r > 0 for r in room) >= words and total >= 0 and whole >= 0
-            if not fits or len(batch) == self.problem.device.tex_clause_fetches:
+            if total < 0 or sum(r > 0 for r in room) < words or len(batch) == self.problem.device.tex_clause_fetches:
                 break
             if words == 4:
                 room = [r - 1 for r in room]
@@ -115,7 +108,7 @@ class ListScheduler(BlockScheduler):
         ready = [n for n in self.ready if n in self.bundled]
         if self.queue and self.room < WORST * (len(self.queue) + 2):  # the clause must empty the queue
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
-        self.t_first = 2 * self.wide_left >= len(self.open)
+        self.t_first = self.wide_left > 0
         wide = self.wide if self.t_first else set()
         if len(self.pressure.live) > 4 * self.pressure.budget - 4:
             growth = {n: self.pressure.growth(self.ops[n]) for n in ready}
@@ -124,7 +117,7 @@ class ListScheduler(BlockScheduler):
             ready.sort(key=lambda n: (n not in urgent, n not in wide, order[n]))
             if self.draft.slots and ready:
                 top = height[ready[0]]
-                ready = ready[: self.window]
+                ready = ready[:WINDOW]
                 reads = {n: self.new_reads(self.ops[n]) for n in ready}
                 ready.sort(key=lambda n: (n not in urgent, n not in wide, top - height[n] > 1, reads[n], order[n]))
-        return next((n for n in ready[: self.window] if self.place(self.ops[n])), None)
+        return next((n for n in ready[:WINDOW] if self.place(self.ops[n])), None)

@@ -4,10 +4,9 @@
    the fewest ``clocks`` stays; the first that needs no more registers than if nothing left ends the search.
 2. Channels of doubles (``schedule``): if no bundle can hold a double operation, as all its words ended up in one bank,
    it gets copies to read, and the schedule begins anew.
-3. Registers of a loop (``best_of_budgets``): from what the order of the IL needs, some more, or another window of ops
-   to choose from, while the bundles are more than 5 % above their lower bound; then enough for all fetches that can go
-   together, if that saves time. Code outside loops lives on what its loops need; where there are none, the first block
-   is searched for as they are.
+3. Registers of a loop (``best_of_budgets``): from what the order of the IL needs, or two more while the bundles are
+   more than 5 % above their lower bound; then enough for all fetches that can go together, if that saves time. Code
+   outside loops lives on what its loops need; where there are none, the first block is searched for as they are.
 4. Orders of allocation (``finished``): the one that needs the fewest registers stays.
 
 AMD's compiler (``in_order``) tried nothing of that: only if registers run out are fewer fetches gathered.
@@ -28,14 +27,14 @@ from cypresskit.compiler.ir import CompileError, Function, Op, VirtualRegister, 
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.ports import Plans
 from cypresskit.compiler.pressure import source_need
-from cypresskit.compiler.schedule import WINDOW, ListScheduler
+from cypresskit.compiler.schedule import ListScheduler
 from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.vregs import Alive, assign_vregs, part
 from cypresskit.devices import Device
 from cypresskit.il import Program
 
 TURNS = 16  # of a loop, where it is weighed against what is done before it
-BUDGETS = ((0, WINDOW), (0, 40), (0, 100), (2, WINDOW))  # registers more, window
+BUDGETS = (0, 2)  # registers more than the order of the IL needs
 GOAL = 1.05  # bundles over their lower bound that end the search for a budget
 MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
 GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that wait for their readers together, in AMD's style
@@ -117,15 +116,15 @@ def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
         return ListScheduler(problem, max(floor - floor // MARGIN, need)).run()
     tried: list[ListScheduler] = []
     goal = max(GOAL * problem.bound, problem.chain + 1)
-    for extra, window in BUDGETS:
-        tried.append(ListScheduler(problem, max(floor, need) + extra, window).run())
+    for extra in BUDGETS:
+        tried.append(ListScheduler(problem, max(floor, need) + extra).run())
         best = min(tried, key=lambda run: run.bundles * (1 + 0.01 * run.pressure.budget))
         if best.bundles <= goal:
             break
     fetches = sum(op.fetches for op in problem.ops)
     if best.count("TEX") <= -(-fetches // device.tex_clause_fetches):
         return best
-    gathering = ListScheduler(problem, best.pressure.budget + fetches, best.window).run()
+    gathering = ListScheduler(problem, best.pressure.budget + fetches).run()
 
     def turn(run: BlockScheduler) -> tuple[float, int]:
         clauses = run.count("ALU"), run.count("TEX")

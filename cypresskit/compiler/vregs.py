@@ -253,12 +253,11 @@ def _constrain(function: Function) -> None:
 
 
 class _Constraints:
-    """Those of one block's ops. ``read``: words that somebody reads; ``copied``: copies of coordinates, by their
-    originals; ``before`` and ``after``: copies that the present op needs."""
+    """Those of one block's ops. ``read``: words that somebody reads; ``before`` and ``after``: copies that the
+    present op needs."""
 
     def __init__(self, function: Function, block: BasicBlock, read: set[Word]):
         self.function, self.block, self.read = function, block, read
-        self.copied: dict[tuple[int, ...], list[Word]] = {}
         self.before: list[Op] = []
         self.after: list[Op] = []
 
@@ -304,11 +303,8 @@ class _Constraints:
         free = [s.value for s in op.srcs if s.value.kind != "const" or s.value.bits not in selectable]
         if all(v.located for v in free) and group([v.vreg for v in free]):
             return
-        key = tuple(id(v.vreg if v.located else v) for v in free)
-        if key not in self.copied:
-            self.copied[key] = [self.copy(op, v) for v in free]
-            group([v.vreg for v in self.copied[key]])
-        renamed = dict(zip(free, self.copied[key], strict=True))
+        renamed = {v: self.copy(op, v) for v in free}
+        group([v.vreg for v in renamed.values()])
         op.srcs = [Src(renamed.get(s.value, s.value)) for s in op.srcs]
 
     def double(self, op: Op) -> None:
