@@ -24,7 +24,6 @@ class Pressure:
         self.unseen = sum(w.channel is None for w in through) // 4  # registers for what only lives through the block
         self.count = [sum(w.channel == c for w in self.live) for c in range(4)]
         self.peak = list(self.count)
-        self.added: Counter = Counter()
         self.settled: list[tuple[VirtualRegister, int]] = []
 
     @property
@@ -34,25 +33,25 @@ class Pressure:
 
     def restore(self) -> None:
         """Take the attempt's decisions back, but remember them."""
-        for vreg, _ in self.settled:
+        for vreg, channel in self.settled:
+            self.note(vreg, channel, -1)
             vreg.channel = None
 
     def commit(self) -> None:
         """Make the channels that the attempt decided the virtual registers' own."""
         for vreg, channel in self.settled:
-            for peaks in self.problem.scheduled.get(vreg, ()):
-                peaks[channel] += 1
+            self.note(vreg, channel, 1)
             vreg.channel = channel
 
     def excess(self, vreg: VirtualRegister, channel: int) -> int:
         """How much fuller than others the channel is in the blocks already scheduled that it lives through."""
         blocks = self.problem.scheduled.get(vreg, ())
-        return max((peaks[channel] + self.added[id(peaks), channel] - min(peaks) for peaks in blocks), default=0)
+        return max((peaks[channel] - min(peaks) for peaks in blocks), default=0)
 
     def note(self, vreg: VirtualRegister, channel: int, change: int) -> None:
         """Its channel was decided, or is taken back."""
         for peaks in self.problem.scheduled.get(vreg, ()):
-            self.added[id(peaks), channel] += change
+            peaks[channel] += change
 
     def preferred(self, vreg: VirtualRegister) -> list[int]:
         """Channels that it may take, the emptiest first."""
