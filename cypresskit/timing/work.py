@@ -65,8 +65,7 @@ class Path:
 class Packed(NamedTuple):
     """Paths as flat arrays; see ``pack``."""
 
-    clauses: np.ndarray  # kind, bundles, first and last stream reference
-    references: np.ndarray  # stream numbers
+    clauses: np.ndarray  # kind, bundles, first stream, end of streams
     segments: np.ndarray  # first, last clause, repeats
     paths: np.ndarray  # first segment of each path, and the end
     path: np.ndarray  # of each wavefront
@@ -88,24 +87,17 @@ class Packed(NamedTuple):
 def pack(paths: list[Path], group: int = 1) -> Packed:
     """Paths that together have every wavefront from 0 up once; ``group`` wavefronts make a workgroup."""
     clauses: list[tuple[int, int, int, int]] = []
-    references: list[int] = []
+    streams: list[Stream] = []
     segments: list[tuple[int, int, int]] = []
     bounds = [0]
-    numbers: dict[Stream, int] = {}
-    known: dict[int, tuple[int, int]] = {}  # clause lists that several segments share
     for path in paths:
         for body, repeats in path.segments:
-            if id(body) not in known:
-                first = len(clauses)
-                for clause in body:
-                    start = len(references)
-                    references += [numbers.setdefault(stream, len(numbers)) for stream in clause.streams]
-                    clauses.append((clause.kind, clause.bundles, start, len(references)))
-                known[id(body)] = first, len(clauses)
-            if body and repeats:
-                segments.append((*known[id(body)], repeats))
+            segments.append((len(clauses), len(clauses) + len(body), repeats))
+            for clause in body:
+                clauses.append((clause.kind, clause.bundles, len(streams), len(streams) + len(clause.streams)))
+                streams += clause.streams
         bounds.append(len(segments))
-    everyone, streams = np.concatenate([path.wavefronts for path in paths]), list(numbers)
+    everyone = np.concatenate([path.wavefronts for path in paths])
     total = len(everyone)
     if not np.array_equal(np.sort(everyone), np.arange(total)):
         raise ValueError("the paths don't have every wavefront once")
@@ -117,7 +109,6 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
     rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(entries, streams)]
     return Packed(
         np.array(clauses, np.int32).reshape(-1, 4),
-        np.array(references, np.int32),
         np.array(segments, np.int64).reshape(-1, 3),
         np.array(bounds, np.int64),
         of,

@@ -31,8 +31,8 @@ def run_alu_clause(work, clocks, slots, engines, tally, e, s):
 def lds_over(work, slots, engines, tally, e, s, begin):
     """The clock at which the LDS has served the clause, which asks from ``begin`` on; 0 if it doesn't."""
     c, over = slots.clause[e, s], 0.0
-    for reference in range(work.clauses[c, 2], work.clauses[c, 3]):
-        entry, _ = stream_entry(work, slots, e, s, work.references[reference])
+    for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
+        entry, _ = stream_entry(work, slots, e, s, stream)
         clocks = work.cost[entry]
         over = engines.lds_free[e] = max(begin, engines.lds_free[e]) + clocks
         tally.lds[e] += clocks

@@ -14,8 +14,8 @@ def run_store_clause(work, clocks, slots, engines, memory, tally, e, s):
     c = slots.clause[e, s]
     begin = max(slots.ready[e, s], engines.store_free[e])
     taken, accepted = begin, begin
-    for reference in range(work.clauses[c, 2], work.clauses[c, 3]):
-        entry, moved = stream_entry(work, slots, e, s, work.references[reference])
+    for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
+        entry, moved = stream_entry(work, slots, e, s, stream)
         taken += work.cost[entry]
         for p in range(work.ptr[entry], work.ptr[entry + 1]):
             line = work.line[p] + moved

@@ -24,7 +24,7 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
         slots.fetch[e, s], slots.data[e, s], slots.began[e, s] = work.clauses[c, 2], now, now
     until = now + AHEAD
     while slots.fetch[e, s] < work.clauses[c, 3]:
-        stream = work.references[slots.fetch[e, s]]
+        stream = slots.fetch[e, s]
         entry, moved = stream_entry(work, slots, e, s, stream)
         if now >= until and work.ptr[entry] < work.ptr[entry + 1]:
             break  # its turn comes at its own time
