@@ -9,33 +9,43 @@ Single precision is exact here: a float counts as affine only in steps of 1/256 
 ``Exactness`` keeps for how many turns that holds.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache, reduce
 
 import numpy as np
 
 from cypresskit.compiler.assembly import Operation
-from cypresskit.il.meaning import SIGN, pair, scaled
+from cypresskit.il.meaning import RELATION, SIGN, pair, scaled
+from cypresskit.il.opcodes import RELATIONS
 
 GRAIN = 256  # a float counts in steps of 1 / GRAIN
 RANGE = {"float": 2.0**16, "int": 2.0**31}
-EVERYBODY = np.ones(1, bool)
-RELATIONS = {"SETGT": "gt", "SETGE": "ge", "SETE": "eq", "SETNE": "ne"}  # to zero, of a difference
-OPPOSITE = {"gt": ("ge", -1), "ge": ("gt", -1), "eq": ("ne", 1), "ne": ("eq", 1)}  # and the sign of that
-Test = tuple[str, np.ndarray, np.ndarray]
+EVERYBODY, NOBODY = np.ones(1, bool), np.zeros(1, bool)
+#: Operations whose result is affine where no two operands that advance are multiplied.
+LINEAR: dict[str, Callable] = {"ADD": np.add, "ADD_INT": np.add, "SUB_INT": np.subtract}
+LINEAR |= dict.fromkeys(("MUL_IEEE", "MULLO_INT"), np.multiply)
+LINEAR |= dict.fromkeys(("MULADD_IEEE", "FMA"), lambda a, b, c: a * b + c)
+CONVERSIONS = ("INT_TO_FLT", "UINT_TO_FLT", "FLOOR", "FLT_TO_INT", "FLT_TO_UINT")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Affine:
     """``bits`` (1 or all work-items) in turn 0, of ``kind`` "float" or "int"; ``step`` (float64) or None; ``loaded``:
-    who has it from memory, None for nobody, and by which instruction (``at``); ``test``: a comparison of affine words
-    as (relation, start, step) of their difference to zero."""
+    who has it from memory, and by which instruction (``at``); ``test``: a comparison of affine words as (relation,
+    start, step) of their difference to zero."""
 
     bits: np.ndarray
     kind: str = "int"
     step: np.ndarray | None = None
-    loaded: np.ndarray | None = None
+    loaded: np.ndarray = field(default_factory=lambda: NOBODY)
     at: int = -1
-    test: Test | None = None
+    test: tuple[str, np.ndarray, np.ndarray] | None = None
+
+    @property
+    def advances(self) -> bool:
+        """Whether it may be another in the next turn."""
+        return self.step is not None or self.test is not None
 
     def number(self) -> np.ndarray:
         """The number in turn 0."""
@@ -52,6 +62,7 @@ ZERO = Affine(np.zeros(1, np.uint32))
 IRREGULAR = Affine(np.zeros(1, np.uint32))
 
 
+@cache
 def from_memory(at: int) -> Affine:
     """What instruction ``at`` has read."""
     return Affine(ZERO.bits, loaded=EVERYBODY, at=at)
@@ -69,10 +80,8 @@ def merge(new: Affine, old: Affine, who: np.ndarray) -> Affine:
         return IRREGULAR
     if new.loaded is EVERYBODY and old.loaded is EVERYBODY:
         return new
-    loaded = None
-    if new.loaded is not None or old.loaded is not None:
-        nobody = np.zeros(1, bool)
-        loaded = np.where(who, *(nobody if w.loaded is None else w.loaded for w in (new, old)))
+    nobody = new.loaded is NOBODY and old.loaded is NOBODY
+    loaded = NOBODY if nobody else np.where(who, new.loaded, old.loaded)
     bits = old.bits if new.loaded is EVERYBODY else np.where(who, new.bits, old.bits)
     return Affine(bits, new.kind, None, loaded, max(new.at, old.at))
 
@@ -107,42 +116,34 @@ def result_kind(operation: Operation) -> str:
 def compute(parts: tuple[Operation, ...], words: list[Affine], low: list[Affine], exact: Exactness) -> Affine:
     """The result of an operation on the words that its first slot reads; ``low``: its last slot's, for doubles."""
     first = parts[0]
-    every = words + low
-    loaded = [w for w in every if w.loaded is not None]
-    if loaded:
-        latest = max(loaded, key=lambda w: w.at)
-        if any(w.loaded is EVERYBODY for w in loaded):
-            return latest if latest.loaded is EVERYBODY else from_memory(latest.at)
-    if any(w is IRREGULAR for w in every):
-        return IRREGULAR
-    if any(w.step is not None or w.test for w in every):
-        return _advance(first, words, exact) if not low else IRREGULAR
     if first.name == "MOV" and first.omod == 1.0 and not first.clamp:
         return words[0]
+    every = words + low
+    at = max(w.at for w in every)
+    if any(w.loaded is EVERYBODY for w in every):
+        return from_memory(at)
+    if any(w is IRREGULAR for w in every):
+        return IRREGULAR
+    if any(w.advances for w in every):
+        return _advance(first, words, exact) if not low else IRREGULAR
     bits = [w.bits for w in words]
     if low:
         bits = [pair(a.bits, b) for a, b in zip(low, bits, strict=True)]
     assert first.row.meaning is not None
-    found = first.row.meaning(*bits)
-    if first.omod != 1.0 or first.clamp:
-        found = scaled(found, first.omod, first.clamp)
-    if loaded:
-        who = np.any(np.broadcast_arrays(*(np.asarray(w.loaded) for w in loaded)), axis=0)
-        return Affine(found, result_kind(first), None, who, latest.at)
-    return Affine(found, result_kind(first))
+    found = scaled(first.row.meaning(*bits), first.omod, first.clamp)
+    loaded = NOBODY if at < 0 else reduce(np.logical_or, (w.loaded for w in every))
+    return Affine(found, result_kind(first), None, loaded, at)
 
 
 def modified(word: Affine, neg: bool, absolute: bool) -> Affine:
     """The word as an operand's signs make it."""
-    if not neg and not absolute:
+    if not (neg or absolute) or word is IRREGULAR or word.loaded is EVERYBODY:
         return word
-    if word is IRREGULAR or word.loaded is EVERYBODY:
-        return word
-    if word.step is not None and (absolute or word.kind != "float"):
+    if word.test or (word.step is not None and (absolute or word.kind != "float")):
         return IRREGULAR
     bits = word.bits & ~SIGN if absolute else word.bits
     step = None if word.step is None else -word.step
-    return replace(word, bits=bits ^ SIGN if neg else bits, step=step, kind="float", test=None)
+    return replace(word, bits=bits ^ SIGN if neg else bits, step=step, kind="float")
 
 
 def _advance(first: Operation, words: list[Affine], exact: Exactness) -> Affine:
@@ -150,66 +151,42 @@ def _advance(first: Operation, words: list[Affine], exact: Exactness) -> Affine:
     name, kind = first.name, first.row.kind
     if first.omod != 1.0 or first.clamp:
         return IRREGULAR
-    if name == "MOV":
-        return words[0]
     if any(w.test for w in words):
-        if (test := words[0].test) and not words[1].bits.any() and name in ("PRED_SETNE_INT", "PRED_SETE_INT"):
-            return replace(words[0], test=test if name == "PRED_SETNE_INT" else _opposite(test))
-        return IRREGULAR
+        if name not in ("PRED_SETNE_INT", "PRED_SETE_INT") or words[1].advances or words[1].bits.any():
+            return IRREGULAR
+        assert words[0].test is not None
+        relation, start, step = words[0].test
+        relation = relation if name == "PRED_SETNE_INT" else RELATIONS[relation].negated
+        return replace(words[0], test=(relation, start, step))
     if any(w.step is not None and w.kind != kind for w in words):
         return IRREGULAR
     numbers = [(replace(w, kind=kind).number(), 0.0 * ZERO.bits if w.step is None else w.step) for w in words]
-    if relation := RELATIONS.get(name.removeprefix("PRED_").split("_")[0]):
-        (a, da), (b, db) = numbers
-        if name.endswith("UINT"):
-            for start, step in numbers:
-                if (start < 0).any():
-                    return IRREGULAR
-                exact.until(start, -step)
-        return Affine(ZERO.bits, test=(relation, a - b, da - db))
-    return _arithmetic(name, numbers, result_kind(first), exact)
-
-
-def _arithmetic(name: str, numbers: list, kind: str, exact: Exactness) -> Affine:
-    (a, da), (b, db) = (*numbers, (0.0 * ZERO.bits, 0.0 * ZERO.bits))[:2]
-    if name in ("ADD", "ADD_INT"):
-        return exact.word(a + b, da + db, kind)
-    if name == "SUB_INT":
-        return exact.word(a - b, da - db, kind)
-    if name == "LSHL_INT" and not db.any():
-        return exact.word(a * 2 ** (b % 32), da * 2 ** (b % 32), kind)
-    if name in ("MUL_IEEE", "MULLO_INT", "MULADD_IEEE", "FMA") and not (da.any() and db.any()):
-        product = exact.word(a * b, da * b + db * a, kind)
-        if product is IRREGULAR or len(numbers) == 2:
-            return product
-        return exact.word(a * b + numbers[2][0], da * b + db * a + numbers[2][1], kind)
-    if name in ("INT_TO_FLT", "UINT_TO_FLT", "FLOOR", "FLT_TO_INT", "FLT_TO_UINT") and not (da % 1).any():
-        if (a % 1).any() or (name.endswith("UINT") or name.startswith("UINT")):
-            if (a < 0).any() and name != "FLOOR":
-                return IRREGULAR
-            if name != "FLOOR":
-                exact.until(a, -da)  # until it passes zero, where rounding turns round
-        return exact.word(np.floor(a), da, kind)
+    start, step = numbers[0]
+    if "UINT" in name or (name == "FLT_TO_INT" and (start % 1).any()):  # until a number passes zero
+        if any((start < 0).any() for start, _ in numbers):
+            return IRREGULAR
+        for start, step in numbers:
+            exact.until(start, -step)
+    if first.row.relation:
+        return Affine(ZERO.bits, test=(first.row.relation, start - numbers[1][0], step - numbers[1][1]))
+    if name in CONVERSIONS and not (step % 1).any():
+        return exact.word(np.floor(start), step, result_kind(first))
+    if name == "LSHL_INT" and words[1].step is None:
+        name, numbers[1] = "MULLO_INT", (2.0 ** (numbers[1][0] % 32), numbers[1][1])
+    if name in LINEAR:
+        zero, one, two = (LINEAR[name](*(start + turn * step for start, step in numbers)) for turn in range(3))
+        if (two - one == one - zero).all():
+            return exact.word(zero, one - zero, result_kind(first))
     return IRREGULAR
-
-
-def _opposite(test: Test) -> Test:
-    relation, start, step = test
-    other, sign = OPPOSITE[relation]
-    return other, sign * start, sign * step
 
 
 def first_turn(word: Affine, wanted: bool) -> np.ndarray:
     """The first turn in which a test comes out as ``wanted``, for each work-item; infinite if it never does."""
     if word.test is None:
         return np.where((word.bits != 0) == wanted, 0.0, np.inf)
-    relation, start, step = word.test if wanted else _opposite(word.test)
+    relation, start, step = word.test
     with np.errstate(all="ignore"):
-        cross = -start / step
-    if relation == "gt":
-        return np.where(start > 0, 0, np.where(step > 0, np.floor(cross) + 1, np.inf))
-    if relation == "ge":
-        return np.where(start >= 0, 0, np.where(step > 0, np.ceil(cross), np.inf))
-    if relation == "eq":
-        return np.where(start == 0, 0, np.where((step != 0) & (cross > 0) & (cross % 1 == 0), cross, np.inf))
-    return np.where(start != 0, 0, np.where(step != 0, 1, np.inf))
+        cross = np.floor(np.where(step, -start / step, 0.0))
+    turns = np.stack([0 * cross, cross, cross + 1])  # where it may begin to
+    comes = (RELATION[relation](start + step * turns, 0) == wanted) & (turns >= 0)
+    return np.where(comes, turns, np.inf).min(axis=0)

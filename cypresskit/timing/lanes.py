@@ -141,7 +141,7 @@ class Lanes:
 
     def check(self, word: Affine, user: int) -> None:
         """Refuse an address or a branch, of instruction ``user``, that depends on what was read from memory."""
-        if word.loaded is None or not (word.loaded & self.masks.active).any():
+        if not (word.loaded & self.masks.active).any():
             return
         program = self.code.program
         raise SliceError(

@@ -12,7 +12,7 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import Control
 from cypresskit.machine.launch import KernelError
-from cypresskit.timing.affine import IRREGULAR, ZERO, Affine, Exactness, first_turn, merge
+from cypresskit.timing.affine import IRREGULAR, NOBODY, ZERO, Affine, Exactness, first_turn, merge
 from cypresskit.timing.lanes import Lanes, Register
 from cypresskit.timing.surfaces import NotAffine
 
@@ -72,15 +72,15 @@ def _carried(lanes: Lanes, start: int) -> dict[Register, Affine]:
         wrong = {at: new for at, new in found.items() if not _proven(carried[at], new, lanes.masks.active)}
         if not wrong:
             return carried
-        carried |= {place: new if new.loaded is not None else IRREGULAR for place, new in wrong.items()}
+        carried |= {place: new if new.loaded is not NOBODY else IRREGULAR for place, new in wrong.items()}
     raise NotAffine
 
 
 def _advancing(old: Affine, new: Affine) -> Affine:
     """The word that is ``old`` in turn 0 and ``new`` in turn 1."""
-    if new.loaded is not None:
+    if new.loaded is not NOBODY:
         return new
-    if IRREGULAR in (old, new) or old.loaded is not None:
+    if IRREGULAR in (old, new) or old.loaded is not NOBODY:
         return IRREGULAR
     if new is old or (new.bits == old.bits).all():
         return old
@@ -90,9 +90,9 @@ def _advancing(old: Affine, new: Affine) -> Affine:
 
 def _proven(start: Affine, end: Affine, active: np.ndarray) -> bool:
     """Whether a turn that begins with ``start`` ends with what the next one has to begin with."""
-    if start is IRREGULAR or start.loaded is not None or end is start:
+    if start is IRREGULAR or start.loaded is not NOBODY or end is start:
         return True
-    if end is IRREGULAR or end.test or end.loaded is not None:
+    if end is IRREGULAR or end.test or end.loaded is not NOBODY:
         return False
     if start.step is None:
         return end.step is None and bool(((end.bits == start.bits) | ~active).all())

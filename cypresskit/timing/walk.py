@@ -4,8 +4,6 @@ The compiled operations are run as they are, for many wavefronts at once (``lane
 are walked again, apart. A counting loop is run once for all its turns (``loops``).
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cypresskit.compiler import Code
@@ -30,26 +28,14 @@ def walk(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
             with np.errstate(all="ignore"):
                 done.append(Path(group, tuple(one.run())))
         except _Diverged as diverged:
-            waiting += [(group[some], stepped) for some in diverged.groups]
+            waiting += [(group[some], stepped) for some in diverged.args]
         except NotAffine:  # a value that a counted loop couldn't tell is used behind it
             waiting.append((group, stepped | one.counted))
     return done
 
 
 class _Diverged(Exception):
-    """Wavefronts take different ways: the numbers (among those that are walked) of each group."""
-
-    def __init__(self, groups: list[np.ndarray]):
-        self.groups = groups
-
-
-@dataclass(eq=False)
-class _Turns:
-    """How often a loop that starts at control ``start`` was run; whether there was a loop in the present turn."""
-
-    start: int
-    count: int = 0
-    nested: bool = False
+    """Wavefronts take different ways; ``args`` are the numbers (among those that are walked) of each group."""
 
 
 class _Walk:
@@ -60,7 +46,7 @@ class _Walk:
         self.counted: frozenset[int] = frozenset()  # loops that were run for several turns at once
         self.lanes = Lanes(code, surfaces, wavefronts)
         self.masks = self.lanes.masks
-        self.loops: list[_Turns] = []
+        self.turns: dict[int, int] = {}  # of each loop, since it was entered
         self.segments: Segments = []
 
     def run(self) -> Segments:
@@ -76,7 +62,7 @@ class _Walk:
         some = lanes.reshape(-1, 64).any(axis=1)
         if some.all() or not some.any():
             return bool(some.any())
-        raise _Diverged([np.flatnonzero(some), np.flatnonzero(~some)])
+        raise _Diverged(np.flatnonzero(some), np.flatnonzero(~some))
 
     def _flush(self, times: int = 1) -> None:
         """End a segment."""
@@ -128,36 +114,32 @@ class _Walk:
 
     def _after_leaving(self, pc: int) -> int:
         """The next control, which is the loop's end if nobody is left in its turn."""
-        if not self.loops:
+        if not self.masks.loops:
             return pc + 1
         loop = self.masks.loops[-1]
         if self._any(loop.running & ~loop.gone):
             return pc + 1
         while self.masks.stack[-1] is not loop:
             self.masks.stack.pop()
-        return loop_end(self.code, self.loops[-1].start)
+        return loop_end(self.code, loop.at)
 
     def _enter_loop(self, pc: int) -> None:
-        if self.loops:
-            self.loops[-1].nested = True
         self._flush()
-        self.masks.begin_loop()
+        self.masks.begin_loop(pc)
         turns = run_counted(self.lanes, pc) if pc not in self.stepped and can_count(self.code, pc) else 0
         if turns:
             self.counted |= {pc}
             self._flush(turns)
-        self.loops.append(_Turns(pc, turns))
+        self.turns[pc] = turns
 
     def _end_turn(self, pc: int) -> int:
-        turns = self.loops[-1]
-        more = self._any(self.masks.loops[-1].running)
+        loop = self.masks.loops[-1]
+        more = self._any(loop.running)
         self.masks.next_iteration()
-        if not more or turns.nested:
-            self._flush()
         if not more:
-            self.loops.pop()
+            self._flush()
             return pc + 1
-        turns.nested, turns.count = False, turns.count + 1
-        if turns.count > MOST_TURNS:
-            raise endless_loop(self.code, turns.start)
-        return turns.start + 1
+        self.turns[loop.at] += 1
+        if self.turns[loop.at] > MOST_TURNS:
+            raise endless_loop(self.code, loop.at)
+        return loop.at + 1
