@@ -20,12 +20,14 @@ from cypresskit.compiler.ports import Ports, unit
 from cypresskit.devices import HD5870
 from cypresskit.host import largest_block
 from cypresskit.machine.checks.findings import SHOWN, Finding, Findings
-from cypresskit.teach import formula, shell
+from cypresskit.teach import check as shell
+from cypresskit.teach import formula
 from cypresskit.teach import l00_start_here as start
 from cypresskit.teach import l03_bundles as bundles
 from cypresskit.teach import l08_small as small
 from cypresskit.teach import l10_larger as larger
 from cypresskit.teach import l12_contest as contest
+from cypresskit.teach.check import Verdict
 from cypresskit.teach.kernels import Written, fault
 from cypresskit.teach.l01_register_block import SIZES, block_gemm
 from cypresskit.teach.l02_why_blocks import counted, pace
@@ -37,7 +39,6 @@ from cypresskit.teach.l08_small import first_quad
 from cypresskit.teach.l09_bus import rows
 from cypresskit.teach.l11_pipelines import by_hand
 from cypresskit.teach.notebook import html, install, progress, unread
-from cypresskit.teach.verdict import Verdict
 
 MODULES = [
     import_module(f"answers.{name}")

@@ -23,7 +23,7 @@ import numpy as np
 from cypresskit import teach
 from cypresskit.devices import Board
 from cypresskit.teach import apart
-from cypresskit.teach.verdict import Verdict, said
+from cypresskit.teach.check import Verdict, said
 
 CHECK = re.compile(r"^(?:\w+ = )?ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)\s*\Z", re.M)
 SECONDS = 60.0  # for an exercise, its cells included

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import nbformat
 
+from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
-from cypresskit.teach.verdict import Verdict
 from tools import book
 from tools.grade import judge
 

@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 
 import cypresskit.teach.notebook  # noqa: F401  (which shows verdicts)
 from cypresskit import published
-from cypresskit.teach.verdict import Verdict
+from cypresskit.teach.check import Verdict
 
 __all__ = ["Verdict", "published"]
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from math import isclose
 
-from cypresskit.teach.shell import Halted, tried, unless
-from cypresskit.teach.verdict import Verdict, a_type
+from cypresskit.teach.check import Halted, Verdict, a_type, tried, unless
 
 CLOSE = 1e-6  # relative
 

@@ -17,9 +17,8 @@ from cypresskit.il.opcodes import OPCODES
 from cypresskit.kernels import Kernel
 from cypresskit.machine import KernelError, Run, launch
 from cypresskit.machine.checks import Findings, check
-from cypresskit.teach.shell import exercise
+from cypresskit.teach.check import Verdict, a_type, exercise, said
 from cypresskit.teach.slips import mistakes
-from cypresskit.teach.verdict import Verdict, a_type, said
 
 NAMES = {0: "A", 1: "B", "g": "C"}
 LONGEST = 10**5  # instructions of a work-item: no exercise needs a tenth of them

@@ -8,8 +8,7 @@ from cypresskit.devices import HD5850, HD5870, HD5970
 from cypresskit.kernels.convention import adds_c
 from cypresskit.machine.observer import Observer, watching_launches
 from cypresskit.teach import formula
-from cypresskit.teach.shell import Halted, exercise, tried, unless
-from cypresskit.teach.verdict import Verdict
+from cypresskit.teach.check import Halted, Verdict, exercise, tried, unless
 from cypresskit.timing.simulate import simulate
 
 

@@ -8,9 +8,8 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import Run, launch
 from cypresskit.machine.record import Recorder, Recording
+from cypresskit.teach.check import Halted, Verdict, exercise, slip, tried, unless
 from cypresskit.teach.kernels import block_kernel, kernel_exercise, run_gemm
-from cypresskit.teach.shell import Halted, exercise, tried, unless
-from cypresskit.teach.verdict import Verdict, slip
 
 SIZES = (1, 2, 4, 8, 12, 16)
 FOUR_BY_FOUR = block_kernel(4, 4)  # what answers are launched like

@@ -11,9 +11,8 @@ from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.samples import run
 from cypresskit.teach import formula
+from cypresskit.teach.check import Verdict, exercise
 from cypresskit.teach.kernels import block_kernel, check_gemm, fault, kernel_exercise
-from cypresskit.teach.shell import exercise
-from cypresskit.teach.verdict import Verdict
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 

@@ -14,9 +14,8 @@ from cypresskit.machine.checks import check
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from cypresskit.teach import formula
+from cypresskit.teach.check import Verdict, exercise, tried, unless
 from cypresskit.teach.kernels import LONGEST, fault, kernel_exercise
-from cypresskit.teach.shell import exercise, tried, unless
-from cypresskit.teach.verdict import Verdict
 
 HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__

@@ -8,11 +8,10 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
+from cypresskit.teach.check import Verdict, a_type, exercise, slip, unless
 from cypresskit.teach.formula import judge
 from cypresskit.teach.kernels import kernel_exercise, run_gemm
 from cypresskit.teach.l01_register_block import FOUR_BY_FOUR, wrong_rows
-from cypresskit.teach.shell import exercise, unless
-from cypresskit.teach.verdict import Verdict, a_type, slip
 from cypresskit.timing.simulate import simulate
 
 STUCK = "was r0.w stepped on before the stores? They begin there: step on with a copy of it."

@@ -8,10 +8,9 @@ from cypresskit.devices import HD5870
 from cypresskit.il import Program
 from cypresskit.machine import launch
 from cypresskit.machine.traffic import Access, Traffic
+from cypresskit.teach.check import Verdict, exercise, unless
 from cypresskit.teach.formula import judge
 from cypresskit.teach.kernels import LONGEST, kernel_exercise
-from cypresskit.teach.shell import exercise, unless
-from cypresskit.teach.verdict import Verdict
 from cypresskit.timing.work import quad_clocks
 
 TEXEL = 16  # bytes

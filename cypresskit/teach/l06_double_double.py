@@ -11,9 +11,8 @@ from cypresskit.blas import DD, gemm
 from cypresskit.blas.dd import two_product, two_sum
 from cypresskit.il import Program
 from cypresskit.machine import launch
+from cypresskit.teach.check import Halted, Verdict, exercise, tried, unless
 from cypresskit.teach.kernels import LONGEST, kernel_exercise
-from cypresskit.teach.shell import Halted, exercise, tried, unless
-from cypresskit.teach.verdict import Verdict
 
 #: Gflop/s of double-double products on one core of a server processor of the 2020s (AVX-512), measured while this
 #: workbook was written: plain loops of MPLAPACK, which grew out of mpack, and loops that use the vector units.

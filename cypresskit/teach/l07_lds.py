@@ -13,11 +13,10 @@ from cypresskit.kernels.samples import listened
 from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Access, Traffic
+from cypresskit.teach.check import Verdict, a_type, exercise, tried, unless
 from cypresskit.teach.formula import judge
 from cypresskit.teach.kernels import LONGEST, kernel_exercise, sentence
 from cypresskit.teach.l05_texture_cache import fetch_clocks
-from cypresskit.teach.shell import exercise, tried, unless
-from cypresskit.teach.verdict import Verdict, a_type
 from cypresskit.timing.units.lds_banks import access_clocks
 
 WORDS = 320  # of LDS that exercise 2's layout may take

@@ -9,9 +9,8 @@ from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Traffic
 from cypresskit.teach import formula
+from cypresskit.teach.check import Verdict, exercise, slip
 from cypresskit.teach.kernels import NAMES, check_gemm, kernel_exercise, run_gemm
-from cypresskit.teach.shell import exercise
-from cypresskit.teach.verdict import Verdict, slip
 
 REDUCE = "sgemv_n_reduce2"
 BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[0]  # of the student's part of that kernel

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from cypresskit.devices import HD5870
 from cypresskit.host.transfer import balance, kernel_seconds, measured, transfer_seconds
 from cypresskit.teach import formula
-from cypresskit.teach.shell import exercise
-from cypresskit.teach.verdict import Verdict
+from cypresskit.teach.check import Verdict, exercise
 
 TRIED = [(3e9, 450e9), (6e9, 450e9), (10e9, 472e9), (3e9, 31e9)]  # byte/s of the bus, flop/s of the kernel
 

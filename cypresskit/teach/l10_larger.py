@@ -11,8 +11,7 @@ from cypresskit.devices import HD5870
 from cypresskit.host.blocked import MULTIPLE, blocked_time, card_bytes
 from cypresskit.host.machine import Machine
 from cypresskit.teach import formula
-from cypresskit.teach.shell import asked, exercise, tried, unless
-from cypresskit.teach.verdict import Verdict, stopped
+from cypresskit.teach.check import Verdict, exercise, tried, unless
 
 MACHINE = Machine(HD5870)
 TINY = replace(HD5870, name="tiny card", memory_bytes=600_000)
@@ -110,15 +109,14 @@ def check_product(product: Callable) -> Verdict:
     rng = np.random.default_rng(1792)
     for n, block in ((192, 64), (200, 64)):
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
-        gpu = Counted(TINY)
+        gpu, call = Counted(TINY), f"product(gpu, a, b, {block})"
+        hint = f"the call was {call} with {n} x {n} matrices."
         try:
-            c = asked(f"product(gpu, a, b, {block})", product, gpu, a.copy(), b.copy(), block)
-            unless(c is not None, "product returns nothing.", "keep the line `return c` at its end.")
-            c = np.asarray(c, np.float64)
+            c = tried(call, product, gpu, a.copy(), b.copy(), block, hint=hint)
         except CardMemoryError as error:
             return Verdict(False, f"The card is full: {error}", "free what a block no longer needs, and send strips.")
-        except Exception as error:
-            return stopped("product", error, f"the call was product(gpu, a, b, {block}) with {n} x {n} matrices.")
+        unless(c is not None, "product returns nothing.", "keep the line `return c` at its end.")
+        c = tried(call, np.asarray, c, np.float64, hint=hint)
         finding = f"For N = {n} and blocks of {block}: "
         unless(c.shape == (n, n), f"{finding}the result has shape {c.shape}.", "c is N x N, whatever the block.")
         unless(c.any(), f"{finding}the result is all zeros.", "download each block into its place in c.")

@@ -5,8 +5,7 @@ from itertools import pairwise
 
 from cypresskit.host import Resource, Task, Timeline, run
 from cypresskit.teach import formula
-from cypresskit.teach.shell import exercise, tried, unless
-from cypresskit.teach.verdict import Verdict
+from cypresskit.teach.check import Verdict, exercise, tried, unless
 
 STAGES = ("load", "mult", "store")
 LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how many units go through

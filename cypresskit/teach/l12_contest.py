@@ -25,9 +25,8 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import Run, launch
 from cypresskit.teach import formula
+from cypresskit.teach.check import Verdict, a_type, exercise
 from cypresskit.teach.kernels import Written, block_kernel, check_gemm, judge_kernel
-from cypresskit.teach.shell import exercise
-from cypresskit.teach.verdict import Verdict, a_type
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import compiled, simulate
 

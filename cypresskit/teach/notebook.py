@@ -14,7 +14,7 @@ from html import escape
 from importlib import import_module
 from traceback import walk_tb
 
-from cypresskit.teach.verdict import Verdict, said
+from cypresskit.teach.check import Verdict, said
 
 BLUE, ORANGE = "#0072b2", "#b84f00"  # as different to those who can't tell red from green, on light and on dark
 

@@ -1,4 +1,5 @@
-"""The shell around a check: a student's function is stopped if it doesn't end, and prints no more than a page.
+"""A check of an answer: what it says, and the shell around it, in which a student's function is stopped if it doesn't
+end, and prints no more than a page.
 
 ``asked`` calls it with limits of processor time and, where /proc tells it, of memory. A thread watches both, and raises
 an exception in the thread that called once one is used up: that works on every system, in the main thread and in
@@ -15,23 +16,59 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any, TypeVar
 
+import numpy as np
+
 from cypresskit.blas import CardMemoryError
-from cypresskit.teach.verdict import Verdict, stopped
 
 T = TypeVar("T")
 SECONDS, WALL = 10.0, 20.0  # of processor time for an answer, and by the clock: a busy machine stops it later
 MEGABYTES = 500  # that the process may grow by meanwhile
 PAUSE = 0.05  # seconds between two looks at them
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longer either
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """``right``, one sentence of ``finding``, and a ``hint`` if the answer is not right yet. Its text is all three.
+    ``check`` names the module and the function that gave it."""
+
+    right: bool
+    finding: str
+    hint: str = ""
+    check: tuple[str, str] | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        head = "Right." if self.right else "Not yet."
+        return f"{head} {self.finding}" + (f"\nWhere to look: {self.hint}" if self.hint else "")
+
+    __repr__ = __str__
+
+
+def a_type(value) -> str:
+    """The type of a value with its article: ``an int``; ``None`` is itself."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
+
+
+def said(error: Exception) -> str:
+    """An exception in one line or more, as a student should see it."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def slip(got: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
+    """The first of ``slips``, which map hints to what the mistake gives, that explains every element of ``got``."""
+    return next((hint for hint, wrong in slips.items() if np.array_equal(got, wrong)), otherwise)
 
 
 class Halted(BaseException):
@@ -71,10 +108,14 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
                 _raise_in(thread, Late)
                 pause = 10 * PAUSE  # then once more: an `except:` of the answer may have caught it
 
+    def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
+        raise Halted(f"`{call}` waits for `input`.", "nobody types here: what it needs is in its arguments.")
+
     watcher = threading.Thread(target=watch, daemon=True)
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None  # whose `exit` does other things
     try:
         watcher.start()
-        with _exit_raises(), _input_raises(call):
+        with _replaced(builtins, "input", refuse), _replaced(shell, "ask_exit", sys.exit):
             result = answer(*arguments)
         if late:  # it has caught what was to stop it
             raise Late
@@ -101,16 +142,17 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
 
 
 def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
-    """What ``asked`` gives. Whatever the answer raises is the check's verdict, with this ``hint``. So is a result that
-    can't be used: there ``answer`` is a function of the check, which raises as it takes the result apart."""
+    """What ``asked`` gives. Whatever the answer raises, but for a full card, is the check's verdict, with this ``hint``.
+    So is a result that can't be used: there ``answer`` is a function of the check, which raises as it takes it apart."""
     try:
         return asked(call, answer, *arguments)
+    except CardMemoryError:
+        raise
     except Exception as error:
         name = call.partition("(")[0]
         what = "nothing" if "NoneType" in str(error) else "something that the check can't use"
         unless(_from_student(error), f"{name} returns {what}.", hint)
-        verdict = stopped(name, error, hint)
-        raise Halted(verdict.finding, verdict.hint) from None
+        raise Halted(f"{name} stops with {said(error).rstrip('.')}.", hint) from None
 
 
 def _from_student(error: Exception) -> bool:
@@ -126,31 +168,16 @@ def unless(fine: object, finding: str, hint: str) -> None:
 
 
 @contextmanager
-def _exit_raises() -> Iterator[None]:
-    """Meanwhile ``exit`` and ``quit`` raise ``SystemExit`` in IPython as well, where they do other things."""
-    running: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    before = getattr(running, "ask_exit", None)  # a shell that is no front end has none
+def _replaced(of: Any, name: str, other: Callable) -> Iterator[None]:
+    """Meanwhile ``of`` has another method ``name``, if it has one."""
+    before = getattr(of, name, None)
     if before:
-        running.ask_exit = sys.exit
+        setattr(of, name, other)
     try:
         yield
     finally:
         if before:
-            running.ask_exit = before
-
-
-@contextmanager
-def _input_raises(call: str) -> Iterator[None]:
-    """Meanwhile ``input`` ends the check: JupyterLab runs no cell as long as its box waits."""
-
-    def refuse(*_) -> str:
-        raise Halted(f"`{call}` waits for `input`.", "nobody types here: what it needs is in its arguments.")
-
-    before, builtins.input = builtins.input, refuse
-    try:
-        yield
-    finally:
-        builtins.input = before
+            setattr(of, name, before)
 
 
 def _resident() -> int:
