@@ -30,7 +30,7 @@ import numpy as np
 from cypresskit.blas import CardMemoryError
 
 T = TypeVar("T")
-SECONDS, WALL = 10.0, 20.0  # of processor time for an answer, and by the clock: a busy machine stops it later
+SECONDS, WALL = 5.0, 20.0  # of processor time for an answer, and by the clock: a busy machine stops it later
 MEGABYTES = 500  # that the process may grow by meanwhile
 PAUSE = 0.05  # seconds between two looks at them
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longer either
