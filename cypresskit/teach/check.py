@@ -142,8 +142,8 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
 
 
 def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
-    """What ``asked`` gives. Whatever the answer raises, but for a full card, is the check's verdict, with this ``hint``.
-    So is a result that can't be used: there ``answer`` is a function of the check, which raises as it takes it apart."""
+    """What ``asked`` gives. Whatever the answer raises, a full card apart, is the check's verdict, with ``hint``.
+    So is a result that can't be used: there ``answer`` is the check's function, which raises as it takes it apart."""
     try:
         return asked(call, answer, *arguments)
     except CardMemoryError:
