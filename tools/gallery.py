@@ -11,6 +11,7 @@ stills for players, lines for guesses, explanations unfolded, and no answers; wh
 """
 
 import argparse
+import ast
 import re
 from collections.abc import Callable
 from contextlib import chdir
@@ -306,22 +307,51 @@ def _held(notebook: Path) -> nbformat.NotebookNode:
 
 
 def hold_controls(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
-    """Put in the place of controls what they show at first; that isn't stored, so cells run up to the last of them."""
+    """Put in the place of controls what they show at first; that isn't stored, so they run, and what they need."""
     texts = [
         [output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())] for cell in book.cells
     ]
-    wanted = [number for number, outputs in enumerate(texts) if any(text.startswith(TEXT) for text in outputs)]
+    wanted = {number for number, outputs in enumerate(texts) if any(text.startswith(TEXT) for text in outputs)}
     shell = InteractiveShell.instance()
     shell.reset()
     with chdir(folder), capture_output():
-        for number, cell in enumerate(book.cells[: wanted[-1] + 1] if wanted else ()):
-            if cell.cell_type == "code":
-                result = shell.run_cell(cell.source)
-                result.raise_error()
-                if number in wanted:
-                    html = _still(result.result) + MOVES
-                    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": html})]
+        for number in _needed(book.cells, wanted):
+            result = shell.run_cell(book.cells[number].source)
+            result.raise_error()
+            if number in wanted:
+                html = _still(result.result) + MOVES
+                book.cells[number].outputs = [nbformat.v4.new_output("display_data", {"text/html": html})]
     return book
+
+
+def _needed(cells: list, wanted: set[int]) -> list[int]:
+    """The numbers of the code cells that set, one by another, what those ``wanted`` use."""
+    needed, used = [], set[str]()
+    for number in range(max(wanted, default=-1), -1, -1):
+        if cells[number].cell_type == "code":
+            sets, uses = _names(cells[number].source)
+            if number in wanted or sets & used:
+                needed.append(number)
+                used |= uses
+    return needed[::-1]
+
+
+def _names(source: str) -> tuple[set[str], set[str]]:
+    """Names that a cell may set or change, and those that it uses; locals of its functions are among them. A magic
+    cell, which isn't Python, sets the name in its first line."""
+    if magic := re.match(r"%%\w+ (\w+)", source):
+        return {magic[1]}, set()
+    sets, uses = set[str](), set[str]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            (uses if isinstance(node.ctx, ast.Load) else sets).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            sets.add(node.name)
+        elif isinstance(node, ast.alias):
+            sets.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            sets |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return sets, uses
 
 
 def _still(widget) -> str:
