@@ -20,9 +20,11 @@ import socket
 import subprocess
 import sys
 import time
+import tracemalloc
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -61,6 +63,17 @@ def pixel(*lines: str) -> ck.Program:
 def compute(*lines: str) -> ck.Program:
     """A compute kernel of these lines."""
     return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
+
+
+@contextmanager
+def memory_below(most: float):
+    """What is done in this block takes less memory than so many bytes."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
 
 
 def pytest_collection_modifyitems(items):

@@ -6,14 +6,13 @@ import os
 import re
 import subprocess
 import sys
-import tracemalloc
 import urllib.request
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, wait_for
+from conftest import ROOT, memory_below, wait_for
 
 import cypresskit
 from cypresskit import cli
@@ -166,11 +165,9 @@ def test_files_that_are_no_programs_are_told_in_a_line(here, capsys, command, fi
     rubbish()
     path = file if "/" in file else f"./{file}"
     options = ["--domain", "5x6"] if command == "check" else []
-    tracemalloc.start()
-    error = refused(capsys, [command, path, *options])
-    memory = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert said in error and error.count("\n") == 1 and memory < 30e6
+    with memory_below(30e6):
+        error = refused(capsys, [command, path, *options])
+    assert said in error and error.count("\n") == 1
 
 
 def test_several_programs_are_checked(here, capsys):
