@@ -5,12 +5,15 @@ from math import inf, nan
 
 import numpy as np
 import pytest
+from conftest import compute
 
 import cypresskit as ck
 from cypresskit import host
+from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, HD5970, XEON, device
 from cypresskit.host import Machine, Matrices, Resource, Span, Task, Timeline, blocked, pipeline, rates, run
 from cypresskit.host.blocked import card_bytes, choose_block
+from cypresskit.teach.l01_register_block import block_gemm
 
 MACHINE, BUS = Machine(), {"bus": Resource("bus", 6.0, "bytes")}
 COPY = run([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
@@ -108,7 +111,7 @@ def test_good_values_are_let_through(function, monkeypatch):
 ERRORS = (ValueError, TypeError)
 GOOD, CUBE = np.ones((4, 4), np.float32), np.ones((2, 3, 3), np.float32)
 WIDE, ROW, THREE = GOOD.astype(float), GOOD[0], GOOD[:3]
-DOUBLED = ck.DD(GOOD)
+DOUBLED, TN, NN = ck.DD(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
 STORE = ck.assemble("il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0, 0, 0, 0\nmov o0, l0\nend\n")
 
 
@@ -153,6 +156,9 @@ WORDS = [
     (ValueError, "shapes are", lambda: ck.gemm_packed(CUBE, CUBE[:1])),
     (TypeError, "packed matrices are float32", lambda: ck.gemm_packed(CUBE.astype(float), CUBE.astype(float))),
     (ValueError, "not negative", lambda: ck.choose(-1, 1, 1)),
+    (ValueError, "sgemv_n multiplies .* there are 2 columns", lambda: ck.gemm(GOOD, GOOD[:, :2], kernel="sgemv_n")),
+    (ValueError, "A as m x k and B as k x n; found 4 x 4 and 3 x 4", lambda: NN.arguments(GOOD, THREE, None, 1, 0)),
+    (TypeError, "B has dtype float64: sgemm_tn takes float32", lambda: TN.arguments(GOOD, WIDE, None, 1, 0)),
     (ValueError, "sizes are whole numbers", lambda: ck.choose(64, 64, 1.5)),
     (ValueError, "is not one of", lambda: ck.choose(1, 1, 1, "half")),
     (TypeError, r"a board such as ck.HD5870, not str", lambda: ck.open("HD5870")),
@@ -164,11 +170,24 @@ WORDS = [
         "at most 16384 rows of 65536 single",
         lambda: on_card(lambda gpu: gpu.upload(np.broadcast_to(np.float32(1), (16385, 4)))),
     ),
-    # compile, simulate
+    # assemble, check, compile, simulate
+    (TypeError, "takes IL text as a str, not bytes", lambda: ck.assemble(b"il_ps_2_0")),
+    (ValueError, "no budget 'clocks'", lambda: ck.check(STORE, (4, 4), outputs={0: GOOD}, budgets={"clocks": 1})),
+    (ValueError, "style 'nvidia' is not one of 'amd', 'best'", lambda: compile(STORE, style="nvidia")),
+    (ValueError, "'half' is not one of single, double, double-double", lambda: HD5870.peak_gflops("half")),
+    (
+        ValueError,
+        r"the HD 5870 \(256 registers, at most 25",
+        lambda: HD5870.active_wavefronts(128, group_wavefronts=4),
+    ),
+    (ValueError, "'half' is not one of single, double, double-double", lambda: host.balance(3e9, 450e9, "half")),
+    (ValueError, "sizes here are 1, 2, 4", lambda: block_gemm(GOOD, GOOD, 3)),
+    (ValueError, "multiples of 8", lambda: block_gemm(GOOD, GOOD, 8)),
     (TypeError, "such as ck.HD5870, not 'best'", lambda: ck.compile(STORE, "best")),  # type: ignore[arg-type]
     (ValueError, "have to be whole numbers", lambda: ck.sweep("sgemm_tn", 1.5)),  # type: ignore[arg-type]
     (TypeError, "device is one of", lambda: ck.sweep("sgemm_tn", 64, "hd5870")),  # type: ignore[arg-type]
     # launch
+    (ValueError, "no multiple of the kernel's workgroup", lambda: ck.launch(compute("mov r0, vaTid"), 65)),
     (TypeError, "begins with its program: ck.Shape\\(program", lambda: ck.Shape((64, 64), {0: (64, 64)})),
     (
         TypeError,

@@ -21,8 +21,6 @@ def test_peaks_are_those_of_the_tables(board, single, double):
 
 def test_double_double_peak_is_the_appendix():
     assert HD5870.peak_gflops("double-double") == pytest.approx(37.5, abs=0.05)
-    with pytest.raises(ValueError, match="'half' is not one of single, double, double-double"):
-        HD5870.peak_gflops("half")
 
 
 def test_texture_bandwidth_is_the_papers():
@@ -42,8 +40,6 @@ def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
     assert HD5870.active_wavefronts(2) == 25  # 496 on 20 engines
     assert HD5870.active_wavefronts(8, lds_bytes=8192) == 4
     assert HD5870.active_wavefronts(25, lds_bytes=4096, group_wavefronts=4) == 8
-    with pytest.raises(ValueError, match=r"SIMD engine of the HD 5870 \(256 registers, at most 25 wavefronts\)"):
-        HD5870.active_wavefronts(128, group_wavefronts=4)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import base64
 import re
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,11 +11,14 @@ from bokeh.models import ColumnDataSource
 from pages import recorded, whole_numbers
 
 import cypresskit as ck
+from cypresskit import host
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.register_block import _Frames
 from cypresskit.draw.sheet import Sheet
+from cypresskit.kernels import samples
 from cypresskit.machine.record import ROWS
+from cypresskit.teach.l01_register_block import block_runs
 
 
 def record(name: str, item=(1, 1), blocks=(2, 3), turns: int = 3, integers: bool = False):
@@ -79,6 +83,23 @@ def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
         ("1,000 clocks at most together", lambda: ck.draw.waiting(1000, 1000)),
         ("pairs of finite numbers", lambda: ck.draw.exponents([(float("inf"), 1.0)])),
         ("pairs of finite numbers", lambda: ck.draw.exponents([])),
+        ("1 or more", lambda: ck.draw.waiting(0)),
+        ("letters for 1 to 26", lambda: ck.draw.waiting(2, 6, 27)),
+        ("shows no register block", lambda: ck.draw.register_block(record("sgemm_64x64_lds", 3, (1, 1))[3])),
+        ("shows no register block", lambda: ck.draw.explore("sgemm_64x64_lds", 64)),
+        ("take 4 of them", lambda: ck.draw.lds_pitch([3])),
+        ("LDS", lambda: ck.draw.lds_transpose(samples.listened("sgemm_64x64"))),
+        *(
+            ("sgemv_n_reduce4 does", partial(ck.draw.reduction, of))
+            for of in ("sgemv_n", "sgemv_t_reduce4", "sgemm_tn")
+        ),
+        ("the same product", lambda: ck.draw.block_race(block_runs((8,)) | {"part": block_runs((4,))["4 x 4"][:2]})),
+        ("no rows", lambda: ck.draw.performance([])),
+        ("can be drawn", lambda: ck.draw.card_memory(host.five_stage(512, 512, 256, host.Machine(), block=256))),
+        ("the same sizes", lambda: ck.draw.contest([ck.simulate("sgemm_tn", 512), ck.simulate("sgemm_tn_37", 256)])),
+        ("something to choose for b", lambda: ck.draw.controls(str, b=[])),
+        ("largest height", lambda: ck.draw.predict("?", curve=[1, 2])),
+        ("nothing to draw", lambda: ck.draw.curves({}, "x", "y")),
     ],
 )
 def test_what_cannot_be_drawn_is_told(said, draw):
@@ -125,11 +146,6 @@ def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
     for (i, j), (register, c) in block.totals.items():
         value = last[register].view(kernel.dtype)[c // block.words]
         assert value == pytest.approx(exact[i, j], abs=1e-4)
-
-
-def test_a_run_without_a_block_is_refused_with_a_reason():
-    with pytest.raises(ValueError, match="shows no register block"):
-        ck.draw.register_block(record("sgemm_64x64_lds", 3, (1, 1))[3])
 
 
 # -- the frames
@@ -247,11 +263,6 @@ def test_a_journey_is_drawn_from_one_simulation_and_one_run(monkeypatch):
         monkeypatch.setattr(module, name, noted(name, getattr(module, name)))
     ck.draw.explore("sgemm_tn", 64)
     assert calls == ["simulate", "run"]
-
-
-def test_a_kernel_without_a_register_block_has_no_journey():
-    with pytest.raises(ValueError, match="shows no register block"):
-        ck.draw.explore("sgemm_64x64_lds", 64)
 
 
 # -- the player

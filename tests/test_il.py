@@ -202,11 +202,6 @@ def test_all_faulty_macro_calls_are_reported_at_once():
     assert faults[2].message.startswith("there is no macro 8")
 
 
-def test_text_must_be_text():
-    with pytest.raises(TypeError, match="takes IL text as a str, not bytes"):
-        ck.assemble(b"il_ps_2_0")
-
-
 @pytest.mark.parametrize(
     "line",
     """7.15 uav_raw_load_id(0) r0, r1 | 7.5 dcl_raw_uav_id(0) | 7.6 kill r0 | 7.6 sample_l_resource(0)_sampler(0) r0, r1

@@ -202,11 +202,6 @@ def test_all_four_transposes_are_there(prefix, suffix):
         assert (kernel.trans_a, kernel.trans_b) == (trans_a, trans_b)
 
 
-def test_a_vector_kernel_refuses_more_columns():
-    with pytest.raises(ValueError, match="sgemv_n multiplies a matrix with one vector; there are 2 columns"):
-        ck.gemm(np.ones((4, 4), np.float32), np.ones((4, 2), np.float32), kernel="sgemv_n")
-
-
 def test_lds_layouts_have_the_conflicts_that_they_teach():
     """Clocks of the LDS accesses of one turn, told by an observer of their addresses."""
     from cypresskit.timing.units.lds_banks import access_clocks

@@ -66,13 +66,6 @@ def test_an_untouched_curve_is_none():
     assert guess.value is None and "your guess" not in draw.curves(SPEED, "b", "y", guess=guess).still()
 
 
-def test_a_curve_needs_a_top_and_curves_a_point():
-    with pytest.raises(ValueError, match="largest height"):
-        draw.predict("?", curve=[1, 2])
-    with pytest.raises(ValueError, match="nothing to draw"):
-        draw.curves({}, "x", "y")
-
-
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
 def test_the_text_form_has_every_point(log):
     assert str(draw.curves(SPEED, "b", "Gflop/s", log=log)) == "Gflop/s against b\nspeed: 1: 200, 2: 400, 4: 1030"

@@ -254,14 +254,6 @@ def test_any_block_multiplies_and_fetches_one_word_for_b_flops(size):
     assert run.out_of_range == 0
 
 
-def test_blocks_that_do_not_fit_are_refused():
-    a = np.zeros((4, 12), np.float32)
-    with pytest.raises(ValueError, match="sizes here are 1, 2, 4"):
-        block_gemm(a, a, 3)
-    with pytest.raises(ValueError, match="multiples of 8"):
-        block_gemm(a, a, 8)
-
-
 @pytest.mark.parametrize(("name", "words"), [("sgemm_tn", 1 / 8), ("dgemm_tn_stream_2x8", 5 / 16), ("ddgemm_naive", 1)])
 def test_kernels_fetch_what_the_formula_says(name, words):
     assert counted(name) == words

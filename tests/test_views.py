@@ -128,8 +128,6 @@ def test_a_pitch_costs_what_the_lds_charges_for_its_addresses():
         high = [len(set(frames(player, f"stack {kind}", "y")[frame])) for kind in ("store", "load")]
         assert deep == firsts == high
     assert player.root.tags[0]["right"] == "6" and "pitch 32 takes 256" in player.root.tags[0]["truth"]
-    with pytest.raises(ValueError, match="take 4 of them"):
-        draw.lds_pitch([3])
 
 
 @pytest.mark.parametrize("kernel", ["sgemv_n_reduce2", "sgemv_n_reduce4"])
@@ -144,19 +142,11 @@ def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     assert lit["item"][[0, -1]].tolist() == [64, leaders] and lit["lds"][[0, -1]].tolist() == [0, 64]
     assert lit["sum"][-parts:].tolist() == [leaders * n for n in range(1, parts + 1)]
     assert player.title.endswith(f"{leaders} leaders and {64 - leaders} helpers")
-    for name in ("sgemv_n", "sgemv_t_reduce4", "sgemm_tn"):
-        with pytest.raises(ValueError, match="sgemv_n_reduce4 does"):
-            draw.reduction(name)
 
 
 def test_a_vectors_chip_says_so():
     player = draw.chip(simulate("sgemv_n", 256))
     assert "y: a tile for each wavefront" in player.still() and "**sgemv_n 256 x 256**" in player.captions[0]
-
-
-def test_a_run_without_lds_is_refused():
-    with pytest.raises((ValueError, IndexError), match="LDS"):
-        draw.lds_transpose(samples.listened("sgemm_64x64"))
 
 
 def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_done_first():
@@ -304,9 +294,6 @@ def test_the_largest_block_is_done_first_with_the_words_that_the_device_counts()
         words = round(at * 2 * n**3 / (len(player) - 1))
         each = 2 * b * b / (2 * b)
         assert abs(2 * terms[at].sum() - min(words * each, 2 * n**3)) <= 2 * b * b
-    runs = ck.teach.register_block.block_runs((8,))
-    with pytest.raises(ValueError, match="the same product"):
-        draw.block_race(runs | {"part": ck.teach.register_block.block_runs((4,))["4 x 4"][:2]})
 
 
 def test_the_tighter_packing_is_done_first():
@@ -398,9 +385,6 @@ def test_the_toy_is_the_lessons_by_hand():
     long = draw.waiting(1, 12)  # as many buttons as it takes until nobody is red
     name, count = long.scenes[-1]
     assert name == "13" and (frames(long, "toy wait", "w")[-count:] < 0.01).all()
-    for wrong, words in (((0,), "1 or more"), ((2, 6, 27), "letters for 1 to 26")):
-        with pytest.raises(ValueError, match=words):
-            draw.waiting(*wrong)
 
 
 def test_the_chip_shows_each_wavefront_where_and_when_it_ran():
@@ -509,8 +493,6 @@ def test_performance_draws_rows_ceilings_and_published_points():
     models = draw.performance([small.row()]).root.references()
     labels = " ".join(item.label.value for item in models if type(item).__name__ == "LegendItem")
     assert "; texture allows" in labels, "a unit has a ceiling, and a tail is none"
-    with pytest.raises(ValueError, match="no rows"):
-        draw.performance([])
     ticks = re.findall(r'text-anchor="(?:middle|end)">(\d+)<', player.still())
     assert len(ticks) > 6 and all(len(tick.rstrip("0")) < 3 for tick in ticks), "a still's axes have round numbers"
 
@@ -577,8 +559,6 @@ def test_what_a_kernel_reads_lies_on_the_card():
     assert np.isfinite(frames(player, "path", "x1")[-1]).sum() == 8
     assert (frames(player, "matrix C", "done")[-1] > 0).all()
     assert sum(s.task.name == "load2 A[1,0]" for s in timeline.spans) == 1, "it comes once, for three blocks"
-    with pytest.raises(ValueError, match="can be drawn"):
-        draw.card_memory(host.five_stage(512, 512, 256, host.Machine(), block=256))
 
 
 def test_a_tasks_bar_is_in_its_own_row_alone():
@@ -680,8 +660,6 @@ def test_ceilings_and_rounds_are_the_reports():
         _, start, end = r.use.wavefronts.T
         now = [((start <= t) & (t < end)).sum() for t in (np.arange(80) + 0.5) / 80 * r.use.clocks[-1]]
         assert tall == pytest.approx(104 * np.array(now) / (r.active * 20), rel=1e-5) and max(now) == r.wavefronts
-    with pytest.raises(ValueError, match="the same sizes"):
-        draw.contest([reports()[0], simulate("sgemm_tn_37", 256)])
 
 
 def test_the_ruler_has_the_bits_of_the_numbers():
@@ -749,8 +727,6 @@ def test_controls_draw_again_and_say_why_they_cannot():
     assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2" in status.value
     slider.value = 3
     assert "three is too many" in status.value and 'role="alert"' in status.value
-    with pytest.raises(ValueError, match="something to choose for b"):
-        draw.controls(view, b=[])
 
 
 def test_every_view_is_in_the_gallery():
