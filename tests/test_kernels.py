@@ -200,26 +200,3 @@ def test_all_four_transposes_are_there(prefix, suffix):
     for trans_a, trans_b in FLAGS:
         kernel = ck.kernels[f"{prefix}_{'nt'[trans_a]}{'nt'[trans_b]}{suffix}"]
         assert (kernel.trans_a, kernel.trans_b) == (trans_a, trans_b)
-
-
-def test_lds_layouts_have_the_conflicts_that_they_teach():
-    """Clocks of the LDS accesses of one turn, told by an observer of their addresses."""
-    from cypresskit.timing.units.lds_banks import access_clocks
-
-    class Clocks(ck.Observer):
-        def __init__(self):
-            self.clocks = 0
-
-        def memory(self, event):
-            if event.space == "lds":
-                words = np.array(event.words)[:, np.newaxis] * 4
-                self.clocks += int(access_clocks((event.element + words)[np.newaxis], ck.HD5870)[0])
-
-    clocks = {}
-    for name in ("sgemm_64x64_lds_rows", "sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"):
-        observer = Clocks()
-        a = np.ones((64, 4), np.float32)
-        ck.gemm(a, a.T, kernel=name, observers=[observer])
-        clocks[name[16:]] = observer.clocks
-    assert clocks["rows"] == 2 * clocks["padded"]
-    assert clocks["worst"] > 4 * 64

@@ -68,10 +68,6 @@ def exempt(cell) -> bool:
     return bool(EXEMPT & set(cell.metadata.get("tags", ())) or "# NBVAL_" in cell.source or "#NBVAL_" in cell.source)
 
 
-def test_there_are_lessons():
-    assert NOTEBOOKS
-
-
 def told(outputs) -> list:
     """What a cell's outputs tell: texts in order, without what may differ between two runs."""
     texts: list = []
