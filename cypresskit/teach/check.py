@@ -158,7 +158,8 @@ def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
 def _from_student(error: Exception) -> bool:
     """Whether it was raised outside of the checks' own code, or by a call that the student's function doesn't take."""
     ran = (Path(frame.f_code.co_filename).parent for frame, _ in walk_tb(error.__traceback__))
-    return any(folder != Path(__file__).parent for folder in ran) or "positional argument" in str(error)
+    refused = any(words in str(error) for words in ("() takes ", "() missing "))
+    return refused or any(folder != Path(__file__).parent for folder in ran)
 
 
 def unless(fine: object, finding: str, hint: str) -> None:
@@ -232,6 +233,9 @@ def exercise(check: Callable[..., Verdict]) -> Callable[..., Verdict]:
             verdict = halted.verdict
         except KeyboardInterrupt:
             verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
+        except (TypeError, ValueError, ArithmeticError) as error:  # what it gave can't be printed or compared
+            hint = "return just what the exercise asks for."
+            verdict = Verdict(False, f"The check can't use what {name} gives: {said(error)}", hint)
         finally:
             page.show()
         if (size := len(finding := verdict.finding)) > CHARACTERS:

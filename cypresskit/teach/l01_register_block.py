@@ -47,27 +47,27 @@ def check_rank1(update: Callable) -> Verdict:
         a, b = (rng.integers(1, 9, size).astype(np.float32) for size in (rows, columns))
         start = rng.integers(-9, 9, (rows, columns)).astype(np.float32)
         c, mine, theirs, product = start.copy(), a.copy(), b.copy(), np.outer(a, b)
+        want = start + product
         shape = f"c of shape {rows} x {columns}, a of {rows} and b of {columns} numbers"
         returned = tried("update(c, a, b)", update, c, a, b, hint=f"it was called with {shape}.")
         same = np.array_equal(a, mine) and np.array_equal(b, theirs)
         unless(same, "update changes a or b.", "only c is to change: its next row needs a and b again.")
-        if np.array_equal(c, start + product):
+        if np.array_equal(c, want):
             continue
-        become = f"c[0] = {_row(start[0])} should become {_row((start + product)[0])}, it is {_row(c[0])}."
+        wrong = np.argwhere(c != want)[0][0]
+        become = f"c[{wrong}] = {_row(start[wrong])} should become {_row(want[wrong])}, it is {_row(c[wrong])}."
         case = f"a = {_row(a)}, b = {_row(b)}: {become}"
         if np.array_equal(c, start):
-            itself = isinstance(returned, np.ndarray) and np.array_equal(returned, start + product)
-            unless(
-                not itself, f"c itself did not change. {case}", "`c = c + ...` makes a new array; `c += ...` changes c."
-            )
+            itself = isinstance(returned, np.ndarray) and np.array_equal(returned, want)
+            hint = "`c = c + ...` makes a new array; `c += ...` changes c."
+            unless(not itself, f"c itself did not change. {case}", hint)
             hint = "each c[i, j] has to gain something from a and b: what, in an outer product?"
             raise Halted(f"c did not change. {case}", hint)
-        lost = np.array_equal(c, product)
-        unless(not lost, f"What was in c is lost. {case}", "a block is the sum over all k: add to it, don't set it.")
+        hint = "a block is the sum over all k: add to it, don't set it."
+        unless(not np.array_equal(c, product), f"What was in c is lost. {case}", hint)
         exchanged = rows == columns and np.array_equal(c, start + product.T)
         hint = "a belongs to the rows of c, b to its columns."
         unless(not exchanged, f"Rows and columns are exchanged. {case}", hint)
-        wrong = np.argwhere(c != start + product)[0][0]
         hint = f"{rows} x {columns} blocks: its elements have to gain a[{wrong}] times each b[j]."
         raise Halted(f"Row {wrong} of c is wrong. For {case}", hint)
     return Verdict(True, "Every element grew by its own product, for blocks of four shapes.")
@@ -133,7 +133,7 @@ def check_texels(texels: Callable) -> Verdict:
         seen = [("AB"[r], int(column), int(row)) for _, r, column, row, _ in recorder.recording.fetches]
         for k in (0, 1, 5):
             where, did = f"work-item ({x}, {y}) at k = {k}", sorted(seen[4 * k : 4 * k + 4])
-            hint = f"it was called for {where} and should list (matrix, column, row)."
+            hint = f"it was called for {where} and should list (matrix, column, row), the last two as numbers."
             told = tried(f"texels({x}, {y}, {k})", lambda *at: _sorted(texels(*at)), x, y, k, hint=hint)
             gives = ", ".join(map(str, told[:8])) + f", ... and {len(told) - 8:,} more" * (len(told) > 8)
             unless(told == did, f"For {where} it gives {gives or 'nothing'}.", _texel_hint(told, did))
@@ -141,7 +141,7 @@ def check_texels(texels: Callable) -> Verdict:
 
 
 def _sorted(texels) -> list[tuple]:
-    return sorted((str(matrix), column, row) for matrix, column, row in texels)
+    return sorted((str(matrix), +column, +row) for matrix, column, row in texels)  # a text has no plus
 
 
 def _texel_hint(told: list[tuple], did: list[tuple]) -> str:

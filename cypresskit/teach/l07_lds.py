@@ -48,7 +48,7 @@ def lds_clocks(accesses: list[Access]) -> int:
 @exercise
 def check_bank_clocks(clocks: Callable) -> Verdict:
     """Exercise 1: ``clocks(words)`` is how many clocks 32 banks need to give 16 work-items the words they ask for."""
-    neighbours, one, crowd = list(range(16)), [5] * 16, [0, 32, 64, *[7] * 10, 8, 9, 10]
+    neighbours, one, crowd = list(range(16)), [5] * 16, [8, 0, 32, 64, *[7] * 10, 9, 10]
     cases = [neighbours, one, *(list(range(0, 16 * step, step)) for step in (2, 4, 32, 33)), [3, 35] * 8, crowd]
 
     def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
@@ -125,11 +125,9 @@ def check_transpose(program: Program) -> Verdict:
     races = [f for f in found if f.kind == "race"]
     if races:
         return Verdict(False, f"The result is right, by luck. {sentence(races[0].message)}.", races[0].advice)
-    if clocks < BEST:
-        finding = f"The result is right, but the LDS was busy for {clocks} clocks: not all of it came through there."
-        return Verdict(False, finding, "fetch each number once, store it with lds_store_id, load another one's.")
-    if clocks > BEST:
-        finding = f"The result is right, but store and load take {clocks} clocks of the LDS; {BEST} are possible."
-        hint = "which words do the first 16 work-items load, from which banks? Try other pitches with `clocks`."
-        return Verdict(False, finding, hint)
+    finding = f"The result is right, but the LDS was busy for {clocks} clocks: not all of it came through there."
+    unless(clocks >= BEST, finding, "fetch each number once, store it with lds_store_id, load another one's.")
+    finding = f"The result is right, but store and load take {clocks} clocks of the LDS; {BEST} are possible."
+    hint = "which words do the first 16 work-items load, from which banks? Try other pitches with `clocks`."
+    unless(clocks == BEST, finding, hint)
     return Verdict(True, f"Transposed, without a race, in {clocks} clocks of the LDS.")

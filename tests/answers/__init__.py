@@ -30,7 +30,7 @@ def raises(*_):
 
 def function(right, wrong):
     none = [(it, [f"is of type {type(it).__name__}, not a function", "keep the line"]) for it in (None, 42, "f")]
-    return right, [*wrong, *none, (raises, "ZeroDivisionError: of course")]
+    return right, [*wrong, *none, (raises, "ZeroDivisionError: of course"), (lambda *_: 10**5000, "")]
 
 
 def number(right, wrong):

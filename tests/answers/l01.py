@@ -56,6 +56,10 @@ def eats_its_input(c, a, b):
     a[:] = 0
 
 
+def changes_its_shape(c, a, b):
+    c.shape = (c.size,)
+
+
 def square_only(c, a, b):
     for i in range(len(a)):
         for j in range(len(a)):
@@ -95,9 +99,10 @@ CHECKS = {
             (makes_a_new_array, "c itself did not change"),
             (overwrites, "What was in c is lost"),
             (exchanged, "Rows and columns are exchanged"),
-            (forgets_the_last_row, "Row 1 of c is wrong"),
+            (forgets_the_last_row, ("Row 1 of c is wrong", "c[1] = [8 -8] should become [12 -7], it is [8 -8]")),
             (only_the_diagonal, "Row 0 of c is wrong"),
             (eats_its_input, "changes a or b"),
+            (changes_its_shape, "can't use what update gives"),
             (square_only, ""),
             (adds_instead_of_multiplying, "Row 0 of c is wrong"),
         ],
@@ -150,8 +155,11 @@ CHECKS = {
             (lambda x, y, k: texels(x, y, k) + [7], "it was called for"),
             (lambda x, y, k: [(m, c + 0.5, r) for m, c, r in texels(x, y, k)], "every second texel"),
             (lambda x, y, k: [("A", "2", k), *texels(x, y, k)[1:]], "it was called for"),
+            (lambda x, y, k: [(m, str(c), str(r)) for m, c, r in texels(x, y, k)], "the last two as numbers"),
+            (lambda x, y, k: [("A", np.arange(2), k)] * 4, "texels returns something that"),
             (lambda x, y, k: [("A", 1, k)] * 400_000, "... and 399,992 more."),
             (lambda x, y, k: [("A", 10**4000, k)], " characters)"),
+            (lambda x, y, k: [("A", 10**5000, k)], "can't use what texels gives"),
         ],
     ),
 }

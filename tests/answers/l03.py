@@ -35,6 +35,7 @@ CHECKS = {
             (lambda p, s, d: max(-(-(p + s + 4 * d) // 5), s + d), "leaves t free"),
             (lambda p, s, d: (p + s + 4 * d) // 5 + 1, "three things"),
             (lambda p, s, d: p.bundles, "the call was"),
+            (len, "len() takes exactly one argument (3 given)"),
         ],
     ),
     check_fits: function(
@@ -71,6 +72,7 @@ CHECKS = {
                 (PAIRS.replace("r4", "r3") + LAST, "is the first wrong element", ""),
                 (PAIRS + LAST.replace("r0.x", "r0.q"), "does not assemble", "caret"),
                 ("add r5, r7, r8 \n" + LAST, "", ""),
+                ((PAIRS + LAST).replace("add", "iadd"), "0.000100613", "lies in columns 0 to 1"),
                 (
                     PAIRS + "dcl_literal l1, 1.0, 1.0, 1.0, 1.0 \n dp4 r0.x, r5, l1",
                     "takes 7 bundles",

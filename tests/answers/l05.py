@@ -43,6 +43,7 @@ CHECKS = {
             (lambda texels, width: len({(y * width + x) // 16 for x, y in texels}), "room for four texels, not 16"),
             (lambda texels, width: len({(y * width + x) // 64 for x, y in texels}), "divide by four"),
             (lambda texels, width: len({(y * 64 + x) // 4 for x, y in texels}), "a line may end in the next row"),
+            (lambda texels, width: len({y * (width // 4) + x // 4 for x, y in texels}), "it should be 4"),
             (lambda texels, width: len([(y * width + x) // 4 for x, y in texels]), "a set keeps each line once"),
             (lambda texels, width: {(y * width + x) // 4 for x, y in texels}, "returns a set, not a number"),
             (lambda texels, width: texels.clear() or 1, "use its arguments"),
