@@ -612,7 +612,7 @@ def test_texture_memory_is_lent_and_returned():
         out = np.zeros((80, 80, 4), np.float32)
         ck.launch(program, (80, 80), inputs={0: texture[:size, :size]}, outputs={0: out})
         assert out.sum() == 4 * size * size
-    assert execute._spare and sum(memory.nbytes for memory in execute._spare) <= execute.MAX_SPARE
+    assert execute._spare and sum(space.size for space in execute._spare) <= execute.MAX_SPARE
 
 
 def test_other_threads_may_take_all_spare_memory_between_any_two_steps(monkeypatch):
@@ -622,7 +622,7 @@ def test_other_threads_may_take_all_spare_memory_between_any_two_steps(monkeypat
             return super().pop(*place)
 
     monkeypatch.setattr(execute, "MAX_SPARE", 0)
-    monkeypatch.setattr(execute, "_spare", Contested([np.empty(64, np.uint32)]))
+    monkeypatch.setattr(execute, "_spare", Contested(execute._spare))
     assert_equal(*random_case(1, 20), threads=2)
     assert not execute._spare
 

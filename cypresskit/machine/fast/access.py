@@ -16,7 +16,7 @@ from cypresskit.il.dataflow import components, defines, lds_address, lds_words
 from cypresskit.machine.fast.fetches import Axis, LaneLoads, forget, load_blocks, load_lines, load_texel, side_by_side
 from cypresskit.machine.fast.readwrite import Reading, Writing, column
 from cypresskit.machine.fast.storage import Storage
-from cypresskit.machine.fast.texel_layout import IN_ORDER, LINE, layouts, row_offset
+from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
 from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
 
 VECTOR = 64  # bytes of a loaded vector
@@ -169,7 +169,7 @@ class Loads:
         texture, offsets = self.program.textures[i.controls.resource], i.controls.aoffimmi
         base, pitch = self.s.slot(f"t{texture.id}", "ptr"), self.s.slot(f"t{texture.id}_pitch")
         axes = [self.axis(texture.id, at, k, offsets[k]) for k in range(texture.dimensions)]
-        layout = self.layouts.get(texture.id, IN_ORDER)
+        layout = self.layouts[texture.id]
 
         def place(k: int) -> Vec:
             here, (column, *rows) = base, axes
@@ -194,13 +194,13 @@ class Loads:
         source = i.sources[0]
         sign = ("xyzw"[k] in source.negate and "x") or ""
         key = resource, k, i.opcode, replace(source, swizzle=source.swizzle[k] * 4, negate=sign)
-        axis = self.axes.get(key) or self._new_axis(at, k, self.s.slot(f"t{resource}_{'wh'[k]}", "double"))
+        axis = self.axes.get(key) or self._new_axis(at, k, self.s.slot(f"t{resource}_{'wh'[k]}"))
         axis.low, axis.high = min(axis.low, offset), max(axis.high, offset)
         self.axes[key] = axis
         return axis
 
-    def _new_axis(self, at: int, k: int, limit: Vec) -> Axis:
-        i = self.body[at]
+    def _new_axis(self, at: int, k: int, size: Vec) -> Axis:
+        i, limit = self.body[at], size.cast("sitofp", "double")
         value = self.reading.component(at, 0, k)
         value = value if self.a.vary.varies(at, 0, i.sources[0], (k,)) else value.lanes(0)
         if i.opcode == "load":

@@ -7,7 +7,6 @@ milliseconds, so that Ctrl-C reaches it; it then clears a flag that every loop o
 import math
 import os
 import queue
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,19 +16,19 @@ from functools import partial
 import numpy as np
 
 from cypresskit.machine.fast.grains import coarse
-from cypresskit.machine.fast.jit import ALIGN, NativeCode, compiled
+from cypresskit.machine.fast.jit import NativeCode, compiled
 from cypresskit.machine.fast.storage import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
 from cypresskit.machine.fast.target import MODES, this_host
-from cypresskit.machine.fast.texel_layout import TexelLayout, pitch
+from cypresskit.machine.fast.texel_layout import address, aligned, pitch
 from cypresskit.machine.fast.units import BAND
-from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Surface
+from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
 from cypresskit.machine.run import Run, tally
 
-MAX_SPARE = 64 << 20  # bytes of texture memory kept for the next launch
+MAX_SPARE, SPARE = 64 << 20, 16  # bytes of textures, and workspaces, kept for the next launch
 SOON = 1_000_000  # instructions of quads that the caller runs before it thinks of others, some 0.2 ms
 FEW = 6  # so many times as much is left to it, too: others are awake after up to a millisecond
 OFTEN = 20 * SOON  # those after which compiled code returns: so long Ctrl-C may take
-LARGE = 1 << 19  # words of textures from which on host threads lay them out
+LARGE = 2 << 20  # bytes of textures from which on host threads lay them out
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
 
 
@@ -50,34 +49,72 @@ def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
     kernel = compiled(launch.program)
-    if kernel.translation.coarse and not all(coarse(surface.words) for surface in launch.textures.values()):
+    if kernel.translation.coarse and not all(coarse(launch.textures[n].words) for n in kernel.layouts):
         kernel = compiled(launch.program, soft=True)
-    execution = _Execution(launch, kernel, threads or processors())
-    try:
-        return execution.run(seconds)
-    finally:
-        _spare[:0] = execution.lent
-        with suppress(IndexError):  # another thread threw away the last
-            while sum(memory.nbytes for memory in _spare) > MAX_SPARE:
-                _spare.pop()
+    return _run(launch, kernel, threads or processors(), seconds)
 
 
-# Memory of earlier textures: fresh pages cost as much as filling them. Threads share it without a lock: each step on
-# the list is whole, with or without the global lock of Python, and between any two others may take or give.
-_spare: list[np.ndarray] = []
+def _run(launch: Launch, kernel: NativeCode, threads: int, seconds: float) -> Run | KernelError | None:
+    space, memory = _workspace(launch, kernel), launch.memory
+    space.fill(launch, threads)
+    results = [memory, *(surface.words for surface in launch.outputs.values())]
+    kept = [array.copy() for array in results if MODES[this_host().mode][3]]
+    workers = _done(launch, space, threads, seconds)
+    ends = {worker.status for worker in workers}
+    if UNDERFLOWED in ends:
+        for array, old in zip(results, kept, strict=True):
+            array[...] = old
+        return _run(launch, compiled(launch.program, soft=True), threads, seconds)
+    if space.before is not None and ends & {DIVERGED, FAILED, ENDLESS}:
+        memory[...] = space.before
+    if DIVERGED in ends:
+        return None
+    if ends & {FAILED, ENDLESS}:  # which one is reported must not depend on which thread is faster
+        return _run(launch, kernel, 1, seconds) if len(workers) > 1 else _failure(launch, workers[0])
+    counts = np.sum([worker.counts for worker in workers], axis=0)
+    space.give_back()
+    return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
 
 
-def _take(words: int) -> np.ndarray:
-    """Memory for a texture, used before if there is some of fitting size."""
-    for _ in range(len(_spare)):
-        try:
-            memory = _spare.pop(0)
-        except IndexError:  # another thread took the last
-            break
-        if words <= len(memory) <= 2 * words:
-            return memory
-        _spare.append(memory)
-    return np.empty(words, np.uint32)
+def _done(launch: Launch, space: "_Workspace", threads: int, seconds: float) -> list["_Worker"]:
+    """The workers that have run all units: the caller, and threads that it wakes if much is left."""
+    units, quick = space.units, launch.max_instructions <= MAX_INSTRUCTIONS  # no unit takes long
+    first = space.worker(0)
+    begun = first.call(SOON, 0, units) if quick else 0
+    if first.status or begun == units:
+        return [first]
+    threads = 1 if units - begun <= FEW * begun else min(threads, units - begun)
+    workers = [first, *(space.worker(n) for n in range(1, threads))]
+    column = BAND if launch.pixels else 1
+    todo, lock = _pieces(begun, units, column, threads), threading.Lock()
+    jobs = [partial(space.run, worker, todo, lock) for worker in workers]
+    own = jobs.pop(0) if quick and seconds == math.inf else None
+    _all(jobs, partial(space.limit.fill, 0), own, seconds)
+    return workers
+
+
+def _pieces(begun: int, units: int, column: int, workers: int) -> Iterator[tuple[int, int]]:
+    """The units from ``begun`` on in pieces, (first, last + 1): half of what is left, shared equally, so that all
+    workers end at the same time. Whole columns of a band of tiles, since these share columns of textures."""
+    while begun < units:
+        share = -(-(units - begun) // (2 * workers * column)) * column if workers > 1 else units
+        yield begun, min(begun + share, units)
+        begun += share
+
+
+def _failure(launch: Launch, worker: "_Worker") -> KernelError:
+    """The error of a store out of range; raises that of an endless loop."""
+    body = launch.program.body
+    at, item, element, _ = map(int, worker.told)
+    at = worker.kernel.translation.places[at]
+    if worker.status == ENDLESS:
+        raise launch.endless_error(at, item)
+    if body[at].op.kind == "lds":
+        array = body[at].controls.id
+        what = f"to byte {element} of LDS {array}, which has {launch.program.lds[array][1]}"
+    else:
+        what = f"to g[{element}], which has {len(launch.memory)} elements"
+    return launch.store_error(at, item, what)
 
 
 _idle: list[queue.SimpleQueue] = []  # host threads that wait for work, each by the queue that it takes it from
@@ -142,181 +179,118 @@ def _all(
         raise
 
 
-class _Execution:
-    def __init__(self, launch: Launch, kernel: NativeCode, threads: int):
-        self.launch, self.kernel, self.translation, self.threads = launch, kernel, kernel.translation, threads
-        # how many instructions a work-item may execute; 0 stops the kernel
-        self.limit = np.array([min(launch.max_instructions, 1 << 62)], np.uint64)
-        self.kept: list[np.ndarray] = []  # arrays that compiled code reads
-        self.lent: list[np.ndarray] = []  # those of them that go back to _spare
-        self.before = launch.memory  # to be restored if the launch fails
-        self.shared = self._context()
+# What earlier launches ran in, the latest first: to prepare it takes as long as a small product, and fresh pages cost
+# as much as filling them. Threads share the list without a lock: each step on it is whole, with or without the global
+# lock of Python, and between any two others may take or give.
+_spare: list["_Workspace"] = []
 
-    # Arrays
 
-    def _kept(self, array: np.ndarray) -> int:
-        self.kept.append(array)
-        return _address(array)
+def _workspace(launch: Launch, kernel: NativeCode) -> "_Workspace":
+    """What ``launch`` can run in: the workspace of an earlier one of that shape, or a new one."""
+    shapes = [(n, surface.words.shape) for of in (launch.textures, launch.outputs) for n, surface in of.items()]
+    key = kernel, launch.domain, len(launch.memory), *shapes
+    for space in tuple(_spare):
+        if space.key == key:
+            with suppress(ValueError):  # another thread took it
+                _spare.remove(space)
+                return space
+    return _Workspace(launch, kernel, key)
 
-    def _context(self) -> dict[str, int]:
-        """Every context value that is the same for all threads; floats as their bits."""
-        launch, lanes = self.launch, self.translation.lanes
+
+class _Workspace:
+    """What launches of one kernel and shape, ``key``, run in, one at a time."""
+
+    def __init__(self, launch: Launch, kernel: NativeCode, key: tuple):
+        self.kernel, self.key = kernel, key
+        self.limit = np.zeros(1, np.uint64)  # how many instructions a work-item may execute; 0 stops the kernel
+        # global memory, to be restored if the launch fails
+        self.before = np.empty_like(launch.memory) if kernel.translation.reads_global else None
         width, height, _ = launch.domain
-        values = {
-            "width": width,
-            "height": height,
-            "tile_columns": -(-width // lanes),
-            "tile_rows": height,
-            "limit": self._kept(self.limit),
-            "literals": _address(self.kernel.literals),
-        }
-        if launch.program.mode == "compute":
-            values |= {f"groups_{axis}": size for axis, size in zip("xyz", launch.groups, strict=True)}
-        for n, words in launch.constants.items():
-            values[f"cb{n}"] = self._kept(words)
-        used = {n: surface for n, surface in launch.textures.items() if f"t{n}" in self.translation.slots}
-        fills: list[Callable[[], object]] = [partial(self._texture, values, *texture) for texture in used.items()]
-        if self.translation.reads_global:  # in memory that was used before: fresh pages cost more than the copy
-            self.lent.append(_take(launch.memory.size))
-            self.before = self.lent[-1][: launch.memory.size].reshape(launch.memory.shape)
+        self.values = {"width": width, "height": height, "global_size": len(launch.memory)}
+        self.values |= {"limit": address(self.limit), "literals": address(kernel.literals)}
+        if launch.pixels:
+            self.units = -(-width // kernel.translation.lanes) * height
+        else:
+            self.units = math.prod(launch.groups)
+            self.values |= {f"groups_{axis}": size for axis, size in zip("xyz", launch.groups)}
+        self.texels: dict[int, np.ndarray] = {}
+        for n, layout in kernel.layouts.items():
+            width, height = launch.textures[n].width, launch.textures[n].height
+            self.texels[n] = layout.memory(height, width)
+            self.values |= {f"t{n}": address(self.texels[n]), f"t{n}_pitch": pitch(height)}
+            self.values |= {f"t{n}_w": width, f"t{n}_h": height}
+        self.values |= {f"o{n}_words": surface.words.shape[2] for n, surface in launch.outputs.items()}
+        self.size = sum(array.nbytes for array in (*self.texels.values(), self.before) if array is not None)
+        self.workers: list[_Worker] = []
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def fill(self, launch: Launch, threads: int) -> None:
+        """Take over what a launch reads."""
+        self.limit[0] = min(launch.max_instructions, 1 << 62)
+        self.arrays = {f"cb{n}": words for n, words in launch.constants.items()} | {"global": launch.memory}
+        self.arrays |= {f"o{n}": surface.words for n, surface in launch.outputs.items()}
+        fills: list[Callable[[], object]] = []
+        for n, memory in self.texels.items():
+            surface = launch.textures[n]
+            fills.append(partial(self.kernel.layouts[n].fill, memory, surface.words, surface.single))
+        if self.before is not None:
             fills.append(partial(np.copyto, self.before, launch.memory))
-        if self.threads > 1 and sum(surface.words.size for surface in used.values()) > LARGE:
+        if threads > 1 and self.size > LARGE:
             _all(fills[1:], lambda: None, fills[0])  # none takes long
         else:
             for fill in fills:
                 fill()
-        for n, surface in launch.outputs.items():
-            values |= {f"o{n}": self._kept(surface.words), f"o{n}_words": surface.words.shape[2]}
-        if launch.global_memory is not None:
-            values |= {"global": self._kept(launch.global_memory), "global_size": len(launch.global_memory)}
-        return values
 
-    def _texture(self, values: dict[str, int], n: int, surface: Surface) -> None:
-        layout = TexelLayout(*self.translation.layouts.get(f"t{n}", ()))
-        memory = _take(layout.words_needed(surface.height, surface.width))
-        self.lent.append(memory)
-        texels = layout.fill(memory, surface.words, surface.single)
-        values[f"t{n}"], values[f"t{n}_pitch"] = _address(texels), pitch(surface.height)
-        values[f"t{n}_w"], values[f"t{n}_h"] = _bits(surface.width), _bits(surface.height)
+    def worker(self, number: int) -> "_Worker":
+        """One of those that run a launch, ready to begin."""
+        if number == len(self.workers):
+            self.workers.append(_Worker(self.kernel, self.values))
+        worker = self.workers[number]
+        for name, array in self.arrays.items():
+            worker.set(name, address(array))
+        worker.counts.fill(0)
+        return worker
 
-    # Running
-
-    def run(self, seconds: float) -> Run | KernelError | None:
-        launch, memory = self.launch, self.launch.memory
-        results = [memory, *(surface.words for surface in launch.outputs.values())]
-        kept = [array.copy() for array in results if MODES[this_host().mode][3]]
-        workers = self._done(seconds)
-        if any(worker.status == UNDERFLOWED for worker in workers):
-            for array, old in zip(results, kept, strict=True):
-                array[...] = old
-            again = _Execution(launch, compiled(launch.program, soft=True), self.threads)
-            self.lent += again.lent
-            return again.run(seconds)
-        ended = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
-        diverged = any(worker.status == DIVERGED for worker in workers)
-        if diverged or ended:
-            memory[...] = self.before
-        if diverged:
-            return None
-        if ended and len(workers) > 1:  # which one is reported must not depend on which thread is faster
-            self.limit[0] = min(launch.max_instructions, 1 << 62)
-            self.threads = 1
-            return self.run(seconds)
-        if ended:
-            return self._failure(ended[0])
-        counts = np.sum([worker.counts for worker in workers], axis=0)
-        executed = np.zeros(len(launch.program.body), np.int64)
-        executed[self.kernel.counted] = counts[1:][self.kernel.counters]
-        return tally(launch, "fast", executed, int(counts[0]))
-
-    def _done(self, seconds: float) -> list["_Worker"]:
-        """The workers that have run all units: the caller, and threads that it wakes if much is left."""
-        units = self._units()
-        first, begun, quick = _Worker(self), 0, self.launch.max_instructions <= MAX_INSTRUCTIONS  # no unit takes long
-        if quick:
-            begun = first.begin(units)
-            if first.status or begun == units:
-                return [first]
-        threads = 1 if units - begun <= FEW * begun else min(self.threads, units - begun)
-        workers = [first, *(_Worker(self) for _ in range(threads - 1))]
-        todo, lock = self._pieces(begun, units, len(workers)), threading.Lock()
-        jobs = [partial(worker.run, todo, lock) for worker in workers]
-        own = jobs.pop(0) if quick and seconds == math.inf else None
-        _all(jobs, partial(self.limit.fill, 0), own, seconds)
-        return workers
-
-    def _pieces(self, begun: int, units: int, workers: int) -> Iterator[tuple[int, int]]:
-        """The units from ``begun`` on in pieces, (first, last + 1): half of what is left, shared equally, so that all
-        workers end at the same time. Whole columns of a band of tiles, since these share columns of textures."""
-        column = BAND if self.launch.program.mode == "pixel" else 1
-        while begun < units:
-            share = -(-(units - begun) // (2 * workers * column)) * column if workers > 1 else units
-            yield begun, min(begun + share, units)
-            begun += share
-
-    def _units(self) -> int:
-        if self.launch.program.mode == "pixel":
-            return self.shared["tile_columns"] * self.shared["tile_rows"]
-        return math.prod(self.launch.groups)
-
-    def _failure(self, worker: "_Worker") -> KernelError:
-        """The error of a store out of range; raises that of an endless loop."""
-        launch, body = self.launch, self.launch.program.body
-        at, item, element, _ = map(int, worker.told)
-        at = self.translation.places[at]
-        if worker.status == ENDLESS:
-            raise launch.endless_error(at, item)
-        if body[at].op.kind == "lds":
-            array = body[at].controls.id
-            what = f"to byte {element} of LDS {array}, which has {launch.program.lds[array][1]}"
-        else:
-            what = f"to g[{element}], which has {len(launch.memory)} elements"
-        return launch.store_error(at, item, what)
-
-
-def _bits(number: float) -> int:
-    return struct.unpack("<q", struct.pack("<d", float(number)))[0]
-
-
-class _Worker:
-    """What one host thread uses: its own counters, LDS and spill memory, and what the kernel reports."""
-
-    def __init__(self, execution: _Execution):
-        self.execution = execution
-        offsets, size = execution.kernel.layout
-        self.block = np.zeros(size, np.int64)
-        start = -_address(self.block) % ALIGN // 8
-        places = {name: start + offset for name, offset in offsets.items()}
-        address = _address(self.block)
-        here = execution.shared | {name: address + 8 * place for name, place in places.items()} | {"budget": SOON}
-        slots = execution.translation.slots
-        self.context = self.block[places["context"] :][: len(slots)]
-        self.context[:] = [here[name] for name in slots]
-        self.counts = self.block[places["counts"] :][: 1 + execution.translation.segments]
-        self.told = self.block[places["report"] :][:4]
-        self.arrays = [here[name] for name in ("context", "counts", "spill")]
-        self.status = DONE
-
-    def begin(self, units: int) -> int:
-        """Run units from the first one on, in this thread and not for long; the number of those that are done."""
-        self.status = self.execution.kernel.call(*self.arrays, 0, units)
-        return int(self.told[UNIT])
-
-    def run(self, todo: Iterator[tuple[int, int]], lock: threading.Lock) -> None:
-        """Take pieces of the launch until none is left or this one ended badly."""
-        self.context[self.execution.translation.slots.index("budget")] = OFTEN
-        while not self.status:
+    def run(self, worker: "_Worker", todo: Iterator[tuple[int, int]], lock: threading.Lock) -> None:
+        """Have a worker take pieces of the launch until none is left or it ended badly."""
+        while not worker.status:
             with lock:
                 at, end = next(todo, (0, 0))
             if at == end:
                 return
-            while at < end and not self.status:
-                self.status = self.execution.kernel.call(*self.arrays, at, end)
-                at = int(self.told[UNIT])
-        if self.execution.limit[0] == 0:  # somebody else's end
-            self.status = STOPPED
-        self.execution.limit[0] = 0
+            while at < end and not worker.status:
+                at = worker.call(OFTEN, at, end)
+        if self.limit[0] == 0:  # somebody else's end
+            worker.status = STOPPED
+        self.limit[0] = 0
+
+    def give_back(self) -> None:
+        """Keep this for the next launch of its shape, but not what the last one wrote to."""
+        self.arrays = {}
+        _spare.insert(0, self)
+        with suppress(IndexError):  # another thread threw away the last
+            while len(_spare) > SPARE or sum(space.size for space in tuple(_spare)) > MAX_SPARE:
+                _spare.pop()
 
 
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]  # half the time of array.ctypes.data
+class _Worker:
+    """What one host thread uses: its own context, counters, LDS and spill memory, and what the kernel reports."""
+
+    def __init__(self, kernel: NativeCode, values: dict[str, int]):
+        self.kernel, self.status = kernel, DONE
+        self.memory = {name: aligned(size) for name, size in kernel.sizes.items()}
+        values = values | {name: address(memory) for name, memory in self.memory.items()}
+        self.context, self.counts, self.told = (self.memory[name] for name in ("context", "counts", "report"))
+        for name, value in values.items():
+            self.set(name, value)
+        self.function = partial(kernel.call, *(values[name] for name in ("context", "counts", "spill")))
+
+    def set(self, name: str, value: int) -> None:
+        """Set a value of the context, if the kernel asks for it."""
+        if name in self.kernel.slots:
+            self.context[self.kernel.slots[name]] = value
+
+    def call(self, budget: int, at: int, end: int) -> int:
+        """Run units from ``at`` on, as many as ``budget`` instructions of quads make up; the first that is left."""
+        self.status = self.function(budget, at, end)
+        return int(self.told[UNIT])

@@ -17,47 +17,44 @@ import numpy as np
 from cypresskit.il import Program
 from cypresskit.il.fused import host_machine
 from cypresskit.machine.fast.target import Target, this_host
+from cypresskit.machine.fast.texel_layout import TexelLayout
 from cypresskit.machine.fast.translate import Translation, translate
 
 KEPT = 64  # compiled kernels in memory
 FILES = 256  # and on disk
 LONG = 30_000  # lines of IR from which on LLVM improves nothing: that would take time by the square of the length
-ALIGN = 64  # bytes
-SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64, ctypes.c_int64)
+SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
 FOLDER = Path(__file__).parent / "__pycache__"
 
 
 @dataclass(frozen=True, eq=False)
 class NativeCode:
-    """A compiled program: ``call(context, counts, spill, first, last)`` runs units, without Python's lock.
-    ``counted`` and ``counters`` as in its ``translation``."""
+    """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs units, without Python's lock.
+    ``slots``: where in the context what stands. ``counters``: which counter tells how often each instruction was
+    executed. ``layouts`` of the textures that are fetched from. ``sizes``: bytes of what a host thread owns."""
 
     translation: Translation
-    counted: np.ndarray
+    slots: dict[str, int]
     counters: np.ndarray
+    layouts: dict[int, TexelLayout]
     call: Callable[..., int]
     engine: object  # owns the machine code
     literals: np.ndarray
-    layout: tuple[dict[str, int], int]  # of what a host thread owns, in words of 64 bits: where each begins; the size
+    sizes: dict[str, int]
 
 
-def _layout(program: Program, translation: Translation) -> tuple[dict[str, int], int]:
+def _sizes(program: Program, translation: Translation) -> dict[str, int]:
     """What a host thread owns: the kernel's context and counters, LDS, spill memory, what it reports, and a place for
     what nobody reads."""
     quads = -(-math.prod(program.group) // translation.lanes) if program.mode == "compute" else 1
-    sizes = {
+    return {
         "spill": translation.spill * quads,
         "lds": translation.lds,
         "context": 8 * len(translation.slots),
-        "counts": 8 + 8 * translation.segments,
+        "counts": 8 * (2 + translation.segments),
         "report": 32,
         "nowhere": 32,
     }
-    places, at = {}, 0
-    for name, size in sizes.items():
-        places[name] = at
-        at += -(-size // ALIGN) * ALIGN // 8
-    return places, at + ALIGN // 8
 
 
 def compiled(program: Program, soft: bool = False) -> NativeCode:
@@ -81,10 +78,16 @@ def _compiled(program: Program, target: Target) -> NativeCode:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine(target.name, target.features))
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    counted, counters = (np.array(n, np.intp) for n in (translation.counted, translation.counters))
-    call = SIGNATURE(engine.get_function_address("kernel"))
-    literals = np.array(translation.literals, np.uint32)
-    return NativeCode(translation, counted, counters, call, engine, literals, _layout(program, translation))
+    return NativeCode(
+        translation,
+        {name: at for at, name in enumerate(translation.slots)},
+        np.array(translation.counters, np.intp),
+        {int(n): TexelLayout(*layout) for n, layout in translation.layouts.items()},
+        SIGNATURE(engine.get_function_address("kernel")),
+        engine,
+        np.array(translation.literals, np.uint32),
+        _sizes(program, translation),
+    )
 
 
 def object_code(text: str, target: Target) -> bytes:

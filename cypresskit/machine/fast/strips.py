@@ -126,8 +126,7 @@ class Strips:
         edges = self._edges(inside)
         good = self.e.const(1, "i1")
         for (cell, resource, side), found in edges.items():
-            size = self.s.slot(f"t{resource}_{'wh'[side]}", "double").cast("fptosi", "i64")
-            ends.setdefault(cell, []).append(size - max(found))
+            ends.setdefault(cell, []).append(self.s.slot(f"t{resource}_{'wh'[side]}") - max(found))
             good = good & self.s.load(self.s.count_of(cell.name)).cmp("sge", -min(found))
         turns = []
         for cell, bounds in ends.items():

@@ -7,6 +7,7 @@ texels, each as many of them as a row of its block has. What the lanes read at o
 doubles: the first double of each lane's texel in one, the second in the next), so that a load needs no sorting.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,18 @@ from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.vec import Vec
 
 LINE = 64  # bytes
+
+
+def address(array: np.ndarray) -> int:
+    """Where an array begins."""
+    return array.__array_interface__["data"][0]  # half the time of array.ctypes.data
+
+
+def aligned(size: int) -> np.ndarray:
+    """So many bytes, a multiple of 8, that begin at a line of the cache: zeros, int64."""
+    memory = np.zeros((size + LINE) // 8, np.int64)
+    start = -address(memory) % LINE // 8
+    return memory[start : start + size // 8]
 
 
 @dataclass(frozen=True)
@@ -34,32 +47,23 @@ class TexelLayout:
         """Lines that hold one texel of each lane."""
         return self.lanes * 16 // LINE
 
-    def words_needed(self, height: int, width: int) -> int:
-        """32-bit words for a texture, and to begin it at a line of the cache."""
-        return self._words(height, width) + LINE // 4
-
-    def _words(self, height: int, width: int) -> int:
-        return -(-width // self.group) * self.step * self.parts * pitch(height) // 4
-
-    def fill(self, memory: np.ndarray, texels: np.ndarray, single: bool) -> np.ndarray:
-        """Lay texels (height, width, words of 32 bits) out in ``memory``; the array that begins where the texture
-        does."""
-        height, width, words = texels.shape
+    def memory(self, height: int, width: int) -> np.ndarray:
+        """Memory for a texture, by row, group, lane, texel of a lane, and part; it begins at a line of the cache."""
         groups = -(-width // self.group)
-        start = -memory.__array_interface__["data"][0] % LINE // 4
-        layout = memory[start : start + self._words(height, width)]
+        lanes = self.lanes if self.step * self.parts > 1 else 1  # else texels stay as they are, line by line
+        lines = aligned(groups * self.step * self.parts * pitch(height)).view(f"V{LINE // lanes}")
+        return lines.reshape(groups, self.step, self.parts, height + 1, lanes)[..., :height, :].transpose(3, 0, 4, 1, 2)
+
+    def fill(self, memory: np.ndarray, texels: np.ndarray, single: bool) -> None:
+        """Lay texels (height, width, words of 32 bits) out in ``memory``."""
+        height, width, words = texels.shape
         if words < 4 or width % self.group:
-            full = np.zeros((height, groups * self.group, 4), np.uint32)
+            full = np.zeros((height, memory.shape[1] * self.group, 4), np.uint32)
             full[:, :width, :words] = texels
             if single and words < 4:
                 full[..., 3] = 0x3F800000
             texels = full
-        lanes = self.lanes if self.step * self.parts > 1 else 1  # else texels stay as they are, line by line
-        kind = f"V{LINE // lanes}"
-        lines = layout.view(kind).reshape(groups, self.step, self.parts, height + 1, lanes)
-        read = texels.reshape(-1).view(kind).reshape(height, groups, lanes, self.step, self.parts)
-        lines[..., :height, :] = read.transpose(1, 3, 4, 0, 2)
-        return layout
+        memory[...] = texels.reshape(-1).view(memory.dtype).reshape(memory.shape)
 
     def column_offset(self, x: Vec, pitch: Vec) -> Vec:
         """Bytes from a texture's start to (the first part of) texel column x (i64) in row 0."""
@@ -83,16 +87,15 @@ def row_offset(y: Vec) -> Vec:
 
 
 def layouts(analysis: Analysis) -> dict[int, TexelLayout]:
-    """Textures of which lanes may read rows of texels side by side, and how."""
-    rows: dict[tuple, set[int]] = {}
+    """How textures that are fetched from lie in memory."""
+    found, rows = {}, defaultdict(set)
     for at, i in enumerate(analysis.body):
-        if i.op.kind == "fetch" and analysis.program.textures[i.controls.resource].dimensions == 2:
-            (source, *_), (column, row, *_) = i.sources, i.controls.aoffimmi
-            varying = [analysis.vary.varies(at, 0, source, (k,)) for k in range(2)]
-            if varying == [True, False]:
-                rows.setdefault((i.controls.resource, source.register, source.swizzle[:2], row), set()).add(column)
-    return {
-        resource: TexelLayout(len(columns), analysis.lanes)
-        for (resource, *_), columns in rows.items()
-        if len(columns) in (1, 2, 4) and max(columns) - min(columns) < len(columns)
-    }
+        if i.op.kind == "fetch":
+            resource, source, (column, row, *_) = i.controls.resource, i.sources[0], i.controls.aoffimmi
+            found[resource], dimensions = IN_ORDER, analysis.program.textures[resource].dimensions
+            if [analysis.vary.varies(at, 0, source, (k,)) for k in range(dimensions)] == [True, False]:
+                rows[resource, source.register, source.swizzle[:2], row].add(column)
+    for (resource, *_), columns in rows.items():
+        if len(columns) in (1, 2, 4) and max(columns) - min(columns) < len(columns):
+            found[resource] = TexelLayout(len(columns), analysis.lanes)
+    return found

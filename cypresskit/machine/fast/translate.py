@@ -1,6 +1,6 @@
 """From IL to LLVM IR: one function that runs a range of *units* (tiles of pixels, or workgroups) of a launch.
 
-    i32 kernel(ptr context, ptr counts, ptr spill, i64 first, i64 last)
+    i32 kernel(ptr context, ptr counts, ptr spill, i64 budget, i64 first, i64 last)
 
 ``context`` holds addresses and sizes (``Translation.slots`` says where), ``counts`` how many work-items passed each
 straight run of instructions, ``spill`` the registers of a workgroup between barriers. Within a unit, *regions* without
@@ -34,17 +34,16 @@ LINE = 64  # bytes at whose multiples spilled registers lie
 @dataclass(frozen=True)
 class Translation:
     """IR text and how to talk to it: the names of the context's slots, literals in the order of the literal table, the
-    number of ``segments``, which instructions of the program's body are ``counted`` by which of the ``counters``, bytes
-    of spill memory for a quad and of LDS, and ``places`` in the body of what the kernel reports by number.
+    number of ``segments``, which of the ``counters`` counts each instruction of the program's body, bytes of spill
+    memory for a quad and of LDS, and ``places`` in the body of what the kernel reports by number.
     ``reads_global``: what global memory held before matters, also to the explaining engine, which decides where flow
     that holds barriers diverges. ``coarse``: right only if all numbers of the textures are (see ``grains``).
-    ``layouts``: the fields of textures' layouts, by their slots."""
+    ``layouts``: the fields of textures' layouts, by their numbers."""
 
     text: str
     slots: tuple[str, ...]
     literals: tuple[int, ...]
     segments: int
-    counted: list[int]
     counters: list[int]
     spill: int
     lanes: int
@@ -103,7 +102,7 @@ class Translator:
         e.do("%next_unit = add i64 %unit, 1")
         s.report(UNIT, Vec(e, "%next_unit", "i64"))
         s.add("spent", s.load("issued") * self.quads)
-        e.branch(s.load("spent").cmp("ugt", s.slot("budget")), "exit", "unit_loop", "yes")
+        e.branch(s.load("spent").cmp("ugt", Vec(e, "%budget", "i64")), "exit", "unit_loop", "yes")
         s.refused()
         e.label("exit")
         _, _, end, flagged = MODES[self.mode]
@@ -125,8 +124,8 @@ class Translator:
         text = "\n".join(
             [
                 *sorted({*self.e.declared.values(), *declared}),
-                "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %first, "
-                f"i64 %last){flush} {{",
+                "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %budget, "
+                f"i64 %first, i64 %last){flush} {{",
                 "entry:",
                 *head,
                 begin,
@@ -138,20 +137,20 @@ class Translator:
             ]
         )
         segments = self.flow.segments
+        counters = {self.moved[at]: 1 + n for n, segment in enumerate(segments) for at in segment}
         return Translation(
             text,
             tuple(s.slots),
             tuple(s.literals),
             len(segments),
-            [self.moved[at] for segment in segments for at in segment],
-            [n for n, segment in enumerate(segments) for _ in segment],
+            [counters.get(at, 1 + len(segments)) for at in range(len(self.body))],
             -(-self.size // LINE) * LINE,
             self.a.lanes,
             self.moved,
             lds_offsets(self.program.lds)[-1],
             bool(self.a.vary.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
             self.coarse,
-            {f"t{n}": (layout.step, layout.lanes) for n, layout in self.i.loads.layouts.items()},
+            {str(n): (layout.step, layout.lanes) for n, layout in self.i.loads.layouts.items()},
         )
 
     # Regions

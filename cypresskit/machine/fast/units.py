@@ -15,11 +15,10 @@ BAND = 16  # tiles of pixels that are run one below the other before the next co
 
 def tile(s: Storage, unit: Vec) -> list[Vec]:
     """The corner (i32) of a tile of pixels: BAND tiles lie one below the other, then comes the next column."""
-    columns, rows = s.slot("tile_columns"), s.slot("tile_rows")
-    full = columns * BAND
+    full = (s.slot("width") + (s.lanes - 1)).two("udiv", s.lanes) * BAND
     band = unit.two("udiv", full)
     top = band * BAND
-    height = (rows - top).call("smin", BAND)
+    height = (s.slot("height") - top).call("smin", BAND)
     within = unit - band * full
     x, y = within.two("udiv", height), top + within.two("urem", height)
     return [(x * s.lanes).cast("trunc", "i32"), y.cast("trunc", "i32")]
