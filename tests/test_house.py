@@ -8,6 +8,7 @@ late, as they must answer at once; nothing on a floor may import the first.
 import ast
 from collections import defaultdict
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -80,10 +81,8 @@ def _target(name: str, files: dict) -> str:
 
 def late(tree: ast.Module) -> set[ast.stmt]:
     """The imports that stand inside functions."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return {
-        node for function in functions for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)
-    }
+    inside = (node for of in ast.walk(tree) if isinstance(of, ast.FunctionDef) for node in ast.walk(of))
+    return {node for node in inside if isinstance(node, ast.Import | ast.ImportFrom)}
 
 
 def arrows(files: dict[str, ast.Module]) -> list[str]:
@@ -107,25 +106,18 @@ def arrows(files: dict[str, ast.Module]) -> list[str]:
 
 
 def circles(files: dict[str, ast.Module]) -> list[str]:
-    """Files that import each other, directly or by way of others; the package's face apart."""
+    """The first files that import each other, directly or by way of others; the package's face apart."""
     graph = {
         path: {target for _, target in imports(path, tree, files) if target in files and floor(target)} - {path}
         for path, tree in files.items()
         if floor(path)
     }
-    reached = {path: _reachable(graph, path) for path in graph}
-    found = {frozenset({path, *(other for other in reached[path] if path in reached[other])}) for path in graph}
-    return [f"circle: {', '.join(sorted(circle)[:4])}, of {len(circle)}" for circle in found if len(circle) > 1]
-
-
-def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
-    seen: set[str] = set()
-    waiting = [start]
-    while waiting:
-        new = graph[waiting.pop()] - seen
-        seen |= new
-        waiting += new
-    return seen
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = sorted(set(error.args[1]))
+        return [f"circle: {', '.join(circle[:4])}, of {len(circle)}"]
+    return []
 
 
 def doubles(files: dict[str, ast.Module]) -> list[str]:
@@ -168,9 +160,8 @@ def sizes() -> dict[str, int]:
 
 def large(_: dict) -> list[str]:
     """What has outgrown its budget."""
-    return [
-        f"{what} is larger than {LARGEST[what]:,} lines" for what, count in sizes().items() if count > LARGEST[what]
-    ]
+    outgrown = (what for what, count in sizes().items() if count > LARGEST[what])
+    return [f"{what} is larger than {LARGEST[what]:,} lines" for what in outgrown]
 
 
 RULES = (arrows, circles, doubles, long, large)
@@ -198,11 +189,7 @@ def broken(rule, **changed: str) -> list[str]:
         (arrows, {"timing__chip": "def f():\n import numpy"}, "numpy inside a function"),
         (arrows, {"timing__chip": "import bokeh.models"}, "which is for draw"),
         (arrows, {"attic__box": ""}, "on no floor"),
-        (
-            circles,
-            {"il__lexer": "def f():\n from cypresskit.il import parser"},
-            "circle: il/lexer.py, il/parser.py, of 2",
-        ),
+        (circles, {"il__lexer": "def f():\n from cypresskit.il import parser"}, "il/lexer.py, il/parser.py, of 2"),
         (doubles, {"il__lexer": "class A: pass", "timing__chip": "class A: pass"}, "class A is in"),
         (doubles, {"timing__lexer": ""}, "il/lexer.py, timing/lexer.py have one name"),
     ],
