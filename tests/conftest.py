@@ -16,15 +16,13 @@ import pickle
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import tracemalloc
-import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,7 +31,6 @@ import hypothesis
 import pytest
 
 import cypresskit as ck
-from cypresskit.cli.cmd_lab import SETTINGS
 from cypresskit.host import host_rows
 from cypresskit.timing import scoring
 
@@ -218,11 +215,10 @@ def show(page, saved):
 
 
 class Lab:
-    """A running JupyterLab: `url` with no slash at its end, `root` the directory it serves."""
+    """A running JupyterLab: `url` with no slash at its end, the path that it `opens`, the directory `root` served."""
 
-    def __init__(self, url: str, root: Path):
-        self.url = url
-        self.root = root
+    def __init__(self, url: str, opens: str, root: Path):
+        self.url, self.opens, self.root = url, opens, root
 
     def open(self, page, notebook: str, timeout: float = 60) -> None:
         """Show `notebook` (a path below `root`) alone and wait until its kernel is idle."""
@@ -254,23 +250,20 @@ class Lab:
         return page.evaluate(JS.outputs)
 
 
+LAB = """import sys
+from pathlib import Path
+from cypresskit.cli import cmd_lab, main
+cmd_lab.CHECKOUT = Path.cwd() / "notebooks"
+main(["lab", *sys.argv[1:]])"""
+
+
 @pytest.fixture(scope="session")
-def lab(chromium, tmp_path_factory):
-    """JupyterLab on a copy of notebooks/, on a free port, without a token, with settings of its own."""
+def lab(tmp_path_factory):
+    """JupyterLab as `cypresskit lab` starts it, but on a copy of notebooks/, without a token, with its own settings."""
     home = tmp_path_factory.mktemp("lab")
-    root = home / "notebooks"
-    shutil.copytree(ROOT / "notebooks", root, ignore=shutil.ignore_patterns(".*"))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
+    shutil.copytree(ROOT / "notebooks", home / "notebooks", ignore=shutil.ignore_patterns(".*"))
     options = {
-        "ServerApp.ip": "127.0.0.1",
-        "ServerApp.port": port,
-        "ServerApp.port_retries": 0,
-        "ServerApp.open_browser": False,
-        "ServerApp.root_dir": root,
-        "ServerApp.allow_root": True,
+        "port": 0,  # a free one
         "IdentityProvider.token": "",
         "LabApp.expose_app_in_browser": True,
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
@@ -278,13 +271,11 @@ def lab(chromium, tmp_path_factory):
         "LabApp.user_settings_dir": home / "settings",
     }
     directories = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
-    directories["JUPYTER_CONFIG_PATH"] = str(SETTINGS)  # as `cypresskit lab` has them
-    command = [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
+    command = [sys.executable, "-c", LAB, "--no-browser", *(f"--{name}={value}" for name, value in options.items())]
     with (home / "log").open("wb") as log:
-        server = subprocess.Popen(command, env=os.environ | directories, stdout=log, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(command, cwd=home, env=os.environ | directories, stdout=log, stderr=log)
     try:
-        wait_for(f"{url}/api/status", server, home / "log")
-        yield Lab(url, root)
+        yield Lab(*address(server, home / "log"), home / "notebooks")
     finally:
         server.terminate()
         try:
@@ -293,13 +284,13 @@ def lab(chromium, tmp_path_factory):
             server.kill()
 
 
-def wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float = 60) -> None:
-    """Return when `url` answers; fail, showing the log, when the server has died or the time is up."""
+def address(server: subprocess.Popen, log: Path, timeout: float = 60) -> tuple[str, str]:
+    """Where JupyterLab answers, and the path that it opens; fail, showing the log, if it died or the time is up."""
     end = time.monotonic() + timeout
     while server.poll() is None and time.monotonic() < end:
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-            return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.1)
-    pytest.fail(f"{url} did not answer. The server's log ends:\n{log.read_text()[-3000:]}")
+        if found := re.search(r"(http://127\.0\.0\.1:\d+)(/lab\S*)\n", log.read_text()):
+            with suppress(OSError):
+                urllib.request.urlopen(f"{found[1]}/api/status", timeout=5).close()
+                return found[1], found[2]
+        time.sleep(0.1)
+    pytest.fail(f"JupyterLab did not answer. Its log ends:\n{log.read_text()[-3000:]}")

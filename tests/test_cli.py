@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, memory_below, wait_for
+from conftest import ROOT, memory_below
 
 import cypresskit
 from cypresskit import cli
@@ -364,25 +364,12 @@ def test_bench_reports_every_size(monkeypatch, capfd):
         assert row["spread"][0] <= row["cypresskit_gflops"] <= row["spread"][1] and row["first_call_s"] > 0
 
 
-def test_lab_opens_the_first_lesson(tmp_path):
+def test_lab_opens_the_first_lesson(lab):
     """JupyterLab starts, and what it would open in the browser is the first lesson."""
-    log = tmp_path / "log"
-    command = [sys.executable, "-m", "cypresskit", "lab", "--no-browser", "--port=0", "--IdentityProvider.token="]
-    with log.open("wb") as file:
-        server = subprocess.Popen(
-            command, cwd=tmp_path, env=os.environ | {"JUPYTER_RUNTIME_DIR": str(tmp_path)}, stdout=file, stderr=file
-        )
-    try:
-        while not (started := re.search(r"(http://127\.0\.0\.1:\d+)(/lab\S*)\n", log.read_text())):
-            assert server.poll() is None, log.read_text()
-        first = min((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")).name
-        assert started[2] == f"/lab/tree/{first}"
-        wait_for(f"{started[1]}/api/status", server, log)
-        with urllib.request.urlopen(f"{started[1]}/api/contents/{first}?content=0") as answer:
-            assert json.load(answer)["name"] == first
-    finally:
-        server.terminate()
-        server.wait(20)
+    first = min((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")).name
+    assert lab.opens == f"/lab/tree/{first}"
+    with urllib.request.urlopen(f"{lab.url}/api/contents/{first}?content=0") as answer:
+        assert json.load(answer)["name"] == first
 
 
 def test_lab_without_lessons_says_where_to_get_them(here, monkeypatch, capsys):
