@@ -122,12 +122,15 @@ def score(args: argparse.Namespace) -> None:
 
     end = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        if args.sensitivity or args.leave_one_out:
-            rows = list((sensitivity if args.sensitivity else leave_one_out)(executor=pool))
-        else:
-            hosts = pool.submit(host_rows)
-            rows = judged([*kernel_rows(executor=pool), *hosts.result()])
-            end = ["", verdict(rows)]
+        try:
+            if args.sensitivity or args.leave_one_out:
+                rows = list((sensitivity if args.sensitivity else leave_one_out)(executor=pool))
+            else:
+                hosts = pool.submit(host_rows)
+                rows = judged([*kernel_rows(executor=pool), *hosts.result()])
+                end = ["", verdict(rows)]
+        except KeyboardInterrupt:
+            os._exit(130)  # Python would wait for what the pool simulates now: ten seconds
     table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))
     show(args, rows, "\n".join([table, *end]))
 

@@ -181,7 +181,7 @@ def _checked(of: Written, full: int) -> Verdict | Run:
         a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
         if found := check_gemm(of, a, b, c, alpha=2.0, beta=-1.0):
             finding = f"{found[0]}\nHere C is {m} x {n} and k = {k}."
-            return Verdict(False, finding, "that line, before you think of speed.")
+            return Verdict(False, finding, "that line and what its registers come from, before you think of speed.")
     chance = random.SystemRandom()  # nobody can write for these sizes
     large = *(chance.randrange(full // 3, full // 2) | 1 for _ in "mn"), chance.randrange(16, 64) | 1
     deep = *(chance.randrange(64, 160) | 1 for _ in "mn"), chance.randrange(full, 2 * full) | 1
