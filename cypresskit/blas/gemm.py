@@ -238,9 +238,4 @@ def _matrix(result: np.ndarray):
     return DD.wrap(result) if result.ndim == 3 else result
 
 
-def _multiplied(self: DD, other) -> DD:
-    """The product of two matrices, on the simulated device; see ``ck.gemm``."""
-    return gemm(self, other)
-
-
-DD.__matmul__ = _multiplied  # here, since double-doubles know nothing of kernels
+DD.__matmul__ = gemm  # here, since double-doubles know nothing of kernels

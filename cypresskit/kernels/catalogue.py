@@ -19,8 +19,6 @@ from cypresskit.kernels.convention import constants, padded, scalars, texels
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.tables import table
 
-#: The type of a matrix's numbers; of double-doubles the last axis holds (high, low).
-PRECISIONS = {name: np.dtype("f4" if name == "single" else "f8") for name in ("single", "double", "double-double")}
 BYTES = {"single": 4, "double": 8, "double-double": 16}  # of a number
 
 
@@ -64,8 +62,8 @@ class Kernel:
 
     @property
     def dtype(self) -> np.dtype:
-        """The numpy type of a matrix element."""
-        return PRECISIONS[self.precision]
+        """The numpy type of a matrix's numbers; of double-doubles the last axis holds (high, low)."""
+        return np.dtype("f4" if self.precision == "single" else "f8")
 
     @property
     def multiple(self) -> tuple[int, int]:

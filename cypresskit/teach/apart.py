@@ -50,8 +50,7 @@ def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float =
         if error:
             raise Lost(*error)
         return result
-    used_up = ran.returncode < 0 and -ran.returncode in (9, 24)  # SIGKILL and SIGXCPU: the limit of processor time
-    if used_up:
+    if ran.returncode in (-9, -24):  # SIGKILL and SIGXCPU: the limit of processor time
         raise Lost(f"it had not ended after {seconds:g} s", ENDLESS)
     raise Lost(f"its process ended with {ran.returncode}")
 

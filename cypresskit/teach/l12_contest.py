@@ -25,7 +25,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import Run, launch
 from cypresskit.teach import formula
-from cypresskit.teach.check import Verdict, a_type, exercise
+from cypresskit.teach.check import Verdict, a_type, exercise, unless
 from cypresskit.teach.kernels import Written, block_kernel, check_gemm, judge_kernel
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import compiled, simulate
@@ -273,18 +273,12 @@ def check_two_steps(loop) -> Verdict:
             hint = "the loop has to count to two, with `add r0.z, r0.z, l9.x` once for each step."
             return Verdict(False, finding, hint)
         return score.verdict
-    card = compiled(mine, STOCK).card(2)
-    if card.mads < 128:
-        finding = (
-            f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k."
-        )
-        hint = "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again."
-        return Verdict(False, finding, hint)
-    plain = judge(write(8, 8, 1), n=n).gflops
-    finding = (
-        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {score.gflops:.0f} Gflop/s at N = {n}"
-    )
-    return Verdict(True, f"{finding}; one step a turn gives {plain:.0f}.")
+    card, speed = compiled(mine, STOCK).card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
+    finding = f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k."
+    hint = "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again."
+    unless(card.mads >= 128, finding, hint)
+    plain = f"one step a turn gives {judge(write(8, 8, 1), n=n).gflops:.0f}"
+    return Verdict(True, f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {speed}; {plain}.")
 
 
 @exercise
@@ -314,9 +308,8 @@ def check_chip(chip) -> Verdict:
         return score.verdict
     finding = f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active} wavefronts on an engine; the HD 5870"
     finding += f" has {stock.gflops:.0f} with {stock.report.active}"
-    if score.gflops < 1.03 * stock.gflops:
-        hint = "which of its memories does this kernel not use at all? What would it like more of?"
-        return Verdict(False, f"{finding}.", hint)
+    hint = "which of its memories does this kernel not use at all? What would it like more of?"
+    unless(score.gflops >= 1.03 * stock.gflops, f"{finding}.", hint)
     return Verdict(True, f"{finding}. The chip's memory: {die_bytes(chip):,} bytes, no more than before.")
 
 
@@ -328,6 +321,5 @@ def check_entry(mine: Kernel) -> Verdict:
         return score.verdict
     finding = f"C is right, at {score.gflops:.0f} Gflop/s; the bar, {BAR.name}, does {judge(BAR).gflops:.0f}"
     bound = f"is bound by {score.report.bound}"
-    if score.gflops <= judge(BAR).gflops:
-        return Verdict(False, f"{finding}.", f"it {bound}, with {score.report.active} wavefronts.")
+    unless(score.gflops > judge(BAR).gflops, f"{finding}.", f"it {bound}, with {score.report.active} wavefronts.")
     return Verdict(True, f"{finding}. It takes {score.report.registers} registers, and {bound}.")

@@ -83,9 +83,8 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     and what was published."""
     paper = published.kernel("sgemm_tn")
     best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
-    nakasato = Row(
-        name, "", best, 100 * best / HD5870.single_gflops, paper["gprs"], verdict="Published, not simulated."
-    )
+    percent, said = 100 * best / HD5870.single_gflops, "Published, not simulated."
+    nakasato = Row(name, "", best, percent, paper["gprs"], verdict=said)
     of = contest.timed(contest.BAR, n)
     name, said = f"to beat: {contest.BAR.name}", "What the lesson shows."
     bar = Row(name, "", of.gflops, of.percent, of.registers, of.active, of.bound, said)
