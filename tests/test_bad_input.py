@@ -110,7 +110,7 @@ def test_good_values_are_let_through(function, monkeypatch):
 
 ERRORS = (ValueError, TypeError)
 GOOD, CUBE = np.ones((4, 4), np.float32), np.ones((2, 3, 3), np.float32)
-WIDE, ROW, THREE = GOOD.astype(float), GOOD[0], GOOD[:3]
+WIDE, ROW, THREE, TALL = GOOD.astype(float), GOOD[0], GOOD[:3], np.broadcast_to(GOOD[0], (16385, 4))
 DOUBLED, TN, NN = ck.DD(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
 STORE = ck.assemble("il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0, 0, 0, 0\nmov o0, l0\nend\n")
 
@@ -165,11 +165,7 @@ WORDS = [
     (TypeError, "a matrix on the card, not ndarray: upload it first", lambda: on_card(lambda gpu: gpu.add(GOOD, GOOD))),
     (TypeError, "list", lambda: on_card(lambda gpu: gpu.upload([[1.0]]))),
     (ValueError, "only matrices alike", lambda: on_card(lambda gpu: gpu.add(gpu.upload(GOOD), gpu.upload(THREE)))),
-    (
-        ValueError,
-        "at most 16384 rows of 65536 single",
-        lambda: on_card(lambda gpu: gpu.upload(np.broadcast_to(np.float32(1), (16385, 4)))),
-    ),
+    (ValueError, "at most 16384 rows of 65536 single", lambda: on_card(lambda gpu: gpu.upload(TALL))),
     # assemble, check, compile, simulate
     (TypeError, "takes IL text as a str, not bytes", lambda: ck.assemble(b"il_ps_2_0")),
     (ValueError, "no budget 'clocks'", lambda: ck.check(STORE, (4, 4), outputs={0: GOOD}, budgets={"clocks": 1})),
@@ -189,26 +185,6 @@ WORDS = [
     # launch
     (ValueError, "no multiple of the kernel's workgroup", lambda: ck.launch(compute("mov r0, vaTid"), 65)),
     (TypeError, "begins with its program: ck.Shape\\(program", lambda: ck.Shape((64, 64), {0: (64, 64)})),
-    (
-        TypeError,
-        "outputs maps numbers to arrays, .* found the key 0.0",
-        lambda: ck.launch(STORE, (4, 4), outputs={0.0: CUBE}),
-    ),
-    (
-        TypeError,
-        "inputs maps numbers to arrays, .* found the key True",
-        lambda: ck.launch(STORE, (4, 4), inputs={True: CUBE}),
-    ),
-    (
-        TypeError,
-        r"inputs\[0\] is a masked array, .* array\.filled\(0\)",
-        lambda: ck.launch(STORE, (4, 4), inputs={0: np.ma.masked_equal(GOOD, 1)}, outputs={0: GOOD.copy()}),
-    ),
-    (
-        ValueError,
-        r"outputs\[0\] and outputs\[1\] are one array",
-        lambda: ck.launch(STORE, (4, 4), outputs={0: GOOD, 1: GOOD.T}),
-    ),
     # host
     (ERRORS, "m = 0 has to be a whole number of at least 1", lambda: five(0, 4, 4, MACHINE)),
     (ERRORS, "cpu_share = 1.5 has to lie in 0 to 1", lambda: five(4, 4, 4, MACHINE, cpu_share=1.5)),
@@ -220,15 +196,11 @@ WORDS = [
     (ERRORS, r"shapes of an \(4, 5\) by \(5, 5\)", lambda: five(4, 5, 5, MACHINE, matrices=ABC)),
     (
         ERRORS,
-        "the matrices are float64, and sgemm_tn takes float32",
+        "are float64, and sgemm_tn takes float32",
         lambda: five(4, 6, 5, MACHINE, matrices=ABC, kernel="sgemm_tn"),
     ),
     (ERRORS, "needs a TN kernel .* dgemm_nn is not one", lambda: five(4, 4, 4, MACHINE, kernel="dgemm_nn")),
-    (
-        ERRORS,
-        "take 1095 MB .*three blocks of C 88 MB.*, and HD 5870 has 1074",
-        lambda: blocks(A, B, block=1920),
-    ),
+    (ERRORS, "take 1095 MB .*three blocks of C 88 MB.*, and HD 5870 has 1074", lambda: blocks(A, B, block=1920)),
     (ERRORS, "beta is 1, but there is no c", lambda: blocks(A, B, beta=1.0)),
     (ERRORS, "the inner sizes, 5 and 4, must be equal", lambda: blocks(A, C)),
     (ERRORS, "are double, and the kernel sgemm_tn computes in sin", lambda: blocks(A, B, kernel="sgemm_tn")),

@@ -12,6 +12,7 @@ import cypresskit as ck
 ENGINES = pytest.mark.parametrize("engine", ["explain", "fast"])
 ONE = 0x3F800000
 SWAPPED = np.dtype(np.float32).newbyteorder()
+SQUARE = np.zeros((2, 2), np.float32)
 
 
 def output(program: ck.Program, domain, engine: str, dtype=np.float32, **arguments) -> np.ndarray:
@@ -407,10 +408,13 @@ def test_an_endless_loop_of_one_in_a_million_work_items_is_found_at_once(engine)
     assert process_time() - start < 10
 
 
+COUNTS = ("mov r0, l0.z", "whileloop", "ige r0.y, r0.x, l0.y", "break_logicalnz r0.y", "iadd r0.x, r0.x, l0.x",
+          "endloop", "mov o0, r0.x")  # fmt: skip
+
+
 @ENGINES
 def test_a_long_loop_that_ends_is_not_taken_for_endless(engine):
-    program = pixel("dcl_literal l0, 1, 6000, 0, 0", "mov r0, l0.z", "whileloop", "ige r0.y, r0.x, l0.y",
-                    "break_logicalnz r0.y", "iadd r0.x, r0.x, l0.x", "endloop", "mov o0, r0.x")  # fmt: skip
+    program = pixel("dcl_literal l0, 1, 6000, 0, 0", *COUNTS)
     out = np.zeros((2, 2), np.int32)
     ck.launch(program, (2, 2), outputs={0: out}, engine=engine)
     assert (out == 6000).all()
@@ -418,8 +422,7 @@ def test_a_long_loop_that_ends_is_not_taken_for_endless(engine):
 
 def test_a_loop_too_long_to_step_through_is_refused(monkeypatch):
     monkeypatch.setattr("cypresskit.machine.explain.SECONDS", 0.2)
-    program = pixel("dcl_literal l0, 1, 300000, 0, 0", "mov r0, l0.z", "whileloop", "ige r0.y, r0.x, l0.y",
-                    "break_logicalnz r0.y", "iadd r0.x, r0.x, l0.x", "endloop", "mov o0, r0.x")  # fmt: skip
+    program = pixel("dcl_literal l0, 1, 300000, 0, 0", *COUNTS)
     out = np.full((512, 512), 7, np.int32)
     with pytest.raises(ck.KernelError, match="too long to be stepped through by 262,144 work-items") as caught:
         ck.launch(program, (512, 512), outputs={0: out}, engine="explain")
@@ -518,7 +521,11 @@ def test_a_recording_is_there_after_the_run():
         ({"observers": [ck.Recorder]}, TypeError, "extend ck.Observer, in a list; found [<class"),
         ({"domain": None}, ValueError, "the domain of a pixel kernel is"),
         ({"domain": 4.0}, ValueError, "the domain of a pixel kernel is"),
-        ({"inputs": [np.zeros((2, 2), np.float32)]}, TypeError, "inputs maps numbers to arrays"),
+        ({"inputs": [SQUARE]}, TypeError, "inputs maps numbers to arrays"),
+        ({"inputs": {True: SQUARE}}, TypeError, "inputs maps numbers to arrays, as in {0: array}; found the key True"),
+        ({"outputs": {0.0: SQUARE}}, TypeError, "outputs maps numbers to arrays, as in {0: array}; found the key 0.0"),
+        ({"outputs": {0: SQUARE, 1: SQUARE.T}}, ValueError, "outputs[0] and outputs[1] are one array"),
+        ({"inputs": {0: np.ma.masked_equal(SQUARE, 1)}}, TypeError, "inputs[0] is a masked array, and kernels know no"),
         ({"inputs": {0: np.zeros((2, 2), SWAPPED)}}, TypeError, "in native byte order"),
         ({"outputs": {0: np.zeros((2, 2, 4), SWAPPED)}}, TypeError, "in native byte order"),
         ({"global_memory": np.zeros((1, 4), SWAPPED)}, TypeError, "in native byte order"),
@@ -539,7 +546,7 @@ def test_arguments_that_do_not_fit_the_program_are_refused(change, error, messag
     )
     arguments = {
         "domain": (2, 2),
-        "inputs": {0: np.zeros((2, 2), np.float32)},
+        "inputs": {0: SQUARE},
         "constants": {0: np.zeros(8, np.float32)},
         "outputs": {0: np.zeros((2, 2, 4), np.float32)},
         "global_memory": np.zeros((1, 4), np.float32),
