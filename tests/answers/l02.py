@@ -41,11 +41,7 @@ CHECKS = {
                 (r"    mad r1[4567].*\n", "", "nothing is added to r14"),
                 ("    mad r17.*\n", "", "r17"),
                 ("_aoffimmi.1,0,0. r4", " r4", "every fetch of a block's columns of B is the first"),
-                (
-                    FETCH.replace("(", r"\(").replace(")", r"\)"),
-                    FETCH + "\n    " + FETCH.replace("r4", "r5"),
-                    "fetched twice",
-                ),
+                (re.escape(FETCH), FETCH + "\n    " + FETCH.replace("r4", "r5"), "fetched twice"),
                 (r"r2.z, r4, r16", "r2.y, r4, r16", "r16"),
                 (r"mad r17, r2.w, r4, r17", "mul r17, r2.w, r4", "r17"),
                 (r"    add r0.z, r0.z, l0.y\n", "", "break condition"),

@@ -14,6 +14,8 @@ def fits(reads):
 
 PAIRS = "add r5, r1, r2 \n add r6, r3, r4 \n add r5, r5, r6 \n"
 LAST = "add r5.xy, r5.xy, r5.zw \n add r0.x, r5.x, r5.y"
+IN_A_ROW = "add r5.x, r5.x, r5.y \n add r5.x, r5.x, r5.z \n add r0.x, r5.x, r5.w"
+DOT = "dcl_literal l1, 1.0, 1.0, 1.0, 1.0 \n dp4 r0.x, r5, l1"
 ONE_BY_ONE = "\n".join(f"add r0.x, r0.x, r{n // 4 + 1}.{'xyzw'[n % 4]}" for n in range(16))
 
 
@@ -61,11 +63,7 @@ CHECKS = {
                 (PAIRS + LAST.replace("r0.x", "r0.y"), "0 in place of", "r0.x is left as it was"),
                 (PAIRS + "add r0.x, r5.x, r5.y", "", "but not z and w"),
                 (ONE_BY_ONE, "and takes 1", "which could be done at once"),
-                (
-                    PAIRS + "add r5.x, r5.x, r5.y \n add r5.x, r5.x, r5.z \n add r0.x, r5.x, r5.w",
-                    "takes 6 bundles",
-                    "at once",
-                ),
+                (PAIRS + IN_A_ROW, "takes 6 bundles", "at once"),
                 (PAIRS + "mov r0.x, r5.x", "", "not their four numbers"),
                 ("add r5.xy, r1.xy, r1.zw \n add r0.x, r5.x, r5.y", "", "only one of the four texels"),
                 ("add r5, r1, r2 \n add r5, r5, r3 \n" + LAST, "", "the last texel is left out"),
@@ -73,11 +71,7 @@ CHECKS = {
                 (PAIRS + LAST.replace("r0.x", "r0.q"), "does not assemble", "caret"),
                 ("add r5, r7, r8 \n" + LAST, "", ""),
                 ((PAIRS + LAST).replace("add", "iadd"), "0.000100613", "lies in columns 0 to 1"),
-                (
-                    PAIRS + "dcl_literal l1, 1.0, 1.0, 1.0, 1.0 \n dp4 r0.x, r5, l1",
-                    "takes 7 bundles",
-                    "three additions",
-                ),
+                (PAIRS + DOT, "takes 7 bundles", "three additions"),
             ]
         ],
     ),

@@ -29,6 +29,7 @@ def kernel(early: list[str], late: list[str]) -> str:
 STEP = "iadd r1.z, r1.z, cb0[0].w"
 READS = ["mov r1.z, r0.w", "mov r4, g[r1.z]", STEP, "mov r5, g[r1.z]", STEP, "mov r6, g[r1.z]", STEP, "mov r7, g[r1.z]"]
 ADDS = [f"mad r{10 + i}, r{4 + i}, cb0[0].y, r{10 + i}" for i in range(4)]
+SCALED = [f"mad r{10 + i}, r{10 + i}, cb0[0].y, r{4 + i}" for i in range(4)]
 FIRST = [line for i in range(4) for line in ("mov r4, g[r1.z]", f"mul r{10 + i}, r4, cb0[0].y", STEP)]
 INSIDE = kernel(READS, []).replace("endloop", "\n".join([*ADDS, "endloop"]))
 UNSTORED = kernel([], READS + ADDS).replace("mov g[r0.w], r13", "")
@@ -67,16 +68,8 @@ CHECKS = {
                 ([], READS + ADDS[:3], "row 3 of every block"),
                 ([], [*READS, *(a.replace("cb0[0].y", "cb0[0].x") for a in ADDS)], "without its beta"),
                 ([], [*READS, *(a[: a.rindex(",")].replace("mad", "mul") for a in ADDS)], "`mul` puts beta times C"),
-                (
-                    [],
-                    [*READS, *(f"mad r{10 + i}, r{10 + i}, cb0[0].y, r{4 + i}" for i in range(4))],
-                    "beta multiplies C, not",
-                ),
-                (
-                    [],
-                    ["mov r4, g[r0.w]", "mad r10, r4, cb0[0].y, r10", STEP.replace("r1.z", "r0.w")],
-                    "step on with a copy",
-                ),
+                ([], [*READS, *SCALED], "beta multiplies C, not"),
+                ([], ["mov r4, g[r0.w]", ADDS[0], STEP.replace("r1.z", "r0.w")], "step on with a copy"),
                 ([], [r for r in READS if r != STEP] + ADDS, "row 1 got row 0 of the old C"),
                 ([], [*READS, *(a.replace("mad", "mda") for a in ADDS)], "does not assemble"),
                 ([], [*READS, *ADDS, "mov r1.z, l0.w", "mov g[r1.z+99999], r10"], "does not run"),

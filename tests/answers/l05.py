@@ -58,10 +58,7 @@ CHECKS = {
                 (PLACE, "B 32. Sixteen are enough"),
                 (UPRIGHT, "A costs 32"),
                 ("mov r1.x, l1.w\nmov r1.y, l1.w", "63 of 64 elements of the tile are not right"),
-                (
-                    SQUARES.replace("iand r2.y, r2.x, l0.w\nior r1.x", "iand r2.y, r2.x, l0.y\nior r1.x"),
-                    "not computed at all",
-                ),
+                (SQUARES.replace("r2.x, l0.w\nior r1.x", "r2.x, l0.y\nior r1.x"), "not computed at all"),
                 ("iand r1.x, vTidInGrpFlat, l9.x", "does not assemble"),
                 ("ishl r1.y, r1.y, l0.y", "does not run"),
                 ("whileloop\nendloop", "does not run"),

@@ -21,7 +21,12 @@ APART = [
     "dadd r1.zw, r4.xy, r5.zw_neg(xyzw)",
     "mov r1.xy, r5.xy",
 ]
+GOOD = [LOST, CROSS, OTHER, *APART]
 NOTHING = "dmul r4.xy, r2.xy, l0.xy"
+SUM = ["dmul r5.xy, r2.xy, r3.zw", "dmad r5.xy, r2.zw, r3.xy, r5.xy", LOST, "dadd r4.xy, r4.xy, r5.xy", *APART]
+AGAIN = ["dmul r4.xy, r2.xy, r3.xy", "dadd r4.xy, r1.xy, r4.xy_neg(xyzw)"]
+TURNED = LOST.replace("r2.xy", "r2.xy_neg(xyzw)").replace("r1.xy_neg(xyzw)", "r1.xy")
+TOO_MANY = ["dadd r6.xy, r1.xy, r1.xy", "dmul r6.xy, r6.xy, r6.xy"]
 
 
 def kernel(*lines: str) -> str:
@@ -62,20 +67,7 @@ CHECKS = {
         ],
     ),
     check_product: text(
-        [
-            kernel(*lines)
-            for lines in [
-                [LOST, CROSS, OTHER, *APART],
-                [LOST, OTHER, CROSS, *APART],
-                [
-                    "dmul r5.xy, r2.xy, r3.zw",
-                    "dmad r5.xy, r2.zw, r3.xy, r5.xy",
-                    LOST,
-                    "dadd r4.xy, r4.xy, r5.xy",
-                    *APART,
-                ],
-            ]
-        ],
+        [kernel(*lines) for lines in [GOOD, [LOST, OTHER, CROSS, *APART], SUM]],
         [
             (kernel(*lines), said)
             for lines, said in [
@@ -84,42 +76,22 @@ CHECKS = {
                 ([LOST, *APART], "missing: a's high times b's low and a's low times b's high"),
                 ([LOST, CROSS, *APART], "missing: a's low times b's high"),
                 ([LOST, OTHER, *APART], "missing: a's high times b's low"),
-                (
-                    ["dmul r4.xy, r2.xy, r3.xy", "dadd r4.xy, r1.xy, r4.xy_neg(xyzw)", CROSS, OTHER, *APART],
-                    "what p lost",
-                ),
+                ([*AGAIN, CROSS, OTHER, *APART], "what p lost"),
                 ([LOST, CROSS, OTHER, "mov r1.zw, r4.xyxy"], "overlap"),
                 ([LOST, CROSS, OTHER, "dadd r1.xy, r1.xy, r4.xy"], "right digits"),
-                (
-                    [LOST, CROSS, OTHER, *APART, "dadd r6.xy, r1.xy, r1.xy", "dmul r6.xy, r6.xy, r6.xy"],
-                    f"{BUDGET} are enough",
-                ),
+                ([*GOOD, *TOO_MANY], f"{BUDGET} are enough"),
                 ([LOST.replace("_neg(xyzw)", ""), CROSS, OTHER, *APART], "p is added to a * b"),
-                (
-                    [
-                        LOST.replace("r2.xy", "r2.xy_neg(xyzw)").replace("r1.xy_neg(xyzw)", "r1.xy"),
-                        CROSS,
-                        OTHER,
-                        *APART,
-                    ],
-                    "the sign of what p lost",
-                ),
-                ([LOST, CROSS, OTHER, *APART[:-1]], "r1.xy is still p"),
-                (
-                    [LOST, CROSS, OTHER, *APART[:2], APART[2].replace("r5.zw_neg(xyzw)", "r5.zw"), APART[3]],
-                    "to be taken away",
-                ),
+                ([TURNED, CROSS, OTHER, *APART], "the sign of what p lost"),
+                (GOOD[:-1], "r1.xy is still p"),
+                ([line.replace("r5.zw_neg(xyzw)", "r5.zw") for line in GOOD], "to be taken away"),
                 (["ddiv r1.xy, r2.xy, l0.xy"], "comes out as inf"),
                 (["dmda r4.xy, r2.xy"], "does not assemble"),
                 (["whileloop", "endloop"], "does not run"),
             ]
         ]
         + [
-            (kernel(LOST, CROSS, OTHER, *APART).replace("mov o0, r1", ""), "nothing arrives in o0"),
-            (
-                kernel(LOST, CROSS, OTHER, *APART).replace("dadd r5.xy, r1.xy", "dadd r6.xy, r1.xy"),
-                "r1.xy is 0 at the end",
-            ),
+            (kernel(*GOOD).replace("mov o0, r1", ""), "nothing arrives in o0"),
+            (kernel(*GOOD).replace("dadd r5.xy, r1.xy", "dadd r6.xy, r1.xy"), "r1.xy is 0 at the end"),
             ([], "list, not text"),
         ],
     ),

@@ -34,9 +34,9 @@ def tail(fence: str = "fence_threads_lds", add: str = ADD) -> str:
     return TAIL.format(fence=fence, add=add)
 
 
-def fits(memory: int, depth: int) -> int:
+def fits(memory: int, depth: int, strips: int = 4, blocks: int = 3) -> int:
     block = 0
-    while 8 * (4 * depth * (block + 128) + 3 * (block + 128) ** 2) <= memory:
+    while 8 * (strips * depth * (block + 128) + blocks * (block + 128) ** 2) <= memory:
         block += 128
     return block
 
@@ -176,10 +176,7 @@ CHECKS = {
             (lambda m, d: 1792, "1 of 5 calls"),
             (lambda m, d: fits(m - 1, d), "to its last byte"),
             (lambda m, d: int((-2 * d + math.sqrt(4 * d * d + 3 * m / 8)) / 3), "not a multiple"),
-            (
-                lambda m, d: next(b for b in range(128, 9999, 128) if 8 * (2 * d * (b + 128) + (b + 128) ** 2) > m),
-                "twice",
-            ),
+            (lambda m, d: fits(m, d, 2, 1), "twice"),
             (lambda m, d: fits(m, 16384), "2 of 5 calls"),
         ],
     ),
