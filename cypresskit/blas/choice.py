@@ -14,12 +14,14 @@ caches, and the launch's overhead, which is the same for all.
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from cypresskit.blas.figures import Figures, kept
+from cypresskit.blas.figures import Figures, read
 from cypresskit.devices import HD5870, Device, is_whole
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.catalogue import BYTES
 from cypresskit.machine.shape import WAVEFRONT, wavefronts
 
+#: What differs between boards without changing how many clocks an engine needs (memory aside).
+SCALES = ("name", "clock_ghz", "simd_engines", "memory_gb_s", "memory_bytes", "chips")
 #: Kernels that exist to be compared with: what they show costs time.
 SHOWPIECES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "packed")
 
@@ -100,7 +102,8 @@ def _fastest(m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: boo
 
 def figures(kernel: Kernel, device: Device = HD5870) -> Figures:
     """The kernel's figures on a device: from the file, or else from compiler and timing model."""
-    if known := kept(kernel, device):
+    cypress = replace(device, **{name: getattr(HD5870, name) for name in SCALES}) == HD5870
+    if cypress and (known := read().get(kernel.name)):
         return known
     from cypresskit.blas.measure import measure  # numba stands behind it, which takes long to import
 

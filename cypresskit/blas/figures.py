@@ -6,16 +6,11 @@ whose engines need as many clocks; those of other devices are found when first n
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from cypresskit.devices import HD5870, Device
-from cypresskit.kernels import Kernel
-
 FILE = Path(__file__).with_name("figures.json")
-#: What differs between boards without changing how many clocks an engine needs (memory aside).
-SCALES = ("name", "clock_ghz", "simd_engines", "memory_gb_s", "memory_bytes", "chips")
 
 
 @dataclass(frozen=True)
@@ -35,12 +30,6 @@ class Figures:
         """Clocks of an engine that has so many wavefronts to run."""
         alone, full = (start + k * each for start, each in (self.alone, self.full))
         return max(alone * -(-wavefronts // self.active), wavefronts * full)
-
-
-def kept(kernel: Kernel, device: Device = HD5870) -> Figures | None:
-    """The kernel's figures from the file, if it has them for such a device."""
-    cypress = replace(device, **{name: getattr(HD5870, name) for name in SCALES}) == HD5870
-    return read().get(kernel.name) if cypress else None
 
 
 @lru_cache
