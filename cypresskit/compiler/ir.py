@@ -10,12 +10,19 @@ if has an else block, perhaps empty, so every edge has a block of its own where 
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from cypresskit.compiler.isa import OPS, HardwareOp
 from cypresskit.il import Program
 
 LOW, HIGH, ANY = 0b0101, 0b1010, 0b1111  # channels by bit: x and z, y and w, all
+
+
+@cache
+def const(bits: int) -> "Word":
+    """The word of 32 bits that are known."""
+    return Word("const", bits=bits)
 
 
 class CompileError(ValueError):
@@ -133,7 +140,6 @@ class Op:
     name: str
     srcs: list[Src]
     at: int
-    words: int = 1
     detail: Detail | None = None
     omod: float = 1.0
     clamp: bool = False
@@ -142,7 +148,8 @@ class Op:
 
     def __post_init__(self):
         if not self.results:
-            self.results = [Word("op", op=self) for _ in range(self.words)]
+            count = self.popped.row.queued if self.popped else self.row.words
+            self.results = [Word("op", op=self) for _ in range(count)]
 
     @property
     def row(self) -> HardwareOp:

@@ -75,6 +75,18 @@ class HardwareOp:
         return self.name.endswith("64") and not self.relation
 
     @property
+    def words(self) -> int:
+        """Words that it computes; of a pop, as many as the read queued."""
+        if self.kind == "fetch":
+            return 4
+        return 0 if self.kind == "store" or not self.writes else 1 + self.double_result
+
+    @property
+    def queued(self) -> int:
+        """Words that an LDS read puts into the queue."""
+        return 1 if self.name == "LDS_READ_RET" else 2
+
+    @property
     def predicate(self) -> bool:
         """Whether it sets the execution mask."""
         return self.name.startswith("PRED_")

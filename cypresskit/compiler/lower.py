@@ -12,7 +12,7 @@ bundles with the work.
 import math
 
 from cypresskit.compiler.expansion import doubles, scalar, scaled
-from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, Src, StoreDetail, Word, refuse
+from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, Src, StoreDetail, Word, const, refuse
 from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import ONE, Sources, plain, times
 from cypresskit.compiler.ssa import OpBuilder
@@ -138,7 +138,7 @@ class _Lowering:
             value = b.emit(name, *(srcs[::-1] if swapped else srcs))
         else:
             value, wanted = self.sources.operand(i, 0, 0).value, i.relation == "ne"
-        b.emit("PRED_SETNE_INT" if wanted != inverted else "PRED_SETE_INT", value, b.const(0), words=0)
+        b.append("PRED_SETNE_INT" if wanted != inverted else "PRED_SETE_INT", value, const(0))
         b.items.append("if")
         self.ifs.append((b.block, []))
         b.start(b.block)
@@ -170,7 +170,7 @@ class _Lowering:
             self.lds(i)
         elif i.op.kind == "fence":
             if self.barriers and i.controls.threads:
-                self.builder.emit("GROUP_BARRIER", words=0)
+                self.builder.append("GROUP_BARRIER")
         elif i.dest is not None:
             self.alu(i, i.dest)
 
@@ -215,24 +215,24 @@ class _Lowering:
         b, register = self.builder, dest.register
         for c, letter in enumerate(dest.mask):
             if letter in "01":
-                words[c] = b.emit("MOV", b.const(ONE if letter == "1" else 0))
+                words[c] = b.emit("MOV", const(ONE if letter == "1" else 0))
         if register.kind == "r":
             for c, word in words.items():
                 b.block.defs[register.index, c] = word
                 word.home = c if word.home is None else word.home
             return
         mask = tuple(sorted(words))
-        srcs = [Src(words[c]) for c in mask] + self.sources.address(register)
+        srcs = [words[c] for c in mask] + self.sources.address(register)
         name, place = ("EXPORT", register.index) if register.kind == "o" else ("MEM_WRITE", register.element)
-        b.append(name, srcs, 0, StoreDetail(place, mask))
+        b.append(name, *srcs, detail=StoreDetail(place, mask))
 
     def fetch(self, i: Instruction) -> None:
         resource = i.controls.resource
         texture = self.program.textures[resource]
-        srcs = [Src(plain(self.builder, self.sources.operand(i, 0, axis))) for axis in range(texture.dimensions)]
+        srcs = [plain(self.builder, self.sources.operand(i, 0, axis)) for axis in range(texture.dimensions)]
         offset = i.controls.aoffimmi[: texture.dimensions]
         detail = FetchDetail(offset, resource, texture.unnormalised)
-        results = self.builder.append("SAMPLE" if i.opcode == "sample" else "LD", srcs, 4, detail).results
+        results = self.builder.append("SAMPLE" if i.opcode == "sample" else "LD", *srcs, detail=detail).results
         if i.dest is not None:
             self.write(i.dest, {c: results[c] for c in i.dest.written})
 
@@ -244,23 +244,21 @@ class _Lowering:
         base, address = self.lds_base[array], operand(i, 0, 0).value
         if stride:
             offset = operand(i, 1, 0) if vector else operand(i, 0, 1)
-            address = b.emit("ADD_INT", times(b, address, b.const(stride)), offset)
+            address = b.emit("ADD_INT", times(b, address, const(stride)), offset)
         if base:
-            address = b.emit("ADD_INT", address, b.const(base))
+            address = b.emit("ADD_INT", address, const(base))
         components = lds_words(i)
         found: dict[int, Word] = {}
         for first in range(0, len(components), 2):
             pair = components[first : first + 2]
-            start = b.emit("ADD_INT", address, b.const(4 * pair[0])) if pair[0] else address
+            start = b.emit("ADD_INT", address, const(4 * pair[0])) if pair[0] else address
             detail = LdsAccess(array, base, size, pair[-1] - pair[0])
             relative = "_REL" if len(pair) == 2 else ""
             if store:
-                data = [Src(plain(b, operand(i, 2 if vector else 1, c))) for c in pair]
-                b.append(f"LDS_WRITE{relative}", [Src(start), *data], 0, detail)
+                data = [plain(b, operand(i, 2 if vector else 1, c)) for c in pair]
+                b.append(f"LDS_WRITE{relative}", start, *data, detail=detail)
             else:
-                read = b.append(f"LDS_READ{relative}_RET", [Src(start)], 0, detail)
-                pop = b.append("LDS_POP", [], len(pair))
-                pop.popped = read
-                found |= zip(pair, pop.results)
+                read = b.append(f"LDS_READ{relative}_RET", start, detail=detail)
+                found |= zip(pair, b.append("LDS_POP", popped=read).results)
         if not store and i.dest is not None:
             self.write(i.dest, found if vector else dict.fromkeys(i.dest.written, found[0]))

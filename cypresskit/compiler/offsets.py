@@ -59,7 +59,7 @@ def pair_lds_reads(function: Function) -> None:
             else:
                 op.name, op.srcs = "LDS_READ2_RET", first.srcs + op.srcs
             one, both = pops[first], pops[op]
-            both.words, both.results = 2, one.results + both.results
+            both.results = one.results + both.results
             for result in both.results:
                 result.op = both
             block.ops = [kept for kept in block.ops if kept not in (first, one)]

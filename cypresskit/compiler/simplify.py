@@ -10,7 +10,7 @@ Nothing here may change a bit: no float is reassociated.
 
 import numpy as np
 
-from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word
+from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word, const
 from cypresskit.compiler.isa import SIGN, opposite, predicate_of
 from cypresskit.compiler.offsets import offset_fetches, pair_lds_reads
 from cypresskit.il.meaning import pair, scaled
@@ -40,12 +40,8 @@ class _Rewriter:
 
     def __init__(self, function: Function, plainly: bool):
         self.function, self.plainly = function, plainly
-        self.constants: dict[int, Word] = {}
         self.scopes: list[dict[tuple, Op]] = []
         self.changed = False
-
-    def const(self, bits: int) -> Src:
-        return Src(self.constants.setdefault(bits & ALL, Word("const", bits=bits & ALL)))
 
     def run(self) -> bool:
         """One pass; whether anything changed."""
@@ -106,7 +102,7 @@ class _Rewriter:
                 src = Src(inner.value, src.neg, True) if src.abs else Src(inner.value, src.neg != inner.neg, inner.abs)
         if src.value.kind == "const" and (src.neg or src.abs):
             bits = src.value.bits & ~SIGN if src.abs else src.value.bits
-            src = self.const(bits ^ SIGN if src.neg else bits)
+            src = Src(const(bits ^ SIGN if src.neg else bits))
         return src
 
     def fold(self, op: Op) -> None:
@@ -121,7 +117,7 @@ class _Rewriter:
             bits = row.meaning(*words)
             if not op.plain:
                 bits = scaled(bits, op.omod, op.clamp)
-        op.name, op.srcs, op.omod, op.clamp = "MOV", [self.const(int(bits[0]))], 1.0, False
+        op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(const(int(bits[0])))], 1.0, False
         self.changed = True
 
     def algebra(self, op: Op) -> None:
@@ -137,11 +133,11 @@ class _Rewriter:
         if row.neutral == b.bits:
             op.name, op.srcs = "MOV", op.srcs[:1]
         elif op.name == "SUB_INT":
-            op.name, op.srcs = "ADD_INT", [op.srcs[0], self.const(-b.bits)]
+            op.name, op.srcs = "ADD_INT", [op.srcs[0], Src(const(-b.bits & ALL))]
         elif op.name == "ADD_INT" and a.op is not None and a.op.name == "ADD_INT":
             inner = a.op.srcs[1].value.resolve()
             if inner.kind == "const":
-                op.srcs = [Src(a.op.srcs[0].value.resolve()), self.const(inner.bits + b.bits)]
+                op.srcs = [Src(a.op.srcs[0].value.resolve()), Src(const(inner.bits + b.bits & ALL))]
 
     def test(self, op: Op) -> None:
         """A test of a comparison's result compares itself."""

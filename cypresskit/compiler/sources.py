@@ -8,7 +8,7 @@ if it can; the other modifiers are operations of their own.
 
 import math
 
-from cypresskit.compiler.ir import FetchDetail, Src, Word
+from cypresskit.compiler.ir import FetchDetail, Src, Word, const
 from cypresskit.compiler.isa import SIGN
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Instruction, Program, Register, Source
@@ -26,7 +26,7 @@ class Sources:
 
     def component(self, source: Source, letter: str) -> Word:
         if letter in "01":
-            return self.builder.const(ONE if letter == "1" else 0)
+            return const(ONE if letter == "1" else 0)
         return self.register(source.register, "xyzw".index(letter))
 
     def register(self, register: Register, c: int) -> Word:
@@ -34,16 +34,16 @@ class Sources:
         if kind == "r":
             return b.read((n, c))
         if kind == "l":
-            return b.const(self.program.literals[n][c])
+            return const(self.program.literals[n][c])
         if kind == "cb":
             return b.place("constant", n, register.element, c)
         if kind == "g":
             return self.global_read(register)[c]
         if kind == "vWinCoord0" and c >= 2:
-            return b.const(ONE if c == 3 else 0)
+            return const(ONE if c == 3 else 0)
         flat = kind.endswith("Flat")
         if c == 3 and not flat:
-            return b.const(0)
+            return const(0)
 
         def given(gpr: int) -> Word:
             return b.place("input", gpr, 3 if flat else c)
@@ -51,19 +51,19 @@ class Sources:
         if not kind.startswith("vAbsTid"):
             return given(1 if kind.startswith("vThreadGrpId") else 0)
         size = math.prod(self.program.group) if flat else self.program.group[c]
-        return b.emit("ADD_INT", times(b, given(1), b.const(size)), given(0))
+        return b.emit("ADD_INT", times(b, given(1), const(size)), given(0))
 
     def global_read(self, register: Register) -> list[Word]:
         b, place = self.builder, (self.builder.at, register)
         if place not in self.kept:
-            read = b.append("MEM_READ", self.address(register), 4, FetchDetail((register.element,)))
+            read = b.append("MEM_READ", *self.address(register), detail=FetchDetail((register.element,)))
             self.kept = {place: read.results}
         return self.kept[place]
 
-    def address(self, register: Register) -> list[Src]:
+    def address(self, register: Register) -> list[Word]:
         """What is added to the number of an element of global memory, if anything."""
         source = register.address
-        return [] if source is None else [Src(self.component(source, source.swizzle[0]))]
+        return [] if source is None else [self.component(source, source.swizzle[0])]
 
     def operand(self, i: Instruction, n: int, p: int) -> Src:
         """Source ``n`` at position ``p``, its modifiers applied or kept for the op that reads it."""
@@ -72,7 +72,7 @@ class Sources:
         negate = "xyzw"[p] in source.negate
         if i.op.float_modifiers(n):
             return self.modified(word, source, negate)
-        return Src(self.builder.emit("SUB_INT", self.builder.const(0), word)) if negate else Src(word)
+        return Src(self.builder.emit("SUB_INT", const(0), word)) if negate else Src(word)
 
     def double(self, i: Instruction, n: int) -> list[Src]:
         """Source ``n``, low word first."""
@@ -81,7 +81,7 @@ class Sources:
         return [Src(low), self.modified(high, source, source.negates_double)]
 
     def modified(self, word: Word, source: Source, negate: bool) -> Src:
-        emit, const = self.builder.emit, self.builder.const
+        emit = self.builder.emit
         if source.invert:
             word = emit("ADD", const(ONE), Src(word, True))
         if source.bias:
@@ -99,7 +99,7 @@ class Sources:
 def times(b: OpBuilder, a: Word, n: Word) -> Word:
     """a * n modulo 2^32; a shift where n is a power of two."""
     if n.kind == "const" and n.bits.bit_count() == 1:
-        return b.emit("LSHL_INT", a, b.const(n.bits.bit_length() - 1)) if n.bits > 1 else a
+        return b.emit("LSHL_INT", a, const(n.bits.bit_length() - 1)) if n.bits > 1 else a
     return b.emit("MULLO_INT", a, n)
 
 

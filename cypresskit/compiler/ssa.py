@@ -5,7 +5,7 @@ A write makes a new word; a read finds the word that reaches it, looking back th
 where several meet. What is read through a loop's header before its end is known gets a phi whose arguments come later.
 """
 
-from cypresskit.compiler.ir import BasicBlock, Detail, Op, Src, Word
+from cypresskit.compiler.ir import BasicBlock, Detail, Op, Src, Word, const
 
 Variable = tuple[int, int]  # an IL register and its component
 
@@ -14,15 +14,10 @@ class OpBuilder:
     """Appends ops to ``block``; ``items`` is the function so far. ``at`` and ``depth``: where in the program."""
 
     def __init__(self) -> None:
-        self.constants: dict[int, Word] = {}
         self.places: dict[tuple, Word] = {}
         self.at = self.depth = 0
         self.block = BasicBlock()
         self.items: list[BasicBlock | str] = [self.block]
-
-    def const(self, bits: int) -> Word:
-        bits &= 0xFFFFFFFF
-        return self.constants.setdefault(bits, Word("const", bits=bits))
 
     def place(self, kind: str, *place: int) -> Word:
         """A constant buffer's element ("constant") or a preloaded register ("input")."""
@@ -44,7 +39,7 @@ class OpBuilder:
         if variable in block.defs:
             word = block.defs[variable]
         elif block.sealed and not block.preds:
-            word = self.const(0)
+            word = const(0)
         else:
             word = Word("phi", home=variable[1])
             block.phis.append(word)
@@ -70,14 +65,13 @@ class OpBuilder:
             self._complete(variable, [(phi, block)])
         block.dead = not block.preds
 
-    def emit(self, name: str, *srcs: Word | Src, words: int = 1, detail: Detail | None = None) -> Word:
-        """Append an op; operands may be words. Returns its first result."""
-        op = self.append(name, [s if isinstance(s, Src) else Src(s) for s in srcs], words, detail)
-        return op.results[0] if op.results else self.const(0)
+    def emit(self, name: str, *srcs: Word | Src) -> Word:
+        """Append an op. Returns its first result."""
+        return self.append(name, *srcs).results[0]
 
-    def append(self, name: str, srcs: list[Src], words: int, detail: Detail | None = None) -> Op:
-        """Append an op, unless control never comes here."""
-        op = Op(name, srcs, self.at, words, detail)
+    def append(self, name: str, *srcs: Word | Src, detail: Detail | None = None, popped: Op | None = None) -> Op:
+        """Append an op, unless control never comes here; operands may be words."""
+        op = Op(name, [s if isinstance(s, Src) else Src(s) for s in srcs], self.at, detail, popped=popped)
         if not self.block.dead:
             self.block.ops.append(op)
         return op
