@@ -41,13 +41,13 @@ class HardwareOp:
 
     ``slots``: "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all of x y z w; "" of
     what is no ALU operation. ``kind``: "float", "int" or "double" operands, "lds", "sync", "fetch", "store", or "pop",
-    which takes what an LDS read queued. ``reads``: operands (a double counts once). ``meaning``: arrays of bits to an
-    array of bits, or None where an engine does more than arithmetic. ``il``: opcodes that it carries out. ``commutes``:
-    the two operands may change places. ``neutral``: the second operand that leaves the first as it is. ``scales``:
-    takes the output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a comparison or
-    test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``llvm``: LLVM's instruction or intrinsic
-    of the same meaning. ``memories``: what it reaches in the order of the program, "g" global memory, "s" the LDS, "o"
-    outputs.
+    which takes what an LDS read queued. ``reads``: operands of arithmetic (a double counts once). ``meaning``: arrays
+    of bits to an array of bits, or None where an engine does more than arithmetic. ``il``: opcodes that it carries out.
+    ``commutes``: the two operands may change places. ``neutral``: the second operand that leaves the first as it is.
+    ``scales``: takes the output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a
+    comparison or test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``llvm``: LLVM's
+    instruction or intrinsic of the same meaning. ``memories``: what it reaches in the order of the program, "g" global
+    memory, "s" the LDS, "o" outputs.
     """
 
     name: str
@@ -115,26 +115,19 @@ def _same(name: str, il: str, **columns) -> None:
     slots = {"xyzwt": "any", "xyzw": "vector"}.get(same.slots, same.slots)
     kind = "float" if same.float_modifiers(0) else {"d": "double"}.get(same.sources[0], "int")
     columns |= {"il": tuple(il.split()), "meaning": MEANING[same.name], "reads": len(same.sources)}
+    columns["scales"] = kind == "float" and len(same.sources) < 3 and (same.result == "f" or same.copies)
     _add(slots, kind, name, flops=0 if slots == "t" else same.flops, **columns)
 
 
-_same("MOV", "mov", scales=True)
-_same("ADD", "add", scales=True, commutes=True, llvm="fadd")
-_same("MUL_IEEE", "mul", scales=True, commutes=True, llvm="fmul")
+_same("ADD", "add", commutes=True, llvm="fadd")
+_same("MUL_IEEE", "mul", commutes=True, llvm="fmul")
 _same("MULADD_IEEE", "mad", llvm="fmuladd")
 _same("FMA", "fma", llvm="fma")
-_same("FLOOR", "flr round_neginf", scales=True, llvm="floor")
-_same("FRACT", "frc", scales=True)
-_same("RNDNE", "round_nearest", scales=True)
-_same("CEIL", "round_plusinf", scales=True)
-_same("TRUNC", "round_z", scales=True)
-_same("MIN_DX10", "min", scales=True, llvm="minnum")
-_same("MAX_DX10", "max", scales=True, llvm="maxnum")
+_same("FLOOR", "flr round_neginf", llvm="floor")
+_same("MIN_DX10", "min", llvm="minnum")
+_same("MAX_DX10", "max", llvm="maxnum")
 _same("FLT_TO_INT", "ftoi", llvm="fptosi")
 _same("FLT_TO_UINT", "ftou", llvm="fptoui")
-_same("RECIP_IEEE", "rcp rcp_vec", scales=True)
-_same("SQRT_IEEE", "sqrt sqrt_vec", scales=True)
-_same("RECIPSQRT_IEEE", "rsq rsq_vec", scales=True)
 _same("ADD_INT", "iadd", commutes=True, neutral=0, llvm="add")
 _same("SUB_INT", "isub", neutral=0, llvm="sub")
 _same("AND_INT", "iand", commutes=True, neutral=0xFFFFFFFF, llvm="and")
@@ -149,6 +142,8 @@ _same("UINT_TO_FLT", "utof", llvm="uitofp")
 _same("ADD_64", "dadd", commutes=True)
 _same("MUL_64", "dmul", commutes=True)
 for _name, _il in {
+    "MOV": "mov", "FRACT": "frc", "RNDNE": "round_nearest", "CEIL": "round_plusinf", "TRUNC": "round_z",
+    "RECIP_IEEE": "rcp rcp_vec", "SQRT_IEEE": "sqrt sqrt_vec", "RECIPSQRT_IEEE": "rsq rsq_vec",
     "NOT_INT": "inot", "MIN_INT": "imin", "MAX_INT": "imax", "MIN_UINT": "umin", "MAX_UINT": "umax",
     "MULHI_INT": "imul_high", "MULHI_UINT": "umul_high", "ADDC_UINT": "icarry", "SUBB_UINT": "iborrow",
     "MUL_UINT24": "umul24", "MULHI_UINT24": "umul24_high", "MULADD_UINT24": "umad24", "BCNT_INT": "icbits",
@@ -166,10 +161,8 @@ _add("vector", "int", "BFI_INT", reads=3, meaning=lambda mask, a, b: (mask & a) 
 _add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
 _add("quad", "double", "DIV_64", reads=3, meaning=lambda a, b, quotient: _M["ddiv"](a, b))
 
-for _name, _reads in {
-    "LDS_WRITE": 2, "LDS_WRITE_REL": 3, "LDS_READ_RET": 1, "LDS_READ_REL_RET": 1, "LDS_READ2_RET": 2
-}.items():  # fmt: skip
-    _add("x", "lds", _name, reads=_reads, memories="s")
+for _name in ("LDS_WRITE", "LDS_WRITE_REL", "LDS_READ_RET", "LDS_READ_REL_RET", "LDS_READ2_RET"):
+    _add("x", "lds", _name, memories="s")
 _add("x", "sync", "GROUP_BARRIER", memories="gs")
 _add("", "pop", "LDS_POP")
 _add("", "fetch", "SAMPLE")

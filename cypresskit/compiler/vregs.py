@@ -233,7 +233,7 @@ def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None
     old = [(m, m.group) for m in members]
     for m in members if len(members) > 1 else ():
         m.group = tuple(members)
-    if not (_assignable(members, given) and (not given or possible(given))):
+    if not (_assignable(members, given) and possible(given)):
         for m, before in old:
             m.group = before
         return False
@@ -315,7 +315,7 @@ class _Constraints:
         preloaded = any(m.fixed is not None for m in low.group + high.group)
         if low.pair is None and high.pair is None and low is not high and not preloaded:
             low.pair, high.pair = high, low
-            if choices(low) and _assignable(low.group, {}) and _assignable(high.group, {}):
+            if any(possible({low: c}) for c in range(4)):
                 return
             low.pair = high.pair = None
         low, high = self.rename(op, 0), self.rename(op, 1)
