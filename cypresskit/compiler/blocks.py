@@ -150,7 +150,8 @@ class BlockScheduler:
         if op.row.predicate and not self.may_test():
             return False
         needed = constants_of([op])
-        placed = any(self.try_slots(op, needed, slots, channel) for slots, channel in self.ways(op, self.draft.free))
+        ways = self.ways(op, op.results[0] if op.results else None, self.draft.free)
+        placed = any(self.try_slots(op, needed, slots, channel) for slots, channel in ways)
         self.queue += queued if placed else []
         return placed
 
@@ -162,9 +163,9 @@ class BlockScheduler:
         size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
         return size <= self.room and len(self.clause.windows | constants_of(left).windows) <= 2
 
-    def ways(self, op: Op, free: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
+    def ways(self, op: Op, result: Word | None, free: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
         """Slots, and the channel of the result, in the order in which they are to be tried."""
-        options, kind = self.pressure.preferred(op.results[0].vreg) if op.results else [0, 1, 2, 3], op.row.slots
+        options, kind = self.pressure.preferred(result.vreg) if result else [0, 1, 2, 3], op.row.slots
         if kind == "x":
             yield from [((0,), None)] if 0 in free else []
         elif op.row.width > 1:
@@ -206,21 +207,17 @@ class BlockScheduler:
             return False
         if len(free) < count or self.draft.size + count > self.room:
             return False
-        state = pressure.state()
-        ways: list[tuple[int, int]] = []
-        for r in op.results:
-            options = pressure.preferred(r.vreg)
-            way = next(((s, c) for s, c in [(c, c) for c in options] + [(T, c) for c in options] if s in free), None)
-            full = way and pressure.count[way[1]] + 1 > pressure.limit and r.vreg not in pressure.live
-            if way is None or (full and len(self.queue) < 2):
+        state, placed = pressure.state(), list[Placed]()
+        for n, r in enumerate(op.results):
+            slots, channel = next(self.ways(op, r, free), ((), None))
+            if not slots:
                 pressure.undo(state)
                 return False
-            free.remove(way[0])
-            ways.append(way)
-            pressure.settle(r.vreg, way[1])
-        for n, (slot, channel) in enumerate(ways):
-            self.draft.slots[slot] = Placed(op, slot, n, (), -1, channel)
-            pressure.write(op.results[n])
+            free.remove(slots[0])
+            placed.append(Placed(op, slots[0], n, (), -1, channel))
+            pressure.settle(r.vreg, channel)
+        self.draft.slots |= {p.slot: p for p in placed}
+        pressure.issue(op)
         self.queue.pop(0)
         return True
 
