@@ -51,7 +51,7 @@ def test_kernels_of_the_catalogue_do_so_too(name):
 def test_breaks_between_fetches_cost_clauses_which_the_line_to_move_joins():
     program = kernel(STEP, STEP)
     order = fetch_order(ck.compile(program))
-    assert (order.clauses, order.alone) == (2, 0) and order.together is not None
+    assert order.turn[:2] == (2, 0) and order.together is not None
     lines = [program.lines[line - 1] for move in order.moves for line in move]
     assert lines == [STEP[2], STEP[3], STEP[3], STEP[3]]
     line, behind = order.moves[0]

@@ -18,7 +18,7 @@ from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Oper
 from cypresskit.compiler.card import KernelCard
 from cypresskit.compiler.code import Code, kernel_card
 from cypresskit.compiler.ir import CompileError
-from cypresskit.compiler.search import compiled, in_order
+from cypresskit.compiler.search import STYLES
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 
@@ -26,8 +26,6 @@ __all__ = [
     "STYLES", "Bundle", "Code", "CompileError", "Control", "FetchInstruction", "KernelCard", "Operation", "Read",
     "StoreInstruction", "compile", "kernel_card",
 ]  # fmt: skip
-
-STYLES = {"amd": in_order, "best": compiled}
 
 
 def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Code:

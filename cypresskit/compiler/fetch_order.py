@@ -14,44 +14,48 @@ from typing import NamedTuple
 from cypresskit.compiler.card import turn_clocks
 from cypresskit.compiler.code import Code
 from cypresskit.compiler.ir import CompileError
-from cypresskit.compiler.search import compiled, in_order
+from cypresskit.compiler.search import STYLES
 from cypresskit.il import Dest, Instruction, Program, Register, Source
 from cypresskit.il.dataflow import address_uses, defines, keys, uses
 
 
-@dataclass(frozen=True)
-class FetchOrder:
-    """``clauses`` of fetches in a turn of the main loop, of which ``alone`` hold one fetch, and the ``clocks`` of a
-    turn. ``together``: the kernel with its reads gathered, compiled, or None if it has as many clauses; ``moves``: the
-    lines of reads that moved, and behind which line."""
+class Turn(NamedTuple):
+    """Of the main loop: clauses of fetches, those of them that hold one fetch, and clocks."""
 
     clauses: int
     alone: int
     clocks: float
+
+
+@dataclass(frozen=True)
+class FetchOrder:
+    """``turn``: one of the main loop as it is. ``together``: the kernel with its reads gathered, compiled, or None if
+    that takes as long; ``moves``: the lines of reads that moved, and behind which line."""
+
+    turn: Turn
     together: Code | None
     moves: tuple[tuple[int, int], ...]
 
     def __str__(self) -> str:
-        now = f"order of fetches: {_counted(self.clauses, 'clause')} in a turn, {self.alone} of one fetch; "
+        clauses, alone, clocks = self.turn
+        now = f"order of fetches: {_counted(clauses, 'clause')} in a turn, {alone} of one fetch; "
         if self.together is None:
             return now + "no line is known to move"
         then = _turn(self.together)
         (line, behind), more = self.moves[0], len(self.moves) - 1
         texel = any(i.line == line and i.op.kind == "fetch" for i in self.together.program.body)
         also = f" (and {_counted(more, 'more line')} so)" if more else ""
-        turn = f"instead of {self.clocks:.0f}"
-        if then.clocks >= self.clocks:
-            turn = "either way, with all wavefronts that fit"
+        turn = f"instead of {clocks:.0f}" if then.clocks < clocks else "either way, with all wavefronts that fit"
         return (
             f"{now}fetch line {line}'s {'texel' if texel else 'element'} behind line {behind}, into a register of its "
             f"own, with its address computed there{also}: {_counted(then.clauses, 'clause')} instead of "
-            f"{self.clauses}; a turn takes {then.clocks:.0f} clocks {turn}"
+            f"{clauses}; a turn takes {then.clocks:.0f} clocks {turn}"
         )
 
     def as_dict(self) -> dict:
         """The numbers for JSON; ``together`` is None where no line is known to move."""
-        now, then = _Turn(self.clauses, self.alone, self.clocks), self.together and _turn(self.together)._asdict()
-        return now._asdict() | {"together": then, "moves": [list(move) for move in self.moves]}
+        then = self.together and _turn(self.together)._asdict()
+        return self.turn._asdict() | {"together": then, "moves": [list(move) for move in self.moves]}
 
 
 def fetch_order(code: Code, style: str = "amd") -> FetchOrder:
@@ -59,25 +63,17 @@ def fetch_order(code: Code, style: str = "amd") -> FetchOrder:
     program, moves = gathered(code.program)
     turn = _turn(code)
     with suppress(CompileError):  # it needs more registers than there are
-        if moves and _turn(together := (in_order if style == "amd" else compiled)(program, code.device)) < turn:
-            return FetchOrder(*turn, together, moves)
-    return FetchOrder(*turn, None, ())
+        if moves and _turn(together := STYLES[style](program, code.device)) < turn:
+            return FetchOrder(turn, together, moves)
+    return FetchOrder(turn, None, ())
 
 
-class _Turn(NamedTuple):
-    """Of the main loop: clauses of fetches, those of one fetch, and clocks."""
-
-    clauses: int
-    alone: int
-    clocks: float
-
-
-def _turn(code: Code) -> _Turn:
+def _turn(code: Code) -> Turn:
     sizes = [len(c.fetches) for c in code.main_loop if c.fetches]
     card = code.card()
     clauses = card.alu_clauses, card.tex_clauses
     takes = turn_clocks(code.device, card.loop_bundles, card.fetches, clauses, code.gprs)
-    return _Turn(len(sizes), sizes.count(1), max(takes.values()))
+    return Turn(len(sizes), sizes.count(1), max(takes.values()))
 
 
 def _counted(count: int, thing: str) -> str:

@@ -73,6 +73,9 @@ def compiled(program: Program, device: Device) -> Code:
     return best
 
 
+STYLES = {"amd": in_order, "best": compiled}
+
+
 def clocks(code: Code) -> float:
     """What is to be small: bundles and fetches, each times the turns of the loops around it, and registers."""
     total = sum((len(c.bundles) + FETCH * len(c.fetches)) * TURNS**c.depth for c in code.controls)
