@@ -56,9 +56,7 @@ class _Invariants:
         self.merged = {v for b in self.blocks for phi in b.phis for v in phi.args.values()}
 
     def words(self, op: Op) -> int:
-        """Results that live through the loop if it moves. The register that a copy fills is needed anyway."""
-        if op.name == "MOV" and not op.srcs[0].value.located:
-            return 0
+        """Results that live through the loop if it moves."""
         return sum(r in self.read or r in self.merged for r in op.results)
 
     def made_of(self, op: Op) -> set[Op]:
