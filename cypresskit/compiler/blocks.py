@@ -15,7 +15,7 @@ from itertools import permutations
 from typing import Self
 
 from cypresskit.compiler.dependences import Problem
-from cypresskit.compiler.ir import BasicBlock, Op, Word
+from cypresskit.compiler.ir import Op, Word
 from cypresskit.compiler.isa import T
 from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, constants_of, units_of
 from cypresskit.compiler.pressure import Pressure
@@ -26,11 +26,7 @@ Way = list[tuple[Word, int]]  # words and their channels
 
 
 class NoBundle(Exception):
-    """No bundle can hold ``op``, whatever registers it is given."""
-
-    def __init__(self, block: BasicBlock, op: Op):
-        super().__init__(op.name)
-        self.block, self.op = block, op
+    """No bundle can hold an op of a block, these arguments, whatever registers it is given."""
 
 
 class BlockScheduler:
@@ -190,7 +186,7 @@ class BlockScheduler:
         if pressure.place_results(op, channel):
             for word in (word for word in op.located if word not in draft.forwards):
                 pressure.settle(word.vreg)
-            units, placed = units_of(draft, op, slots, channel, constants)
+            units, placed = units_of(draft, op, slots, constants)
             if draft.ports.fit(units):
                 draft.slots |= {p.slot: p for p in placed}
                 draft.constants, self.clause.windows = both, windows
@@ -214,7 +210,7 @@ class BlockScheduler:
                 pressure.undo(state)
                 return False
             free.remove(slots[0])
-            placed.append(Placed(op, slots[0], n, (), -1, channel))
+            placed.append(Placed(op, slots[0], n, (), -1))
             pressure.settle(r.vreg, channel)
         self.draft.slots |= {p.slot: p for p in placed}
         pressure.issue(op)

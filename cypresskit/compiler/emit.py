@@ -116,10 +116,8 @@ class _Emitter:
         if op.popped:
             name, reads = "MOV", (Read("queue", index=placed.place),)
         swizzle = draft.ports.swizzles[placed.unit] if placed.unit >= 0 else ""
-        channel, dest = slot if slot != T else (placed.channel or 0), None
-        if result is not None and result in self.written:
-            channel = result.vreg.channel or 0
-            dest = (self.numbers[result.vreg], channel)
+        channel = slot % T if result is None else result.vreg.channel or 0
+        dest = (self.numbers[result.vreg], channel) if result is not None and result in self.written else None
         lds = op.detail if isinstance(op.detail, LdsAccess) else None
         origin = op.at, self.line(op.at), number, placed.place
         return Operation(name, slot, channel, reads, dest, swizzle, *origin, op.omod, op.clamp, lds)

@@ -157,7 +157,6 @@ class Placed:
     place: int
     operands: tuple[int, ...]
     unit: int
-    channel: int | None = None  # where a result goes that t computes
 
     @property
     def result(self) -> Word | None:
@@ -211,9 +210,7 @@ class ClausePlan:
 Plans = dict[BasicBlock, list[ClausePlan]]  # clauses and stores of every block
 
 
-def units_of(
-    draft: Draft, op: Op, slots: tuple[int, ...], channel: int | None, constants: int
-) -> tuple[list[Unit], list[Placed]]:
+def units_of(draft: Draft, op: Op, slots: tuple[int, ...], constants: int) -> tuple[list[Unit], list[Placed]]:
     """The op's parts, slot by slot, and the reads they need: x, y and z of a four-slot double read the same."""
     units: list[Unit] = []
     placed: list[Placed] = []
@@ -225,5 +222,5 @@ def units_of(
             held = [word.located and word not in draft.forwards for word in words]
             reads = [(word.vreg.channel, word.vreg) if in_ else None for word, in_ in zip(words, held)]
             units.append(unit(reads, slot == T, constants, forwarded))
-        placed.append(Placed(op, slot, place, operands, len(draft.ports.units) + len(units) - 1, channel))
+        placed.append(Placed(op, slot, place, operands, len(draft.ports.units) + len(units) - 1))
     return units, placed

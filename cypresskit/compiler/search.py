@@ -148,13 +148,13 @@ def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Pla
         try:
             return _schedule(function, device, style)
         except NoBundle as stuck:
-            op = stuck.op
+            block, op = stuck.args
             if op in parted or op.row.kind != "double":
                 raise refuse(function.program, op.at, f"no bundle of this chip can hold {op.name} here") from None
             parted.add(op)
             for vreg, channel in channels.items():
                 vreg.channel = channel
-            part(stuck.block, op)
+            part(block, op)
 
 
 def _schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Plans, int]:

@@ -16,16 +16,16 @@ from cypresskit.compiler.offsets import offset_fetches, pair_lds_reads
 from cypresskit.il.meaning import pair, scaled
 
 ALL = 0xFFFFFFFF
+PASSES = 2
 EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # besides stores and tests
 
 
 def simplify(function: Function, plainly: bool = False) -> Function:
     """Rewrite ``function`` in place; ``plainly``, tests and offsets stay as the program has them."""
     rewriter = _Rewriter(function, plainly)
-    for _ in range(3):
+    for _ in range(PASSES):
         _drop_trivial_phis(function)
-        if not rewriter.run():
-            break
+        rewriter.run()
     _drop_dead(function)
     if not plainly:
         offset_fetches(function)
@@ -41,18 +41,14 @@ class _Rewriter:
     def __init__(self, function: Function, plainly: bool):
         self.function, self.plainly = function, plainly
         self.scopes: list[dict[tuple, Op]] = []
-        self.changed = False
 
-    def run(self) -> bool:
-        """One pass; whether anything changed."""
-        self.changed = False
+    def run(self) -> None:
         self.scopes = [{}]
         for item in self.function.items:
             if isinstance(item, BasicBlock):
                 item.ops = [op for op in item.ops if self.keeps(op)]
             else:
                 self.enter(item)
-        return self.changed
 
     def enter(self, keyword: str) -> None:
         for _ in range({"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)):
@@ -86,7 +82,6 @@ class _Rewriter:
         """Take words for the results of ``op``, which is not kept."""
         for mine, other in zip(op.results, words, strict=True):
             mine.forward = other
-        self.changed = True
         return False
 
     def look_through(self, op: Op, n: int, src: Src) -> Src:
@@ -118,7 +113,6 @@ class _Rewriter:
             if not op.plain:
                 bits = scaled(bits, op.omod, op.clamp)
         op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(const(int(bits[0])))], 1.0, False
-        self.changed = True
 
     def algebra(self, op: Op) -> None:
         row = op.row
@@ -147,7 +141,6 @@ class _Rewriter:
         if made is not None and found and zero.kind == "const" and not zero.bits:
             (row, swapped), srcs = found, [s.resolve() for s in made.srcs]
             op.name, op.srcs = row.name, srcs[::-1] if swapped else srcs
-            self.changed = True
 
 
 def _key(op: Op) -> tuple:

@@ -350,14 +350,12 @@ class _Constraints:
 
 def part(block: BasicBlock, op: Op) -> None:
     """Give a double operation copies of its operands, low words in x or z and high words in y or w."""
-    at = block.ops.index(op)
     for n, s in enumerate(op.srcs):
         if s.value.located:
             copy = Op("MOV", [Src(s.value)], op.at)
             copy.results[0].vreg = VirtualRegister(list(copy.results), s.value.vreg.order, HIGH if n % 2 else LOW)
             op.srcs[n] = Src(copy.results[0], s.neg, s.abs)
-            block.ops.insert(at, copy)
-            at += 1
+            block.ops.insert(block.ops.index(op), copy)
 
 
 def _readable(op: Op) -> bool:
