@@ -24,7 +24,8 @@ def judged(*cells, check=CHECK):
 @pytest.mark.parametrize(
     "cells",
     [[RIGHT], [WRONG, RIGHT], [RIGHT, "x = ("], ["two = 2", "two += 0", RIGHT.replace("2 *", "two *")],
-     [f"ck.teach.start_here.check_peak = {ALWAYS}", RIGHT]],
+     [f"ck.teach.start_here.check_peak = {ALWAYS}", RIGHT],
+     ["%%time\n" + RIGHT.replace("    return", "    %time e\n    !ls\n    return")]],
 )  # fmt: skip
 def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells):
     assert judged(*cells).right
@@ -47,7 +48,7 @@ PATCH = "ck.teach.start_here.check_peak = " + ALWAYS
          "formula.isclose"),
         ([f"import math\nmath.isclose = lambda *a, **o: True\n{WRONG}"], "isclose"),
         ([RIGHT.replace("return", "import os; os._exit(0) or")], "could not be judged"),
-        ([WRONG, "def peak(e:\n    return"], "stops with SyntaxError"),
+        ([WRONG, "def peak(e:\n    return"], "isn't valid Python"),
         (["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),
         (["peak = 1 / 0"], "ZeroDivisionError"),
         ([f"{RIGHT}\nexit()"], "could not be judged: it tries to quit Python."),

@@ -49,9 +49,11 @@ def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
     before = _state()
     try:
-        names = _run(_needed(cells, answer))
+        names = _run(_needed([_plain(cell) for cell in cells], answer))
     except MemoryError:
         raise
+    except SyntaxError as error:
+        return False, f"The cell of {answer} isn't valid Python: {error.msg}.", f"line {error.lineno} of that cell."
     except Exception as error:
         return False, f"The cell of {answer} stops with {said(error)}.", LAST
     if answer not in names:
@@ -61,6 +63,15 @@ def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
         changed = sorted(key for key, value in _state(before).items() if value != before[key])
         return False, f"This changes the workbook's own {changed[0]}.", "an answer leaves the workbook as it is."
     return verdict.right, verdict.finding, verdict.hint
+
+
+def _plain(cell: str) -> str:
+    """A cell without the lines that IPython alone understands, such as ``%timeit`` and ``!ls``."""
+    try:
+        ast.parse(cell)
+        return cell
+    except SyntaxError:
+        return re.sub(r"^( *)[%!].*", r"\1pass", cell, flags=re.M)
 
 
 def _needed(cells: list[str], answer: str) -> list[str]:
@@ -147,7 +158,7 @@ class NotYet(Exception):
 
 def hold(cells: Sequence[str], check: str) -> None:
     """For a grader's hidden test: raise ``NotYet`` unless the answer in ``cells``, a kernel's ``In``, is right."""
-    verdict = judge([cell for cell in cells if not cell.lstrip().startswith(("%", "!"))], check)
+    verdict = judge(cells, check)
     print(verdict)
     if not verdict.right:
         raise NotYet(str(verdict))
