@@ -109,7 +109,7 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     """
     report, recorder = simulate(kernel, n, device=device), Recorder(0)
     run(KERNELS[kernel], n, n, n, recorder)
-    code = compiled(KERNELS[kernel], device)
+    code = compiled(KERNELS[kernel], device, "amd")
     whole = chip(report)
     last = report.timeline[-1].end
     lanes = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))

@@ -126,7 +126,7 @@ def _judged(of: Written, device: Device, n: int) -> Score:
     reports: list[Report] = []
 
     def judged(program: Program) -> Verdict:
-        compiled(of, device)
+        compiled(of, device, "amd")
         run = _checked(of, n)
         if isinstance(run, Verdict):
             return run
@@ -273,7 +273,7 @@ def check_two_steps(loop) -> Verdict:
             hint = "the loop has to count to two, with `add r0.z, r0.z, l9.x` once for each step."
             return Verdict(False, finding, hint)
         return score.verdict
-    card, speed = compiled(mine, STOCK).card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
+    card, speed = compiled(mine, STOCK, "amd").card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
     finding = f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k."
     hint = "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again."
     unless(card.mads >= 128, finding, hint)

@@ -63,7 +63,7 @@ def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[di
     at = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
         at = max(at, done.get((name, LARGE), at), key=lambda row: row["gflops"])
-    card = kernel_card(KERNELS[name], compiled(KERNELS[name], device))
+    card = kernel_card(KERNELS[name], compiled(KERNELS[name], device, "amd"))
     simulated: dict[str, Callable] = {
         "gflops_max": lambda: at["gflops"],
         "n_at_max": lambda: max((row["gflops"], n) for (other, n), row in done.items() if other == name)[1],
@@ -124,17 +124,24 @@ def verdict(rows: Iterable[dict]) -> str:
     )
 
 
+LATENCIES = ("l1_clocks", "l2_clocks", "dram_clocks")
 FITTED: dict[str, tuple[int, ...]] = {"clause_clocks": (0, 4, 8, 12), "dram_clocks": (300, 320, 400)}
+
+
+def _calibrated(device: Device, **values: Any) -> Device:
+    """The device with other ``values``; a latency takes along those that would be out of order."""
+    for at, name in enumerate(LATENCIES):
+        if name in values:
+            others = {n: (min if m < at else max)(values[name], getattr(device, n)) for m, n in enumerate(LATENCIES)}
+            return replace(device, **(others | values))
+    return replace(device, **values)
 
 
 def leave_one_out(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
     """Each peak predicted with ``clause_clocks`` and ``dram_clocks`` fitted to the other peaks and to 25 : 37 alone: a
     row with the values that this gives, the ``predicted`` Gflop/s, the ``ratio`` to the published ones, and the least
     and the most (``low``, ``high``) of the values that fit nearly as well (their error is within half a per cent)."""
-    boards = [
-        replace(device, clause_clocks=clause, dram_clocks=dram, l2_clocks=min(device.l2_clocks, dram))
-        for clause, dram in product(*FITTED.values())
-    ]
+    boards = [_calibrated(device, clause_clocks=clause, dram_clocks=dram) for clause, dram in product(*FITTED.values())]
     peaks = {n: f["gflops_max"] for n, f in published.kernels().items() if n in KERNELS and "gflops_max" in f}
     at = {n: published.kernels()[n].get("n_at_max", LARGE) for n in peaks}
     wanted = [*at.items(), ("sgemm_tn_37", N), ("sgemm_tn", N)]
@@ -156,7 +163,6 @@ def leave_one_out(device: Device = HD5870, *, executor: Executor | None = None, 
     return Table(made)
 
 
-LATENCIES = ("l1_clocks", "l2_clocks", "dram_clocks")
 HEADLINES = (  # what the papers are known for: kernel and N
     ("sgemm_tn", 4352), ("sgemm_tn_37", 2048), ("dgemm_tn", 1664), ("dgemm_nn", 3712), ("ddgemm_tn_fma", 1408),
     ("sgemm_64x64", 2048), ("sgemm_64x64_lds", 2048),
@@ -165,19 +171,11 @@ HEADLINES = (  # what the papers are known for: kernel and N
 
 def sensitivity(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
     """Per cent by which each headline moves when a calibration is halved or doubled: rows ``calibration``, ``value``,
-    then one column per kernel. A share stops at 1; a latency takes along those that would be out of order."""
+    then one column per kernel. A latency takes along those that would be out of order."""
     boards: dict[tuple[str, float | str], Device] = {("as calibrated", ""): device}
     for c in calibrations(device):
-        for factor in (0.5, 2.0):
-            value = type(c.value)(c.value * factor)
-            value = min(value, 1.0) if c.name == "dram_efficiency" else value
-            change: dict[str, Any] = {c.name: value}
-            if c.name in LATENCIES:
-                at = LATENCIES.index(c.name)
-                for n, other in enumerate(LATENCIES):
-                    change[other] = (min if n < at else max)(value, getattr(device, other))
-                change[c.name] = value
-            boards[c.name, value] = replace(device, **change)
+        for value in (type(c.value)(c.value / 2), c.value * 2):
+            boards[c.name, value] = _calibrated(device, **{c.name: value})
     made = timed([(name, n, board) for name, n in HEADLINES for board in boards.values()], executor, progress)
     gflops = np.array([row["gflops"] for row in made]).reshape(len(HEADLINES), -1)
     moved = (100 * (gflops / gflops[:, :1] - 1)).round(1) + 0.0

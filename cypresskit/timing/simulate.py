@@ -59,10 +59,8 @@ def simulate(
     Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or
     branches depend on data.
     """
+    again = partial(simulate, **locals())
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
-    how: dict = {"launch": launch, "layout": layout, "beta": beta, "count": count, "flops": flops, "style": style}
-    how |= {"precision": precision, "exact": exact, "progress": progress}
-    again = partial(simulate, kernel, n, m=m, k=k, **how)
     size = None
     if isinstance(kernel, Program):
         kernel = compile(kernel, device, style)
@@ -126,13 +124,9 @@ def _size(kernel: Kernel, device: Device, m: int | None, n: int | None, k: int |
     return int(size[0]), int(size[1]), int(size[2])
 
 
-def compiled(kernel: Kernel, device: Device, style: str = "amd") -> Code:
-    """The kernel's code for a device, kept for the next size."""
-    return _compiled(kernel, device, style)  # one key, whether or not the style is given
-
-
 @lru_cache(maxsize=64)
-def _compiled(kernel: Kernel, device: Device, style: str) -> Code:
+def compiled(kernel: Kernel, device: Device, style: str) -> Code:
+    """The kernel's code for a device, kept for the next size."""
     return compile(kernel.program, device, style)
 
 

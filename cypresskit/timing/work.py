@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cypresskit.timing.native import native
+from cypresskit.timing.units.lds_banks import busiest_bank
 
 ALU, TEX, WRITE, BARRIER = range(4)
 BANK_BITS = 4  # a bank of L1 gives a word of 16 bytes a clock
@@ -235,21 +236,4 @@ def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, cost, c
 @native
 def quad_clocks(addresses, active, banks):
     """Clocks that L1 needs for a quad: as many as its fullest bank has different words of 16 bytes to give."""
-    most = 0
-    for i in range(len(addresses)):
-        if not active[i]:
-            continue
-        word, full = addresses[i] >> BANK_BITS, 1
-        for j in range(i):
-            other = addresses[j] >> BANK_BITS
-            if active[j] and other == word:
-                full = 0
-                break
-            if active[j] and (other ^ word) & (banks - 1) == 0:
-                new = 1
-                for k in range(j):
-                    if active[k] and addresses[k] >> BANK_BITS == other:
-                        new = 0
-                full += new
-        most = max(most, full)
-    return most
+    return busiest_bank(addresses, active, BANK_BITS, banks)

@@ -8,6 +8,9 @@ busiest bank has different words to give (APP guide 4.7). The worst case is 64 c
 import numpy as np
 
 from cypresskit.devices import Device
+from cypresskit.timing.native import native
+
+WORD_BITS = 2  # a bank of the LDS gives a word of 4 bytes
 
 
 def access_clocks(addresses: np.ndarray, device: Device, active: np.ndarray | None = None) -> np.ndarray:
@@ -24,17 +27,29 @@ def access_clocks(addresses: np.ndarray, device: Device, active: np.ndarray | No
         pair = addresses[:, first : first + 2]
         for at in range(0, items, device.lds_items_clock):
             some = slice(at, at + device.lds_items_clock)
-            word = np.where(on[:, np.newaxis, some], pair[:, :, some] // 4, -1).reshape(accesses, -1)
-            clocks += _busiest_bank(np.sort(word, axis=1), device.lds_banks)
+            asked = np.broadcast_to(on[:, np.newaxis, some], pair[:, :, some].shape).reshape(accesses, -1)
+            _add_clocks(clocks, pair[:, :, some].reshape(accesses, -1), asked, device.lds_banks)
     return clocks
 
 
-def _busiest_bank(words: np.ndarray, banks: int) -> np.ndarray:
-    """Different words of the bank that has most of them, per row; rows are sorted, -1 is nothing."""
-    new = np.ones(words.shape, bool)
-    new[:, 1:] = words[:, 1:] != words[:, :-1]
-    new &= words >= 0
-    counts = np.zeros((len(words), banks), np.int64)
-    rows = np.broadcast_to(np.arange(len(words))[:, np.newaxis], words.shape)
-    np.add.at(counts, (rows[new], (words % banks)[new]), 1)
-    return counts.max(axis=1)
+@native
+def _add_clocks(clocks, addresses, active, banks):
+    """Add to the ``clocks`` of each access what its ``addresses``, (accesses, work-items), take together."""
+    for n in range(len(clocks)):
+        clocks[n] += busiest_bank(addresses[n], active[n], WORD_BITS, banks)
+
+
+@native
+def busiest_bank(addresses, active, word_bits, banks):
+    """How many different words the fullest bank has to give. Of some work-items that want one, the first counts."""
+    most = 0
+    for i in range(len(addresses)):
+        words = 0
+        for j in range(i + 1 if active[i] else 0):
+            word = addresses[j] >> word_bits
+            first = active[j] and (word ^ (addresses[i] >> word_bits)) & (banks - 1) == 0
+            for k in range(j if first else 0):
+                first = first and not (active[k] and addresses[k] >> word_bits == word)
+            words += first
+        most = max(most, words)
+    return most

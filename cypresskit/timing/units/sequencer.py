@@ -62,13 +62,11 @@ def arrive(work, slots, groups, e, s, now):
 def note_clause(log, tally, slots, e, s, kind, now, over):
     """Enter a clause that is over at ``over`` into the log."""
     log.over[0] += 1
-    if log.over[0] == log.mark[0]:
-        noted = log.noted[0]
+    if log.over[0] % log.pace == 0:
+        noted = min(log.over[0] // log.pace, SNAPSHOTS)
         for n in range(len(tally.all)):
             tally.snapshots[noted, n] = tally.all[n]
         log.progress[noted] = now
-        log.mark[0] += log.pace
-        log.noted[0] = min(noted + 1, SNAPSHOTS)
     n = log.row_count[0]
     if e == 0 and n < LOGGED:
         log.rows[n, 0], log.rows[n, 1], log.rows[n, 2] = s, slots.wavefront[e, s], kind

@@ -130,9 +130,7 @@ class Log(NamedTuple):
     row_count: Numbers
     pace: int
     over: Numbers  # clauses
-    mark: Numbers  # the next multiple of pace
     progress: Times
-    noted: Numbers  # entries of progress
 
 
 class Chip(NamedTuple):
@@ -177,7 +175,7 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
         ),
         make_memory(device),
         blank(Tally, 1, all=done, snapshots=np.zeros((SNAPSHOTS + 1, len(done))), **split_tally(done, device)),
-        blank(Log, 1, pace=pace, mark=np.full(1, pace), noted=np.full(1, 1), **times),
+        blank(Log, 1, pace=pace, **times),
     )  # fmt: skip
 
 
