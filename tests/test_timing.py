@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import TEXTURE, pixel
 
 from cypresskit import published
 from cypresskit.compiler import compile
@@ -29,6 +30,7 @@ from cypresskit.timing.report import bound
 from cypresskit.timing.sampling import Policy, sample
 from tools.fuzz.programs import random_program
 
+UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
 FIGURES = published.kernels()
 SPEEDS = [name for name, row in FIGURES.items() if "gflops_max" in row]
 
@@ -94,12 +96,9 @@ LATE = {  # by rows of pixels: how many turns, or which texel is fetched
 
 @pytest.mark.parametrize("test, more", LATE.values(), ids=LATE)
 def test_late_work_items_that_do_other_work_are_timed_right(test, more):
-    program = assemble(
-        f"""il_ps_2_0
-    dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-    dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
-    dcl_output_generic o0
-    dcl_literal l0, 1792.0, 2007.0, 1024.0, 16.0
+    program = pixel(
+        UNNORMALISED,
+        f"""dcl_literal l0, 1792.0, 2007.0, 1024.0, 16.0
     dcl_literal l1, 1.0, 32.0, 0.0, {more}
     mov r0, l1.zzzz
     mov r3, l1.zzzz
@@ -117,9 +116,7 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
         add r0, r0, r4
         add r3.x, r3.x, l1.x
     endloop
-    mov o0, r0
-    end""",
-        "late.il",
+    mov o0, r0""",
     )
     shape = Shape(program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)})
     policy = Policy(whole=1e5, first=1e5, long=1e5)
@@ -137,15 +134,7 @@ def test_a_launch_that_is_losing_its_sharing_is_simulated_whole():
 
 def test_one_wavefront_by_hand():
     """One TEX clause and ALU bundles of one wavefront: the sum of what each takes, on a board without surprises."""
-    text = """il_ps_2_0
-    dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-    dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
-    dcl_output_generic o0
-    sample_resource(0)_sampler(0) r0, vWinCoord0.xy00
-    add r1, r0, r0
-    mov o0, r1
-    end"""
-    program = assemble(text, "one.il")
+    program = pixel(UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "add r1, r0, r0", "mov o0, r1")
     zeros = np.zeros((8, 8, 4), np.float32)
     launch = prepare(program, (8, 8), inputs={0: zeros}, outputs={0: zeros.copy()})
     board = replace(HD5870, launch_us=0.0, switch_clocks=0, clause_clocks=0, dram_row_clocks=0)
@@ -349,16 +338,10 @@ def test_what_is_left_open_is_what_the_evidence_allows(monkeypatch):
 
 
 def test_code_whose_address_is_data_is_refused():
-    text = """il_ps_2_0
-    dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-    dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
-    sample_resource(0)_sampler(0) r0, vWinCoord0.xy00
-    ftoi r1.x, r0.x
-    mov g[r1.x], r0
-    end"""
-    program, texels = assemble(text, "gather.il"), np.zeros((8, 8, 4), np.float32)
+    program = pixel(UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "ftoi r1.x, r0.x", "mov g[r1.x], r0")
+    texels = np.zeros((8, 8, 4), np.float32)
     launch = prepare(program, (8, 8), inputs={0: texels}, global_memory=np.zeros((64, 4), np.float32))
-    with pytest.raises(SliceError, match=r"(?s)gather\.il:4: .*gather\.il:6: "):
+    with pytest.raises(SliceError, match=r"(?s)test\.il:3: .*test\.il:5: "):
         simulate(compile(program), launch=launch)
     with pytest.raises(ValueError, match="needs its launch"):
         simulate(compile(program))

@@ -4,6 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from conftest import TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit.compiler import compile
@@ -90,16 +91,8 @@ def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
 ])  # fmt: skip
 def test_a_fetch_at_an_odd_coordinate_lies_where_the_machine_finds_it(opcode, literal, monkeypatch):
     sampler = "_sampler(0)" if opcode == "sample" else ""
-    program = ck.assemble(
-        f"""il_ps_2_0
-        dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-        dcl_output_generic o0
-        dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
-        dcl_literal l0, {literal}, 0, 0, 0
-        {opcode}_resource(0){sampler} r1, l0.xy00
-        mov o0, r1
-        end"""
-    )
+    fetch = f"{opcode}_resource(0){sampler} r1, l0.xy00"
+    program = pixel(TEXTURE.format(0, "2d,unnorm"), f"dcl_literal l0, {literal}, 0, 0, 0", fetch, "mov o0, r1")
     arguments = {
         "domain": (8, 8),
         "inputs": {0: np.ones((8, 8, 4), np.float32)},
