@@ -13,7 +13,7 @@ from time import process_time
 
 import numpy as np
 import pytest
-from conftest import pixel
+from conftest import TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit import cli
@@ -397,25 +397,17 @@ def test_an_output_is_compared_and_left_alone():
 # Merging
 
 
-FETCHES = """il_ps_2_0
-dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)
-dcl_resource_id(1)_type(2d,unnorm)_fmtx(float)
-dcl_output_generic o0
-sample_resource(0)_sampler(0) r0, vWinCoord0.xy00
-sample_resource(1)_sampler(0) r1, vWinCoord0.xy00
-sample_resource(1)_sampler(0)_aoffimmi(0,0,0) r2, vWinCoord0.xy00
-add r0, r0, r1
-add o0, r0, r2
-end
-"""
+FETCH, SECOND = "sample_resource(0)_sampler(0)", "sample_resource(1)_sampler(0)"
 
 
 def test_the_same_fault_in_two_textures_is_two_faults():
-    ones = np.ones((2, 4, 4), np.float32)
-    found = check(ck.assemble(FETCHES), (5, 2), inputs={0: ones, 1: ones},
-                  outputs={0: np.zeros((2, 5, 4), np.float32)}, names={0: "A", 1: "B"})  # fmt: skip
-    assert [(f.line, f.element, f.also) for f in found] == [(6, "A[0, 16..19]", ()), (7, "B[0, 16..19]", (8,))]
+    textures = [TEXTURE.format(n, "2d,unnorm") for n in (0, 1)]
+    fetches = [f"{FETCH} r0, vWinCoord0.xy00", f"{SECOND} r1, vWinCoord0.xy00"]
+    again = f"{SECOND}_aoffimmi(0,0,0) r2, vWinCoord0.xy00"
+    program = pixel(*textures, "dcl_output_generic o0", *fetches, again, "add r0, r0, r1", "add o0, r0, r2")
+    inputs, outputs = dict.fromkeys((0, 1), np.ones((2, 4, 4), np.float32)), {0: np.zeros((2, 5, 4), np.float32)}
+    found = check(program, (5, 2), inputs=inputs, outputs=outputs, names={0: "A", 1: "B"})
+    assert [(f.line, f.element, f.also) for f in found] == [(5, "A[0, 16..19]", ()), (6, "B[0, 16..19]", (7,))]
 
 
 # Macros
@@ -550,9 +542,6 @@ def test_a_wrong_factor_is_named():
     program, outputs = ck.assemble(f"{STORES}mul o0, l0, l0.w\nend"), {0: np.zeros((2, 4, 4), np.float32)}
     (finding,) = check(program, (4, 2), outputs=outputs, expected=FULL)
     assert finding.advice.startswith("Every element is 4 times what it should be")
-
-
-FETCH = "sample_resource(0)_sampler(0)"
 
 
 def test_a_kernel_that_no_code_comes_of_is_a_finding():
