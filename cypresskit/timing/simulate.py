@@ -125,7 +125,7 @@ def _size(kernel: Kernel, device: Device, m: int | None, n: int | None, k: int |
 
 
 @lru_cache(maxsize=64)
-def compiled(kernel: Kernel, device: Device, style: str) -> Code:
+def compiled(kernel: Kernel, device: Device, style: str = "amd") -> Code:
     """The kernel's code for a device, kept for the next size."""
     return compile(kernel.program, device, style)
 
