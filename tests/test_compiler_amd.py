@@ -1,22 +1,17 @@
 """AMD's style of compiling: the habits, one by one, and what the catalogue's counts are by them alone."""
 
 import pytest
+from conftest import TEXTURE, pixel
 from test_compiler import timed
 
 import cypresskit as ck
 from cypresskit.compiler import compile, kernel_card
 
-HEAD = """il_ps_2_0
-dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
-dcl_cb cb0[5]
-dcl_literal l0, 1.0, 2.0, 0.0, 4.0
-dcl_output_generic o0
-"""
+HEAD = (TEXTURE.format(0, "2d,unnorm"), "dcl_cb cb0[5]", "dcl_literal l0, 1.0, 2.0, 0.0, 4.0")
 
 
 def code(body: str, style="amd"):
-    return compile(ck.assemble(HEAD + body + "\nendmain\nend\n", "test.il"), style=style)
+    return compile(pixel(*HEAD, body, "endmain"), style=style)
 
 
 def clauses(of) -> list[str]:
