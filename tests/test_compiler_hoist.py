@@ -7,6 +7,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from conftest import TEXTURE, pixel
 from test_compiler import same_bits
 
 import cypresskit as ck
@@ -17,29 +18,18 @@ from tools.fuzz.programs import random_program
 
 compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 
-HEAD = """il_ps_2_0
-dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
-dcl_output_generic o0
-dcl_cb cb0[1]
-dcl_literal l0, 0, 1, 3, 7
-ftoi r0, vWinCoord0
-imad r0.z, r0.y, l0.w, r0.x
-mov r5, l0.x
-mov r1.x, l0.x
-"""
+HEAD = [TEXTURE.format(0, "2d,unnorm"), "dcl_output_generic o0", "dcl_cb cb0[1]", "dcl_literal l0, 0, 1, 3, 7",
+        "ftoi r0, vWinCoord0", "imad r0.z, r0.y, l0.w, r0.x", "mov r5, l0.x", "mov r1.x, l0.x"]  # fmt: skip
 LOOP = """whileloop
     ige r1.y, r1.x, cb0[0].w
     break_logicalnz r1.y
     {body}
     iadd r1.x, r1.x, l0.y
-endloop
-"""
-TAIL = "mov o0, r5\nend\n"
+endloop"""
 
 
-def program(body: str, start: str = "", end: str = ""):
-    return ck.assemble(HEAD + start + LOOP.replace("{body}", body) + end + TAIL)
+def program(body: str, start: str = "", end: str = "", loop: str = LOOP):
+    return pixel(*HEAD, start, loop.replace("{body}", body), end, "mov o0, r5")
 
 
 def names(controls) -> list[str]:
@@ -123,8 +113,8 @@ def test_invariants_leave_both_of_nested_loops():
 
 def test_a_loop_that_tests_in_its_middle():
     text = "whileloop\nudiv r2.x, r0.z, cb0[0].x\niadd r5.x, r5.x, r2.x\niadd r1.x, r1.x, l0.y\nmov g[r0.z], r5\n"
-    text += "ige r1.y, r1.x, cb0[0].w\nbreak_logicalnz r1.y\niadd r5.y, r5.y, r2.x\nendloop\n"
-    kernel = ck.assemble(HEAD + text + TAIL)
+    text += "ige r1.y, r1.x, cb0[0].w\nbreak_logicalnz r1.y\niadd r5.y, r5.y, r2.x\nendloop"
+    kernel = program("", loop=text)
     assert "RECIP_UINT" not in names(compile(kernel).main_loop)
     assert bits_stay(kernel)
 
@@ -135,7 +125,7 @@ def test_registers_are_not_given_for_little():
     work = "\n".join(f"mad r{30 + n % 10}, r{30 + n % 10}, r5, r{30 + (n + 3) % 10}" for n in range(120))
     start = "\n".join(f"mov r{n}, g[r0.z+{n}]" for n in range(10, 40))
     total = "\n".join(f"add r5, r5, r{n}" for n in range(10, 40))
-    code = compile(program(sums + work, start=start + "\n", end=total + "\n"))
+    code = compile(program(sums + work, start=start, end=total))
     assert names(code.main_loop).count("ADD") == 40
 
 
