@@ -19,14 +19,12 @@ from cypresskit.machine.fast.storage import Storage
 from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
 from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
 
-VECTOR = 64  # bytes of a loaded vector
-
 
 class Loads:
     """Translation of loads. ``inside``: whether all places are known to be inside, or some probably not; None where
     that is to be tested."""
 
-    def __init__(self, storage: Storage, reading: Reading, writing: Writing, room: int):
+    def __init__(self, storage: Storage, reading: Reading, writing: Writing):
         self.s, self.reading, self.writing, self.e, self.a = storage, reading, writing, storage.e, storage.analysis
         self.program, self.body = storage.program, storage.program.body
         matching = self.program.matching
@@ -35,13 +33,11 @@ class Loads:
         self.axes: dict[tuple, Axis] = {}  # coordinates of a group of fetches
         self.inside: bool | None = None
         self.blocks: list[list[LaneLoads]] = []  # of those known to be inside: what lies side by side, too
-        self.most = room // VECTOR // 2  # loaded vectors at a time; more would crowd out the values being computed
 
     # Groups of accesses
 
-    def group(self, at: int, stop: int, execute: Callable[[int], None]) -> int:
-        """Translate the loads that begin at ``at`` as one group; the index after them, and after what ``execute``
-        translated in both its copies."""
+    def group(self, at: int, stop: int) -> int:
+        """Translate the loads that begin at ``at`` as one group; the index after them."""
         group: list[LaneLoads] = []
         self.axes = {}
         written: set[tuple[int, int]] = set()
@@ -51,15 +47,11 @@ class Loads:
             group.append(self._fetch(at) if i.op.kind == "fetch" else self._lds(at))
             written |= {(self.writing.dest(at).register.index, c) for c in defines(i)}
             at += 1
-        end = at
-        if sum(len(self.a.written(access.at)) for access in group) > self.most:
-            while end < stop and _computes(self.body[end]):
-                end += 1
         inside, looped = self.inside, any(start < at < stop for start, stop in self.loops)
         if inside is None and not looped and not any(access.axes or access.adjacent for access in group):
             inside = False  # what isn't repeated isn't worth two copies
-        self._run(group, inside, range(at, end), execute)
-        return end
+        self._run(group, inside)
+        return at
 
     def _depends(self, at: int, written: set[tuple[int, int]]) -> bool:
         if self.writing.dest(at).register.kind != "r" and written:
@@ -71,11 +63,8 @@ class Loads:
             for c in components(source, positions)
         )
 
-    def _run(
-        self, group: list[LaneLoads], inside: bool | None, tail: Sequence[int], execute: Callable[[int], object]
-    ) -> None:
-        """Test all addresses of a group at once; load them, or replace those outside one by one. The arithmetic of
-        ``tail`` follows in both copies; so, in the usual one, each load can stand where its value is first needed."""
+    def _run(self, group: list[LaneLoads], inside: bool | None) -> None:
+        """Test all addresses of a group at once; load them, or replace those outside one by one."""
         e = self.e
         near, far, after = (e.new(name) for name in ("inside", "outside", "loaded"))
         for test in {test: None for access in group for test in access.tests()} if inside is None else ():
@@ -90,29 +79,17 @@ class Loads:
             forget(group)
             for axis in (axis for access in group for axis in access.axes if checked):
                 axis.settle()
-            waiting = list(group)
             blocks = [] if checked else side_by_side(group, self.s.lanes)
             if inside:
                 self.blocks += blocks
-            loaded = load_blocks(e, blocks) if blocks and not inside else {}
-            for at in (*tail, None):
-                ready = [access for access in waiting if checked or at is None or self._touches(at, access.at)]
-                for block in blocks if inside else ():
-                    if block[0].at not in loaded and any(access in ready for access in block):
-                        loaded |= load_lines(block)
-                texels = [loaded.get(access.at) or self._texels(access, checked) for access in ready]
-                for access, found in zip(ready, texels, strict=True):
-                    self._deliver(access.at, found)
-                    waiting.remove(access)
-                if at is not None:
-                    execute(at)
+                loaded = {at: line for block in blocks for at, line in load_lines(block).items()}
+            else:
+                loaded = load_blocks(e, blocks) if blocks else {}
+            texels = [loaded.get(access.at) or self._texels(access, checked) for access in group]
+            for access, found in zip(group, texels, strict=True):
+                self._deliver(access.at, found)
             e.go(after)
         e.label(after)
-
-    def _touches(self, at: int, load: int) -> bool:
-        """Whether ``at`` reads or writes the register that the load at ``load`` fills."""
-        loaded = self.writing.dest(load).register
-        return self.writing.dest(at).register == loaded or any(s.register == loaded for s in self.body[at].sources)
 
     def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
         """A <4 x i32> for each lane, or one for all; what is adjacent as one vector."""
@@ -290,12 +267,6 @@ def lds_offsets(arrays: dict[int, tuple[int, int]]) -> dict[int, int]:
 
 def _loads(i: Instruction) -> bool:
     return i.op.kind == "fetch" or (i.op.kind == "lds" and not i.op.store)
-
-
-def _computes(i: Instruction) -> bool:
-    """Whether ``i`` only computes, from registers to registers."""
-    registers = [source.register.kind for source in i.sources] + ([i.dest.register.kind] if i.dest else [])
-    return i.op.kind == "alu" and "g" not in registers and "o" not in registers
 
 
 def vector(parts: Sequence[Vec]) -> Vec:

@@ -16,11 +16,11 @@ class Instructions:
     """Translation of straight runs; ``normal``: instructions that need no flush. ``skipped``: those that another pass
     over the loop executes."""
 
-    def __init__(self, storage: Storage, reading: Reading, room: int, normal: set[int]):
+    def __init__(self, storage: Storage, reading: Reading, normal: set[int]):
         self.s, self.e, self.a, self.reading, self.f = storage, storage.e, storage.analysis, reading, reading.f
         self.body = storage.program.body
         self.writing = Writing(storage, reading, lambda *what: self.stores.out(*what))
-        self.loads = Loads(storage, reading, self.writing, room)
+        self.loads = Loads(storage, reading, self.writing)
         self.stores = Stores(storage, self.loads)
         self.skipped: set[int] = set()
         self.normal, self.plain = normal, Floats(self.e, False, self.f.fused)
@@ -29,7 +29,7 @@ class Instructions:
         """Translate the instruction at ``at``, or the group of loads that begins there; the index after it."""
         i = self.body[at]
         if i.op.kind == "fetch" or (i.op.kind == "lds" and not i.op.store):
-            return self.loads.group(at, stop, self.execute)
+            return self.loads.group(at, stop)
         self.execute(at)
         return at + 1
 

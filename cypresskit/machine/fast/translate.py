@@ -74,7 +74,7 @@ class Translator:
         self.coarse = self.mode == "coarse" and normal != Grains(self.a, UNKNOWN).normal
         self.e = Emitter()
         self.s = Storage(program, self.a, self.e)
-        self.i = Instructions(self.s, Reading(self.s, Floats(self.e, soft, target.fused)), target.room, normal)
+        self.i = Instructions(self.s, Reading(self.s, Floats(self.e, soft, target.fused)), normal)
         self.flow = ControlFlow(self.s, self.i, target.room)
         self.quads = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.a.lanes)
         self.unit, self.spill = self.flow.unit, self.flow.spill
