@@ -456,40 +456,35 @@ def test_a_fault_that_every_call_has_is_told_once():
 
 @pytest.mark.parametrize("engine", ["fast", "explain"])
 def test_errors_in_macros_name_the_call(engine):
-    text = (
-        "il_ps_2_0\nmdef(1)_out(0)_in(1)\nmov g[in0.x], in0\nmend\ndcl_literal l0, 9, 9, 9, 9\nmcall(1) (), (l0)\nend"
-    )
-    with pytest.raises(ck.KernelError, match=r"m.il:3: mov g\[in0.x\], in0\n    called in m.il:6: mcall") as caught:
-        ck.launch(ck.assemble(text, "m.il"), (1, 1), global_memory=np.zeros((1, 4), np.float32), engine=engine)
+    macro = ("mdef(1)_out(0)_in(1)", "mov g[in0.x], in0", "mend")
+    program = pixel(*macro, "dcl_literal l0, 9, 9, 9, 9", "mcall(1) (), (l0)")
+    with pytest.raises(
+        ck.KernelError, match=r"test.il:3: mov g\[in0.x\], in0\n    called in test.il:6: mcall"
+    ) as caught:
+        ck.launch(program, (1, 1), global_memory=np.zeros((1, 4), np.float32), engine=engine)
     assert caught.value.line == 3
 
 
 FULL = np.full((2, 4, 4), [1, 2, 3, 4], np.float32)
-STORES = """il_ps_2_0
-dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-dcl_output_generic o0
-dcl_literal l0, 1.0, 2.0, 3.0, 4.0
-ge r0.x, vWinCoord0.x, l0.z
-"""
+STORES = ("dcl_output_generic o0", "dcl_literal l0, 1.0, 2.0, 3.0, 4.0", "ge r0.x, vWinCoord0.x, l0.z")
 
 
 @pytest.mark.parametrize(
     ("stores", "element", "item", "line"),
     [
-        ("mov o0.xyz_, l0\nmov o0.x___, l0", "o0[0, 0, 3]", None, 7),  # a mask leaves the component out
-        ("mov o0, l0.xyzz\nmov o0.x___, l0", "o0[0, 0, 3]", (0, 0), 6),  # the last store is right
-        ("if_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 0]", None, 7),  # a branch leaves work-items out
-        ("mov o0, l0\nif_logicalnz r0.x\nmov o0.0___, l0\nendif", "o0[0, 3, 0]", (3, 0), 8),
-        ("mov o0, l0.x\nif_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 1]", (0, 0), 6),
+        ("mov o0.xyz_, l0\nmov o0.x___, l0", "o0[0, 0, 3]", None, 6),  # a mask leaves the component out
+        ("mov o0, l0.xyzz\nmov o0.x___, l0", "o0[0, 0, 3]", (0, 0), 5),  # the last store is right
+        ("if_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 0]", None, 6),  # a branch leaves work-items out
+        ("mov o0, l0\nif_logicalnz r0.x\nmov o0.0___, l0\nendif", "o0[0, 3, 0]", (3, 0), 7),
+        ("mov o0, l0.x\nif_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 1]", (0, 0), 5),
         ("flr r1.y, vWinCoord0.y\nmad r1.x, r1.y, l0.w, vWinCoord0.x\nftoi r1.x, r1.x\n"
-         "mov g[r1.x], l0.xyzz\nmov g[r1.x].xyz, l0", "g[0, 0, 3]", (0, 0), 9),
+         "mov g[r1.x], l0.xyzz\nmov g[r1.x].xyz, l0", "g[0, 0, 3]", (0, 0), 8),
     ],
 )  # fmt: skip
 def test_masked_stores_are_blamed_on_who_made_them(stores, element, item, line):
     zeros, memory = np.zeros((2, 4, 4), np.float32), "g[" in stores
     given = {"global_memory": zeros} if memory else {"outputs": {0: zeros}}
-    program = ck.assemble(f"{STORES}{stores}\nend")
-    (finding,) = check(program, (4, 2), **given, expected=FULL)
+    (finding,) = check(pixel(*STORES, stores), (4, 2), **given, expected=FULL)
     assert (finding.element, finding.work_item, finding.line) == (element, item, line), str(finding)
     assert ("no work-item wrote it" in finding.message) == (item is None)
 
@@ -509,7 +504,7 @@ def test_masked_stores_are_blamed_on_who_made_them(stores, element, item, line):
     ],
 )
 def test_expected_must_be_comparable(given, said):
-    program, outputs = ck.assemble(f"{STORES}mov o0, l0\nend"), {0: np.zeros((2, 4, 4), np.float32)}
+    program, outputs = pixel(*STORES, "mov o0, l0"), {0: np.zeros((2, 4, 4), np.float32)}
     with pytest.raises((TypeError, ValueError), match=said):
         check(program, (4, 2), outputs=outputs, **given)
     with pytest.raises(ValueError, match="pass one of them"):
@@ -539,7 +534,7 @@ def test_whole_numbers_infinities_and_small_differences_are_compared(literal, dt
 
 
 def test_a_wrong_factor_is_named():
-    program, outputs = ck.assemble(f"{STORES}mul o0, l0, l0.w\nend"), {0: np.zeros((2, 4, 4), np.float32)}
+    program, outputs = pixel(*STORES, "mul o0, l0, l0.w"), {0: np.zeros((2, 4, 4), np.float32)}
     (finding,) = check(program, (4, 2), outputs=outputs, expected=FULL)
     assert finding.advice.startswith("Every element is 4 times what it should be")
 
