@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.compiler import compile
-from cypresskit.machine.launch import prepare
-from cypresskit.machine.vliw import execute
 
 KERNELS = list(ck.kernels.values())
 DOUBLED = [k for k in KERNELS if k.precision == "double-double"]
@@ -130,26 +127,17 @@ def test_no_result_depends_on_padding(kernel):
 
 
 @every_kernel
-def test_both_engines_and_the_scheduled_code_give_the_same_bits(kernel):
+def test_both_engines_give_the_same_bits(kernel):
     m, n, k = size_of(kernel, 35, 33, 9)
     arrays = as_stored(kernel, np.random.default_rng(8), m, n, k, spread=3)
     special = [x.reshape(*x.shape[:2], -1) for x in arrays]
     special[0][3, 5, 0], special[0][7, 1, 0], special[1][0, 0, 0] = np.inf, np.nan, -0.0
-    arguments = kernel.arguments(*arrays, 1.25, -2.0)
-    scheduled = prepare(kernel.program, **arguments)
-    execute(compile(kernel.program), scheduled)
-    if kernel.streams:
-        for number, array in arguments["outputs"].items():
-            array[...] = scheduled.outputs[number].words.view(array.dtype).reshape(array.shape)
-    else:
-        array = arguments["global_memory"]
-        array[...] = scheduled.global_memory.view(array.dtype).reshape(array.shape)
-    results = [kernel.result(arguments, m, n)]
+    results = []
     for engine in ("fast", "explain"):
         arguments = kernel.arguments(*arrays, 1.25, -2.0)
         ck.launch(kernel.program, **arguments, engine=engine)
         results.append(kernel.result(arguments, m, n))
-    assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
+    assert results[0].tobytes() == results[1].tobytes()
 
 
 @every_kernel
