@@ -138,7 +138,7 @@ def test_a_failing_run_looks_like_this(check, answer, text):
 
 def test_a_slip_is_named_only_if_it_explains_every_result():
     def judged(answer):
-        return formula.judge(answer, "f(x)", lambda x: x * x, [(2.0,), (3.0,)], {"SLIP": lambda x: 2 * x + 4}, "HINT")
+        return formula.judge(answer, "f", lambda x: x * x, [(2.0,), (3.0,)], {"SLIP": "2 * x + 4"}, "HINT")
 
     assert judged(lambda x: x**2).right
     assert judged(lambda x: 2 * x + 4).hint == "SLIP"

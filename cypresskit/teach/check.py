@@ -215,16 +215,18 @@ class Page(io.TextIOBase):
             print(f"... and {more:,} lines more")
 
 
-def exercise(check: Callable[..., Verdict]) -> Callable[..., Verdict]:
-    """A check that gives a verdict whatever the answer does, says whose it is, and shows a page of what is printed."""
-
+def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[..., Verdict]:
+    """A check that gives a verdict whatever the answer does, says whose it is, and shows a page of what is printed.
+    ``function``: what the answer is called, if it has to be one; by default as the check's parameter."""
     name, parameter = next(iter(signature(check).parameters.items()))
+    needed = function or parameter.annotation is Callable
+    name = function or name
 
     @wraps(check)
     def checked(*arguments, **options) -> Verdict:
         page = Page()
         try:
-            if parameter.annotation is Callable and arguments:
+            if needed and arguments:
                 kind = f"{name} is of type {type(arguments[0]).__name__}, not a function."
                 unless(callable(arguments[0]), kind, f"keep the line `def {name}`.")
             with redirect_stdout(page):

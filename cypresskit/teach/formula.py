@@ -5,36 +5,38 @@ A *slip* is a wrong formula that students write. It is named only if it explains
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from functools import partial, update_wrapper
+from importlib import import_module
+from inspect import signature
 from math import isclose
 
-from cypresskit.teach.check import Halted, Verdict, a_type, tried, unless
+from cypresskit.teach.check import Halted, Verdict, a_type, exercise, tried, unless
 
 CLOSE = 1e-6  # relative
 
 
+def formula_exercise(
+    cases: Sequence[tuple], slips: Mapping[str, str], hint: str, unit: str = "", *, name: str = ""
+) -> Callable[[Callable], Callable[[object], Verdict]]:
+    """A function that is right, made a check of a student's, called ``name``, by default as it is without ``check_``;
+    the rest as for ``judge``."""
+
+    def made(right: Callable) -> Callable[[object], Verdict]:
+        called = name or right.__name__.removeprefix("check_")
+        check = partial(judge, name=called, right=right, cases=cases, slips=slips, hint=hint, unit=unit)
+        return exercise(update_wrapper(check, right), called)
+
+    return made
+
+
 def judge(
-    answer,
-    signature: str,
-    right: str | Callable,
-    cases: Sequence[tuple],
-    slips: Mapping[str, str | Callable],
-    hint: str,
-    unit: str = "",
-    **helpers: object,
+    answer, name: str, right: Callable, cases: Sequence[tuple], slips: Mapping[str, str], hint: str, unit: str = ""
 ) -> Verdict:
-    """The verdict on ``answer``, the student's function of this ``signature``, as ``peak(e, p, u, g)``, which has to
-    give what ``right`` gives for ``cases``.
+    """The verdict on ``answer``, the student's function ``name``, which has to give what ``right`` gives for ``cases``.
 
-    ``slips``: hints to what makes the mistake. They and ``right`` are formulas of the signature's names, of ``helpers``
-    and, slips, of ``right``; or functions. ``hint`` is for other mistakes; ``unit`` stands after numbers.
+    ``slips``: hints to the formula that makes the mistake, in what ``right`` and its module call things, or of
+    ``right`` itself. ``hint`` is for other mistakes; ``unit`` stands after numbers.
     """
-    name, arguments = signature.rstrip(")").split("(")
-    known: dict = dict(helpers)
-
-    def results(formula: str | Callable) -> list[float]:
-        function = eval(f"lambda {arguments}: {formula}", known) if isinstance(formula, str) else formula
-        known.setdefault("right", function)
-        return [float(function(*case)) for case in cases]
 
     def number(value) -> float | None:
         try:
@@ -42,7 +44,7 @@ def judge(
         except (TypeError, ValueError):
             return None
 
-    want, got = results(right), []
+    want, got = [float(right(*case)) for case in cases], []
     calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
     for call, case in zip(calls, cases):
         value = tried(call, answer, *deepcopy(case), hint=f"the call was {call}.")  # a copy, which it may change
@@ -59,8 +61,10 @@ def judge(
         return Verdict(True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}.")
     n = fine.index(False)
     finding = f"{calls[n]} gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
+    known = vars(import_module(right.__module__)) | {"right": right}
     for said, slip in slips.items():
-        if all(isclose(value, slipped, rel_tol=CLOSE) for value, slipped in zip(got, results(slip))):
+        wrong = eval(f"lambda {', '.join(signature(right).parameters)}: {slip}", known)
+        if all(isclose(value, wrong(*case), rel_tol=CLOSE) for value, case in zip(got, cases)):
             return Verdict(False, finding, said)
     if any(fine):
         if got[0] and len(set(got)) == 1:  # a number, not the 0 of before one begins

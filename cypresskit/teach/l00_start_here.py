@@ -7,24 +7,25 @@ import numpy as np
 from cypresskit.devices import HD5850, HD5870, HD5970
 from cypresskit.kernels.convention import adds_c
 from cypresskit.machine.observer import Observer, watching_launches
-from cypresskit.teach import formula
 from cypresskit.teach.check import Halted, Verdict, exercise, tried, unless
+from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
 
 
-@exercise
-def check_peak(peak: Callable) -> Verdict:
-    """Exercise 1: ``peak(engines, processors, lanes, clock_ghz)`` in Gflop/s."""
-    boards = (HD5870, HD5970, HD5850)
-    cases = [(b.simd_engines, b.thread_processors, b.lanes, b.clock_ghz) for b in boards] + [(1, 1, 1, 0.85)]
-    slips = {
+@formula_exercise(
+    [(b.simd_engines, b.thread_processors, b.lanes, b.clock_ghz) for b in (HD5870, HD5970, HD5850)] + [(1, 1, 1, 0.85)],
+    {
         "a multiply-add is two operations.": "e * p * u * g",
         "a thread processor has several lanes, and each of them works.": "2 * e * p * g",
         "10^9 is in GHz and in Gflop/s already.": "2000000000.0 * e * p * u * g",
         "these are engines and units: how often a second do they work?": "2 * e * p * u",
-    }
-    hint = "multiply: engines, processors in each, lanes in each, flops a clock, clocks."
-    return formula.judge(peak, "peak(e, p, u, g)", "2 * e * p * u * g", cases, slips, hint, " Gflop/s")
+    },
+    "multiply: engines, processors in each, lanes in each, flops a clock, clocks.",
+    " Gflop/s",
+)
+def check_peak(e, p, u, g):
+    """Exercise 1: ``peak(engines, processors, lanes, clock_ghz)`` in Gflop/s."""
+    return 2 * e * p * u * g
 
 
 class Launches(list, Observer):

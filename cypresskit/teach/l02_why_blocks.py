@@ -1,6 +1,5 @@
 """Lesson 02: what a kernel fetches for each operation, the pace of any block, and the checks of its exercises."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +9,8 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.samples import run
-from cypresskit.teach import formula
-from cypresskit.teach.check import Verdict, exercise
+from cypresskit.teach.check import Verdict
+from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import block_kernel, check_gemm, fault, kernel_exercise
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
@@ -36,40 +35,43 @@ def pace(size: int, n: int = 1536, k: int = 384, device: Device = HD5870) -> Rep
     return simulate(block_kernel(size, size), n, k=k, device=device)
 
 
-@exercise
-def check_words(words: Callable) -> Verdict:
-    """Exercise 1: ``words(rows, columns)``, the words per flop of a block of that shape."""
-    cases = [(1, 1), (8, 8), (4, 8), (2, 8), (64, 64), (1, 16)]
-    slips = {
+@formula_exercise(
+    [(1, 1), (8, 8), (4, 8), (2, 8), (64, 64), (1, 16)],
+    {
         "each pair of a number of A and one of B makes a product and a sum: two operations.": "(r + c) / (r * c)",
         "that is right for square blocks; this one has fewer rows than columns.": "1 / r",
         "and here only the columns count?": "1 / c",
         "this is flops per word; the lesson counts words per flop.": "2 * r * c / (r + c)",
         "words, not bytes.": "4 * (r + c) / (2 * r * c)",
-    }
-    hint = "how many numbers of A and of B does a step of k need, and how many operations does it do with them?"
-    return formula.judge(words, "words(r, c)", lambda r, c: (r + c) / (2 * r * c), cases, slips, hint)
+    },
+    "how many numbers of A and of B does a step of k need, and how many operations does it do with them?",
+)
+def check_words(r, c):
+    """Exercise 1: ``words(rows, columns)``, the words per flop of a block of that shape."""
+    return (r + c) / (2 * r * c)
 
 
-@exercise
-def check_ceiling(ceiling: Callable) -> Verdict:
-    """Exercise 2: ``ceiling(b, peak_gflops, bandwidth_gb_s, word_bytes)`` in Gflop/s: the roofline."""
-    rates = (HD5870.texture_gb_s, HD5870.memory_gb_s, HD5850.texture_gb_s)
-    cases = [(b, HD5870.single_gflops, rates[0], 4) for b in (8, 4, 1, 16)]
-    cases += [(4, HD5870.double_gflops, rates[0], 8), (4, HD5870.double_gflops, rates[1], 8)]
-    cases += [(2, HD5850.double_gflops, rates[2], 8), (12, HD5850.single_gflops, rates[2], 4)]
-    slips = {
+@formula_exercise(
+    [
+        *((b, HD5870.single_gflops, HD5870.texture_gb_s, 4) for b in (8, 4, 1, 16)),
+        *((4, HD5870.double_gflops, rate, 8) for rate in (HD5870.texture_gb_s, HD5870.memory_gb_s)),
+        (2, HD5850.double_gflops, HD5850.texture_gb_s, 8),
+        (12, HD5850.single_gflops, HD5850.texture_gb_s, 4),
+    ],
+    {
         "what the fetches allow can be more than the units can do: no more than the peak.": "r * b / s",
         "that is the roof alone; with few words a flop the fetches decide.": "p",
         "bandwidth is in bytes, and a word has several.": "min(p, r * b)",
         "a larger block needs fewer words for each flop, so it allows more flops.": "min(p, r / b / s)",
         "the smaller of the two holds the kernel back, not the larger.": "max(p, r * b / s)",
         "W = 1/b, for a multiplication and an addition together count as two flops.": "min(p, 2 * r * b / s)",
-    }
-    hint = "B = F S / b, solved for F, and the peak: which of the two is smaller?"
-    return formula.judge(
-        ceiling, "ceiling(b, p, r, s)", lambda b, p, r, s: min(p, r * b / s), cases, slips, hint, " Gflop/s"
-    )
+    },
+    "B = F S / b, solved for F, and the peak: which of the two is smaller?",
+    " Gflop/s",
+)
+def check_ceiling(b, p, r, s):
+    """Exercise 2: ``ceiling(b, peak_gflops, bandwidth_gb_s, word_bytes)`` in Gflop/s: the roofline."""
+    return min(p, r * b / s)
 
 
 @kernel_exercise("four_by_eight.il")

@@ -13,8 +13,8 @@ from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
-from cypresskit.teach import formula
 from cypresskit.teach.check import Verdict, exercise, tried, unless
+from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import LONGEST, fault, kernel_exercise
 
 HEAD = """il_ps_2_0
@@ -98,12 +98,9 @@ def chains(count: int, terms: int = 32) -> Code:
     return tiny("\n".join([*lines, f"mov r0, {partial[0]}"]), texels=terms // 4)
 
 
-@exercise
-def check_least(least: Callable) -> Verdict:
-    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations go into any slot,
-    ``scalar`` ones only into t, and each double multiply-add takes x, y, z and w."""
-    cases = [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 6, 6), (0, 0, 0)]
-    slips = {
+@formula_exercise(
+    [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 6, 6), (0, 0, 0)],
+    {
         "there is no part of a bundle: round up.": "max((p + s + 4 * d) / 5, s, d)",
         "a bundle that is not full is a bundle too: round up, not down.": "max((p + s + 4 * d) // 5, s, d)",
         "each scalar operation needs a t slot, and a bundle has one.": "max(-(-(p + s + 4 * d) // 5), d)",
@@ -111,9 +108,13 @@ def check_least(least: Callable) -> Verdict:
         "a double multiply-add takes four slots.": "max(-(-(p + s + d) // 5), s, d)",
         "slots are shared: plain operations can stand beside the others.": "-(-p // 5) + s + d",
         "a double leaves t free: a scalar operation can stand beside it.": "max(-(-(p + s + 4 * d) // 5), s + d)",
-    }
-    hint = "three things bound it: all slots together, the t slots, and the doubles. Which is the largest?"
-    return formula.judge(least, "least(p, s, d)", "max(-(-(p + s + 4 * d) // 5), s, d)", cases, slips, hint)
+    },
+    "three things bound it: all slots together, the t slots, and the doubles. Which is the largest?",
+)
+def check_least(p, s, d):
+    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations go into any slot,
+    ``scalar`` ones only into t, and each double multiply-add takes x, y, z and w."""
+    return max(-(-(p + s + 4 * d) // 5), s, d)
 
 
 PORTS = [

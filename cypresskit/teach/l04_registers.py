@@ -1,6 +1,5 @@
 """Lesson 04: the checks of its exercises on registers, wavefronts and waiting."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.teach.check import Verdict, a_type, exercise, slip, unless
-from cypresskit.teach.formula import judge
+from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import kernel_exercise, run_gemm
 from cypresskit.teach.l01_register_block import FOUR_BY_FOUR, wrong_rows
 from cypresskit.timing.simulate import simulate
@@ -18,23 +17,26 @@ STUCK = "was r0.w stepped on before the stores? They begin there: step on with a
 BUDGET = 10  # registers of exercise 2's kernel with C read after the loop; read before it, C makes it 12
 
 
-@exercise
-def check_needed(needed: Callable) -> Verdict:
-    """Exercise 1: ``needed(compute, wait)``, the least number of wavefronts that keeps an engine busy."""
-    itself = "the wavefront itself computes too: a round is compute + wait clocks long"
-    slips = {
+ITSELF = "the wavefront itself computes too: a round is compute + wait clocks long"
+
+
+@formula_exercise(
+    [(2, 6), (1, 0), (4, 5), (108, 408), (124, 540), (300, 8)],
+    {
         "there is no part of a wavefront: round up to the next whole number.": "(c + w) / c",
         "round up, not down: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": "(c + w) // c",
         "round up, not to the nearest: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": "round((c + w) / c)",
-        f"{itself}.": "-(-w // c)",
-        f"{itself}; and round up to a whole number.": "w / c",
-        f"{itself}; and round up, not down.": "w // c",
+        f"{ITSELF}.": "-(-w // c)",
+        f"{ITSELF}; and round up to a whole number.": "w / c",
+        f"{ITSELF}; and round up, not down.": "w // c",
         "where compute fills wait exactly this is one too many: 4 times 2 clocks fill 2 + 6.": "w // c + 2",
         "one less would do.": "right(c, w) + 1",
-    }
-    hint = "while one wavefront waits, others compute: how many fill that time, and the one itself?"
-    cases = [(2, 6), (1, 0), (4, 5), (108, 408), (124, 540), (300, 8)]
-    return judge(needed, "needed(c, w)", "-(-(c + w) // c)", cases, slips, hint)
+    },
+    "while one wavefront waits, others compute: how many fill that time, and the one itself?",
+)
+def check_needed(c, w):
+    """Exercise 1: ``needed(compute, wait)``, the least number of wavefronts that keeps an engine busy."""
+    return -(-(c + w) // c)
 
 
 @kernel_exercise("with_c.il", stuck=STUCK)

@@ -14,6 +14,12 @@ from cypresskit.teach.kernels import LONGEST, kernel_exercise
 from cypresskit.timing.work import quad_clocks
 
 TEXEL = 16  # bytes
+RATE = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz  # work-items' clocks, 10^9 a second
+
+
+def touched(texels: list[tuple[int, int]], width: int) -> int:
+    """How many lines texels (x, y) lie in: the answer to exercise 1."""
+    return len({(y * width + x) // 4 for x, y in texels})
 
 
 @exercise
@@ -37,8 +43,7 @@ def check_lines(lines: Callable) -> Verdict:
     counted = {hint: f"len({{({number}) for x, y in texels}})" for hint, number in slips.items()}
     counted["a set keeps each line once; this counts every texel."] = "4"
     hint = "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?"
-    right = "len({(y * width + x) // 4 for x, y in texels})"
-    return judge(lines, "lines(texels, width)", right, cases, counted, hint)
+    return judge(lines, "lines", touched, cases, counted, hint)
 
 
 @kernel_exercise("numbering.il", stuck="the row and the column go from 0 to 7.")
@@ -78,10 +83,12 @@ def fetch_clocks(fetch: Access, width: int) -> int:
 @exercise
 def check_ceiling(ceiling_of: Callable) -> Verdict:
     """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for a loop of so many of each."""
-    rate = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
     cases = {"SGEMM TN": (256, 31, 128), "DDGEMM": (8, 89, 64), "DGEMM TN": (128, 68, 256)}
     cases |= {"DGEMM NN": (128, 68, 384), "Ashraf's": (512, 75, 320)}
-    right = "f * rate / max(4 * b, c)"
+
+    def right(f: int, b: int, c: int) -> float:
+        return f * RATE / max(4 * b, c)
+
     slips = {
         "the flops are those of one work-item; a wavefront has 64.": "right(f, b, c) / 64",
         "a wavefront has 64 work-items, on 16 thread processors.": "right(f, b, c) / 4",
@@ -91,15 +98,15 @@ def check_ceiling(ceiling_of: Callable) -> Verdict:
         "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": "right(f, b, c) * 1000.0",
         "a multiply-add counts as two flops already.": "2 * right(f, b, c)",
         "this is a time for each flop; the speed is flops over time.": "1 / right(f, b, c)",
-        "different wavefronts compute and fetch at the same time: which takes longer?": "f * rate / (4 * b + c)",
-        "the turn takes as long as its slower unit, not the faster one.": "f * rate / min(4 * b, c)",
-        "a bundle of a wavefront takes 4 clocks.": "f * rate / max(b, c)",
-        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": "f * rate / max(16 * b, c)",
-        "`clocks` are those of all of a turn's fetches already.": "f * rate / max(4 * b, 16 * c)",
-        "the texture unit has to keep up as well.": "f * rate / (4 * b)",
-        "the arithmetic takes its time as well.": "f * rate / c",
+        "different wavefronts compute and fetch at the same time: which takes longer?": "f * RATE / (4 * b + c)",
+        "the turn takes as long as its slower unit, not the faster one.": "f * RATE / min(4 * b, c)",
+        "a bundle of a wavefront takes 4 clocks.": "f * RATE / max(b, c)",
+        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": "f * RATE / max(16 * b, c)",
+        "`clocks` are those of all of a turn's fetches already.": "f * RATE / max(4 * b, 16 * c)",
+        "the texture unit has to keep up as well.": "f * RATE / (4 * b)",
+        "the arithmetic takes its time as well.": "f * RATE / c",
     }
     hint = "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9)."
-    verdict = judge(ceiling_of, "ceiling_of(f, b, c)", right, list(cases.values()), slips, hint, " Gflop/s", rate=rate)
-    found = ", ".join(f"{name} {f * rate / max(4 * b, c):.0f}" for name, (f, b, c) in cases.items())
+    verdict = judge(ceiling_of, "ceiling_of", right, list(cases.values()), slips, hint, " Gflop/s")
+    found = ", ".join(f"{name} {right(*case):.0f}" for name, case in cases.items())
     return Verdict(True, f"The ceilings in Gflop/s: {found}.") if verdict.right else verdict

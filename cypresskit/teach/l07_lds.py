@@ -14,7 +14,7 @@ from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.check import Verdict, a_type, exercise, tried, unless
-from cypresskit.teach.formula import judge
+from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import LONGEST, kernel_exercise, sentence
 from cypresskit.teach.l05_texture_cache import fetch_clocks
 from cypresskit.timing.units.lds_banks import access_clocks
@@ -45,17 +45,18 @@ def lds_clocks(accesses: list[Access]) -> int:
     return sum(int(access_clocks(addresses, HD5870, active)[0]) for addresses, active in asked)
 
 
-@exercise
-def check_bank_clocks(clocks: Callable) -> Verdict:
-    """Exercise 1: ``clocks(words)`` is how many clocks 32 banks need to give 16 work-items the words they ask for."""
-    neighbours, one, crowd = list(range(16)), [5] * 16, [8, 0, 32, 64, *[7] * 10, 9, 10]
-    cases = [neighbours, one, *(list(range(0, 16 * step, step)) for step in (2, 4, 32, 33)), [3, 35] * 8, crowd]
+def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
+    """The different words that are asked of each of so many banks in which ``step`` words lie side by side."""
+    each = [{word for word in words if word // step % banks == bank} for bank in range(banks)]
+    return [different for different in each if different]
 
-    def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
-        each = [{word for word in words if word // step % banks == bank} for bank in range(banks)]
-        return [different for different in each if different]
 
-    slips = {
+STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of 16 work-items
+
+
+@formula_exercise(
+    [(words,) for words in (STEPS[0], [5] * 16, *STEPS[1:], [3, 35] * 8, [8, 0, 32, 64, *[7] * 10, 9, 10])],
+    {
         "who asks for the same word is served at once: a bank counts different words.": (
             "max([word % 32 for word in words].count(bank) for bank in range(32))"
         ),
@@ -68,10 +69,13 @@ def check_bank_clocks(clocks: Callable) -> Verdict:
         "the chip has 32 banks, of which 16 work-items use a part.": "max(map(len, asked(words, 16)))",
         "the bank is the word's number modulo 32; // 32 is its row.": "max(map(len, asked(words, step=32)))",
         "words are counted here, not bytes: word 1 lies in bank 1.": "max(map(len, asked(words, step=4)))",
-    }
-    hint = "for each bank, how many different words are asked of it? The busiest bank decides."
-    right, each = "max(map(len, asked(words)))", [(words,) for words in cases]
-    return judge(clocks, "clocks(words)", right, each, slips, hint, asked=asked)
+    },
+    "for each bank, how many different words are asked of it? The busiest bank decides.",
+    name="clocks",
+)
+def check_bank_clocks(words):
+    """Exercise 1: ``clocks(words)`` is how many clocks 32 banks need to give 16 work-items the words they ask for."""
+    return max(map(len, asked(words)))
 
 
 @exercise

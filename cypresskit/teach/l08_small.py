@@ -1,15 +1,13 @@
 """Lesson 08: what a quad fetches, and the checks of its three exercises."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Traffic
-from cypresskit.teach import formula
-from cypresskit.teach.check import Verdict, exercise, slip
+from cypresskit.teach.check import Verdict, slip
+from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import NAMES, check_gemm, kernel_exercise, run_gemm
 
 REDUCE = "sgemv_n_reduce2"
@@ -25,22 +23,19 @@ def first_quad(name: str) -> list[tuple[int, int]]:
     return [(int(row), int(texel)) for row, texel in zip(y[:4], x[:4])]
 
 
-@exercise
-def check_ceiling(ceiling: Callable) -> Verdict:
+@formula_exercise(
+    [(153.6, 4), (153.6, 8), (144.0, 4), (31.2, 8)],
+    {
+        "each number of A takes part in two operations, a multiplication and an addition.": "r / s",
+        "GB/s are bytes, not numbers: how many numbers arrive in a second?": "2 * r",
+        "more bytes in a number mean fewer numbers a second, not more.": "2 * r * s",
+    },
+    "how many numbers of A arrive in a second, and how many operations does each take part in?",
+    " Gflop/s",
+)
+def check_ceiling(r, s):
     """Exercise 1: ``ceiling(memory_gb_s, size)`` in Gflop/s of a matrix-vector product, ``size`` bytes a number."""
-    return formula.judge(
-        ceiling,
-        "ceiling(r, s)",
-        lambda rate, size: 2 * rate / size,
-        [(153.6, 4), (153.6, 8), (144.0, 4), (31.2, 8)],
-        {
-            "each number of A takes part in two operations, a multiplication and an addition.": "r / s",
-            "GB/s are bytes, not numbers: how many numbers arrive in a second?": "2 * r",
-            "more bytes in a number mean fewer numbers a second, not more.": "2 * r * s",
-        },
-        "how many numbers of A arrive in a second, and how many operations does each take part in?",
-        " Gflop/s",
-    )
+    return 2 * r / s
 
 
 @kernel_exercise("reduction.il", what="IL", quotes="keep the three quotes on either side.", before=BEFORE)
@@ -74,29 +69,17 @@ def _reduction_slip(program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarr
     return slip(got[:, 0], {said: 2 * sum_ - y[:, 0] for said, sum_ in sums.items()}, hint)
 
 
-@exercise
-def check_waste(waste: Callable) -> Verdict:
+@formula_exercise(
+    [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
+    {
+        "a share lies between 0 and 1; that is in per cent.": "100 * right(m, n, t)",
+        "that is the share of useful arithmetic; asked is the rest.": "1 - right(m, n, t)",
+        "compare with all that is computed, padding included, not with what is useful.": "1 / (1 - right(m, n, t)) - 1",
+        "a size that is a multiple already stays as it is.": "1 - m * n / ((m // t + 1) * t * (n // t + 1) * t)",
+        "n is padded too, not m alone.": "right(m, t, t)",
+    },
+    '"What padding costs": how many rows and columns are computed, and how many of them are useful?',
+)
+def check_waste(m, n, t):
     """Exercise 3: ``waste(m, n, tile)``, the share of the arithmetic that is spent on padding C to whole tiles."""
-
-    def up(size: int, tile: int) -> int:
-        return -(-size // tile) * tile
-
-    def useful(m: int, n: int, tile: int) -> float:
-        return m * n / (up(m, tile) * up(n, tile))
-
-    return formula.judge(
-        waste,
-        "waste(m, n, t)",
-        lambda m, n, tile: 1 - useful(m, n, tile),
-        [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
-        {
-            "a share lies between 0 and 1; that is in per cent.": "100 - 100 * useful(m, n, t)",
-            "that is the share of useful arithmetic; asked is the rest.": "useful(m, n, t)",
-            "compare with all that is computed, padding included, not with what is useful.": "1 / useful(m, n, t) - 1",
-            "a size that is a multiple already stays as it is.": "1 - m * n / ((m // t + 1) * t * (n // t + 1) * t)",
-            "n is padded too, not m alone.": "1 - m / up(m, t)",
-        },
-        '"What padding costs": how many rows and columns are computed, and how many of them are useful?',
-        up=up,
-        useful=useful,
-    )
+    return 1 - m * n / (-(-m // t) * -(-n // t) * t * t)

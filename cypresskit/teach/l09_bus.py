@@ -1,11 +1,10 @@
 """Lesson 09: the transfer model's chart, and the checks of its three exercises."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from cypresskit.devices import HD5870
 from cypresskit.host.transfer import balance, kernel_seconds, measured, transfer_seconds
-from cypresskit.teach import formula
-from cypresskit.teach.check import Verdict, exercise
+from cypresskit.teach.formula import formula_exercise
 
 TRIED = [(3e9, 450e9), (6e9, 450e9), (10e9, 472e9), (3e9, 31e9)]  # byte/s of the bus, flop/s of the kernel
 
@@ -22,70 +21,55 @@ def rows(name: str, sizes: Iterable[int], bandwidth: float, rate: float) -> list
     return table
 
 
-@exercise
-def check_seconds(seconds: Callable) -> Verdict:
+@formula_exercise(
+    [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
+    {
+        "that is the transfers alone; the kernel has to run as well.": "24 * n**2 / b",
+        "that is the kernel alone; the matrices have to travel as well.": "kernel_seconds(n, f)",
+        "four matrices cross the bus if the old C is one of them; here it is not.": "right(n, b, f) + 8 * n**2 / b",
+        "C comes back, so three matrices cross the bus.": "right(n, b, f) - 8 * n**2 / b",
+        "a double takes 8 bytes.": "right(n, b, f) - 12 * n**2 / b",
+        "the bandwidth is in bytes, and a matrix has N * N numbers of 8 bytes.": "right(n, b, f) - 21 * n**2 / b",
+        "each of N * N elements takes N multiplications and N additions.": "24 * n**2 / b + n**3 / f",
+        "nothing overlaps here: the times add up.": "max(24 * n**2 / b, kernel_seconds(n, f))",
+        "that is in milliseconds.": "1e3 * right(n, b, f)",
+    },
+    "two times add up: bytes over bytes a second, and operations over operations a second.",
+    " s",
+)
+def check_seconds(n, b, f):
     """Exercise 1: ``seconds(n, bandwidth, rate)`` of C = A B in double precision: A and B go there, C comes back."""
-
-    def with_bytes(count: int) -> Callable:
-        return lambda n, b, f: count * n**2 / b + kernel_seconds(n, f)
-
-    return formula.judge(
-        seconds,
-        "seconds(n, b, f)",
-        with_bytes(24),
-        [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
-        {
-            "that is the transfers alone; the kernel has to run as well.": "24 * n**2 / b",
-            "that is the kernel alone; the matrices have to travel as well.": "kernel_seconds(n, f)",
-            "four matrices cross the bus if the old C is one of them; here it is not.": with_bytes(32),
-            "C comes back, so three matrices cross the bus.": with_bytes(16),
-            "a double takes 8 bytes.": with_bytes(12),
-            "the bandwidth is in bytes, and a matrix has N * N numbers of 8 bytes.": with_bytes(3),
-            "each of N * N elements takes N multiplications and N additions.": "24 * n**2 / b + n**3 / f",
-            "nothing overlaps here: the times add up.": "max(24 * n**2 / b, kernel_seconds(n, f))",
-            "that is in milliseconds.": "1e3 * with_bytes(24)(n, b, f)",
-        },
-        "two times add up: bytes over bytes a second, and operations over operations a second.",
-        " s",
-        kernel_seconds=kernel_seconds,
-        with_bytes=with_bytes,
-    )
+    return 24 * n**2 / b + kernel_seconds(n, f)
 
 
-@exercise
-def check_balance(n_balance: Callable) -> Verdict:
+@formula_exercise(
+    [(*both, *more) for both, more in zip(TRIED, ((8, 4), (4, 3), (8, 2), (16, 4)))],
+    {
+        "that is for four matrices, however many are moved.": "2 * s * f / b",
+        "that is for doubles, whatever the size of a number.": "4 * moved * f / b",
+        "16 F / B is for four matrices of doubles.": "16 * f / b",
+        "the kernel does 2 N^3 operations, not N^3.": "moved * s * f / b",
+        "upside down: a faster bus makes a smaller N do.": "2 * b / (moved * s * f)",
+    },
+    "write down both times, with `moved` matrices of N^2 numbers, set them equal and solve for N.",
+    name="n_balance",
+)
+def check_balance(b, f, s, moved):
     """Exercise 2: ``n_balance(bandwidth, rate, size, moved)`` for ``moved`` matrices of numbers of ``size`` bytes."""
-    return formula.judge(
-        n_balance,
-        "n_balance(b, f, s, moved)",
-        lambda b, f, s, moved: moved * s * f / (2 * b),
-        [(*both, *more) for both, more in zip(TRIED, ((8, 4), (4, 3), (8, 2), (16, 4)))],
-        {
-            "that is for four matrices, however many are moved.": "2 * s * f / b",
-            "that is for doubles, whatever the size of a number.": "4 * moved * f / b",
-            "16 F / B is for four matrices of doubles.": "16 * f / b",
-            "the kernel does 2 N^3 operations, not N^3.": "moved * s * f / b",
-            "upside down: a faster bus makes a smaller N do.": "2 * b / (moved * s * f)",
-        },
-        "write down both times, with `moved` matrices of N^2 numbers, set them equal and solve for N.",
-    )
+    return moved * s * f / (2 * b)
 
 
-@exercise
-def check_size_for(size_for: Callable) -> Verdict:
+@formula_exercise(
+    [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
+    {
+        "at N_balance the share is one half, so there the answer must be N_balance itself.": "p * balance(b, f)",
+        "that is right for one half alone; the share is N / (N + N_balance).": "balance(b, f)",
+        "upside down: a larger share needs a larger N.": "(1 - p) / p * balance(b, f)",
+        "that is the N at which the *rest* of the time takes this share.": "balance(b, f) / p",
+        "close, but transfers don't vanish: solve share = N / (N + N_balance) for N.": "balance(b, f) / (1 - p)",
+    },
+    "the share is N / (N + N_balance); solve that for N.",
+)
+def check_size_for(p, b, f):
     """Exercise 3: ``size_for(share, bandwidth, rate)``, the n at which the product runs at ``share`` of the rate."""
-    return formula.judge(
-        size_for,
-        "size_for(p, b, f)",
-        lambda p, b, f: p / (1 - p) * balance(b, f),
-        [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
-        {
-            "at N_balance the share is one half, so there the answer must be N_balance itself.": "p * balance(b, f)",
-            "that is right for one half alone; the share is N / (N + N_balance).": "balance(b, f)",
-            "upside down: a larger share needs a larger N.": "(1 - p) / p * balance(b, f)",
-            "that is the N at which the *rest* of the time takes this share.": "balance(b, f) / p",
-            "close, but transfers don't vanish: solve share = N / (N + N_balance) for N.": "balance(b, f) / (1 - p)",
-        },
-        "the share is N / (N + N_balance); solve that for N.",
-        balance=balance,
-    )
+    return p / (1 - p) * balance(b, f)

@@ -10,8 +10,8 @@ from cypresskit.blas import CardMemoryError, MatrixFactory
 from cypresskit.devices import HD5870
 from cypresskit.host.blocked import MULTIPLE, blocked_time, card_bytes
 from cypresskit.host.machine import Machine
-from cypresskit.teach import formula
 from cypresskit.teach.check import Verdict, exercise, tried, unless
+from cypresskit.teach.formula import formula_exercise
 
 MACHINE = Machine(HD5870)
 TINY = replace(HD5870, name="tiny card", memory_bytes=600_000)
@@ -37,33 +37,31 @@ def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
     return count
 
 
-@exercise
-def check_largest(largest: Callable) -> Verdict:
+def twins(block: int, depth: int) -> float:
+    """Bytes of the buffers of exercise 1."""
+    return sum(card_bytes(block, depth).values())
+
+
+def fitting(memory: int, depth: int, least: int = MULTIPLE, size: Callable = twins) -> int:
+    """The largest multiple of ``least`` whose buffers, of ``size`` bytes, fit."""
+    return next(b for b in range(0, memory, least) if size(b + least, depth) > memory)
+
+
+@formula_exercise(
+    [(1 << 30, 16384), (1 << 30, 4096), (2 << 30, 16384), (256 << 20, 8192), (int(twins(1024, 4096)), 4096)],
+    {
+        "that block is not a multiple of 128.": "fitting(m, d, 1)",
+        "that is one step too far: its buffers no longer fit.": "right(m, d) + 128",
+        "each strip is there twice, and a block of C three times.": (
+            "fitting(m, d, size=lambda block, depth: 8 * (2 * depth + block) * block)"
+        ),
+        "buffers that fill the card to its last byte fit too.": "right(m - 1, d)",
+    },
+    'print the bytes that b = 1792 and 1920 take, and compare with the table in "How large a block?".',
+)
+def check_largest(m, d):
     """Exercise 1: ``largest(memory_bytes, depth)``, the largest block whose buffers fit."""
-
-    def size(block: int, depth: int) -> float:
-        return sum(card_bytes(block, depth).values())
-
-    def single(block: int, depth: int) -> float:
-        return 8 * (2 * depth + block) * block
-
-    def right(memory: int, depth: int, least: int = MULTIPLE, size: Callable = size) -> int:
-        return next(b for b in range(0, memory, least) if size(b + least, depth) > memory)
-
-    return formula.judge(
-        largest,
-        "largest(m, d)",
-        right,
-        [(1 << 30, 16384), (1 << 30, 4096), (2 << 30, 16384), (256 << 20, 8192), (int(size(1024, 4096)), 4096)],
-        {
-            "that block is not a multiple of 128.": "right(m, d, 1)",
-            "that is one step too far: its buffers no longer fit.": "right(m, d) + 128",
-            "each strip is there twice, and a block of C three times.": "right(m, d, 128, single)",
-            "buffers that fill the card to its last byte fit too.": "right(m - 1, d)",
-        },
-        'print the bytes that b = 1792 and 1920 take, and compare with the table in "How large a block?".',
-        single=single,
-    )
+    return fitting(m, d)
 
 
 @exercise

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from cypresskit.host import Resource, Task, Timeline, run
-from cypresskit.teach import formula
 from cypresskit.teach.check import Verdict, exercise, tried, unless
+from cypresskit.teach.formula import formula_exercise
 
 STAGES = ("load", "mult", "store")
 LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how many units go through
@@ -35,48 +35,43 @@ def with_buffers(buffer: Callable[[int], str]) -> Timeline:
     return run(tasks, resources)
 
 
-@exercise
-def check_pipeline(pipeline: Callable) -> Verdict:
+@formula_exercise(
+    [
+        ([2.0, 3.0, 1.0], 4),
+        ([4.0, 1.0, 2.0], 3),
+        ([1.0, 1.0], 10),
+        ([5.0], 3),
+        ([0.5, 0.25, 4.0, 1.0], 7),
+        ([2.0, 3.0, 1.0], 1),
+    ],
+    {
+        "that is one unit after the other, without overlap.": "sum(s) * u",
+        "the first unit has to go through all stages before it comes out.": "max(s) * u",
+        "only the units after the first come out at the slowest stage's pace.": "sum(s) + u * max(s)",
+        "not the mean: the slowest stage sets the pace.": "sum(s) + (u - 1) * sum(s) / len(s)",
+    },
+    "when does the first unit come out, and how long after it each further one? Draw the three rows of the lesson.",
+    " s",
+)
+def check_pipeline(s, u):
     """Exercise 1: ``pipeline(seconds, units)``, how long units take through stages of these seconds that overlap."""
-    return formula.judge(
-        pipeline,
-        "pipeline(s, u)",
-        lambda seconds, units: by_hand(seconds, units).seconds,
-        [
-            ([2.0, 3.0, 1.0], 4),
-            ([4.0, 1.0, 2.0], 3),
-            ([1.0, 1.0], 10),
-            ([5.0], 3),
-            ([0.5, 0.25, 4.0, 1.0], 7),
-            ([2.0, 3.0, 1.0], 1),
-        ],
-        {
-            "that is one unit after the other, without overlap.": "sum(s) * u",
-            "the first unit has to go through all stages before it comes out.": "max(s) * u",
-            "only the units after the first come out at the slowest stage's pace.": "sum(s) + u * max(s)",
-            "not the mean: the slowest stage sets the pace.": "sum(s) + (u - 1) * sum(s) / len(s)",
-        },
-        "when does the first unit come out, and how long after it each further one? Draw the three rows of the lesson.",
-        " s",
-    )
+    return by_hand(s, u).seconds
 
 
-@exercise
-def check_share(next_share: Callable) -> Verdict:
+@formula_exercise(
+    [(0.12, 3.0, 2.0), (0.12, 2.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
+    {
+        "upside down: whoever took longer should get less.": "s * c / (s * c + (1 - s) * g)",
+        "the share tried counts as well: how much did each do in its time?": "g / (c + g)",
+        "that is the CPU's rate over the chips'; asked is its part of both.": "s / c / ((1 - s) / g)",
+        "shares have to add up to 1: divide by the sum of both rates.": "s * g / c",
+    },
+    "how much of the whole did each do in a second? Which part of what both did was the CPU's?",
+    name="next_share",
+)
+def check_share(s, c, g):
     """Exercise 2: ``next_share(share, cpu_seconds, chip_seconds)``, the CPU's share that would end both at once."""
-    return formula.judge(
-        next_share,
-        "next_share(s, c, g)",
-        "s / c / (s / c + (1 - s) / g)",
-        [(0.12, 3.0, 2.0), (0.12, 2.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
-        {
-            "upside down: whoever took longer should get less.": "s * c / (s * c + (1 - s) * g)",
-            "the share tried counts as well: how much did each do in its time?": "g / (c + g)",
-            "that is the CPU's rate over the chips'; asked is its part of both.": "s / c / ((1 - s) / g)",
-            "shares have to add up to 1: divide by the sum of both rates.": "s * g / c",
-        },
-        "how much of the whole did each do in a second? Which part of what both did was the CPU's?",
-    )
+    return s / c / (s / c + (1 - s) / g)
 
 
 @exercise

@@ -11,7 +11,7 @@ checked run or the chip's peak allow is refused too.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,8 +24,8 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import Run, launch
-from cypresskit.teach import formula
 from cypresskit.teach.check import Verdict, a_type, exercise, unless
+from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import Written, block_kernel, check_gemm, judge_kernel
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import compiled, simulate
@@ -281,23 +281,20 @@ def check_two_steps(loop) -> Verdict:
     return Verdict(True, f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {speed}; {plain}.")
 
 
-@exercise
-def check_filled(filled: Callable) -> Verdict:
+@formula_exercise(
+    [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
+    {
+        "that is the last round alone; all of them count.": "((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k",
+        "there are 20 engines, each with so many wavefronts.": "(n // 64) ** 2 / (-(-(n // 64) ** 2 // k) * k)",
+        "a round that is begun is a round: round their number up.": "(n // 64) ** 2 / (20 * k)",
+        "that is the share that stays empty.": "1 - right(n, k)",
+        "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": "right(8 * n, k)",
+    },
+    "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",
+)
+def check_filled(n, k):
     """Exercise 2: ``filled(n, active)``, the share of wavefront slots with work over all rounds of an n x n product."""
-    return formula.judge(
-        filled,
-        "filled(n, k)",
-        "(n // 64) ** 2 / (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)",
-        [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
-        {
-            "that is the last round alone; all of them count.": "((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k",
-            "there are 20 engines, each with so many wavefronts.": "(n // 64) ** 2 / (-(-(n // 64) ** 2 // k) * k)",
-            "a round that is begun is a round: round their number up.": "(n // 64) ** 2 / (20 * k)",
-            "that is the share that stays empty.": "1 - right(n, k)",
-            "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": "right(8 * n, k)",
-        },
-        "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",
-    )
+    return (n // 64) ** 2 / (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
 
 
 @exercise
