@@ -165,8 +165,8 @@ def _advance(first: Operation, words: list[Affine], exact: Exactness) -> Affine:
     if "UINT" in name or (name == "FLT_TO_INT" and (start % 1).any()):  # until a number passes zero
         if any((start < 0).any() for start, _ in numbers):
             return IRREGULAR
-        for start, step in numbers:
-            exact.until(start, -step)
+        for number, advance in numbers:
+            exact.until(number, -advance)
     if first.row.relation:
         return Affine(ZERO.bits, test=(first.row.relation, start - numbers[1][0], step - numbers[1][1]))
     if name in CONVERSIONS and not (step % 1).any():
