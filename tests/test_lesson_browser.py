@@ -318,20 +318,6 @@ def test_it_follows_jupyterlabs_theme(lab, page):
     page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")
 
 
-def test_a_view_under_controls_is_drawn_anew(lab, page):
-    """Lesson 00: another size, chosen with the keys, gives another picture, with its own numbers."""
-    lab.open(page, "00_start_here.ipynb")
-    lab.run(page, "import numpy", "ck.draw.load(", "ck.draw.controls(")
-    handle = page.locator(".cypresskit-controls .widget-slider .noUi-handle").last
-    handle.scroll_into_view_if_needed()
-    captions = page.locator(".jupyter-widgets [data-ready]")
-    captions.get_by_text("256 x 256 x 256").first.wait_for()
-    handle.focus()
-    page.keyboard.press("ArrowRight")
-    captions.get_by_text("512 x 512 x 512").first.wait_for(timeout=10_000)
-    assert captions.count() == 1, "the new picture replaces the old one"
-
-
 LIVE = """import numpy as np
 import cypresskit as ck
 
