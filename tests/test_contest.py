@@ -57,17 +57,19 @@ def test_a_shape_is_an_entry(text):
     assert leaderboard.read(text).text == contest.write(8, 8, 3).text
 
 
+SHAPELESS = ("-8, 8, 1", "6, 8, 1", "8, 6, 1", "0, 8, 1", "8, 8, 0", "32, 32, 1")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "the file is empty"),
-        ("(-8, 8, 1)", "multiples of 4"),
+        *((f"({shape})", "multiples of 4") for shape in SHAPELESS),
         (TEXT, "its head lacks"),
         (TEXT + HEAD, "its head lacks"),
         ("; block: 8\n; steps: 2\n" + TEXT, "its head lacks"),
         ("; block: 8 x 8\n; steps: " + "9" * 5000 + "\n" + TEXT, "its head lacks"),
         ("__import__('os').remove('x')", "its head lacks"),
-        ("(6, 8, 1)", "multiples of 4"),
         ("x" * 200_000, "at most 100,000"),
     ],
 )
