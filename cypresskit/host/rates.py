@@ -13,7 +13,8 @@ STEADY_K = 1536  # from here on a kernel's loop goes at the same pace: within 0.
 def tn_kernel(kernel: str | Kernel) -> Kernel:
     """A kernel, by its name in the catalogue or as it is, that multiplies what the host sends: A transposed and B as it
     is, one product at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for another kernel."""
-    found = _named(kernel)
+    found = KERNELS[kernel] if isinstance(kernel, str) else kernel
+    check_type(Kernel, kernel=found)
     if (found.trans_a, found.trans_b, found.vector, found.packed) != (True, False, False, False):
         raise ValueError(f"the host transposes A, so it needs a TN kernel for whole matrices; {found.name} is not one")
     if found.precision == "double-double":
@@ -26,18 +27,12 @@ def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) ->
     ``STEADY_K`` at the pace of what is before."""
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
-    found, launch = _named(kernel), device.launch_us * 1e-6
+    found, launch = tn_kernel(kernel), device.launch_us * 1e-6
     wide, tall = (padded_row(s, found.dtype.itemsize, device) if found.buffer else s for s in (n, m))
     deep = min(k, STEADY_K)
     running = _seconds(found, tall, wide, deep, device) - launch
     flops = 2.0 * m * n * k
     return flops / (launch + running * flops / (2.0 * tall * wide * deep))
-
-
-def _named(kernel: str | Kernel) -> Kernel:
-    found = KERNELS[kernel] if isinstance(kernel, str) else kernel
-    check_type(Kernel, kernel=found)
-    return found
 
 
 @lru_cache(maxsize=256)
