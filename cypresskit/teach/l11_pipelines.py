@@ -90,6 +90,5 @@ def check_buffer(buffer: Callable) -> Verdict:
         late = next(b for a, b in pairwise(loads) if b.start > a.end + 1e-9)  # though the bus is free
         hint = f"{late.task.name} starts at {late.start:g} s, but the bus is free before: who still reads its buffer?"
         return Verdict(False, f"{finding}; {best:g} s are possible.", hint)
-    if len(set(names)) > 2:
-        return Verdict(False, f"{finding}, the least there is.", "but fewer do: when is the first one free again?")
+    unless(len(set(names)) <= 2, f"{finding}, the least there is.", "but fewer do: when is the first one free again?")
     return Verdict(True, f"{finding}: the chip waits for the first strip alone.")
