@@ -23,5 +23,10 @@ def folded(line: str, text: str) -> str:
     return f"<details><summary>{escape(line)}</summary><pre>{escape(text)}</pre></details>"
 
 
+def counted(count: int, thing: str) -> str:
+    """So many things: ``1 line``, ``1,200 lines``."""
+    return f"{count:,} {thing}{'s' * (count != 1)}"
+
+
 def _shown(value) -> str:
     return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)

@@ -17,6 +17,7 @@ from cypresskit.compiler.ir import CompileError
 from cypresskit.compiler.search import STYLES
 from cypresskit.il import Dest, Instruction, Program, Register, Source
 from cypresskit.il.dataflow import address_uses, defines, keys, uses
+from cypresskit.tables import counted
 
 
 class Turn(NamedTuple):
@@ -38,17 +39,17 @@ class FetchOrder:
 
     def __str__(self) -> str:
         clauses, alone, clocks = self.turn
-        now = f"order of fetches: {_counted(clauses, 'clause')} in a turn, {alone} of one fetch; "
+        now = f"order of fetches: {counted(clauses, 'clause')} in a turn, {alone} of one fetch; "
         if self.together is None:
             return now + "no line is known to move"
         then = _turn(self.together)
         (line, behind), more = self.moves[0], len(self.moves) - 1
         texel = any(i.line == line and i.op.kind == "fetch" for i in self.together.program.body)
-        also = f" (and {_counted(more, 'more line')} so)" if more else ""
+        also = f" (and {counted(more, 'more line')} so)" if more else ""
         turn = f"instead of {clocks:.0f}" if then.clocks < clocks else "either way, with all wavefronts that fit"
         return (
             f"{now}fetch line {line}'s {'texel' if texel else 'element'} behind line {behind}, into a register of its "
-            f"own, with its address computed there{also}: {_counted(then.clauses, 'clause')} instead of "
+            f"own, with its address computed there{also}: {counted(then.clauses, 'clause')} instead of "
             f"{clauses}; a turn takes {then.clocks:.0f} clocks {turn}"
         )
 
@@ -74,10 +75,6 @@ def _turn(code: Code) -> Turn:
     clauses = card.alu_clauses, card.tex_clauses
     takes = turn_clocks(code.device, card.loop_bundles, card.fetches, clauses, code.gprs)
     return Turn(len(sizes), sizes.count(1), max(takes.values()))
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def gathered(program: Program) -> tuple[Program, tuple[tuple[int, int], ...]]:

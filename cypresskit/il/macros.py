@@ -6,42 +6,31 @@ Reports use the names in the macro: an instruction knows the lines of the calls 
 names of fresh registers.
 """
 
+from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
-from cypresskit.il.errors import Fault, ILError
 from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
 
 MAX_INSTRUCTIONS = 20_000  # after expansion
 MAX_DEPTH = 32  # macros called inside macros
 
 
-class Expansion(NamedTuple):
-    """``instructions`` without calls, and ``written``: fresh registers ("r45") to what stands in the macro ("in0")."""
-
-    instructions: tuple[Instruction, ...]
-    written: dict[str, str]
+class _TooLong(Exception):
+    """There are more than ``MAX_INSTRUCTIONS``."""
 
 
-def expand(instructions, macros, name: str, lines) -> Expansion:
-    """Replace every ``mcall`` of ``instructions``. Raises ``ILError`` with every macro that is defined twice or uses
-    arguments it doesn't have, every call of an unknown macro, every wrong count of arguments and every recursion, or at
-    more than ``MAX_INSTRUCTIONS``."""
-    expander = _Expander(macros, instructions, name, lines)
-    expander.block(instructions, ())
-    if expander.faults:
-        raise ILError(name, list(expander.faults.values()))
-    return Expansion(tuple(expander.out), expander.written)
+class Expansion:
+    """``instructions`` with every ``mcall`` replaced; ``written``: fresh registers ("r45") to what stands in the macro
+    ("in0"). ``faults``: line and message of every macro that is defined twice or uses arguments it doesn't have, of
+    every call of an unknown macro, with a wrong count of arguments, or of the macro that it is in, and of the
+    instruction at which there are more than ``MAX_INSTRUCTIONS``."""
 
-
-class _Expander:
-    def __init__(self, macros: tuple[Macro, ...], instructions, name: str, lines):
-        self.name, self.lines = name, lines
+    def __init__(self, instructions: list[Instruction], macros: list[Macro]):
         self.macros: dict[int, Macro] = {}
         self.fresh = {kind: 1 + _highest(kind, [instructions, *(m.body for m in macros)]) for kind in "rl"}
         self.written: dict[str, str] = {}
-        self.out: list[Instruction] = []
-        self.faults: dict[tuple[int, str], Fault] = {}
+        self.instructions: list[Instruction] = []
+        self.faults: dict[tuple[int, str], None] = {}  # a set that keeps their order
         self.calls = 0  # counted too: macros may nest without holding any instruction
         for macro in macros:
             n, first = macro.number, self.macros.setdefault(macro.number, macro)
@@ -50,20 +39,21 @@ class _Expander:
             for kind, count in (("in", macro.inputs), ("out", macro.outputs)):
                 if (last := _highest(kind, [macro.body])) >= count:
                     self._fail(macro, f"macro {n} uses {kind}{last}: for that it needs `_{kind}({last + 1})`")
+        with suppress(_TooLong):
+            self._block(instructions, ())
 
     def _fail(self, at: Instruction | Macro, message: str) -> None:
-        text = self.lines[at.line - 1] if 0 < at.line <= len(self.lines) else ""
-        self.faults[at.line, message] = Fault(at.line, len(text) - len(text.lstrip()) + 1, message, text)
+        self.faults[at.line, message] = None
 
-    def block(self, instructions, inside: tuple[int, ...]) -> None:
+    def _block(self, instructions, inside: tuple[int, ...]) -> None:
         for i in instructions:
             if i.opcode == "mcall":
                 self._call(i, inside)
             else:
-                self.out.append(i)
-            if len(self.out) + self.calls > MAX_INSTRUCTIONS:
+                self.instructions.append(i)
+            if len(self.instructions) + self.calls > MAX_INSTRUCTIONS:
                 self._fail(i, f"macros expand to more than {MAX_INSTRUCTIONS:,} instructions")
-                raise ILError(self.name, list(self.faults.values()))
+                raise _TooLong
 
     def _call(self, call: Instruction, inside: tuple[int, ...]) -> None:
         self.calls += 1
@@ -84,12 +74,12 @@ class _Expander:
             self._move(Dest(self._rename(Register("in", n), names)), source, call)
         calls = (*call.calls, call.line)
         body = [replace(i.renamed(lambda register: self._rename(register, names)), calls=calls) for i in macro.body]
-        self.block(body, (*inside, number))
+        self._block(body, (*inside, number))
         for n, dest in enumerate(call.outputs):
             self._move(dest, Source(self._rename(Register("out", n), names)), call)
 
     def _move(self, dest: Dest, source: Source, call: Instruction) -> None:
-        self.out.append(Instruction("mov", dest, (source,), line=call.line, calls=call.calls))
+        self.instructions.append(Instruction("mov", dest, (source,), line=call.line, calls=call.calls))
 
     def _rename(self, register: Register, names: dict[tuple[str, int], Register]) -> Register:
         if register.kind not in ("r", "l", "in", "out"):

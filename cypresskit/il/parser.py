@@ -15,7 +15,7 @@ from cypresskit.il.cursor import FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, declaration
 from cypresskit.il.errors import Fault, ILError, nearest
 from cypresskit.il.left_out import ADVICE, left_out, unknown
-from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion, expand
+from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion
 from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, opcode_in
 from cypresskit.il.program import FLAGS, LETTERS, Controls, Dest, Instruction, Macro, Program, Source
@@ -80,16 +80,14 @@ class _Assembler:
         for block in (self.instructions, *(m.body for m in self.macros)):
             self._check_blocks(block)
         self.instructions = literal_addresses(self.instructions)
-        lost, expansion = self._lost_names(), Expansion((), {})
-        try:
-            expansion = expand(self.instructions, self.macros, self.name, self.lines)
-        except ILError as error:
-            self.faults.extend(() if lost else error.faults)
-            lost = True
+        lost, expansion = self._lost_names(), Expansion(self.instructions, self.macros)
         kernel = self.mode or "compute", tuple(self.instructions), tuple(self.macros)
-        program = Program(*kernel, self.name, self.lines, *expansion)
+        program = Program(*kernel, self.name, self.lines, tuple(expansion.instructions), expansion.written)
         if not lost:
-            self._check_names(program)
+            for line, message in expansion.faults:
+                self._fault(line, message)
+            if not expansion.faults:
+                self._check_names(program)
         if self.faults:
             raise ILError(self.name, self.faults)
         return program

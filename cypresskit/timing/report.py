@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cypresskit.devices import Device, open_boards
-from cypresskit.tables import table
+from cypresskit.tables import counted, table
 
 BUSY = 0.8  # from this share on a unit is what bounds
 FULL = 0.6  # below this share of occupied wavefront slots it is the tail
@@ -116,8 +116,8 @@ class Report:
             [
                 f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {self.bound}",
                 f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch",
-                f"  {_counted(self.wavefronts, 'wavefront')}{sampled}; {self.active} per SIMD engine, "
-                + _counted(self.registers, "register"),
+                f"  {counted(self.wavefronts, 'wavefront')}{sampled}; {self.active} per SIMD engine, "
+                + counted(self.registers, "register"),
                 "  busy " + ", ".join(f"{unit} {100 * share:.1f} %" for unit, share in self.busy.items()),
                 "  hits " + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
                 "  MB   " + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
@@ -141,10 +141,6 @@ class Report:
     def save_trace(self, path: str | Path) -> None:
         """Write the trace as JSON for ui.perfetto.dev or chrome://tracing."""
         Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def bound(busy: dict[str, float], occupied: float) -> str:
