@@ -122,7 +122,7 @@ class BlockScheduler:
         """An op is scheduled: what waited for it may go, if need be in a later bundle."""
         self.open.discard(n)
         self.ready.remove(n)
-        for m, later in self.problem.after[n]:
+        for m, later in self.problem.after[n].items():
             if later and n in self.bundled:
                 self.later.append(m)
             else:

@@ -16,9 +16,9 @@ Peaks = list[int]  # how full each channel is at most in a block
 
 class Problem:
     """What is known of a block before scheduling. ``after`` and ``before``: which ops wait for an op, with 1 if it must
-    be in a later bundle, and which it waits for, by their numbers in ``ops``; ``height`` and ``first_use``: of ops, and
-    of the highest reader of a word. ``uses``: how many ops read what ``reads`` names; ``leaving``: words that live on
-    after the block. ``scheduled``: peaks of the scheduled blocks, by what lives through them with its channel open."""
+    be in a later bundle, and which it waits for, by their numbers in ``ops``; ``height`` of each op. ``uses``: how many
+    ops read what ``reads`` names, and whether it lives on. ``scheduled``: peaks of the scheduled blocks, by what lives
+    through them with its channel open."""
 
     def __init__(
         self,
@@ -32,19 +32,14 @@ class Problem:
         self.live_in, self.live_out = live_in, live_out
         self.defined = {r for op in self.ops for r in op.results}
         last = {r.vreg: r for op in self.ops for r in op.results}
-        self.leaving = {last[w] for w in live_out if w in last}
         self.uses: Counter = Counter(key for op in self.ops for key in self.reads(op))
-        self.uses.update([*self.leaving, *(live_out - last.keys())])
-        self.after: list[list[tuple[int, int]]] = [[] for _ in self.ops]
+        self.uses.update(last.get(w, w) for w in live_out)
+        self.after: list[dict[int, int]] = [{} for _ in self.ops]
         self.before: list[list[int]] = [[] for _ in self.ops]
         self.find_edges()
         self.height = [1] * len(self.ops)
         for n in range(len(self.ops) - 1, -1, -1):
-            self.height[n] += max((self.height[m] for m, later in self.after[n] if later), default=0)
-        self.first_use: Counter = Counter(dict.fromkeys(self.defined, 0))
-        for op, height in zip(self.ops, self.height):
-            for src in op.srcs:
-                self.first_use[src.value] = max(height, self.first_use[src.value])
+            self.height[n] += max((self.height[m] for m, later in self.after[n].items() if later), default=0)
 
     def reads(self, op: Op) -> dict[Word | VirtualRegister, VirtualRegister]:
         """Words that an op reads, or the virtual registers of those that were there before the block, and where each
@@ -53,7 +48,6 @@ class Problem:
 
     def find_edges(self) -> None:
         """Who waits for whom."""
-        seen: set[tuple[int, int]] = set()
         number = {op: n for n, op in enumerate(self.ops)}
         maker: dict[Word, int] = {}
         writer: dict[VirtualRegister, int] = {}
@@ -61,9 +55,8 @@ class Problem:
         accesses: dict[str, tuple[list[int], list[int]]] = {}  # the last write, and reads since, by memory
 
         def edge(a: int, b: int, later: int = 1) -> None:
-            if a != b and (a, b) not in seen:
-                seen.add((a, b))
-                self.after[a].append((b, later))
+            if a != b and b not in self.after[a]:
+                self.after[a][b] = later
                 self.before[b].append(a)
 
         for n, op in enumerate(self.ops):

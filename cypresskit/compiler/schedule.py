@@ -6,6 +6,8 @@ A sum carried by a loop goes where the first bundle that reads it wants it. What
 which limits are tried, says ``search``.
 """
 
+from collections import Counter
+
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
 from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import Op
@@ -20,7 +22,11 @@ class ListScheduler(BlockScheduler):
         super().__init__(problem, budget)
         self.order = [(-height, n) for n, height in enumerate(problem.height)]
         self.fetches = [n for n, op in enumerate(self.ops) if op.fetches]
-        self.places = {word: [height] for word, height in problem.first_use.items()}
+        highest: Counter = Counter()  # of the readers of a word
+        for op, height in zip(self.ops, problem.height):
+            for src in op.srcs:
+                highest[src.value] = max(height, highest[src.value])
+        self.places = {word: [height] for word, height in highest.items()}
         # Doubles fill x y z w and leave t: while there are some, single-slot ops wait for a t beside one.
         self.wide = {n for n, op in enumerate(self.ops) if op.row.width > 1}
         self.wide_left = len(self.wide)
