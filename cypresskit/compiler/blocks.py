@@ -153,8 +153,6 @@ class BlockScheduler:
 
     def may_test(self) -> bool:
         """A test closes the clause that it stands in: all that is left must fit in."""
-        if len(self.open) > self.room:
-            return False
         left = [self.problem.ops[n] for n in self.open]
         size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
         return size <= self.room and len(self.clause.windows | constants_of(left).windows) <= 2

@@ -17,7 +17,7 @@ from cypresskit.il.meaning import MEANING, compared
 from cypresskit.il.opcodes import OPCODES, RELATIONS
 
 SLOTS = "xyzwt"
-X, Y, Z, W, T = range(5)
+T = 4
 SIGN = 0x80000000
 
 #: Cycle in which each operand is read, per bank swizzle (ISA 4.7.7, 4.7.8).

@@ -20,7 +20,6 @@ class ListScheduler(BlockScheduler):
 
     def __init__(self, problem: Problem, budget: int):
         super().__init__(problem, budget)
-        self.order = [(-height, n) for n, height in enumerate(problem.height)]
         self.fetches = [n for n, op in enumerate(self.ops) if op.fetches]
         highest: Counter = Counter()  # of the readers of a word
         for op, height in zip(self.ops, problem.height):
@@ -29,7 +28,6 @@ class ListScheduler(BlockScheduler):
         self.places = {word: [height] for word, height in highest.items()}
         # Doubles fill x y z w and leave t: while there are some, single-slot ops wait for a t beside one.
         self.wide = {n for n, op in enumerate(self.ops) if op.row.width > 1}
-        self.wide_left = len(self.wide)
 
     def advance(self) -> None:
         """The next fetch clause, bundle or stores, or one register more if nothing goes."""
@@ -101,7 +99,6 @@ class ListScheduler(BlockScheduler):
             n = self.pick(urgent)
             if n is None:
                 break
-            self.wide_left -= n in self.wide
             self.finish(n)
         if not self.draft.slots:
             return False
@@ -110,20 +107,19 @@ class ListScheduler(BlockScheduler):
 
     def pick(self, urgent: set[int]) -> int | None:
         """The next op for the bundle, placed in it."""
-        order, height = self.order, self.problem.height
+        wide, height = self.wide, self.problem.height
         ready = [n for n in self.ready if n in self.bundled]
         if self.queue and self.room < WORST * (len(self.queue) + 2):  # the clause must empty the queue
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
-        self.t_first = self.wide_left > 0
-        wide = self.wide if self.t_first else set()
+        self.t_first = not wide.isdisjoint(self.open)
         if len(self.pressure.live) > 4 * self.pressure.budget - 4:
-            growth = {n: self.pressure.growth(self.ops[n]) for n in ready}
-            ready.sort(key=lambda n: (n not in urgent, growth[n], n not in wide, order[n]))
+            growth = self.pressure.growth
+            ready.sort(key=lambda n: (n not in urgent, growth(self.ops[n]), n not in wide, -height[n], n))
         else:
-            ready.sort(key=lambda n: (n not in urgent, n not in wide, order[n]))
+            ready.sort(key=lambda n: (n not in urgent, n not in wide, -height[n], n))
             if self.draft.slots and ready:
                 top = height[ready[0]]
                 ready = ready[:WINDOW]
-                reads = {n: self.new_reads(self.ops[n]) for n in ready}
-                ready.sort(key=lambda n: (n not in urgent, n not in wide, top - height[n] > 1, reads[n], order[n]))
+                reads = self.new_reads
+                ready.sort(key=lambda n: (n not in urgent, n not in wide, top - height[n] > 1, reads(self.ops[n])))
         return next((n for n in ready[:WINDOW] if self.place(self.ops[n])), None)
