@@ -71,15 +71,11 @@ class HardwareOp:
         return {"": 0, "pair": 2, "quad": 4}.get(self.slots, 1)
 
     @property
-    def double_result(self) -> bool:
-        return self.name.endswith("64") and not self.relation
-
-    @property
     def words(self) -> int:
         """Words that it computes; of a pop, as many as the read queued."""
-        if self.kind == "fetch":
-            return 4
-        return 0 if self.kind == "store" or not self.writes else 1 + self.double_result
+        if self.predicate or self.kind in ("lds", "sync", "store", "pop"):
+            return 0
+        return 4 if self.kind == "fetch" else 2 if self.name.endswith("64") and not self.relation else 1
 
     @property
     def queued(self) -> int:
@@ -90,10 +86,6 @@ class HardwareOp:
     def predicate(self) -> bool:
         """Whether it sets the execution mask."""
         return self.name.startswith("PRED_")
-
-    @property
-    def writes(self) -> bool:
-        return self.kind not in ("lds", "sync") and not self.predicate
 
 
 def _recip_uint(a):

@@ -126,7 +126,7 @@ class _Checker:
             writes = [o.dest for o in bundle.operations if o.dest is not None]
             self.report(len(set(writes)) == len(writes), "two slots write the same word")
             temporaries |= {d for d in writes if d[0] >= TEMPORARY}
-            previous = {o.slot for o in bundle.operations if o.row.writes}
+            previous = {o.slot for o in bundle.operations if o.row.words}
         self.where = head
         self.report(not queue, "the LDS queue is not empty at the clause's end")
 
@@ -152,7 +152,7 @@ class _Checker:
                 self.report(all(p.name == "MOV" for p in parts), "only MOV reads the LDS queue here")
             else:
                 self.report(taken in SLOT_SETS[o.row.slots], f"{o.name} in slots {taken}")
-            halves = {p.dest[1] // 2 for p in parts if p.dest is not None and o.row.double_result}
+            halves = {p.dest[1] // 2 for p in parts if p.dest is not None and o.row.words == 2}
             self.report(len(halves) < 2, f"{o.name} splits its result")
         rows = [o.row for o in bundle.operations]
         self.report(sum(row.predicate for row in rows) <= 1, "two tests in a bundle")
@@ -216,7 +216,7 @@ class _Checker:
         self.report(scales or o.omod == 1.0, f"{o.name} output scale")
         self.report(row.kind == "float" or not o.clamp, f"{o.name} can't clamp")
         if o.dest is not None:
-            self.report(row.writes, f"{o.name} writes nothing")
+            self.report(row.words, f"{o.name} writes nothing")
             if not TEMPORARY <= o.dest[0] < TEMPORARY + self.device.clause_temporaries:
                 self.register(o.dest[0])
 

@@ -64,7 +64,7 @@ def _fetch(f: FetchInstruction) -> str:
 
 
 def _operation(o: Operation) -> str:
-    dest = [] if not (o.row.writes or o.row.predicate) else ["____"]
+    dest = [] if not (o.row.words or o.row.predicate) else ["____"]
     if o.dest is not None:
         dest = [f"{_register(o.dest[0])}.{'xyzw'[o.dest[1]]}"]
     *first, last = dest + [_read(r) for r in o.reads] or [""]

@@ -107,7 +107,7 @@ class _Processor:
                 continue
             elif first.row.predicate:
                 test = np.broadcast_to(self.compute(parts) != 0, self.items)
-            elif first.row.double_result:
+            elif first.row.words == 2:
                 low, high = split(self.compute(parts))
                 results += [(o, high if o.slot % 2 else low) for o in parts]
             elif first.name == "MOV":  # of which each slot may read another word of the LDS queue

@@ -103,7 +103,7 @@ class Lanes:
                 low = [self._read(r) for r in parts[-1].reads] if first.row.kind == "double" else []
                 if first.row.predicate:
                     test = first, compute(parts, words, low, self.exact)
-                elif first.row.double_result:
+                elif first.row.words == 2:
                     results += _halves(parts, compute(parts, words, low, self.exact))
                 elif first.name == "MOV":
                     results += [(o, compute((o,), [self._read(r) for r in o.reads], [], self.exact)) for o in parts]
