@@ -233,7 +233,7 @@ class ControlFlow:
 
     def _bound(self) -> Vec:
         """How many instructions a loop may issue; becomes 0 if the kernel is to stop."""
-        return self.e.op(f"load volatile i64, {self.s.slot('limit', 'ptr')}", "i64")
+        return self.s.slot("limit", "ptr").load("i64", volatile=True)
 
     def _poll(self, at: int, who: Vec) -> None:
         """At the head of a loop: stop if told, or if the loop has run for too long; then the first work-item in the

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cypresskit.il import Program
 from cypresskit.machine.fast.analysis import Analysis, Cell
-from cypresskit.machine.fast.vec import Emitter, Vec, of, together
+from cypresskit.machine.fast.vec import Emitter, Vec, together
 
 ONE = 0x3F800000  # 1.0
 DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of the kernel ends
@@ -86,20 +86,26 @@ class Storage:
         """The value of a variable."""
         kind, n = self.variables[name]
         if name in self.in_memory:
-            places = [Vec(self.e, f"%{name}", "ptr").at(4 * k) for k in range(0, n, 4)]
-            return together([self.e.op(f"load volatile {of(kind, 4)}, {place}, align 16", kind, 4) for place in places])
-        return self.e.op(f"load {of(kind, n)}, ptr %{name}", kind, n)
+            return together([four.load(kind, 4, 16, volatile=True) for four in self._fours(name)])
+        return self.place(name).load(kind, n)
 
     def store(self, name: str, value: Vec | int) -> None:
         """Set a variable; a number sets every lane."""
         kind, n = self.variables[name]
         value = value if isinstance(value, Vec) else self.e.const(value, kind, n)
         if name in self.in_memory:
-            for k, four in enumerate(value.fours()):
-                place = Vec(self.e, f"%{name}", "ptr").at(16 * k)
-                self.e.do(f"store volatile {four}, {place}, align 16")
-            return
-        self.e.do(f"store {value}, ptr %{name}")
+            for place, four in zip(self._fours(name), value.fours(), strict=True):
+                place.store(four, 16, volatile=True)
+        else:
+            self.place(name).store(value)
+
+    def place(self, name: str) -> Vec:
+        """Where a variable lies."""
+        return Vec(self.e, f"%{name}", "ptr")
+
+    def _fours(self, name: str) -> list[Vec]:
+        """Where each four of its 32-bit lanes lie."""
+        return [self.place(name).at(offset) for offset in range(0, 4 * self.variables[name][1], 16)]
 
     def add(self, name: str, value: Vec | int) -> None:
         """Add to a variable."""

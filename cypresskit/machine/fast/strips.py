@@ -20,7 +20,7 @@ from cypresskit.machine.fast.analysis import EXACT, Analysis, Cell
 from cypresskit.machine.fast.fetches import beside
 from cypresskit.machine.fast.instructions import Instructions
 from cypresskit.machine.fast.storage import Storage
-from cypresskit.machine.fast.vec import SIZES, Vec, of
+from cypresskit.machine.fast.vec import SIZES, Vec
 
 TURNS = 64  # of a strip that is run in passes
 LONG = 1024  # of another: it hears that the kernel is to stop only at its end
@@ -110,11 +110,11 @@ class Strips:
         """Put variables in memory that LLVM takes for anybody's, or get them ``back``."""
         for name in names:
             kind, n = self.s.variables[name]
-            place = f"%{self.s.variable(f'hidden_{name}', kind, n)}"
+            hidden = self.s.place(self.s.variable(f"hidden_{name}", kind, n))
             if back:
-                self.s.store(name, self.e.op(f"load volatile {of(kind, n)}, ptr {place}", kind, n))
+                self.s.store(name, hidden.load(kind, n, volatile=True))
             else:
-                self.e.do(f"store volatile {self.s.load(name)}, ptr {place}")
+                hidden.store(self.s.load(name), volatile=True)
 
     # How many turns
 

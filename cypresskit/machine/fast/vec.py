@@ -202,13 +202,14 @@ class Vec:
             return self.e.op(f"getelementptr i8, {self}, i64 {offset}", "ptr") if offset else self
         return self.e.op(f"getelementptr i8, {self}, {offset}", "ptr")
 
-    def load(self, kind: str, n: int = 0, align: int = 0) -> "Vec":
-        """What lies there."""
-        return self.e.op(f"load {of(kind, n)}, {self}{f', align {align}' * bool(align)}", kind, n)
+    def load(self, kind: str, n: int = 0, align: int = 0, volatile: bool = False) -> "Vec":
+        """What lies there; ``volatile``: LLVM must not know."""
+        text = f"load {'volatile ' * volatile}{of(kind, n)}, {self}{f', align {align}' * bool(align)}"
+        return self.e.op(text, kind, n)
 
-    def store(self, value: "Vec", align: int = 0) -> None:
+    def store(self, value: "Vec", align: int = 0, volatile: bool = False) -> None:
         """Put a value there."""
-        self.e.do(f"store {value}, {self}{f', align {align}' * bool(align)}")
+        self.e.do(f"store {'volatile ' * volatile}{value}, {self}{f', align {align}' * bool(align)}")
 
 
 def pick(parts: Sequence[Vec], wanted: Sequence[tuple[int, int]]) -> Vec:
