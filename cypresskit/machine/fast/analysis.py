@@ -133,7 +133,7 @@ class Analysis:
     """Webs, variation, cells and NaN of a program. ``kinds`` of a web's representative: "f" single and "d" double
     results whose NaN may be any, "b" bits that must be kept. A cell of one arithmetic kind is made canonical where its
     bits are observed; in a mixed one that isn't possible any more, so the results in ``canonical_at_definition`` are
-    made canonical when they are written."""
+    made canonical when they are written. ``written`` and ``read``: the cells that each instruction writes and reads."""
 
     def __init__(self, program: Program):
         self.program, self.body = program, program.body
@@ -141,8 +141,8 @@ class Analysis:
         self.vary = Variation(program, self.webs)
         self.cell_of = cells(self.webs, self.vary)
         self.doubles, self.lanes = self.vary.doubles, self.vary.lanes
-        self._written = [{self.defined(at, c) for c in defines(i)} for at, i in enumerate(self.body)]
-        self._read = [self._cells_read(at) for at in range(len(self.body))]
+        self.written = [{self.defined(at, c) for c in defines(i)} for at, i in enumerate(self.body)]
+        self.read = [self._cells_read(at) for at in range(len(self.body))]
         self.steps = self._steps()
         self.kinds: dict[int, set[str]] = defaultdict(set)
         self._find_kinds()
@@ -156,13 +156,13 @@ class Analysis:
         """The cell of component ``c`` of the result of ``at``."""
         return self.cell(self.webs.defined[at, c])
 
-    def written(self, at: int) -> set[Cell]:
-        """The cells that ``at`` writes."""
-        return self._written[at]
-
-    def read(self, at: int) -> set[Cell]:
-        """The cells that ``at`` reads."""
-        return self._read[at]
+    def plain(self, at: int, n: int, k: int) -> Cell | None:
+        """The cell that source ``n`` of ``at`` reads at position ``k``, if it is a register's component as it stands."""
+        source = self.body[at].sources[n]
+        if source.register.kind != "r" or source.modified or source.swizzle[k] not in "xyzw":
+            return None
+        web = self.webs.used.get((at, n, "xyzw".index(source.swizzle[k])))
+        return None if web is None else self.cell(web)
 
     def _cells_read(self, at: int) -> set[Cell]:
         return {
@@ -178,18 +178,19 @@ class Analysis:
         found: dict[str, dict[int, int]] = {}
         for at, i in enumerate(self.body):
             for c in defines(i) if i.opcode == "add" and i.shift == 1.0 and not i.saturate else ():
-                cell, source, step = self.defined(at, c), i.sources[0], literal(self.program, i.sources[1], c)
-                same = source.register.kind == "r" and not source.modified and source.swizzle[c] in "xyzw"
-                if same and not cell.n and step is not None and i.dest and i.dest.mask[c] not in "01":
+                cell, step = self.defined(at, c), literal(self.program, i.sources[1], c)
+                if (
+                    self.plain(at, 0, c) == cell
+                    and not cell.n
+                    and step is not None
+                    and i.dest
+                    and i.dest.mask[c] not in "01"
+                ):
                     whole = struct.unpack("<f", struct.pack("<I", step))[0]
-                    if (
-                        self.cell(self.webs.used[at, 0, "xyzw".index(source.swizzle[c])]) == cell
-                        and whole % 1 == 0
-                        and abs(whole) < EXACT
-                    ):
+                    if whole % 1 == 0 and abs(whole) < EXACT:
                         found.setdefault(cell.name, {})[at] = int(whole)
         users = [at for at, i in enumerate(self.body) if i.op.kind == "fetch" or i.opcode == "ge"]
-        used = {cell.name for at in users for cell in self.read(at)}
+        used = {cell.name for at in users for cell in self.read[at]}
         return {name: steps for name, steps in found.items() if name in used}
 
     # NaN

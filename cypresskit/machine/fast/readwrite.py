@@ -71,17 +71,10 @@ class Reading:
 
     def counted(self, at: int, k: int) -> Vec | None:
         """The whole number (i64) that coordinate ``k`` of a fetch is taken to be, if it is a counter."""
-        source = self.body[at].sources[0]
-        texture = self.s.program.textures[self.body[at].controls.resource]
-        if (
-            source.register.kind != "r"
-            or source.modified
-            or source.swizzle[k] not in "xyzw"
-            or not texture.unnormalised
-        ):
+        cell, texture = self.a.plain(at, 0, k), self.s.program.textures[self.body[at].controls.resource]
+        if not cell or cell.name not in self.a.steps or not texture.unnormalised:
             return None
-        name = self.a.cell(self.a.webs.used[at, 0, "xyzw".index(source.swizzle[k])]).name
-        return self.s.load(self.s.count_of(name)) if name in self.a.steps else None
+        return self.s.load(self.s.count_of(cell.name))
 
     def pair(self, at: int, n: int, source: Source, position: int = 0) -> Vec:
         """Two neighbouring positions of an operand as i64."""

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import reduce
 
-from cypresskit.il import Source
 from cypresskit.il.dataflow import defines
 from cypresskit.machine.fast.analysis import EXACT, Analysis, Cell
 from cypresskit.machine.fast.fetches import beside
@@ -35,7 +34,7 @@ class Strips:
         loops = [at for at, i in enumerate(self.body) if i.op.flow == "loop" and not instructions.f.fused]
         for at in loops:  # to convert sums to doubles from memory is cheaper than from registers
             found = _sums(self.a, range(at + 1, storage.program.matching[at])).values()
-            cells = [cell for sums in found for _, writers in sums for k in writers for cell in self.a.written(k)]
+            cells = [cell for sums in found for _, writers in sums for k in writers for cell in self.a.written[k]]
             storage.in_memory.update(cell.name for cell in cells if cell.wide)
 
     def run(self, at: int, general: Callable[[], list[tuple[int, int]]], spare: Callable[[], Vec]) -> None:
@@ -103,7 +102,7 @@ class Strips:
 
     def _names(self, instructions: set[int], unused: set[str]) -> list[str]:
         """The variables of the cells that these write, but for ``unused`` ones."""
-        cells = {cell.name: cell for k in instructions for cell in self.a.written(k)}
+        cells = {cell.name: cell for k in instructions for cell in self.a.written[k]}
         return sorted(self.s.name(cell) for name, cell in cells.items() if name not in unused)
 
     def _hide(self, names: list[str], back: bool = False) -> None:
@@ -205,7 +204,7 @@ def _simple(analysis: Analysis, inside: range, at: int) -> bool:
 def _test_of(analysis: Analysis, inside: range, at: int) -> tuple[int, int, Cell] | None:
     """Of a break where a counter has reached a bound that stays: the comparison, its component, and the counter."""
     i, webs = analysis.body[at], analysis.webs
-    if i.opcode != "break_logicalnz" or not _plain(i.sources[0], 0):
+    if i.opcode != "break_logicalnz" or not analysis.plain(at, 0, 0):
         return None
     web = webs.find(webs.used[at, 0, "xyzw".index(i.sources[0].swizzle[0])])
     found = [(k, c) for k in inside for c in defines(analysis.body[k]) if webs.find(webs.defined[k, c]) == web]
@@ -218,18 +217,12 @@ def _test_of(analysis: Analysis, inside: range, at: int) -> tuple[int, int, Cell
 
 def counter(analysis: Analysis, inside: range, at: int, k: int) -> Cell | None:
     """The cell that the first source of ``at`` reads at position ``k``, if every turn only adds to it."""
-    source = analysis.body[at].sources[0]
-    if not _plain(source, k):
+    cell = analysis.plain(at, 0, k)
+    if not cell:
         return None
-    cell = analysis.cell(analysis.webs.used[at, 0, "xyzw".index(source.swizzle[k])])
     steps = analysis.steps.get(cell.name, {})
-    writers = [m for m in inside if cell in analysis.written(m)]
+    writers = [m for m in inside if cell in analysis.written[m]]
     return cell if writers and all(steps.get(m, 0) > 0 for m in writers) else None
-
-
-def _plain(source: Source, k: int) -> bool:
-    """Whether an operand is a register's component as it stands."""
-    return source.register.kind == "r" and not source.modified and source.swizzle[k] in "xyzw"
 
 
 def _fixed(analysis: Analysis, inside: range, at: int, n: int, k: int) -> bool:
@@ -238,7 +231,7 @@ def _fixed(analysis: Analysis, inside: range, at: int, n: int, k: int) -> bool:
     if source.register.kind != "r" or source.swizzle[k] not in "xyzw":
         return source.register.kind != "g"
     cell = analysis.cell(analysis.webs.used[at, n, "xyzw".index(source.swizzle[k])])
-    return not any(cell in analysis.written(m) for m in inside)
+    return not any(cell in analysis.written[m] for m in inside)
 
 
 # Passes
@@ -265,7 +258,7 @@ def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
         full[-1] += part
     groups = [set().union(*(writers for _, writers in part)) for part in full]
     every = set().union(*groups)
-    again = [k for k in inside if analysis.body[k].op.kind == "alu" and any(cell.n for cell in analysis.written(k))]
+    again = [k for k in inside if analysis.body[k].op.kind == "alu" and any(cell.n for cell in analysis.written[k])]
     if len(groups) < 2 or (len(again) - len(every)) * (len(groups) - 1) >= len(every):
         return [set()]
     return [every - group for group in groups]
@@ -274,11 +267,11 @@ def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
 def temporary(analysis: Analysis, inside: range) -> set[str]:
     """The names of cells that nobody needs from one turn of a loop to the next, nor after it."""
     outside = [k for k in range(len(analysis.body)) if k not in inside]
-    needed = {cell.name for k in outside for cell in analysis.read(k)}
+    needed = {cell.name for k in outside for cell in analysis.read[k]}
     written: set[str] = set()
     for k in inside:
-        needed |= {cell.name for cell in analysis.read(k)} - written
-        written |= {cell.name for cell in analysis.written(k)}
+        needed |= {cell.name for cell in analysis.read[k]} - written
+        written |= {cell.name for cell in analysis.written[k]}
     return written - needed
 
 
@@ -293,8 +286,8 @@ def _sums(analysis: Analysis, inside: range) -> dict[tuple[Cell, ...], list[tupl
     sums: dict[tuple, set[int]] = {}
     other: set[tuple] = set()  # parts of registers that more is done with
     for k in inside:
-        read = {cell.part for cell in analysis.read(k)}
-        written = analysis.written(k)
+        read = {cell.part for cell in analysis.read[k]}
+        written = analysis.written[k]
         for cell in written:
             if analysis.body[k].op.kind == "alu" and len(written) == 1 and cell.n and cell.part in read:
                 sums.setdefault(cell.part, set()).add(k)
@@ -305,7 +298,7 @@ def _sums(analysis: Analysis, inside: range) -> dict[tuple[Cell, ...], list[tupl
     found: dict[tuple[Cell, ...], list[tuple[int, set[int]]]] = {}
     for part, writers in sums.items():
         if part not in other:
-            needed = {cell for k in writers for cell in analysis.read(k) if cell.n and cell.part != part}
-            size = max(_bytes(analysis.written(k)) for k in writers)
+            needed = {cell for k in writers for cell in analysis.read[k] if cell.n and cell.part != part}
+            size = max(_bytes(analysis.written[k]) for k in writers)
             found.setdefault(tuple(sorted(needed, key=lambda cell: cell.name)), []).append((size, writers))
     return found
