@@ -157,7 +157,7 @@ class Analysis:
         return self.cell(self.webs.defined[at, c])
 
     def plain(self, at: int, n: int, k: int) -> Cell | None:
-        """The cell that source ``n`` of ``at`` reads at position ``k``, if it is a register's component as it stands."""
+        """The cell that source ``n`` of ``at`` reads at position ``k``, if it is a register's component and no more."""
         source = self.body[at].sources[n]
         if source.register.kind != "r" or source.modified or source.swizzle[k] not in "xyzw":
             return None
