@@ -45,14 +45,9 @@ class Outcome:
     done: dict[str, np.ndarray]
     counts: dict[str, float]
 
-    def when(self, clauses: np.ndarray) -> np.ndarray:
-        """The clocks at which so many clauses were over, all wavefronts together."""
-        return np.interp(clauses, np.arange(len(self.progress)) * self.pace, self.progress)
-
-    def missed(self, clauses: np.ndarray) -> np.ndarray:
-        """The lines that L2 had missed by then."""
-        lines = self.done["l2_missed"][:-1].sum(axis=1)
-        return np.interp(clauses, np.arange(len(lines)) * self.pace, lines)
+    def when(self, clauses: np.ndarray, noted: np.ndarray) -> np.ndarray:
+        """What was ``noted``, as ``progress`` is, when so many clauses were over, all wavefronts together."""
+        return np.interp(clauses, np.arange(len(noted)) * self.pace, noted)
 
 
 def run(work: Packed, device: Device, slots: int, parts: Callable[[range], Iterable] = iter) -> Outcome:

@@ -128,13 +128,13 @@ def _watched(seconds: float) -> Callable[[range], Iterable]:
 
 def _alike(code: Code, surfaces: Surfaces, first: int, total: int, policy: Policy) -> bool:
     """Whether the first wavefronts have as much to do as the whole launch's, of which some are looked at all over."""
+    if first >= total:
+        return True
     work = []
-    for end in (first, total) if first < total else ():
+    for end in (first, total):
         paths = walk(code, surfaces, np.unique(np.linspace(0, end - 1, SURVEYED).astype(np.int64)))
         each = [path.amount(_work) for path in paths]
         work.append(np.average(each, axis=0, weights=[len(path.wavefronts) for path in paths]))
-    if not work:
-        return True
     bundles, accesses = abs(work[1] / np.maximum(work[0], 1) - 1)
     return bool(bundles <= policy.uneven and accesses <= policy.ragged)
 
@@ -151,9 +151,9 @@ def measured_pace(
     the second; whether L2 misses grow and are waited for."""
     first, last = {1: (0.25, 0.75), 2: (0.5, 1.5)}.get(rounds, (1.0, rounds - 0.5))
     marks = np.array([first, (first + last) / 2, last]) * work.clauses_run[work.path].mean() * round_
-    clocks = outcome.when(marks)
+    clocks = outcome.when(marks, outcome.progress)
     early, late = np.diff(clocks)
-    sooner, later = np.diff(outcome.missed(marks))
+    sooner, later = np.diff(outcome.when(marks, outcome.done["l2_missed"][:-1].sum(axis=1)))
     tex, alu = outcome.counts["texture"], outcome.counts["alu"]
     hidden = alu >= max(tex, HIDING * outcome.end_clock * outcome.done["alu"].shape[1])  # misses, behind the ALU's work
     drifting = rounds > 2 and later > policy.drift * sooner and not hidden
