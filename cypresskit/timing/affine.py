@@ -187,6 +187,6 @@ def first_turn(word: Affine, wanted: bool) -> np.ndarray:
     relation, start, step = word.test
     with np.errstate(all="ignore"):
         cross = np.floor(np.where(step, -start / step, 0.0))
-    turns = np.stack([0 * cross, cross, cross + 1])  # where it may begin to
+    turns = np.stack([np.zeros_like(cross), cross, cross + 1])  # where it may begin to
     comes = (RELATION[relation](start + step * turns, 0) == wanted) & (turns >= 0)
     return np.where(comes, turns, np.inf).min(axis=0)
