@@ -100,9 +100,9 @@ def test_requests_stack_up_in_their_bank_and_each_layer_takes_a_clock():
 def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows():
     player = view("lds_transpose")
     for name in ("lds", "lds_rows"):
-        row = frames(player, f"arrived {name}", "row")
+        row = frames(player, f"arrived {name}", "shade")
         assert (row[0] == 8).all() and (row[-1].reshape(4, 8) == range(8)).all(), "eight rows of A for each k"
-        assert (frames(player, f"block {name}", "level")[-1] == 4).all(), "four steps of k"
+        assert (frames(player, f"block {name}", "shade")[-1] == 4).all(), "four steps of k"
     stored = frames(player, "lds lds_rows", "key")[-1]
     traffic = samples.listened("sgemm_64x64_lds_rows")
     places = next(a for a in traffic.accesses if a.kind == "store").addresses // 4
@@ -134,10 +134,10 @@ def test_a_pitch_costs_what_the_lds_charges_for_its_addresses():
 def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     """Lesson 08's questions, asked of the picture: a row's texels go round, and leaders add the sums of all parts."""
     player, parts = draw.reduction(kernel), ck.kernels[kernel].parts
-    texel = frames(player, "texels", "part")
+    texel = frames(player, "texels", "shade")
     rows = texel[-1].reshape(64 // parts * 4, -1)
     assert (rows == np.arange(rows.shape[1]) % parts).all() and (texel[0] == 8).all()
-    lit = {name: (frames(player, name, "part") < parts).sum(axis=1) for name in ("item", "lds", "sum")}
+    lit = {name: (frames(player, name, "shade") < parts).sum(axis=1) for name in ("item", "lds", "sum")}
     leaders = 64 // parts
     assert lit["item"][[0, -1]].tolist() == [64, leaders] and lit["lds"][[0, -1]].tolist() == [0, 64]
     assert lit["sum"][-parts:].tolist() == [leaders * n for n in range(1, parts + 1)]
@@ -158,7 +158,7 @@ def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_do
         data = next(t.source.data for t in player.tracks if t.source.name == f"ticks {name}")
         paid = np.isfinite(frames(player, f"ticks {name}", "x"))
         assert paid.sum(axis=1).tolist() == [min(clock, finish(player, name)) for clock in range(385)]
-        matrix = data["matrix"]
+        matrix = data["shade"]
         fetches = [matrix[data["y"] == y] for y in np.unique(data["y"])]
         assert [(len(f), set(f)) for f in fetches] == [(16 if f[0] else of_a, {f[0]}) for f in fetches]
         assert sum(f[0] == 0 for f in fetches) == 8
@@ -260,7 +260,7 @@ def test_bundles_show_the_compiled_loop():
     slots = frames(player, "slots", "key")[0].reshape(-1, 5)
     lines = [[o.line for o in sorted(b.operations, key=lambda o: o.slot)] for b in loop]
     assert lines == [[line for line in row if line >= 0] for row in slots.tolist()]
-    colour = frames(player, "slots", "colour")[0].reshape(-1, 5)
+    colour = frames(player, "slots", "shade")[0].reshape(-1, 5)
     of = {line: set(colour[slots == line]) for line in set(slots.ravel()) - {-1}}
     assert all(len(colours) == 1 for colours in of.values()), "a line has one colour"
     assert len(player) == len(loop)
@@ -305,7 +305,7 @@ def test_the_tighter_packing_is_done_first():
         assert finish(player, style) == 4 * len(loop)
         shown = [frames(player, f"{n} {style}", "value")[-1, 0] for n in ("five slots filled", "four", "fewer")]
         assert shown == [filled.count(5), filled.count(4), len(loop) - filled.count(5) - filled.count(4)]
-        colour, key = (frames(player, f"slots {style}", column) for column in ("colour", "key"))
+        colour, key = (frames(player, f"slots {style}", column) for column in ("shade", "key"))
         assert (colour[-1] == 9).sum() == 5 * len(loop) - sum(filled) == (key[-1] < 0).sum()
         assert ((colour != 8).sum(axis=1) == 5 * np.minimum(np.arange(len(player)), len(loop))).all(), "one at a time"
     assert (finish(player, "amd"), finish(player, "best")) == (124, 108)
@@ -390,7 +390,7 @@ def test_the_toy_is_the_lessons_by_hand():
 def test_the_chip_shows_each_wavefront_where_and_when_it_ran():
     """Question 1 of lesson 00, asked of the picture: at N = 128 four engines have something to do."""
     player = view("chip_sizes")
-    works, x = frames(player, "engines", "works"), frames(player, "dots", "x")
+    works, x = frames(player, "engines", "shade"), frames(player, "dots", "x")
     done, running = frames(player, "done", "value")[:, 0], frames(player, "running", "value")[:, 0]
     for n, report in enumerate(reports()):
         engine, start, end = report.use.wavefronts.T
@@ -549,7 +549,7 @@ def test_what_a_kernel_reads_lies_on_the_card():
     player, timeline = view("card_memory"), blocked()
     moments = np.linspace(0, timeline.seconds, len(player))
     names = {name: drawn(player, f"matrix {name}")["words"] for name in "ABC"}
-    states = {n: frames(player, f"matrix {kind}", "state")[:, i] for kind in "ABC" for i, n in enumerate(names[kind])}
+    states = {n: frames(player, f"matrix {kind}", "shade")[:, i] for kind in "ABC" for i, n in enumerate(names[kind])}
     mults = [s for s in timeline.spans if s.task.stage == "mult"]
     for n, moment in enumerate(moments):
         running = [content.rstrip("'") for s in mults if s.start <= moment < s.end for content in s.task.reads.values()]
@@ -566,7 +566,7 @@ def test_a_tasks_bar_is_in_its_own_row_alone():
     task = Task("mult", "mult", "chip 0", {"chip 0": 2.0, "bus": 2.0}, {}, {"c": "c"})
     resources = {"chip 0": Resource("chip 0", 1.0, "seconds"), "bus": Resource("bus", 10.0, "bytes")}
     player = draw.timeline(run([task], resources, 1e9), names=("one",))
-    assert len(drawn(player, "tasks one")["matter"]) == len(drawn(player, "bus one")["matter"]) == 1
+    assert len(drawn(player, "tasks one")["shade"]) == len(drawn(player, "bus one")["shade"]) == 1
     assert frames(player, "worked one", "value")[-1].tolist() == [100, 10]
 
 
@@ -577,12 +577,12 @@ def test_lesson_11_reads_its_answers_off_the_picture():
     made = [stages(6144, 6144, 2048, both_chips) for stages in (host.four_stage, host.five_stage)]
     player = draw.timeline(*made, names=("four", "five"))
     long = {name: drawn(player, f"tasks {name} to come") for name in ("four", "five")}
-    chip = {name: np.array(data["w"])[np.array(data["matter"]) >= 3] + 0.7 for name, data in long.items()}
+    chip = {name: np.array(data["w"])[np.array(data["shade"]) >= 3] + 0.7 for name, data in long.items()}
     assert (len(chip["four"]), len(chip["five"])) == (24, 48)
     longer = np.median(chip["four"]) / np.median(chip["five"])
     assert 3.5 < longer < 4.5
     assert f"mult AB[0.0.0.0], a kernel {longer / 2:.1f} times slower per flop" in " ".join(player.captions)
-    assert [(np.array(data["matter"]) == 4).sum() for data in long.values()] == [24, 0], "grey: the slower kernel"
+    assert [(np.array(data["shade"]) == 4).sum() for data in long.values()] == [24, 0], "grey: the slower kernel"
     full = {m.name for m in player.root.references() if "full" in str(m.name) and "to come" not in m.name}
     assert full == {"PCIe to card full four", "PCIe to card full five", "PCIe to host full five"}
     spans = {stage: [s for s in made[1].spans if s.task.stage == stage] for stage in ("store1", "mult1", "load2")}
@@ -607,7 +607,7 @@ def test_the_folded_answers_have_the_pictures_numbers():
     idle = [f"{frames(waves, f'share {n} sgemm_tn_37 1', 'value')[-1, 0]} %" for n in (0, 1)]
     missed = [f"{(frames(fetches, f'ticks {name}', 'missed')[-1] > 0).sum()} " for name in ("dgemm_tn", "dgemm_nn")]
     clocks = [str(finish(fetches, name)) for name in ("dgemm_tn", "dgemm_nn")]
-    leaders = {16: "Sixteen", 32: "Thirty-two"}[int((frames(view("reduction"), "item", "part")[-1] < 8).sum())]
+    leaders = {16: "Sixteen", 32: "Thirty-two"}[int((frames(view("reduction"), "item", "shade")[-1] < 8).sum())]
     even = np.flatnonzero(frames(view("bus"), "shares", "value")[:, 1] == 500)
     for call, said in (
         ("ck.draw.wavefronts(*reports", idle),
@@ -629,7 +629,7 @@ def test_lesson_10_reads_its_answers_off_the_picture():
         binds = np.flatnonzero(frames(player, f"binds {name}", "value")[-1])
         assert [rows[n] for n in binds] == ["chip 0"] == [one.bound]
         bars = drawn(player, f"tasks {name} to come")
-        chip = [(x - w / 2, x + w / 2 + 0.7) for x, w, m in zip(bars["x"], bars["w"], bars["matter"]) if m == 3]
+        chip = [(x - w / 2, x + w / 2 + 0.7) for x, w, m in zip(bars["x"], bars["w"], bars["shade"]) if m == 3]
         assert (np.diff(np.ravel(chip))[1::2] > 1).sum() == gaps, "pixels between products"
         worked = frames(player, f"worked {name}", "value")[-1][binds[0]]
         assert worked == round(100 * one.busy["chip 0"]) and (worked < 60) == (name == "waits")
@@ -904,7 +904,7 @@ def test_values_travel_between_frames_unless_motion_is_reduced(show, page):
 @pytest.mark.parametrize("name", ["chip", "wavefronts", "timeline", "card_memory", "lds_pitch"])
 def test_a_play_head_is_dragged(name, show):
     page = show(view(name))
-    head = view(name).heads[0][1]
+    head = view(name).root.tags[0]["heads"][0]["source"]
     x = next(track.frames[:, 0] for track in view(name).tracks if track.source is head and track.column == "x")
     place = """([x, y]) => { const f = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Figure")
         const v = Bokeh.index.get_one(f), box = v.el.getBoundingClientRect()

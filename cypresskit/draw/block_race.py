@@ -77,20 +77,20 @@ def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, s
     parts: list[tuple] = []
     for number, (matrix, (when, cell, (rows, columns), (x0, y0, w0, h0), most)) in enumerate(matrices.items()):
         i, j = np.divmod(np.arange(rows * columns), columns)
-        so_far = np.array([np.bincount(cell[when <= clock], minlength=rows * columns) for clock in clocks], np.int32)
+        so_far = np.array([np.bincount(cell[when <= clock], minlength=rows * columns) for clock in clocks])
         size = np.full((2, rows * columns), [[w0 - 1], [h0 - 1]])
         what = "terms added" if matrix == "C" else "times fetched"
         words = np.array([f"{matrix}[{a}, {b}]: {what}" for a, b in zip(i, j)])
         parts.append((x0 + (j + 0.5) * w0, y0 + (i + 0.5) * h0, *size, words, so_far, 9 * number + 8 * so_far // most))
     x, y, w, h, words, so_far, shade = (np.concatenate(part, axis=-1) for part in zip(*parts))
-    now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0).astype(np.float32)
-    source = sheet.boxes(fig, f"cells {name}", x, y, w, h, fill=("shade", SHADES), shade=shade.astype(np.uint8),
-                         words=words, tip="@words: @times", times=so_far, now=now)  # fmt: skip
+    now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0)
+    source = sheet.boxes(fig, f"cells {name}", x, y, w, h, fill=(SHADES, shade), words=words, tip="@words: @times",
+                         times=so_far, now=now)  # fmt: skip
     sheet.ring(fig, source, "w", "h", "now", "ink")
     words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))
     said = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
     rate = [f"{w / (2 * t):.3f} words per flop" if t else "no flop yet" for w, t in zip(words, terms)]
-    which, right = np.arange(len(clocks))[:, np.newaxis], [left + n * CELL]
-    sheet.numbers(fig, f"count {name}", right, [high - 30], which, names=said, align="right", size=13)
-    sheet.numbers(fig, f"rate {name}", right, [high - 12], which, names=rate, align="right", size=17, bold=True)
+    which, right = np.arange(len(clocks)), left + n * CELL
+    sheet.numbers(fig, f"count {name}", right, high - 30, which, names=said, align="right", size=13)
+    sheet.numbers(fig, f"rate {name}", right, high - 12, which, names=rate, align="right", size=17, bold=True)
     return fig

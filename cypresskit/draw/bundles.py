@@ -16,7 +16,7 @@ from cypresskit.compiler.legality import check_bundle
 from cypresskit.compiler.ports import Ports, unit
 from cypresskit.draw import theme
 from cypresskit.draw.controls import controls
-from cypresskit.draw.player import Player, Track
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, beside, together
 from cypresskit.kernels import KERNELS
 
@@ -40,7 +40,7 @@ def bundles(*codes: Code | str) -> Player:
     sheet = Sheet("VLIW bundles: " + ", ".join(loop.name for loop in loops))
     fig = sheet.stage("Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots", WIDE, HIGH)
     _draw_listing(sheet, fig, loops)
-    sheet.words(fig, [TABLE[0]], [16], ["The loop's bundles: slots x y z w t"], bold=True, size=14)
+    sheet.words(fig, TABLE[0], 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
     tables = [_table(loop, 10_000 * n, *TABLE, TOP, np.arange(len(loop.bundles))) for n, loop in enumerate(loops)]
     _draw_table(sheet, fig, "slots", tables)
     _draw_detail(sheet, fig, loops)
@@ -72,9 +72,8 @@ def packing(kernel: str = "sgemm_tn") -> Player:
         _draw_table(sheet, fig, f"slots {style}", [_table(loop, 0, 4, 592, 66, frame - 1, filling=True)])
         ran = frame[:, np.newaxis] > np.arange(count)
         for n, (name, sizes) in enumerate(FILLED.items()):
-            so_far = (ran & np.isin([bundle.filled for bundle in loop.bundles], sizes)).sum(axis=1)[:, np.newaxis]
-            place = [(24, 244, 394)[n]], [HIGH - 10]
-            sheet.numbers(fig, f"{name} {style}", *place, so_far, prefix=f"{name}: ", size=14)
+            so_far = (ran & np.isin([bundle.filled for bundle in loop.bundles], sizes)).sum(axis=1)
+            sheet.numbers(fig, f"{name} {style}", (24, 244, 394)[n], HIGH - 10, so_far, prefix=f"{name}: ", size=14)
     amd, best = loops.values()
     for line in sorted({*amd.used, *best.used}):
         sheet.about[line] = f"In program order: {amd.story(line)} Looking ahead: {best.story(line)}"
@@ -205,15 +204,12 @@ def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
             now.append([2 if n in lines else 0 for n in shown])
     y = TOP + (np.arange(SHOWN) + 0.5) * LINE
     left, wide = LISTING
-    sheet.words(fig, [left], [16], ["Lines of IL"], bold=True, size=14)
-    source = sheet.boxes(fig, "lines", [left + wide / 2] * SHOWN, y, wide, LINE - 2, fill="rgba(128,128,128,0.05)",
-                         words=[""] * SHOWN, key=np.array(key), now=np.array(now, np.uint8))  # fmt: skip
-    sheet.tracks.append(Track(source, "line", np.array(line, np.int32), text="words", names=whole))
+    sheet.words(fig, left, 16, "Lines of IL", bold=True, size=14)
+    source = sheet.boxes(fig, "lines", left + wide / 2, y, wide, LINE - 2, fill="rgba(128,128,128,0.05)",
+                         words=(whole, line), key=np.array(key), now=now)  # fmt: skip
     sheet.ring(fig, source, wide, LINE - 2, "now", "soft")
-    sheet.boxes(fig, "line colours", [left + 6] * SHOWN, y, 9, LINE - 6, fill=("colour", COLOURS),
-                colour=np.array(colour, np.uint8))  # fmt: skip
-    sheet.numbers(fig, "texts", [left + 14] * SHOWN, y, np.array(line), names=names, size=12,
-                  text_font=value("monospace"))  # fmt: skip
+    sheet.boxes(fig, "line colours", left + 6, y, 9, LINE - 6, fill=(COLOURS, colour))
+    sheet.numbers(fig, "texts", left + 14, y, np.array(line), names=names, size=12, text_font=value("monospace"))
 
 
 def _table(loop: _Loop, base: int, left: float, wide: float, top: float, at: np.ndarray, filling: bool = False) -> dict:
@@ -241,8 +237,8 @@ def _draw_table(sheet: Sheet, fig, name: str, tables: Sequence[dict]) -> None:
         together([table[part] for table in tables], {"key": -1, "colour": IDLE, "now": 0}.get(part, np.nan))
         for part in ("x", "y", "w", "h", "key", "colour", "now")
     )
-    source = sheet.boxes(fig, name, x, y, w, h, fill=("colour", COLOURS), colour=colour.astype(np.uint8), key=key,
-                         now=now.astype(np.uint8), empty=1.5 * (colour > IDLE))  # fmt: skip
+    empty = 1.5 * (colour > IDLE)
+    source = sheet.boxes(fig, name, x, y, w, h, fill=(COLOURS, colour), key=key, now=now, empty=empty)
     sheet.ring(fig, source, "w", "h", "now", "ink")
     sheet.ring(fig, source, "w", "h", "empty")
 
@@ -271,29 +267,23 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
         for k, (source, target) in enumerate(loop.handed(n)[:5]):
             handed[:, frame, k] = middle[source], TOP + 29, middle[target] + 18, rows["now"] - 13
     if not up:
-        sheet.words(fig, [left], [16], ["This bundle"], bold=True, size=14)
-    x0, y0, x1, y1 = wires
-    sheet.arrows(fig, "wires", x0, y0, x1, y1, "soft", width=1.2, size=5)
+        sheet.words(fig, left, 16, "This bundle", bold=True, size=14)
+    sheet.arrows(fig, "wires", *wires, ink="soft", width=1.2, size=5)
     x, y = np.tile(bank, 3), np.repeat(port, 4)
     words = [f"cycle {cycle}, bank {c}" for cycle in range(3) for c in "xyzw"]
     sheet.boxes(fig, "port", x, y, SLOT - 8, PORT[1] - 4, ink="faint", line="line", words=words)
     sheet.numbers(fig, "ports", x, y, register, prefix="R", align="center", size=12)
-    sheet.words(fig, bank, [PORT[0] - up - 9] * 4, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
-    sheet.words(fig, [left + 34] * 3, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
-    x0, y0, x1, y1 = handed
-    sheet.arrows(fig, "handed on", x0, y0, x1, y1, "wrote", width=2.5, size=8)
-    for row, height in rows.items():
-        y, (name, colour, key) = np.full(5, height), slots[row]
-        source = sheet.boxes(
-            fig, f"slots {row}", middle, y, SLOT - 8, 24, ink="faint", words=[""] * 5, key=key, round=3
-        )
-        sheet.tracks.append(Track(source, "name", name.astype(np.int32), text="words", names=full))
-        sheet.boxes(fig, f"colours {row}", middle, y + 9, SLOT - 8, 6, fill=("colour", COLOURS),
-                    colour=colour.astype(np.uint8))  # fmt: skip
-        short = [_short(one) for one in full]
-        sheet.numbers(fig, f"names {row}", middle, y - 3, name, names=short, align="center", size=11)
-        sheet.words(fig, [left + 34], [height], [row], "soft", align="right", size=11)
-    sheet.words(fig, middle, [HIGH - 12 - up] * 5, list("xyzwt"), "soft", align="center", size=12)
+    sheet.words(fig, bank, PORT[0] - up - 9, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
+    sheet.words(fig, left + 34, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
+    sheet.arrows(fig, "handed on", *handed, ink="wrote", width=2.5, size=8)
+    short = [_short(one) for one in full]
+    for row, at in rows.items():
+        name, colour, key = slots[row]
+        sheet.boxes(fig, f"slots {row}", middle, at, SLOT - 8, 24, ink="faint", words=(full, name), key=key, round=3)
+        sheet.boxes(fig, f"colours {row}", middle, at + 9, SLOT - 8, 6, fill=(COLOURS, colour))
+        sheet.numbers(fig, f"names {row}", middle, at - 3, name, names=short, align="center", size=11)
+        sheet.words(fig, left + 34, at, row, "soft", align="right", size=11)
+    sheet.words(fig, middle, HIGH - 12 - up, list("xyzwt"), "soft", align="center", size=12)
 
 
 def _short(name: str) -> str:

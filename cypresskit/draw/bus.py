@@ -26,9 +26,9 @@ def bus(bandwidth: float = 3e9, rate: float = 450e9, sizes: Sequence[int] = SIZE
     sheet = Sheet(f"The bus and the chip: {bandwidth / 1e9:g} GB/s and {rate / 1e9:g} Gflop/s")
     fig = sheet.stage("Shares of the time: matrices to the card, the kernel, C to the host", LEFT + WIDE + 62, 4 * ROW)
     y = {row: 18.0 + ROW * n for n, row in enumerate(ROWS)}
-    down, right = list(y.values()), [LEFT + WIDE + 60] * 3
-    sheet.boxes(fig, "rows", [LEFT + WIDE / 2] * 3, down, [WIDE] * 3, ROW - 8, ink="faint", alpha=0.5)
-    sheet.words(fig, [LEFT - 8] * 3, down, list(ROWS.values()), align="right", size=13)
+    down = list(y.values())
+    sheet.boxes(fig, "rows", LEFT + WIDE / 2, down, WIDE, ROW - 8, ink="faint", alpha=0.5)
+    sheet.words(fig, LEFT - 8, down, list(ROWS.values()), align="right", size=13)
     for n, (name, ink) in enumerate(TASKS.items()):
         spans = [run.spans[n] for run in runs]
         row = [y[next(iter(spans[0].task.uses))]]
@@ -36,11 +36,11 @@ def bus(bandwidth: float = 3e9, rate: float = 450e9, sizes: Sequence[int] = SIZE
                       for side in ("start", "end"))  # fmt: skip
         x, w = LEFT + (start + end) / 2 * WIDE, (end - start) * WIDE - 1
         sheet.boxes(fig, name, x, row, w, ROW - 12, ink=ink, alpha=0.7, words=[name], moves=("x", "w"))
-        at = sheet.source(f"name {name}", ("x",), x=x.astype(np.float32), y=row, text=[name.split()[-1]])
+        at = sheet.source(f"name {name}", ("x",), x=x, y=row, text=[name.split()[-1]])
         sheet.words(fig, "x", "y", "text", source=at, align="center", size=12)
     ways = np.array([[run.busy[row] for row in ROWS] for run in runs])
     tenths, names = np.round(1000 * ways).astype(int), [f"{n / 10:.1f} %" for n in range(1001)]
-    sheet.numbers(fig, "shares", right, down, tenths, names=names, align="right", size=13)
+    sheet.numbers(fig, "shares", LEFT + WIDE + 60, down, tenths, names=names, align="right", size=13)
     shares = np.stack([ways[:, 0] + ways[:, 2], ways[:, 1]], axis=1)
     captions = [
         f"N = {n}: {1e3 * run.seconds:.1f} ms, of which the bus takes {of[0]:.0%} and the chip {of[1]:.0%}. "

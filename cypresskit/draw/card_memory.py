@@ -44,10 +44,10 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     _draw_matrices(sheet, fig, timeline, level, moments)
     total = _draw_buffers(sheet, fig, timeline, held)
     said = f"Buffers on the card: {total / 1e6:.0f} MB of {device.memory_bytes / 1e6:.0f}"
-    sheet.words(fig, [LIST], [14], [said], bold=True, size=14)
+    sheet.words(fig, LIST, 14, said, bold=True, size=14)
     lanes = list(dict.fromkeys(s.task.lane for s in timeline.spans))
     y, scale = {lane: LANES + 24.0 * n for n, lane in enumerate(lanes)}, (WIDE - NAMES) / timeline.seconds
-    sheet.words(fig, [NAMES - 8] * len(y), list(y.values()), lanes, align="right", size=12)
+    sheet.words(fig, NAMES - 8, list(y.values()), lanes, align="right", size=12)
     tips, down = [s.task.name for s in timeline.spans], [y[s.task.lane] for s in timeline.spans]
     draw_tasks(sheet, fig, "tasks", timeline.spans, down, 19, moments, lambda t: NAMES + t * scale, words=tips)
     sheet.rule(fig, "head", NAMES + moments * scale, LANES + 24, 72)
@@ -95,21 +95,19 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
     for kind, (x0, y0, w, h) in shapes.items():
         mine = [name for name in level if name[0] == kind]
         row, column = np.array([_place(name) for name in mine]).T
-        at = x0 + (column + 0.5) * w, y0 + (row + 0.5) * h, np.full(len(mine), w - 2), h - 2
+        at = x0 + (column + 0.5) * w, y0 + (row + 0.5) * h, w - 2, h - 2
         sheet.boxes(fig, f"room {kind}", *at, ink="faint", line="line")
         state = np.stack([level[name] for name in mine], axis=1)
-        done = 3 * np.stack([moments >= back.get(name, np.inf) for name in mine], axis=1).astype(np.uint8)
-        look: dict = {"fill": ("state", TINTS[kind]), "state": state, "words": mine}
-        source = sheet.boxes(fig, f"matrix {kind}", *at, **look, done=done)
+        done = 3 * np.stack([moments >= back.get(name, np.inf) for name in mine], axis=1)
+        source = sheet.boxes(fig, f"matrix {kind}", *at, fill=(TINTS[kind], state), words=mine, done=done)
         sheet.ring(fig, source, w - 5, h - 5, "done", "ink")
-        sheet.words(fig, [x0 - 2], [y0 - 9], [kind], kind.lower(), bold=True, size=14)
+        sheet.words(fig, x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
     mults = [s for s in timeline.spans if s.task.stage == "mult"]
     path = np.array([_place(s.task.name) for s in mults], float) + 0.5
     come = np.array([[s.start <= moment for s in mults[1:]] for moment in moments])
-    axes = LEFT + path[:, 1] * wide, TOP + path[:, 0] * high
-    starts = [np.where(come, axis[:-1], np.nan) for axis in axes]
-    ends = [np.where(come, axis[1:], np.nan) for axis in axes]
-    sheet.arrows(fig, "path", starts[0], starts[1], ends[0], ends[1], size=6)
+    x, y = LEFT + path[:, 1] * wide, TOP + path[:, 0] * high
+    ends = (np.where(come, end, np.nan) for end in (x[:-1], y[:-1], x[1:], y[1:]))
+    sheet.arrows(fig, "path", *ends, size=6)
 
 
 def _draw_buffers(sheet: Sheet, fig, timeline: Timeline, held: Held) -> float:
@@ -119,17 +117,16 @@ def _draw_buffers(sheet: Sheet, fig, timeline: Timeline, held: Held) -> float:
         [max(s.task.bytes for s in timeline.spans if b in {**s.task.reads, **s.task.writes}) for b in buffers]
     )
     names = ["empty", *dict.fromkeys(content for _, content, _ in held)]
-    label, state = np.zeros((2, FRAMES, len(buffers)), np.int32)
+    label, state = np.zeros((2, FRAMES, len(buffers)), int)
     for buffer, content, level in held:
         on, n = level > AWAY, buffers.index(buffer)
         label[on, n], state[on, n] = names.index(content), 3 * "ABC".index(content[0]) + level[on]
     y, wide = 46 + ROW * np.arange(len(buffers)), LONG * size / size.max()
     sizes = [f"{part / 1e6:.0f} MB" for part in size]
-    sheet.words(fig, [LIST] * len(y), y, buffers, size=13)
+    sheet.words(fig, LIST, y, buffers, size=13)
     sheet.words(fig, LIST + 108 + wide, y, sizes, "soft", size=12)
     tints = ["rgba(128,128,128,0.10)", *(tint for of in TINTS.values() for tint in of[1:])]
-    place, words = (LIST + 100 + wide / 2, y, wide, ROW - 6), [f"{b}, {part}" for b, part in zip(buffers, sizes)]
-    look: dict = {"fill": ("state", tints), "state": state.astype(np.uint8), "line": "line", "words": words}
-    sheet.boxes(fig, "buffers", *place, **look)
-    sheet.numbers(fig, "contents", *place[:2], label, names=names, align="center", size=13)
+    x, words = LIST + 100 + wide / 2, [f"{b}, {part}" for b, part in zip(buffers, sizes)]
+    sheet.boxes(fig, "buffers", x, y, wide, ROW - 6, fill=(tints, state), line="line", words=words)
+    sheet.numbers(fig, "contents", x, y, label, names=names, align="center", size=13)
     return float(size.sum())

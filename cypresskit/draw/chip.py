@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.draw.player import Player, Track
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, together
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
@@ -100,7 +100,7 @@ class _Scene:
     def share(self, name: str) -> np.ndarray:
         """What each part of a kind was busy for, or had, in each frame, in per cent; -1 for nothing asked."""
         at = np.clip(np.searchsorted(self.use.clocks, self.clocks, "right") - 1, 0, len(self.use.clocks) - 2)
-        shares = np.nan_to_num(np.round(100 * self.use.shares[name][at]), nan=-1).astype(np.int32)
+        shares = np.nan_to_num(np.round(100 * self.use.shares[name][at]), nan=-1).astype(int)
         shares[[0, -1]] = np.minimum(shares[[0, -1]], 0)
         return shares
 
@@ -156,7 +156,7 @@ def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
         begun, over = (np.stack([np.bincount(owner, row, minlength=tiles) for row in part])
                        for part in (start < clock, end <= clock))  # fmt: skip
         whole = np.bincount(np.arange(count) // each, minlength=tiles)
-        states.append(np.where(over == whole, 2, begun > 0).astype(np.uint8))
+        states.append(np.where(over == whole, 2, begun > 0))
         across, down, wide, high = scene.tile(np.arange(tiles) * each)
         size = np.full((2, tiles), [[wide - 1], [high - 1]])
         places.append([np.tile(v, (FRAMES, 1)) for v in (across, down, *size)])
@@ -166,18 +166,17 @@ def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
                 f"**Wavefront {wavefront}** of {scene.name}: runs on SIMD engine {engine:.0f} from clock {begin:,.0f}"
                 f" to {stop:,.0f}."
             )
-    x, y, w, h = (together(part).astype(np.float32) for part in zip(*places))
-    state, key = together(states, 0), together(keys, -1).astype(np.int32)
+    x, y, w, h = map(together, zip(*places))
+    state, key = together(states, 0), together(keys, -1)
     vector = all(scene.report.size and scene.report.size[1] == 1 for scene in scenes)
-    sheet.words(fig, [12], [14], [f"{'y' if vector else 'C'}: a tile for each wavefront"], bold=True, size=14)
-    sheet.boxes(fig, "map", x, y, w, h, fill=("state", STATES), state=state, key=key)
+    sheet.words(fig, 12, 14, f"{'y' if vector else 'C'}: a tile for each wavefront", bold=True, size=14)
+    sheet.boxes(fig, "map", x, y, w, h, fill=(STATES, state), key=key)
     done = np.concatenate([(scene.wavefronts[:, 2] <= scene.clocks[:, np.newaxis]).sum(axis=1) for scene in scenes])
     now = np.concatenate([scene.running.sum(axis=1) for scene in scenes])
     whole = np.repeat([len(scene.wavefronts) for scene in scenes], FRAMES)
     counts = (("to come: ", whole - now - done, "soft"), ("running: ", now, "c"), ("done: ", done, "ink"))
     for n, (prefix, values, ink) in enumerate(counts):
-        place = [12], [TOP + MAP + 22 + 22 * n]
-        sheet.numbers(fig, prefix[:-2], *place, values[:, np.newaxis], prefix=prefix, ink=ink, size=15)
+        sheet.numbers(fig, prefix[:-2], 12, TOP + MAP + 22 + 22 * n, values, prefix=prefix, ink=ink, size=15)
 
 
 def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
@@ -189,13 +188,13 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
     y = TOP - 20 + number // ACROSS * ENGINE[1] + 54 * (number // ACROSS >= (rows + 1) // 2)
     wide, high = ENGINE[0], ENGINE[1] - 6
     runs = (scene.wavefronts[now, 0].astype(int) for scene in scenes for now in scene.running)
-    busy = np.stack([np.bincount(on, minlength=engines) for on in runs]).astype(np.int32)
+    busy = np.stack([np.bincount(on, minlength=engines) for on in runs])
     words = [f"SIMD engine {n}" for n in number]
     keys = np.repeat([scene.key + ENGINES + number for scene in scenes], FRAMES, axis=0)
     for scene in scenes:
         sheet.about |= {scene.key + ENGINES + n: scene.story(n) for n in range(engines)}
-    sheet.boxes(fig, "engines", x + wide / 2, y + high / 2, wide, high, fill=("works", IDLE), words=words, line="line",
-                works=(busy > 0).astype(np.uint8), busy=busy, key=keys, tip="@words, wavefronts: @busy")  # fmt: skip
+    sheet.boxes(fig, "engines", x + wide / 2, y + high / 2, wide, high, fill=(IDLE, busy > 0), words=words, line="line",
+                busy=busy, key=keys, tip="@words, wavefronts: @busy")  # fmt: skip
     sheet.words(fig, x + 6, y + 11, [f"engine {n}" for n in number], "soft", size=12)
     for place, (unit, ink) in enumerate((("ALU", "alu"), ("texture", "texture"))):
         share = together([scene.share(unit) for scene in scenes], 0)
@@ -220,7 +219,7 @@ def _tell_hits(sheet: Sheet, bars, scenes: Sequence[_Scene], cache: str) -> None
     """For the hover: how many of the lines that were asked for a cache had."""
     hits = together([scene.share(f"{cache} hits") for scene in scenes], -1)
     names = ["it is asked for nothing", *(f"{cache} has {percent} % of the lines" for percent in range(101))]
-    sheet.tracks.append(Track(bars, "hits", hits + 1, text="found", names=names))
+    sheet.track(bars, "hits", hits + 1, text="found", names=names)
 
 
 def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
@@ -232,7 +231,7 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
         share = together([scene.share(name) for scene in scenes], 0)
         count = share.shape[1]
         each = wide / count
-        left, y = LEFT + np.arange(count) * each, np.full(count, middle + 9 + 24 * n)
+        left, y = LEFT + np.arange(count) * each, middle + 9 + 24 * n
         sheet.boxes(fig, f"room {name}", left + each / 2, y, each - 6, 19, ink="faint", line="line")
         long = np.maximum(share, 0.5) / 100 * (each - 6)
         tip = "@words: at work @percent %" + "; @found" * (name == "L2")
@@ -253,11 +252,11 @@ def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     tall = np.maximum(count / slots * high, 3 * (count > 0))  # a few are seen, too
     each = wide / FRAMES
     x = LEFT + (np.arange(FRAMES) + 0.5) * each
-    sheet.boxes(fig, "room running", [LEFT + wide / 2], [top + high / 2], [wide], high, ink="faint", alpha=0.6)
+    sheet.boxes(fig, "room running", LEFT + wide / 2, top + high / 2, wide, high, ink="faint", alpha=0.6)
     sheet.boxes(fig, "run", np.tile(x, (len(tall), 1)), top + high - tall / 2, each + 0.3, tall, ink="c", alpha=0.45)
     sheet.rule(fig, "head", np.tile(x, len(scenes)), top + high / 2, high, 2.5)
-    sheet.words(fig, [LEFT + wide], [top - 8], [f"wavefronts running, of {slots} that fit"], "soft", size=12,
-                align="right")  # fmt: skip
+    words = f"wavefronts running, of {slots} that fit"
+    sheet.words(fig, LEFT + wide, top - 8, words, "soft", size=12, align="right")
 
 
 def _draw_dots(sheet: Sheet, fig, scenes: Sequence[_Scene], places: np.ndarray) -> None:

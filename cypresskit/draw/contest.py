@@ -31,7 +31,7 @@ def contest(reports: Sequence[Report]) -> Player:
     high = min(150.0, HIGH / len(rows))
     label = "Each kernel's speed under its ceilings, and its wavefronts over time"
     fig = sheet.stage(label, 1112, 30 + high * len(rows))
-    sheet.words(fig, [LEFT, ROUNDS], [10, 10], [f"Gflop/s, to the peak of {peak:.0f}",
+    sheet.words(fig, [LEFT, ROUNDS], 10, [f"Gflop/s, to the peak of {peak:.0f}",
                 "wavefronts running, over the launch; the line is all that fit"], "soft", size=13)  # fmt: skip
     for n, (kernel, row) in enumerate(rows.items()):
         _draw(sheet, fig, kernel, [row[size] for size in sizes], 30 + n * high, high - 12, peak)
@@ -65,27 +65,27 @@ def _draw(sheet: Sheet, fig, kernel: str, reports: Sequence[Report], top: float,
     """One kernel: its ladder at the left, its rounds at the right."""
     scale, y, bar = WIDE / peak, top + high / 2 + 8, high - 34
     style: dict = {"align": "right", "size": 13}
-    sheet.words(fig, [LEFT], [top + 8], [kernel], bold=True, size=14)
-    sheet.boxes(fig, f"road {kernel}", [LEFT + WIDE / 2], [y], [WIDE], bar, ink="faint", alpha=0.6)
+    sheet.words(fig, LEFT, top + 8, kernel, bold=True, size=14)
+    sheet.boxes(fig, f"road {kernel}", LEFT + WIDE / 2, y, WIDE, bar, ink="faint", alpha=0.6)
     lowest = [[min(allows(r, unit, launch) for unit in UNITS) for r in reports] for launch in (True, False)]
     level = scale * np.array([[0.0] * len(reports), [r.gflops for r in reports], *lowest])[..., np.newaxis]
     for n, (name, ink, alpha) in enumerate((("speed", "c", 0.9), ("lost", "wait", 0.35), ("launch", "soft", 0.35))):
         a, b = level[n], level[n + 1]
-        place = f"{name} {kernel}", LEFT + (a + b) / 2, [y], np.maximum(b - a, 0.01), bar
-        sheet.boxes(fig, *place, ink=ink, alpha=alpha, moves=("x", "w"))
+        x, w = LEFT + (a + b) / 2, np.maximum(b - a, 0.01)
+        sheet.boxes(fig, f"{name} {kernel}", x, y, w, bar, ink=ink, alpha=alpha, moves=("x", "w"))
     for unit, ink in UNITS.items():
         x, words = LEFT + scale * np.array([[allows(r, unit, False)] for r in reports]), [f"if the {unit} never paused"]
-        sheet.boxes(fig, f"{unit} {kernel}", x, [y], [4], bar + 8, ink=ink, words=words, moves=("x",))
+        sheet.boxes(fig, f"{unit} {kernel}", x, y, 4, bar + 8, ink=ink, words=words, moves=("x",))
     count = np.array([_running(r) / (r.active * r.device.simd_engines) for r in reports])
     foot, tall, each = y + bar / 2, count * bar, 470 / BINS
     bins = ROUNDS + (np.arange(BINS) + 0.5) * each
     sheet.boxes(fig, f"rounds {kernel}", bins, foot - tall / 2, each, tall, ink="c", alpha=0.6, moves=("y", "h"))
-    sheet.boxes(fig, f"room {kernel}", [ROUNDS + 235], [foot - bar], [470], 1.5, ink="ink")
-    values = np.array([[round(10 * rounds(r))] for r in reports])
+    sheet.boxes(fig, f"room {kernel}", ROUNDS + 235, foot - bar, 470, 1.5, ink="ink")
+    values = np.array([round(10 * rounds(r)) for r in reports])
     names = [f"{n / 10:.1f} rounds" for n in range(values.max() + 1)]
-    sheet.numbers(fig, f"count {kernel}", [ROUNDS + 470], [top + 8], values, names=names, **style)
-    gflops = np.array([[round(r.gflops)] for r in reports])
-    sheet.numbers(fig, f"gflops {kernel}", [LEFT + WIDE], [top + 8], gflops, prefix="Gflop/s: ", **style)
+    sheet.numbers(fig, f"count {kernel}", ROUNDS + 470, top + 8, values, names=names, **style)
+    gflops = np.array([round(r.gflops) for r in reports])
+    sheet.numbers(fig, f"gflops {kernel}", LEFT + WIDE, top + 8, gflops, prefix="Gflop/s: ", **style)
 
 
 def _running(report: Report) -> np.ndarray:

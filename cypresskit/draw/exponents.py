@@ -41,12 +41,12 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     wide = WIDE / (high - low + 1)
     tens = np.arange(low.min() // 10, high.max() // 10 + 1, -(-int((high - low).max()) // 120)) * 10
     x = np.where((low <= tens) & (tens < high), LEFT + (high - tens + 0.5) * wide, np.nan)
-    place, names = [TOP + ROW * len(STEPS) / 2] * len(tens), ["2" + str(n).translate(RAISED) for n in tens]
-    ruler = sheet.boxes(fig, "ruler", x, place, 1, ROW * len(STEPS), ink="line", alpha=0.5, words=names)
-    sheet.words(fig, "x", TOP + ROW * len(STEPS) + 12, "words", "soft", source=ruler, align="center", size=13)
+    high, names = ROW * len(STEPS), ["2" + str(n).translate(RAISED) for n in tens]
+    ruler = sheet.boxes(fig, "ruler", x, TOP + high / 2, 1, high, ink="line", alpha=0.5, words=names)
+    sheet.words(fig, "x", TOP + high + 12, "words", "soft", source=ruler, align="center", size=13)
     for n, (step, ink) in enumerate(STEPS.items()):
         y = TOP + ROW * (n + 0.5)
-        sheet.words(fig, [LEFT - 8], [y], [step], ink, align="right", bold=True, size=14)
+        sheet.words(fig, LEFT - 8, y, step, ink, align="right", bold=True, size=14)
         come = np.arange(FRAMES)[:, np.newaxis] >= max(n - 1, 0)
         for kind, alpha in (("format", 0.18), ("bits", 1.0)):
             places = []
@@ -57,10 +57,10 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
                 at = LEFT + (left - np.array(found, float) + 0.5) * WIDE / (left - right + 1)
                 places.append(np.where(come, at, np.nan))
             x = together(places)
-            size = (wide - 0.5) * np.ones(x.shape)
-            sheet.boxes(fig, f"{kind} {step}", x, [y] * x.shape[1], size, ROW - 14, ink=ink, alpha=alpha)
-        nothing = np.repeat([run[step] == 0 for run in runs], FRAMES)[:, np.newaxis] & np.tile(come, (len(runs), 1))
-        sheet.numbers(fig, f"nothing {step}", [LEFT + 4], [y], nothing, names=["", "0"], ink=ink, bold=True, size=14)
+            size = np.broadcast_to(wide - 0.5, x.shape)
+            sheet.boxes(fig, f"{kind} {step}", x, y, size, ROW - 14, ink=ink, alpha=alpha)
+        nothing = np.repeat([run[step] == 0 for run in runs], FRAMES) & np.tile(come[:, 0], len(runs))
+        sheet.numbers(fig, f"nothing {step}", LEFT + 4, y, nothing, names=["", "0"], ink=ink, bold=True, size=14)
     captions = [_say(run, frame) for run in runs for frame in range(FRAMES)]
     key = sheet.note("Left is large: a box is a bit that is 1, at its power of two; pale, the 53 places of its number.")
     scenes = [(f"{a:.4g} + {b:.3g}", FRAMES) for a, b in pairs]

@@ -65,12 +65,12 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
 def name_banks(sheet: Sheet, fig, left: float, top: float, foot: float, name: str) -> None:
     """The banks as columns, with some of their numbers below."""
     bank = np.arange(BANKS)
-    at = left + (bank + 0.5) * BANK, [(top + foot) / 2] * BANKS, BANK - 2, foot - top
-    sheet.boxes(fig, f"banks {name}", *at, ink="faint", alpha=0.45)
+    x, y = left + (bank + 0.5) * BANK, (top + foot) / 2
+    sheet.boxes(fig, f"banks {name}", x, y, BANK - 2, foot - top, ink="faint", alpha=0.45)
     ticks = np.array([0, 8, 16, 24, 31])
     names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
     places = left + (ticks + 0.5) * BANK + [14, 0, 0, 0, -14]
-    sheet.words(fig, places, [foot + 10] * 5, names, "soft", align="center", size=13)
+    sheet.words(fig, places, foot + 10, names, "soft", align="center", size=13)
 
 
 def _turn(run: Traffic, turn: int) -> list[Access]:
@@ -158,9 +158,8 @@ class Layout:
         sheet.race(fig, self.name, left, WIDE, so_far, self.clocks, frames // 2, title=self.name)
         element = np.arange(256)
         words = [f"A[{e // 4}, k = {e % 4}] in work-item {e // 4}" for e in element]
-        colour: dict = {"fill": ("row", COLOURS), "row": element // 4 % NOTHING}
-        at = *self._registers(left, element), ITEM / 4 - 1.2, 12
-        sheet.boxes(fig, f"registers {self.name}", *at, words=words, key=element, **colour)
+        at, fill = (*self._registers(left, element), ITEM / 4 - 1.2, 12), (COLOURS, element // 4 % NOTHING)
+        sheet.boxes(fig, f"registers {self.name}", *at, words=words, key=element, fill=fill)
         name_banks(sheet, fig, left, STACK - 92, WORDS + 64, self.name)
         heads = (
             "64 work-items, each with four steps of k of one row of A (a colour)",
@@ -186,43 +185,41 @@ class Layout:
     def _lie(self, sheet: Sheet, fig, left: float, frames: int) -> None:
         """What lies in the LDS."""
         word = np.arange(self.rows * BANKS)
-        row, key = np.full((frames, len(word)), NOTHING, np.uint8), np.full((frames, len(word)), -1, np.int32)
+        row, key = np.full((2, frames, len(word)), [[[NOTHING]], [[-1]]])
         for r in (r for r in self.requests if r.store):
             row[2 * r.clock + 2 :, r.word], key[2 * r.clock + 2 :, r.word] = r.element // 4 % NOTHING, r.element
         words = [f"word {w}, bank {w % BANKS}" for w in word]
         at = self._word(left, word)
-        sheet.boxes(fig, f"lds {self.name}", *at, fill=("row", COLOURS), row=row, key=key, words=words)
+        sheet.boxes(fig, f"lds {self.name}", *at, fill=(COLOURS, row), key=key, words=words)
 
     def _arrive(self, sheet: Sheet, fig, left: float, frames: int) -> None:
         """The eight numbers of each step that the chosen work-item loads, and the rows of C that grow by them."""
         first = 8 * (self.item // 8)
         element = (4 * (first + np.arange(8)) + np.arange(4)[:, np.newaxis]).ravel()
-        row, levels = np.full((frames, 32), NOTHING, np.uint8), np.zeros((frames, 64), np.uint8)
+        row, levels = np.full((frames, 32), NOTHING), np.zeros((frames, 64), int)
         came = {r.element: 2 * r.clock + 2 for r in reversed(self.requests) if not r.store and self.item in r.items}
         for e, since in came.items():
             row[since:, element == e] = e // 4 % NOTHING
             levels[since:, 8 * (e // 4 - first) : 8 * (e // 4 - first) + 8] += 1
         heads = [f"Work-item {self.item} gets columns", "its 8 x 8 of C", "in its group's 64 x 64"]
-        sheet.words(fig, [left, left + 240, left + 350], [BELOW + 12] * 3, heads, size=13)
+        sheet.words(fig, [left, left + 240, left + 350], BELOW + 12, heads, size=13)
         x, y = left + 44 + np.arange(32) % 8 * 20.0, BELOW + 32 + np.arange(32) // 8 * 17.0
-        sheet.words(fig, [left] * 4, y[::8], [f"k = {k}" for k in range(4)], "soft", size=13)
+        sheet.words(fig, left, y[::8], [f"k = {k}" for k in range(4)], "soft", size=13)
         words = [f"A[{e // 4}, k = {e % 4}] in a register of work-item {self.item}" for e in element]
-        colour: dict = {"fill": ("row", COLOURS), "row": row}
-        sheet.boxes(fig, f"arrived {self.name}", x, y, 18.5, 15.5, key=element, words=words, **colour)
+        sheet.boxes(fig, f"arrived {self.name}", x, y, 18.5, 15.5, key=element, words=words, fill=(COLOURS, row))
         tints = [f"rgba(0,158,115,{alpha})" for alpha in (0.08, 0.3, 0.5, 0.75, 1)]
         down, across = np.divmod(np.arange(64), 8)
         x, y = left + 246 + 10.5 * across, BELOW + 28 + 9.5 * down
         words = [f"C[{first + j}, {8 * (self.item % 8) + i}]" for j, i in zip(down, across)]
-        sheet.boxes(fig, f"block {self.name}", x, y, 9.5, 8.5, fill=("level", tints), level=levels, words=words)
+        sheet.boxes(fig, f"block {self.name}", x, y, 9.5, 8.5, fill=(tints, levels), words=words)
         words = [f"work-item {n}: rows {8 * (n // 8)} to {8 * (n // 8) + 7} of C" for n in range(64)]
         level = np.where(np.arange(64) == self.item, 4, 1)
-        sheet.boxes(fig, f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=("level", tints), level=level, words=words)
+        sheet.boxes(fig, f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=(tints, level), words=words)
 
     def _fly(self, sheet: Sheet, fig, left: float, frames: int) -> None:
         """Requests on their way: to the stack over their bank, down a layer a clock, then to their end."""
         places = np.full((4, frames, 4 * TOGETHER), np.nan, np.float32)
-        row, wait = np.full(places.shape[1:], NOTHING, np.uint8), np.zeros(places.shape[1:], np.uint8)
-        key = np.full(places.shape[1:], -1, np.int32)
+        row, wait, key = np.full((3, frames, 4 * TOGETHER), [[[NOTHING]], [[0]], [[-1]]])
         high = min(13.0, 84 / (1 + max(r.layer for r in self.requests)))
         seen: Counter[int] = Counter()
         turns = {begin: n % 2 for n, begin in enumerate(sorted({r.begin for r in self.requests}))}
@@ -242,8 +239,8 @@ class Layout:
                 wait[frame, slot] = 2 * (layer > 0)
             row[begin : end + 1, slot], key[begin : end + 1, slot] = r.element // 4 % NOTHING, r.element
         places[:, 2 * self.clocks] = np.nan  # all have arrived
-        source = sheet.boxes(fig, f"requests {self.name}", *places, fill=("row", COLOURS), row=row, key=key,
-                             wait=wait, moves=("x", "y", "w", "h"))  # fmt: skip
+        source = sheet.boxes(fig, f"requests {self.name}", *places, fill=(COLOURS, row), key=key, wait=wait,
+                             moves=("x", "y", "w", "h"))  # fmt: skip
         sheet.ring(fig, source, "w", "h", "wait")
 
 

@@ -51,7 +51,7 @@ def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     fig = sheet.stage("32 banks, the words of 16 rows, and who stacks up", 2 * WIDE + 76, HIGH)
     said = "A store: each of 16 work-items puts down two words", "A load: 8 of them want two words, 8 two others"
     for n, (left, title) in enumerate(zip((8, WIDE + 68), said)):
-        sheet.words(fig, [left], [12], [title], bold=True, size=14)
+        sheet.words(fig, left, 12, title, bold=True, size=14)
         _draw_banks(sheet, fig, left, layouts, n == 0)
     costs = [_costs(of) for of in layouts]
     totals = np.array(costs).sum(axis=1)
@@ -87,26 +87,27 @@ def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store
     pale = [theme.faded(colour, 0.3) for colour in theme.SERIES]
     high = min(8.0, 102 / (1 + word.max() // BANKS))
     x, y = left + (word % BANKS + 0.5) * BANK, WORDS + (word // BANKS + 0.5) * high
-    look: dict = {"fill": ("row", [*theme.SERIES, *pale])}
-    sheet.boxes(fig, f"words {kind}", x, y, BANK - 2, high - 1, row=row, key=element, words=said, **look)
+    colours = [*theme.SERIES, *pale]
+    sheet.boxes(fig, f"words {kind}", x, y, BANK - 2, high - 1, fill=(colours, row), key=element, words=said)
     asked = np.flatnonzero(layer[0] >= 0)
-    up, waits = min(12.0, 140 / (1 + layer.max())), np.where(layer[:, asked] > 0, 2, 0).astype(np.uint8)
+    up, waits = min(12.0, 140 / (1 + layer.max())), np.where(layer[:, asked] > 0, 2, 0)
     at = x[:, asked], STACK - (layer[:, asked] + 0.5) * up, BANK - 3, up - 1.5
     words = [said[e] for e in asked]
-    source = sheet.boxes(fig, f"stack {kind}", *at, row=row[asked], key=asked, words=words, wait=waits, **look)
+    fill = colours, row[asked]
+    source = sheet.boxes(fig, f"stack {kind}", *at, fill=fill, key=asked, words=words, wait=waits)
     sheet.ring(fig, source, *at[2:], "wait")
     sheet.about |= {int(e): f"**{said[e]}**, stored by work-item {e // 4}." for e in element}
-    deep = 1 + layer.max(axis=1, keepdims=True)
-    sheet.numbers(fig, f"deep {kind}", [left + WIDE], [12], deep, prefix="clocks: ", align="right", size=14)
+    deep = 1 + layer.max(axis=1)
+    sheet.numbers(fig, f"deep {kind}", left + WIDE, 12, deep, prefix="clocks: ", align="right", size=14)
 
 
 def _draw_totals(sheet: Sheet, fig, pitches: Sequence[int], totals: np.ndarray) -> None:
     """A bar for each pitch so far: the clocks of its turn."""
     each, n = (2 * WIDE + 60) / len(pitches), np.arange(len(pitches))
     x, tall = 8 + (n + 0.5) * each, 66 * totals / totals.max()
-    sheet.words(fig, [8], [FOOT - 76], ["Clocks of a turn, by pitch"], size=12)
+    sheet.words(fig, 8, FOOT - 76, "Clocks of a turn, by pitch", size=12)
     words, seen = [f"pitch {pitch}: {total} clocks" for pitch, total in zip(pitches, totals)], n <= n[:, np.newaxis]
     sheet.boxes(fig, "totals", x, FOOT - tall / 2, each - 4, np.where(seen, tall, np.nan), ink="read", words=words)
-    sheet.words(fig, x, [FOOT + 9] * len(x), [str(p) for p in pitches], "soft", align="center", size=11)
-    head = sheet.boxes(fig, "head", x[:, np.newaxis], [FOOT - 33], [each - 2], 70, line="ink")  # it jumps, as words do
-    sheet.heads.append((fig, head))
+    sheet.words(fig, x, FOOT + 9, [str(p) for p in pitches], "soft", align="center", size=11)
+    head = sheet.boxes(fig, "head", x[:, np.newaxis], FOOT - 33, each - 2, 70, line="ink")  # it jumps, as words do
+    sheet.heads.append({"figure": fig, "source": head})

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -116,8 +115,8 @@ def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: flo
                slower: float = 0, **more) -> None:  # fmt: skip
     """A bar for each task, with its name if there is room; ``at`` turns seconds into x, ``more`` is as for boxes."""
     start, end = (np.array([getattr(span, side) for span in spans]) for side in ("start", "end"))
-    matter = np.array([_matter(span, slower) for span in spans], np.uint8)
-    sheet.past(fig, name, start, end, y, high, moments, at, fill=("matter", TINTS), matter=matter, **more)
+    matter = [_matter(span, slower) for span in spans]
+    sheet.past(fig, name, start, end, y, high, moments, at, fill=(TINTS, matter), **more)
     said = []
     for span, room in zip(spans, at(end) - at(start) - 3):
         names = span.task.name, _short(span), re.sub(r"[\[\]]", "", _short(span)), ""
@@ -158,7 +157,7 @@ class _Chart:
         return task.lane if task.lane in self.one.resources or not own else own[-1]
 
     def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
-        sheet.words(fig, [4], [top + 12], [self.name], bold=True, size=15)
+        sheet.words(fig, 4, top + 12, self.name, bold=True, size=15)
         spans, moments = self.one.spans, np.linspace(0, self.end, FRAMES)
         keys, words = 10_000 * self.number + np.arange(len(spans)), np.array([self._tip(s) for s in spans])
         self._draw_road(sheet, fig, top + 24, moments, keys)
@@ -167,8 +166,7 @@ class _Chart:
             high = row * (SHARED if name in self.together else 1)
             foot += high
             place[name] = y = foot - high / 2
-            ground = f"row {name} {self.name}", [LEFT + WIDE / 2], [y], [WIDE], high - 3
-            sheet.boxes(fig, *ground, ink="faint", alpha=0.4)
+            sheet.boxes(fig, f"row {name} {self.name}", LEFT + WIDE / 2, y, WIDE, high - 3, ink="faint", alpha=0.4)
             if name in self.together:
                 self._draw_shared(sheet, fig, name, y, high - 3, moments, keys, words)
         bars = [(n, y) for name, y in place.items() if name not in self.together
@@ -199,22 +197,21 @@ class _Chart:
         y, right = list(place.values()), LEFT + WIDE
         stages = {row: dict.fromkeys(s.task.stage for s in self.one.spans if self.row(s.task) == row) for row in place}
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
-        sheet.words(fig, [LEFT - 8] * len(y), y, called, align="right", size=12)
-        sheet.words(fig, [right + 46], [top + ROAD - 13], ["worked"], "soft", align="right", size=12)
+        sheet.words(fig, LEFT - 8, y, called, align="right", size=12)
+        sheet.words(fig, right + 46, top + ROAD - 13, "worked", "soft", align="right", size=12)
         capacity = {row: self.one.resources[row].capacity for row in place}
         uses = [[s.task.uses.get(row, 0) / capacity[row] for row in place] for s in self.one.spans]
         part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in self.one.spans]
         so_far = np.minimum(moments, self.one.seconds).clip(1e-12)[:, np.newaxis]
-        percent = np.round(100 * np.transpose(part) @ uses / so_far).clip(0, 100).astype(np.uint8)
-        names, style = [f"{n} %" for n in range(101)], dict[str, Any](align="right", size=12)
-        sheet.numbers(fig, f"worked {self.name}", [right + 44] * len(y), y, percent, names=names, **style)
+        percent = np.round(100 * np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
+        names = [f"{n} %" for n in range(101)]
+        sheet.numbers(fig, f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=12)
         over = (moments >= self.one.seconds - 1e-12)[:, np.newaxis] * np.array([row == self.one.bound for row in place])
         mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
-        sheet.numbers(fig, f"binds {self.name}", [4] * len(y), y, over.astype(np.uint8), names=mark, bold=True)
+        sheet.numbers(fig, f"binds {self.name}", 4, y, over, names=mark, bold=True)
         said = f"{1e3 * self.one.seconds:.1f} ms, {self.one.gflops:.0f} Gflop/s, bound by {self.one.bound}"
-        style |= {"bold": True, "size": 14, "ink": "c"}
-        at_end = over.any(axis=1, keepdims=True)
-        sheet.numbers(fig, f"finish {self.name}", [right], [top + 10], at_end, names=["", said], **style)
+        sheet.numbers(fig, f"finish {self.name}", right, top + 10, over.any(axis=1), names=["", said], align="right",
+                      bold=True, size=14, ink="c")  # fmt: skip
 
     def _draw_shared(self, sheet: Sheet, fig, row: str, y: float, high: float, moments, keys, words) -> None:
         """Who takes how much of a shared resource: stacked boxes from event to event, under its capacity."""
@@ -231,32 +228,29 @@ class _Chart:
                 full.append((start, end))
         start, end, under, height, matter, at = (np.array(column) for column in zip(*boxes))
         middle = y + high / 2 - (under + height / 2) * high
-        look: dict = {"fill": ("matter", TINTS), "matter": matter.astype(np.uint8), "words": words[at], "key": keys[at]}
         place = start, end, middle, np.maximum(height * high, 0.3), moments, self.at
-        sheet.past(fig, f"{row} {self.name}", *place, **look)
-        sheet.boxes(fig, f"capacity {row} {self.name}", [LEFT + WIDE / 2], [y - high / 2], [WIDE], 1, ink="soft")
+        sheet.past(fig, f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=keys[at])
+        sheet.boxes(fig, f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft")
         if full:
             self.full.append(row)
-            start, end = np.array(full).T
-            line = np.full(len(full), y - high / 2)
-            sheet.past(fig, f"{row} full {self.name}", start, end, line, 3, moments, self.at, ink="wait")
+            place = *np.transpose(full), y - high / 2, 3, moments, self.at
+            sheet.past(fig, f"{row} full {self.name}", *place, ink="wait")
 
     def _draw_road(self, sheet: Sheet, fig, top: float, moments: np.ndarray, keys: np.ndarray) -> None:
         """The stations, and each lane's block between the two of its stage."""
         stops, y = [LEFT + part * WIDE for part in STATIONS.values()], top + 26
         used = sorted({stop for s in self.one.spans for stop in ROUTES.get(s.task.stage, ())})
-        here, down = [stops[n] for n in used], [y] * len(used)
-        sheet.boxes(fig, f"road {self.name}", [LEFT + WIDE / 2], [y], [WIDE * 0.9], 2, ink="line")
-        sheet.boxes(fig, f"stations {self.name}", here, down, 118, 22, ink="faint", line="line", round=5)
-        called = [list(STATIONS)[n] for n in used]
-        sheet.words(fig, here, [y - 19] * len(here), called, "soft", align="center", size=12)
+        here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
+        sheet.boxes(fig, f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
+        sheet.boxes(fig, f"stations {self.name}", here, y, 118, 22, ink="faint", line="line", round=5)
+        sheet.words(fig, here, y - 19, called, "soft", align="center", size=12)
         lanes = list(dict.fromkeys(s.task.lane for s in self.one.spans))
         chip = {lane: int(lane[-1]) if lane[-1].isdigit() else -1 for lane in lanes}
         chips = max(chip.values())
         place = np.full((FRAMES, 2 * len(lanes)), np.nan, np.float32)
         names = ["", *dict.fromkeys(_short(s) for s in self.one.spans)]
         wide = max(38, 8 + 5 * max(map(len, names)))  # of a block on the road, with its name
-        label, matter, key = np.zeros((3, *place.shape), np.int32)
+        label, matter, key = np.zeros((3, *place.shape), int)
         key -= 1
         turns = Counter[str]()
         for s, chosen in zip(self.one.spans, keys):
@@ -269,13 +263,11 @@ class _Chart:
                 place[now, dot] = start + (moments[now] - s.start) / (s.end - s.start) * (end - start) + aside
                 label[now, dot], key[now, dot] = names.index(_short(s)), chosen
                 matter[now, dot] = _matter(s, self.slower)
-        look: dict = {"fill": ("matter", TINTS), "matter": matter.astype(np.uint8), "key": key, "round": 3}
-        level = np.full(place.shape[1], y)
-        sheet.boxes(fig, f"under {self.name}", place, level, wide, 18, ink="faint", round=3, moves=("x",))
-        sheet.boxes(fig, f"blocks {self.name}", place, level, wide, 18, **look, moves=("x",))
-        style: dict = {"names": names, "size": 11, "align": "center"}
-        words = sheet.numbers(fig, f"names {self.name}", 0 * level, level, label, **style)
-        sheet.follow(words, "x", place)
+        where: dict = {"round": 3, "moves": ("x",)}
+        sheet.boxes(fig, f"under {self.name}", place, y, wide, 18, ink="faint", **where)
+        sheet.boxes(fig, f"blocks {self.name}", place, y, wide, 18, fill=(TINTS, matter), key=key, **where)
+        words = sheet.numbers(fig, f"names {self.name}", 0, y, label, names=names, size=11, align="center")
+        sheet.track(words, "x", place, moves=True)
 
     def _slow(self, span: Span) -> str:
         slow = self.slower if span.task.stage in PRODUCTS else 0

@@ -66,13 +66,16 @@ class Track:
     names: Sequence[str] = ()
     moves: bool = False
 
-    def changes(self) -> dict[str, np.ndarray]:
-        """The changes in order of frames; puts the first frame into the source."""
-        bits = np.ascontiguousarray(self.frames).view(f"u{self.frames.dtype.itemsize}")
-        at, cell = np.nonzero(bits[1:] != bits[:-1])
+    def __post_init__(self) -> None:
+        """Put the first frame into the source."""
         self.source.data[self.column] = self.frames[0].copy()
         if self.text:
             self.source.data[self.text] = [""] * self.frames.shape[1]
+
+    def changes(self) -> dict[str, np.ndarray]:
+        """The changes in order of frames."""
+        bits = np.ascontiguousarray(self.frames).view(f"u{self.frames.dtype.itemsize}")
+        at, cell = np.nonzero(bits[1:] != bits[:-1])
         small = np.uint16 if max(self.frames.shape) < 1 << 16 else np.int32
         return {"frame": (at + 1).astype(small), "cell": cell.astype(small), "value": self.frames[1:][at, cell]}
 
@@ -83,29 +86,6 @@ class Track:
         if not self.prefix:
             return short(value)
         return f"{self.prefix}{value}" if value >= 0 else ""
-
-
-@dataclass(frozen=True, eq=False)
-class Listing:
-    """The text of a kernel beside a picture, in ``place``: its ``lines`` and, for each frame, the ``current`` one,
-    counted from 1 and shown with its neighbours. A click on a line goes to the next frame in which it is current."""
-
-    place: Div
-    lines: Sequence[str]
-    current: Sequence[int]
-
-
-@dataclass(frozen=True, eq=False)
-class Pick:
-    """Cells of a source that a click chooses by their ``key`` (a column of whole numbers, negative for nothing), and
-    how the chosen key is shown: its cells get ``on`` in the column ``lit``, all others 0. ``figure`` is where clicks
-    count (None: nowhere); ``w`` and ``h`` are the cells' sizes, numbers or columns."""
-
-    source: ColumnDataSource
-    figure: LayoutDOM | None
-    w: float | str
-    h: float | str
-    on: float = 3.0
 
 
 @dataclass(frozen=True)
@@ -154,18 +134,21 @@ class Shown:
 class Parts:
     """What a view fills for its player. ``title`` names the picture. ``about`` says what each key is that can be
     chosen: words, or pairs of a frame and the words from it on; ``goes`` are the keys that choose a scene, by its
-    number, and ``asks`` those that a kernel answers, if one runs (see ``controls``). ``heads``: a figure, and the
-    source whose x says where in it each frame is; a drag there goes to the nearest."""
+    number, and ``asks`` those that a kernel answers, if one runs (see ``controls``). ``picks``: in which ``figure`` a
+    click chooses cells of a ``source`` by their ``key`` (a column of whole numbers, negative for nothing); ``w`` and
+    ``h`` are their sizes, numbers or columns, and the chosen ones get ``on`` in the column ``lit``, all others 0.
+    ``heads``: a ``figure``, and the ``source`` whose x says where in it each frame is; a drag there goes to the
+    nearest."""
 
     def __init__(self, title: str) -> None:
         self.title, self.inks = title, theme.Inks()
         self.tracks: list[Track] = []
         self.figures: list[figure] = []
-        self.picks: list[Pick] = []
+        self.picks: list[dict] = []
         self.about: dict[int, About] = {}
         self.goes: dict[int, int] = {}
         self.asks: dict[int, str] = {}
-        self.heads: list[tuple[figure, ColumnDataSource]] = []
+        self.heads: list[dict] = []
         self._stages: list[figure] = []
 
 
@@ -173,19 +156,20 @@ class Player(Shown):
     """A picture that plays; see the module. Controls and caption stand on top, where a low screen shows them; then
     ``picture``, one below the other, with ``side`` beside it (or below, on a narrow page), then ``below``. ``captions``
     has words for each frame (see ``theme.html``), ``text`` is the text form, ``marks`` are the frames that Page Up and
-    Page Down jump to, ``step`` names what the slider moves along. ``scenes``: several recordings in one picture, a name
-    and a number of frames each, one after another in all tracks. It plays in ``lasts`` seconds. A still shows the frame
-    ``tells``: by default the last, or an early one if there is a guess, which the last would answer. With one frame
-    there is nothing to play, and no controls."""
+    Page Down jump to, ``step`` names what the slider moves along. ``listing``, a kernel's lines and for each frame the
+    current one, counted from 1, stands on top of ``side``; a click on a line goes to the next frame in which it is
+    current. ``scenes``: several recordings in one picture, a name and a number of frames each, one after another in all
+    tracks. It plays in ``lasts`` seconds. A still shows the frame ``tells``: by default the last, or an early one if
+    there is a guess, which the last would answer. With one frame there is nothing to play, and no controls."""
 
     def __init__(
         self, parts: Parts, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *,
-        side: Sequence[LayoutDOM] = (), listing: Listing | None = None, marks: Sequence[int] = (),
-        below: Sequence[LayoutDOM] = (), step: str = "Step", scenes: Sequence[tuple[str, int]] = (),
-        guess: Guess | None = None, lasts: float = LASTS, tells: int | None = None,
+        side: Sequence[LayoutDOM] = (), listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
+        marks: Sequence[int] = (), below: Sequence[LayoutDOM] = (), scenes: Sequence[tuple[str, int]] = (),
+        step: str = "Step", guess: Guess | None = None, lasts: float = LASTS, tells: int | None = None,
     ) -> None:  # fmt: skip
         self.title, self.tracks, self.figures, self.about = parts.title, parts.tracks, parts.figures, parts.about
-        self.heads, self._text, self._inks = parts.heads, text, parts.inks
+        self._text, self._inks = text, parts.inks
         if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
             raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
         self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
@@ -198,7 +182,9 @@ class Player(Shown):
         tag = _widgets(self.scenes, lasts) | _question(guess)
         tag["chosen"].visible = bool(self.about)
         below = [tag["chosen"], *below, *([text_box(text=hint)] if keys and not self.about else [])]
-        sides = [Column(*some, sizing_mode="stretch_width") for some in (picture, side) if some]
+        lines, current = listing
+        place = [text_box()] * bool(lines)
+        sides = [Column(*some, sizing_mode="stretch_width") for some in (picture, [*place, *side]) if some]
         for part, grow in zip(sides, (5, 4)):
             part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
         controls = (tag[name] for name in ("scene", "back", "play", "forward", "speed", "slider"))
@@ -211,17 +197,17 @@ class Player(Shown):
             html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{self.title}. {keys}".strip()},
         )  # fmt: skip
         # Not a model's property: the script takes it from here.
-        lines = [escape(line.replace("    ", "  ")) for line in listing.lines] if listing else []
+        shown = [escape(line.replace("    ", "  ")) for line in lines]
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
         self.root.tags = [tag | {
             "figures": self.figures, "captions": [theme.html(caption) for caption in self.captions],
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-            "tracks": [_fields(t, "frames", names=list(t.names), changes=t.changes()) for t in self.tracks],
+            "tracks": [vars(t) | {"frames": None, "names": list(t.names), "changes": t.changes()} for t in self.tracks],
             "inks": [list(ink) for ink in self._inks.pairs], "fitted": [list(text) for text in self._inks.fitted],
             "about": [[int(key), theme.html(words) if isinstance(words, str) else
                        [[at, theme.html(part)] for at, part in words]] for key, words in self.about.items()],
-            "listing": _fields(listing, lines=lines) if listing else None, "picks": [_fields(p) for p in parts.picks],
-            "heads": [{"figure": fig, "source": source} for fig, source in self.heads], "step": step, "hint": hint,
+            "listing": {"place": place[0], "lines": shown, "current": current} if lines else None,
+            "picks": parts.picks, "heads": parts.heads, "step": step, "hint": hint,
             "goes": list(parts.goes.items()), "asks": list(parts.asks.items()), "marks": list(marks),
         }]  # fmt: skip
 
@@ -298,11 +284,6 @@ def row(*parts: LayoutDOM, gap: str = "normal", align: str = "normal", **options
     """Parts side by side, in several lines where there is no room."""
     styles = {"flex-wrap": "wrap", "gap": gap, "align-items": align}
     return Row(*parts, sizing_mode="stretch_width", styles=styles, **options)
-
-
-def _fields(thing, *without: str, **instead) -> dict:
-    """A dataclass as the script gets it."""
-    return {name: value for name, value in vars(thing).items() if name not in without} | instead
 
 
 def inline_resources() -> Resources:

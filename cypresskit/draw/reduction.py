@@ -41,20 +41,17 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     kinds = [[one.kind for one in steps[:n]] for n in range(len(steps) + 1)]
     stored, added = (np.array([[done.count(kind)] for done in kinds]) for kind in ("store", "load"))
     # A helper that has left its sum has nothing more to do.
-    lit = {"item": (stored == 0) | (part == 0), "lds": stored + 0 * part > 0, "sum": (stored > 0) & (part <= added)}
+    lit = {"item": (stored == 0) | (part == 0), "lds": stored > 0, "sum": (stored > 0) & (part <= added)}
     for name, place in places.items():
         words = [f"work-item {n}, {names[part[n]]} of group {group[n]}: {WORDS[name]}" for n in item]
-        look: dict = {"fill": ("part", TINTS), "part": np.where(lit[name], part, len(theme.SERIES)).astype(np.uint8)}
-        sheet.boxes(
-            fig, name, *place, *sizes[name], words=words, key=item, round=int(side / 2) * (name == "item"), **look
-        )
-    ends = (fan[0] + 42, fan[1], SUMS - 14 + 0 * part, row), (part > 0) & (part <= added)
-    x0, y0, x1, y1 = (np.where(ends[1], end, np.nan) for end in ends[0])
-    sheet.arrows(fig, "branches", x0, y0, x1, y1, "soft", width=1.5, size=5)
+        fill, round_ = (TINTS, np.where(lit[name], part, len(theme.SERIES))), int(side / 2) * (name == "item")
+        sheet.boxes(fig, name, *place, *sizes[name], words=words, key=item, round=round_, fill=fill)
+    come, ends = (part > 0) & (part <= added), (fan[0] + 42, fan[1], SUMS - 14, row)
+    sheet.arrows(fig, "branches", *(np.where(come, end, np.nan) for end in ends), ink="soft", width=1.5, size=5)
     sheet.about = {int(n): f"**Work-item {n}**, the {names[part[n]]} of group {group[n]}." for n in item}
     _draw_flights(sheet, fig, steps, part, places, rows)
     heads = f"A: {rows} rows", "64 work-items", "LDS: their sums", "the leaders' sums: parts so far"
-    sheet.words(fig, [MATRIX[0], ITEMS - 8, LDS, SUMS - 10], [TOP - 16] * 4, heads, bold=True, size=14)
+    sheet.words(fig, [MATRIX[0], ITEMS - 8, LDS, SUMS - 10], TOP - 16, heads, bold=True, size=14)
     captions = [_say(steps, n, of.parts) for n in range(len(steps) + 1)]
     key = sheet.key(*((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)))
     return sheet.player([fig], captions, sheet.title, step="Access", below=[key])
@@ -83,19 +80,19 @@ def _texel(x, y, rows: int) -> tuple[np.ndarray, np.ndarray]:
 def _draw_matrix(sheet: Sheet, fig, steps: list[Access], part: np.ndarray, rows: int) -> None:
     """A's texels, in the colour of the work-item that has fetched them."""
     across = 1 + max(int(a.x.max()) for a in steps if a.x is not None)
-    seen = np.full((len(steps) + 1, rows * across), len(theme.SERIES), np.uint8)
+    seen = np.full((len(steps) + 1, rows * across), len(theme.SERIES))
     for n, access in enumerate(steps, 1):
         if access.x is not None and access.y is not None:
             seen[n:, access.y * across + access.x] = part
     y, x = np.divmod(np.arange(rows * across), across)
-    look: dict = {"fill": ("part", TINTS), "part": seen, "words": [f"A: row {b}, texel {a}" for a, b in zip(x, y)]}
-    sheet.boxes(fig, "texels", *_texel(x, y, rows), MATRIX[1] / 16 - 2, HIGH / rows - 0.8, **look)
+    at, words = _texel(x, y, rows), [f"A: row {b}, texel {a}" for a, b in zip(x, y)]
+    sheet.boxes(fig, "texels", *at, MATRIX[1] / 16 - 2, HIGH / rows - 0.8, fill=(TINTS, seen), words=words)
 
 
 def _draw_flights(sheet: Sheet, fig, steps: list[Access], part: np.ndarray, places: dict, rows: int) -> None:
     """What moves in each access: from a texel to its work-item, from there to the LDS, from there to the leader."""
     at = np.full((2, len(steps) + 1, 128), np.nan, np.float32)
-    colour = np.tile(part.astype(np.uint8), (len(steps) + 1, 2))
+    colour = np.tile(part, (len(steps) + 1, 2))
     for n, access in enumerate(steps):
         on = np.flatnonzero(access.active)
         slot = on + 64 * (n % 2)  # those of the access before are still landing
@@ -110,5 +107,4 @@ def _draw_flights(sheet: Sheet, fig, steps: list[Access], part: np.ndarray, plac
             colour[n : n + 2, slot] = part[word[on]]
         at[:, n, slot], at[:, n + 1, slot] = np.array(begin)[:, on], np.array(end)[:, on]
     at[:, -1] = np.nan  # all have arrived
-    look: dict = {"fill": ("part", list(theme.SERIES)), "part": colour, "line": "ink", "round": 4}
-    sheet.boxes(fig, "flights", at[0], at[1], 9, 9, moves=("x", "y"), **look)
+    sheet.boxes(fig, "flights", at[0], at[1], 9, 9, fill=(theme.SERIES, colour), line="ink", round=4, moves=("x", "y"))

@@ -7,15 +7,16 @@ its sum so far.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
-from cypresskit.draw.block import Block, Origin, Origins, find_block
-from cypresskit.draw.player import Listing, Pick, Player, Track, short
+from cypresskit.draw.block import Block, Origins, find_block
+from cypresskit.draw.player import Player, short
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.samples import recorded
 from cypresskit.machine.record import Recording
@@ -34,73 +35,76 @@ class _Frames:
 
     def __init__(self, recording: Recording, block: Block, most: int | None = None) -> None:
         self.recording, self.block = recording, block
-        self.steps = steps = min(len(recording), most or len(recording))
-        cells = [list(group.values()) for group in (block.totals, block.b, block.a)]
-        dtype = np.float64 if block.words > 1 else np.float32
-        self.values = [np.zeros((steps, len(group)), dtype) for group in cells]
-        self.wrote = [np.zeros((steps, len(group)), np.uint8) for group in cells]
-        self.read = [np.zeros((steps, len(group)), np.uint8) for group in cells]
-        self.k = np.full((steps, 2 * block.phases), -1, np.int32)  # of A's columns, then of B's rows
-        self.marks = np.full((steps, 5, 2), np.nan, np.float32)  # row, column: fetched A, B; read A, B; written C
-        self.captions: list[str] = []
-        self.cells = {cell: n for n, cell in enumerate(cells[0])}
-        self.updates = {step: updates for step, updates in block.at.items() if step < steps}
-        self._fill(cells, dtype)
+        self.steps = min(len(recording), most or len(recording))
+        self.updates = {step: updates for step, updates in block.at.items() if step < self.steps}
+        self.dtype = np.float64 if block.words > 1 else np.float32
+        self.bits = np.zeros((self.steps, 1 + recording.writes[:, 1].max(), 4), np.uint32)  # of registers, after a step
+        self.k = np.full((self.steps, 2 * block.phases), -1)  # of A's columns, then of B's rows
+        touched, read = self._follow(), np.zeros(self.bits.shape, bool)
+        self.marks = np.full((self.steps, 5, 2), np.nan, np.float32)  # row, column: fetched A, B; read A, B; written C
+        self.fetched = {step: fetch for step, *fetch in recording.fetches.tolist()}
+        self.stored = dict(recording.stores.tolist())
+        for step, (resource, x, y, _) in self.fetched.items():
+            if step < self.steps and resource in NAMES:
+                self.marks[step, resource] = y, x
+        for step, updates in self.updates.items():
+            self.marks[step, 2:] = [
+                (o[0], o[1]) for o in (updates[0].from_a, updates[0].from_b, block.place(updates[0]))
+            ]
+            for cell in (cell for u in updates for cell in (u.a, u.b)):
+                read[step, *cell] = True
+        self.values, self.wrote, self.read = [], [], []
+        for group in (block.totals, block.b, block.a):
+            register, c = np.array(list(group.values())).T
+            words = self.bits[:, register[:, np.newaxis], c[:, np.newaxis] + np.arange(block.words)]
+            self.values.append(np.ascontiguousarray(words).view(self.dtype)[..., 0])
+            self.wrote.append(3 * touched[:, register, c])
+            self.read.append(2 * read[:, register, c])
+        self.captions = [self._caption(step) for step in range(self.steps)]
 
-    def _fill(self, cells, dtype) -> None:
+    def _follow(self) -> np.ndarray:
+        """Run through the steps, for the registers and for k; which registers each step writes."""
         recording, block = self.recording, self.block
-        count = 1 + max([*recording.program.registers, *(r for group in cells for r, _ in group)])
-        registers = np.zeros((count, 4), np.uint32)
+        operands = [(n, axis, [cell for key, cell in group.items() if key[1 - n] == phase])
+                    for n, (group, axis) in enumerate(zip((block.a, block.b), block.k_axis))
+                    for phase in range(block.phases)]  # fmt: skip
+        touched, now = np.zeros(self.bits.shape, bool), np.zeros(self.bits.shape[1:], np.uint32)
         origins = Origins(recording, block.words)
-        starts = np.searchsorted(recording.writes[:, 0], np.arange(len(recording) + 1))
-        fetched = {int(row[0]): row.tolist() for row in recording.fetches}
-        stored = dict(recording.stores.tolist())
-        for step in range(self.steps):
-            _, register, component, bits = recording.writes[starts[step] : starts[step + 1]].T
-            registers[register, component] = bits
+        ends = np.searchsorted(recording.writes[:, 0], np.arange(1, self.steps + 1))
+        for step, writes in enumerate(np.split(recording.writes, ends)[:-1]):
+            _, register, component, bits = writes.T
+            now[register, component], touched[step, register, component] = bits, True
+            self.bits[step] = now
             origins.step(step)
-            touched, updates = set(zip(register.tolist(), component.tolist())), self.updates.get(step, [])
-            read = {cell for u in updates for cell in (u.a, u.b)}
-            for n, group in enumerate(cells):
-                rows, columns = np.array(group).T
-                words = registers[rows[:, None], columns[:, None] + np.arange(block.words)]
-                self.values[n][step] = np.ascontiguousarray(words).view(dtype)[:, 0]
-                self.wrote[n][step] = [3 * (cell in touched) for cell in group]
-                self.read[n][step] = [2 * (n > 0 and cell in read) for cell in group]
-            for part, (group, axis) in enumerate(((block.a, block.k_axis[0]), (block.b, block.k_axis[1]))):
-                held: list[set[int]] = [set() for _ in range(block.phases)]
-                for key, cell in group.items():
-                    origin = origins.known.get(cell)
-                    held[key[1 - part]].add(origin[axis] if origin and origin.resource == part else -1)
+            for n, (matrix, axis, cells) in enumerate(operands):
+                held = {o[axis] if o and o.resource == matrix else -1 for o in map(origins.known.get, cells)}
                 # Half old and half new while it is fetched: then no k is shown.
-                self.k[step, part * block.phases :][: block.phases] = [k.pop() if len(k) == 1 else -1 for k in held]
-            if (fetch := fetched.get(step)) and fetch[1] in NAMES:
-                self.marks[step, fetch[1]] = fetch[3], fetch[2]
-            for u in updates[:1]:
-                self.marks[step, 2:] = [(o[0], o[1]) for o in (u.from_a, u.from_b)] + [self.block.place(u)]
-            self.captions.append(self._caption(step, registers, fetch, stored.get(step)))
+                self.k[step, n] = held.pop() if len(held) == 1 else -1
+        return touched
 
-    def _caption(self, step: int, registers, fetch, store) -> str:
+    def _number(self, step: int, cell: tuple[int, int]) -> str:
+        """What a register component holds after a step."""
+        register, c = cell
+        return short(float(self.bits[step, register, c : c + self.block.words].view(self.dtype)[0]))
+
+    def _caption(self, step: int) -> str:
         recording, block = self.recording, self.block
         i, line = recording.program.body[recording.at[step]], recording.line(step)
         text = recording.program.lines[line - 1].split(";")[0].strip()
         head = f"Step {step + 1} of {len(recording)}, line {line}: `{text}` "
-        updates = self.updates.get(step)
-        if updates:
-            value = [short(float(self.values[0][step, self.cells[u.total]])) for u in updates]
-            c, a, b = (
-                [Origin(2, *self.block.place(u)) for u in updates],
-                *zip(*((u.from_a, u.from_b) for u in updates)),
-            )
-            return f"{head}{_span(c, 'C')} grows by {_span(a, 'A')} times {_span(b, 'B')}, to {_listed(value)}"
-        if fetch is not None:
-            _, resource, x, y, inside = fetch
+        if updates := self.updates.get(step):
+            total = _listed([self._number(step, u.total) for u in updates])
+            places = map(block.place, updates), (u.from_a for u in updates), (u.from_b for u in updates)
+            c, a, b = map(_span, places, "CAB")
+            return f"{head}{c} grows by {a} times {b}, to {total}"
+        if step in self.fetched:
+            resource, x, y, inside = self.fetched[step]
             wide = recording.textures[resource][2] // block.words
             name = NAMES.get(resource, f"resource {resource}")
             where = f"{name}[{y}, {x * wide}:{(x + 1) * wide}]" if inside else f"a texel outside {name}, which reads 0,"
-            return f"{head}fetches {where} into {i.dest.register}: {self._register(i, registers)}"
-        if store is not None:
-            return f"{head}stores {i.sources[0].register} to element {store} of global memory"
+            return f"{head}fetches {where} into {i.dest.register}: {self._register(i, step)}"
+        if step in self.stored:
+            return f"{head}stores {i.sources[0].register} to element {self.stored[step]} of global memory"
         if i.op.kind == "flow":
             on = step + 1 == len(recording.at) or recording.at[step + 1] == recording.at[step] + 1
             return head + FLOW.get((i.op.flow, on), FLOW.get(i.op.flow, "goes on"))
@@ -108,7 +112,7 @@ class _Frames:
             written, typed = str(i.dest).replace("_", ""), text.split(",")[0].split()[-1]
             renamed = re.match(r"r\d+", typed) and typed.split(".")[0] != str(i.dest.register)
             macro = f" ({typed} in the macro)" if renamed else ""
-            return f"{head}sets {written}{macro} to {self._register(i, registers)}"
+            return f"{head}sets {written}{macro} to {self._register(i, step)}"
         return head + i.op.meaning
 
     @property
@@ -120,24 +124,28 @@ class _Frames:
     def sums(self, first: int) -> Iterator[tuple[int, tuple[int, str]]]:
         """For each element of the block its number, and what its sum is from which frame on; ``first`` is that of the
         recording's first step."""
-        a, b = ({cell: n for n, cell in enumerate(cells.values())} for cells in (self.block.a, self.block.b))
-        terms: dict[int, list[str]] = {n: [] for n in self.cells.values()}
+        cells = list(self.block.totals.values())
         names = {c: f"**C[{i}, {j}]**, in r{c[0]}.{'xyzw'[c[1]]}" for (i, j), c in self.block.totals.items()}
-        yield from ((n, (first, f"{names[cell]}: nothing added yet.")) for cell, n in self.cells.items())
+        yield from ((n, (first, f"{names[cell]}: nothing added yet.")) for n, cell in enumerate(cells))
+        terms: dict[tuple[int, int], list[str]] = {cell: [] for cell in cells}
         for step, updates in self.updates.items():
             for u in updates:
-                n = self.cells[u.total]
-                x, y = float(self.values[2][step, a[u.a]]), float(self.values[1][step, b[u.b]])
-                terms[n].append(f"{short(x)} \N{MULTIPLICATION SIGN} {short(y)}")
-                count, total = len(terms[n]), short(float(self.values[0][step, n]))
-                shown = "... + " * (count > SHOWN) + " + ".join(terms[n][-SHOWN:])
+                mine = terms[u.total]
+                mine.append(f"{self._number(step, u.a)} \N{MULTIPLICATION SIGN} {self._number(step, u.b)}")
+                shown = "... + " * (len(mine) > SHOWN) + " + ".join(mine[-SHOWN:])
                 last = f"{_span([u.from_a], 'A')} times {_span([u.from_b], 'B')}"
-                after = f"after {count} term{'s' * (count > 1)}; the last is {last}."
-                yield n, (first + step, f"{names[u.total]} = {shown} = {total}, {after}")
+                after = f"after {len(mine)} term{'s' * (len(mine) > 1)}; the last is {last}."
+                said = f"{names[u.total]} = {shown} = {self._number(step, u.total)}, {after}"
+                yield cells.index(u.total), (first + step, said)
 
-    def _register(self, i, registers) -> str:
+    def rounds(self) -> list[int]:
+        """The first step of each rank-1 update."""
+        axis = self.block.k_axis[0]
+        return [next(same)[0] for _, same in groupby(self.updates.items(), lambda one: one[1][0].from_a[axis])]
+
+    def _register(self, i, step: int) -> str:
         """What an instruction wrote, read as its type; a copy's or fetch's as numbers of the kernel's precision."""
-        bits, written = registers[i.dest.register.index], list(i.dest.written)
+        bits, written = self.bits[step, i.dest.register.index], list(i.dest.written)
         copies = i.op.kind == "fetch" or i.opcode in ("mov", "cmov_logical")
         if i.op.result == "b" and not copies:
             return ", ".join("true" if b else "false" for b in bits[written])
@@ -153,9 +161,9 @@ def _listed(values: list[str]) -> str:
     return values[0] if len(values) == 1 else f"({', '.join(values)})"
 
 
-def _span(origins: Sequence[Origin], name: str) -> str:
+def _span(places: Iterable, name: str) -> str:
     """``A[3, 8:12]`` for the elements that an instruction reads."""
-    rows, columns = sorted({o.row for o in origins}), sorted({o.column for o in origins})
+    rows, columns = (sorted(set(along)) for along in zip(*((place[0], place[1]) for place in places)))
     parts = [f"{p[0]}:{p[-1] + 1}" if len(p) > 1 else str(p[0]) for p in (rows, columns)]
     return f"{name}[{', '.join(parts)}]"
 
@@ -182,31 +190,19 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
         told.setdefault(n, []).append(words)
     sheet.about |= told
     cells, maps = _draw_cells(sheet, scenes), _draw_maps(sheet, scenes)
-    lines = Listing(
-        sheet.note(""), recording.program.lines, [r.line(s) for r, f in zip(made, scenes) for s in range(f.steps)]
-    )
+    listing = recording.program.lines, [r.line(s) for r, f in zip(made, scenes) for s in range(f.steps)]
     legend = sheet.key(("written by this line", "wrote", "ring"), ("read by it", "read", "frame"),
                        ("this work-item's part", "shade", "box"), ("above zero", theme.TINTS[-1], "box"),
                        ("below zero", theme.TINTS[0], "box"))  # fmt: skip
     notes = [sheet.note("Of a double-double the high part is written.")] * (first.block.words == 4)
-    marks = [begin + step for one, begin in zip(scenes, at) for step in _rounds(one)]
+    marks = [begin + step for one, begin in zip(scenes, at) for step in one.rounds()]
     captions = [caption for one in scenes for caption in one.captions]
     names = [(f"({', '.join(map(str, one.place))})", each.steps) for one, each in zip(made, scenes)]
     kind = {1: "float32", 2: "float64", 4: "double-double"}[first.block.words]
     size = f"{len(first.block.rows)} x {len(first.block.columns)} {kind}"
-    text = f"{sheet.title}: {first.where}, {size}, {first.steps} steps, {len(_rounds(first))} rank-1 updates"
-    return sheet.player([cells], captions, text, side=[lines.place, maps, legend, *notes], listing=lines, marks=marks,
+    text = f"{sheet.title}: {first.where}, {size}, {first.steps} steps, {len(first.rounds())} rank-1 updates"
+    return sheet.player([cells], captions, text, side=[maps, legend, *notes], listing=listing, marks=marks,
                         scenes=names if len(made) > 1 else (), tells=3 * first.steps // 4)  # fmt: skip
-
-
-def _rounds(frames: _Frames) -> list[int]:
-    """The first step of each rank-1 update."""
-    axis, starts, last = frames.block.k_axis[0], [], None
-    for step, (u, *_) in frames.updates.items():
-        if u.from_a[axis] != last:
-            starts.append(step)
-            last = u.from_a[axis]
-    return starts
 
 
 def _registers(cells: dict[tuple[int, int], tuple[int, int]], axis: int, at: int) -> str:
@@ -239,16 +235,15 @@ def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
         _draw_group(sheet, fig, name, where, list(cells.values()), block.words, scenes, n)
     heads = sheet.source("k", x=before + [-0.12] * phases, y=[-GAP / 2] * phases + before,
                          align=["center"] * phases + ["right"] * phases)  # fmt: skip
-    sheet.tracks.append(Track(heads, "k", _all(scenes, "k"), text="text", prefix="k="))
+    sheet.track(heads, "k", _all(scenes, "k"), text="text", prefix="k=")
     sheet.words(fig, "x", "y", "text", "soft", align="align", size=11, source=heads)
     right = len(columns) + 0.1
     names = [(right, y, _registers(block.totals, 0, i)) for y, i in zip(down, rows)]
     names += [(right, y, _registers(block.b, 0, p)) for p, y in enumerate(before)]
     below = [(x, len(rows) + 0.3, _registers(block.a, 1, p)) for p, x in enumerate(before)]
     words = [(0.0, -edge - 0.4, "B"), (-GAP - phases / 2 - 0.1, -GAP - 0.35, "A")]
-    which = np.repeat(np.arange(len(scenes)), [one.steps for one in scenes])[:, np.newaxis]
-    parts = [f"block {one.where}" for one in scenes]
-    sheet.numbers(fig, "part", [0.0], [len(rows) + 0.38], which, names=parts, bold=True)
+    which = np.repeat(np.arange(len(scenes)), [one.steps for one in scenes])
+    sheet.numbers(fig, "part", 0, len(rows) + 0.38, which, names=[f"block {one.where}" for one in scenes], bold=True)
     small: dict = {"ink": "soft", "size": 11}
     for labels, look in zip((names, below, words), (small, small | {"align": "center"}, {"bold": True})):
         x, y, text = map(list, zip(*labels))
@@ -263,7 +258,7 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
     values = _all(scenes, "values", n)
     source = sheet.source(f"cells {name}", x=x, y=y, register=names, key=np.arange(len(cells)), lit=[0] * len(cells),
                           wrote=_all(scenes, "wrote", n), read=_all(scenes, "read", n))  # fmt: skip
-    sheet.tracks.append(Track(source, "value", values, text="text"))
+    sheet.track(source, "value", values, text="text")
     finite = values[np.isfinite(values)]
     top = float(np.abs(finite).max(initial=0)) or 1.0
     tint = linear_cmap("value", theme.TINTS, -top, top, nan_color="rgba(0,0,0,0)")
@@ -272,7 +267,7 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
     _draw_frames(sheet, fig, source, 0.9, 0.9)
     if name == "C":
         sheet.ring(fig, source, 0.7, 0.7, "lit", "ink")
-        sheet.picks.append(Pick(source, fig, 1, 1))
+        sheet.picks.append({"source": source, "figure": fig, "w": 1, "h": 1, "on": 3})
     sheet.words(fig, "x", "y", "text", align="center", fit=0.34, source=source)
 
 

@@ -115,15 +115,14 @@ def _draw_block(sheet: Sheet):
     parts = {"A": (left - 20 - deep / 2, middle[1], deep, whole), "C": (*middle, whole, whole),
              "B": (middle[0], top - 20 - deep / 2, whole, deep)}  # fmt: skip
     for (name, (x, y, w, h)), ink in zip(parts.items(), "acb"):
-        sheet.boxes(fig, f"matrix {name}", [x], [y], [w], h, ink="faint", line="line")
-        sheet.words(fig, [x + w / 2 - 14], [y + h / 2 - 12], [name], bold=True, size=15)
+        sheet.boxes(fig, f"matrix {name}", x, y, w, h, ink="faint", line="line")
+        sheet.words(fig, x + w / 2 - 14, y + h / 2 - 12, name, bold=True, size=15)
         wide, high = (np.full_like(size, deep) if name == along else size for along in "AB")
         corner = x - w / 2 + 20 * (name != "A"), y - h / 2 + 20 * (name != "B")
         place = corner[0] + wide / 2, corner[1] + high / 2, wide, high
         sheet.boxes(fig, f"part {name}", *place, ink=ink, alpha=0.75, moves=("x", "y", "w", "h"))
     names = [f"{b} x {b}: each number of A and B is used {b} time{'s' * (b > 1)}" for b in BLOCKS]
-    which = np.arange(len(BLOCKS))[:, np.newaxis]
-    sheet.numbers(fig, "uses", [4], [338], which, names=names, size=13)
+    sheet.numbers(fig, "uses", 4, 338, np.arange(len(BLOCKS)), names=names, size=13)
     return fig
 
 
@@ -143,12 +142,12 @@ def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Repo
         last, down = x, max(here, down + 16) if x < 1.1 * last else here
         look = {"marker": "x", "size": 10} if what == "published" else {"marker": "star", "size": 15}
         sheet.inks(fig.scatter([x], [y], line_width=2, fill_color=None, **look), line_color="ink")
-        label = [1.25 * x], [10 ** (-down / 110)]
-        sheet.inks(fig.segment([x], [y], *label, line_width=1), line_color="soft")
-        sheet.words(fig, *label, [str(n)], size=12, bold=True, x_offset=3)
+        label = 1.25 * x, 10 ** (-down / 110)
+        sheet.inks(fig.segment(x, y, *label, line_width=1), line_color="soft")
+        sheet.words(fig, *label, str(n), size=12, bold=True, x_offset=3)
     said = [
         f"{n} {name} {y:.0f}{', simulated' * (what == 'simulated')}" for n, (_, y, name, what) in enumerate(points, 1)
     ]
-    place = [SPAN[1] * 0.93] * len(said), HEIGHT[0] * 1.31 ** np.arange(len(said), 0, -1)
-    sheet.words(fig, *place, said, "soft", align="right", size=12)
+    y = HEIGHT[0] * 1.31 ** np.arange(len(said), 0, -1)
+    sheet.words(fig, SPAN[1] * 0.93, y, said, "soft", align="right", size=12)
     return [f"{precision}, {name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s" for x, y, name, what in points]

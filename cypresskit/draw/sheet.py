@@ -13,7 +13,7 @@ from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Parts, Pick, Player, Track, row, text_box
+from cypresskit.draw.player import Parts, Player, Track, row, text_box
 
 
 class Sheet(Parts):
@@ -56,41 +56,50 @@ class Sheet(Parts):
         """A source called ``name``; columns of shape (frames, cells) follow the frames, and those in ``moves`` go
         through what lies between. ``key``: whole numbers by which its cells are chosen."""
         if key is not None:
-            columns |= {"key": np.asarray(key, np.int32), "lit": [0] * np.shape(key)[-1]}
+            columns |= {"key": np.asarray(key), "lit": [0] * np.shape(key)[-1]}
         source = ColumnDataSource({column: value for column, value in columns.items() if np.ndim(value) < 2}, name=name)
         for column, value in columns.items():
             if np.ndim(value) == 2:
-                self.tracks.append(Track(source, column, np.ascontiguousarray(value), moves=column in moves))
-                source.data[column] = value[0].copy()
+                self.track(source, column, value, moves=column in moves)
         return source
+
+    def track(self, source: ColumnDataSource, column: str, frames, **how) -> None:
+        """Let a column follow the frames, in the smallest numbers that there are for it; ``how`` as for ``Track``."""
+        frames = np.ascontiguousarray(frames)
+        if frames.dtype.kind != "f":
+            frames = frames.astype(np.uint8 if frames.min(initial=0) >= 0 and frames.max(initial=0) < 256 else np.int32)
+        self.tracks.append(Track(source, column, frames, **how))
 
     def boxes(
         self, fig: figure, name: str, x, y, w, h, *, fill=None, ink: str = "", line: str = "", words=None, key=None,
-        moves: Sequence[str] = (), alpha=1.0, width: float = 1, tip: str = "@words",
-        round: float = 0, **columns,
+        moves: Sequence[str] = (), alpha=1.0, tip: str = "@words", round: float = 0, **columns,
     ) -> ColumnDataSource:  # fmt: skip
-        """Boxes of any size. ``fill``: a colour, (column, palette) for a colour of each, or None with ``ink``, a token;
-        ``line``: the token of the edge, ``round`` the corners. ``words``: what each is, for the hover, which says
-        ``tip``. ``key``: whole numbers by which a click chooses them. Arrays of shape (frames, boxes) follow the
-        frames."""
-        given = {"x": x, "y": y, "w": w, "h": h} | columns
-        arrays = {k: np.asarray(v, np.float32) if k in "xywh" else v for k, v in given.items() if np.ndim(v)}
+        """Boxes of any size; a number stands for all of them. ``fill``: a colour, (a palette, which of it each has), or
+        None with ``ink``, a token; ``line``: the token of the edge, ``round`` the corners. ``words``: what each is, for
+        the hover, which says ``tip``; or (what there is to say, which of it in each frame). ``key``: whole numbers by
+        which a click chooses them. Arrays of shape (frames, boxes) follow the frames."""
+        given = {"x": x, "y": y, "w": w, "h": h}
+        count = max((np.shape(value)[-1] for value in given.values() if np.ndim(value)), default=1)
+        columns |= {k: np.asarray(v, np.float32) for k, v in given.items() if np.ndim(v)}
+        columns |= {k: np.full(count, given[k], np.float32) for k in "xy" if not np.ndim(given[k])}
         wide, high = (given[k] if np.ndim(given[k]) == 0 else k for k in "wh")
-        source = self.source(name, moves, key, **arrays, **({} if words is None else {"words": list(words)}))
-        look = {"fill_alpha": alpha, "line_width": width if line else 0, "border_radius": round, "line_color": None}
+        look = {"fill_alpha": alpha, "line_width": 1 if line else 0, "border_radius": round, "line_color": None}
         if isinstance(fill, tuple):
-            column, palette = fill
-            look["fill_color"] = linear_cmap(column, list(palette), -0.5, len(palette) - 0.5)
-        elif not ink:
-            look["fill_color"] = fill
-        box = fig.rect("x", "y", wide, high, source=source, **look)
+            palette, columns["shade"] = fill[0], np.asarray(fill[1])
+            fill = linear_cmap("shade", list(palette), -0.5, len(palette) - 0.5)
+        if words is not None:
+            columns["words"] = [""] * count if isinstance(words, tuple) else list(words)
+        source = self.source(name, moves, key, **columns)
+        if isinstance(words, tuple):
+            self.track(source, "said", words[1], text="words", names=words[0])
+        box = fig.rect("x", "y", wide, high, source=source, **look, **({} if ink else {"fill_color": fill}))
         self.inks(box, **({"fill_color": ink} if ink else {}), **({"line_color": line} if line else {}))
         if words is not None:
             fig.add_tools(HoverTool(renderers=[box], tooltips=tip))
         if key is not None:
             self.ring(fig, source, wide, high, "lit", "ink", border_radius=round)
             thin = isinstance(high, int | float) and high < 8  # a thick frame would hide its colour
-            self.picks.append(Pick(source, fig, wide, high, 1.0 if thin else 3.0))
+            self.picks.append({"source": source, "figure": fig, "w": wide, "h": high, "on": 1 if thin else 3})
         return source
 
     def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
@@ -114,13 +123,8 @@ class Sheet(Parts):
         there = 0 * clocks if clocks.ndim == 2 else 0
         self.boxes(fig, f"{name} to come", at(start) + whole / 2 + there, y, whole, h, **look)
 
-    def follow(self, source: ColumnDataSource, column: str, frames: np.ndarray) -> None:
-        """Let a column of a source move."""
-        self.tracks.append(Track(source, column, frames, moves=True))
-        source.data[column] = frames[0].copy()
-
-    def arrows(self, fig: figure, name: str, x0, y0, x1, y1, ink: str = "ink", *, key=None, width: float = 2,
-               size: float = 7) -> ColumnDataSource:  # fmt: skip
+    def arrows(self, fig: figure, name: str, x0, y0, x1, y1, *, ink: str = "ink", key=None, width: float = 2,
+               size: float = 7) -> None:  # fmt: skip
         """Lines with a point at their end; those at NaN are not there. With ``key`` they are seen only while that is
         chosen."""
         ends = {k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))}
@@ -130,15 +134,15 @@ class Sheet(Parts):
         self.inks(line, line_color=ink)
         self.inks(tip, line_color=ink, fill_color=ink)
         if key is not None:
-            self.picks.append(Pick(source, None, 0, 0, 1.0))
-        return source
+            self.picks.append({"source": source, "figure": None, "on": 1})
 
     def numbers(self, fig: figure, name: str, x, y, values: np.ndarray, *, ink: str = "ink", names: Sequence[str] = (),
                 prefix: str = "\N{ZERO WIDTH SPACE}", **style) -> ColumnDataSource:  # fmt: skip
-        """Whole numbers at ``x``, ``y`` after a prefix, or what ``names`` calls them; ``values`` (frames, numbers);
-        negative ones are left blank."""
-        source = self.source(name, x=x, y=y)
-        self.tracks.append(Track(source, "value", values.astype(np.int32), text="text", prefix=prefix, names=names))
+        """Whole numbers at ``x``, ``y`` after a prefix, or what ``names`` calls them; ``values`` (frames, numbers), or
+        (frames,) for one; negative ones are left blank."""
+        values = values.reshape(len(values), -1)
+        source = self.source(name, x=np.full(values.shape[1], x), y=np.full(values.shape[1], y))
+        self.track(source, "value", values, text="text", prefix=prefix, names=names)
         self.words(fig, "x", "y", "text", ink, source=source, **style)
         return source
 
@@ -146,19 +150,20 @@ class Sheet(Parts):
              title: str, unit: str = "clock") -> None:  # fmt: skip
         """One of several that run on one clock, on a stage: its title, a bar that grows, clocks ``so_far`` (frames,),
         and where it is done."""
-        self.words(fig, [left], [12], [title], bold=True, size=16)
-        self.boxes(fig, f"road {name}", [left + wide / 2], [34], [wide], 10, ink="faint")
-        x, clocks = np.maximum(wide * so_far / most, 0.01)[:, np.newaxis], so_far.astype(int)[:, np.newaxis]
-        self.boxes(fig, f"clock {name}", left + x / 2, [34], x, 10, ink="read", moves=("x", "w"))
-        place = [left + wide], [12]
-        self.numbers(fig, f"clocks {name}", *place, clocks, prefix=f"{unit} ", align="right", size=14)
-        done, words = np.where(clocks >= end, clocks, -1), f"done at {unit} "
-        place, align = ([left + wide * end / most], [49]), "left" if end < most / 2 else "right"
-        self.numbers(fig, f"finish {name}", *place, done, prefix=words, ink="c", bold=True, align=align, size=13)
+        self.words(fig, left, 12, title, bold=True, size=16)
+        self.boxes(fig, f"road {name}", left + wide / 2, 34, wide, 10, ink="faint")
+        x, clocks = np.maximum(wide * so_far / most, 0.01)[:, np.newaxis], so_far.astype(int)
+        self.boxes(fig, f"clock {name}", left + x / 2, 34, x, 10, ink="read", moves=("x", "w"))
+        self.numbers(fig, f"clocks {name}", left + wide, 12, clocks, prefix=f"{unit} ", align="right", size=14)
+        done, align = np.where(clocks >= end, clocks, -1), "left" if end < most / 2 else "right"
+        self.numbers(fig, f"finish {name}", left + wide * end / most, 49, done, prefix=f"done at {unit} ", ink="c",
+                     bold=True, align=align, size=13)  # fmt: skip
 
     def words(self, fig: figure, x, y, text, ink: str = "ink", *, align="left", size: int = 12, bold: bool = False,
               fit: float = 0.0, **more):  # fmt: skip
-        """Text at points."""
+        """Text at points: one for all of them, or one for each; fields of a ``source``, if that is given."""
+        if "source" not in more:
+            x, y, text = (part.tolist() for part in np.broadcast_arrays(*np.atleast_1d(x, y, text)))
         # Text that fits itself starts small: what a first, larger one leaves at the figure's edge is never wiped off.
         staged = fig in self._stages
         style = {"text_baseline": "middle", "text_font_size": f"{8 if fit or staged else size}px", "text_align": align}
@@ -192,13 +197,13 @@ class Sheet(Parts):
         source = self.source(name, x=np.asarray(x, np.float64)[:, np.newaxis], y0=[bottom], y1=[top])
         line = fig.segment("x", "y0", "x", "y1", source=source, line_width=2, line_dash="dashed")
         self.inks(line, line_color="ink")
-        self.heads.append((fig, source))
+        self.heads.append({"figure": fig, "source": source})
         return source
 
     def rule(self, fig: figure, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look) -> None:
         """The same on a stage, round ``y``."""
-        source = self.boxes(fig, name, x[:, np.newaxis], [y], [wide], high, moves=("x",), **look or {"ink": "ink"})
-        self.heads.append((fig, source))
+        source = self.boxes(fig, name, x[:, np.newaxis], y, wide, high, moves=("x",), **look or {"ink": "ink"})
+        self.heads.append({"figure": fig, "source": source})
 
     def series(self, fig: figure, items: Sequence[tuple[str, list]], place: str = "above", columns: int = 3) -> None:
         """A chart's legend: names and what is drawn for each."""

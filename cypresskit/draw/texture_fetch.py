@@ -155,7 +155,7 @@ class _Replay:
             across, down = lane // 4 % 4 * 2 + lane % 2, lane // 16 * 2 + lane % 4 // 2
         apart = (across // 2 * 3, down // 2 * 3) if pixels else (across // 4 * 3, 0)
         x, y = left + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
-        sheet.words(fig, [left], [TOP - 14], ["64 work-items, in quads"], size=13)
+        sheet.words(fig, left, TOP - 14, "64 work-items, in quads", size=13)
         words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in lane]
         sheet.boxes(fig, f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words)
         box, ends, flight = (np.full((4, most + 1, things), np.nan, np.float32) for things in (1, 4, 8))
@@ -178,8 +178,8 @@ class _Replay:
         source = sheet.source(f"quad {self.name}", x=box[0], y=box[1], w=box[2], h=box[3])
         sheet.ring(fig, source, "w", "h", 3, "ink")
         sheet.arrows(fig, f"arrows {self.name}", *ends, width=1.5, size=5)
-        look: dict = {"moves": ("x", "y"), "fill": ("matrix", TINTS), "matrix": matrix}
-        sheet.boxes(fig, f"texels {self.name}", flight[0], flight[1], 7, 7, line="ink", **look)
+        place = f"texels {self.name}", flight[0], flight[1], 7, 7
+        sheet.boxes(fig, *place, fill=(TINTS, matrix), line="ink", moves=("x", "y"))
 
     def _texel(self, left: float, resource: int, x, y) -> tuple:
         """Where texels are drawn: the matrices share the room."""
@@ -223,16 +223,16 @@ class _Replay:
             for w, (a, row, b, _) in zip(word, ends.T)
         ]
         kind += 3 * min(resource, 1)
-        look: dict = {"fill": ("kind", SHADES), "kind": kind, "wait": wait, "words": words, "key": key}
-        source = sheet.boxes(fig, f"words {name} {self.name}", x, y, *size, **look)
+        called = f"words {name} {self.name}"
+        source = sheet.boxes(fig, called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key)
         sheet.ring(fig, source, "w", "h", "wait")
         title, ink = f"{name}: {of.height} rows of {of.width} texels", INKS.get(resource, "ink")
-        sheet.words(fig, [x0], [TOP - 14], [title], ink, size=13)
+        sheet.words(fig, x0, TOP - 14, title, ink, size=13)
         top, foot = np.flatnonzero(ends[1] == 0), TOP + of.height * (y1 - y0) + 9
         names = [str(w % BANKS) for w in word[top]]
-        sheet.words(fig, x[top], [foot] * len(top), names, "soft", align="center", size=11)
+        sheet.words(fig, x[top], foot, names, "soft", align="center", size=11)
         if resource == min(self.textures):
-            sheet.words(fig, [x0 - 6], [foot], ["banks"], "soft", align="right", size=11)
+            sheet.words(fig, x0 - 6, foot, "banks", "soft", align="right", size=11)
         for n, said in enumerate(words):
             told = f"{self.name}: **{said}**"
             when = [(first[n], f"{told}, first given in clock {first[n]}.")] if n in first else []
@@ -245,15 +245,14 @@ class _Replay:
         wide, row = min(14.5, (WIDE - 76) / (across.max() + 1)), min(8.0, 128 / len(self.accesses))
         paid = np.arange(len(fetch)) < clocks[:, np.newaxis]  # what is to come isn't told
         x, y = left + 76 + (across + 0.5) * wide, TICKS + (fetch + 0.5) * row
-        matrix = np.array([min(self.accesses[f].resource, 1) for f in fetch], np.uint8)
+        matrix = [min(self.accesses[f].resource, 1) for f in fetch]
         missed = paid * 2 * np.array([one.missed > 0 for one in self.served])
         keys = [self.place[one.words[0]] for one in self.served]
         words = [f"clock {t}: quad {one.quad + 1} of fetch {one.fetch + 1}, its clock {one.number + 1}, "
                  f"{'not in L1' if one.missed else 'in L1'}" for t, one in enumerate(self.served, 1)]  # fmt: skip
-        sheet.words(fig, [left], [TICKS - 14], ["What each fetch has paid: a box is a clock"], size=13)
-        look: dict = {"fill": ("matrix", TINTS), "matrix": matrix, "words": words, "key": keys}
-        at = np.where(paid, x, np.nan), y, wide - 1.5, row - 1.5
-        source = sheet.boxes(fig, f"ticks {self.name}", *at, **look, missed=missed.astype(np.uint8))
+        sheet.words(fig, left, TICKS - 14, "What each fetch has paid: a box is a clock", size=13)
+        at = f"ticks {self.name}", np.where(paid, x, np.nan), y, wide - 1.5, row - 1.5
+        source = sheet.boxes(fig, *at, fill=(TINTS, matrix), words=words, key=keys, missed=missed)
         sheet.ring(fig, source, wide - 3, row - 2.5, "missed", "ink")
         shown = np.arange(0, len(self.accesses), max(1, round(7 / row)))  # in two columns: a row is too low for one
         names = [f"{f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]

@@ -73,15 +73,15 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
         return LEFT + (clock - window[0]) * WIDE / (window[1] - window[0])
 
     title = f"{report.kernel}: {report.registers} registers, room for {lanes} wavefronts"
-    sheet.words(fig, [LEFT], [top + 12], [title], bold=True, size=15)
+    sheet.words(fig, LEFT, top + 12, title, bold=True, size=15)
     lane, strip = top + 30 + LANE * np.arange(lanes), top + 36 + LANE * most
-    left, y = [LEFT - 8], [*lane, strip, strip + 20]
-    sheet.words(fig, left * len(y), y, [*map(str, range(lanes)), "ALU", "TEX"], "soft", align="right", size=12)
+    names = [*map(str, range(lanes)), "ALU", "TEX"]
+    sheet.words(fig, LEFT - 8, [*lane, strip, strip + 20], names, "soft", align="right", size=12)
     if lanes < most:
         gone, middle = LANE * (most - lanes), top + 22 + LANE * (lanes + most) / 2
-        sheet.boxes(fig, f"no room {name}", [LEFT + WIDE / 2], [middle], [WIDE], gone - 4, ink="faint", alpha=0.7)
+        sheet.boxes(fig, f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, ink="faint", alpha=0.7)
         why = f"no room: {lanes} x {report.registers} of the {report.device.register_pool} registers are taken"
-        sheet.words(fig, [LEFT + WIDE / 2], [middle], [why], "soft", align="center", size=13)
+        sheet.words(fig, LEFT + WIDE / 2, middle, why, "soft", align="center", size=13)
     here = [e for e in report.timeline if e.end > window[0] and e.start < window[1]]
     for kind, (words, ink, high) in KINDS.items():
         events = [e for e in here if e.kind == kind]
@@ -96,12 +96,11 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
     for n, (who, ink, strength, x) in enumerate(COMPUTING):
         on = np.flatnonzero(level == n)
         said = [f"{who}: clocks {a:.0f} to {b:.0f}" for a, b in np.array(list(pairwise(edges)))[on]]
-        place = edges[on], edges[on + 1], np.full(len(on), strip), 13, clocks, at
+        place = edges[on], edges[on + 1], strip, 13, clocks, at
         sheet.past(fig, f"computing {n} {name}", *place, ink=ink, alpha=strength, words=said)
-        so_far = np.maximum(clocks - window[0], 1e-9)
-        share = np.round(100 * passed[:, on].sum(axis=1) / so_far).astype(np.uint8)[:, np.newaxis]
-        style: dict = {"names": [f"{who} {part} %" for part in range(101)], "ink": ink, "align": "right", "size": 14}
-        sheet.numbers(fig, f"share {n} {name}", [LEFT + WIDE - x], [top + 12], share, bold=n == 0, **style)
+        share = np.round(100 * passed[:, on].sum(axis=1) / np.maximum(clocks - window[0], 1e-9)).astype(int)
+        sheet.numbers(fig, f"share {n} {name}", LEFT + WIDE - x, top + 12, share, bold=n == 0, ink=ink, align="right",
+                      names=[f"{who} {part} %" for part in range(101)], size=14)  # fmt: skip
     edges, count = within(report, "TEX", window)
     on = np.flatnonzero(count)
     said = [f"fetches of {count[n]} on their way: clocks {edges[n]:.0f} to {edges[n + 1]:.0f}" for n in on]
@@ -157,8 +156,8 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
     lane = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
-    sheet.numbers(fig, "lanes", [LEFT - 8] * most, lane[:-1], value, names=["", *ascii_uppercase[:most]], **style)
-    sheet.words(fig, [LEFT - 8], lane[-1:], ["ALU"], bold=True, **style)
+    sheet.numbers(fig, "lanes", LEFT - 8, lane[:-1], value, names=["", *ascii_uppercase[:most]], **style)
+    sheet.words(fig, LEFT - 8, lane[-1], "ALU", bold=True, **style)
     sheet.rule(fig, "head", LEFT + clock[:, 0] * scale, float(lane.mean()), lane[-1])
     scenes = [(f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum())) for n in range(1, most + 1)]
     key = sheet.key(("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box"))
