@@ -36,16 +36,16 @@ def bundles(*codes: Code | str) -> Player:
     ``codes`` are compiled kernels, or names of the catalogue's; by default "sgemm_tn". Raises ``ValueError`` for code
     without ALU bundles.
     """
-    loops = [_loop(compile(KERNELS[one].program) if isinstance(one, str) else one) for one in codes or ("sgemm_tn",)]
+    made = [compile(KERNELS[one].program) if isinstance(one, str) else one for one in codes or ("sgemm_tn",)]
+    loops = [_loop(code, 10_000 * n) for n, code in enumerate(made)]
     sheet = Sheet("VLIW bundles: " + ", ".join(loop.name for loop in loops))
     fig = sheet.stage("Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots", WIDE, HIGH)
     _draw_listing(sheet, fig, loops)
     sheet.words(fig, TABLE[0], 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
-    tables = [_table(loop, 10_000 * n, *TABLE, TOP, np.arange(len(loop.bundles))) for n, loop in enumerate(loops)]
-    _draw_table(sheet, fig, "slots", tables)
+    _draw_table(sheet, fig, "slots", [_table(loop, *TABLE, TOP, np.arange(len(loop.bundles))) for loop in loops])
     _draw_detail(sheet, fig, loops)
-    for number, loop in enumerate(loops):
-        sheet.about |= {10_000 * number + line: loop.story(line) for line in loop.used}
+    for loop in loops:
+        sheet.about |= {loop.base + line: loop.story(line) for line in loop.used}
     captions = [loop.say(n) for loop in loops for n in range(len(loop.bundles))]
     text = "\n".join([sheet.title, *(line for loop in loops for line in loop.text())])
     note = sheet.note(
@@ -69,7 +69,7 @@ def packing(kernel: str = "sgemm_tn") -> Player:
         count = len(loop.bundles)
         clocks = 4 * np.minimum(frame, count)
         sheet.race(fig, style, 4, 588, clocks, 4 * count, 4 * most, title=STYLES[style])
-        _draw_table(sheet, fig, f"slots {style}", [_table(loop, 0, 4, 592, 66, frame - 1, filling=True)])
+        _draw_table(sheet, fig, f"slots {style}", [_table(loop, 4, 592, 66, frame - 1, filling=True)])
         ran = frame[:, np.newaxis] > np.arange(count)
         for n, (name, sizes) in enumerate(FILLED.items()):
             so_far = (ran & np.isin([bundle.filled for bundle in loop.bundles], sizes)).sum(axis=1)
@@ -85,12 +85,13 @@ def packing(kernel: str = "sgemm_tn") -> Player:
 @dataclass(frozen=True, eq=False)
 class _Loop:
     """The bundles of a main loop; ``firsts`` begin a clause, so nothing is handed on to them; ``used`` are the lines of
-    IL that the loop comes from."""
+    IL that the loop comes from, whose keys begin at ``base``."""
 
     code: Code
     bundles: Sequence[Bundle]
     firsts: set[int]
     used: Sequence[int]
+    base: int
 
     @property
     def name(self) -> str:
@@ -101,7 +102,7 @@ class _Loop:
         return [text.split(";")[0].strip() for text in self.code.program.lines]
 
     def colour(self, line: int) -> int:
-        return self.used.index(line) % IDLE
+        return self.used.index(line) % len(theme.SERIES) if line in self.used else IDLE
 
     def handed(self, n: int) -> list[tuple[int, int]]:
         """Slots of the bundle before and of this one, for every result handed on."""
@@ -144,13 +145,13 @@ class _Loop:
         return lines
 
 
-def _loop(code: Code) -> _Loop:
+def _loop(code: Code, base: int = 0) -> _Loop:
     made = [bundle for clause in code.main_loop for bundle in clause.bundles]
     firsts = np.cumsum([0, *(len(clause.bundles) for clause in code.main_loop)])[:-1]
     used = sorted({o.line for bundle in made for o in bundle.operations})
     if not made:
         raise ValueError(f"{code.program.name}: its main loop has no ALU bundles to draw")
-    return _Loop(code, made, set(firsts.tolist()), used)
+    return _Loop(code, made, set(firsts.tolist()), used, base)
 
 
 def pack(kernel: str = "sgemm_tn", bundle: int = 2):
@@ -187,34 +188,32 @@ def pack(kernel: str = "sgemm_tn", bundle: int = 2):
 
 def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     """The lines of IL round those that the bundle comes from, in their colours."""
-    names, whole, line, colour, key, now = [""], [""], [], [], [], []
-    for number, loop in enumerate(loops):
+    names, whole, rows = [""], [""], []
+    for loop in loops:
         listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
-        base, texts = len(names), [loop.lines[n - 1] for n in listed]
-        names += [f"{n:4}  {_elided(t, 33)}" for n, t in zip(listed, texts)]
-        whole += texts
+        which = {0: 0} | {n: len(names) + at for at, n in enumerate(listed)}
+        whole += [loop.lines[n - 1] for n in listed]
+        names += [f"{n:4}  {_elided(loop.lines[n - 1], 33)}" for n in listed]
         for bundle in loop.bundles:
             lines = {o.line for o in bundle.operations}
             first = max(0, min(listed.index(min(lines)) - 5, len(listed) - SHOWN))
-            rows = [n if n < len(listed) else -1 for n in range(first, first + SHOWN)]
-            line.append([base + n if n >= 0 else 0 for n in rows])
-            shown = [listed[n] if n >= 0 and listed[n] in loop.used else 0 for n in rows]
-            colour.append([loop.colour(n) if n else IDLE for n in shown])
-            key.append([10_000 * number + n if n else -1 for n in shown])
-            now.append([2 if n in lines else 0 for n in shown])
+            seen = [*listed, *[0] * SHOWN][first : first + SHOWN]
+            keys = [loop.base + n if n in loop.used else -1 for n in seen]
+            rows.append([(which[n], loop.colour(n), key, 2 * (n in lines)) for n, key in zip(seen, keys)])
+    line, colour, key, now = np.moveaxis(rows, -1, 0)
     y = TOP + (np.arange(SHOWN) + 0.5) * LINE
     left, wide = LISTING
     sheet.words(fig, left, 16, "Lines of IL", bold=True, size=14)
     source = sheet.boxes(fig, "lines", left + wide / 2, y, wide, LINE - 2, fill="rgba(128,128,128,0.05)",
-                         words=(whole, line), key=np.array(key), now=now)  # fmt: skip
+                         words=(whole, line), key=key, now=now)  # fmt: skip
     sheet.ring(fig, source, wide, LINE - 2, "now", "soft")
     sheet.boxes(fig, "line colours", left + 6, y, 9, LINE - 6, fill=(COLOURS, colour))
-    sheet.numbers(fig, "texts", left + 14, y, np.array(line), names=names, size=12, text_font=value("monospace"))
+    sheet.numbers(fig, "texts", left + 14, y, line, names=names, size=12, text_font=value("monospace"))
 
 
-def _table(loop: _Loop, base: int, left: float, wide: float, top: float, at: np.ndarray, filling: bool = False) -> dict:
+def _table(loop: _Loop, left: float, wide: float, top: float, at: np.ndarray, filling: bool = False) -> list:
     """The slots of all bundles, in as many columns as they need, and bundle ``at`` of each frame framed; while it is
-    ``filling``, those after it are pale. Lines' keys begin at ``base``."""
+    ``filling``, those after it are pale. Place and size, colour and key, and the frames, (frames, slots) each."""
     count = len(loop.bundles)
     columns = -(-count // 17)
     rows = -(-count // columns)
@@ -223,20 +222,16 @@ def _table(loop: _Loop, base: int, left: float, wide: float, top: float, at: np.
     colour, key = np.full((2, 5 * count), [[IDLE], [-1]])
     for n, bundle in enumerate(loop.bundles):
         for o in bundle.operations:
-            colour[5 * n + o.slot], key[5 * n + o.slot] = loop.colour(o.line), base + o.line
-    parts = {"x": left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w, "y": top + (row % rows + 0.5) * h,
-             "w": np.full(5 * count, w - 2), "h": np.full(5 * count, h - 2), "key": key}  # fmt: skip
-    ran = row <= at[:, np.newaxis]
-    moving = {"colour": np.where(ran, colour + (colour == IDLE), IDLE) if filling else np.tile(colour, (len(at), 1)),
-              "now": 2 * (row == at[:, np.newaxis])}  # fmt: skip
-    return {name: np.tile(part, (len(at), 1)) for name, part in parts.items()} | moving
+            colour[5 * n + o.slot], key[5 * n + o.slot] = loop.colour(o.line), loop.base + o.line
+    x, y = left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w, top + (row % rows + 0.5) * h
+    if filling:
+        colour = np.where(row <= at[:, np.newaxis], colour + (colour == IDLE), IDLE)
+    now = 2 * (row == at[:, np.newaxis])
+    return [np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now)]
 
 
-def _draw_table(sheet: Sheet, fig, name: str, tables: Sequence[dict]) -> None:
-    x, y, w, h, key, colour, now = (
-        together([table[part] for table in tables], {"key": -1, "colour": IDLE, "now": 0}.get(part, np.nan))
-        for part in ("x", "y", "w", "h", "key", "colour", "now")
-    )
+def _draw_table(sheet: Sheet, fig, name: str, tables: Sequence[list]) -> None:
+    x, y, w, h, colour, key, now = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0))
     empty = 1.5 * (colour > IDLE)
     source = sheet.boxes(fig, name, x, y, w, h, fill=(COLOURS, colour), key=key, now=now, empty=empty)
     sheet.ring(fig, source, "w", "h", "now", "ink")
@@ -247,17 +242,17 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
     """The bundle that runs: the bundle before, unless all moves ``up``; the read ports, and wires into the slots."""
     full = ["", *dict.fromkeys(o.name for loop in loops for b in loop.bundles for o in b.operations)]
     middle = left + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
-    rows = {"now": HIGH - 34 - up} if up else {"before": TOP + 16, "now": HIGH - 34}
+    rows: dict[str, float] = {"now": HIGH - 34 - up} if up else {"before": TOP + 16, "now": HIGH - 34}
     bank, port = middle[:4], PORT[0] - up + (np.arange(3) + 0.5) * PORT[1]
     count = sum(len(loop.bundles) for loop in loops)
     register = np.full((count, 12), -1)
     wires, handed = np.full((4, count, 15), np.nan, np.float32), np.full((4, count, 5), np.nan, np.float32)
     slots = {row: np.full((3, count, 5), [[[0]], [[IDLE]], [[-1]]]) for row in rows}  # name, colour, key
-    frames = ((number, loop, n) for number, loop in enumerate(loops) for n in range(len(loop.bundles)))
-    for frame, (number, loop, n) in enumerate(frames):
+    frames = ((loop, n) for loop in loops for n in range(len(loop.bundles)))
+    for frame, (loop, n) in enumerate(frames):
         for row, at in (("before", n - 1), ("now", n)):
             for o in loop.bundles[at].operations if row == "now" or n not in loop.firsts else ():
-                slots[row][:, frame, o.slot] = full.index(o.name), loop.colour(o.line), 10_000 * number + o.line
+                slots[row][:, frame, o.slot] = full.index(o.name), loop.colour(o.line), loop.base + o.line
         ends = []
         for (cycle, channel), (index, takers) in loop.ports(n).items():
             register[frame, 4 * cycle + channel] = index

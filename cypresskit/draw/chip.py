@@ -39,7 +39,7 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
         raise ValueError("the chip is drawn for one or more reports, all of boards with the same parts")
     sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in made))}")
     alone = len({r.kernel for r in made}) == 1
-    scenes = [_Scene(r, r.use, n, alone) for n, r in enumerate(made) if r.use]
+    scenes = [_Scene(r, r.use, 100_000 * n, alone) for n, r in enumerate(made) if r.use]
     if len(scenes) < len(made):
         raise ValueError("the chip is drawn from reports that tell what its parts did: those of simulate")
     parts = f"{made[0].device.simd_engines} SIMD engines, {made[0].device.l2_slices} L2 slices"
@@ -48,7 +48,8 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     places = _draw_engines(sheet, fig, scenes)
     _draw_memory(sheet, fig, scenes)
     _draw_running(sheet, fig, scenes)
-    _draw_dots(sheet, fig, scenes, places)
+    x, y, key = map(together, zip(*(scene.dots(places) for scene in scenes)), (np.nan, np.nan, -1))
+    sheet.boxes(fig, "dots", x, y, 12, 12, ink="ink", key=key, moves=("x", "y"), round=6)
     key = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
                     ("tile done", "c", "box"), ("a wavefront", "ink", "box"), ("arithmetic (ALU)", "alu", "box"),
                     ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"))  # fmt: skip
@@ -62,17 +63,12 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """A report with what the chip's parts did, its number among those shown, and whether all are of one kernel."""
+    """A report with what the chip's parts did, the key of its first wavefront, and whether all are of one kernel."""
 
     report: Report
     use: Use
-    number: int
+    key: int
     alone: bool
-
-    @property
-    def key(self) -> int:
-        """That of its first wavefront."""
-        return 100_000 * self.number
 
     @property
     def name(self) -> str:
@@ -114,12 +110,45 @@ class _Scene:
         across = across if 0 < across <= tiles else int(np.ceil(np.sqrt(tiles)))
         return across, -(-tiles // across), each
 
-    def tile(self, wavefront) -> tuple[np.ndarray, np.ndarray, float, float]:
+    def tile(self, wavefront: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Where the tile of a wavefront is in the map, and its size."""
         across, down, each = self.grid()
         size = min(MAP / across, MAP / down, 40.0)
-        at = np.asarray(wavefront) // each
-        return 12 + (at % across + 0.5) * size, TOP + (at // across + 0.5) * size, size, size
+        at = wavefront // each
+        return 12 + (at % across + 0.5) * size, TOP + (at // across + 0.5) * size, size
+
+    def tiles(self) -> list[np.ndarray]:
+        """Of the map's tiles in each frame: where they are, their size, state and key."""
+        each, count = self.grid()[2], self.report.wavefronts
+        number = np.arange(-(-count // each))
+        _, start, end = self.wavefronts.T
+        clock, owner = self.clocks[:, np.newaxis], np.arange(len(start)) // each
+        begun, over = (np.stack([np.bincount(owner, row, minlength=len(number)) for row in part])
+                       for part in (start < clock, end <= clock))  # fmt: skip
+        state = np.where(over == np.bincount(np.arange(count) // each), 2, begun > 0)
+        x, y, size = self.tile(number * each)
+        key = self.key + number if each == 1 else -1
+        return [np.broadcast_to(part, state.shape) for part in (x, y, size - 1, state, key)]
+
+    def dots(self, places: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The wavefronts under way, two to a slot that take turns: from their tile to a slot of their engine, whose
+        ``places`` are (engines, slots, 2), and back; x, y and key in each frame."""
+        engines, slots, _ = places.shape
+        at = np.full((2, FRAMES, 2 * engines * slots), np.nan, np.float32)
+        key, step = np.full(at.shape[1:], -1), self.clocks[1]
+        free, turns = np.zeros((engines, slots)), np.zeros((engines, slots), int)
+        x, y, _ = self.tile(np.arange(len(self.wavefronts)))
+        _, _, each = self.grid()
+        for wavefront, (engine, start, end) in enumerate(self.wavefronts):
+            e = int(engine)
+            slot = int(np.argmax(free[e] <= start + 1))
+            free[e, slot], turns[e, slot] = end, turns[e, slot] + 1
+            dot = 2 * (e * slots + slot) + turns[e, slot] % 2
+            first, last = int(start / step) + 1, min(int(np.ceil(end / step)), FRAMES - 1)
+            at[:, first:last, dot] = places[e, slot][:, np.newaxis]
+            at[:, [first - 1, last], dot] = np.array([x[wavefront], y[wavefront]])[:, np.newaxis]
+            key[first - 1 : last + 1, dot] = self.key + wavefront if each == 1 else -1
+        return *at, key
 
     def story(self, engine: int) -> str:
         """What an engine does in the whole run."""
@@ -147,30 +176,17 @@ class _Scene:
 
 
 def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
-    states, keys, places = [], [], []
     for scene in scenes:
-        each, count = scene.grid()[2], scene.report.wavefronts
-        tiles = -(-count // each)
-        _, start, end = scene.wavefronts.T
-        clock, owner = scene.clocks[:, np.newaxis], np.arange(len(start)) // each
-        begun, over = (np.stack([np.bincount(owner, row, minlength=tiles) for row in part])
-                       for part in (start < clock, end <= clock))  # fmt: skip
-        whole = np.bincount(np.arange(count) // each, minlength=tiles)
-        states.append(np.where(over == whole, 2, begun > 0))
-        across, down, wide, high = scene.tile(np.arange(tiles) * each)
-        size = np.full((2, tiles), [[wide - 1], [high - 1]])
-        places.append([np.tile(v, (FRAMES, 1)) for v in (across, down, *size)])
-        keys.append(np.tile(scene.key + np.arange(tiles) if each == 1 else np.full(tiles, -1), (FRAMES, 1)))
-        for wavefront, (engine, begin, stop) in enumerate(scene.wavefronts) if each == 1 else ():
+        for wavefront, (engine, begin, stop) in enumerate(scene.wavefronts) if scene.grid()[2] == 1 else ():
             sheet.about[scene.key + wavefront] = (
                 f"**Wavefront {wavefront}** of {scene.name}: runs on SIMD engine {engine:.0f} from clock {begin:,.0f}"
                 f" to {stop:,.0f}."
             )
-    x, y, w, h = map(together, zip(*places))
-    state, key = together(states, 0), together(keys, -1)
+    columns = zip(*(scene.tiles() for scene in scenes))
+    x, y, size, state, key = map(together, columns, (np.nan, np.nan, np.nan, 0, -1))
     vector = all(scene.report.size and scene.report.size[1] == 1 for scene in scenes)
     sheet.words(fig, 12, 14, f"{'y' if vector else 'C'}: a tile for each wavefront", bold=True, size=14)
-    sheet.boxes(fig, "map", x, y, w, h, fill=(STATES, state), key=key)
+    sheet.boxes(fig, "map", x, y, size, size, fill=(STATES, state), key=key)
     done = np.concatenate([(scene.wavefronts[:, 2] <= scene.clocks[:, np.newaxis]).sum(axis=1) for scene in scenes])
     now = np.concatenate([scene.running.sum(axis=1) for scene in scenes])
     whole = np.repeat([len(scene.wavefronts) for scene in scenes], FRAMES)
@@ -257,26 +273,3 @@ def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     sheet.rule(fig, "head", np.tile(x, len(scenes)), top + high / 2, high, 2.5)
     words = f"wavefronts running, of {slots} that fit"
     sheet.words(fig, LEFT + wide, top - 8, words, "soft", size=12, align="right")
-
-
-def _draw_dots(sheet: Sheet, fig, scenes: Sequence[_Scene], places: np.ndarray) -> None:
-    """The wavefronts under way: from their tile to a slot of their engine, and back."""
-    engines, slots, _ = places.shape
-    at = np.full((2, len(scenes) * FRAMES, 2 * engines * slots), np.nan, np.float32)
-    key = np.full(at.shape[1:], -1, np.int32)
-    for scene in scenes:
-        _, _, each = scene.grid()
-        free = np.zeros((engines, slots))
-        turns = np.zeros((engines, slots), int)
-        base, step = FRAMES * scene.number, scene.clocks[1]
-        x, y, *_ = scene.tile(np.arange(len(scene.wavefronts)))
-        for wavefront, (engine, start, end) in enumerate(scene.wavefronts):
-            e = int(engine)
-            slot = int(np.argmax(free[e] <= start + 1))
-            free[e, slot], turns[e, slot] = end, turns[e, slot] + 1
-            dot = 2 * (e * slots + slot) + turns[e, slot] % 2
-            first, last = int(start / step) + 1, min(int(np.ceil(end / step)), FRAMES - 1)
-            at[:, base + first : base + last, dot] = places[e, slot][:, np.newaxis]
-            at[:, [base + first - 1, base + last], dot] = np.array([x[wavefront], y[wavefront]])[:, np.newaxis]
-            key[base + first - 1 : base + last + 1, dot] = scene.key + wavefront if each == 1 else -1
-    sheet.boxes(fig, "dots", at[0], at[1], 12, 12, ink="ink", key=key, moves=("x", "y"), round=6)

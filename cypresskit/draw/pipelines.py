@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -41,7 +42,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
         timelines = four_stage(8192, 8192, 2048, machine), five_stage(8192, 8192, 2048, machine)
     if any(not one.spans for one in timelines):
         raise ValueError("there is nothing to draw: a timeline has no tasks")
-    names = tuple(names) + tuple(f"timeline {n + 1}" for n in range(len(names), len(timelines)))
+    names = *names, *(f"timeline {n + 1}" for n in range(len(names), len(timelines)))
     sheet = Sheet("Timeline: " + " and ".join(names))
     end = max(one.seconds for one in timelines)
     shared = {row for one in timelines for row in _rows(one) if _shared(one, row)}
@@ -49,14 +50,14 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     fastest = min((pace for pace in paces if pace), default=0.0)
     slower = [pace / fastest if pace > 1.05 * fastest else 0.0 for pace in paces]
     panels = [_Chart(n, *parts, end, shared) for n, parts in enumerate(zip(names, timelines, slower))]
-    count = sum(panel.high(1) for panel in panels)
+    count = sum(sum(panel.rows.values()) for panel in panels)
     row = min(24.0, (HIGH - len(panels) * ROAD) / count)
     label = "; ".join(f"{panel.name}: blocks on their way, and tasks of each resource" for panel in panels)
     fig = sheet.stage(label, LEFT + WIDE + 54, len(panels) * ROAD + count * row + 6, most=1.06)
     top = 0.0
     for panel in panels:
         panel.draw(sheet, fig, top, row)
-        top += ROAD + panel.high(row)
+        top += ROAD + row * sum(panel.rows.values())
     moments = np.linspace(0, end, FRAMES)
     captions = [f"At {1e3 * t:.1f} ms. " + "\n".join(panel.say(t) for panel in panels) for t in moments]
     text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text())])
@@ -136,20 +137,22 @@ class _Chart:
     together: set[str]  # resources that are shared in some timeline
     full: list[str] = field(default_factory=list)  # those of them that are full at some time
 
-    def high(self, row: float) -> float:
-        """Of all rows, the shared ones last."""
-        return sum(row * (SHARED if name in self.together else 1) for name in _rows(self.one))
+    @cached_property
+    def rows(self) -> dict[str, float]:
+        """The resources, and how many times as high as a row theirs is; the shared ones are the last."""
+        rows = {name: SHARED if name in self.together else 1.0 for name in _rows(self.one)}
+        return dict(sorted(rows.items(), key=lambda row: row[1]))
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        return 10_000 * self.number + np.arange(len(self.one.spans))
+
+    @property
+    def moments(self) -> np.ndarray:
+        return np.linspace(0, self.end, FRAMES)
 
     def at(self, seconds):
         return LEFT + np.asarray(seconds) / self.end * WIDE
-
-    def causes(self) -> list[tuple[int, int]]:
-        """(earlier, later) for each task that began as soon as another was over, on which it depends: the one before it
-        in its lane, who wrote what it reads, or who used what it overwrites."""
-        spans, close = self.one.spans, CLOSE * max(1.0, self.end)
-        pairs = [(m, n) for n, late in enumerate(spans) for m, early in enumerate(spans)
-                 if m != n and abs(early.end - late.start) < close]  # fmt: skip
-        return [(m, n) for m, n in pairs if _needs(spans[n].task, spans[m].task)]
 
     def row(self, task: Task) -> str:
         """Whose row has a task's bar: its lane's or, where one program does all in turn, that of what it uses."""
@@ -158,43 +161,47 @@ class _Chart:
 
     def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
         sheet.words(fig, 4, top + 12, self.name, bold=True, size=15)
-        spans, moments = self.one.spans, np.linspace(0, self.end, FRAMES)
-        keys, words = 10_000 * self.number + np.arange(len(spans)), np.array([self._tip(s) for s in spans])
-        self._draw_road(sheet, fig, top + 24, moments, keys)
+        spans, words = self.one.spans, np.array([self._tip(s) for s in self.one.spans])
+        self._draw_road(sheet, fig, top + 24)
         foot, place = top + ROAD - 4, {}
-        for name in sorted(_rows(self.one), key=lambda name: name in self.together):
-            high = row * (SHARED if name in self.together else 1)
-            foot += high
-            place[name] = y = foot - high / 2
-            sheet.boxes(fig, f"row {name} {self.name}", LEFT + WIDE / 2, y, WIDE, high - 3, ink="faint", alpha=0.4)
+        for name, times in self.rows.items():
+            foot += times * row
+            place[name] = y = foot - times * row / 2
+            high = times * row - 3
+            sheet.boxes(fig, f"row {name} {self.name}", LEFT + WIDE / 2, y, WIDE, high, ink="faint", alpha=0.4)
             if name in self.together:
-                self._draw_shared(sheet, fig, name, y, high - 3, moments, keys, words)
+                self._draw_shared(sheet, fig, name, y, high, words)
         bars = [(n, y) for name, y in place.items() if name not in self.together
                 for n, span in enumerate(spans) if span.task.uses.get(name)]  # fmt: skip
         if bars:
             at, down = (list(column) for column in zip(*bars))
-            draw_tasks(sheet, fig, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, moments, self.at,
-                       slower=self.slower, words=words[at], key=keys[at])  # fmt: skip
-        self._draw_labels(sheet, fig, place, top, moments)
-        sheet.rule(fig, f"head {self.name}", self.at(moments), (top + ROAD - 4 + foot) / 2, self.high(row))
-        self._draw_causes(sheet, fig, place, keys)
+            draw_tasks(sheet, fig, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, self.moments, self.at,
+                       slower=self.slower, words=words[at], key=self.keys[at])  # fmt: skip
+        self._draw_labels(sheet, fig, place, top)
+        high = foot - top - ROAD + 4
+        sheet.rule(fig, f"head {self.name}", self.at(self.moments), foot - high / 2, high)
+        self._draw_causes(sheet, fig, place)
 
-    def _draw_causes(self, sheet: Sheet, fig, place: dict[str, float], keys: np.ndarray) -> None:
-        """Arrows to a chosen task from those that it waited for, and from it to those that waited for it."""
-        spans, pairs = self.one.spans, self.causes()
-        lane = [next(y for row, y in place.items() if span.task.uses.get(row)) for span in spans]
-        ends = [(self.at(spans[m].end) - 3, lane[m], self.at(spans[n].start) + 3, lane[n]) for m, n in pairs]
+    def _draw_causes(self, sheet: Sheet, fig, place: dict[str, float]) -> None:
+        """Arrows to a chosen task from those that it waited for, and from it to those that waited for it: it began as
+        soon as they were over, and comes after them in its queue, reads what they wrote, or overwrites what they
+        used."""
+        spans, close = list(enumerate(self.one.spans)), CLOSE * max(1.0, self.end)
+        pairs = [(m, n) for n, late in spans for m, early in spans
+                 if m != n and abs(early.end - late.start) < close and _needs(late.task, early.task)]  # fmt: skip
+        y = [next(y for row, y in place.items() if span.task.uses.get(row)) for _, span in spans]
+        ends = [(self.at(spans[m][1].end) - 3, y[m], self.at(spans[n][1].start) + 3, y[n]) for m, n in pairs]
         arrow = np.tile(np.array(ends, np.float32).reshape(-1, 4).T, 2)
-        sheet.arrows(fig, f"causes {self.name}", *arrow, key=[keys[p[which]] for which in (1, 0) for p in pairs])
-        for n, span in enumerate(spans):
-            before = [spans[m].task.name for m, late in pairs if late == n]
-            after = [spans[late].task.name for m, late in pairs if m == n]
-            waits = f"Waited for: {', '.join(before) or 'nothing'}. Waits for it: {', '.join(after) or 'nothing'}."
-            sheet.about[int(keys[n])] = f"**{self.row(span.task)}**, {self._tip(span)}. {waits}"
+        sheet.arrows(fig, f"causes {self.name}", *arrow, key=[self.keys[p[which]] for which in (1, 0) for p in pairs])
+        for n, span in spans:
+            before = ", ".join(spans[m][1].task.name for m, late in pairs if late == n) or "nothing"
+            after = ", ".join(spans[late][1].task.name for m, late in pairs if m == n) or "nothing"
+            said = f"**{self.row(span.task)}**, {self._tip(span)}. Waited for: {before}. Waits for it: {after}."
+            sheet.about[int(self.keys[n])] = said
 
-    def _draw_labels(self, sheet: Sheet, fig, place: dict[str, float], top: float, moments: np.ndarray) -> None:
+    def _draw_labels(self, sheet: Sheet, fig, place: dict[str, float], top: float) -> None:
         """Names of the rows; at the right what share of the time so far each has worked; a mark at what binds."""
-        y, right = list(place.values()), LEFT + WIDE
+        y, right, moments = list(place.values()), LEFT + WIDE, self.moments
         stages = {row: dict.fromkeys(s.task.stage for s in self.one.spans if self.row(s.task) == row) for row in place}
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
         sheet.words(fig, LEFT - 8, y, called, align="right", size=12)
@@ -213,7 +220,7 @@ class _Chart:
         sheet.numbers(fig, f"finish {self.name}", right, top + 10, over.any(axis=1), names=["", said], align="right",
                       bold=True, size=14, ink="c")  # fmt: skip
 
-    def _draw_shared(self, sheet: Sheet, fig, row: str, y: float, high: float, moments, keys, words) -> None:
+    def _draw_shared(self, sheet: Sheet, fig, row: str, y: float, high: float, words: np.ndarray) -> None:
         """Who takes how much of a shared resource: stacked boxes from event to event, under its capacity."""
         users = [(n, s) for n, s in enumerate(self.one.spans) if s.task.uses.get(row)]
         boxes, full = [], []
@@ -228,17 +235,17 @@ class _Chart:
                 full.append((start, end))
         start, end, under, height, matter, at = (np.array(column) for column in zip(*boxes))
         middle = y + high / 2 - (under + height / 2) * high
-        place = start, end, middle, np.maximum(height * high, 0.3), moments, self.at
-        sheet.past(fig, f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=keys[at])
+        place = start, end, middle, np.maximum(height * high, 0.3), self.moments, self.at
+        sheet.past(fig, f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=self.keys[at])
         sheet.boxes(fig, f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft")
         if full:
             self.full.append(row)
-            place = *np.transpose(full), y - high / 2, 3, moments, self.at
-            sheet.past(fig, f"{row} full {self.name}", *place, ink="wait")
+            start, end = np.transpose(full)
+            sheet.past(fig, f"{row} full {self.name}", start, end, y - high / 2, 3, self.moments, self.at, ink="wait")
 
-    def _draw_road(self, sheet: Sheet, fig, top: float, moments: np.ndarray, keys: np.ndarray) -> None:
+    def _draw_road(self, sheet: Sheet, fig, top: float) -> None:
         """The stations, and each lane's block between the two of its stage."""
-        stops, y = [LEFT + part * WIDE for part in STATIONS.values()], top + 26
+        stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 26, self.moments
         used = sorted({stop for s in self.one.spans for stop in ROUTES.get(s.task.stage, ())})
         here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
         sheet.boxes(fig, f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
@@ -253,7 +260,7 @@ class _Chart:
         label, matter, key = np.zeros((3, *place.shape), int)
         key -= 1
         turns = Counter[str]()
-        for s, chosen in zip(self.one.spans, keys):
+        for s, chosen in zip(self.one.spans, self.keys):
             lane, now = s.task.lane, np.flatnonzero((moments >= s.start) & (moments <= s.end))
             dot = 2 * lanes.index(lane) + turns[lane] % 2
             turns[lane] += 1
@@ -287,6 +294,5 @@ class _Chart:
         return f"**{self.name}**: {'; '.join(said[:4]) or 'idle'}{more}"
 
     def text(self) -> Sequence[str]:
-        rows = sorted(_rows(self.one), key=lambda name: name in self.together)
         stages = ", ".join(self.one.stages())
-        return [f"{self.name}: {len(self.one.spans)} tasks; stages {stages}", *(f"  {row}" for row in rows)]
+        return [f"{self.name}: {len(self.one.spans)} tasks; stages {stages}", *(f"  {row}" for row in self.rows)]
