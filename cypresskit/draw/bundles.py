@@ -200,7 +200,7 @@ def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
             seen = [*listed, *[0] * SHOWN][first : first + SHOWN]
             keys = [loop.base + n if n in loop.used else -1 for n in seen]
             rows.append([(which[n], loop.colour(n), key, 2 * (n in lines)) for n, key in zip(seen, keys)])
-    line, colour, key, now = np.moveaxis(rows, -1, 0)
+    line, colour, key, now = np.moveaxis(np.array(rows), -1, 0)
     y = TOP + (np.arange(SHOWN) + 0.5) * LINE
     left, wide = LISTING
     sheet.words(fig, left, 16, "Lines of IL", bold=True, size=14)
@@ -272,12 +272,12 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
     sheet.words(fig, left + 34, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
     sheet.arrows(fig, "handed on", *handed, ink="wrote", width=2.5, size=8)
     short = [_short(one) for one in full]
-    for row, at in rows.items():
+    for row, level in rows.items():
         name, colour, key = slots[row]
-        sheet.boxes(fig, f"slots {row}", middle, at, SLOT - 8, 24, ink="faint", words=(full, name), key=key, round=3)
-        sheet.boxes(fig, f"colours {row}", middle, at + 9, SLOT - 8, 6, fill=(COLOURS, colour))
-        sheet.numbers(fig, f"names {row}", middle, at - 3, name, names=short, align="center", size=11)
-        sheet.words(fig, left + 34, at, row, "soft", align="right", size=11)
+        sheet.boxes(fig, f"slots {row}", middle, level, SLOT - 8, 24, ink="faint", words=(full, name), key=key, round=3)
+        sheet.boxes(fig, f"colours {row}", middle, level + 9, SLOT - 8, 6, fill=(COLOURS, colour))
+        sheet.numbers(fig, f"names {row}", middle, level - 3, name, names=short, align="center", size=11)
+        sheet.words(fig, left + 34, level, row, "soft", align="right", size=11)
     sheet.words(fig, middle, HIGH - 12 - up, list("xyzwt"), "soft", align="center", size=12)
 
 

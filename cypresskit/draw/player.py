@@ -234,36 +234,34 @@ class Player(Shown):
         return still.svg(self.title, self.captions[self.tells], self.figures, shown, self._inks)
 
     def _embedded(self) -> str:
+        """HTML that shows the player on a page where ``load()`` was called; until then, its still stands there, and its
+        text form for those who don't see."""
         document = Document(title=self.title)
         document.add_root(self.root)
         try:
-            return embed(self.root, repr(self), self.still())
+            docs, _ = standalone_docs_json_and_render_items([self.root])
         finally:
             document.clear()
+        data = serialize_json({"document": next(iter(docs.values()))}).encode()
+        image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 9)))
+        words = {"text": escape(repr(self)), "root": json.dumps(self.root.id), "script": _file("player.js")}
+        return EMBED.format(still=image, docs=packed, **words)
 
 
 def _widgets(scenes: Sequence[tuple[str, int]], lasts: float) -> dict:
     rate = min(max(max(frames for _, frames in scenes) / lasts, 1.0), 30.0)
-    css = [theme.WIDGET_CSS]
-    names = {"back": "\N{LEFTWARDS ARROW} Back", "play": "Play", "forward": "Next \N{RIGHTWARDS ARROW}"}
-    made: dict = {name: Button(label=label, width=68, height=32, stylesheets=css) for name, label in names.items()}
     rates = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
-    speed = Select(options=rates, value=f"{rate:g}", width=90, height=32, name="speed", stylesheets=css)
-    slider = Slider(
-        start=0, end=max(scenes[0][1] - 1, 1), step=1, value=0, show_value=False, tooltips=False, height=22,
-        stylesheets=css, margin=(6, 14), styles={"flex": "1 1 180px"},
-    )  # fmt: skip
+    css: dict = {"stylesheets": [theme.WIDGET_CSS]}
+    names = {"back": "\N{LEFTWARDS ARROW} Back", "play": "Play", "forward": "Next \N{RIGHTWARDS ARROW}"}
     labels = [name for name, _ in scenes]
-    scene = RadioButtonGroup(labels=labels, active=0, visible=len(labels) > 1, height=32, stylesheets=css)
-    live = Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"})
-    return made | {
-        "speed": speed,
-        "slider": slider,
-        "scene": scene,
-        "live": live,
-        "caption": text_box(),
-        "chosen": text_box(),
-    }
+    return {name: Button(label=label, width=68, height=32, **css) for name, label in names.items()} | {
+        "speed": Select(options=rates, value=f"{rate:g}", width=90, height=32, name="speed", **css),
+        "slider": Slider(start=0, end=max(scenes[0][1] - 1, 1), step=1, value=0, show_value=False, tooltips=False,
+                         height=22, margin=(6, 14), styles={"flex": "1 1 180px"}, **css),
+        "scene": RadioButtonGroup(labels=labels, active=0, visible=len(labels) > 1, height=32, **css),
+        "live": Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"}),
+        "caption": text_box(), "chosen": text_box(),
+    }  # fmt: skip
 
 
 def _question(guess: Guess | None) -> dict:
@@ -334,14 +332,8 @@ EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="
 }})()</script><!-- /player -->"""
 
 
-def embed(root: LayoutDOM, text: str, picture: str) -> str:
-    """HTML that shows a player's layout on a page where ``load()`` was called; until then, ``picture`` (SVG) stands
-    there, and ``text`` for those who don't see."""
-    docs, _ = standalone_docs_json_and_render_items([root])
-    data = serialize_json({"document": next(iter(docs.values()))}).encode()
-    script = files("cypresskit.draw").joinpath("player.js").read_text(encoding="utf-8")
-    image, packed = (base64.b64encode(part).decode() for part in (picture.encode(), zlib.compress(data, 9)))
-    return EMBED.format(text=escape(text), still=image, docs=packed, root=json.dumps(root.id), script=script)
+def _file(name: str) -> str:
+    return files("cypresskit.draw").joinpath(name).read_text(encoding="utf-8")
 
 
 def load() -> None:
@@ -350,5 +342,4 @@ def load() -> None:
     from IPython.display import HTML, display
 
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
-    cells = files("cypresskit.draw").joinpath("cells.js").read_text(encoding="utf-8")
-    display(HTML(f'{_scripts()}{wrap}<script>{cells}</script><span class="cypresskit-loaded"></span>'))
+    display(HTML(f'{_scripts()}{wrap}<script>{_file("cells.js")}</script><span class="cypresskit-loaded"></span>'))
