@@ -94,12 +94,19 @@ def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
             for of in ("sgemv_n", "sgemv_t_reduce4", "sgemm_tn")
         ),
         ("the same product", lambda: ck.draw.block_race(block_runs((8,)) | {"part": block_runs((4,))["4 x 4"][:2]})),
-        ("no rows", lambda: ck.draw.performance([])),
+        *(
+            ("names of kernels", partial(ck.draw.performance, rows))
+            for rows in ([], [{"kernel": "a"}], [{"kernel": "a", "n": 8, "gflops": 1.0, "bound": "ALU"}])
+        ),
+        ("at least one pitch", lambda: ck.draw.lds_pitch([])),
+        ("at least one size", lambda: ck.draw.bus(sizes=[])),
+        *(("logarithmic axis", partial(ck.draw.curves, {"a": {0: 0}}, "x", "y", log=log)) for log in "xy"),
         ("can be drawn", lambda: ck.draw.card_memory(host.five_stage(512, 512, 256, host.Machine(), block=256))),
         ("the same sizes", lambda: ck.draw.contest([ck.simulate("sgemm_tn", 512), ck.simulate("sgemm_tn_37", 256)])),
         ("something to choose for b", lambda: ck.draw.controls(str, b=[])),
         ("largest height", lambda: ck.draw.predict("?", curve=[1, 2])),
         ("nothing to draw", lambda: ck.draw.curves({}, "x", "y")),
+        ("at least one task", lambda: ck.draw.timeline(host.run([], {}, 1.0))),
     ],
 )
 def test_what_cannot_be_drawn_is_told(said, draw):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, some
 from cypresskit.host import balance, measured
 
 SIZES = (150, 300, 600, 900, 1200, 1600, 2000, 2400, 3000, 3600, 4800, 6400, 9600)
@@ -20,8 +20,8 @@ TASKS = {"send A": "a", "send B": "b", "send C": "c", "kernel": "alu", "fetch C"
 
 def bus(bandwidth: float = 3e9, rate: float = 450e9, sizes: Sequence[int] = SIZES, precision: str = "double") -> Player:
     """A player with a frame for each of ``sizes``; ``bandwidth`` in byte/s, ``rate`` of the kernel in flop/s. Raises
-    ``ValueError`` for sizes below 1 and rates of 0 or less."""
-    runs = [measured(n, bandwidth, rate, precision) for n in sizes]
+    ``ValueError`` without sizes, for sizes below 1 and rates of 0 or less."""
+    runs = [measured(n, bandwidth, rate, precision) for n in some(sizes, "pass at least one size")]
     even = balance(bandwidth, rate, precision)
     sheet = Sheet(f"The bus and the chip: {bandwidth / 1e9:g} GB/s and {rate / 1e9:g} Gflop/s")
     fig = sheet.stage("Shares of the time: matrices to the card, the kernel, C to the host", LEFT + WIDE + 62, 4 * ROW)

@@ -10,7 +10,7 @@ from bokeh.models import BasicTickFormatter, FixedTicker
 
 from cypresskit.draw.player import Player
 from cypresskit.draw.predict import Prediction
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, some
 
 
 def curves(
@@ -19,13 +19,15 @@ def curves(
 ) -> Player:  # fmt: skip
     """A curve from x to y for each name in ``series``, with the axes named ``x`` and ``y``; ``log`` says which of them
     are logarithmic ("x", "y", "xy"). A guessed curve is there first, a guessed x upright, and then what came out is
-    drawn over it, x by x; without a guess it is a still picture. Raises ``ValueError`` without a point."""
-    places = sorted({place for curve in series.values() for place in curve})
-    if not places:
-        raise ValueError("there is nothing to draw: each curve is a dict from x to y")
+    drawn over it, x by x; without a guess it is a still picture. Raises ``ValueError`` without a point, and on a
+    logarithmic axis for an x of 0 or less and for a y that is never above 0."""
+    what = "each curve is a dict from x to y"
+    places = sorted(set(some((place for curve in series.values() for place in curve), what)))
     guessed = guess.value if guess else None
     mine = guessed if isinstance(guessed, dict) else {}
     heights = [height for curve in (*series.values(), mine) for height in curve.values()]
+    if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
+        raise ValueError("a logarithmic axis shows only numbers above 0")
     sheet = Sheet(title or f"{y} against {x}")
     if "y" in log:
         low, top = min(h for h in heights if h > 0) / 2, 2 * max(heights)

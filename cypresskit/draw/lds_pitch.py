@@ -12,7 +12,7 @@ from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.lds import BANK, BANKS, ROWS, WIDE, Layout, name_banks
 from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, some
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import run
@@ -45,8 +45,9 @@ def pitched(pitch: int) -> Traffic:
 
 def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     """A player with a frame for each pitch (words from one row of A to the next, at least 4): a store and a load of the
-    first 16 work-items, and the clocks of a whole turn."""
-    layouts = [Layout(run, 1, 0) for run in map(pitched, pitches)]
+    first 16 work-items, and the clocks of a whole turn. Raises ``ValueError`` without pitches, and for those that
+    don't fit."""
+    layouts = [Layout(run, 1, 0) for run in map(pitched, some(pitches, "pass at least one pitch"))]
     sheet = Sheet("Rows of A in the LDS, and the pitch between them")
     fig = sheet.stage("32 banks, the words of 16 rows, and who stacks up", 2 * WIDE + 76, HIGH)
     said = "A store: each of 16 work-items puts down two words", "A load: 8 of them want two words, 8 two others"
@@ -58,9 +59,9 @@ def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     _draw_totals(sheet, fig, pitches, totals)
     captions = [f"Pitch {pitch}: storing takes {store} clocks of a turn and loading {load}: {store + load}."
                 for pitch, (store, load) in zip(pitches, costs)]  # fmt: skip
-    some = {str(pitch): int(total) for pitch, total in zip(pitches, totals) if pitch in (4, 5, 6, 8, 16, 32)}
-    truth = "; ".join(f"pitch {name} takes {clocks}" for name, clocks in some.items()) + " clocks a turn."
-    guess = Guess("which pitch costs the fewest clocks?", list(some), truth, min(some, key=some.__getitem__))
+    asked = {str(pitch): int(total) for pitch, total in zip(pitches, totals) if pitch in (4, 5, 6, 8, 16, 32)}
+    truth = "; ".join(f"pitch {name} takes {clocks}" for name, clocks in asked.items()) + " clocks a turn."
+    guess = Guess("which pitch costs the fewest clocks?", list(asked), truth, min(asked, key=asked.__getitem__))
     key = sheet.key(*ROWS, ("waits for its bank", "wait", "ring"))
     return sheet.player([fig], captions, sheet.title, step="Pitch", below=[key], guess=guess)
 

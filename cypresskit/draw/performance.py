@@ -13,7 +13,7 @@ from cypresskit import published
 from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, some
 from cypresskit.timing import sweep
 
 KERNELS = ("sgemm_tn", "dgemm_tn", "dgemm_nn")
@@ -27,14 +27,16 @@ def performance(
 ) -> Player:
     """A player with a frame for each N. ``rows`` come from ``sweep`` (square matrices; with ``ranges=True`` each point
     has a bar for what the calibrations leave open) on ``device`` or on a board of the package; kernels by name are
-    swept over ``sizes`` first, which takes a second or so each. Raises ``ValueError`` if there are no rows."""
-    given = list(rows)
-    if given and all(isinstance(row, str) for row in given):
-        given = list(sweep(given, sizes, device, progress=False))  # type: ignore[arg-type]
+    swept over ``sizes`` first, which takes a second or so each. Raises ``ValueError`` for other rows, and for
+    none."""
+    what = "pass rows of timing.sweep, or names of kernels"
+    given = some(rows, what)
+    if all(isinstance(row, str) for row in given):
+        given = list(sweep(given, sizes, device, progress=False))
+    if not all(map(_is_row, given)):
+        raise ValueError(f"not all of these are rows of a sweep: {what}")
     devices = {known.name: known for known in (*DEVICES.values(), device)}
-    table = [row | {"launch": _launch(row, devices)} for row in given if isinstance(row, dict)]
-    if not table:
-        raise ValueError("there are no rows to draw: pass those of timing.sweep, or names of kernels")
+    table = [row | {"launch": _launch(row, devices)} for row in given]
     sizes = sorted({row["n"] for row in table})
     curves: dict[str, dict[int, dict]] = {}
     for row in table:
@@ -76,6 +78,11 @@ def performance(
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
     key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
     return sheet.player([fig], captions, "\n".join(lines), below=[sheet.key(*key)], step="N")
+
+
+def _is_row(row) -> bool:
+    needs = {"kernel", "n", "gflops", "bound"}
+    return isinstance(row, dict) and needs <= row.keys() and any(name.startswith("busy_") for name in row)
 
 
 def _draw_ceilings(sheet: Sheet, fig, ceilings: Sequence[float], right: float) -> None:

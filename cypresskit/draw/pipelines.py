@@ -16,7 +16,7 @@ import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, some
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 436, 66  # moments; pixels: the rows' left edge, their width; the stage
@@ -40,8 +40,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     if not timelines:
         machine, names = Machine(), ("four stages, without the texture cache", "five stages, with it")
         timelines = four_stage(8192, 8192, 2048, machine), five_stage(8192, 8192, 2048, machine)
-    if any(not one.spans for one in timelines):
-        raise ValueError("there is nothing to draw: a timeline has no tasks")
+    for one in timelines:
+        some(one.spans, "a timeline needs at least one task")
     names = *names, *(f"timeline {n + 1}" for n in range(len(names), len(timelines)))
     sheet = Sheet("Timeline: " + " and ".join(names))
     end = max(one.seconds for one in timelines)

@@ -4,7 +4,7 @@ A view fills a ``Sheet`` and asks it for the ``Player``. An array given with one
 else stands still. On a *stage* a unit is about a pixel; words on it grow and shrink with it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
@@ -233,6 +233,13 @@ class Sheet(Parts):
     def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, **more) -> Player:
         """The finished picture; see ``Player``."""
         return Player(self, picture, captions, text, **more)
+
+
+def some(things: Iterable, what: str) -> list:
+    """What is to be drawn, as a list; raises ``ValueError``, which says ``what`` there should be, if it is empty."""
+    if not (made := list(things)):
+        raise ValueError(f"there is nothing to draw: {what}")
+    return made
 
 
 def beside(*parts: LayoutDOM, room: int = 300) -> Row:
