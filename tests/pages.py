@@ -20,7 +20,7 @@ def reports():
 
 @cache
 def pipeline():
-    """Three tasks on a chip, each behind a copy; the bus is shared with a second lane."""
+    """Three tasks on a chip, each behind a copy; the bus is shared with a second queue."""
     tasks = []
     for n in range(3):
         tasks.append(Task(f"load2 {n}", "load2", "DMA 0", {"bus": 2.0}, {}, {f"a{n}": "a"}, 2e6))

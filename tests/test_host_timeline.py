@@ -54,12 +54,12 @@ def test_two_transfers_slow_each_other_while_both_run():
     assert timeline.bound == "bus"
 
 
-def test_lanes_keep_program_order_and_data_are_waited_for():
+def test_queues_keep_program_order_and_data_are_waited_for():
     tasks = [
         Task("load 0", "load", "dma", {"bus": 6.0}, {}, {"x": "0"}),
         Task("use 0", "use", "chip", {"memory": 20.0}, {"x": "0"}, {"y": "0"}),
         Task("load 1", "load", "dma", {"bus": 6.0}, {}, {"x": "1"}),  # x is read until 3 s
-        Task("load 2", "load", "dma", {"bus": 6.0}, {}, {"z": "2"}),  # z is free, but the lane is not
+        Task("load 2", "load", "dma", {"bus": 6.0}, {}, {"z": "2"}),  # z is free, but the queue is not
     ]
     timeline = run(tasks, BUS)
     assert [(s.task.name, round(s.start, 9), round(s.end, 9)) for s in timeline.spans] == [
@@ -127,7 +127,7 @@ def test_check_is_silent_at_the_very_moment():
     _shifted(read=1.0, rewrite=3.0).check()
 
 
-def test_perfetto_has_a_row_per_lane_and_microseconds(tmp_path):
+def test_perfetto_has_a_row_per_queue_and_microseconds(tmp_path):
     timeline = run([Task("a", "copy", "dma 0", {"bus": 6.0}, bytes=6), Task("b", "x", "chip", {"bus": 6.0})], BUS)
     timeline.save(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]

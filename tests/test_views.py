@@ -514,7 +514,7 @@ def test_the_timeline_marks_what_binds_and_says_what_runs():
     for moment, caption in zip(np.linspace(0, pipeline().seconds, len(player)), player.captions):
         for span in pipeline().spans:
             runs_now = span.start <= moment + 1e-9 < span.end - 1e-9
-            assert (f"{span.task.lane}: {span.task.name}" in caption) == runs_now
+            assert (f"{span.task.queue}: {span.task.name}" in caption) == runs_now
 
 
 def test_a_click_on_a_task_shows_what_it_waited_for():
@@ -588,7 +588,7 @@ def test_lesson_11_reads_its_answers_off_the_picture():
     spans = {stage: [s for s in made[1].spans if s.task.stage == stage] for stage in ("store1", "mult1", "load2")}
 
     def both(a: str, b: str) -> float:
-        pairs = [(s, t) for s in spans[a] for t in spans[b] if s.task.lane[-1] == t.task.lane[-1]]
+        pairs = [(s, t) for s in spans[a] for t in spans[b] if s.task.queue[-1] == t.task.queue[-1]]
         return 1e3 * sum(max(0, min(s.end, t.end) - max(s.start, t.start)) for s, t in pairs)
 
     whole = 1e3 * sum(s.end - s.start for s in spans["store1"])

@@ -18,8 +18,8 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.host import Timeline
 
 LEFT, TOP, WHOLE, DEEP = 122, 118, 188, 90  # of the matrices: C's corner and side, and how much of A and B is drawn
-LIST, ROW, LONG, LANES = 420, 28, 420, 332  # the buffers' left edge, height and most width; where the lanes begin
-WIDE, NAMES = 1100, 84  # the stage, and the room of the lanes' names
+LIST, ROW, LONG, QUEUES = 420, 28, 420, 332  # the buffers' left edge, height and most width; where the queues begin
+WIDE, NAMES = 1100, 84  # the stage, and the room of the queues' names
 AWAY, ARRIVES, THERE, USED = range(4)
 # Of a strip or block that is not on the card, on its way, there, in use.
 TINTS = {
@@ -45,12 +45,12 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     total = _draw_buffers(sheet, fig, timeline, held)
     said = f"Buffers on the card: {total / 1e6:.0f} MB of {device.memory_bytes / 1e6:.0f}"
     sheet.words(fig, LIST, 14, said, bold=True, size=14)
-    lanes = list(dict.fromkeys(s.task.lane for s in timeline.spans))
-    y, scale = {lane: LANES + 24.0 * n for n, lane in enumerate(lanes)}, (WIDE - NAMES) / timeline.seconds
-    sheet.words(fig, NAMES - 8, list(y.values()), lanes, align="right", size=12)
-    tips, down = [s.task.name for s in timeline.spans], [y[s.task.lane] for s in timeline.spans]
+    queues = list(dict.fromkeys(s.task.queue for s in timeline.spans))
+    y, scale = {queue: QUEUES + 24.0 * n for n, queue in enumerate(queues)}, (WIDE - NAMES) / timeline.seconds
+    sheet.words(fig, NAMES - 8, list(y.values()), queues, align="right", size=12)
+    tips, down = [s.task.name for s in timeline.spans], [y[s.task.queue] for s in timeline.spans]
     draw_tasks(sheet, fig, "tasks", timeline.spans, down, 19, moments, lambda t: NAMES + t * scale, words=tips)
-    sheet.rule(fig, "head", NAMES + moments * scale, LANES + 24, 72)
+    sheet.rule(fig, "head", NAMES + moments * scale, QUEUES + 24, 72)
     captions = []
     for n, moment in enumerate(moments):
         there = [name for name, of in level.items() if of[n] >= THERE]

@@ -112,10 +112,10 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     code = compiled(KERNELS[kernel], device, "amd")
     whole = chip(report)
     last = report.timeline[-1].end
-    lanes = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))
+    engine_0 = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))
     loop, block = bundles(code), register_block(recorder.recording, steps=STEPS)
     on = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
-    there = [int(wavefront) for wavefront in on if wavefront in lanes.about]
+    there = [int(wavefront) for wavefront in on if wavefront in engine_0.about]
     clause = max(code.main_loop, key=lambda one: len(one.bundles))
     first = [bundle for one in code.main_loop for bundle in one.bundles].index(clause.bundles[0])
     lines = [recorder.recording.line(step) for step in range(len(block))]
@@ -125,7 +125,7 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
         [
             Level("Chip", "Click the framed engine, or a wavefront on it.", whole,
                   {ENGINES: (0, engine)} | {wavefront: (0, wavefront) for wavefront in there}),
-            Level("SIMD engine 0", "Click what a wavefront does.", lanes, dict.fromkeys(lanes.about, (first,))),
+            Level("SIMD engine 0", "Click what a wavefront does.", engine_0, dict.fromkeys(engine_0.about, (first,))),
             Level("Bundles of the loop", "Click a line of IL, or a slot.", loop,
                   {line: (lines.index(line),) for line in loop.about if line in lines}),
             Level("Registers of work-item 0", "Click a number of C: its sum. Escape goes back.", block, {}),

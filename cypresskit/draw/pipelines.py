@@ -1,6 +1,6 @@
 """Pipelines in time: above, the blocks on their way; below, a row for each resource; several on one clock.
 
-A resource that one lane has to itself (a chip, a DMA engine, a thread) shows that lane's tasks; what is shared (the
+A resource that one queue has to itself (a chip, a DMA engine, a thread) shows that queue's tasks; what is shared (the
 bus, the host's memory) shows who takes how much of it, under its capacity. A click on a task shows what it waited for,
 and what waited for it. Left out: how a task's share changes while it runs; its average is drawn.
 """
@@ -80,16 +80,16 @@ def _rows(one: Timeline) -> list[str]:
 
 
 def _shared(one: Timeline, name: str) -> bool:
-    """Whether several lanes use a resource, or one that has a resource of its own name besides."""
-    lanes = {span.task.lane for span in one.spans if span.task.uses.get(name)}
-    return len(lanes) > 1 or bool((lanes - {name}) & set(one.resources))
+    """Whether several queues use a resource, or one that has a resource of its own name besides."""
+    queues = {span.task.queue for span in one.spans if span.task.uses.get(name)}
+    return len(queues) > 1 or bool((queues - {name}) & set(one.resources))
 
 
 def _pace(one: Timeline) -> float:
     """The chips' seconds per flop; 0 where a CPU does a part of them."""
     spans = [span for span in one.spans if span.task.stage in PRODUCTS]
     alone = one.flops and not any(span.task.stage == "cpu" for span in spans)
-    return sum(span.task.uses.get(span.task.lane, 0.0) for span in spans) / one.flops if alone else 0.0
+    return sum(span.task.uses.get(span.task.queue, 0.0) for span in spans) / one.flops if alone else 0.0
 
 
 def _matter(span: Span, slower: float = 0) -> int:
@@ -108,7 +108,9 @@ def _short(span: Span) -> str:
 def _needs(late: Task, early: Task) -> bool:
     touched = {*late.reads, *late.writes}
     return (
-        early.lane == late.lane or not touched.isdisjoint(early.writes) or not set(early.reads).isdisjoint(late.writes)
+        early.queue == late.queue
+        or not touched.isdisjoint(early.writes)
+        or not set(early.reads).isdisjoint(late.writes)
     )
 
 
@@ -154,10 +156,18 @@ class _Chart:
     def at(self, seconds):
         return LEFT + np.asarray(seconds) / self.end * WIDE
 
+    def causes(self) -> list[tuple[int, int]]:
+        """(earlier, later) for each task that began as soon as another was over, on which it depends: the one before it
+        in its queue, who wrote what it reads, or who used what it overwrites."""
+        spans, close = self.one.spans, CLOSE * max(1.0, self.end)
+        pairs = [(m, n) for n, late in enumerate(spans) for m, early in enumerate(spans)
+                 if m != n and abs(early.end - late.start) < close]  # fmt: skip
+        return [(m, n) for m, n in pairs if _needs(spans[n].task, spans[m].task)]
+
     def row(self, task: Task) -> str:
-        """Whose row has a task's bar: its lane's or, where one program does all in turn, that of what it uses."""
+        """Whose row has a task's bar: its queue's or, where one program does all in turn, that of what it uses."""
         own = [name for name in task.uses if name not in self.together]
-        return task.lane if task.lane in self.one.resources or not own else own[-1]
+        return task.queue if task.queue in self.one.resources or not own else own[-1]
 
     def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
         sheet.words(fig, 4, top + 12, self.name, bold=True, size=15)
@@ -183,19 +193,15 @@ class _Chart:
         self._draw_causes(sheet, fig, place)
 
     def _draw_causes(self, sheet: Sheet, fig, place: dict[str, float]) -> None:
-        """Arrows to a chosen task from those that it waited for, and from it to those that waited for it: it began as
-        soon as they were over, and comes after them in its queue, reads what they wrote, or overwrites what they
-        used."""
-        spans, close = list(enumerate(self.one.spans)), CLOSE * max(1.0, self.end)
-        pairs = [(m, n) for n, late in spans for m, early in spans
-                 if m != n and abs(early.end - late.start) < close and _needs(late.task, early.task)]  # fmt: skip
-        y = [next(y for row, y in place.items() if span.task.uses.get(row)) for _, span in spans]
-        ends = [(self.at(spans[m][1].end) - 3, y[m], self.at(spans[n][1].start) + 3, y[n]) for m, n in pairs]
+        """Arrows to a chosen task from those that it waited for, and from it to those that waited for it."""
+        spans, pairs = self.one.spans, self.causes()
+        y = [next(y for row, y in place.items() if span.task.uses.get(row)) for span in spans]
+        ends = [(self.at(spans[m].end) - 3, y[m], self.at(spans[n].start) + 3, y[n]) for m, n in pairs]
         arrow = np.tile(np.array(ends, np.float32).reshape(-1, 4).T, 2)
         sheet.arrows(fig, f"causes {self.name}", *arrow, key=[self.keys[p[which]] for which in (1, 0) for p in pairs])
-        for n, span in spans:
-            before = ", ".join(spans[m][1].task.name for m, late in pairs if late == n) or "nothing"
-            after = ", ".join(spans[late][1].task.name for m, late in pairs if m == n) or "nothing"
+        for n, span in enumerate(spans):
+            before = ", ".join(spans[m].task.name for m, late in pairs if late == n) or "nothing"
+            after = ", ".join(spans[late].task.name for m, late in pairs if m == n) or "nothing"
             said = f"**{self.row(span.task)}**, {self._tip(span)}. Waited for: {before}. Waits for it: {after}."
             sheet.about[int(self.keys[n])] = said
 
@@ -244,29 +250,29 @@ class _Chart:
             sheet.past(fig, f"{row} full {self.name}", start, end, y - high / 2, 3, self.moments, self.at, ink="wait")
 
     def _draw_road(self, sheet: Sheet, fig, top: float) -> None:
-        """The stations, and each lane's block between the two of its stage."""
+        """The stations, and each queue's block between the two of its stage."""
         stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 26, self.moments
         used = sorted({stop for s in self.one.spans for stop in ROUTES.get(s.task.stage, ())})
         here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
         sheet.boxes(fig, f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
         sheet.boxes(fig, f"stations {self.name}", here, y, 118, 22, ink="faint", line="line", round=5)
         sheet.words(fig, here, y - 19, called, "soft", align="center", size=12)
-        lanes = list(dict.fromkeys(s.task.lane for s in self.one.spans))
-        chip = {lane: int(lane[-1]) if lane[-1].isdigit() else -1 for lane in lanes}
+        queues = list(dict.fromkeys(s.task.queue for s in self.one.spans))
+        chip = {queue: int(queue[-1]) if queue[-1].isdigit() else -1 for queue in queues}
         chips = max(chip.values())
-        place = np.full((FRAMES, 2 * len(lanes)), np.nan, np.float32)
+        place = np.full((FRAMES, 2 * len(queues)), np.nan, np.float32)
         names = ["", *dict.fromkeys(_short(s) for s in self.one.spans)]
         wide = max(38, 8 + 5 * max(map(len, names)))  # of a block on the road, with its name
         label, matter, key = np.zeros((3, *place.shape), int)
         key -= 1
         turns = Counter[str]()
         for s, chosen in zip(self.one.spans, self.keys):
-            lane, now = s.task.lane, np.flatnonzero((moments >= s.start) & (moments <= s.end))
-            dot = 2 * lanes.index(lane) + turns[lane] % 2
-            turns[lane] += 1
+            queue, now = s.task.queue, np.flatnonzero((moments >= s.start) & (moments <= s.end))
+            dot = 2 * queues.index(queue) + turns[queue] % 2
+            turns[queue] += 1
             if s.task.stage in ROUTES:
                 start, end = (stops[stop] for stop in ROUTES[s.task.stage])
-                aside = (wide + 2) * (chip[lane] - chips / 2) if chips > 0 <= chip[lane] else 9 * (dot // 2 % 3 - 1)
+                aside = (wide + 2) * (chip[queue] - chips / 2) if chips > 0 <= chip[queue] else 9 * (dot // 2 % 3 - 1)
                 place[now, dot] = start + (moments[now] - s.start) / (s.end - s.start) * (end - start) + aside
                 label[now, dot], key[now, dot] = names.index(_short(s)), chosen
                 matter[now, dot] = _matter(s, self.slower)

@@ -149,14 +149,14 @@ class _Replay:
     def _draw_tile(self, sheet: Sheet, fig, left: float, most: int) -> None:
         """The work-items in quads, 2 x 2 in a pixel shader and 4 x 1 in a compute shader; the quad that is served, with
         an arrow from each of its four to its texel, and the texels that arrive now."""
-        lane, pixels = np.arange(64), self.run.launch.pixels
-        across, down = lane % 8, lane // 8
+        item, pixels = np.arange(64), self.run.launch.pixels
+        across, down = item % 8, item // 8
         if pixels:
-            across, down = lane // 4 % 4 * 2 + lane % 2, lane // 16 * 2 + lane % 4 // 2
+            across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
         apart = (across // 2 * 3, down // 2 * 3) if pixels else (across // 4 * 3, 0)
         x, y = left + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
         sheet.words(fig, left, TOP - 14, "64 work-items, in quads", size=13)
-        words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in lane]
+        words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in item]
         sheet.boxes(fig, f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words)
         box, ends, flight = (np.full((4, most + 1, things), np.nan, np.float32) for things in (1, 4, 8))
         matrix = np.zeros((most + 1, 8), np.uint8)

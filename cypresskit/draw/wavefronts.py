@@ -1,6 +1,6 @@
 """The wavefronts of one SIMD engine over time, and below them who computes: two, one, or nobody.
 
-Drawn from timing reports. Each lane is a wavefront slot of SIMD engine 0; a fetch is on its way until its data are
+Drawn from timing reports. Each row is a wavefront slot of SIMD engine 0; a fetch is on its way until its data are
 there. Fewer registers, more slots: when one wavefront waits, another computes. Left out: the other engines.
 """
 
@@ -14,9 +14,9 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.timing import Report, simulate
 
 FRAMES = 150
-LEFT, WIDE, LANE = 60, 1176, 16  # of the lanes, in pixels
+LEFT, WIDE, ROW = 60, 1176, 16  # of the rows, in pixels
 LONGEST = 1000  # clocks of the toy
-HEAD = 82  # the room above and below a report's lanes
+HEAD = 82  # the room above and below a report's rows
 KINDS = {"ALU": ("computes", "alu", 11), "TEX": ("fetch on its way", "texture", 4), "WRITE": ("stores", "c", 11)}
 # Of the strip: who, its colour and strength, and where the share so far stands.
 COMPUTING = (("nobody computes", "wait", 1.0, 250), ("one", "alu", 0.35, 130), ("two", "alu", 1.0, 0))
@@ -34,8 +34,8 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
     sheet = Sheet("Wavefronts of a SIMD engine: " + " and ".join(report.kernel for report in made))
     clocks, most = np.linspace(*window, FRAMES + 1), max(report.active for report in made)
-    label = "; ".join(f"{r.kernel}: {r.active} lanes, and below them how many compute" for r in made)
-    high = HEAD + LANE * most
+    label = "; ".join(f"{r.kernel}: {r.active} rows, and below them how many compute" for r in made)
+    high = HEAD + ROW * most
     fig = sheet.stage(label, LEFT + WIDE + 16, len(made) * high)
     for number, report in enumerate(made):
         _draw(sheet, fig, report, number, number * high, most, clocks)
@@ -66,21 +66,21 @@ def _state(report: Report, clock: float) -> str:
 
 
 def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int, clocks: np.ndarray) -> None:
-    window, lanes = (float(clocks[0]), float(clocks[-1])), report.active
+    window, slots = (float(clocks[0]), float(clocks[-1])), report.active
     name = f"{report.kernel} {number}" if number else report.kernel
 
     def at(clock):
         return LEFT + (clock - window[0]) * WIDE / (window[1] - window[0])
 
-    title = f"{report.kernel}: {report.registers} registers, room for {lanes} wavefronts"
+    title = f"{report.kernel}: {report.registers} registers, room for {slots} wavefronts"
     sheet.words(fig, LEFT, top + 12, title, bold=True, size=15)
-    lane, strip = top + 30 + LANE * np.arange(lanes), top + 36 + LANE * most
-    names = [*map(str, range(lanes)), "ALU", "TEX"]
-    sheet.words(fig, LEFT - 8, [*lane, strip, strip + 20], names, "soft", align="right", size=12)
-    if lanes < most:
-        gone, middle = LANE * (most - lanes), top + 22 + LANE * (lanes + most) / 2
+    y, strip = top + 30 + ROW * np.arange(slots), top + 36 + ROW * most
+    names = [*map(str, range(slots)), "ALU", "TEX"]
+    sheet.words(fig, LEFT - 8, [*y, strip, strip + 20], names, "soft", align="right", size=12)
+    if slots < most:
+        gone, middle = ROW * (most - slots), top + 22 + ROW * (slots + most) / 2
         sheet.boxes(fig, f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, ink="faint", alpha=0.7)
-        why = f"no room: {lanes} x {report.registers} of the {report.device.register_pool} registers are taken"
+        why = f"no room: {slots} x {report.registers} of the {report.device.register_pool} registers are taken"
         sheet.words(fig, LEFT + WIDE / 2, middle, why, "soft", align="center", size=13)
     here = [e for e in report.timeline if e.end > window[0] and e.start < window[1]]
     for kind, (words, ink, high) in KINDS.items():
@@ -89,7 +89,7 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
             start, end, slot = (np.array([getattr(e, key) for e in events]) for key in ("start", "end", "slot"))
             said = [f"wavefront {e.wavefront} {words}: clocks {e.start:.0f} to {e.end:.0f}" for e in events]
             keys = [100_000 * number + e.wavefront for e in events]
-            place = np.clip(start, *window), np.clip(end, *window), lane[slot.astype(int)], high, clocks, at
+            place = np.clip(start, *window), np.clip(end, *window), y[slot.astype(int)], high, clocks, at
             sheet.past(fig, f"{kind} {name}", *place, ink=ink, words=said, key=keys)
     edges, count = within(report, "ALU", window)
     level, passed = np.minimum(count, 2), np.clip(clocks[:, np.newaxis] - edges[:-1], 0, np.diff(edges))
@@ -104,7 +104,7 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
     edges, count = within(report, "TEX", window)
     on = np.flatnonzero(count)
     said = [f"fetches of {count[n]} on their way: clocks {edges[n]:.0f} to {edges[n + 1]:.0f}" for n in on]
-    tall = 16 * count[on] / lanes
+    tall = 16 * count[on] / slots
     sheet.past(fig, f"texture {name}", edges[on], edges[on + 1], strip + 27 - tall / 2, tall, clocks, at, ink="texture",
                words=said)  # fmt: skip
     sheet.rule(fig, f"head {name}", at(clocks), (top + 22 + strip + 26) / 2, strip + 26 - top - 22)
@@ -130,10 +130,10 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
     if not 1 <= most <= len(ascii_uppercase):
         raise ValueError(f"{most} wavefronts: there are letters for 1 to {len(ascii_uppercase)}")
     sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
-    label = "A lane for each wavefront, and below them whether anybody computes"
-    tall = min(30.0, max(15.0, 300 / most))  # a lane; thirteen of them still fit a screen
+    label = "A row for each wavefront, and below them whether anybody computes"
+    tall = min(30.0, max(15.0, 300 / most))  # a row; thirteen of them still fit a screen
     fig = sheet.stage(label, LEFT + WIDE + 16, 60 + tall * most)
-    bars: dict[str, list] = {"texture": [], "alu": [], "wait": []}  # by ink: lane, from, to, in which scene
+    bars: dict[str, list] = {"texture": [], "alu": [], "wait": []}  # by ink: row, from, to, in which scene
     captions, now, end = [], [], turns * (compute + wait)
     scale, said = WIDE / end, ["", "1 wavefront", *(f"{n} wavefronts" for n in range(2, most + 1))]
     for count in range(1, most + 1):
@@ -153,12 +153,12 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
         row, start, stop, shown = np.array(found).T.reshape(4, -1)
         clocks = np.where(scene == shown, clock, np.nan)
         sheet.past(fig, f"toy {ink}", start, stop, 30 + tall * row, high, clocks, lambda t: LEFT + t * scale, ink=ink)
-    lane = 30 + tall * np.arange(most + 1)
+    y = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
-    sheet.numbers(fig, "lanes", LEFT - 8, lane[:-1], value, names=["", *ascii_uppercase[:most]], **style)
-    sheet.words(fig, LEFT - 8, lane[-1], "ALU", bold=True, **style)
-    sheet.rule(fig, "head", LEFT + clock[:, 0] * scale, float(lane.mean()), lane[-1])
+    sheet.numbers(fig, "rows", LEFT - 8, y[:-1], value, names=["", *ascii_uppercase[:most]], **style)
+    sheet.words(fig, LEFT - 8, y[-1], "ALU", bold=True, **style)
+    sheet.rule(fig, "head", LEFT + clock[:, 0] * scale, float(y.mean()), y[-1])
     scenes = [(f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum())) for n in range(1, most + 1)]
     key = sheet.key(("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box"))
     return sheet.player([fig], captions, sheet.title, below=[key], step="Clock", scenes=scenes, lasts=8)

@@ -76,11 +76,11 @@ class Plan:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     resident: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # the one used last stands last
 
-    def add(self, lane: str, stage: str, what: str, uses: dict, reads: dict, writes: dict, action, size=0.0) -> None:
+    def add(self, queue: str, stage: str, what: str, uses: dict, reads: dict, writes: dict, action, size=0.0) -> None:
         """A task that moves ``size`` bytes; see `Task`. ``action`` is left out of a plan that isn't real."""
-        lane, action = "program" if self.serial else lane, action if self.real else None
+        queue, action = "program" if self.serial else queue, action if self.real else None
         name = f"{stage} {what}".removesuffix("'")  # the first sum needs no prime: only those after it are told apart
-        self.tasks.append(Task(name, stage, lane, uses, reads, writes, size, action=action))
+        self.tasks.append(Task(name, stage, queue, uses, reads, writes, size, action=action))
 
     def copy(self, chip: int, stage: str, what: str, size: float, passes: int, reads, writes, action) -> None:
         """A host thread copies ``size`` bytes and moves ``passes`` times as many through the host's memory: 2 to read

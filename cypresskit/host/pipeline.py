@@ -108,7 +108,7 @@ def measured_share(timeline: Timeline, share: float) -> float:
     check_share(share=share)
     ends = {True: 0.0, False: 0.0}
     for span in timeline.spans:
-        ends[span.task.lane == CPU] = max(ends[span.task.lane == CPU], span.end)
+        ends[span.task.queue == CPU] = max(ends[span.task.queue == CPU], span.end)
     if not all(ends.values()):
         return share
     cpu, chips = share / ends[True], (1 - share) / ends[False]

@@ -3,7 +3,7 @@
 A plan is a list of tasks in program order, as a straight-line program would do them one by one. What may overlap
 follows from three rules, as in an out-of-order processor:
 
-* a lane (a chip, a DMA engine, a copying thread) does its tasks one at a time and in program order;
+* the tasks of a queue (that of a chip, a DMA engine, a copying thread) run one at a time and in program order;
 * a task starts when what it reads has been written, and when whatever it overwrites is no longer read or written;
 * tasks that run at once share the resources max-min fairly (`resources`), so their speed changes at every event.
 
@@ -33,7 +33,7 @@ class Task:
 
     name: str
     stage: str
-    lane: str
+    queue: str
     uses: Mapping[str, float]
     reads: Mapping[str, str] = field(default_factory=dict)
     writes: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Timeline:
         return max(self.busy, key=lambda name: self.busy[name]) if self.spans else "nothing"
 
     def stages(self) -> dict[str, float]:
-        """Seconds spent in each stage, over all lanes, in order of first appearance."""
+        """Seconds spent in each stage, over all queues, in order of first appearance."""
         total: dict[str, float] = defaultdict(float)
         for span in self.spans:
             total[span.task.stage] += span.end - span.start
@@ -134,16 +134,16 @@ class Timeline:
 
     def perfetto(self) -> dict:
         """The timeline in the Chrome trace format, which https://ui.perfetto.dev and chrome://tracing open: a row per
-        lane, times in microseconds."""
-        lanes = list(dict.fromkeys(span.task.lane for span in self.spans))
+        queue, times in microseconds."""
+        queues = list(dict.fromkeys(span.task.queue for span in self.spans))
         events: list[dict] = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "cypresskit"}}]
-        for number, lane in enumerate(lanes, 1):  # a thread 0 would be the idle one
-            events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": lane}})
+        for number, queue in enumerate(queues, 1):  # a thread 0 would be the idle one
+            events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": queue}})
         for span in self.spans:
             task = span.task
             args = {"bytes": task.bytes} | {of: dict(getattr(task, of)) for of in ("reads", "writes", "uses")}
             when = {"ts": span.start * 1e6, "dur": (span.end - span.start) * 1e6, "args": args}
-            row = {"pid": 1, "tid": lanes.index(task.lane) + 1}
+            row = {"pid": 1, "tid": queues.index(task.queue) + 1}
             events.append({"ph": "X", "name": task.name, "cat": task.stage, **row, **when})
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
@@ -157,15 +157,15 @@ class Timeline:
 
 
 def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
-    """For each task the numbers of those that must have ended: the one before it in its lane, the last writer of what
+    """For each task the numbers of those that must have ended: the one before it in its queue, the last writer of what
     it reads, and the last writer and all later readers of what it overwrites."""
-    last_in_lane: dict[str, int] = {}
+    last_in_queue: dict[str, int] = {}
     writer: dict[str, int] = {}
     readers: dict[str, list[int]] = defaultdict(list)
     result = []
     for number, task in enumerate(tasks):
-        needs = {last_in_lane[task.lane]} if task.lane in last_in_lane else set()
-        last_in_lane[task.lane] = number
+        needs = {last_in_queue[task.queue]} if task.queue in last_in_queue else set()
+        last_in_queue[task.queue] = number
         needs |= {writer[name] for name in {**task.reads, **task.writes} if name in writer}
         for name in task.writes:
             needs.update(readers.pop(name, ()))

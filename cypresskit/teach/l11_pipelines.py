@@ -12,7 +12,7 @@ LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how m
 
 
 def by_hand(seconds: Sequence[float], units: int) -> Timeline:
-    """``units`` work units through stages that take ``seconds`` each; a stage has its own lane and room to spare."""
+    """``units`` work units through stages that take ``seconds`` each; each has its own queue, and room to spare."""
     names = [*STAGES, *(f"stage {n}" for n in range(len(STAGES), len(seconds)))][: len(seconds)]
     resources = {name: Resource(name, 1.0, "seconds") for name in names}
     tasks = []
