@@ -210,7 +210,7 @@ class Sheet(Parts):
         look = {"background_fill_color": None, "border_line_color": None, "padding": 2, "spacing": 12, "margin": 2}
         text = {"label_text_font_size": "12px", "label_height": 16, "glyph_height": 16}
         legend = Legend(items=items, ncols=columns, orientation="horizontal", **look, **text)
-        self.inks.plain(legend, label_text_color="ink")
+        self.inks(legend, label_text_color="ink")
         fig.add_layout(legend, place)
 
     def key(self, *things: tuple[str, str, str]) -> Div:

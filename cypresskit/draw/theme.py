@@ -153,16 +153,14 @@ class Inks:
         self.pairs: list[tuple[Model, str, str]] = []
         self.fitted: list[tuple[figure, Model, float, float]] = []
 
-    def __call__(self, renderer: GlyphRenderer, **tokens: str) -> GlyphRenderer:
-        """Remember colours, as in ``ink(fig.text(...), text_color="ink")``, and start with the light ones."""
-        self.plain(renderer.glyph, **tokens)
-        return renderer
-
-    def plain(self, model: Model, **tokens: str) -> None:
-        """The same for a model that is no glyph, such as a legend."""
+    def __call__(self, drawn, **tokens: str):
+        """Remember colours, as in ``inks(fig.text(...), text_color="ink")``, and start with the light ones; ``drawn``
+        has a glyph, or is a model without one, such as a legend."""
+        model = getattr(drawn, "glyph", drawn)
         for prop, token in tokens.items():
             setattr(model, prop, TOKENS[token][0])
             self.pairs.append((model, prop, token))
+        return drawn
 
     def fit(self, fig: figure, renderer: GlyphRenderer, part: float = 0.34, most: float = 13) -> None:
         """Let the size of this text be ``part`` of the figure's unit, 8 to ``most`` pixels; at 0.34 five letters
