@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -97,8 +98,9 @@ def test_every_check_has_answers():
     for lesson in lessons:
         module = import_module(lesson)
         checks = {value for name, value in vars(module).items() if name.startswith("check_")}
-        missing = {check for check in checks if check.__module__ == lesson} - set(CHECKS)
-        assert not missing
+        own = {check for check in checks if check.__module__ == lesson}
+        assert not own - set(CHECKS)
+        assert {tuple(signature(check).parameters)[1:] for check in own} <= {(), ("step",)}, "each takes an answer"
 
 
 @pytest.mark.parametrize(
@@ -411,9 +413,26 @@ def stubborn(*_):
             pass
 
 
+def deaf(*_):
+    while True:
+        try:
+            sum(range(1000))
+        except:  # noqa: E722
+            continue
+
+
 def endless(*_):
     while True:
         yield 0, 0
+
+
+class Unsayable(BaseException):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def unsayable(*_):
+    raise Unsayable
 
 
 @pytest.mark.parametrize("main", [True, False], ids=["in the main thread", "in another"])
@@ -422,6 +441,7 @@ def endless(*_):
     [
         (start.check_peak, forever, "peak(20, 16, 5, 0.85)"),
         (start.check_peak, stubborn, "peak(20, 16, 5, 0.85)"),
+        (start.check_peak, deaf, "peak(20, 16, 5, 0.85)"),
         (larger.check_order, endless, "order(2, 3)"),
     ],
 )
@@ -471,8 +491,9 @@ def test_an_answer_that_ends_in_the_last_moment_leaves_nothing_behind(monkeypatc
         (lambda *_: bytes(10**18), "`peak(20, 16, 5, 0.85)` fills the memory"),
         (lambda *_: _thread.interrupt_main() or forever(), "You stopped it while `peak(20, 16, 5, 0.85)` was running"),
         (lambda *a: exec("f = lambda n: f(n)\nf(1)", {}), "RecursionError"),
+        (unsayable, "peak stops with Unsayable."),
     ],
-    ids=["exit", "input", "memory", "stop button", "recursion"],
+    ids=["exit", "input", "memory", "stop button", "recursion", "an error without a text"],
 )
 def test_what_would_leave_the_check_becomes_a_verdict(soon, answer, said):
     verdict = start.check_peak(answer)

@@ -17,12 +17,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
 from traceback import walk_tb
+from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,9 +62,11 @@ def a_type(value) -> str:
     return f"{'an' if name[0] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
-def said(error: Exception) -> str:
+def said(error: BaseException) -> str:
     """An exception in one line or more, as a student should see it."""
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    with suppress(Exception):  # its text is made by whoever wrote its class
+        return f"{type(error).__name__}: {error}".removesuffix(": ")
+    return type(error).__name__
 
 
 def slip(got: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
@@ -91,12 +94,22 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     fills = f"`{call}` fills the memory: what grows without end?"
     grows = "what does each turn of the loop add to, and when is it enough?"
     late: list[str] = []
+    traced = sys.gettrace()
+
+    def again(*_) -> None:
+        raise Late
 
     class Late(Halted):
-        """Another thread can be sent a class only, so this one knows what to say, wherever it arrives."""
+        """Another thread can be sent a class only, so this one knows what to say, wherever it arrives. From there on
+        every line of the answer raises it again: a loop around an ``except:`` ends too."""
 
         def __init__(self) -> None:
             super().__init__(late[0], grows if late[0] == fills else loop)
+            frame: FrameType | None = sys._getframe(1)
+            while frame and frame.f_code is not asked.__code__:
+                frame.f_trace = again
+                frame = frame.f_back
+            sys.settrace(again)
 
     def watch() -> None:
         pause = PAUSE
@@ -106,7 +119,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
                 after = f"{spent:.2g} s of computing, {passed:.2g} s by the clock"
                 late.append(fills if full else f"`{call}` had not ended after {after}: does its loop end?")
                 _raise_in(thread, Late)
-                pause = 10 * PAUSE  # then once more: an `except:` of the answer may have caught it
+                pause = 10 * PAUSE  # then once more: it may have arrived where nothing is raised, as in `__del__`
 
     def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
         raise Halted(f"`{call}` waits for `input`.", "nobody types here: what it needs is in its arguments.")
@@ -116,7 +129,10 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     try:
         watcher.start()
         with _replaced(builtins, "input", refuse), _replaced(shell, "ask_exit", sys.exit):
-            result = answer(*arguments)
+            try:
+                result = answer(*arguments)
+            finally:
+                sys.settrace(traced)
         if late:  # it has caught what was to stop it
             raise Late
         return result
@@ -131,6 +147,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     finally:
         while True:  # the last exception may still be on its way
             try:
+                sys.settrace(traced)
                 if gate.locked():
                     gate.release()
                 if watcher.is_alive():
@@ -146,19 +163,19 @@ def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
     So is a result that can't be used: there ``answer`` is the check's function, which raises as it takes it apart."""
     try:
         return asked(call, answer, *arguments)
-    except CardMemoryError:
+    except (CardMemoryError, Halted):
         raise
-    except Exception as error:
+    except BaseException as error:
         name = call.partition("(")[0]
-        what = "nothing" if "NoneType" in str(error) else "something that the check can't use"
+        what = "nothing" if "NoneType" in said(error) else "something that the check can't use"
         unless(_from_student(error), f"{name} returns {what}.", hint)
         raise Halted(f"{name} stops with {said(error).rstrip('.')}.", hint) from None
 
 
-def _from_student(error: Exception) -> bool:
+def _from_student(error: BaseException) -> bool:
     """Whether it was raised outside of the checks' own code, or by a call that the student's function doesn't take."""
     ran = (Path(frame.f_code.co_filename).parent for frame, _ in walk_tb(error.__traceback__))
-    refused = any(words in str(error) for words in ("() takes ", "() missing "))
+    refused = any(words in said(error) for words in ("() takes ", "() missing "))
     return refused or any(folder != Path(__file__).parent for folder in ran)
 
 
@@ -235,7 +252,7 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
             verdict = halted.verdict
         except KeyboardInterrupt:
             verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
-        except (TypeError, ValueError, ArithmeticError) as error:  # what it gave can't be printed or compared
+        except BaseException as error:  # what it gave can't be printed or compared
             hint = "return just what the exercise asks for."
             verdict = Verdict(False, f"The check can't use what {name} gives: {said(error)}", hint)
         finally:

@@ -5,7 +5,7 @@ A *slip* is a wrong formula that students write. It is named only if it explains
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial, update_wrapper
+from functools import wraps
 from importlib import import_module
 from inspect import signature
 from math import isclose
@@ -23,8 +23,13 @@ def formula_exercise(
 
     def made(right: Callable) -> Callable[[object], Verdict]:
         called = name or right.__name__.removeprefix("check_")
-        check = partial(judge, name=called, right=right, cases=cases, slips=slips, hint=hint, unit=unit)
-        return exercise(update_wrapper(check, right), called)
+
+        @wraps(right)
+        def check(answer: object) -> Verdict:
+            return judge(answer, called, right, cases, slips, hint, unit)
+
+        del check.__wrapped__  # it takes an answer, not what the answer takes
+        return exercise(check, called)
 
     return made
 

@@ -12,6 +12,11 @@ def in_place(c, a, b):
     return c
 
 
+class Unseen(int):
+    def __repr__(self):
+        raise AttributeError("no picture")
+
+
 CHECKS = {
     check_peak: number(
         [lambda engines, processors, lanes, clock: 2 * engines * processors * lanes * clock],
@@ -70,6 +75,7 @@ CHECKS = {
             (True, "multiple"),
             ("768", "multiple"),
             (None, "multiple"),
+            (Unseen(2), "can't use what half gives: AttributeError"),
         ],
     ),
 }
