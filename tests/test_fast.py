@@ -4,6 +4,7 @@ import _thread
 import copy
 import os
 import platform
+import queue
 import random
 import subprocess
 import sys
@@ -559,16 +560,20 @@ def test_the_first_failing_store_is_named_however_the_units_are_run():
 
 
 ENDLESS = ("whileloop", "iadd r0.x, r0.x, r0.y", "endloop")
+LONG = ("mov r0, vWinCoord0", *["sqrt r0.x, r0.x"] * 40, "mov g[0], r0")  # takes seconds, and has no loop
 
 
 @pytest.mark.alone
+@pytest.mark.parametrize("body", [ENDLESS, LONG], ids=["endless", "long"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads):
+def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads, body):
+    program, memory = pixel(*body), np.zeros((1, 4), np.uint32)
+    execute.compiled(program)
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     begun = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
-        ck.launch(pixel(*ENDLESS), (500, 500), max_instructions=10**12, threads=threads)
+        ck.launch(program, (16384, 16384), global_memory=memory, max_instructions=10**12, threads=threads)
     timer.join()
     assert time.perf_counter() - begun < 1.5
     time.sleep(0.05)
@@ -576,6 +581,20 @@ def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads):
     assert waiting >= threads
     assert_equal(*random_case(1, 20), threads=threads)
     assert len(execute._idle) == waiting
+
+
+def test_an_interrupt_as_a_host_thread_ends_leaves_nothing_to_wait_for(monkeypatch):
+    class Interrupted(queue.SimpleQueue):
+        def get(self, timeout=None):
+            if threading.current_thread() is not threading.main_thread():
+                return super().get()
+            super().get(timeout=timeout or 5)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(execute, "_idle", [])
+    monkeypatch.setattr(execute.queue, "SimpleQueue", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        execute._all([lambda: None], lambda: None)
 
 
 @pytest.mark.alone

@@ -146,36 +146,39 @@ def _all(
 ) -> None:
     """Have all jobs done by host threads, and ``own`` meanwhile by the caller. If one fails, the caller is interrupted,
     or ``seconds`` of processor time have passed (``TimeoutError``), the others are told to ``stop`` and waited for."""
-    over: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
-    running, end = 0, time.process_time() + seconds
+    waiting, ended = list(jobs), list[BaseException | None]()
+    over: queue.SimpleQueue[None] = queue.SimpleQueue()
+    end = time.process_time() + seconds
 
-    def finished(job: Callable[[], object]) -> None:
-        try:
-            job()
+    def work() -> None:  # whoever does a job counts it: an interrupt can come before the caller has
+        with suppress(IndexError):  # the caller took the last back
+            job, error = waiting.pop(), None
+            try:
+                job()
+            except BaseException as failure:
+                error = failure
+            ended.append(error)
             over.put(None)
-        except BaseException as error:
-            over.put(error)
 
     try:
-        for job in jobs:
-            _begin(partial(finished, job))
-            running += 1
+        for _ in jobs:
+            _begin(work)
         if own:
             own()
-        while running:
+        while len(ended) < len(jobs) and not any(ended):
             try:
-                error = over.get(timeout=INTERRUPTIBLE)
-                running -= 1
-                if error:
-                    raise error
+                over.get(timeout=INTERRUPTIBLE)
             except queue.Empty:
                 if time.process_time() > end:
                     raise TimeoutError from None
+        for error in filter(None, ended):
+            raise error
     except BaseException:
         stop()
-        while running:
+        while waiting:
+            work()
+        while len(ended) < len(jobs):
             over.get()
-            running -= 1
         raise
 
 
@@ -260,8 +263,8 @@ class _Workspace:
                 return
             while at < end and not worker.status:
                 at = worker.call(OFTEN, at, end)
-        if self.limit[0] == 0:  # somebody else's end
-            worker.status = STOPPED
+                if self.limit[0] == 0:  # somebody else's end
+                    worker.status = STOPPED
         self.limit[0] = 0
 
     def give_back(self) -> None:
