@@ -666,8 +666,11 @@ def test_the_contest_computes_what_it_times():
 
 
 def test_a_chip_is_what_its_numbers_are(monkeypatch):
-    fast = replace(HD5870, clock_ghz=Agreeable(5.0))
+    fast, timed = replace(HD5870, clock_ghz=Agreeable(5.0)), []
     assert "clock_ghz is not" in contest.judge(SGEMM, fast, 256).verdict.finding
+    with monkeypatch.context() as patch:
+        patch.setattr(contest, "_judged", lambda *of: timed.append(of))
+        assert "clock_ghz is not" in contest.check_chip(fast).finding and not timed
     before = contest.judge(SGEMM, n=256).gflops
     contest._judged.cache_clear()
     object.__setattr__(HD5870, "clock_ghz", 5.0)
