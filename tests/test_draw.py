@@ -1,6 +1,7 @@
 """Pictures without a browser: what a player holds and weighs, how it reads as text, and where its data come from."""
 
 import base64
+import os
 import re
 import sys
 from functools import partial
@@ -8,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 from bokeh.models import ColumnDataSource
-from pages import recorded, whole_numbers
+from pages import pipeline, recorded, reports, view, whole_numbers
 
 import cypresskit as ck
 from cypresskit import host
@@ -18,7 +19,9 @@ from cypresskit.draw.register_block import _Frames
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels import samples
 from cypresskit.machine.record import ROWS
+from cypresskit.teach import l12_contest
 from cypresskit.teach.l01_register_block import block_runs
+from cypresskit.timing import Table
 
 
 def record(name: str, item=(1, 1), blocks=(2, 3), turns: int = 3, integers: bool = False):
@@ -63,6 +66,31 @@ def test_a_recording_reloads_as_it_was(run, tmp_path):
     one, other = ([getattr(r, name).tolist() for name in ("at", *ROWS)] for r in (again, recording))
     assert (one, again.program, again.textures) == (other, recording.program, recording.textures)
     assert repr(ck.draw.register_block(again)) == repr(ck.draw.register_block(recording))
+
+
+SAVED = {
+    "sweep.csv": lambda file: Table([{"n": 64}]).save(file),
+    "sweep.json": lambda file: Table([{"n": 64}]).save(file),
+    "clauses.json": lambda file: reports()[0].save_trace(file),
+    "tasks.json": lambda file: pipeline().save(file),
+    "run.zip": lambda file: record("sgemm_tn")[3].save(file),
+    "page.html": lambda file: view("waiting").save(file),
+    "still.svg": lambda file: view("waiting").save(file),
+    "entry.il": lambda file: l12_contest.save(l12_contest.BAR, file, "me"),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_full_disk_leaves_an_older_file_as_it_was(name, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    file = tmp_path / name
+    file.write_text("older")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=f"No space left on device: .*{name}"):
+        SAVED[name](file)
+    assert file.read_text() == "older" and list(tmp_path.iterdir()) == [file]
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"{}", b"\x93NUMPY\x01\x00", None])

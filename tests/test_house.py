@@ -18,8 +18,8 @@ PACKAGE = TOP / "cypresskit"
 
 #: Each floor knows itself and those before it.
 FLOORS = (
-    "tables", "il", "devices", "published", "compiler", "machine", "kernels", "timing", "blas", "host", "draw", "teach",
-    "cli",
+    "tables", "saving", "il", "devices", "published", "compiler", "machine", "kernels", "timing", "blas", "host",
+    "draw", "teach", "cli",
 )  # fmt: skip
 CORE = ("il", "compiler", "timing", "machine")  # machine without its checks
 DRAWING = ("bokeh", "ipywidgets", "jupyter_bokeh")  # imported by `draw` alone

@@ -1,7 +1,4 @@
-"""Files that commands read and write: programs, and arrays as .npy.
-
-What is written is written beside its target first, so that a full disk or Ctrl-C leaves an older file as it was.
-"""
+"""Files that commands read and write: programs, and arrays as .npy."""
 
 import os
 import stat
@@ -15,6 +12,7 @@ import numpy as np
 import cypresskit as ck
 from cypresskit.cli.command import CommandError
 from cypresskit.il.parser import MAX_TEXT
+from cypresskit.saving import save_files
 
 
 def is_file(name: str) -> bool:
@@ -82,27 +80,11 @@ def check_targets(*paths: Path | None) -> None:
 
 
 def write_files(writers: dict[Path | None, Callable[[Path], object]]) -> None:
-    """Write all of the files or, where one can't be written, none of them. A writer is given the path to write to;
-    None is a file that nobody asked for."""
-    beside: dict[Path, Path] = {}
-    path = Path()
+    """``save_files``, and CommandError where one can't be written; None is a file that nobody asked for."""
     try:
-        for path, write in ((path, write) for path, write in writers.items() if path):
-            target = _resolved(path)
-            beside[target] = target.with_name(f".{target.name}.{os.getpid()}")
-            write(beside[target])
-            with beside[target].open("r+b") as file:
-                os.fsync(file.fileno())
-            if target.exists():
-                beside[target].chmod(stat.S_IMODE(target.stat().st_mode))
-        for target, written in beside.items():
-            path = target
-            written.replace(target)
+        save_files({path: write for path, write in writers.items() if path})
     except OSError as error:
-        raise CommandError(f"can't write {path}: {error.strerror or error}") from None
-    finally:
-        for written in beside.values():
-            written.unlink(missing_ok=True)
+        raise CommandError(f"can't write {error.filename}: {error.strerror or error}") from None
 
 
 def array_writer(array: np.ndarray) -> Callable[[Path], None]:

@@ -28,6 +28,7 @@ from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from cypresskit.draw import still, theme
+from cypresskit.saving import save_file
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]
@@ -120,12 +121,12 @@ class Shown:
         where Chromium is at hand). Raises ``ValueError`` for another ending."""
         path = Path(path)
         if path.suffix == ".svg":
-            path.write_text(self.still(), encoding="utf-8")
+            save_file(path, self.still())
         elif path.suffix == ".png":
-            still.png(self.still(), path)
+            save_file(path, still.png(self.still()))
         elif path.suffix in (".html", ".htm"):
             parts = {"title": escape(self.title), "scripts": _scripts(), "player": self._embedded()}
-            path.write_text(theme.PAGE.format(scale=self._scale, **parts), encoding="utf-8")
+            save_file(path, theme.PAGE.format(scale=self._scale, **parts))
         else:
             raise ValueError(f"{path.name}: a player is saved as .html, .svg or .png")
         return path

@@ -201,15 +201,16 @@ def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Ink
     )
 
 
-def png(picture: str, path: Path) -> None:
-    """Write an SVG picture as PNG, with Chromium. Raises ``RuntimeError`` where there is none."""
+def png(picture: str) -> bytes:
+    """An SVG picture as PNG, drawn by Chromium. Raises ``RuntimeError`` where there is none."""
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if chromium is None:
         raise RuntimeError("a PNG picture needs Chromium, which is not installed: save an .svg")
     high = int(picture.split('viewBox="0 0 ', 1)[1].split('"')[0].split()[1])
     options = "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={WIDTH},{high}"
     with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "still.html"
+        page, drawn = Path(folder) / "still.html", Path(folder) / "still.png"
         page.write_text(f'<body style="margin:0">{picture}</body>', encoding="utf-8")
-        command = [chromium, *options, f"--screenshot={path.resolve()}", page.as_uri()]
+        command = [chromium, *options, f"--screenshot={drawn}", page.as_uri()]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
+        return drawn.read_bytes()

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from cypresskit.host.checks import check_amount, check_share, check_type
 from cypresskit.host.resources import Demand, Resource, fair_shares
+from cypresskit.saving import save_file
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Timeline:
 
     def save(self, path: str | Path) -> None:
         """Write ``perfetto()`` to ``path`` as JSON."""
-        Path(path).write_text(json.dumps(self.perfetto()), encoding="utf-8")
+        save_file(path, json.dumps(self.perfetto()))
 
     def __repr__(self) -> str:
         head = f"{self.seconds:.4f} s, {self.gflops:.1f} Gflop/s, bound by {self.bound}"

@@ -7,6 +7,7 @@ pictures are drawn from it. Left out: LDS traffic, and what the other work-items
 
 import json
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -15,6 +16,7 @@ import numpy as np
 from cypresskit.il import Program, assemble
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
+from cypresskit.saving import save_file
 
 ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # what a recording holds of each
 
@@ -62,9 +64,9 @@ class Recording:
         """Write the trace as one file; ``Recording.load`` reads it."""
         head: dict = {"name": self.program.name, "text": "\n".join(self.program.lines), "domain": self.domain}
         head |= {"item": self.item, "place": self.place, "textures": list(self.textures.items())}
-        with open(path, "wb") as file:
-            arrays = {name: getattr(self, name) for name in ("at", *ROWS)}
-            np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
+        data, arrays = BytesIO(), {name: getattr(self, name) for name in ("at", *ROWS)}
+        np.savez_compressed(data, head=np.array(json.dumps(head)), **arrays)
+        save_file(path, data.getvalue())
         return Path(path)
 
     @classmethod

@@ -24,6 +24,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import Run, launch
+from cypresskit.saving import save_file
 from cypresskit.teach.check import Verdict, a_type, exercise, unless
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import Written, block_kernel, check_gemm, judge_kernel
@@ -69,7 +70,7 @@ def save(of: Written, path: str | Path, name: str) -> str:
     told = " ".join(name.split()) or "nameless"
     rows, columns = of.block
     text = f"; name: {told}\n; block: {rows} x {columns}\n; steps: {of.k_step}\n{of.text.strip()}\n"
-    Path(path).write_text(text, encoding="utf-8")
+    save_file(path, text)
     return f"{path}: {len(text.splitlines())} lines by {told}, to hand in"
 
 

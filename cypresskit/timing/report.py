@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cypresskit.devices import Device, open_boards
+from cypresskit.saving import save_file
 from cypresskit.tables import counted, table
 
 BUSY = 0.8  # from this share on a unit is what bounds
@@ -140,7 +141,7 @@ class Report:
 
     def save_trace(self, path: str | Path) -> None:
         """Write the trace as JSON for ui.perfetto.dev or chrome://tracing."""
-        Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")
+        save_file(path, json.dumps(self.trace()))
 
 
 def bound(busy: dict[str, float], occupied: float) -> str:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import sha256
+from io import StringIO
 from itertools import product
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tqdm.auto import tqdm
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.saving import save_file
 from cypresskit.tables import markdown, table
 from cypresskit.timing.simulate import simulate
 
@@ -51,12 +53,13 @@ class Table:
         """Write as CSV or JSON, by the name's ending."""
         path = Path(path)
         if path.suffix == ".json":
-            path.write_text(json.dumps(self.rows, indent=1) + "\n", encoding="utf-8")
+            save_file(path, json.dumps(self.rows, indent=1) + "\n")
         elif path.suffix == ".csv":
-            with path.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, list(self.rows[0]) if self.rows else [])
-                writer.writeheader()
-                writer.writerows(self.rows)
+            text = StringIO()
+            writer = csv.DictWriter(text, list(self.rows[0]) if self.rows else [])
+            writer.writeheader()
+            writer.writerows(self.rows)
+            save_file(path, text.getvalue())
         else:
             raise ValueError(f"{path}: a table is saved as .csv or .json")
 
