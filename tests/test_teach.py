@@ -14,6 +14,7 @@ from inspect import signature
 
 import numpy as np
 import pytest
+from conftest import pixel
 
 import cypresskit as ck
 from cypresskit.compiler import compile, kernel_card
@@ -21,6 +22,7 @@ from cypresskit.compiler.ports import Ports, unit
 from cypresskit.devices import HD5870
 from cypresskit.host import largest_block
 from cypresskit.machine.checks.findings import SHOWN, Finding, Findings
+from cypresskit.machine.fast import execute
 from cypresskit.teach import check as shell
 from cypresskit.teach import formula
 from cypresskit.teach import l00_start_here as start
@@ -451,6 +453,23 @@ def test_an_answer_that_does_not_end_is_stopped(soon, check, answer, call, main)
     assert str(verdict).startswith(f"Not yet. `{call}` had not ended after 0.2")
     assert " s by the clock: does its loop end?\nWhere to look: " in str(verdict)
     assert check(lambda *_: 0).finding != verdict.finding, "the next one has its own time"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_launch_of_an_answer_that_is_stopped_leaves_no_host_thread_at_work(soon, threads):
+    program = pixel("whileloop", "break_logicalnz r0.y", "endloop")
+
+    def busy(*_):
+        while True:
+            try:
+                ck.launch(program, (500, 500), max_instructions=10**12, threads=threads)
+            except:  # noqa: E722
+                continue
+
+    execute.compiled(program)
+    assert "had not ended after 0.2" in start.check_peak(busy).finding
+    time.sleep(0.1)
+    assert len(execute._idle) == sum(thread.name == "cypresskit" for thread in threading.enumerate())
 
 
 def test_what_stops_an_answer_may_come_twice(soon, monkeypatch):

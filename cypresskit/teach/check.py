@@ -34,6 +34,7 @@ T = TypeVar("T")
 SECONDS, WALL = 5.0, 20.0  # of processor time for an answer, and by the clock: a busy machine stops it later
 MEGABYTES = 500  # that the process may grow by meanwhile
 PAUSE = 0.05  # seconds between two looks at them
+PACKAGE = Path(__file__).parents[1]
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longer either
 
 
@@ -96,20 +97,24 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     late: list[str] = []
     traced = sys.gettrace()
 
-    def again(*_) -> None:
-        raise Late
+    def again(_, event: str, __) -> Callable:
+        if event == "line":  # not as another exception passes: a ``try:`` that catches that would catch this
+            raise Late
+        return again
 
     class Late(Halted):
         """Another thread can be sent a class only, so this one knows what to say, wherever it arrives. From there on
-        every line of the answer raises it again: a loop around an ``except:`` ends too."""
+        every line of the answer raises it again: a loop around an ``except:`` ends too. The package's own lines don't:
+        a launch that is stopped puts everything back."""
 
         def __init__(self) -> None:
             super().__init__(late[0], grows if late[0] == fills else loop)
             frame: FrameType | None = sys._getframe(1)
             while frame and frame.f_code is not asked.__code__:
-                frame.f_trace = again
+                if not Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+                    frame.f_trace = again
                 frame = frame.f_back
-            sys.settrace(again)
+            sys.settrace(lambda *_: None)  # without it, no frame is traced
 
     def watch() -> None:
         pause = PAUSE
