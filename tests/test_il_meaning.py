@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cypresskit.il import OPCODES
@@ -58,6 +58,8 @@ SINGLE |= {"mad": lambda a, b, c: a * b + c, "fma": lambda a, b, c: a * b + c, "
 
 @pytest.mark.parametrize("op", SINGLE)
 @given(FLOAT, FLOAT, FLOAT)
+@example(2.0**-75 * (1 + 2.0**-15), -(2.0**-76) * (1 - 2.0**-15), 2.0**-126)  # a hair above what is flushed
+@example(2.0**-75 * (1 + 2.0**-12), -(2.0**-76) * (1 - 2.0**-12 + 2.0**-24), 2.0**-126)  # and one below
 @settings(max_examples=500)
 def test_single_arithmetic_rounds_once_and_flushes(op, a, b, c):
     given_ = (a, b, c)[: len(OPCODES[op].sources)]
