@@ -481,9 +481,11 @@ def test_what_stops_an_answer_may_come_twice(soon, monkeypatch):
 @pytest.mark.skipif(not shell._resident(), reason="no /proc here")
 def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch):
     monkeypatch.setattr(shell, "MEGABYTES", 20)
+    start = time.process_time()
     for _ in range(2):
         verdict = larger.check_order(endless)
         assert verdict.finding == "`order(2, 3)` fills the memory: what grows without end?" and "add to" in verdict.hint
+    assert time.process_time() - start < shell.SECONDS
 
 
 def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):

@@ -95,7 +95,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     fills = f"`{call}` fills the memory: what grows without end?"
     grows = "what does each turn of the loop add to, and when is it enough?"
     late: list[str] = []
-    traced = sys.gettrace()
+    running, traced = False, sys.gettrace()
 
     def again(_, event: str, __) -> Callable:
         if event == "line":  # not as another exception passes: a ``try:`` that catches that would catch this
@@ -109,12 +109,13 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
 
         def __init__(self) -> None:
             super().__init__(late[0], grows if late[0] == fills else loop)
-            frame: FrameType | None = sys._getframe(1)
-            while frame and frame.f_code is not asked.__code__:
-                if not Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
-                    frame.f_trace = again
-                frame = frame.f_back
-            sys.settrace(lambda *_: None)  # without it, no frame is traced
+            if running:
+                frame: FrameType | None = sys._getframe(1)
+                while frame and frame.f_code is not asked.__code__:
+                    if not Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+                        frame.f_trace = again
+                    frame = frame.f_back
+                sys.settrace(lambda *_: None)  # without it, no frame is traced
 
     def watch() -> None:
         pause = PAUSE
@@ -134,13 +135,12 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     try:
         watcher.start()
         with _replaced(builtins, "input", refuse), _replaced(shell, "ask_exit", sys.exit):
+            running = True
             try:
-                result = answer(*arguments)
+                return answer(*arguments)
             finally:
+                running = False
                 sys.settrace(traced)
-        if late:  # it has caught what was to stop it
-            raise Late
-        return result
     except CardMemoryError:
         raise
     except MemoryError:
@@ -152,7 +152,6 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     finally:
         while True:  # the last exception may still be on its way
             try:
-                sys.settrace(traced)
                 if gate.locked():
                     gate.release()
                 if watcher.is_alive():

@@ -36,5 +36,6 @@ def function(right, wrong):
 def number(right, wrong):
     nothing = (lambda *_: None, ["returns nothing", "`return` is missing, or has nothing to return"])
     others = [(lambda *_: "x", "returns a text, not a number"), (lambda: 1.0, ["TypeError", "the call was"])]
+    others += [(lambda a, b, c, d, e: 1.0, ["TypeError", "missing", "the call was"])]
     odd = [(lambda *_, it=it: it, "it should be") for it in (0.0, math.inf, math.nan)]
     return function(right, [*wrong, nothing, *others, *odd])
