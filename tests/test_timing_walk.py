@@ -80,6 +80,7 @@ COUNTERS = {  # a loop's start, its step, its test: of x in l0 and r0, which are
     "thirds": ("mov r0.x, l0.w", "add r0.x, r0.x, l2.z", "ge r1.x, r0.x, l2.x"),
     "times two": ("mov r0.x, l0.x", "mul r0.x, r0.x, l0.y", "ge r1.x, r0.x, l2.x"),
     "unsigned": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "ftou r1.x, r0.x\nult r1.x, l3.x, r1.x"),
+    "through the texture": ("mov r0.x, l4.x", "add r0.x, r0.x, l4.y", "ge r1.x, r0.x, l4.z"),
     "to -infinity": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "breakc_relop(ge) r0.x, l3.y\nge r1.x, r0.x, l2.x"),
 }
 
@@ -91,6 +92,7 @@ def test_every_kind_of_counter_takes_its_turns(counter, monkeypatch):
         f"""
         dcl_literal l2, 20.0, 0.5, 0.3, 0.0
         dcl_literal l3, 20, 0xFF800000, 0, 0
+        dcl_literal l4, -20.0, 10.0, 100.0, 0.0
         {start}
         whileloop
             {test}
@@ -104,7 +106,7 @@ def test_every_kind_of_counter_takes_its_turns(counter, monkeypatch):
     )
     (counted,) = paths(of)
     at_once = ("while equal", "to -infinity")
-    stepped_too = (*at_once, "halves", "thirds", "times two")  # half texels, inexact, not affine
+    stepped_too = (*at_once, "halves", "thirds", "times two", "through the texture")  # half texels, inexact, not affine
     assert counter in stepped_too or max(times for _, times in counted.segments) > 4
     monkeypatch.setattr(walk, "can_count", lambda code, start: False)
     (stepped,) = paths(of)

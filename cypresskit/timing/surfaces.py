@@ -49,10 +49,12 @@ class Surfaces:
         """The lines of texels (x, y) of a texture for work-items ``on``, as far as they lie in it."""
         of, last = self.shape.textures[resource], motion.turns - 1
         inside = (x >= 0) & (x < of.width) & (y >= 0) & (y < of.height)
-        if last and (motion.x or motion.y):
-            far_x, far_y = x + last * motion.x, y + last * motion.y
-            if ((((far_x >= 0) & (far_x < of.width) & (far_y >= 0) & (far_y < of.height)) != inside) & on).any():
-                raise NotAffine
+        far_x, far_y = x + last * motion.x, y + last * motion.y
+        stays = inside & (far_x >= 0) & (far_x < of.width) & (far_y >= 0) & (far_y < of.height)
+        for at, far, size in ((x, far_x, of.width), (y, far_y, of.height)):  # or it never comes in
+            stays |= (np.maximum(at, far) < 0) | (np.minimum(at, far) >= size)
+        if (on & ~stays).any():
+            raise NotAffine
         address = self._addresses(of.width, of.texel)
         side = TILE if self.layout == "tiled" else 1
         return self._stream(address, x, y, on & inside, motion, self.bases[resource] // self.line, side=side)
