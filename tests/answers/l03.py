@@ -27,7 +27,7 @@ CHECKS = {
     check_least: number(
         [least],
         [
-            (lambda p, s, d: 0, "three things"),
+            (lambda p, s, d: 0, "Where to look: three things"),
             (lambda p, s, d: max((p + s + 4 * d) / 5, s, d), "no part of a bundle"),
             (lambda p, s, d: max((p + s + 4 * d) // 5, s, d), "not down"),
             (lambda p, s, d: max(-(-(p + s + 4 * d) // 5), d), "each scalar operation"),

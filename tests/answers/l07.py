@@ -36,6 +36,7 @@ CHECKS = {
             (lambda words: max(len({w for w in words if w // 4 % 32 == b}) for b in range(32)), "not bytes"),
             (lambda words: len({w for w in words if w % 32 == words[0] % 32}), "7 of 8 calls are right"),
             (lambda words: by_bank(words) - 1, "the first one takes a clock as well"),
+            (lambda words: (len(set(words)), words.clear())[0], "don't count all the words"),
             (lambda words: 1, "use its arguments"),
             (lambda words: words.sort(), "returns nothing"),
             (lambda words: words[16], "IndexError"),
