@@ -305,13 +305,21 @@ el.addEventListener("pointerdown", (event) => {
 // CSS variables, so each ink is looked up and handed to its glyph.
 const wish = window.matchMedia("(prefers-color-scheme: dark)")
 let watch = null
+let seen = true
+// Bokeh measures a legend anew when its colour changes, and one that is out of sight has no size.
+const sight = new IntersectionObserver((found) => {
+  seen = found.at(-1).isIntersecting
+  if (seen) colour()
+})
 function forget() {
   wish.removeEventListener("change", colour)
   still.removeEventListener("change", stop)
   watch.disconnect()
+  sight.disconnect()
 }
 function colour() {
   if (watch && !el.isConnected) return forget() // its cell has run again
+  if (!seen) return
   const lab = document.body.dataset.jpThemeLight
   el.toggleAttribute("data-dark", lab === undefined ? wish.matches : lab === "false")
   const style = getComputedStyle(el)
@@ -344,6 +352,7 @@ wish.addEventListener("change", colour)
 still.addEventListener("change", stop)
 watch = new MutationObserver(colour)
 watch.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"]})
+sight.observe(el)
 
 // The tallest caption has room, so that the picture below it keeps its place.
 const size = (text) => text.replace(/<[^>]*>/g, "").length + 100 * text.split("<br>").length
