@@ -481,7 +481,7 @@ def test_performance_draws_rows_ceilings_and_published_points():
     assert f"N 512: {report.gflops:.0f}" in text and "published 2014 at N = 4352" in text
     why = f"{report.registers} registers, room for {report.active} wavefronts an engine"
     assert why in player.captions[-1] and why in drawn(player, "points sgemm_tn")["words"][1]
-    assert "; 1 bytes fetched for a multiply-add" in player.captions[-1], "8 x 8: two words for eight"
+    assert "; 1 byte fetched for a multiply-add" in player.captions[-1], "8 x 8: two words for eight"
     runs = report.clocks / 0.85e9 * max(row["busy_ALU"], row["busy_texture"])
     assert f"ceiling {report.flops / runs / 1e9:.0f}" in text
     lines = [m for m in models if type(m).__name__ == "GlyphRenderer" and type(m.glyph).__name__ == "Line"]

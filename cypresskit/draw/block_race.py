@@ -34,8 +34,8 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     figures = [_draw_run(sheet, name, *events[:3], clocks) for name, events in made.items()]
     captions = [f"Each has had {clock} words: how much of C has each one done?" for clock in clocks]
     note = sheet.note(
-        "Each gets a word at a time. The darker an element of A or B, the more often it was fetched; an element of C is"
-        " dark when its sum is complete. Framed: what came just now. Work-items run one after the other here."
+        "Each gets a word at a time. The stronger an element of A or B, the more often it was fetched; C's are in full"
+        " colour when their sums are complete. Framed: what came just now. Work-items run one after the other here."
     )
     return sheet.player([beside(*figures, room=200)], captions, sheet.title, below=[note], step="Moment", lasts=16)
 

@@ -57,8 +57,11 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
         runs = [s.task.name for s in timeline.spans if s.start <= moment < s.end]
         words = f"On the card: {', '.join(there) or 'nothing yet'}. Running: {', '.join(runs) or 'nothing'}."
         captions.append(f"At {1e3 * moment:.1f} ms. {words}")
-    matrices = ((name, name.lower(), "box") for name in "ABC")
-    states = ("pale: on its way, or waits", "c", "pale"), ("framed: done, and back with the host", "ink", "ring")
+    matrices = ((name, tints[USED], "box") for name, tints in TINTS.items())
+    states = (
+        ("pale: on its way, or waits", TINTS["C"][THERE], "box"),
+        ("framed: done, and back with the host", "ink", "ring"),
+    )
     key = sheet.key(*matrices, *states)
     return sheet.player([fig], captions, sheet.title, step="Moment", below=[key], tells=3 * FRAMES // 4)
 

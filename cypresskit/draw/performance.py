@@ -119,6 +119,6 @@ def _said(name: str, row: dict | None, ceiling: float) -> str:
     if "registers" not in row:
         return f"{said}, {_short(100 * row['gflops'] / ceiling)} % of {ceiling:.0f}, bound by {row['bound']}"
     said += f", {_short(row['percent'])} % of peak, bound by {row['bound']}"
-    fetched = row["bytes_L1"] / (row["gflops"] * row["seconds"] * 1e9 / 2)
+    fetched = f"{row['bytes_L1'] / (row['gflops'] * row['seconds'] * 1e9 / 2):.2g}"
     said += f"; {row['registers']} registers, room for {row['active']} wavefronts an engine, {row['wavefronts']} in all"
-    return f"{said}; {fetched:.2g} bytes fetched for a multiply-add" if fetched else said
+    return f"{said}; {fetched} byte{'s' * (fetched != '1')} fetched for a multiply-add" if fetched != "0" else said

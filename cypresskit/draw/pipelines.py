@@ -262,7 +262,8 @@ class _Chart:
         chips = max(chip.values())
         place = np.full((FRAMES, 2 * len(queues)), np.nan, np.float32)
         names = ["", *dict.fromkeys(_short(s) for s in self.one.spans)]
-        wide = max(38, 8 + 5 * max(map(len, names)))  # of a block on the road, with its name
+        shown = [name if len(name) < 9 else re.sub(r"[\[\]]", "", name) for name in names]
+        wide = max(38, 8 + 6 * max(map(len, shown)))  # of a block on the road, with its name
         label, matter, key = np.zeros((3, *place.shape), int)
         key -= 1
         turns = Counter[str]()
@@ -279,7 +280,7 @@ class _Chart:
         where: dict = {"round": 3, "moves": ("x",)}
         sheet.boxes(fig, f"under {self.name}", place, y, wide, 18, ink="faint", **where)
         sheet.boxes(fig, f"blocks {self.name}", place, y, wide, 18, fill=(TINTS, matter), key=key, **where)
-        words = sheet.numbers(fig, f"names {self.name}", 0, y, label, names=names, size=11, align="center")
+        words = sheet.numbers(fig, f"names {self.name}", 0, y, label, names=shown, size=11, align="center")
         sheet.track(words, "x", place, moves=True)
 
     def _slow(self, span: Span) -> str:

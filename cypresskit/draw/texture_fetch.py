@@ -57,7 +57,8 @@ def texture_fetch(
     for n, panel in enumerate(panels):
         panel.draw(sheet, fig, 12 + n * (WIDE + GAP), most)
     captions = [f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)]
-    key = sheet.key(("word of A", "a", "box"), ("word of B", "b", "box"), ("not in L1: fetched from L2", "ink", "ring"),
+    key = sheet.key(("word of A", TINTS[0], "box"), ("word of B", TINTS[1], "box"),
+                    ("not in L1: fetched from L2", "ink", "ring"),
                     ("has to wait: its bank gives another word", "wait", "ring"))  # fmt: skip
     marks = [n for n, now in enumerate(panels[0].served) if now.quad == now.number == 0]
     more: dict = {"marks": marks, "step": "Clock", "below": [key], "guess": _question(panels), "lasts": 14}
