@@ -32,6 +32,7 @@ CHECKS = {
             (lambda e, p, u, g: 2j, "returns a complex, not a number"),
             (lambda e, p, u, g: (x for x in "ab"), "returns a generator, not a number"),
             (lambda e, p, u, g: 2 * e * p * u * g / 1000, "multiply: engines"),
+            (lambda e, p, u, g: 2.0001 * e * p * u * g, "multiply: engines"),
         ],
     ),
     check_update: function(
