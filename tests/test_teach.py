@@ -148,7 +148,7 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
     assert judged(lambda x: 2 * x + 4).hint == "SLIP"
     assert judged(lambda x: 8).hint == "HINT"
     assert judged(lambda x: 2 * x).hint == "HINT (1 of 2 calls are right.)"
-    assert judged(lambda x: 4).hint.startswith("it gives that whatever it is called with")
+    assert judged(lambda x: 4).hint.startswith("it gives that in every call")
 
 
 # -- what a notebook shows of any verdict

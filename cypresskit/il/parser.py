@@ -201,11 +201,11 @@ def _no_il(character: str) -> str:
 
 
 def _header(line: Line) -> str:
-    match = line.take(_WORD)
+    found, match = line.rest(), line.take(_WORD)
     word = match.group().lower() if match else ""
     if word in HEADERS:
         return HEADERS[word]
-    return line.fail(f"expected `il_ps_2_0` (pixel) or `il_cs_2_0` (compute) first, found `{word[:40]}`", 0)
+    return line.fail(f"expected `il_ps_2_0` (pixel) or `il_cs_2_0` (compute) first, found {found}", 0)
 
 
 def _statement(line: Line) -> Instruction:

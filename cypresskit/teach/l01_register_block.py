@@ -61,7 +61,7 @@ def check_rank1(update: Callable) -> Verdict:
             itself = isinstance(returned, np.ndarray) and np.array_equal(returned, want)
             hint = "`c = c + ...` makes a new array; `c += ...` changes c."
             unless(not itself, f"c itself did not change. {case}", hint)
-            hint = "each c[i, j] has to gain something from a and b: what, in an outer product?"
+            hint = "each c[i, j] itself, not a new array, has to gain something: what, in an outer product?"
             raise Halted(f"c did not change. {case}", hint)
         hint = "a block is the sum over all k: add to it, don't set it."
         unless(not np.array_equal(c, product), f"What was in c is lost. {case}", hint)
