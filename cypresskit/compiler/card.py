@@ -28,7 +28,7 @@ class KernelCard:
     name: str = _row("")
     gprs: int = _row("registers of a work-item, four words each")
     floats: int = _row("the same in words")
-    temporaries: int = _row("registers more that last for a clause only")
+    temporaries: int = _row("more registers, kept for one clause only")
     wavefronts: int = _row("that a SIMD engine has registers for at a time")
     k_per_iteration: int | None = _row("steps of k in a turn of the main loop")
     alu_clauses: int = _row("clauses of bundles in a turn of the main loop")
@@ -45,7 +45,7 @@ class KernelCard:
     alu_to_tex: float | None = _row("clocks of the bundles over those of the fetches, 16 for each")
     l1_bytes_per_clock: float = _row("that a thread processor asks of the L1 cache while bundles run")
     nominal_gflops: float = _row("of the chip, if nothing but bundles took time")
-    bound_by: str = _row("what takes longest: bundles, fetches, or the clauses' latencies, shared by the wavefronts")
+    bound_by: str = _row("what takes longest: bundles, fetches or, shared by the wavefronts, latency")
     bundles_bound: int = _row("no fewer bundles could hold these operations")
     gprs_bound: int = _row("no fewer registers would do in this order of the IL")
 

@@ -73,7 +73,7 @@ def performance(
         f"N = {n}. " + "\n".join(_said(k, of.get(n), ceilings[k][1]) for k, of in curves.items()) for n in sizes
     ]
     launch = any(row["launch"] for row in table)
-    dotted = "if the busiest unit never paused" if "registers" in table[0] else "what the busiest part does alone"
+    dotted = "if the busiest unit never paused" if "registers" in table[0] else "what that part would do alone"
     dotted += ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
     key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)

@@ -88,7 +88,7 @@ def host_machine(name: str = "", features: str = "", opt: int = 2):
 
 
 @cache
-def _fused() -> dict:
+def _loops() -> dict:
     """Compiled loops r[y, x] = fma(a[y, x], b[y, x], c[y, x]), by type."""
     import llvmlite.binding as llvm
 
@@ -121,7 +121,7 @@ def prepared(a: np.ndarray, b: np.ndarray, c: np.ndarray, result: np.ndarray) ->
             x = np.ascontiguousarray(np.broadcast_to(x, (len(x), items)))
         kept.append(x)
         arguments += [x.__array_interface__["data"][0], x.strides[0] // x.itemsize if len(x) > 1 else 0]
-    loop = partial(_fused()[a.dtype], *arguments, result.__array_interface__["data"][0], rows, items)
+    loop = partial(_loops()[a.dtype], *arguments, result.__array_interface__["data"][0], rows, items)
     return lambda: (kept[0], bool(loop()))
 
 
