@@ -113,7 +113,7 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
         spent = {kind: sum(clocks for of, clocks in mine if of == kind) for kind in KINDS}
         sheet.about[100_000 * number + wavefront] = (
             f"**Wavefront {wavefront}** of {report.kernel} in these {window[1] - window[0]:.0f} clocks: computes "
-            f"{spent['ALU']:.0f}, waits {spent['TEX']:.0f} for data, and else for its turn."
+            f"{spent['ALU']:.0f}, waits {spent['TEX']:.0f} for data, the rest for its turn."
         )
 
 

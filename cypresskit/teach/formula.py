@@ -73,7 +73,7 @@ def judge(
             return Verdict(False, finding, said)
     if any(fine):
         if got[0] and len(set(got)) == 1:  # a number, not the 0 of before one begins
-            hint = f"it gives that in every call: does it use its arguments? {hint}"
+            hint = f"it gives that in every call, as if it did not use its arguments; {hint}"
         hint += f" ({sum(fine)} of {len(cases)} calls are right.)"
     return Verdict(False, finding, hint)
 
