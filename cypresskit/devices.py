@@ -160,6 +160,7 @@ class Device(Board):
         together = self.thread_processors * self.bundle_clocks
         _check(self, "thread_processors", together == 64, f"x bundle_clocks {self.bundle_clocks} has to be a wavefront")
         _check(self, "lanes", self.lanes == 5, "has to be 5: the compiler fills the slots x, y, z, w and t")
+        _check(self, "clause_temporaries", self.clause_temporaries <= 4, "has to be at most 4: T0-T3")
         _check(self, "double_fmas", self.double_fmas in (0, 1), "has to be 1, or 0 on a chip without doubles")
         ordered = self.l1_clocks <= self.l2_clocks <= self.dram_clocks
         _check(self, "l2_clocks", ordered, f"has to lie between l1_clocks {self.l1_clocks} and dram_clocks")

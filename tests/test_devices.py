@@ -57,6 +57,7 @@ def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
         ({"memory_channels": 6}, "memory_channels = 6 has to be a power of two"),
         ({"clock_ghz": "0.85"}, "clock_ghz = '0.85' has to be a number"),
         ({"wavefront": 32}, "wavefront = 32 has to be 64"),
+        ({"clause_temporaries": 5}, "clause_temporaries = 5 has to be at most 4"),
         ({"thread_processors": 8}, "thread_processors = 8 x bundle_clocks 4 has to be a wavefront"),
         ({"lanes": 4}, "lanes = 4 has to be 5"),
         ({"double_fmas": 0.5}, "double_fmas = 0.5 has to be 1, or 0"),

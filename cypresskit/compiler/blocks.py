@@ -26,7 +26,7 @@ Way = list[tuple[Word, int]]  # words and their channels
 
 
 class NoBundle(Exception):
-    """No bundle can hold an op of a block, these arguments, whatever registers it is given."""
+    """No bundle can hold an op, whatever registers it is given. ``args``: its block, and the op."""
 
 
 class BlockScheduler:

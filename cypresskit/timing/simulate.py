@@ -59,7 +59,7 @@ def simulate(
     Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or
     branches depend on data.
     """
-    again = partial(simulate, **locals())
+    again = partial(simulate, **locals())  # the arguments: nothing else has a name yet
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
     size = None
     if isinstance(kernel, Program):
