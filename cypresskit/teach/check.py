@@ -1,10 +1,10 @@
 """A check of an answer: what it says, and the shell around it, in which a student's function is stopped if it doesn't
 end, and prints no more than a page.
 
-``asked`` calls it with limits of processor time and, where /proc tells it, of memory. A thread watches both, and raises
-an exception in the thread that called once one is used up: that works on every system, in the main thread and in
-others. It takes effect between two of Python's instructions, so what waits in C for long, such as a huge numpy
-operation or ``time.sleep``, is not stopped before it comes back; the stop button ends such waits. ``exercise`` turns
+``asked`` calls it with limits of processor time and, where /proc tells it, of memory. A second thread watches both.
+Once one is used up, it raises an exception in the first: that works on every system, and not in the main thread alone.
+It takes effect between two of Python's instructions, so what waits in C for long, such as a huge numpy operation or
+``time.sleep``, is not stopped before it comes back; the stop button ends such waits. ``exercise`` turns
 this, the stop button, ``input``, ``sys.exit`` and a notebook's ``exit`` into verdicts, so that no traceback shows how
 the check finds its answers, and the kernel lives on.
 """
@@ -98,24 +98,30 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     running, traced = False, sys.gettrace()
 
     def again(_, event: str, __) -> Callable:
-        if event == "line":  # not as another exception passes: a ``try:`` that catches that would catch this
+        if event == "line":  # not at "exception": an `except:` that is about to catch that would catch this
             raise Late
         return again
 
+    def trace(frame: FrameType | None) -> None:
+        if not running or threading.get_ident() != thread:
+            return
+        while frame and frame.f_code is not asked.__code__:
+            if not Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+                frame.f_trace = again
+            frame = frame.f_back
+        sys.settrace(lambda *_: None)  # without it, no frame is traced
+
     class Late(Halted):
-        """Another thread can be sent a class only, so this one knows what to say, wherever it arrives. From there on
-        every line of the answer raises it again: a loop around an ``except:`` ends too. The package's own lines don't:
-        a launch that is stopped puts everything back."""
+        """Another thread can only send a class, so this one knows what to say wherever it arrives. If the answer
+        catches it, the answer's next line raises it again: loops around an ``except:`` end, too. The package's own
+        lines don't: a launch that is stopped puts everything back."""
 
         def __init__(self) -> None:
             super().__init__(late[0], grows if late[0] == fills else loop)
-            if running:
-                frame: FrameType | None = sys._getframe(1)
-                while frame and frame.f_code is not asked.__code__:
-                    if not Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
-                        frame.f_trace = again
-                    frame = frame.f_back
-                sys.settrace(lambda *_: None)  # without it, no frame is traced
+            trace(sys._getframe(1))
+
+        def __del__(self) -> None:  # Python stops tracing where a trace function raises
+            trace(sys._getframe(1))
 
     def watch() -> None:
         pause = PAUSE
