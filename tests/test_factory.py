@@ -71,7 +71,7 @@ def test_the_choice_is_the_kernel_that_gemm_takes_and_shows_its_padding():
     assert 300 < choice.gflops < 544
     assert len(choice.others) == 3
     assert all(choice.seconds <= other.seconds for other in choice.others)
-    assert str(choice).startswith("dgemm_tn: 1000 x 1000 x 1000 as 1000 x 1000 x 1000, 0.0% padding, ")
+    assert str(choice).startswith("dgemm_tn: 1000 x 1000 x 1000 as 1000 x 1000 x 1000, 0.0 % padding, ")
 
 
 def test_a_vector_goes_to_a_vector_kernel_and_thin_shapes_to_reduction():

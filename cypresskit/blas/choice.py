@@ -52,7 +52,8 @@ class Choice:
     def __str__(self) -> str:
         size, padded = (" x ".join(map(str, sizes)) for sizes in (self.size, self.padded))
         turned = f"{' and '.join(self.transposed)} transposed first, " if self.transposed else ""
-        line = f"{self.kernel.name}: {size} as {padded}, {self.waste:.1%} padding, {turned}{self.gflops:.1f} Gflop/s"
+        work = f"{size} as {padded}, {100 * self.waste:.1f} % padding"
+        line = f"{self.kernel.name}: {work}, {turned}{self.gflops:.1f} Gflop/s"
         return "\n  then ".join([line, *map(str, self.others)])
 
 

@@ -31,7 +31,7 @@ class Turn(NamedTuple):
 @dataclass(frozen=True)
 class FetchOrder:
     """``turn``: one of the main loop as it is. ``together``: the kernel with its reads gathered, compiled, or None if
-    its turn is no better, clauses first; ``moves``: the lines of reads that moved, and behind which line."""
+    its turn is not the smaller one; ``moves``: the lines of reads that moved, and behind which line."""
 
     turn: Turn
     together: Code | None

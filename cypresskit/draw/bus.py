@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import Sheet, some
+from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import balance, measured
 
 SIZES = (150, 300, 600, 900, 1200, 1600, 2000, 2400, 3000, 3600, 4800, 6400, 9600)
@@ -21,7 +21,7 @@ TASKS = {"send A": "a", "send B": "b", "send C": "c", "kernel": "alu", "fetch C"
 def bus(bandwidth: float = 3e9, rate: float = 450e9, sizes: Sequence[int] = SIZES, precision: str = "double") -> Player:
     """A player with a frame for each of ``sizes``; ``bandwidth`` in byte/s, ``rate`` of the kernel in flop/s. Raises
     ``ValueError`` without sizes, for sizes below 1 and rates of 0 or less."""
-    runs = [measured(n, bandwidth, rate, precision) for n in some(sizes, "pass at least one size")]
+    runs = [measured(n, bandwidth, rate, precision) for n in nonempty(sizes, "pass at least one size")]
     even = balance(bandwidth, rate, precision)
     sheet = Sheet(f"The bus and the chip: {bandwidth / 1e9:g} GB/s and {rate / 1e9:g} Gflop/s")
     fig = sheet.stage("Shares of the time: matrices to the card, the kernel, C to the host", LEFT + WIDE + 62, 4 * ROW)
@@ -43,9 +43,9 @@ def bus(bandwidth: float = 3e9, rate: float = 450e9, sizes: Sequence[int] = SIZE
     sheet.numbers(fig, "shares", LEFT + WIDE + 60, down, tenths, names=names, align="right", size=13)
     shares = np.stack([ways[:, 0] + ways[:, 2], ways[:, 1]], axis=1)
     captions = [
-        f"N = {n}: {1e3 * run.seconds:.1f} ms, of which the bus takes {of[0]:.0%} and the chip {of[1]:.0%}. "
+        f"N = {n}: {1e3 * run.seconds:.1f} ms, of which the bus takes {moves:.0f} % and the chip {computes:.0f} %. "
         f"{run.gflops:.0f} Gflop/s with transfers, of {rate / 1e9:.0f}."
-        for n, run, of in zip(sizes, runs, shares)
+        for n, run, (moves, computes) in zip(sizes, runs, 100 * shares)
     ]
     choices = sorted({round(even / 4), round(even / 2), round(even), round(2 * even)})
     truth = f"N = {even:.0f}, where bus and chip take equally long, is N_balance."

@@ -56,7 +56,7 @@ def allows(report: Report, unit: str, launch: bool) -> float:
 
 
 def _say(kernel: str, r: Report) -> str:
-    busy = ", ".join(f"{unit} {r.busy[unit]:.0%}" for unit in UNITS)
+    busy = ", ".join(f"{unit} {100 * r.busy[unit]:.0f} %" for unit in UNITS)
     return (f"**{kernel}**: {r.gflops:.0f} Gflop/s; at work: {busy}; {r.wavefronts} wavefronts, "
             f"{r.active * r.device.simd_engines} fit: {rounds(r):.1f} rounds.")  # fmt: skip
 

@@ -10,7 +10,7 @@ from bokeh.models import BasicTickFormatter, FixedTicker
 
 from cypresskit.draw.player import Player
 from cypresskit.draw.predict import Prediction
-from cypresskit.draw.sheet import Sheet, some
+from cypresskit.draw.sheet import Sheet, nonempty
 
 
 def curves(
@@ -22,7 +22,7 @@ def curves(
     drawn over it, x by x; without a guess it is a still picture. Raises ``ValueError`` without a point, and on a
     logarithmic axis for an x of 0 or less and for a y that is never above 0."""
     what = "each curve is a dict from x to y"
-    places = sorted(set(some((place for curve in series.values() for place in curve), what)))
+    places = sorted(set(nonempty((place for curve in series.values() for place in curve), what)))
     guessed = guess.value if guess else None
     mine = guessed if isinstance(guessed, dict) else {}
     heights = [height for curve in (*series.values(), mine) for height in curve.values()]

@@ -41,9 +41,9 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     wide = WIDE / (high - low + 1)
     tens = np.arange(low.min() // 10, high.max() // 10 + 1, -(-int((high - low).max()) // 120)) * 10
     x = np.where((low <= tens) & (tens < high), LEFT + (high - tens + 0.5) * wide, np.nan)
-    high, names = ROW * len(STEPS), ["2" + str(n).translate(RAISED) for n in tens]
-    ruler = sheet.boxes(fig, "ruler", x, TOP + high / 2, 1, high, ink="line", alpha=0.5, words=names)
-    sheet.words(fig, "x", TOP + high + 12, "words", "soft", source=ruler, align="center", size=13)
+    tall, names = ROW * len(STEPS), ["2" + str(n).translate(RAISED) for n in tens]
+    ruler = sheet.boxes(fig, "ruler", x, TOP + tall / 2, 1, tall, ink="line", alpha=0.5, words=names)
+    sheet.words(fig, "x", TOP + tall + 12, "words", "soft", source=ruler, align="center", size=13)
     for n, (step, ink) in enumerate(STEPS.items()):
         y = TOP + ROW * (n + 0.5)
         sheet.words(fig, LEFT - 8, y, step, ink, align="right", bold=True, size=14)

@@ -158,8 +158,9 @@ class Layout:
         sheet.race(fig, self.name, left, WIDE, so_far, self.clocks, frames // 2, title=self.name)
         element = np.arange(256)
         words = [f"A[{e // 4}, k = {e % 4}] in work-item {e // 4}" for e in element]
-        at, fill = (*self._registers(left, element), ITEM / 4 - 1.2, 12), (COLOURS, element // 4 % NOTHING)
-        sheet.boxes(fig, f"registers {self.name}", *at, words=words, key=element, fill=fill)
+        x, y = self._registers(left, element)
+        fill = COLOURS, element // 4 % NOTHING
+        sheet.boxes(fig, f"registers {self.name}", x, y, ITEM / 4 - 1.2, 12, words=words, key=element, fill=fill)
         name_banks(sheet, fig, left, STACK - 92, WORDS + 64, self.name)
         heads = (
             "64 work-items, each with four steps of k of one row of A (a colour)",

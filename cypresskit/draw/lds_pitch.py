@@ -12,7 +12,7 @@ from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.lds import BANK, BANKS, ROWS, WIDE, Layout, name_banks
 from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import Sheet, some
+from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import run
@@ -47,7 +47,7 @@ def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     """A player with a frame for each pitch (words from one row of A to the next, at least 4): a store and a load of the
     first 16 work-items, and the clocks of a whole turn. Raises ``ValueError`` without pitches, and for those that
     don't fit."""
-    layouts = [Layout(run, 1, 0) for run in map(pitched, some(pitches, "pass at least one pitch"))]
+    layouts = [Layout(run, 1, 0) for run in map(pitched, nonempty(pitches, "pass at least one pitch"))]
     sheet = Sheet("Rows of A in the LDS, and the pitch between them")
     fig = sheet.stage("32 banks, the words of 16 rows, and who stacks up", 2 * WIDE + 76, HIGH)
     said = "A store: each of 16 work-items puts down two words", "A load: 8 of them want two words, 8 two others"

@@ -13,7 +13,7 @@ from cypresskit import published
 from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, some
+from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.timing import sweep
 
 KERNELS = ("sgemm_tn", "dgemm_tn", "dgemm_nn")
@@ -30,7 +30,7 @@ def performance(
     swept over ``sizes`` first, which takes a second or so each. Raises ``ValueError`` for other rows, and for
     none."""
     what = "pass rows of timing.sweep, or names of kernels"
-    given = some(rows, what)
+    given = nonempty(rows, what)
     if all(isinstance(row, str) for row in given):
         given = list(sweep(given, sizes, device, progress=False))
     if not all(map(_is_row, given)):

@@ -16,7 +16,7 @@ import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, some
+from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 436, 66  # moments; pixels: the rows' left edge, their width; the stage
@@ -41,7 +41,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
         machine, names = Machine(), ("four stages, without the texture cache", "five stages, with it")
         timelines = four_stage(8192, 8192, 2048, machine), five_stage(8192, 8192, 2048, machine)
     for one in timelines:
-        some(one.spans, "a timeline needs at least one task")
+        nonempty(one.spans, "a timeline needs at least one task")
     names = *names, *(f"timeline {n + 1}" for n in range(len(names), len(timelines)))
     sheet = Sheet("Timeline: " + " and ".join(names))
     end = max(one.seconds for one in timelines)
@@ -277,9 +277,9 @@ class _Chart:
                 place[now, dot] = start + (moments[now] - s.start) / (s.end - s.start) * (end - start) + aside
                 label[now, dot], key[now, dot] = names.index(_short(s)), chosen
                 matter[now, dot] = _matter(s, self.slower)
-        where: dict = {"round": 3, "moves": ("x",)}
-        sheet.boxes(fig, f"under {self.name}", place, y, wide, 18, ink="faint", **where)
-        sheet.boxes(fig, f"blocks {self.name}", place, y, wide, 18, fill=(TINTS, matter), key=key, **where)
+        look: dict = {"round": 3, "moves": ("x",)}
+        sheet.boxes(fig, f"under {self.name}", place, y, wide, 18, ink="faint", **look)
+        sheet.boxes(fig, f"blocks {self.name}", place, y, wide, 18, fill=(TINTS, matter), key=key, **look)
         words = sheet.numbers(fig, f"names {self.name}", 0, y, label, names=shown, size=11, align="center")
         sheet.track(words, "x", place, moves=True)
 

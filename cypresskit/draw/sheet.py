@@ -64,7 +64,7 @@ class Sheet(Parts):
         return source
 
     def track(self, source: ColumnDataSource, column: str, frames, **how) -> None:
-        """Let a column follow the frames, in the smallest numbers that there are for it; ``how`` as for ``Track``."""
+        """Let a column follow the frames, whole numbers in as few bytes as they need; ``how`` as for ``Track``."""
         frames = np.ascontiguousarray(frames)
         if frames.dtype.kind != "f":
             frames = frames.astype(np.uint8 if frames.min(initial=0) >= 0 and frames.max(initial=0) < 256 else np.int32)
@@ -235,7 +235,7 @@ class Sheet(Parts):
         return Player(self, picture, captions, text, **more)
 
 
-def some(things: Iterable, what: str) -> list:
+def nonempty(things: Iterable, what: str) -> list:
     """What is to be drawn, as a list; raises ``ValueError``, which says ``what`` there should be, if it is empty."""
     if not (made := list(things)):
         raise ValueError(f"there is nothing to draw: {what}")

@@ -145,7 +145,8 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
         for clock in range(end + 1):
             passed = "no time has passed"
             if clock:
-                passed = f"the engine has computed for {sum(one < clock for one in busy) / clock:.0%} of the time"
+                share = 100 * sum(one < clock for one in busy) / clock
+                passed = f"the engine has computed for {share:.0f} % of the time"
             captions.append(f"Clock {clock}. {said[count]}: {passed}.")
             now.append((count, clock))
     scene, clock = np.array(now).T[:, :, np.newaxis]

@@ -154,7 +154,7 @@ class Timeline:
 
     def __repr__(self) -> str:
         head = f"{self.seconds:.4f} s, {self.gflops:.1f} Gflop/s, bound by {self.bound}"
-        return "\n".join([head, *(f"{share:8.1%}  {name}" for name, share in self.busy.items())])
+        return "\n".join([head, *(f"{100 * share:6.1f} %  {name}" for name, share in self.busy.items())])
 
 
 def dependencies(tasks: Sequence[Task]) -> list[set[int]]:

@@ -92,5 +92,5 @@ def check_chip(chip: object) -> Verdict:
     least = f"what is the least pool for {want} wavefronts?"
     unless(chip.register_pool <= want * registers, f"{finding}, but fewer registers would do.", least)
     slow, fast = (simulate("sgemm_tn_37", m=3840, n=1024, k=128, device=d).gflops for d in (HD5870, chip))
-    needs = f"{chip.register_pool / HD5870.register_pool - 1:.0%} more registers"
+    needs = f"{100 * (chip.register_pool / HD5870.register_pool - 1):.0f} % more registers"
     return Verdict(True, f"{needs}, and sgemm_tn_37 goes from {slow:.0f} to {fast:.0f} Gflop/s (modelled).")

@@ -139,7 +139,7 @@ def _judged(of: Written, device: Device, n: int) -> Score:
         least = least_seconds(run, device)
         if report.seconds < least:
             finding = f"{name} is timed at {report.gflops:.0f} Gflop/s, but for what it did the chip takes"
-            finding += f" {least / report.seconds - 1:.0%} longer."
+            finding += f" {100 * (least / report.seconds - 1):.0f} % longer."
             return Verdict(False, finding, "take out fetches and arithmetic whose results nobody needs.")
         reports.append(report)
         return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")

@@ -26,8 +26,8 @@ from cypresskit.machine.run import Run, tally
 
 MAX_SPARE, SPARE = 64 << 20, 16  # bytes of textures, and workspaces, kept for the next launch
 SOON = 1_000_000  # instructions of quads that the caller runs before it thinks of others, some 0.2 ms
-FEW = 6  # so many times as much is left to it, too: others are awake after up to a millisecond
-OFTEN = 20 * SOON  # those after which compiled code returns: so long Ctrl-C may take
+FEW = 6  # it also runs what is left, up to so many times as much: others take up to a millisecond to wake
+OFTEN = 20 * SOON  # instructions after which compiled code returns, so that Ctrl-C isn't kept waiting
 LARGE = 2 << 20  # bytes of textures from which on host threads lay them out
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
 
@@ -42,9 +42,9 @@ def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -
     the results don't depend on their number, unless work-items race.
 
     Returns the error of a store out of range, which is the first one here, but need not be if work-items run in step;
-    None if a barrier was reached by part of a group, or work-items wait for each other: global memory is then as it
-    was, and another engine has to tell. Raises ``KernelError`` for an endless loop, ``TimeoutError`` if it took
-    ``seconds`` of processor time.
+    None if a barrier was reached by part of a group, or work-items wait for each other: another engine has to tell, and
+    global memory is as it was if what it held matters. Raises ``KernelError`` for an endless loop, ``TimeoutError`` if
+    it took ``seconds`` of processor time.
     """
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
@@ -183,8 +183,8 @@ def _all(
 
 
 # What earlier launches ran in, the latest first: to prepare it takes as long as a small product, and fresh pages cost
-# as much as filling them. Threads share the list without a lock: each step on it is whole, with or without the global
-# lock of Python, and between any two others may take or give.
+# as much as filling them. Threads share the list without a lock: each step on it is atomic, even in a Python without
+# a global lock, and between any two of them other threads may take or give.
 _spare: list["_Workspace"] = []
 
 
