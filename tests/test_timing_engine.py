@@ -91,6 +91,12 @@ def test_a_workgroup_starts_only_when_all_its_slots_are_free():
     assert run(pack(paths, 2), ONE, 2).start.tolist() == [0, 0, 80, 80]
 
 
+def test_workgroups_retire_in_order_so_the_next_starts_when_a_long_one_before_it_has_ended():
+    paths = [Path(np.array([0]), (((Clause(ALU, 10),), 1),)), Path(np.arange(1, 4), (((Clause(ALU, 1),), 1),))]
+    result = run(pack(paths), ONE, 2)
+    assert result.end.tolist()[:2] == [80, 8] and result.start.tolist() == [0, 0, 80, 80]
+
+
 def test_segments_follow_one_another_each_for_its_turns():
     segments = (((Clause(ALU, 1), Clause(ALU, 2)), 2), ((Clause(ALU, 3),), 1))
     result = run(pack([Path(np.arange(1), segments)]), ONE, 1)
@@ -104,6 +110,12 @@ def test_a_barrier_holds_a_workgroup_until_its_last_wavefront_is_there():
     clauses = (Clause(ALU, 10), Clause(BARRIER), Clause(ALU, 1))
     result = run(pack([Path(np.arange(3), ((clauses, 1),))], 3), ONE, 3)
     assert result.end.tolist() == [168, 168, 176]  # the third came at 160
+
+
+def test_a_barrier_does_not_wait_for_a_wavefront_that_has_ended():
+    waits = (Clause(ALU, 10), Clause(BARRIER), Clause(ALU, 1))
+    paths = [Path(np.array([0]), (((Clause(ALU, 1),), 1),)), Path(np.array([1, 2]), ((waits, 1),))]
+    assert run(pack(paths, 3), ONE, 3).end.tolist() == [8, 96, 96]
 
 
 # The texture unit (units.texture)
