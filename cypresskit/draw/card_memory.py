@@ -59,7 +59,7 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
         captions.append(f"At {1e3 * moment:.1f} ms. {words}")
     matrices = ((name, tints[USED], "box") for name, tints in TINTS.items())
     states = (
-        ("pale: on its way, or waits", TINTS["C"][THERE], "box"),
+        ("faint: on its way, or waits", TINTS["C"][THERE], "box"),
         ("framed: done, and back with the host", "ink", "ring"),
     )
     key = sheet.key(*matrices, *states)

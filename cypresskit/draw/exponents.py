@@ -62,7 +62,7 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
         nothing = np.repeat([run[step] == 0 for run in runs], FRAMES) & np.tile(come[:, 0], len(runs))
         sheet.numbers(fig, f"nothing {step}", LEFT + 4, y, nothing, names=["", "0"], ink=ink, bold=True, size=14)
     captions = [_say(run, frame) for run in runs for frame in range(FRAMES)]
-    key = sheet.note("Left is large: a box is a bit that is 1, at its power of two; pale, the 53 places of its number.")
+    key = sheet.note("Left is large: a box is a bit that is 1, at its power of two; faint, its number's 53 places.")
     scenes = [(f"{a:.4g} + {b:.3g}", FRAMES) for a, b in pairs]
     return sheet.player([fig], captions, sheet.title, step="Operation", below=[key], scenes=scenes, lasts=9)
 
