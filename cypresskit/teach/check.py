@@ -35,6 +35,7 @@ SECONDS, WALL = 5.0, 20.0  # of processor time for an answer, and by the clock: 
 MEGABYTES = 500  # that the process may grow by meanwhile
 PAUSE = 0.05  # seconds between two looks at them
 PACKAGE = Path(__file__).parents[1]
+LOOP = "what changes from one turn of the loop to the next, and what ends it?"
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longer either
 
 
@@ -87,15 +88,75 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     """What ``answer`` returns for ``arguments``: ``call`` is how a student would write it. Raises what that raises, and
     ``Halted`` if it has not ended after ``SECONDS`` or ``WALL``, takes more than ``MEGABYTES``, is interrupted, exits,
     or asks a reader."""
-    thread, gate = threading.get_ident(), threading.Lock()
-    computed, begun = time.process_time(), time.monotonic()
-    most = _resident() + 1e6 * MEGABYTES
-    gate.acquire()
-    loop = "what changes from one turn of the loop to the next, and what ends it?"
-    fills = f"`{call}` fills the memory: what grows without end?"
-    grows = "what does each turn of the loop add to, and when is it enough?"
-    late: list[str] = []
-    running, traced = False, sys.gettrace()
+    limits, traced = _Limits(call), sys.gettrace()
+    late = _late(limits)
+
+    def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
+        raise Halted(f"`{call}` waits for `input`.", "nobody types here: what it needs is in its arguments.")
+
+    watcher = threading.Thread(target=limits.watch, args=(late,), daemon=True)
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None  # whose `exit` does other things
+    try:
+        watcher.start()
+        with _replaced(builtins, "input", refuse), _replaced(shell, "ask_exit", sys.exit):
+            limits.running = True
+            try:
+                return answer(*arguments)
+            finally:
+                limits.running = False
+                sys.settrace(traced)
+    except CardMemoryError:
+        raise
+    except MemoryError:
+        raise Halted(*limits.fills) from None
+    except KeyboardInterrupt:
+        raise Halted(f"You stopped it while `{call}` was running: does its loop end?", LOOP) from None
+    except SystemExit:
+        raise Halted(f"`{call}` tries to quit Python.", "leave out `exit`: `return` ends a function.") from None
+    finally:
+        while True:  # the last exception may still be on its way
+            try:
+                if limits.gate.locked():
+                    limits.gate.release()
+                if watcher.is_alive():
+                    watcher.join()
+                _raise_in(limits.thread, None)
+                break
+            except late:
+                pass
+
+
+class _Limits:
+    """The limits of a call that begins here and now. ``running``: the answer itself is at work. ``passed``: what to say
+    once a limit is, finding and hint; ``fills``: the same of the memory. The watch ends when the ``gate`` opens."""
+
+    def __init__(self, call: str):
+        self.call, self.thread, self.gate = call, threading.get_ident(), threading.Lock()
+        self.computed, self.begun = time.process_time(), time.monotonic()
+        self.most = _resident() + 1e6 * MEGABYTES
+        grows = "what does each turn of the loop add to, and when is it enough?"
+        self.fills = f"`{call}` fills the memory: what grows without end?", grows
+        self.running, self.passed = False, tuple[str, ...]()
+        self.gate.acquire()
+
+    def watch(self, late: type[Halted]) -> None:
+        """Raise ``late`` in the thread that calls the answer, once a limit is passed."""
+        pause = PAUSE
+        while not self.gate.acquire(timeout=pause):
+            spent, passed = time.process_time() - self.computed, time.monotonic() - self.begun
+            full = _resident() > self.most
+            if full or spent > SECONDS or passed > WALL:
+                after = f"{spent:.2g} s of computing, {passed:.2g} s by the clock"
+                slow = f"`{self.call}` had not ended after {after}: does its loop end?", LOOP
+                self.passed = self.passed or (self.fills if full else slow)
+                _raise_in(self.thread, late)
+                pause = 10 * PAUSE  # then once more: it may have arrived where nothing is raised, as in `__del__`
+
+
+def _late(limits: _Limits) -> type[Halted]:
+    """What says that a limit is passed, wherever it arrives: another thread can only send a class. If the answer
+    catches it, the answer's next line raises it again: loops around an ``except:`` end, too. The package's own lines
+    don't: a launch that is stopped puts everything back."""
 
     def again(_, event: str, __) -> Callable:
         if event == "line":  # not at "exception": an `except:` that is about to catch that would catch this
@@ -103,7 +164,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
         return again
 
     def trace(frame: FrameType | None) -> None:
-        if not running or threading.get_ident() != thread:
+        if not limits.running or threading.get_ident() != limits.thread:
             return
         while frame and frame.f_code is not asked.__code__:
             if not Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
@@ -112,60 +173,14 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
         sys.settrace(lambda *_: None)  # without it, no frame is traced
 
     class Late(Halted):
-        """Another thread can only send a class, so this one knows what to say wherever it arrives. If the answer
-        catches it, the answer's next line raises it again: loops around an ``except:`` end, too. The package's own
-        lines don't: a launch that is stopped puts everything back."""
-
         def __init__(self) -> None:
-            super().__init__(late[0], grows if late[0] == fills else loop)
+            super().__init__(*limits.passed)
             trace(sys._getframe(1))
 
         def __del__(self) -> None:  # Python stops tracing where a trace function raises
             trace(sys._getframe(1))
 
-    def watch() -> None:
-        pause = PAUSE
-        while not gate.acquire(timeout=pause):
-            full, spent, passed = _resident() > most, time.process_time() - computed, time.monotonic() - begun
-            if full or spent > SECONDS or passed > WALL:
-                after = f"{spent:.2g} s of computing, {passed:.2g} s by the clock"
-                late.append(fills if full else f"`{call}` had not ended after {after}: does its loop end?")
-                _raise_in(thread, Late)
-                pause = 10 * PAUSE  # then once more: it may have arrived where nothing is raised, as in `__del__`
-
-    def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
-        raise Halted(f"`{call}` waits for `input`.", "nobody types here: what it needs is in its arguments.")
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None  # whose `exit` does other things
-    try:
-        watcher.start()
-        with _replaced(builtins, "input", refuse), _replaced(shell, "ask_exit", sys.exit):
-            running = True
-            try:
-                return answer(*arguments)
-            finally:
-                running = False
-                sys.settrace(traced)
-    except CardMemoryError:
-        raise
-    except MemoryError:
-        raise Halted(fills, grows) from None
-    except KeyboardInterrupt:
-        raise Halted(f"You stopped it while `{call}` was running: does its loop end?", loop) from None
-    except SystemExit:
-        raise Halted(f"`{call}` tries to quit Python.", "leave out `exit`: `return` ends a function.") from None
-    finally:
-        while True:  # the last exception may still be on its way
-            try:
-                if gate.locked():
-                    gate.release()
-                if watcher.is_alive():
-                    watcher.join()
-                _raise_in(thread, None)
-                break
-            except Late:
-                pass
+    return Late
 
 
 def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
