@@ -5,7 +5,6 @@ import operator
 from decimal import Decimal
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -40,7 +39,6 @@ def test_comparisons_are_those_of_the_exact_values(a, b):
 def test_there_and_back_exactly(a):
     exact = a.fractions()
     assert ck.DD(exact) == a
-    assert ck.DD(a.mpf()) == a
     assert ck.DD(a.text(40)).text() == a.text()
 
 
@@ -60,7 +58,6 @@ def test_made_of_fractions_rounded_once(x):
         (Decimal("0.5"), Fraction(1, 2)),
         ("-2.5e3", Fraction(-2500)),
         ("7/8", Fraction(7, 8)),
-        (mpmath.mpf(3) / 4, Fraction(3, 4)),
         (True, Fraction(1)),
     ],
 )
@@ -77,15 +74,13 @@ def test_text_has_as_many_digits_as_are_wanted():
     assert str(ck.DD(np.inf)) == "inf"
 
 
-def test_arrays_are_cut_turned_written_and_summed():
+def test_arrays_are_cut_and_turned():
     a = ck.DD(np.arange(6.0).reshape(2, 3))
     assert a.shape == (2, 3)
     assert len(a) == 2
     assert (a.T[1] == ck.DD([1, 4])).all()
     assert (a[:, ::2].hi == [[0, 2], [3, 5]]).all()
-    a[0, 1] = "1/3"
-    assert a[0, 1] * 3 == 1
-    assert ck.DD(["1e30", 1, "-1e30"]).sum() == 1
+    assert ck.DD(["1/3"])[0] * 3 == 1
     assert (np.ones(3) + ck.DD(1) == 2).all()
     assert (1 / ck.DD([2, 4]) - "1/4" == ck.DD([0.25, 0])).all()
     assert not (ck.DD(np.nan) == ck.DD(np.nan))
@@ -99,7 +94,7 @@ def test_what_is_no_number_is_refused(value):
 
 
 def test_a_number_beyond_the_range_is_refused():
-    for value in (10**400, -(10**5000), "1e400", mpmath.mpf("1e400")):
+    for value in (10**400, -(10**5000), "1e400"):
         with pytest.raises(OverflowError, match="too large for a double-double"):
             ck.DD(value)
 
@@ -111,7 +106,6 @@ def test_a_number_beyond_the_range_is_refused():
         (" -Infinity ", -np.inf),
         (Decimal("NaN"), np.nan),
         (Decimal("Infinity"), np.inf),
-        (mpmath.mpf("-inf"), -np.inf),
         (np.longdouble("nan"), np.nan),
     ],
 )
@@ -137,17 +131,6 @@ def test_the_largest_numbers_keep_their_low_parts():
     a, b = ck.DD(1e305), ck.DD("1/3")
     assert abs((a * b).fractions() - a.fractions() * b.fractions()) <= EPS * a.fractions()
     assert np.array_equal(ck.DD.from_pairs([np.inf, 1e308], [1.0, 1e308]).pairs, [[np.inf, 0], [np.inf, 0]])
-
-
-def test_as_pythons_own_numbers():
-    assert int(ck.DD("1e20")) == 10**20
-    assert int(ck.DD("-7/2")) == -3
-    assert int(ck.DD(2) - "1e-30") == 1
-    assert bool(ck.DD("1e-300")) and not ck.DD(0)
-    with pytest.raises(OverflowError):
-        int(ck.DD(np.inf))
-    with pytest.raises(ValueError, match="ambiguous"):
-        bool(ck.DD([1, 2]))
 
 
 def test_what_is_no_number_is_never_equal():

@@ -22,9 +22,9 @@ FLOORS = (
     "draw", "teach", "cli",
 )  # fmt: skip
 CORE = ("il", "compiler", "timing", "machine")  # machine without its checks
-DRAWING = ("bokeh", "ipywidgets", "jupyter_bokeh")  # imported by `draw` alone
+DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` alone
 #: Other packages that may be imported inside a function: they need not be there, or take long to import.
-LATE = (*DRAWING, "IPython", "jupyterlab", "nbformat", "llvmlite", "mpmath", "numba", "tqdm")
+LATE = (*DRAWING, "IPython", "jupyterlab", "nbformat", "llvmlite", "numba", "tqdm")
 #: What of our own is: numba stands behind it, which takes longer than all the rest of `import cypresskit`.
 LATE_OF_OURS = {"blas/choice.py": ("blas/measure.py",)}
 LARGEST = {"package": 21_000, "core": 12_200, "tests": 8_500}  # lines

@@ -271,7 +271,7 @@ def test_import_is_fast_and_free_of_pictures():
         seconds.append(end.children_user - start.children_user + end.children_system - start.children_system)
         assert shown.returncode == 0, shown.stderr
         loaded = {name.partition(".")[0] for name in shown.stdout.split()}
-        assert not loaded & {"bokeh", "ipywidgets", "jupyter_bokeh", "IPython"}
+        assert not loaded & {"bokeh", "ipywidgets", "IPython"}
     assert min(seconds) < 0.5, "starting Python and importing cypresskit took half a second, three times"
 
 

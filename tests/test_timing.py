@@ -2,10 +2,7 @@
 
 import importlib
 import json
-import os
 import random
-import signal
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
@@ -25,7 +22,7 @@ from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.timing import SliceError, Table, score, sensitivity, simulate, sweep
+from cypresskit.timing import SliceError, score, sensitivity, simulate, sweep
 from cypresskit.timing.report import bound
 from cypresskit.timing.sampling import Policy, sample
 from tools.fuzz.programs import random_program
@@ -379,16 +376,12 @@ def test_a_sweep_is_a_table_that_saves(tmp_path):
     assert len(table) == 8
     assert table.where(kernel="dgemm_tn", device="HD 5850")["n"] == [64, 128]
     table.save(tmp_path / "t.json")
-    assert Table.load(tmp_path / "t.json").rows == table.rows
+    assert json.loads((tmp_path / "t.json").read_text()) == table.rows
     table.save(tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith("kernel,device,m,n,k,gflops")
     assert "| kernel | gflops |" in table.markdown(["kernel", "gflops"])
     with pytest.raises(ValueError, match=r"saved as \.csv or \.json"):
         table.save(tmp_path / "t.txt")
-    for data in (b"", b"[1, 2]", b'[{"a": 1}', b"\xff\xfe\xff", b'"x"'):
-        (tmp_path / "other.json").write_bytes(data)
-        with pytest.raises(ValueError, match=r"other\.json holds no table"):
-            Table.load(tmp_path / "other.json")
 
 
 def test_a_sweep_over_one_thing_needs_no_list():
@@ -406,7 +399,7 @@ def test_a_sweep_on_an_executor_is_the_same():
 def test_an_interrupted_sweep_begins_nothing_more(monkeypatch):
     begun = []
 
-    def interrupted(point, _):
+    def interrupted(point, options):
         begun.append(point)
         time.sleep(0.02)
         raise KeyboardInterrupt
@@ -417,47 +410,18 @@ def test_an_interrupted_sweep_begins_nothing_more(monkeypatch):
     assert len(begun) < 100
 
 
-@pytest.mark.parametrize("pool", [None, 2])
-def test_a_sweep_keeps_what_it_has_and_goes_on_where_it_stopped(tmp_path, monkeypatch, pool):
-    kept, executor = tmp_path / "rows.jsonl", pool and ThreadPoolExecutor(pool)
-    with pytest.raises(ValueError, match="-1, -1, -1"):
-        sweep("sgemm_tn", [64, -1, 128], executor=executor, progress=False, kept=kept)
-    with kept.open("a") as file:
-        file.write('\n["cut off, {"')
-    (tmp_path / "mine.csv").write_text("a, b\n")
-    with pytest.raises(ValueError, match=r"mine\.csv holds 'a, b', which no sweep wrote"):
-        sweep("sgemm_tn", 64, progress=False, kept=tmp_path / "mine.csv")
-    (tmp_path / "t.npy").write_bytes(b"\x93NUMPY")
-    with pytest.raises(ValueError, match=r"t\.npy holds .* which no sweep wrote"):
-        sweep("sgemm_tn", 64, progress=False, kept=tmp_path / "t.npy")
-    module = importlib.import_module("cypresskit.timing.sweep")
+@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor(2)], ids=["alone", "pool"])
+def test_a_point_that_fails_stops_no_other(monkeypatch, pool):
     asked = []
-    monkeypatch.setattr(module, "_row", lambda point, _: asked.append(point[1]) or simulate(point[0], point[1]).row())
-    for _ in range(2):
-        table = sweep("sgemm_tn", [64, 192, 128], executor=executor, progress=False, kept=kept)
-        assert asked == [192] and table["n"] == [64, 192, 128]
-    assert table.rows[2] == simulate("sgemm_tn", 128).row()
 
+    def row(point, options):
+        asked.append(point[1])
+        return simulate(point[0], point[1]).row()
 
-def test_a_sweep_on_a_dask_cluster_survives_a_dead_worker():
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        victim = next(iter(client.run(os.getpid).values()))
-
-        def kill():
-            time.sleep(1.0)
-            os.kill(victim, signal.SIGKILL)
-
-        thread = threading.Thread(target=kill)
-        thread.start()
-        ns = list(range(64, 704, 64))
-        table = sweep(["sgemm_tn"], ns, executor=client.get_executor(), progress=False)
-        thread.join()
-        assert table["n"] == ns
-        assert table.rows == sweep(["sgemm_tn"], ns, progress=False).rows
+    monkeypatch.setattr(importlib.import_module("cypresskit.timing.sweep"), "_row", row)
+    with pytest.raises(ValueError, match="-1, -1, -1"):
+        sweep("sgemm_tn", [64, -1, 128], executor=pool, progress=False)
+    assert sorted(asked) == [-1, 64, 128]
 
 
 def test_score_has_every_figure_of_the_kernels(monkeypatch):

@@ -5,7 +5,7 @@ float64, so |low| is at most half a unit in its last place. Arithmetic is done o
 double-double kernels use (Knuth's two-sum; Dekker's product; Hida, Li and Bailey's sum, relative error 2^-105). Exact
 conversions lead to and from fractions; text has as many digits as are wanted. An overflow, a division by zero and NaN
 give what float64 gives, with a low part of 0 (in the kernels an overflow becomes NaN). Left out: functions, integer
-division.
+division, assignment to elements.
 """
 
 import numbers
@@ -81,7 +81,7 @@ class DD:
     """An array of double-doubles; ``pairs`` is float64 of its shape plus a last axis (high, low).
 
     ``DD(values)`` takes what holds numbers exactly or as text: a DD, an array or nested lists of floats, integers of
-    any size, fractions, decimals, mpmath numbers, strings such as "0.1" or "1/3"; each is rounded once.
+    any size, fractions, decimals, strings such as "0.1" or "1/3"; each is rounded once.
     Pairs that exist already are given as ``DD.from_pairs(high, low)``.
     """
 
@@ -160,9 +160,6 @@ class DD:
         index = index if isinstance(index, tuple) else (index,)
         return DD.wrap(self.pairs[(*index, slice(None)) if Ellipsis in index else (*index, ..., slice(None))])
 
-    def __setitem__(self, index, value) -> None:
-        self[index].pairs[...] = _dd(value).pairs
-
     # Arithmetic
 
     def __neg__(self) -> "DD":
@@ -201,16 +198,6 @@ class DD:
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def sum(self) -> "DD":
-        """The sum of all numbers, pairwise."""
-        flat = self.reshape(-1)
-        while len(flat) > 1:
-            half = len(flat) // 2
-            flat, rest = flat[:half] + flat[half : 2 * half], flat[2 * half :]
-            if len(rest):
-                flat[0] = flat[0] + rest[0]
-        return flat[0] if len(flat) else DD(0)
-
     __eq__, __ne__, __lt__ = _relation(np.equal), _relation(np.not_equal), _relation(np.less)
     __le__, __gt__, __ge__ = _relation(np.less_equal), _relation(np.greater), _relation(np.greater_equal)
 
@@ -219,28 +206,9 @@ class DD:
     def __float__(self) -> float:
         return float(self.hi)
 
-    def __int__(self) -> int:
-        return int(self.fractions())
-
-    def __bool__(self) -> bool:
-        return bool(self.hi)
-
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        return np.array(self.hi, dtype)
-
     def fractions(self) -> np.ndarray:
         """The exact values, an object array of ``Fraction`` (one ``Fraction`` for a single number)."""
         return self._each(lambda pair: Fraction(pair[0]) + Fraction(pair[1]))
-
-    def mpf(self) -> np.ndarray:
-        """The exact values as mpmath numbers: an ``mpf`` keeps all bits, whatever mpmath's precision is."""
-        import mpmath
-
-        def exact(pair):
-            with mpmath.workprec(2200):  # enough for any two float64
-                return mpmath.mpf(float(pair[0])) + mpmath.mpf(float(pair[1]))
-
-        return self._each(exact)
 
     def text(self, digits: int = DIGITS) -> np.ndarray:
         """Decimal text, rounded to ``digits`` digits, halves to even: an object array, or one string."""
@@ -284,9 +252,6 @@ def _rounded(value) -> tuple[float, float]:
 
 
 def _exact(value) -> Fraction:
-    if hasattr(value, "_mpf_"):
-        sign, mantissa, exponent, _ = value._mpf_
-        return Fraction((-1) ** sign * int(mantissa)) * Fraction(2) ** exponent
     with suppress(ValueError, TypeError, ZeroDivisionError):
         if isinstance(value, np.floating):
             return Fraction(*value.as_integer_ratio())

@@ -110,21 +110,20 @@ def _check_sizes(args: argparse.Namespace) -> None:
     json_option("a list of the table's rows"),
     option("--markdown", action="store_true", help="print a Markdown table (the default)"),
     option("--sensitivity", action="store_true", help="instead: each calibration halved and doubled (minutes)"),
-    option("--leave-one-out", action="store_true", help="instead: each peak predicted from the others (minutes)"),
 )
 def score(args: argparse.Namespace) -> None:
     """Print published against simulated."""
     from concurrent.futures import ThreadPoolExecutor
 
     from cypresskit.host import host_rows
-    from cypresskit.timing.scoring import judged, leave_one_out, sensitivity, verdict
+    from cypresskit.timing.scoring import judged, sensitivity, verdict
     from cypresskit.timing.scoring import score as kernel_rows
 
     end = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
-            if args.sensitivity or args.leave_one_out:
-                rows = list((sensitivity if args.sensitivity else leave_one_out)(executor=pool))
+            if args.sensitivity:
+                rows = list(sensitivity(executor=pool))
             else:
                 hosts = pool.submit(host_rows)
                 rows = judged([*kernel_rows(executor=pool), *hosts.result()])

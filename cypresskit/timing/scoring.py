@@ -4,14 +4,13 @@ The figures are the project's copy of what the papers print, ``data/published.js
 and ``quantity`` there. Gflop/s are taken at the published N, or at the better of 2048 and 4096 where none is given;
 efficiencies and the best N over ``SIZES``. Kernel cards come from the compiler, in AMD's style. ``judged`` adds the
 errors, ``verdict`` sums them up. ``sensitivity`` does the headlines again with each calibration of the device halved
-and doubled, ``leave_one_out`` predicts each peak with what the others were calibrated to.
+and doubled.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -125,7 +124,6 @@ def verdict(rows: Iterable[dict]) -> str:
 
 
 LATENCIES = ("l1_clocks", "l2_clocks", "dram_clocks")
-FITTED: dict[str, tuple[int, ...]] = {"clause_clocks": (0, 4, 8, 12), "dram_clocks": (300, 320, 400)}
 
 
 def _calibrated(device: Device, **values: Any) -> Device:
@@ -135,32 +133,6 @@ def _calibrated(device: Device, **values: Any) -> Device:
             others = {n: (min if m < at else max)(values[name], getattr(device, n)) for m, n in enumerate(LATENCIES)}
             return replace(device, **(others | values))
     return replace(device, **values)
-
-
-def leave_one_out(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
-    """Each peak predicted with ``clause_clocks`` and ``dram_clocks`` fitted to the other peaks and to 25 : 37 alone: a
-    row with the values that this gives, the ``predicted`` Gflop/s, the ``ratio`` to the published ones, and the least
-    and the most (``low``, ``high``) of the values that fit nearly as well (their error is within half a per cent)."""
-    boards = [_calibrated(device, clause_clocks=clause, dram_clocks=dram) for clause, dram in product(*FITTED.values())]
-    peaks = {n: f["gflops_max"] for n, f in published.kernels().items() if n in KERNELS and "gflops_max" in f}
-    at = {n: published.kernels()[n].get("n_at_max", LARGE) for n in peaks}
-    wanted = [*at.items(), ("sgemm_tn_37", N), ("sgemm_tn", N)]
-    rows = timed([(name, n, board) for name, n in wanted for board in boards], executor, progress)
-    found = dict(zip(wanted, np.array([row["gflops"] for row in rows]).reshape(len(wanted), -1)))
-    ratios = {name: found[name, n] / peaks[name] for name, n in at.items()}
-    slower = published.kernel("sgemm_tn_37")["slower_than_sgemm_tn_by"]
-    ratios["sgemm_tn_37"] = found["sgemm_tn", N] / found["sgemm_tn_37", N] / slower
-    made = []
-    for name in peaks:
-        others = np.array([np.log(ratio) for other, ratio in ratios.items() if other != name])
-        error = np.sqrt((others**2).mean(axis=0))
-        best, near = int(error.argmin()), error <= error.min() + 0.005
-        values = {field: getattr(boards[best], field) for field in FITTED}
-        predicted = ratios[name] * peaks[name]
-        row = {"id": name, **values, "published": peaks[name], "predicted": round(float(predicted[best]), 1)}
-        row |= {"ratio": round(float(ratios[name][best]), 3), "low": round(float(predicted[near].min()), 1)}
-        made.append(row | {"high": round(float(predicted[near].max()), 1)})
-    return Table(made)
 
 
 HEADLINES = (  # what the papers are known for: kernel and N

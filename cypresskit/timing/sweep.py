@@ -1,18 +1,15 @@
-"""``sweep``: a table of simulated performance over kernels, sizes and devices, on as many processes as one likes.
+"""``sweep``: a table of simulated performance over kernels, sizes and devices, on as many cores as one likes.
 
-Every point is one task for a ``concurrent.futures`` executor (a process pool, a Dask cluster's
-``client.get_executor()``), which sees to it that a lost worker's tasks are done again. Results come as a ``Table``:
-rows that save to CSV and JSON.
+Each point is a task for a ``concurrent.futures`` executor: threads, processes, or those of other machines, if the
+executor has any. Results come as a ``Table``: rows that save to CSV and JSON.
 """
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from io import StringIO
 from itertools import product
 from pathlib import Path
@@ -20,7 +17,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from cypresskit.devices import HD5870, Device
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
 from cypresskit.saving import save_file
 from cypresskit.tables import markdown, table
 from cypresskit.timing.simulate import simulate
@@ -63,17 +60,6 @@ class Table:
         else:
             raise ValueError(f"{path}: a table is saved as .csv or .json")
 
-    @staticmethod
-    def load(path: str | Path) -> "Table":
-        """A table that was saved as JSON. ``ValueError`` for a file that holds none."""
-        try:
-            rows = json.loads(Path(path).read_bytes())
-        except (ValueError, RecursionError):
-            rows = None
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise ValueError(f"{path} holds no table that was saved as JSON, or a part of one")
-        return Table(rows)
-
     def __repr__(self) -> str:
         return f"<Table of {len(self)} rows: {', '.join(self.rows[0] if self.rows else ())}>"
 
@@ -93,75 +79,43 @@ def sweep(
     *,
     executor: Executor | None = None,
     progress: bool = True,
-    kept: str | Path | None = None,
     **options,
 ) -> Table:
     """Simulate every kernel at every N (square matrices) on every device, one or several of each, with a progress bar.
 
     ``executor`` runs the points side by side (threads do: the engine is native code); ``ranges=True`` adds what the
     calibrations leave open (``low``, ``high``: ``Report.range``); other ``options`` go to ``simulate``. A point that
-    fails stops no other: the first error is raised when all are done. ``kept`` names a file that rows are added to, a
-    line of JSON; what it holds isn't simulated again, so a sweep that was broken off goes on where it stopped (a new
-    version of the model wants a new file).
+    fails stops no other: the first error is raised when all are done.
     """
-    axes = (list(of) if isinstance(of, Iterable) and not isinstance(of, str) else [of] for of in (devices, kernels, ns))
+    given = (devices, kernels, ns)
+    axes = (list(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else [axis] for axis in given)
     points: list = [(kernel, n, device) for device, kernel, n in product(*axes)]
-    return Table(timed(points, executor, progress, kept, **options))
+    return Table(timed(points, executor, progress, **options))
 
 
-def timed(
-    points: Iterable[Point], executor: Executor | None, progress: bool, kept: str | Path | None = None, **options
-) -> list[dict]:
+def timed(points: Iterable[Point], executor: Executor | None, progress: bool, **options) -> list[dict]:
     """The rows of points (kernel, N, device), in their order."""
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(f"executor is a concurrent.futures.Executor, such as ProcessPoolExecutor(), not {executor!r}")
-    file = Path(kept) if kept else None
-    rows = _read(file) if file else {}
-    points = list(points)
-    keys = [_key(point, options) for point in points]
-    todo = {key: point for key, point in zip(keys, points) if key not in rows}
     options["progress"] = progress and executor is None
-    waiting: dict[str, Callable[[], dict]] = {key: partial(_row, point, options) for key, point in todo.items()}
-    given = {key: executor.submit(_row, point, options) for key, point in todo.items()} if executor else {}
-    waiting |= {key: future.result for key, future in given.items()}
+    row = partial(_row, options=options)
+    points = list(points)
+    futures = [executor.submit(row, point) for point in points] if executor else []
+    results = [future.result for future in futures] or [partial(row, point) for point in points]
+    rows: list[dict] = []
     failed: Exception | None = None
     try:
-        for key, wait in tqdm(waiting.items(), "simulating", disable=not progress):
+        for result in tqdm(results, "simulating", disable=not progress):
             try:
-                rows[key] = wait()
+                rows.append(result())
             except Exception as error:
                 failed = failed or error
-                continue
-            if file:
-                with file.open("a", encoding="utf-8") as lines:
-                    lines.write(f"\n{json.dumps([key, rows[key]])}")  # which ends a line that was cut off
     finally:
-        for future in given.values():  # Ctrl-C needn't wait for those that haven't begun
+        for future in futures:  # Ctrl-C needn't wait for those that haven't begun
             future.cancel()
     if failed:
         raise failed
-    return [rows[key] for key in keys]
-
-
-def _read(file: Path) -> dict[str, dict]:
-    """The rows in a file of lines, but for one that was cut off. ValueError for a file that holds something else."""
-    rows = {}
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else ():
-        if line and not line.startswith('["'):
-            raise ValueError(f"{file} holds {line[:40]!r}, which no sweep wrote: keep the rows in a file of their own")
-        with suppress(ValueError):
-            key, row = json.loads(line)
-            rows[key] = row
     return rows
-
-
-def _key(point: Point, options: dict) -> str:
-    kernel, n, device = point
-    known = KERNELS.get(kernel, kernel) if isinstance(kernel, str) else kernel
-    text = (known.name, known.text) if isinstance(known, Kernel) else known
-    return sha256(
-        repr((text, n, asdict(device) if isinstance(device, Device) else device, sorted(options.items()))).encode()
-    ).hexdigest()
 
 
 def _row(point: Point, options: dict) -> dict:
