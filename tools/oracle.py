@@ -6,8 +6,10 @@
     python tools/oracle.py - --only sgemm_tn,dgemm_nn --parts listing,time --compare before.json
 
 For each kernel of the catalogue: the counts of a run (``run``), a hash of the arrays that it leaves on each engine, the
-explaining one, the compiled one and the one that runs VLIW code (``bits``), a hash of the listing (``listing``), and
-``Report.row()`` at three sizes (``time``). For each bug of the zoo, the findings' texts (``zoo``).
+explaining one, the compiled one and the one that runs VLIW code (``bits``), a hash of the listing in each style
+(``listing``), and ``Report.row()`` at three sizes (``time``). For each bug of the zoo, the findings' texts (``zoo``);
+for each planted answer to an exercise, the verdict (``verdicts``); for each view, its captions, texts and frames
+(``views``); for plans of the host, when each task begins and ends (``host``). What is there on one side only differs.
 """
 
 import argparse
@@ -15,7 +17,9 @@ import copy
 import hashlib
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +28,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import cypresskit as ck  # noqa: E402
+from cypresskit import host  # noqa: E402
 from cypresskit.machine.launch import prepare  # noqa: E402
 from cypresskit.machine.vliw import execute  # noqa: E402
 
-PARTS = ("run", "bits", "listing", "time", "zoo")
+WHOLE = ("zoo", "verdicts", "views", "host")  # what belongs to no kernel
+PARTS = ("run", "bits", "listing", "time", *WHOLE)
 SIZES = (128, 512, 1024)
 SMALL = (67, 45, 13)  # m, n, k of the runs: no multiple of any block
 
@@ -91,6 +97,57 @@ def zoo() -> dict[str, str]:
     return found
 
 
+def verdicts() -> dict[str, str]:
+    """What each check says to each planted answer."""
+    said = {}
+    for path in sorted((ROOT / "tests/answers").glob("l*.py")):
+        for check, (right, wrong) in import_module(f"answers.{path.stem}").CHECKS.items():
+            answers = [("right", answer) for answer in right] + [("wrong", answer) for answer, _ in wrong]
+            for n, (kind, answer) in enumerate(answers):
+                said[f"{check.__module__.split('.')[-1]} {check.__name__} {n} {kind}"] = str(check(answer))
+    return said
+
+
+def views() -> dict[str, dict]:
+    """What each view of the gallery says, and a hash of each column that its frames change."""
+    from tools.gallery import VIEWS
+
+    shown = {}
+    for name, (_, view) in VIEWS.items():
+        made = view()
+        players = (
+            {f"{name}, {level.name}": level.player for level in made.levels} if "levels" in vars(made) else {name: made}
+        )
+        for title, player in players.items():
+            words = [player.title, repr(player), player.captions, player.scenes, list(player.about.items())]
+            row = {"words": hashed(np.frombuffer(json.dumps(words, default=plain).encode(), np.uint8))}
+            for n, track in enumerate(player.tracks):
+                row[f"{n} {track.source.name or ''} {track.column}"] = hashed(track.frames)
+            shown[title] = row | {"frames": len(player)}
+    return shown
+
+
+def timelines() -> Iterator[tuple[str, host.Timeline]]:
+    """Plans of the host of every kind."""
+    machine, single = host.Machine(), host.Machine(ck.HD5870)
+    yield "five stages", host.five_stage(8192, 8192, 1536, machine)
+    yield "four stages", host.four_stage(8192, 8192, 1536, machine)
+    yield "with a CPU", host.five_stage(8192, 8192, 1536, machine, cpu_share=0.1)
+    yield "blocked", host.blocked_time(5376, 5376, 3584, single, block=1792)
+    yield "one at a time", host.blocked_time(5376, 5376, 3584, single, block=1792, overlap=False)
+    for n, (share, timeline) in enumerate(host.adaptive(8192, 8192, 1536, machine)):
+        yield f"call {n}, share {share!r}", timeline
+
+
+def plans() -> dict[str, list]:
+    """For each plan, its end and a hash of every task's name, beginning and end."""
+    told = {}
+    for name, timeline in timelines():
+        spans = json.dumps([(span.task.name, span.start, span.end) for span in timeline.spans])
+        told[name] = [timeline.seconds, timeline.gflops, hashed(np.frombuffer(spans.encode(), np.uint8))]
+    return told
+
+
 def plain(value):
     """Numbers of numpy as JSON has them, exactly."""
     if isinstance(value, np.generic):
@@ -107,24 +164,34 @@ def write(only: list[str], parts: set[str]) -> dict:
         if parts & {"run", "bits"}:
             row |= run_kernel(kernel, parts)
         if "listing" in parts:
-            row["listing"] = hashlib.sha256(ck.compile(kernel.program).listing().encode()).hexdigest()[:16]
+            for style in ("amd", "best"):
+                text = ck.compile(kernel.program, style=style).listing()
+                row[f"listing {style}"] = hashlib.sha256(text.encode()).hexdigest()[:16]
         if "time" in parts:
             row["time"] = {str(n): ck.simulate(name, n).row() for n in SIZES}
         told[name] = row
         print(f"\r{name:30}", end="", file=sys.stderr)
-    if "zoo" in parts:
-        told["zoo"] = zoo()
+    for part, make in zip(WHOLE, (zoo, verdicts, views, plans), strict=True):
+        if part in parts:
+            told[part] = make()
     print(f"\r{'':30}\r", end="", file=sys.stderr)
     return json.loads(json.dumps(told, default=plain))
 
 
 def differences(before, after, place: str = "") -> list[str]:
-    """Where ``after`` isn't ``before``; what was not written this time doesn't count."""
+    """Where ``after`` isn't ``before``; what only one of them has counts."""
     if isinstance(before, dict) and isinstance(after, dict):
-        keys = [key for key in after if place.count("/") < 1 or key in before or key in after]
-        found = [line for key in keys for line in differences(before.get(key), after[key], f"{place}/{key}")]
-        return found + [f"{place}/{key}: gone" for key in before if place.count("/") > 1 and key not in after]
+        keys = [*before, *(key for key in after if key not in before)]
+        return [line for key in keys for line in differences(before.get(key), after.get(key), f"{place}/{key}")]
     return [] if before == after else [f"{place}: {before!r} -> {after!r}"]
+
+
+def asked_for(told: dict, only: list[str], parts: set[str]) -> dict:
+    """What of a file was asked for this time: these kernels, and these parts of them."""
+    words = {"run": ("run", "same counts"), "listing": ("listing amd", "listing best")}
+    keys = {key for part in parts for key in words.get(part, (part,))}
+    rows = {name: {key: told[name][key] for key in keys & set(told[name])} for name in only if name in told}
+    return rows | {part: told[part] for part in WHOLE if part in parts and part in told}
 
 
 def main() -> int:
@@ -134,12 +201,15 @@ def main() -> int:
     parser.add_argument("--parts", help=f"of {', '.join(PARTS)}", default=",".join(PARTS))
     parser.add_argument("--compare", metavar="FILE", help="tell what differs from this one, and fail if anything does")
     asked = parser.parse_args()
-    told = write([n for n in asked.only.split(",") if n], set(asked.parts.split(",")))
+    only, parts = [name for name in asked.only.split(",") if name], set(asked.parts.split(","))
+    told = write(only, parts)
     if asked.out != "-":
         Path(asked.out).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     if not asked.compare:
         return 0
-    found = differences(json.loads(Path(asked.compare).read_text(encoding="utf-8")), told)
+    before = json.loads(Path(asked.compare).read_text(encoding="utf-8"))
+    everything = not {"--only", "--parts"} & {word.split("=")[0] for word in sys.argv}
+    found = differences(before if everything else asked_for(before, only, parts), told)
     print("\n".join(found) or "equal")
     return bool(found)
 
