@@ -23,9 +23,7 @@ from cypresskit.cli.cmd_bench import ONE_THREAD
 from cypresskit.il.meaning import MEANING
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
-from cypresskit.machine.fast.grains import TEXEL, Grains
 from cypresskit.machine.fast.native_meaning import NATIVE
-from cypresskit.machine.fast.phases import merge_phases
 from cypresskit.machine.fast.strips import countable
 from cypresskit.machine.fast.target import Target, compile_for
 from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
@@ -217,16 +215,6 @@ def test_products_of_small_numbers_without_a_flush_mode(name, least):
 # What the analysis must see, or the engine is slow
 
 
-@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_tn_stream", "sgemm_64x64_lds", "sgemv_n"])
-def test_no_multiply_add_of_a_loop_over_texels_needs_a_flush(name):
-    program, _ = merge_phases(ck.kernels[name].program)
-    loop = next(at for at, i in enumerate(program.body) if i.op.flow == "loop")
-    sums = {at for at in range(loop, program.matching[loop]) if program.body[at].op.name == "mad"}
-    analysis = Analysis(program)
-    assert sums and sums <= Grains(analysis, TEXEL).normal
-    assert not sums & Grains(analysis, TEXEL + 1).normal  # or the product of two could be a subnormal
-
-
 def test_the_gemm_loop_is_uniform_and_shares_its_loads():
     program = ck.kernels["sgemm_tn"].program
     analysis = Analysis(program)
@@ -395,104 +383,6 @@ def test_an_lds_fence_orders_the_quads_of_a_wavefront():
         "mov g[vaTid.x], r1",
     )
     assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
-
-
-PHASES = (
-    "dcl_lds_id(0) 256",
-    "dcl_literal l0, 4, 63, 1, 3",
-    "imul r0.x, vTidInGrpFlat.x, l0.x",
-    "isub r0.y, l0.y, vTidInGrpFlat.x",
-    "imul r0.y, r0.y, l0.x",
-    "whileloop",
-    "ige r0.z, r0.w, l0.w",
-    "break_logicalnz r0.z",
-    "iadd r1, vaTid.x, r0.w",
-    "fence_threads_lds",
-    "lds_store_id(0) r0.x, r1.x",
-    "fence_threads_lds",
-    "lds_load_id(0) r2.x, r0.y",
-    "iadd r3.x, r3.x, r2.x",
-    "fence_threads_lds",
-    "lds_store_id(0) r0.x, r0.w",
-    "fence_threads_lds",
-    "lds_load_id(0) r2.x, r0.y",
-    "imad r3.x, r3.x, l0.w, r2.x",
-    "iadd r0.w, r0.w, l0.z",
-    "endloop",
-    "lds_load_id(0) r3.y, r0.y",
-    "mov g[vaTid.x], r3",
-)
-
-
-def assert_merged(lines, old, new, merged):
-    """The phases of this program, with ``old`` replaced by ``new``, are put together or not, and the bits are equal."""
-    text = "\n".join(lines)
-    assert old in text
-    program = compute(*text.replace(old, new, 1).splitlines())
-    order = merge_phases(program)[1]
-    assert (order != sorted(order)) == merged
-    assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
-
-
-@pytest.mark.parametrize(
-    "old, new, merged",
-    [
-        ("", "", True),
-        ("r0.x, r0.w", "r0.x, r3.x", False),  # the second phase stores what was computed from the first
-        ("r0.x, r0.w", "r0.y, r0.w", False),  # it stores elsewhere
-        ("r2.x, r0.y\niadd r3.x, r3.x, r2.x\nfence_threads_lds", "r2.x, r0.x\niadd r3.x, r3.x, r2.x", False),
-        ("iadd r1, vaTid.x, r0.w\nfence_threads_lds", "iadd r1, vaTid.x, r0.w\nlds_load_id(0) r3.z, r0.x", False),
-        ("iadd r0.w, r0.w, l0.z", "mov g[vaTid.x], r3\niadd r0.w, r0.w, l0.z", False),
-        ("endloop\nlds_load_id(0) r3.y, r0.y", "ixor r0.x, r0.x, l0.x\nendloop", False),
-    ],
-)
-def test_phases_that_pass_numbers_through_the_lds_are_put_together_where_nobody_can_tell(old, new, merged):
-    assert_merged(PHASES, old, new, merged)
-
-
-HANDED_OVER = (
-    "dcl_lds_id(0) 256",
-    "dcl_literal l0, 4, 32, 1, 128",
-    "imul r0.x, vTidInGrpFlat.x, l0.x",
-    "iadd r0.y, r0.x, l0.w",
-    "ult r0.z, vTidInGrpFlat.x, l0.y",
-    "imul r1, vaTid.x, l0.xyzx",
-    "if_logicalz r0.z",
-    "mov r0.w, r0.x",
-    "lds_store_id(0) r0.w, r1.x",
-    "endif",
-    "fence_threads_lds",
-    "if_logicalnz r0.z",
-    "lds_load_id(0) r2.x, r0.y",
-    "iadd r3.x, r1.x, r2.x",
-    "endif",
-    "fence_threads_lds",
-    "if_logicalz r0.z",
-    "mov r0.w, r0.x",
-    "lds_store_id(0) r0.w, r1.y",
-    "endif",
-    "fence_threads_lds",
-    "if_logicalnz r0.z",
-    "lds_load_id(0) r2.x, r0.y",
-    "iadd r3.y, r1.y, r2.x",
-    "endif",
-    "mov g[vaTid.x], r3",
-)
-
-
-@pytest.mark.parametrize(
-    "old, new, merged",
-    [
-        ("", "", True),
-        ("iadd r3.x, r1.x, r2.x", "iadd r1.y, r1.x, r2.x", False),  # what the second phase stores
-        ("iadd r3.x, r1.x, r2.x", "iadd r3.x, r0.w, r2.x", False),  # reads what the second phase's branch writes
-        ("iadd r3.x, r1.x, r2.x", "iadd r0.x, r0.x, l0.z", False),  # where the second phase stores
-        ("r0.w, r1.y", "r0.x, r1.y", False),  # it needn't be where the first one does
-        ("iadd r3.x, r1.x, r2.x", "mov g[vaTid.x], r2", False),
-    ],
-)
-def test_so_are_phases_in_branches_outside_of_loops(old, new, merged):
-    assert_merged(HANDED_OVER, old, new, merged)
 
 
 @pytest.mark.parametrize("first", [0, 1, -32, 8, 1008, 1024, -64])
@@ -679,7 +569,7 @@ def test_every_opcode_has_a_native_meaning_beside_numpys():
 def test_on_arm_its_own_flush_mode_is_set_and_its_flags_are_read():
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    text = translate(ck.kernels["sgemm_tn"].program, Target("neoverse-n1", "", True, "arm", 512)).text
+    text = translate(ck.kernels["sgemm_tn"].program, Target("neoverse-n1", "", "arm", 512)).text
     machine = llvm.Target.from_triple("aarch64-linux-gnu").create_target_machine(cpu="neoverse-n1")
     assembly = machine.emit_assembly(llvm.parse_assembly(text)).lower()
     assert all(word in assembly for word in ("msr\tfpcr", "msr\tfpsr", "mrs\tx", "fmla"))

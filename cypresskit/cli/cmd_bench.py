@@ -75,9 +75,9 @@ def _openblas_core(cpu: str) -> str:
     wanted = target(cpu)
     if cpu in ("", "portable", "flags") or wanted.mode != "x86" or wanted.vectors > NEON:
         return ""
-    if wanted.fused:
-        return "Haswell"
-    return "Sandybridge" if wanted.vectors == NEON else "Nehalem"
+    if wanted.vectors < NEON:
+        return "Nehalem"
+    return "Sandybridge" if cpu in ("sandybridge", "ivybridge") else "Haswell"
 
 
 HEAD = "kernel           engine   threads     N        here  half of the runs     numpy   ratio   first call"

@@ -2,11 +2,9 @@
 
 ``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what happens on the way.
 
-- ``phases``       what is moved so that less is put aside at barriers
 - ``defuse``       which definitions and uses of registers belong together, and what is live
 - ``variation``    what is the same in all lanes, and which control flow diverges
 - ``analysis``     how registers are stored, and which results have an observable NaN payload
-- ``grains``       which operations never give a subnormal
 - ``vec``          LLVM IR as text behind typed values
 - ``native_meaning``  what each arithmetic opcode computes, on such values
 - ``storage``      context, literals, variables, registers, lanes; ``readwrite`` operands and results

@@ -15,7 +15,6 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.machine.fast.grains import coarse
 from cypresskit.machine.fast.jit import NativeCode, compiled
 from cypresskit.machine.fast.storage import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
 from cypresskit.machine.fast.target import MODES, this_host
@@ -48,10 +47,7 @@ def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -
     """
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
-    kernel = compiled(launch.program)
-    if kernel.translation.coarse and not all(coarse(launch.textures[n].words) for n in kernel.layouts):
-        kernel = compiled(launch.program, soft=True)
-    return _run(launch, kernel, threads or processors(), seconds)
+    return _run(launch, compiled(launch.program), threads or processors(), seconds)
 
 
 def _run(launch: Launch, kernel: NativeCode, threads: int, seconds: float) -> Run | KernelError | None:
@@ -106,7 +102,6 @@ def _failure(launch: Launch, worker: "_Worker") -> KernelError:
     """The error of a store out of range; raises that of an endless loop."""
     body = launch.program.body
     at, item, element, _ = map(int, worker.told)
-    at = worker.kernel.translation.places[at]
     if worker.status == ENDLESS:
         raise launch.endless_error(at, item)
     if body[at].op.kind == "lds":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from cypresskit.machine.fast.texel_layout import IN_ORDER, LINE, TexelLayout
-from cypresskit.machine.fast.vec import Emitter, Vec, of, pick, together
+from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
 
 FAR = 2.0**24  # beyond it not every whole coordinate is a float
 
@@ -158,7 +158,7 @@ def load_blocks(e: Emitter, blocks: list[list[LaneLoads]]) -> dict[int, list[Vec
     apart = {}
     for access in (access for block in blocks for access in block):
         single = [load_texel(access.place(k), access.half) for k in range(access.layout.lanes)]
-        apart[access.at] = together(single)
+        apart[access.at] = pick(single, [(lane, c) for lane in range(len(single)) for c in range(4)])
     e.go(done)
     e.label(done)
     forget(access for block in blocks for access in block)

@@ -3,7 +3,7 @@ operands."""
 
 from cypresskit.il import Instruction
 from cypresskit.machine.fast.access import Loads, Stores
-from cypresskit.machine.fast.native_meaning import KIND, NATIVE, Floats, canonical
+from cypresskit.machine.fast.native_meaning import KIND, NATIVE, canonical
 from cypresskit.machine.fast.readwrite import Reading, Writing
 from cypresskit.machine.fast.storage import Storage
 from cypresskit.machine.fast.variation import literal
@@ -13,17 +13,15 @@ CONSTANT_SECOND = ("ishl", "ishr", "ushr", "udiv", "umod", "iand", "imul", "umul
 
 
 class Instructions:
-    """Translation of straight runs; ``normal``: instructions that need no flush. ``skipped``: those that another pass
-    over the loop executes."""
+    """Translation of straight runs. ``skipped``: the instructions that another pass over the loop executes."""
 
-    def __init__(self, storage: Storage, reading: Reading, normal: set[int]):
+    def __init__(self, storage: Storage, reading: Reading):
         self.s, self.e, self.a, self.reading, self.f = storage, storage.e, storage.analysis, reading, reading.f
         self.body = storage.program.body
         self.writing = Writing(storage, reading, lambda *what: self.stores.out(*what))
         self.loads = Loads(storage, reading, self.writing)
         self.stores = Stores(storage, self.loads)
         self.skipped: set[int] = set()
-        self.normal, self.plain = normal, Floats(self.e, False, self.f.fused)
 
     def translate(self, at: int, stop: int) -> int:
         """Translate the instruction at ``at``, or the group of loads that begins there; the index after it."""
@@ -46,7 +44,7 @@ class Instructions:
         elif i.op.across:
             places = range(i.op.across)
             sides = [[self.reading.component(at, n, p).bits("float") for p in places] for n in (0, 1)]
-            value = self._finished(at, i, NATIVE[i.op.name](self._floats(at), *sides))
+            value = self._finished(at, i, NATIVE[i.op.name](self.f, *sides))
             self.writing.components(at, dict.fromkeys(self.writing.dest(at).written, value) | self.writing.fixed(at))
         else:
             self._componentwise(at, i)
@@ -79,10 +77,7 @@ class Instructions:
                 )
         lanes = max(v.n for v in operands)
         operands = [v.lanes(lanes).bits(KIND[k]) for v, k in zip(operands, i.op.sources, strict=True)]
-        return self._finished(at, i, NATIVE[i.op.name](self._floats(at), *operands))
-
-    def _floats(self, at: int) -> Floats:
-        return self.plain if at in self.normal else self.f
+        return self._finished(at, i, NATIVE[i.op.name](self.f, *operands))
 
     def _canonical_now(self, at: int) -> bool:
         """Whether a float result must have the canonical NaN when it is written."""
@@ -95,7 +90,7 @@ class Instructions:
     def _finished(self, at: int, i: Instruction, value: Vec) -> Vec:
         """The bits (i32) of a computed ``value``: scaled, clamped, its NaN made canonical if it must be now."""
         if i.shift != 1.0 or i.saturate:
-            value = self._floats(at).scaled(value.bits("float"), i.shift, i.saturate)
+            value = self.f.scaled(value.bits("float"), i.shift, i.saturate)
         if value.kind == "float" and not i.saturate and self._canonical_now(at):
             value = canonical(value)
         return value.bits("i32")

@@ -4,27 +4,24 @@ Each is the other's proof: two implementations that know nothing of each other a
 
 Single precision flushes subnormals: with ``soft`` unset the host's flush mode does that and only operations that select
 or copy bits flush by themselves; with ``soft`` set every operation does. NaN results are whatever the host gives: the
-caller asks for canonical ones where the difference can be observed. Without a fused multiply-add in the host, that of
-single precision is made of doubles.
+caller asks for canonical ones where the difference can be observed. On hosts without a fused multiply-add LLVM calls
+the C library's, which is exact and slow.
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
-from operator import or_
 
 from cypresskit.il import Source
-from cypresskit.machine.fast.vec import Emitter, Vec, of, together
+from cypresskit.machine.fast.vec import Emitter, Vec
 
 TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 lies below this
 KIND = {"f": "float", "d": "double", "i": "i32", "u": "i32", "b": "i32"}  # of an operand, by its letter
 
 
 class Floats:
-    """Single-precision arithmetic as the chip does it: ``soft`` flushes in every operation, ``fused`` tells whether the
-    host has a fused multiply-add."""
+    """Single-precision arithmetic as the chip does it: ``soft`` flushes in every operation."""
 
-    def __init__(self, e: Emitter, soft: bool, fused: bool = True):
-        self.e, self.soft, self.fused = e, soft, fused
+    def __init__(self, e: Emitter, soft: bool):
+        self.e, self.soft = e, soft
 
     def flush(self, value: Vec) -> Vec:
         """A float with subnormals made zero, whatever the host's mode."""
@@ -56,8 +53,6 @@ class Floats:
 
     def mad(self, a: Vec, b: Vec, c: Vec) -> Vec:
         """a * b + c, rounded once."""
-        if not self.fused:
-            return self._by_doubles(a, b, c)
         if not self.soft:
             return a.call("fma", b, c)
         a, b, c = self.flush(a), self.flush(b), self.flush(c)
@@ -68,61 +63,6 @@ class Floats:
         towards = lost * self.e.const(1.0, "double", lost.n).call("copysign", total)
         edge = total.call("fabs").cmp("oeq", TINY) & towards.cmp("olt", 0.0)
         return self._small(result, total, edge)
-
-    def _by_doubles(self, a: Vec, b: Vec, c: Vec) -> Vec:
-        """The product of floats is exact in double precision; the sum, rounded there, gives the wrong float only where
-        it lies in the middle of two. There it is rounded to odd first, by what the sum lost (Knuth). Where flushing is
-        up to us, that is done always, so that it is known on which side of ``TINY`` the sum lies."""
-        e, product, addend = self.e, wide(self.taken(a)) * wide(self.taken(b)), wide(self.taken(c))
-        total = product + addend
-        if self.soft:
-            exact = self._odd(product, addend, total)
-            return self._small(exact.cast("fptrunc", "float"), exact)
-        rare, usual, done = e.new("middle"), e.new("rounded"), e.new("fused")
-        e.branch(self._middle(total), rare, usual, "yes")
-        e.label(rare)
-        n = total.n
-        odd = e.call(self._exactly(n), "float", n, a.lanes(n), b.lanes(n), addend.lanes(n)).fours()
-        e.go(done)
-        e.label(usual)
-        plain = [part.cast("fptrunc", "float") for part in total.fours()]
-        e.go(done)
-        e.label(done)
-        both = [(x, f"[{x.name}, %{rare}], [{y.name}, %{usual}]") for x, y in zip(odd, plain, strict=True)]
-        return together([e.op(f"phi {of('float', x.n)} {text}", "float", x.n) for x, text in both])
-
-    @staticmethod
-    def _middle(total: Vec) -> Vec:
-        """i1: some of these doubles lies in the middle of two floats: its lower 29 bits tell. They are compared as
-        floats, and picked in the order that is cheapest: AVX has no wider integers than SSE."""
-        words = total.lanes(4).bits("float")
-        order = (0, 2, 8, 10, 4, 6, 12, 14) if words.n % 16 == 0 else (0, 2, 4, 6)
-        lower = [words[[first + k for k in order]].bits("i32") for first in range(0, words.n, 2 * len(order))]
-        return reduce(or_, [(part & 0x1FFFFFFF).bits("float").cmp("oeq", 2.0**-95) for part in lower]).any()
-
-    def _exactly(self, n: int) -> str:
-        """The name of a function of its own for what is rare: so that nothing needs to be kept for it. It takes the
-        addend as a double: then that is all the loop needs, and LLVM converts as it loads."""
-        kind, body = of("float", n), Emitter()
-        a, b = (wide(Vec(body, f"%{x}", "float", n)) for x in "ab")
-        c = Vec(body, "%c", "double", n)
-        result = self._odd(a * b, c, a * b + c).cast("fptrunc", "float")
-        name, given = f"multiply_add_{n}", f"{kind} %a, {kind} %b, {c}"
-        head = f"define internal {kind} @{name}({given}) cold noinline {{"
-        text = "\n".join([head, *body.lines, f"  ret {result}", "}"])
-        self.e.declared[name] = text
-        return name
-
-    @staticmethod
-    def _odd(product: Vec, addend: Vec, total: Vec) -> Vec:
-        """The exact sum rounded to odd: where ``total`` isn't it and its last bit is 0, its neighbour on that side."""
-        back = total - product
-        lost = (product - (total - back)) + (addend - back)
-        bits = total.bits("i64")
-        away = (lost.bits("i64") ^ bits).cmp("sge", 0)  # one sign: the sum is larger in size
-        other = away.select(bits + 1, bits - 1)
-        inexact = lost.cmp("one", 0.0) & (bits & 1).cmp("eq", 0)
-        return inexact.select(other, bits).bits("double")
 
     def compare(self, relation: str, a: Vec, b: Vec) -> Vec:
         """i1 of a float comparison: lt, le, gt, ge, eq, ne. Always flushed here: where one side turns out constant LLVM

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cypresskit.il import Program
 from cypresskit.machine.fast.analysis import Analysis, Cell
-from cypresskit.machine.fast.vec import Emitter, Vec, together
+from cypresskit.machine.fast.vec import Emitter, Vec
 
 ONE = 0x3F800000  # 1.0
 DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of the kernel ends
@@ -27,8 +27,7 @@ class Quad:
 @dataclass
 class Storage:
     """``entry``: what the entry block loads; ``slots``: names of the context's values, in order; ``touched``: the cells
-    that the region uses, and ``modified`` those that it writes, by name. ``in_memory``: variables of whole registers
-    that LLVM must not make registers."""
+    that the region uses, and ``modified`` those that it writes, by name."""
 
     program: Program
     analysis: Analysis
@@ -40,7 +39,6 @@ class Storage:
     variables: dict[str, tuple[str, int]] = field(default_factory=dict)
     touched: dict[str, Cell] = field(default_factory=dict)
     modified: set[str] = field(default_factory=set)
-    in_memory: set[str] = field(default_factory=set)
     quad: Quad = field(init=False)
 
     @property
@@ -85,27 +83,16 @@ class Storage:
     def load(self, name: str) -> Vec:
         """The value of a variable."""
         kind, n = self.variables[name]
-        if name in self.in_memory:
-            return together([four.load(kind, 4, 16, volatile=True) for four in self._fours(name)])
         return self.place(name).load(kind, n)
 
     def store(self, name: str, value: Vec | int) -> None:
         """Set a variable; a number sets every lane."""
         kind, n = self.variables[name]
-        value = value if isinstance(value, Vec) else self.e.const(value, kind, n)
-        if name in self.in_memory:
-            for place, four in zip(self._fours(name), value.fours(), strict=True):
-                place.store(four, 16, volatile=True)
-        else:
-            self.place(name).store(value)
+        self.place(name).store(value if isinstance(value, Vec) else self.e.const(value, kind, n))
 
     def place(self, name: str) -> Vec:
         """Where a variable lies."""
         return Vec(self.e, f"%{name}", "ptr")
-
-    def _fours(self, name: str) -> list[Vec]:
-        """Where each four of its 32-bit lanes lie."""
-        return [self.place(name).at(offset) for offset in range(0, 4 * self.variables[name][1], 16)]
 
     def add(self, name: str, value: Vec | int) -> None:
         """Add to a variable."""

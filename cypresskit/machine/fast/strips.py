@@ -31,11 +31,6 @@ class Strips:
     def __init__(self, storage: Storage, instructions: Instructions, room: int):
         self.s, self.e, self.a, self.i, self.room = storage, storage.e, storage.analysis, instructions, room
         self.body = storage.program.body
-        loops = [at for at, i in enumerate(self.body) if i.op.flow == "loop" and not instructions.f.fused]
-        for at in loops:  # to convert sums to doubles from memory is cheaper than from registers
-            found = _sums(self.a, range(at + 1, storage.program.matching[at])).values()
-            cells = [cell for sums in found for _, writers in sums for k in writers for cell in self.a.written[k]]
-            storage.in_memory.update(cell.name for cell in cells if cell.wide)
 
     def run(self, at: int, general: Callable[[], list[tuple[int, int]]], spare: Callable[[], Vec]) -> None:
         """Translate the loop at ``at``, which is countable: strips as long as there are turns for one, then the loop

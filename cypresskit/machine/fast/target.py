@@ -3,8 +3,8 @@ compiled code begins, and set back at its end.
 
 x86 flushes what the chip flushes: results that are subnormal when rounded to 24 bits. ARM flushes before it rounds, so
 that a result just below 2^-126 becomes 0 instead of 2^-126. But each flushed result leaves a flag. Where that is set at
-the end (status UNDERFLOWED), the launch is run again on code that flushes in software. So does code for hosts that have
-no such mode, but only what ``grains`` can't tell to be no subnormal.
+the end (status UNDERFLOWED), the launch is run again on code that flushes in software, as it always is on hosts without
+such a mode.
 """
 
 import platform
@@ -44,13 +44,11 @@ ARM = tuple(
 )
 
 #: By mode: declarations, the text at the beginning, the text at the end, and whether a flag there tells of results
-#: that may be wrong. "flags" is x86 treated as ARM, for tests; "coarse" and "soft" are no mode at all, with and without
-#: textures known to hold no tiny numbers.
+#: that may be wrong. "flags" is x86 treated as ARM, for tests; "soft" is no mode at all.
 MODES = {
     "x86": (X86, X86_BEGIN, X86_END, False),
     "flags": (X86, X86_BEGIN, X86_END, True),
     "arm": (ARM, ARM_BEGIN, ARM_END, True),
-    "coarse": ((), "", "", False),
     "soft": ((), "", "", False),
 }
 
@@ -61,20 +59,18 @@ NEON = 32 * 16  # and of ARM's
 
 @dataclass(frozen=True)
 class Target:
-    """An LLVM processor ``name`` with ``features``, whether it has a fused multiply-add, the ``mode`` (of ``MODES``)
-    that flushes subnormals, and ``vectors``: bytes of its vector registers."""
+    """An LLVM processor ``name`` with ``features``, the ``mode`` (of ``MODES``) that flushes subnormals, and bytes of
+    ``vectors``, its vector registers."""
 
     name: str
     features: str
-    fused: bool
     mode: str
     vectors: int
 
     @property
     def room(self) -> int:
-        """Bytes of vector registers for the sums of a loop and their operands; without fused multiply-add, passes would
-        save nothing."""
-        return self.vectors * 7 // 8 if self.fused else 1 << 20
+        """Bytes of vector registers for the sums of a loop and their operands."""
+        return self.vectors * 7 // 8
 
 
 _chosen = ""
@@ -98,18 +94,16 @@ def target(name: str) -> Target:
     import llvmlite.binding as llvm
 
     cpu, features = host_processor() if name in ("", "portable", "flags") else (name, "")
-    kind = "<16 x float>"
-    text = f"""declare {kind} @llvm.fma.v16f32({kind}, {kind}, {kind})
-    define void @f(ptr %p) {{
-      %a = load {kind}, ptr %p
-      %r = call {kind} @llvm.fma.v16f32({kind} %a, {kind} %a, {kind} %a)
-      store {kind} %r, ptr %p
+    text = """define void @f(ptr %p) {
+      %a = load <16 x float>, ptr %p
+      %r = fadd <16 x float> %a, %a
+      store <16 x float> %r, ptr %p
       ret void
-    }}"""
+    }"""
     example = host_machine(cpu, features).emit_assembly(llvm.parse_assembly(text))
     machine = platform.machine().lower()
     on_x86, on_arm = machine in ("x86_64", "amd64"), machine in ("aarch64", "arm64")
-    mode = "coarse" if name == "portable" or not (on_x86 or on_arm) else "arm" if on_arm else "x86"
+    mode = "soft" if name == "portable" or not (on_x86 or on_arm) else "arm" if on_arm else "x86"
     vectors = next((size for register, size in REGISTERS.items() if register in example), NEON)
     mode = "flags" if name == "flags" and mode == "x86" else mode
-    return Target(cpu, features, not on_x86 or "vfmadd" in example, mode, vectors)
+    return Target(cpu, features, mode, vectors)

@@ -17,10 +17,8 @@ from cypresskit.il import Program
 from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.control import ControlFlow
-from cypresskit.machine.fast.grains import TEXEL, UNKNOWN, Grains
 from cypresskit.machine.fast.instructions import Instructions
 from cypresskit.machine.fast.native_meaning import Floats
-from cypresskit.machine.fast.phases import merge_phases, sink_fetches
 from cypresskit.machine.fast.readwrite import Reading
 from cypresskit.machine.fast.storage import DIVERGED, DONE, UNDERFLOWED, UNIT, Storage
 from cypresskit.machine.fast.target import MODES, Target
@@ -34,11 +32,10 @@ LINE = 64  # bytes at whose multiples spilled registers lie
 @dataclass(frozen=True)
 class Translation:
     """IR text and how to talk to it: the names of the context's slots, literals in the order of the literal table, the
-    number of ``segments``, which of the ``counters`` counts each instruction of the program's body, bytes of spill
-    memory for a quad and of LDS, and ``places`` in the body of what the kernel reports by number.
-    ``reads_global``: what global memory held before matters, also to the explaining engine, which decides where flow
-    that holds barriers diverges. ``coarse``: right only if all numbers of the textures are (see ``grains``).
-    ``layouts``: the fields of textures' layouts, by their numbers."""
+    number of ``segments``, which of the ``counters`` counts each instruction of the program's body, and bytes of spill
+    memory for a quad and of LDS. ``reads_global``: what global memory held before matters, also to the explaining
+    engine, which decides where flow that holds barriers diverges. ``layouts``: the fields of textures' layouts, by
+    their numbers."""
 
     text: str
     slots: tuple[str, ...]
@@ -47,10 +44,8 @@ class Translation:
     counters: list[int]
     spill: int
     lanes: int
-    places: list[int]
     lds: int
     reads_global: bool
-    coarse: bool
     layouts: dict[str, tuple[int, int]]
 
 
@@ -63,18 +58,12 @@ class Translator:
     """The whole function: units, regions, and flow that holds barriers."""
 
     def __init__(self, program: Program, target: Target):
-        program, merged = merge_phases(program)
-        program, sunk = sink_fetches(program)
-        self.moved = [merged[at] for at in sunk]
         self.program, self.body, self.target = program, program.body, target
         self.a = Analysis(program)
         self.mode = "soft" if self.a.doubles else target.mode  # a flush mode would flush doubles, too
-        soft = self.mode in ("soft", "coarse")
-        normal = Grains(self.a, TEXEL if self.mode == "coarse" else UNKNOWN).normal if soft else set()
-        self.coarse = self.mode == "coarse" and normal != Grains(self.a, UNKNOWN).normal
         self.e = Emitter()
         self.s = Storage(program, self.a, self.e)
-        self.i = Instructions(self.s, Reading(self.s, Floats(self.e, soft, target.fused)), normal)
+        self.i = Instructions(self.s, Reading(self.s, Floats(self.e, self.mode == "soft")))
         self.flow = ControlFlow(self.s, self.i, target.room)
         self.quads = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.a.lanes)
         self.unit, self.spill = self.flow.unit, self.flow.spill
@@ -137,7 +126,7 @@ class Translator:
             ]
         )
         segments = self.flow.segments
-        counters = {self.moved[at]: 1 + n for n, segment in enumerate(segments) for at in segment}
+        counters = {at: 1 + n for n, segment in enumerate(segments) for at in segment}
         return Translation(
             text,
             tuple(s.slots),
@@ -146,10 +135,8 @@ class Translator:
             [counters.get(at, 1 + len(segments)) for at in range(len(self.body))],
             -(-self.size // LINE) * LINE,
             self.a.lanes,
-            self.moved,
             lds_offsets(self.program.lds)[-1],
             bool(self.a.vary.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
-            self.coarse,
             {str(n): (layout.step, layout.lanes) for n, layout in self.i.loads.layouts.items()},
         )
 

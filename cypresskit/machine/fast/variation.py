@@ -15,7 +15,6 @@ from operator import or_
 from cypresskit.il import Instruction, Program, Source
 from cypresskit.il.dataflow import components, defines
 from cypresskit.machine.fast.defuse import Webs
-from cypresskit.machine.fast.phases import is_barrier
 
 ALL = 0xFFFFFFFF
 
@@ -70,7 +69,8 @@ class Variation:
 
     def is_barrier(self, at: int) -> bool:
         """Whether all quads of a group must have come to ``at`` before one goes on."""
-        return is_barrier(self.program, self.body[at])
+        i = self.body[at]
+        return i.op.kind == "fence" and self.program.mode == "compute" and (i.controls.threads or i.controls.lds)
 
     def _group_level(self) -> set[int]:
         match, level = self.program.matching, set()

@@ -120,10 +120,6 @@ class Vec:
             return self.e.op(f"extractelement {self}, {k}", self.kind)
         return pick([self], [(0, lane) for lane in k])
 
-    def fours(self) -> "list[Vec]":
-        """Its lanes, four by four; itself if it has no more."""
-        return [self[range(k, k + 4)] for k in range(0, self.n, 4)] or [self]
-
     def lanes(self, n: int) -> "Vec":
         """The value with n lanes: a scalar in all of them; as a scalar, what is the same in all lanes."""
         if bool(n) == bool(self.n):
@@ -227,11 +223,6 @@ def pick(parts: Sequence[Vec], wanted: Sequence[tuple[int, int]]) -> Vec:
         width *= 2
     second = parts[1] if len(parts) == 2 else Vec(e, "poison", kind, width)
     return _shuffle(parts[0], second, [part * size + lane for part, lane in wanted])
-
-
-def together(fours: Sequence[Vec]) -> Vec:
-    """What ``fours`` took apart."""
-    return pick(fours, [divmod(k, fours[0].n) for k in range(len(fours) * fours[0].n)])
 
 
 def _shuffle(x: Vec, y: Vec, indices: Sequence[int]) -> Vec:
