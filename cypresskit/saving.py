@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from uuid import uuid4
 
 
 def save_file(path: str | Path, data: str | bytes) -> None:
@@ -26,7 +27,7 @@ def save_files(writers: Mapping[Path, Callable[[Path], object]]) -> None:
                 write(path)
                 continue
             target = Path(os.path.realpath(path))
-            beside[target] = target.with_name(f".{os.getpid()}.{target.name}")
+            beside[target] = target.with_name(f".{uuid4().hex}")  # nobody else's: others may be writing the same file
             write(beside[target])
             with beside[target].open("r+b") as file:
                 os.fsync(file.fileno())

@@ -17,6 +17,7 @@ import pytest
 from conftest import TEXTURE, compute, pixel
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_house import PACKAGE, imports, sources
 
 import cypresskit as ck
 from cypresskit.cli.cmd_bench import ONE_THREAD
@@ -519,6 +520,26 @@ def test_an_equal_program_is_compiled_once(monkeypatch):
     ck.launch(ck.assemble(text, "one.il"), (2, 2))
     monkeypatch.setattr(jit, "translate", lambda *_: pytest.fail("compiled again"))
     ck.launch(ck.assemble(text, "another.il"), (3, 2))
+
+
+def test_the_key_of_kept_kernels_covers_all_that_translation_depends_on():
+    needed, found = {"machine/fast/translate.py"}, set()
+    while needed:
+        found.add(path := needed.pop())
+        needed |= {target for _, target in imports(path, sources()[path], sources()) if target in sources()} - found
+    assert {(PACKAGE / path).parent for path in found if path != "tables.py"} == set(jit.ROOMS)  # that shows programs
+
+
+@pytest.mark.parametrize("mode, kept", [(0o700, 1), (0o755, 1), (0o777, 0)])
+def test_compiled_kernels_are_kept_where_nobody_else_may_write(tmp_path, monkeypatch, mode, kept):
+    monkeypatch.setattr(jit, "FOLDER", tmp_path / "cache" / "cypresskit")
+    program = pixel("mov r0, vWinCoord0")
+    jit._write(jit.FOLDER / "kernel-0.bin", translate(program, jit.this_host()), b"code")
+    jit.FOLDER.chmod(mode)
+    assert bool(jit._read(jit.FOLDER / "kernel-0.bin")) == bool(kept)
+    jit._compiled.cache_clear()
+    jit.compiled(program)
+    assert len(list(jit.FOLDER.glob("kernel-*.bin"))) == 1 + kept
 
 
 def test_texture_memory_is_lent_and_returned():

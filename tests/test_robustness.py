@@ -3,6 +3,8 @@
 import random
 import resource
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from conftest import memory_below, pixel
 
 import cypresskit as ck
 from cypresskit.machine.checks import check
+from cypresskit.saving import save_file
 from tools import fuzz
 
 HEAD = "il_ps_2_0\n"
@@ -90,6 +93,13 @@ def test_a_kernel_of_many_registers_is_checked():
     out = {0: np.zeros((8, 8, 4), np.float32)}
     (finding,) = check(ck.assemble(f"{HEAD}dcl_output_generic o0\n{registers}mov o0, r0\nend"), (8, 8), outputs=out)
     assert finding.kind == "uninitialised"
+
+
+def test_threads_may_save_one_file_and_its_name_be_as_long_as_the_disk_takes(tmp_path):
+    path, texts = tmp_path / ("n" * 250), ["a" * 100_000, "b" * 200_000]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(partial(save_file, path), texts * 20))
+    assert path.read_text() in texts and list(tmp_path.iterdir()) == [path]
 
 
 def test_thousands_of_registers_needed_at_once_take_little_memory():

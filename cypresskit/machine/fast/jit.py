@@ -1,11 +1,12 @@
 """LLVM IR to machine code, through llvmlite. Compiled kernels are kept for the life of the process, and their object
-code on disk beside this file, where the installation can be written to: so it is trusted as the package itself is."""
+code on disk in the user's own cache. It will be executed: a folder that belongs to anybody else is not used."""
 
 import ctypes
 import hashlib
 import json
 import math
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cypresskit import il
 from cypresskit.il import Program
 from cypresskit.il.fused import host_machine
 from cypresskit.machine.fast.target import Target, this_host
@@ -24,7 +26,8 @@ KEPT = 64  # compiled kernels in memory
 FILES = 256  # and on disk
 LONG = 30_000  # lines of IR from which on LLVM improves nothing: that would take time by the square of the length
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
-FOLDER = Path(__file__).parent / "__pycache__"
+CACHE = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+FOLDER = Path(CACHE, "cypresskit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +119,14 @@ def optimised(text: str, target: Target):
 # On disk
 
 
-#: This package, as it was when it was imported: what is edited later must not pass for what compiled the code.
-SOURCES = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py"))))
+#: All that translation depends on, as it was when it was imported: what is edited later must not pass for what compiled
+#: the code.
+ROOMS = Path(__file__).parent, Path(il.__file__).parent
+SOURCES = hashlib.sha256(b"".join(file.read_bytes() for room in ROOMS for file in sorted(room.glob("*.py"))))
 
 
 def _key(program: Program, target: Target) -> str:
-    """What object code depends on: the program, the processor, LLVM and this package."""
+    """What object code depends on: the program, the processor, LLVM and the translator."""
     import llvmlite.binding as llvm
 
     told = SOURCES.copy()
@@ -129,9 +134,18 @@ def _key(program: Program, target: Target) -> str:
     return told.hexdigest()[:32]
 
 
+def _is_ours(folder: Path) -> bool:
+    """Whether nobody but this process's user can have written to a folder."""
+    status = folder.lstat()
+    nobody_else = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    return stat.S_ISDIR(status.st_mode) and nobody_else
+
+
 def _read(file: Path) -> tuple[Translation, bytes] | None:
-    """What ``_write`` kept, if it is there and whole."""
+    """What ``_write`` kept, if it is there, whole and the user's own."""
     try:
+        if not _is_ours(file.parent):
+            return None
         check, head, code = file.read_bytes().split(b"\n", 2)
         if check != hashlib.sha256(head + code).hexdigest().encode():
             return None
@@ -144,7 +158,9 @@ def _write(file: Path, translation: Translation, code: bytes) -> None:
     """Keep object code; a reader finds all of it or none. Where nothing can be written, nothing is kept."""
     head = json.dumps(asdict(translation) | {"text": ""}).encode()
     try:
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        if not _is_ours(file.parent):
+            return
         others = sorted(file.parent.glob("kernel-*.bin"), key=lambda other: other.stat().st_mtime)
         for old in others[: max(0, len(others) - FILES + 1)]:
             old.unlink(missing_ok=True)
