@@ -13,10 +13,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from numbers import Real
 
 import numpy as np
 
 from cypresskit.tables import table
+
+MOST = 1024  # parts of a kind that a simulated chip may have
 
 
 def is_whole(value, most: float = math.inf) -> bool:
@@ -62,9 +65,7 @@ class Board:
 
     def __post_init__(self):
         for f in fields(self)[1:]:
-            value = getattr(self, f.name)
-            _check(self, f.name, isinstance(value, int | float) and abs(value) < float("inf"), "has to be a number")
-            _check(self, f.name, f.metadata["holds"](value), f.metadata["what"])
+            _check(self, f.name, f.metadata["holds"](_number_of(self, f.name)), f.metadata["what"])
 
     def __repr__(self) -> str:
         what = f"{self.simd_engines} SIMD engines at {self.clock_ghz:g} GHz, {self.single_gflops:.0f} Gflop/s"
@@ -145,6 +146,8 @@ class Device(Board):
 
     def __post_init__(self):
         super().__post_init__()
+        for name in ("simd_engines", "memory_channels", "l2_slices", "max_wavefronts", "lds_banks"):
+            _check(self, name, getattr(self, name) <= MOST, f"is more than can be timed: at most {MOST}")
         _check(self, "memory_channels", _is_power(self.memory_channels), "has to be a power of two")
         _check(self, "line_bytes", self.line_bytes >= 16, "has to hold at least one texel of 16 bytes")
         _check(self, "channel_bytes", self.channel_bytes >= self.line_bytes, "has to hold at least one cache line")
@@ -231,6 +234,17 @@ def _numbers(board: Board) -> list[tuple]:
     return [(name, value, of["unit"], source(of) if of["calibrated"] else of["source"]) for name, value, of in rows]
 
 
+def _number_of(board: "Board | Host", name: str) -> int | float:
+    """A field's number, kept as one of Python where numpy's was given. ``ValueError`` for anything else."""
+    value = getattr(board, name)
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    _check(board, name, good, "has to be a number")
+    if isinstance(value, np.generic):
+        value = value.item()
+        object.__setattr__(board, name, value)
+    return value
+
+
 def _check(board: "Board | Host", name: str, good: bool, what: str) -> None:
     if not good:
         raise ValueError(f"{board.name}: {name} = {getattr(board, name)!r} {what}")
@@ -274,9 +288,7 @@ class Host:
 
     def __post_init__(self):
         for f in fields(self)[1:]:
-            value = getattr(self, f.name)
-            good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
-            _check(self, f.name, good, "has to be above 0 and finite")
+            _check(self, f.name, _number_of(self, f.name) > 0, "has to be above 0")
         _check(self, "cores", is_whole(self.cores), "has to be a whole number")
         _check(self, "cpu_efficiency", self.cpu_efficiency <= 1, "has to be at most 1")
         most = f"dma_gb_s {self.dma_gb_s}, which can't be above pcie_gb_s {self.pcie_gb_s}"

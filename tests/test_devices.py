@@ -3,10 +3,11 @@
 from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cypresskit import devices
-from cypresskit.devices import C2050, HD5850, HD5870, HD5970, calibrations
+from cypresskit.devices import C2050, HD5850, HD5870, HD5970, XEON, calibrations
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import simulate
 
@@ -56,6 +57,8 @@ def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
         ({"simd_engines": 2.5}, "simd_engines = 2.5 has to be a whole number"),
         ({"memory_channels": 6}, "memory_channels = 6 has to be a power of two"),
         ({"clock_ghz": "0.85"}, "clock_ghz = '0.85' has to be a number"),
+        ({"memory_gb_s": True}, "memory_gb_s = True has to be a number"),
+        ({"simd_engines": 10**6}, "simd_engines = 1000000 is more than can be timed: at most 1024"),
         ({"wavefront": 32}, "wavefront = 32 has to be 64"),
         ({"clause_temporaries": 5}, "clause_temporaries = 5 has to be at most 4"),
         ({"thread_processors": 8}, "thread_processors = 8 x bundle_clocks 4 has to be a wavefront"),
@@ -66,6 +69,13 @@ def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
 def test_impossible_boards_are_refused_by_name_value_and_rule(change, message):
     with pytest.raises(ValueError, match=f"HD 5870: {message}"):
         replace(HD5870, **change)
+
+
+def test_a_board_takes_the_numbers_of_numpy_and_keeps_pythons():
+    boards = [replace(HD5870, register_pool=pool, clock_ghz=np.float32(0.5)) for pool in np.arange(280, 301, 20)]
+    assert boards[1] == replace(HD5870, register_pool=300, clock_ghz=0.5)
+    assert {type(boards[0].register_pool), type(boards[0].clock_ghz)} == {int, float}
+    assert replace(XEON, cores=np.int64(6)).cores == 6
 
 
 FAMILY = {  # other chips of it, as their data sheets have them

@@ -14,6 +14,7 @@ from pages import pipeline, recorded, reports, view, whole_numbers
 import cypresskit as ck
 from cypresskit import host
 from cypresskit.draw.block import find_block
+from cypresskit.draw.lds_pitch import _question
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.register_block import _Frames
 from cypresskit.draw.sheet import Sheet
@@ -140,6 +141,36 @@ def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
 def test_what_cannot_be_drawn_is_told(said, draw):
     with pytest.raises(ValueError, match=said):
         draw()
+
+
+@pytest.mark.parametrize(
+    ("said", "draw", "given"),
+    [
+        ("3 can't be drawn: pass compiled code, a program, or a kernel", "bundles", 3),
+        *(("pass reports of simulate", view, 64) for view in ("roofline", "contest", "chip", "wavefronts")),
+        ("'x' can't be drawn: pass a dict of launches by name", "block_race", "x"),
+        ("pass timelines of ck.host", "timeline", []),
+        ("pass a timeline of host.blocked_time", "card_memory", 3),
+        ("1 can't be drawn: two-sum is drawn for pairs", "exponents", (1, 2)),
+    ],
+)
+def test_what_is_of_another_kind_is_told_in_words(said, draw, given):
+    with pytest.raises(TypeError, match=said):
+        getattr(ck.draw, draw)(given)
+
+
+def test_bundles_are_drawn_of_a_program_and_of_a_kernel_too():
+    kernel = ck.kernels["sgemm_naive"]
+    assert repr(ck.draw.bundles(kernel)) == repr(ck.draw.bundles(kernel.program)) == repr(ck.draw.bundles(kernel.name))
+
+
+def test_a_guess_between_pitches_has_one_right_answer():
+    few, one = (ck.draw.lds_pitch(pitches) for pitches in ([7, 9, 12], [12]))
+    assert few.root.tags[0]["right"] == "7" and "pitch 9" not in repr(few.root.tags[0])
+    assert not one.root.tags[0]["right"]
+    assert len(_question(range(40, 60), np.arange(20)).choices) <= 6
+    with pytest.raises(ValueError, match=r"a pitch of 7\.5 words"):
+        ck.draw.lds_pitch([7.5])
 
 
 def test_fetches_are_the_work_items_stripes(run):

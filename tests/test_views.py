@@ -1,6 +1,7 @@
 """The views: that their numbers are those of the runs, code and reports they are drawn from, and each page in
 Chromium."""
 
+import asyncio
 import re
 import statistics
 import time
@@ -241,6 +242,16 @@ def test_a_small_l1_evicts_what_is_wanted_again():
     assert missed[0] == 8 * 4 + 4 * 4 and missed[1] > 1.5 * missed[0]
 
 
+def test_another_number_of_banks_of_l1_is_drawn_as_it_is_timed():
+    for banks in (2, 8):
+        board = replace(ck.HD5870, texture_banks=banks)
+        report = simulate("dgemm_nn", 64, k=16, device=board)
+        clocks = report.busy["texture"] * report.clocks * board.simd_engines / report.wavefronts
+        player = draw.texture_fetch("dgemm_nn", fetches=64, device=board)
+        assert finish(player, "dgemm_nn") == round(clocks), "all 64 fetches that k = 16 has"
+        assert f"bank {banks - 1}" in str(player.captions) and f"bank {banks}" not in str(player.captions)
+
+
 def test_layouts_and_modes_change_the_lines():
     tiled = draw.texture_fetch("sgemm_naive", "sgemm_naive", layouts=("linear", "tiled"), fetches=2)
     assert (finish(tiled, "sgemm_naive"), finish(tiled, "sgemm_naive, tiled")) == (48, 32)
@@ -412,6 +423,16 @@ def test_the_chips_bars_are_the_reports_shares():
     assert len(np.unique(frames(view("chip"), "texture", "percent")[60])) > 1, "each engine has its own"
 
 
+@pytest.mark.parametrize("engines", [2, 20, 24, 40, 120])
+def test_the_chip_has_room_for_all_its_engines(engines):
+    board = replace(ck.HD5870, simd_engines=engines)
+    fig = draw.chip(simulate("sgemm_tn", 64, device=board)).figures[0]
+    boxes = next(r for r in fig.renderers if r.data_source.name == "engines")
+    (x, y), box = (boxes.data_source.data[axis] for axis in "xy"), boxes.glyph
+    assert len(x) == len({*zip(x, y)}) == engines
+    assert x.max() + box.width / 2 < fig.x_range.end and y.max() + box.height / 2 < fig.y_range.start
+
+
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_64x64_lds", "dgemm_nn"])
 def test_use_over_time_adds_up_to_the_reports_shares(kernel):
     report = simulate(kernel, 640)
@@ -446,6 +467,26 @@ def test_a_block_falls_off_the_roof_when_registers_leave_no_company():
     assert player.root.tags[0]["right"] == f"{best} x {best}" and paces[16].gflops < paces[best].gflops
     assert f"{paces[16].registers} registers, room for {paces[16].active} wavefronts" in player.captions[15]
     assert str(round(paces[best].gflops)) not in repr(player), "the words don't give it away"
+
+
+def test_performance_keeps_rows_apart_that_are_of_other_boards_or_shapes():
+    row = {"kernel": "a", "device": "HD 5870", "bound": "ALU", "busy_ALU": 1, "seconds": 1e-3, "clocks": 850_000}
+    row |= {"m": 64, "n": 64, "k": 64, "gflops": 100.0}
+    others = {
+        "a, HD 5850": {"device": "HD 5850"}, "a, HD 5870, k = 8": {"k": 8}, "a, HD 5870, m = 8": {"m": 8},
+        "a, HD 5870 (2)": {"gflops": 99.0},
+    }  # fmt: skip
+    text = str(draw.performance([row, *(row | {"gflops": 50.0} | change for change in others.values())]))
+    for number, name in enumerate(("a, HD 5870", *others)):
+        assert f"{name}: ceiling {'100' if not number else '99' if '(2)' in name else '50'}" in text
+    vectors = draw.performance([row | {"m": n, "n": 1, "k": n} for n in (64, 128)])
+    assert [caption[:9] for caption in vectors.captions] == ["N = 64. *", "N = 128. "]
+
+
+def test_published_points_are_the_hd_5870s():
+    row = simulate("sgemm_tn", 64).row()
+    assert "published 2014" in str(draw.performance([row, row | {"device": "HD 5850"}]))
+    assert "published" not in str(draw.performance([row | {"device": "HD 5850"}]))
 
 
 def test_ceilings_that_coincide_take_turns():
@@ -727,6 +768,34 @@ def test_controls_draw_again_and_say_why_they_cannot():
     assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2" in status.value
     slider.value = 3
     assert "three is too many" in status.value and 'role="alert"' in status.value
+
+
+def test_controls_draw_only_what_is_chosen_last_and_what_is_asked_for_again():
+    seen = []
+
+    def view(n) -> str:
+        seen.append(int(n))
+        if n == 2:
+            raise KeyError("<two>")
+        return f"n is {n}"
+
+    box = draw.controls(view, n=np.arange(4))
+    (asked, slider), status, _ = box.children[0].children, *box.children[1:]
+    assert type(slider).__name__ == "SelectionSlider", "numpy's numbers are numbers"
+
+    async def hurry(*values):
+        for value in values:
+            slider.value = slider.options[value][1]
+        await asyncio.sleep(0.2)
+
+    asyncio.run(hurry(1, 2, 3))
+    assert seen == [0, 3]
+    for value in (3, 0, 3):
+        asked.value = "n=3"
+        slider.value = slider.options[value][1]
+    assert seen == [0, 3, 0, 3] and asked.value == ""
+    slider.value = slider.options[2][1]
+    assert "n = 2: KeyError: &#x27;&lt;two&gt;&#x27;" in status.value and 'role="alert"' in status.value
 
 
 def test_every_view_is_in_the_gallery():

@@ -10,7 +10,7 @@ import numpy as np
 
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, beside
+from cypresskit.draw.sheet import Sheet, beside, nonempty
 from cypresskit.machine.record import Recording
 
 FRAMES = 128
@@ -25,6 +25,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
 
         ck.draw.block_race(ck.teach.register_block.block_runs((1, 2, 4, 8)))
     """
+    nonempty([runs], "pass a dict of launches by name, each with its recordings", Mapping)
     made = {name: _events(sorted(run, key=lambda one: one.item)) for name, run in runs.items()}
     if len({(shape, count) for _, _, shape, count in made.values()}) != 1:
         raise ValueError("blocks race on the same product: these launches compute several, or only parts of one")

@@ -17,8 +17,9 @@ from cypresskit.compiler.ports import Ports, unit
 from cypresskit.draw import theme
 from cypresskit.draw.controls import controls
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, beside, together
-from cypresskit.kernels import KERNELS
+from cypresskit.draw.sheet import Sheet, beside, nonempty, together
+from cypresskit.il import Program
+from cypresskit.kernels import KERNELS, Kernel
 
 WIDE, HIGH = 1250, 420
 LISTING, TABLE, DETAIL = (2, 318), (356, 470), 870  # left edges, and widths, of the parts
@@ -30,13 +31,13 @@ STYLES = {"amd": "In program order, as AMD's compiler packed", "best": "Looking 
 FILLED = {"five slots filled": (5,), "four": (4,), "fewer": (1, 2, 3)}
 
 
-def bundles(*codes: Code | str) -> Player:
+def bundles(*codes: Code | Program | Kernel | str) -> Player:
     """A player of the bundles of a kernel's main loop, a frame for each; several compilations are scenes.
 
-    ``codes`` are compiled kernels, or names of the catalogue's; by default "sgemm_tn". Raises ``ValueError`` for code
-    without ALU bundles.
+    ``codes`` are compiled kernels, programs to compile, or kernels of the catalogue; by default "sgemm_tn". Raises
+    ``ValueError`` for code without ALU bundles.
     """
-    made = [compile(KERNELS[one].program) if isinstance(one, str) else one for one in codes or ("sgemm_tn",)]
+    made = nonempty(map(_compiled, codes or ("sgemm_tn",)), "pass compiled code, a program, or a kernel", Code)
     loops = [_loop(code, 10_000 * n) for n, code in enumerate(made)]
     sheet = Sheet("VLIW bundles: " + ", ".join(loop.name for loop in loops))
     fig = sheet.stage("Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots", WIDE, HIGH)
@@ -54,6 +55,12 @@ def bundles(*codes: Code | str) -> Player:
     )
     scenes = [(loop.name, len(loop.bundles)) for loop in loops]
     return sheet.player([fig], captions, text, below=[note], step="Bundle", scenes=scenes)
+
+
+def _compiled(given):
+    given = KERNELS[given] if isinstance(given, str) else given
+    given = given.program if isinstance(given, Kernel) else given
+    return compile(given) if isinstance(given, Program) else given
 
 
 def packing(kernel: str = "sgemm_tn") -> Player:

@@ -14,7 +14,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.draw import theme
 from cypresskit.draw.pipelines import FRAMES, draw_tasks
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import Timeline
 
 LEFT, TOP, WHOLE, DEEP = 122, 118, 188, 90  # of the matrices: C's corner and side, and how much of A and B is drawn
@@ -32,6 +32,7 @@ Held = Sequence[tuple[str, str, np.ndarray]]  # a buffer, what it holds at some 
 def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     """A player over the time of a blocked product on one chip. Raises ``ValueError`` for a timeline whose tasks write
     no buffer of the card."""
+    nonempty([timeline], "pass a timeline of host.blocked_time", Timeline)
     moments = np.linspace(0, timeline.seconds, FRAMES)
     held = list(_held(timeline, moments))
     if not held:

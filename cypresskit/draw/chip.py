@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cypresskit.devices import Device
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, together
+from cypresskit.draw.sheet import Sheet, nonempty, together
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Use
@@ -19,7 +20,7 @@ from cypresskit.timing.report import Use
 SIZES = (128, 256, 512, 1024, 2048)
 FRAMES = 120  # of a report
 WIDE, HIGH, MAP, TOP = 1250, 424, 224, 46  # the stage, the map of C and where it begins
-LEFT, ACROSS, ENGINE = 268, 5, (190, 72)  # the engines' left edge, how many in a row, the room of one
+LEFT, ENGINES_WIDE, ENGINE_HIGH = 268, 974, 72  # the engines' left edge, the room of a row of them and its height
 ENGINES = 50_000  # what an engine's number is added to, to be a key
 TILES = 1024  # in the map at most: then a tile stands for several wavefronts
 STATES = ["rgba(128,128,128,0.16)", "rgba(0,158,115,0.38)", "rgba(0,158,115,1)"]  # to come, running, done
@@ -34,7 +35,7 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     """
     if isinstance(reports, str):
         reports = [simulate(reports, n) for n in sizes]
-    made = [reports] if isinstance(reports, Report) else list(reports)
+    made = nonempty(reports, "pass reports of simulate, or a kernel's name", Report)
     if len({(r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in made}) != 1:
         raise ValueError("the chip is drawn for one or more reports, all of boards with the same parts")
     sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in made))}")
@@ -43,11 +44,13 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     if len(scenes) < len(made):
         raise ValueError("the chip is drawn from reports that tell what its parts did: those of simulate")
     parts = f"{made[0].device.simd_engines} SIMD engines, {made[0].device.l2_slices} L2 slices"
-    fig = sheet.stage(f"A map of C and {parts} and the memory channels", WIDE, HIGH)
+    across, rows = _rows(made[0].device)
+    high = HIGH + max(rows - 4, 0) * ENGINE_HIGH
+    fig = sheet.stage(f"A map of C and {parts} and the memory channels", WIDE, high)
     _draw_map(sheet, fig, scenes)
-    places = _draw_engines(sheet, fig, scenes)
-    _draw_memory(sheet, fig, scenes)
-    _draw_running(sheet, fig, scenes)
+    places = _draw_engines(sheet, fig, scenes, across, rows)
+    _draw_memory(sheet, fig, scenes, TOP - 20 + (rows + 1) // 2 * ENGINE_HIGH)
+    _draw_running(sheet, fig, scenes, high - 46)
     x, y, key = map(together, zip(*(scene.dots(places) for scene in scenes)), (np.nan, np.nan, -1))
     sheet.boxes(fig, "dots", x, y, 12, 12, ink="ink", key=key, moves=("x", "y"), round=6)
     key = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
@@ -195,14 +198,19 @@ def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
         sheet.numbers(fig, prefix[:-2], 12, TOP + MAP + 22 + 22 * n, values, prefix=prefix, ink=ink, size=15)
 
 
-def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
+def _rows(device: Device) -> tuple[int, int]:
+    """How many SIMD engines stand side by side, and in how many rows: those of the HD 5870 in four of five."""
+    across = 5 if device.simd_engines <= 20 else 10
+    return across, -(-device.simd_engines // across)
+
+
+def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene], across: int, rows: int) -> np.ndarray:
     """The engines with their bars; where each slot is: (engines, slots, 2)."""
     engines, slots = scenes[0].report.device.simd_engines, max(scene.report.active for scene in scenes)
     number = np.arange(engines)
-    rows = -(-engines // ACROSS)
-    x = LEFT + number % ACROSS * (ENGINE[0] + 6)
-    y = TOP - 20 + number // ACROSS * ENGINE[1] + 54 * (number // ACROSS >= (rows + 1) // 2)
-    wide, high = ENGINE[0], ENGINE[1] - 6
+    wide, high = (ENGINES_WIDE + 6) // across - 6, ENGINE_HIGH - 6
+    x = LEFT + number % across * (wide + 6)
+    y = TOP - 20 + number // across * ENGINE_HIGH + 54 * (number // across >= (rows + 1) // 2)
     runs = (scene.wavefronts[now, 0].astype(int) for scene in scenes for now in scene.running)
     busy = np.stack([np.bincount(on, minlength=engines) for on in runs])
     words = [f"SIMD engine {n}" for n in number]
@@ -211,7 +219,7 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
         sheet.about |= {scene.key + ENGINES + n: scene.story(n) for n in range(engines)}
     sheet.boxes(fig, "engines", x + wide / 2, y + high / 2, wide, high, fill=(IDLE, busy > 0), words=words, line="line",
                 busy=busy, key=keys, tip="@words, wavefronts: @busy")  # fmt: skip
-    sheet.words(fig, x + 6, y + 11, [f"engine {n}" for n in number], "soft", size=12)
+    sheet.words(fig, x + 6, y + 11, [f"{'engine ' * (across == 5)}{n}" for n in number], "soft", size=12)
     for place, (unit, ink) in enumerate((("ALU", "alu"), ("texture", "texture"))):
         share = together([scene.share(unit) for scene in scenes], 0)
         tall = np.maximum(share, 0.5) / 100 * (high - 14)
@@ -221,11 +229,11 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> np.ndarray:
         bars = sheet.boxes(fig, unit, left, foot - tall / 2, 10, tall, ink=ink, moves=("y", "h"), percent=share,
                            words=tips, tip="@words: at work @percent %; @found")  # fmt: skip
         _tell_hits(sheet, bars, scenes, "L1")
-    across = -(-slots // 2) if slots > 4 else slots
+    beside = -(-slots // 2) if slots > 4 else slots
     slot = np.arange(slots)
-    step = min(22.0, (wide - 44) / across)
-    down = 30 + slot // across * min(20.0, step + 4)
-    places = np.stack([*np.broadcast_arrays(x[:, np.newaxis] + 14 + slot % across * step, y[:, np.newaxis] + down)], -1)
+    step = min(22.0, (wide - 44) / beside)
+    down = 30 + slot // beside * min(20.0, step + 4)
+    places = np.stack([*np.broadcast_arrays(x[:, np.newaxis] + 14 + slot % beside * step, y[:, np.newaxis] + down)], -1)
     side = min(14.0, step - 3)
     sheet.boxes(fig, "slots", places[..., 0].ravel(), places[..., 1].ravel(), side, side, line="line", round=7)
     return places
@@ -238,15 +246,11 @@ def _tell_hits(sheet: Sheet, bars, scenes: Sequence[_Scene], cache: str) -> None
     sheet.track(bars, "hits", hits + 1, text="found", names=names)
 
 
-def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
-    device = scenes[0].report.device
-    rows = -(-device.simd_engines // ACROSS)
-    middle = TOP - 20 + (rows + 1) // 2 * ENGINE[1]
-    wide = ACROSS * (ENGINE[0] + 6) - 6
+def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene], middle: float) -> None:
     for n, (name, title) in enumerate((("L2", "L2 slice"), ("DRAM", "memory channel"))):
         share = together([scene.share(name) for scene in scenes], 0)
         count = share.shape[1]
-        each = wide / count
+        each = ENGINES_WIDE / count
         left, y = LEFT + np.arange(count) * each, middle + 9 + 24 * n
         sheet.boxes(fig, f"room {name}", left + each / 2, y, each - 6, 19, ink="faint", line="line")
         long = np.maximum(share, 0.5) / 100 * (each - 6)
@@ -259,10 +263,9 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
         sheet.words(fig, left + each / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
 
 
-def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
+def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> None:
     """How many wavefronts run, over time: it fills, it holds, it drains."""
-    top, high = HIGH - 46, 40
-    wide = ACROSS * (ENGINE[0] + 6) - 6
+    wide, high = ENGINES_WIDE, 40
     slots = max(scene.report.active for scene in scenes) * scenes[0].report.device.simd_engines
     count = np.concatenate([np.tile(scene.running.sum(axis=1), (FRAMES, 1)) for scene in scenes])
     tall = np.maximum(count / slots * high, 3 * (count > 0))  # a few are seen, too

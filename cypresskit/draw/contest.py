@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.timing import Report
 
 LEFT, WIDE, ROUNDS, HIGH = 12, 560, 630, 360  # of the ladders and of the rounds, in pixels
@@ -21,6 +21,7 @@ UNITS = {"ALU": "alu", "texture": "texture"}  # their inks
 def contest(reports: Sequence[Report]) -> Player:
     """A player with a frame for each N; ``reports`` come from ``simulate``, one for each kernel and N. Raises
     ``ValueError`` unless every kernel has all sizes and says what its parts did."""
+    reports = nonempty(reports, "pass reports of simulate, every kernel at the same sizes", Report)
     rows = {kernel: {r.size[0]: r for r in reports if r.kernel == kernel and r.size and r.use} for kernel in
             dict.fromkeys(r.kernel for r in reports)}  # fmt: skip
     sizes = sorted({r.size[0] for r in reports if r.size})

@@ -1,15 +1,48 @@
 """Sliders and menus round a view that has to be computed anew, in a notebook with a running kernel.
 
 ``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or the text, and calls again when the reader
-chooses. What takes longer than a blink says so meanwhile. A click in the player may choose, too, where it is on what
+chooses; what is chosen while it computes is left out, but for the last. What takes longer than a blink says so
+meanwhile. A click in the player may choose, too, where it is on what
 another choice would show. Players themselves need none of it: they play without Python.
 """
 
+import asyncio
+import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
+from numbers import Real
 
 from cypresskit.draw.player import Shown
 
+PAUSE = 0.05  # seconds in which a newer choice takes an older one's place
 TEXT = "Controls for "  # how the text form begins, which a saved notebook shows before its cell is run
+
+
+def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
+    """The widget that an argument is chosen with."""
+    import ipywidgets as widgets
+
+    options = [("empty" if value is None else str(value), value) for value in values]
+    given = {"options": options, "value": start.get(name, values[0]), "description": name}
+    if slider:
+        return widgets.SelectionSlider(continuous_update=False, **given)
+    small = {"style": {"description_width": "initial"}, "layout": {"flex": "1 1 180px", "max_width": "240px"}}
+    return widgets.Dropdown(**given, **small)
+
+
+@contextmanager
+def _stoppable():
+    """The stop button works, also between two messages, when a notebook's kernel ignores it."""
+    before = signal.getsignal(signal.SIGINT)
+    ignored = before is signal.SIG_IGN
+    if ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if ignored:
+            signal.signal(signal.SIGINT, before)
 
 
 def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **choices: Sequence):
@@ -23,34 +56,41 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
         raise ValueError(f"controls need something to choose for {', '.join(empty) or 'at least one argument'}")
     status = widgets.HTML(layout={"min_height": "1.6em"})
     place = widgets.Output()
-    chosen, sliders = {}, []
-    for name, values in choices.items():
-        numbers = all(isinstance(value, int | float) for value in values)
-        options = [("empty" if value is None else str(value), value) for value in values]
-        given = {"options": options, "value": (start or {}).get(name, values[0]), "description": name}
-        if numbers:
-            sliders.append(name)
-            chosen[name] = widgets.SelectionSlider(continuous_update=False, **given)
-        else:
-            small = {"style": {"description_width": "initial"}, "layout": {"flex": "1 1 180px", "max_width": "240px"}}
-            chosen[name] = widgets.Dropdown(**given, **small)
+    sliders = [name for name, values in choices.items() if all(isinstance(value, Real) for value in values)]
+    chosen = {name: _chooser(name, choices[name], start or {}, name in sliders) for name in choices}
+    waiting: list[asyncio.TimerHandle] = []
 
-    def draw(_=None) -> None:
-        arguments = {name: widget.value for name, widget in chosen.items()}
-        words = ", ".join(f"{name} = {arguments[name]}" for name in sliders)  # a menu says itself what it is at
-        status.value = f'<span role="status">Computing {words} ...</span>'
+    def words() -> str:
+        return ", ".join(f"{name} = {chosen[name].value}" for name in sliders)  # a menu says itself what it is at
+
+    def draw() -> None:
+        status.value = f'<span role="status">Computing {words()} ...</span>'
         try:
-            shown = view(**arguments)
-        except ValueError as error:
-            status.value = f'<span role="alert">{words}: {error}</span>'
+            with _stoppable():
+                shown = view(**{name: widget.value for name, widget in chosen.items()})
+        except (Exception, KeyboardInterrupt) as error:  # whatever it is, whoever moved the slider has to see it
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            status.value = f'<span role="alert">{words()}: {kind}{escape(str(error))}</span>'
             return
         # Set, not displayed: what is displayed here would, without a browser, become an output of the cell itself.
         data = {"text/plain": shown} if isinstance(shown, str) else shown._repr_mimebundle_()
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-        status.value = f'<span role="status">{words}</span>'
+        status.value = f'<span role="status">{words()}</span>'
+
+    def choose(_) -> None:
+        """Draw, in a notebook once the messages that wait have been read: they may choose something else."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return draw()
+        status.value = f'<span role="status">Computing {words()} ...</span>'
+        if waiting:
+            waiting.pop().cancel()
+        waiting.append(loop.call_later(PAUSE, draw))
 
     def answer(_) -> None:
         name, _, value = asked.value.partition("=")
+        asked.value = ""  # or the same wish, again, would be no change
         if name in chosen and value in map(str, choices[name]):
             chosen[name].value = next(one for one in choices[name] if str(one) == value)
 
@@ -58,7 +98,7 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
     asked = widgets.Text(continuous_update=False, layout={"display": "none"}).add_class("cypresskit-asked")
     asked.observe(answer, "value")
     for widget in chosen.values():
-        widget.observe(draw, "value")
+        widget.observe(choose, "value")
     draw()
     row = widgets.Box([asked, *chosen.values()], layout={"flex_flow": "row wrap"})
     whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")

@@ -22,6 +22,7 @@ def curves(
     drawn over it, x by x; without a guess it is a still picture. Raises ``ValueError`` without a point, and on a
     logarithmic axis for an x of 0 or less and for a y that is never above 0."""
     what = "each curve is a dict from x to y"
+    nonempty(series.values() if isinstance(series, Mapping) else series, what, Mapping)
     places = sorted(set(nonempty((place for curve in series.values() for place in curve), what)))
     guessed = guess.value if guess else None
     mine = guessed if isinstance(guessed, dict) else {}

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, together
+from cypresskit.draw.sheet import Sheet, nonempty, together
 
 PAIRS = ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
 STEPS = {"a": "a", "b": "b", "s = a + b": "c", "t = s - a": "soft", "s - t": "soft", "a - (s - t)": "read",
@@ -31,10 +31,11 @@ def two_sum(a: float, b: float) -> dict[str, float]:
 def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     """A player of two-sum, a scene for each pair of numbers. Raises ``ValueError`` for a pair without a normal number
     other than 0, and for infinities and NaN."""
+    nonempty(pairs, "two-sum is drawn for pairs of finite numbers", (Sequence, np.ndarray))
     sheet = Sheet("Two-sum on a ruler of exponents")
     fig = sheet.stage("A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(STEPS) + 24)
     runs = [two_sum(*map(float, pair)) for pair in pairs]
-    if not runs or not np.isfinite([list(run.values()) for run in runs]).all():
+    if not np.isfinite([list(run.values()) for run in runs]).all():
         raise ValueError(f"two-sum is drawn for pairs of finite numbers whose sum is finite, not for {pairs!r}")
     spans = [_span(run) for run in runs]
     high, low = np.repeat(spans, FRAMES, axis=0).T[:, :, np.newaxis]

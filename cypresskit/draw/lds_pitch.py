@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cypresskit.devices import HD5870
+from cypresskit.devices import HD5870, is_whole
 from cypresskit.draw import theme
 from cypresskit.draw.lds import BANK, BANKS, ROWS, WIDE, Layout, name_banks
 from cypresskit.draw.player import Guess, Player
@@ -19,6 +19,7 @@ from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Traffic
 
 PITCHES = range(4, 35)
+CHOICES = 4, 5, 6, 8, 16, 32  # of a guess, as far as these are drawn
 HIGH, STACK, WORDS, FOOT = 410, 176, 184, 392  # the stage; the stacks' foot, the words' and the bars' place
 STORED = 16  # rows of A: those that the first 16 work-items store
 
@@ -26,7 +27,7 @@ STORED = 16  # rows of A: those that the first 16 work-items store
 def pitched(pitch: int) -> Traffic:
     """What a wavefront asks of the LDS if rows of A lie ``pitch`` words apart. Raises ``ValueError`` for rows that
     overlap or don't fit, ``ArithmeticError`` if the product is wrong."""
-    if not 4 <= pitch <= HD5870.lds_bytes // 256:
+    if not is_whole(pitch, HD5870.lds_bytes // 256) or pitch < 4:
         raise ValueError(f"a pitch of {pitch} words: rows of A take 4 of them, and 64 rows have to fit the LDS")
     kernel, traffic = KERNELS["sgemm_64x64_lds_rows"], Traffic()
     text = kernel.text
@@ -47,7 +48,8 @@ def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     """A player with a frame for each pitch (words from one row of A to the next, at least 4): a store and a load of the
     first 16 work-items, and the clocks of a whole turn. Raises ``ValueError`` without pitches, and for those that
     don't fit."""
-    layouts = [Layout(run, 1, 0) for run in map(pitched, nonempty(pitches, "pass at least one pitch"))]
+    pitches = nonempty(pitches, "pass at least one pitch")
+    layouts = [Layout(run, 1, 0) for run in map(pitched, pitches)]
     sheet = Sheet("Rows of A in the LDS, and the pitch between them")
     fig = sheet.stage("32 banks, the words of 16 rows, and who stacks up", 2 * WIDE + 76, HIGH)
     said = "A store: each of 16 work-items puts down two words", "A load: 8 of them want two words, 8 two others"
@@ -59,11 +61,21 @@ def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     _draw_totals(sheet, fig, pitches, totals)
     captions = [f"Pitch {pitch}: storing takes {store} clocks of a turn and loading {load}: {store + load}."
                 for pitch, (store, load) in zip(pitches, costs)]  # fmt: skip
-    asked = {str(pitch): int(total) for pitch, total in zip(pitches, totals) if pitch in (4, 5, 6, 8, 16, 32)}
-    truth = "; ".join(f"pitch {name} takes {clocks}" for name, clocks in asked.items()) + " clocks a turn."
-    guess = Guess("which pitch costs the fewest clocks?", list(asked), truth, min(asked, key=asked.__getitem__))
     key = sheet.key(*ROWS, ("waits for its bank", "wait", "ring"))
-    return sheet.player([fig], captions, sheet.title, step="Pitch", below=[key], guess=guess)
+    return sheet.player([fig], captions, sheet.title, step="Pitch", below=[key], guess=_question(pitches, totals))
+
+
+def _question(pitches: Sequence[int], totals: np.ndarray) -> Guess | None:
+    """Which of up to six pitches costs least; of those that cost the least, only the first is a choice."""
+    clocks = dict(zip(map(int, pitches), totals.tolist()))
+    some = [p for p in CHOICES if p in clocks]
+    if len(some) < 2:
+        some = list(clocks)[:: -(-len(clocks) // 6)]
+    best = min(some, key=clocks.__getitem__)
+    some = [p for p in some if p == best or clocks[p] > clocks[best]]
+    truth = "; ".join(f"pitch {p} takes {clocks[p]}" for p in some) + " clocks a turn."
+    question = "which pitch costs the fewest clocks?"
+    return Guess(question, [str(p) for p in some], truth, str(best)) if len(some) > 1 else None
 
 
 def _costs(layout: Layout) -> tuple[int, int]:

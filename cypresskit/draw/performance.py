@@ -25,10 +25,9 @@ def performance(
     sizes: Sequence[int] = SIZES,
     device: Device = HD5870,
 ) -> Player:
-    """A player with a frame for each N. ``rows`` come from ``sweep`` (square matrices; with ``ranges=True`` each point
-    has a bar for what the calibrations leave open) on ``device`` or on a board of the package; kernels by name are
-    swept over ``sizes`` first, which takes a second or so each. Raises ``ValueError`` for other rows, and for
-    none."""
+    """A player with a frame for each N. ``rows`` come from ``sweep`` (with ``ranges=True`` each point has a bar for
+    what the calibrations leave open) on ``device`` or on boards of the package; kernels by name are swept over
+    ``sizes`` first, which takes a second or so each. Raises ``ValueError`` for other rows, and for none."""
     what = "pass rows of timing.sweep, or names of kernels"
     given = nonempty(rows, what)
     if all(isinstance(row, str) for row in given):
@@ -37,11 +36,9 @@ def performance(
         raise ValueError(f"not all of these are rows of a sweep: {what}")
     devices = {known.name: known for known in (*DEVICES.values(), device)}
     table = [row | {"launch": _launch(row, devices)} for row in given]
-    sizes = sorted({row["n"] for row in table})
-    curves: dict[str, dict[int, dict]] = {}
-    for row in table:
-        curves.setdefault(row["kernel"], {})[row["n"]] = row
-    known = {name: row for name, row in published.kernels().items() if "gflops_max" in row and name in curves}
+    curves = _curves(table)
+    sizes = sorted(set().union(*curves.values()))
+    known = _published(curves)
     top = max([*(row["gflops"] for row in table), *(row["gflops_max"] for row in known.values())])
     right = max([*sizes, *(row.get("n_at_max", 0) for row in known.values())])
     ceilings = {name: _ceiling(curve[max(curve)], launch=False) for name, curve in curves.items()}
@@ -78,6 +75,39 @@ def performance(
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
     key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
     return sheet.player([fig], captions, "\n".join(lines), below=[sheet.key(*key)], step="N")
+
+
+def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
+    """The rows by curve and N (of a product with a vector, its length). A curve has its kernel's name, with the board
+    and m and k where rows differ in them; what a row doesn't tell, such as a board of the same name, by a number."""
+    curves: dict[str, dict[int, dict]] = {}
+    several = len({row.get("device") for row in rows}) > 1
+    for row in rows:
+        n, name = _size(row), row["kernel"] + (f", {row.get('device')}" if several else "")
+        alike = [
+            other for other in rows if (other["kernel"], other.get("device")) == (row["kernel"], row.get("device"))
+        ]
+        for side in ("m", "k"):
+            fixed = len({other.get(side) for other in alike}) == 1 < len({_size(other) for other in alike})
+            if side in row and (fixed or row[side] != n):
+                name += f", {side} = {row[side]}"
+        called, number = name, 1
+        while curves.get(called, {}).get(n, row) != row:
+            called, number = f"{name} ({number + 1})", number + 1
+        curves.setdefault(called, {})[n] = row
+    return curves
+
+
+def _published(curves: dict[str, dict[int, dict]]) -> dict[str, dict]:
+    """What the papers printed about the HD 5870, by the name of the curve of square products that it belongs to."""
+    rows, chip = published.kernels(), HD5870.name
+    here = {name for name, curve in curves.items() if all(row.get("device", chip) == chip for row in curve.values())}
+    named = {name: rows.get(name.removesuffix(f", {chip}"), {}) for name in curves if name in here}
+    return {name: row for name, row in named.items() if "gflops_max" in row}
+
+
+def _size(row: dict) -> int:
+    return row["n"] if row["n"] > 1 else row.get("m", 1)
 
 
 def _is_row(row) -> bool:

@@ -40,7 +40,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     if not timelines:
         machine, names = Machine(), ("four stages, without the texture cache", "five stages, with it")
         timelines = four_stage(8192, 8192, 2048, machine), five_stage(8192, 8192, 2048, machine)
-    for one in timelines:
+    for one in nonempty(timelines, "pass timelines of ck.host", Timeline):
         nonempty(one.spans, "a timeline needs at least one task")
     names = *names, *(f"timeline {n + 1}" for n in range(len(names), len(timelines)))
     sheet = Sheet("Timeline: " + " and ".join(names))

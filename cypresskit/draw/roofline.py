@@ -14,7 +14,7 @@ from bokeh.models import BasicTickFormatter, Column, FixedTicker
 from cypresskit import published
 from cypresskit.devices import C2050, HD5870, Board
 from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import Sheet, beside
+from cypresskit.draw.sheet import Sheet, beside, nonempty
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report
 
@@ -35,6 +35,8 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     Those of one kernel by its block size b appear when b gets there, and the picture asks first which is the
     fastest."""
     sheet = Sheet("Roofline: the HD 5870 against the Tesla C2050")
+    if reports != ():
+        nonempty(reports.values() if isinstance(reports, Mapping) else reports, "pass reports of simulate", Report)
     paces, given = (dict(reports), []) if isinstance(reports, Mapping) else ({}, list(reports))
     columns, lines = [_draw_block(sheet)], [sheet.title]
     allowed = {}

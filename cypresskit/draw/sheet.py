@@ -4,6 +4,7 @@ A view fills a ``Sheet`` and asks it for the ``Player``. An array given with one
 else stands still. On a *stage* a unit is about a pixel; words on it grow and shrink with it.
 """
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -235,10 +236,15 @@ class Sheet(Parts):
         return Player(self, picture, captions, text, **more)
 
 
-def nonempty(things: Iterable, what: str) -> list:
-    """What is to be drawn, as a list; raises ``ValueError``, which says ``what`` there should be, if it is empty."""
-    if not (made := list(things)):
+def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
+    """What is to be drawn, as a list. Raises an error that says ``what`` there should be: ``ValueError`` if it is
+    empty, ``TypeError`` if one of the things isn't of a ``kind``."""
+    made = list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
+    if not made:
         raise ValueError(f"there is nothing to draw: {what}")
+    for one in made:
+        if not isinstance(one, kind):
+            raise TypeError(f"{reprlib.repr(one)} can't be drawn: {what}")
     return made
 
 

@@ -1,9 +1,9 @@
 """A wavefront's fetches, clock by clock: which words a quad's four texels lie in, and what each costs.
 
 From the recorded fetches of a wavefront. The texture unit takes one quad after another, and as many clocks for each as
-the fullest of L1's four banks has different words of 16 bytes to give; the lines of these words are looked up in L1, an
-empty ``units.cache.Cache`` at the start. Several kernels or memory layouts race on one clock. Left out: other
-wavefronts, and when data arrive.
+the fullest of L1's banks (four on the HD 5870) has different words of 16 bytes to give; the lines of these words are
+looked up in L1, an empty ``units.cache.Cache`` at the start. Several kernels or memory layouts race on one clock. Left
+out: other wavefronts, and when data arrive.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.cache import Cache
 from cypresskit.timing.work import BANK_BITS
 
-WORD, BANKS = 1 << BANK_BITS, HD5870.texture_banks  # bytes that a bank of L1 gives in a clock; how many there are
+WORD = 1 << BANK_BITS  # bytes that a bank of L1 gives in a clock
 WIDE, HIGH, GAP = 520, 432, 50  # a panel, and between two, in pixels
 ITEM, TOP, TICKS = 17, 84, 300  # a work-item's side, and where the tile and the ticks begin
 MATRIX, ROOM = 166, (172, 174)  # where the matrices begin, and the room that each has
@@ -37,8 +37,8 @@ def texture_fetch(
     """A player of a wavefront's first ``fetches`` fetches, clock by clock; several runs race.
 
     ``runs`` are kernels by name, or ``Traffic`` that listened to a launch; by default "dgemm_tn" and "dgemm_nn".
-    ``layouts``: for each run "linear" (the default: rows) or "tiled" (8 x 8 texels). ``device`` has L1's size and
-    ways. Raises ``ValueError`` for runs without fetches and for other layouts.
+    ``layouts``: for each run "linear" (the default: rows) or "tiled" (8 x 8 texels). ``device`` has L1's size, ways
+    and banks. Raises ``ValueError`` for runs without fetches and for other layouts.
     """
     given = runs or ("dgemm_tn", "dgemm_nn")
     if others := [layout for layout in layouts if layout not in ("linear", "tiled")]:
@@ -99,6 +99,7 @@ class _Replay:
             raise ValueError(f"{name}: wavefront {run.wavefront} fetches nothing from a texture")
         self.textures = {n: run.launch.textures[n] for n in sorted({a.resource for a in self.accesses})}
         device = memory.device
+        self.banks = device.texture_banks
         cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
         self.served: list[_Served] = []
         for at, access in enumerate(self.accesses):
@@ -106,7 +107,7 @@ class _Replay:
                 wanted = list(dict.fromkeys(self._words(access, self._items(access, quad)).tolist()))
                 seen: set[int] = set()
                 for number in range(len(wanted)):
-                    banks = {word % BANKS: word for word in reversed(wanted)}
+                    banks = {word % self.banks: word for word in reversed(wanted)}
                     wanted = [word for word in wanted if word not in banks.values()]
                     if not banks:
                         break
@@ -135,7 +136,7 @@ class _Replay:
         now = self.served[clock - 1]
         access = self.accesses[now.fetch]
         line = self.run.launch.program.body[access.at].line
-        banks = " and one of bank ".join(str(bank) for bank in sorted({word % BANKS for word in now.words}))
+        banks = " and one of bank ".join(str(bank) for bank in sorted({word % self.banks for word in now.words}))
         waits = f"; {len(now.waiting)} more must wait" if now.waiting else ""
         where = f"fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad {now.quad + 1}"
         return f"**{self.name}**: {where}: a word of bank {banks}{waits}."
@@ -220,7 +221,7 @@ class _Replay:
         (x0, y0), (x1, y1) = (self._texel(left, resource, n, n) for n in (0, 1))
         size = 0.94 * wide * (x1 - x0) - 1, (ends[3] + 1 - ends[1]) * (y1 - y0) - 1
         words = [
-            f"{name}, row {row}, texel {a}{f' to {b}' * int(b > a)}: a word of bank {w % BANKS}"
+            f"{name}, row {row}, texel {a}{f' to {b}' * int(b > a)}: a word of bank {w % self.banks}"
             for w, (a, row, b, _) in zip(word, ends.T)
         ]
         kind += 3 * min(resource, 1)
@@ -230,7 +231,7 @@ class _Replay:
         title, ink = f"{name}: {of.height} rows of {of.width} texels", INKS.get(resource, "ink")
         sheet.words(fig, x0, TOP - 14, title, ink, size=13)
         top, foot = np.flatnonzero(ends[1] == 0), TOP + of.height * (y1 - y0) + 9
-        names = [str(w % BANKS) for w in word[top]]
+        names = [str(w % self.banks) for w in word[top]]
         sheet.words(fig, x[top], foot, names, "soft", align="center", size=11)
         if resource == min(self.textures):
             sheet.words(fig, x0 - 6, foot, "banks", "soft", align="right", size=11)
@@ -252,9 +253,9 @@ class _Replay:
         words = [f"clock {t}: quad {one.quad + 1} of fetch {one.fetch + 1}, its clock {one.number + 1}, "
                  f"{'not in L1' if one.missed else 'in L1'}" for t, one in enumerate(self.served, 1)]  # fmt: skip
         sheet.words(fig, left, TICKS - 14, "What each fetch has paid: a box is a clock", size=13)
-        at = f"ticks {self.name}", np.where(paid, x, np.nan), y, wide - 1.5, row - 1.5
+        at = f"ticks {self.name}", np.where(paid, x, np.nan), y, max(wide - 1.5, 1), max(row - 1.5, 0.5)
         source = sheet.boxes(fig, *at, fill=(TINTS, matrix), words=words, key=keys, missed=missed)
-        sheet.ring(fig, source, wide - 3, row - 2.5, "missed", "ink")
+        sheet.ring(fig, source, max(wide - 3, 1), max(row - 2.5, 0.5), "missed", "ink")
         shown = np.arange(0, len(self.accesses), max(1, round(7 / row)))  # in two columns: a row is too low for one
         names = [f"{f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
         place = left + 72 - 36 * (np.arange(len(shown)) % 2 == 0), TICKS + (shown + 0.5) * row

@@ -9,8 +9,9 @@ from string import ascii_uppercase
 
 import numpy as np
 
+from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.timing import Report, simulate
 
 FRAMES = 150
@@ -28,7 +29,8 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
     ``reports`` come from ``simulate``; kernels by name are simulated with size ``n``. By default "sgemm_tn" (25
     registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without timeline.
     """
-    made = [simulate(r, n) if isinstance(r, str) else r for r in reports or ("sgemm_tn", "sgemm_tn_37")]
+    given = [simulate(r, n) if isinstance(r, str) else r for r in reports or ("sgemm_tn", "sgemm_tn_37")]
+    made = nonempty(given, "pass reports of simulate, or names of kernels", Report)
     for report in made:
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
@@ -123,11 +125,11 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
     wavefronts up to ``most``, or else up to what keeps the engine busy, 6 at least; who is ready first comes first.
     Raises ``ValueError`` for clocks and turns below 1, more than ``LONGEST`` clocks,
     and more than 26 wavefronts."""
-    if min(compute, wait, turns) < 1 or turns * (compute + wait) > LONGEST:
-        limits = f"have to be 1 or more, and {LONGEST:,} clocks at most together"
+    if not all(map(is_whole, (compute, wait, turns))) or turns * (compute + wait) > LONGEST:
+        limits = f"have to be whole numbers of 1 or more, and {LONGEST:,} clocks at most together"
         raise ValueError(f"compute {compute}, wait {wait} and turns {turns} {limits}")
     most = most or max(6, -(-(compute + wait) // compute))
-    if not 1 <= most <= len(ascii_uppercase):
+    if not is_whole(most, len(ascii_uppercase)):
         raise ValueError(f"{most} wavefronts: there are letters for 1 to {len(ascii_uppercase)}")
     sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
     label = "A row for each wavefront, and below them whether anybody computes"
