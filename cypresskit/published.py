@@ -1,4 +1,5 @@
-"""What the five source texts print: the only reader of ``data/published.json``, which says what each text is."""
+"""What the five source texts print (``data/published.json``, which says what each text is), and what LLVM made of the
+kernels (``data/llvm.json``, which `python -m tools.llvm` writes)."""
 
 import json
 from functools import cache
@@ -8,7 +9,17 @@ from importlib.resources import files
 @cache
 def figures() -> dict:
     """The whole file: ``kernels`` (rows with ``id``), ``host``, ``bandwidth_need_tb_s``, and a ``note`` on sources."""
-    return json.loads(files("cypresskit.data").joinpath("published.json").read_text(encoding="utf-8"))
+    return _data("published.json")
+
+
+@cache
+def llvm() -> dict:
+    """LLVM's version, the date, and by kernel's name the registers and bundles of its loop that LLVM made."""
+    return _data("llvm.json")
+
+
+def _data(name: str) -> dict:
+    return json.loads(files("cypresskit.data").joinpath(name).read_text(encoding="utf-8"))
 
 
 def kernels() -> dict[str, dict]:

@@ -8,10 +8,12 @@ import time
 from dataclasses import fields, replace
 from functools import cache, partial
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit import published
 from cypresskit.cli.cmd_card import card_table
 from cypresskit.compiler import STYLES, CompileError, kernel_card
 from cypresskit.compiler import compile as compile_
@@ -19,6 +21,7 @@ from cypresskit.compiler.legality import check
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from tools.fuzz.programs import random_program
+from tools.llvm import opinion
 
 compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 
@@ -168,25 +171,9 @@ def looped(body: str, text: str = LOOP):
     return compile(ck.assemble(text.replace("{body}", body)))
 
 
-FETCH = "sample_resource(0)_sampler(0) r3, r2.xy00\nadd r5, r5, r3"
-STEPS = "\n".join(f"add r2.xy, r0.xz, l0.{a}{b}\n{FETCH}" for a, b in ("xy", "yx", "zw"))
-SEEN = {  # what is seen through: body, operation, how many are left, offsets of fetches
-    "whole steps of a coordinate become texel offsets": (STEPS, "ADD", 12 + 1, [(0, 1), (1, 0), (2, 3)]),
-    "fractional steps stay additions": (
-        f"mul r2.xy, r0.xz, cb0[0].y\nadd r2.xy, r2.xy, l0.yy\n{FETCH}", "ADD", 2 + 4 + 1, [(0, 0)]
-    ),
-    "equal operations are shared, dead ones dropped": (
-        "mul r6, r5, cb0[0]\nmul r7, r5, cb0[0]\nmul r8, r5, r5\nadd r5, r6, r7", "MUL_IEEE", 4, []
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", SEEN)
-def test_what_the_compiler_sees_through(what):
-    body, name, count, offsets = SEEN[what]
-    loop = looped(body).main_loop
-    assert [o.name for c in loop for o in c.operations].count(name) == count
-    assert [f.offset for c in loop for f in c.fetches] == offsets
+def test_equal_operations_are_shared_and_dead_ones_dropped():
+    loop = looped("mul r6, r5, cb0[0]\nmul r7, r5, cb0[0]\nmul r8, r5, r5\nadd r5, r6, r7").main_loop
+    assert [o.name for c in loop for o in c.operations].count("MUL_IEEE") == 4
 
 
 @pytest.mark.parametrize("test, leaves", [("ge", "ALU_PUSH_BEFORE JUMP LOOP_BREAK POP"), ("ige", "ALU_BREAK")])
@@ -272,7 +259,7 @@ def test_card_has_the_keys_of_the_command_line():
 def test_each_row_of_a_card_says_what_it_means():
     card = timed("sgemm_tn")[0].card()
     assert re.search(r"^slots5 pct +88\.9 +% have all five$", str(card), re.M)
-    assert re.search(r"^gprs +25 +35 +registers of a work-item", card.text({"gprs": 35}), re.M)
+    assert re.search(r"^gprs +25 +registers of a work-item", str(card), re.M)
     assert all(row.metadata["means"] for row in fields(card)[1:])
 
 
@@ -283,25 +270,9 @@ def test_nominal_rate_counts_the_precision_and_stays_below_the_peak(name):
     peak = 2720 if kernel.precision == "single" else 544
     assert max(known.nominal_gflops, counted.nominal_gflops) <= peak
     assert known.k_per_iteration == kernel.k_step // kernel.parts
-    if kernel.precision == "double-double":  # what such a sum is can't be seen in the code
-        assert counted.k_per_iteration is None
-    else:
-        assert counted.flops == known.flops
-        partial = 4 if name.startswith("sgemv_n") else 1  # sums of one row
-        assert counted.k_per_iteration * partial == known.k_per_iteration
-
-
-FETCHED = "sample_resource(0)_sampler(0) r3, r0.xz\n"
-SUMS = {  # body: multiply-adds, steps of k, flops
-    f"mad r0.x, r0.z, cb0[0].y, r0.x\n{FETCHED}mad r5, r3, r3, r5": (5, 1, 8),
-    f"{FETCHED}mad r5.xyz, r3, r3, r5\nmad r5.w, r5.w, r3.x, r3.y": (4, None, 8 + 1),
-}
-
-
-@pytest.mark.parametrize("body", SUMS)
-def test_steps_of_k_are_what_sums_take(body):
-    card = looped(body).card()
-    assert (card.mads, card.k_per_iteration, card.flops) == SUMS[body]
+    assert counted.k_per_iteration is None
+    if kernel.precision != "double-double":  # where a product is many operations
+        assert known.flops <= counted.flops <= known.flops + 24 * known.k_per_iteration
 
 
 def test_table_sets_published_against_compiled():
@@ -310,12 +281,10 @@ def test_table_sets_published_against_compiled():
     assert lines[3].startswith("| `sgemm_64x64` | 39 |")
 
 
-def test_llvm_needs_more_of_everything():
-    from cypresskit.compiler.llvm import llvm_card
-
-    ours, theirs = timed("sgemm_tn")[0].card(), llvm_card(ck.kernels["sgemm_tn"].program)
-    assert theirs.loop_bundles > ours.loop_bundles
-    assert theirs.gprs > ours.gprs
-    assert "MULADD_IEEE" in theirs.assembly
+def test_what_llvm_made_of_a_loop_is_what_was_recorded():
+    record = published.llvm()
+    if record["llvm"] != ".".join(map(str, llvm.llvm_version_info)):
+        pytest.skip(f"recorded with LLVM {record['llvm']}: `python -m tools.llvm` records anew")
+    assert opinion(ck.kernels["sgemm_tn"].program) == record["kernels"]["sgemm_tn"]
     with pytest.raises(CompileError, match="not known to the way through LLVM"):
-        llvm_card(ck.kernels["dgemm_tn"].program)
+        opinion(ck.kernels["dgemm_tn"].program)

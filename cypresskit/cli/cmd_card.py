@@ -60,15 +60,12 @@ def _line(row: dict) -> str:
     option("--markdown", action="store_true", help="with --all: the table as Markdown (also the default)"),
     style_option(),
     option("--listing", action="store_true", help="the compiled code, in the manner of AMD's disassembly"),
-    option("--llvm", action="store_true", help="compile the same IL with LLVM's back end for this chip too"),
     json_option("the card's fields"),
-    example="cypresskit card sgemm_tn --llvm",
+    example="cypresskit card sgemm_tn",
 )
 def card(args: argparse.Namespace) -> None:
     """Print the card, the listing or the table."""
     from cypresskit.compiler import kernel_card
-    from cypresskit.compiler.fetch_order import fetch_order
-    from cypresskit.compiler.llvm import llvm_card
 
     if args.all:
         kernels = [kernel for kernel in ck.kernels.values() if kernel.name in published.kernels()]
@@ -81,10 +78,7 @@ def card(args: argparse.Namespace) -> None:
         program, known = _program(args.kernel)
         code = ck.compile(program, style=args.style)
         found = kernel_card(known, code) if known else code.card()
-        second = llvm_card(program).as_dict() if args.llvm else None
-    text = str(found) if second is None else f"{'':<20} {'cypresskit':<14}LLVM\n{found.text(second)}"
-    text += "" if known else f"\n{fetch_order(code, args.style)}"
-    show(args, found.as_dict() | ({"llvm": second} if second else {}), code.listing() if args.listing else text)
+    show(args, found.as_dict(), code.listing() if args.listing else found)
 
 
 def card_table(kernels: Iterable[ck.Kernel]) -> str:

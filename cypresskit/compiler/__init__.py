@@ -3,7 +3,7 @@
 The passes, each a module, in their order; ``search`` runs them, and says which variants it tries:
 
 1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``sources``, ``expansion``);
-2. ``simplify``: fewer of them (``offsets``, too); ``hoist``: out of loops what these don't change;
+2. ``simplify``: fewer of them, and reads of the LDS in pairs (``lds_pairs``);
 3. ``vregs``: which words share a place, and which places belong together;
 4. ``schedule``, or ``inorder`` in AMD's style: clauses and bundles, and the channel of every virtual register
    (``blocks``, with ``dependences``, ``pressure`` and ``ports``);
@@ -11,7 +11,7 @@ The passes, each a module, in their order; ``search`` runs them, and says which 
 
 ``ir`` is what they work on, ``isa`` the chip's operations; ``assembly`` has its instructions as data, and ``code`` the
 result, with its ``listing`` and ``card``.
-``legality`` checks it against the rules, and ``llvm`` asks LLVM's back end for this chip for a second opinion.
+``legality`` checks it against the rules.
 """
 
 from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction

@@ -5,13 +5,11 @@ bytes a work-item 16 clocks of the texture unit at best (AMD's OpenCL guide, 4.9
 over bundles times thread processors times clock; the bytes per clock asked of L1 are a work-item's bytes fetched from
 textures over the same bundles (Ashraf). Lower bounds: no schedule has fewer bundles than its slots fill, five to a
 bundle, doubles and vector-only operations four, t-only ones one; no allocation in the order of the IL has fewer
-registers than a quarter of the words alive at once. The steps of k in a turn are read off the program in SSA form:
-how many ``products`` each sum takes.
+registers than a quarter of the words alive at once.
 """
 
 from dataclasses import asdict, dataclass, field, fields
 
-from cypresskit.compiler.ir import BasicBlock, Function, Op, Word
 from cypresskit.devices import Device
 from cypresskit.tables import table
 
@@ -53,20 +51,16 @@ class KernelCard:
         """All fields by name, for JSON."""
         return asdict(self)
 
-    def __str__(self) -> str:
-        return self.text()
-
     def _repr_html_(self) -> str:
         rows = [(row.name.replace("_", " "), getattr(self, row.name), row.metadata["means"]) for row in fields(self)]
         return table(("", "", ""), rows)
 
-    def text(self, other: dict | None = None) -> str:
-        """A line for each row: its name, its value, the value in ``other`` (another compiler's) if given, what it
-        means."""
+    def __str__(self) -> str:
+        """A line for each row: its name, its value, what it means."""
         lines = []
         for row in fields(self):
-            values = [getattr(self, row.name), *([other.get(row.name)] if other else [])]
-            shown = "".join(f"{'-' if value is None else value!s:<14}" for value in values)
+            value = getattr(self, row.name)
+            shown = f"{'-' if value is None else value!s:<14}"
             lines.append(f"{row.name.replace('_', ' '):<20} {shown}{row.metadata['means']}".rstrip())
         return "\n".join(lines)
 
@@ -80,57 +74,3 @@ def turn_clocks(device: Device, bundles: int, fetches: int, clauses: tuple[int, 
     wavefronts = max(device.register_pool // gprs, 1)
     units = {"ALU": bundles * device.bundle_clocks, "texture unit": fetches * device.wavefront // 4}
     return units | {"latency": waits / wavefronts}
-
-
-ADDENDS = {"ADD": (0, 1), "ADD_64": (0, 2), "MULADD_IEEE": (2,), "FMA": (2,), "FMA_64": (4,)}  # places of low words
-MOST = 10_000  # parts of a sum that are looked at
-
-
-def products(function: Function) -> tuple[int, ...]:
-    """Products that each sum of the main loop takes in a turn, which for a GEMM are the steps of k; empty if the loop
-    multiplies for anything else (sums of double-doubles: only the catalogue tells). A sum is a value that the loop
-    carries, and that one turn changes by adding products to it; a product counts if what was fetched goes into it."""
-    loaded: set[Word] = set()
-    multiplied: set[Op] = set()
-    for op in (op for block in function.blocks for op in block.ops):
-        if op.fetches or op.popped or any(s.value in loaded for s in op.srcs):
-            loaded.update(op.results)
-            factors = op.srcs[: 2 * len(op.results)]  # of a multiply-add, so not its addend
-            if op.row.flops and op.name not in ("ADD", "ADD_64") and any(s.value in loaded for s in factors):
-                multiplied.add(op)
-    main = _main_loop(function)
-    ends = [(phi, value) for block in main[:1] for phi in block.phis for b, value in phi.args.items() if b in main]
-    sums = [count for phi, value in ends if (count := _taken(value, phi, multiplied))]
-    return tuple(sums) if sum(sums) == sum(op in multiplied for block in main for op in block.ops) else ()
-
-
-def _main_loop(function: Function) -> list[BasicBlock]:
-    """Blocks of the innermost loop with most operations."""
-    depth = max(block.depth for block in function.blocks)
-    loops: list[list[BasicBlock]] = [[]]
-    for item in function.items if depth else ():
-        if item == "loop":
-            loops.append([])
-        elif isinstance(item, BasicBlock) and item.depth == depth:
-            loops[-1].append(item)
-    return max(loops, key=lambda loop: sum(len(b.ops) for b in loop))
-
-
-def _taken(value: Word, phi: Word, multiplied: set[Op]) -> int:
-    """Products that ``value`` is more than ``phi``; 0 if it is not that, or the high word of a double."""
-    count = carried = seen = 0
-    stack = [value]
-    while stack and seen < MOST:
-        seen += 1
-        value = stack.pop()
-        op = value.op
-        if value is phi:
-            carried += 1
-        elif op is None or value is not op.results[0] or not op.plain:
-            return 0
-        elif op in multiplied or op.name in ("ADD", "ADD_64"):
-            count += op in multiplied
-            stack += [op.srcs[n].value for n in ADDENDS.get(op.name, ())]
-        else:
-            return 0
-    return count if carried == 1 and not stack else 0

@@ -15,9 +15,8 @@ from cypresskit.tables import folded
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A compiled kernel: ``gprs`` registers per work-item, ``temporaries`` T registers used. For the kernel card:
-    ``source_gprs`` that the innermost loop needs in the order of the IL, and how many products each of the main loop's
-    ``sums`` takes."""
+    """A compiled kernel: ``gprs`` registers per work-item, ``temporaries`` T registers used, and ``source_gprs``, the
+    registers that the innermost loop would need in the order of the IL."""
 
     program: Program
     device: Device
@@ -25,7 +24,6 @@ class Code:
     gprs: int
     temporaries: int
     source_gprs: int
-    sums: tuple[int, ...]
 
     def __repr__(self) -> str:
         clauses = [c for c in self.controls if c.bundles or c.fetches]
@@ -57,18 +55,15 @@ class Code:
         return head + listing(self.controls)
 
     def card(self, k_per_iteration: int | None = None, flops: int | None = None) -> KernelCard:
-        """The kernel card. ``k_per_iteration`` and ``flops`` per turn are given for a kernel that is known. Otherwise,
-        if the loop multiplies for nothing but sums (``sums``), they are the products that each of these takes, and two
-        for every product; or else None, and all additions and multiplications of the precision computed in."""
+        """The kernel card. ``k_per_iteration`` and ``flops`` per turn are given for a kernel that is known. Otherwise
+        flops are all additions and multiplications of the precision computed in."""
         device = self.device
         bundles = [b for c in self.main_loop for b in c.bundles]
         operations = [o for b in bundles for o in b.operations]
         whole = [o for o in operations if o.place == 0 or o.name == "MOV"]
         doubles = [o for o in whole if o.row.kind == "double" and o.row.flops]
         if flops is None:
-            flops = 2 * sum(self.sums) or sum(o.row.flops for o in doubles or whole)
-        if k_per_iteration is None and len(set(self.sums)) == 1:
-            k_per_iteration = self.sums[0]
+            flops = sum(o.row.flops for o in doubles or whole)
         count, fetches = len(bundles), sum(len(c.fetches) for c in self.main_loop)
         filled, read = Counter(b.filled for b in bundles), 16 * fetches
         clauses = sum(bool(c.bundles) for c in self.main_loop), sum(bool(c.fetches) for c in self.main_loop)

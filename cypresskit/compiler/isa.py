@@ -45,9 +45,8 @@ class HardwareOp:
     of bits to an array of bits, or None where an engine does more than arithmetic. ``il``: opcodes that it carries out.
     ``commutes``: the two operands may change places. ``neutral``: the second operand that leaves the first as it is.
     ``scales``: takes the output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a
-    comparison or test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``llvm``: LLVM's
-    instruction or intrinsic of the same meaning. ``memories``: what it reaches in the order of the program, "g" global
-    memory, "s" the LDS, "o" outputs.
+    comparison or test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``memories``:
+    what it reaches in the order of the program, "g" global memory, "s" the LDS, "o" outputs.
     """
 
     name: str
@@ -62,7 +61,6 @@ class HardwareOp:
     flops: int = 0
     relation: str = ""
     compares: str = ""
-    llvm: str = ""
     memories: str = ""
 
     @property
@@ -111,26 +109,26 @@ def _same(name: str, il: str, **columns) -> None:
     _add(slots, kind, name, flops=0 if slots == "t" else same.flops, **columns)
 
 
-_same("ADD", "add", commutes=True, llvm="fadd")
-_same("MUL_IEEE", "mul", commutes=True, llvm="fmul")
-_same("MULADD_IEEE", "mad", llvm="fmuladd")
-_same("FMA", "fma", llvm="fma")
-_same("FLOOR", "flr round_neginf", llvm="floor")
-_same("MIN_DX10", "min", llvm="minnum")
-_same("MAX_DX10", "max", llvm="maxnum")
-_same("FLT_TO_INT", "ftoi", llvm="fptosi")
-_same("FLT_TO_UINT", "ftou", llvm="fptoui")
-_same("ADD_INT", "iadd", commutes=True, neutral=0, llvm="add")
-_same("SUB_INT", "isub", neutral=0, llvm="sub")
-_same("AND_INT", "iand", commutes=True, neutral=0xFFFFFFFF, llvm="and")
-_same("OR_INT", "ior", commutes=True, neutral=0, llvm="or")
-_same("XOR_INT", "ixor", commutes=True, neutral=0, llvm="xor")
-_same("LSHL_INT", "ishl", neutral=0, llvm="shl")
-_same("LSHR_INT", "ushr", neutral=0, llvm="lshr")
-_same("ASHR_INT", "ishr", neutral=0, llvm="ashr")
-_same("MULLO_INT", "imul umul", commutes=True, llvm="mul")
-_same("INT_TO_FLT", "itof", llvm="sitofp")
-_same("UINT_TO_FLT", "utof", llvm="uitofp")
+_same("ADD", "add", commutes=True)
+_same("MUL_IEEE", "mul", commutes=True)
+_same("MULADD_IEEE", "mad")
+_same("FMA", "fma")
+_same("FLOOR", "flr round_neginf")
+_same("MIN_DX10", "min")
+_same("MAX_DX10", "max")
+_same("FLT_TO_INT", "ftoi")
+_same("FLT_TO_UINT", "ftou")
+_same("ADD_INT", "iadd", commutes=True, neutral=0)
+_same("SUB_INT", "isub", neutral=0)
+_same("AND_INT", "iand", commutes=True, neutral=0xFFFFFFFF)
+_same("OR_INT", "ior", commutes=True, neutral=0)
+_same("XOR_INT", "ixor", commutes=True, neutral=0)
+_same("LSHL_INT", "ishl", neutral=0)
+_same("LSHR_INT", "ushr", neutral=0)
+_same("ASHR_INT", "ishr", neutral=0)
+_same("MULLO_INT", "imul umul", commutes=True)
+_same("INT_TO_FLT", "itof")
+_same("UINT_TO_FLT", "utof")
 _same("ADD_64", "dadd", commutes=True)
 _same("MUL_64", "dmul", commutes=True)
 for _name, _il in {
@@ -174,10 +172,7 @@ CHIP_RELATIONS = {"gt": "GT", "ge": "GE", "eq": "E", "ne": "NE"}
 def _add_comparison(compares: str, relation: str) -> None:
     ending, slots, kind = COMPARED[compares]
     name, equality = f"SET{CHIP_RELATIONS[relation]}", relation in ("eq", "ne")
-    llvm = f"icmp {'' if equality else compares.replace('i', 's')}{relation}" if kind == "int" else ""
-    if compares == "f":
-        llvm = f"fcmp {'u' if relation == 'ne' else 'o'}{relation}"
-    columns: dict = {"reads": 2, "relation": relation, "compares": compares, "llvm": llvm}
+    columns: dict = {"reads": 2, "relation": relation, "compares": compares}
     columns["meaning"] = compared(compares, relation)
     _add(slots, kind, f"{name}{ending}", commutes=kind == "int" and equality, **columns)
     if compares != "d":

@@ -1,27 +1,23 @@
 """The search for good code: what the compiler tries, and what it keeps.
 
-1. How much leaves loops (``compiled``): nothing, all that may be worth it, half and a quarter of that. The code with
-   the fewest ``clocks`` stays; the first that needs no more registers than if nothing left ends the search.
-2. Channels of doubles (``schedule``): if no bundle can hold a double operation, as all its words ended up in one bank,
+1. Channels of doubles (``schedule``): if no bundle can hold a double operation, as all its words ended up in one bank,
    it gets copies to read, and the schedule begins anew.
-3. Registers of a loop (``best_of_budgets``): from what the order of the IL needs, or two more while the bundles are
+2. Registers of a loop (``best_of_budgets``): from what the order of the IL needs, or two more while the bundles are
    more than 5 % above their lower bound; then enough for all fetches that can go together, if that saves time. Code
    outside loops lives on what its loops need; where there are none, the first block is searched for as they are.
-4. Orders of allocation (``finished``): the one that needs the fewest registers stays.
+3. Orders of allocation (``finished``): the one that needs the fewest registers stays.
 
 AMD's compiler (``in_order``) tried nothing of that: only if registers run out are fewer fetches gathered.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 
 from cypresskit.compiler.allocate import ORDERS, Lifetimes, allocate, earliest
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
-from cypresskit.compiler.card import products, turn_clocks
+from cypresskit.compiler.card import turn_clocks
 from cypresskit.compiler.code import Code
 from cypresskit.compiler.dependences import Peaks, Problem
 from cypresskit.compiler.emit import emit
-from cypresskit.compiler.hoist import FETCH, REGISTER, hoist
 from cypresskit.compiler.inorder import InOrderScheduler
 from cypresskit.compiler.ir import CompileError, Function, Op, VirtualRegister, refuse
 from cypresskit.compiler.lower import lower
@@ -33,7 +29,6 @@ from cypresskit.compiler.vregs import Alive, assign_vregs, part
 from cypresskit.devices import Device
 from cypresskit.il import Program
 
-TURNS = 16  # of a loop, where it is weighed against what is done before it
 BUDGETS = (0, 2)  # registers more than the order of the IL needs
 GOAL = 1.05  # bundles over their lower bound that end the search for a budget
 MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
@@ -60,35 +55,12 @@ def in_order(program: Program, device: Device) -> Code:
     raise refused[0]
 
 
-def compiled(program: Program, device: Device) -> Code:
-    """The best code of some amounts of loop-invariant code that is moved."""
-    plain, most = _translate(program, device, 0)
-    best = plain
-    for words in filter(None, (most, most // 2, most // 4)):
-        with suppress(CompileError):  # too many registers
-            code, _ = _translate(program, device, words)
-            best = min(best, code, key=clocks)
-            if code.gprs <= plain.gprs:
-                break
-    return best
+def look_ahead(program: Program, device: Device) -> Code:
+    """The fastest code that the search finds."""
+    return finished(simplify(lower(program, device)), device, best_of_budgets, ORDERS)
 
 
-STYLES = {"amd": in_order, "best": compiled}
-
-
-def clocks(code: Code) -> float:
-    """What is to be small: bundles and fetches, each times the turns of the loops around it, and registers."""
-    total = sum((len(c.bundles) + FETCH * len(c.fetches)) * TURNS**c.depth for c in code.controls)
-    return total * (1 + REGISTER * code.gprs)
-
-
-def _translate(program: Program, device: Device, words: int) -> tuple[Code, int]:
-    """The code, where at most ``words`` results leave a loop that doesn't change them, and how many are worth it."""
-    function = simplify(lower(program, device))
-    most = hoist(function, words)
-    if words:
-        simplify(function)  # what came out of a loop may be computed before it already
-    return finished(function, device, best_of_budgets, ORDERS), most
+STYLES = {"amd": in_order, "best": look_ahead}
 
 
 def finished(
@@ -96,7 +68,6 @@ def finished(
 ) -> Code:
     """The code of a simplified function, with the allocation that needs the fewest registers. Raises ``CompileError``
     if the chip has too few."""
-    sums = products(function)
     assign_vregs(function)
     plans, source_gprs = schedule(function, device, style)
     lives = Lifetimes(function, plans)
@@ -108,7 +79,7 @@ def finished(
         what += "work-item. Keep fewer values alive at once: a smaller block, or fewer fetches before they are used."
         raise refuse(function.program, lives.crowded_at(), what)
     controls = emit(function, plans, best)
-    return Code(function.program, device, controls, best.registers, best.temporaries, source_gprs, sums)
+    return Code(function.program, device, controls, best.registers, best.temporaries, source_gprs)
 
 
 def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:

@@ -4,7 +4,7 @@ One pass goes over the program in order and rewrites each op with what is known 
 tells its beginning needs a second pass. Equal operations are shared within a block and the ifs it contains, but not
 across a loop's edge, where sharing would hold a register through the loop to save an instruction outside it.
 
-After that, fetches take over additions to their coordinates, and reads of the local data share pair (``offsets``).
+After that, reads of the local data share pair (``lds_pairs``).
 Nothing here may change a bit: no float is reassociated.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word, const
 from cypresskit.compiler.isa import SIGN, opposite, predicate_of
-from cypresskit.compiler.offsets import offset_fetches, pair_lds_reads
+from cypresskit.compiler.lds_pairs import pair_lds_reads
 from cypresskit.il.meaning import pair, scaled
 
 ALL = 0xFFFFFFFF
@@ -21,14 +21,12 @@ EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # besides stores and 
 
 
 def simplify(function: Function, plainly: bool = False) -> Function:
-    """Rewrite ``function`` in place; ``plainly``, tests and offsets stay as the program has them."""
+    """Rewrite ``function`` in place; ``plainly``, tests stay as the program has them."""
     rewriter = _Rewriter(function, plainly)
     for _ in range(PASSES):
         _drop_trivial_phis(function)
         rewriter.run()
     _drop_dead(function)
-    if not plainly:
-        offset_fetches(function)
     pair_lds_reads(function)
     _drop_dead(function)
     return function

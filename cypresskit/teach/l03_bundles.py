@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cypresskit import published
-from cypresskit.compiler import Bundle, Code, CompileError, compile, kernel_card
-from cypresskit.compiler.llvm import llvm_card
+from cypresskit.compiler import Bundle, Code, compile, kernel_card
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import launch
@@ -67,7 +66,9 @@ def same_bits(kernel: Kernel) -> bool:
 
 
 def compilers(names: tuple[str, ...] = COMPARED) -> str:
-    """Bundles, registers and filled slots: AMD's compiler as published, this package's, and LLVM's where it can."""
+    """A table of bundles, registers and filled slots: AMD's compiler as published, this package's, and LLVM's back end
+    for this chip as `python -m tools.llvm` recorded it."""
+    record = published.llvm()
     lines = ["                 AMD's, published       this workbook's                LLVM's"]
     lines.append("kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs")
     for name in names:
@@ -76,14 +77,11 @@ def compilers(names: tuple[str, ...] = COMPARED) -> str:
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
         share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
         mine = f"{card.loop_bundles} for {card.k_per_iteration} k"
-        try:
-            other = llvm_card(kernel.program)
-            theirs = f"{other.loop_bundles:7} {other.gprs:4}"
-        except CompileError:
-            theirs = "refused"
+        other = record["kernels"].get(name)
+        theirs = f"{other['loop_bundles']:7} {other['registers']:4}" if other else "refused"
         line = f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {mine:14} {card.gprs:4}"
         lines.append(f"{line} {card.slots4_pct + card.slots5_pct:7.0f} %  {theirs}")
-    return "\n".join(lines)
+    return "\n".join([*lines, f"LLVM {record['llvm']}, recorded on {record['date']}"])
 
 
 def chains(count: int, terms: int = 32) -> Code:
