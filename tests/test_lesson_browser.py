@@ -108,6 +108,21 @@ def test_keys_step_jump_and_play(shown, player, recording):
     assert at(shown)["frame"] == stopped
 
 
+@pytest.mark.parametrize("by", ["mouse", "Enter"])
+def test_play_and_pause_leave_the_keys_to_the_player(shown, by):
+    def button(name: str) -> None:
+        wanted = shown.get_by_role("button", name=name)
+        wanted.click() if by == "mouse" else wanted.press("Enter")
+
+    for name in ("Play", "Pause", "Play"):
+        button(name)
+        assert shown.evaluate("() => document.activeElement.matches('[data-ready]')"), f"after {name}"
+    stopped = press(shown, "Space")
+    shown.wait_for_timeout(300)
+    assert at(shown)["frame"] == stopped
+    assert press(shown, "ArrowRight", "ArrowRight") == stopped + 2
+
+
 def test_tab_goes_from_the_player_through_its_controls_in_order(shown):
     inner = "() => { let e = document.activeElement; while (e.shadowRoot?.activeElement) e = e.shadowRoot.activeElement"
     names = []

@@ -171,8 +171,14 @@ new MutationObserver(handle).observe(grip, {attributes: true, attributeFilter: [
 function stop() {
   if (timer !== null) clearTimeout(timer)
   timer = null
-  play.label = still.matches ? "Step" : "Play"
+  name(still.matches ? "Step" : "Play")
   el.dataset.playing = ""
+}
+// Bokeh makes a button anew when its label changes, and whoever had the focus on it would lose the keys.
+function name(label) {
+  const had = child(play).el.shadowRoot.activeElement
+  play.label = label
+  if (had) el.focus({preventScroll: true})
 }
 
 // Frames are due at fixed times, so a late frame doesn't delay those after it; none is ever left out.
@@ -188,8 +194,9 @@ function tick() {
 function toggle() {
   if (timer !== null) { stop(); live.text = words(); return }
   if (still.matches) { show(frame + 1); return }
+  el.focus({preventScroll: true})  // not every browser gives it to a button that is clicked
   if (over()) show(first, true)
-  play.label = "Pause"
+  name("Pause")
   el.dataset.playing = "yes"
   due = performance.now() + period()
   timer = setTimeout(tick, period())
