@@ -23,14 +23,16 @@ FULL = 0.6  # below this share of occupied wavefront slots it is the tail
 
 @dataclass(frozen=True)
 class Event:
-    """A clause of one wavefront on SIMD engine 0: its ``slot``, ``kind`` ("ALU", "TEX", "WRITE"), clocks; a TEX clause
-    ends when its data are there."""
+    """A clause of one wavefront on SIMD engine 0: its ``slot``, ``kind`` ("ALU", "TEX", "WRITE"), clocks. A TEX clause
+    ends when its data are there; at ``served`` the texture unit is done with it and takes the next. Of other
+    clauses that is the end."""
 
     slot: int
     wavefront: int
     kind: str
     start: float
     end: float
+    served: float
 
 
 @dataclass(frozen=True, eq=False)

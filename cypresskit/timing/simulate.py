@@ -161,7 +161,7 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
         hits=hits,
         bytes={level: count * device.line_bytes for level, count in moved.items()},
         use=_use(out, device),
-        timeline=tuple(Event(int(r[0]), int(r[1]), KINDS[int(r[2])], float(r[3]), float(r[4])) for r in out.timeline),
+        timeline=tuple(Event(int(r[0]), int(r[1]), KINDS[int(r[2])], *map(float, r[3:])) for r in out.timeline),
     )
 
 

@@ -5,6 +5,7 @@ A program is a list of segments, each so many turns of a list of clauses (``timi
 
 from cypresskit.timing.native import native
 from cypresskit.timing.units.state import LOGGED, NEVER, SNAPSHOTS
+from cypresskit.timing.work import TEX
 
 
 @native
@@ -71,4 +72,5 @@ def note_clause(log, tally, slots, e, s, kind, now, over):
     if e == 0 and n < LOGGED:
         log.rows[n, 0], log.rows[n, 1], log.rows[n, 2] = s, slots.wavefront[e, s], kind
         log.rows[n, 3], log.rows[n, 4] = slots.began[e, s], over
+        log.rows[n, 5] = now if kind == TEX else over
         log.row_count[0] += 1

@@ -126,7 +126,7 @@ class Tally(NamedTuple):
 class Log(NamedTuple):
     """The first clauses of engine 0, and the clocks at which ``pace``, 2 ``pace``, ... clauses were over."""
 
-    rows: Times  # slot, wavefront, kind, start, end
+    rows: Times  # slot, wavefront, kind, start, end, served
     row_count: Numbers
     pace: int
     over: Numbers  # clauses
@@ -162,7 +162,7 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
     done = np.zeros(4 * e + 2 * device.l2_slices + device.memory_channels)
     pace = max(int(work.clauses_run[work.path].sum()) // SNAPSHOTS, 1)
-    times = {"rows": np.zeros((LOGGED, 5)), "progress": np.zeros(SNAPSHOTS + 1)}
+    times = {"rows": np.zeros((LOGGED, 6)), "progress": np.zeros(SNAPSHOTS + 1)}
     counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
     return Chip(
         work,
