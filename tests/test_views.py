@@ -19,7 +19,7 @@ from pages import VIEWS, at, blocked, pipeline, recorded, reports, view
 
 import cypresskit as ck
 from cypresskit import draw, host
-from cypresskit.compiler import compile
+from cypresskit.compiler import compile, kernel_card
 from cypresskit.draw.block import find_block
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.bus import SIZES
@@ -356,7 +356,7 @@ def test_a_bank_that_has_to_give_four_registers_is_what_is_wrong_with_a_bundle()
 
 def test_wavefronts_say_what_each_slot_does():
     report = reports()[1]
-    for caption in view("wavefronts").captions[::40]:
+    for caption in view("wavefronts").captions[:-1:40]:
         found = re.match(r"Clock (\d+)\. .*: (\d+) compute, (\d+) wait for data", caption)
         clock, alu, tex = (float(number) for number in found.groups())
         now = [e.kind for e in report.timeline if e.start <= clock + 0.5 and e.end > clock + 0.5]
@@ -382,6 +382,27 @@ def test_the_strip_shows_when_nobody_computes():
             assert shown[name, n] == pytest.approx(100 * np.mean(np.minimum(count, 2) == n), abs=1)
     assert [shown["sgemm_tn", n] for n in range(3)] == [0, 0, 100], "the folded answer says so"
     assert [shown["sgemm_tn_37 1", n] for n in range(3)] == [3, 40, 57]
+    ends = {of: [frames(player, f"{of} {name}", "value")[-1, 0] for name in ("sgemm_tn", "sgemm_tn_37 1")]
+            for of in ("ALU", "TEX", "turns")}  # fmt: skip
+    assert ends == {"ALU": [100, 77], "TEX": [100, 80], "turns": [23, 18]}
+    assert 1 / 0.77 == pytest.approx(1.30, abs=0.005) and "has done 18" in player.captions[-1]
+
+
+@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_tn_37", "dgemm_nn"])
+def test_the_strips_add_up_to_what_the_report_says_that_the_units_did(kernel):
+    """Over a whole launch: the busy clocks of SIMD engine 0, and the turns of the loops that its wavefronts ran."""
+    n, board = 256, ck.HD5870
+    report = simulate(kernel, n)
+    window = (0.0, float(report.use.clocks[-1]))
+    player = draw.wavefronts(report, window=window)
+    busy = {unit: report.use.shares[unit][:, 0].mean() for unit in ("ALU", "texture")}
+    setup = sum(e.kind == "ALU" for e in report.timeline) * board.clause_clocks / 2 / window[1]
+    shown = {unit: frames(player, f"{unit} {kernel}", "value")[-1, 0] for unit in ("ALU", "TEX", "turns")}
+    assert shown["ALU"] == pytest.approx(100 * (busy["ALU"] + setup), abs=0.51)
+    assert shown["TEX"] == pytest.approx(100 * busy["texture"], abs=0.51)
+    card = kernel_card(ck.kernels[kernel], compile(ck.kernels[kernel].program))
+    mine = (report.use.wavefronts[:, 0] == 0).sum()
+    assert shown["turns"] == mine * n // card.k_per_iteration
 
 
 def test_the_toy_is_the_lessons_by_hand():

@@ -98,7 +98,7 @@ class Sheet(Parts):
         if words is not None:
             fig.add_tools(HoverTool(renderers=[box], tooltips=tip))
         if key is not None:
-            self.ring(fig, source, wide, high, "lit", "ink", border_radius=round)
+            self.ring(fig, source, wide, high, "lit", "ink", border_radius=round, level="annotation")
             thin = isinstance(high, int | float) and high < 8  # a thick frame would hide its colour
             self.picks.append({"source": source, "figure": fig, "w": wide, "h": high, "on": 1 if thin else 3})
         return source
@@ -108,21 +108,22 @@ class Sheet(Parts):
         edge = fig.rect("x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
         self.inks(edge, line_color=ink)
 
-    def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, at, **look) -> None:
+    def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, at, ahead: str = "",
+             **look) -> None:  # fmt: skip
         """Bars from ``start`` to ``end`` in time: what is past at each of the ``clocks`` (frames,) is drawn in full,
-        what is to come faintly, and the border moves. Clocks of shape (frames, bars) are each bar's own, NaN where it
-        isn't there. ``at`` turns time into x; the rest is as for ``boxes``."""
+        what is to come faintly, or in the ink ``ahead``, and the border moves. Clocks of shape (frames, bars) are each
+        bar's own, NaN where it isn't there. ``at`` turns time into x; the rest is as for ``boxes``."""
         start, end = np.asarray(start, float), np.asarray(end, float)
         # Words and keys are those of the whole bar, so that what is to come can be chosen, too.
         plain = {name: value for name, value in look.items() if name not in ("key", "words")}
         now = clocks if clocks.ndim == 2 else clocks[:, np.newaxis]
         wide = np.fmax(at(np.clip(now, start, end)) - at(start) - 0.7, 0.001)
-        self.boxes(fig, name, at(start) + 0 * now + wide / 2, y, wide, h, moves=("x", "w"), **plain)
         # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
         whole = np.maximum(at(end) - at(start) - 0.7, 0.001)
-        look["alpha"] = 0.3 * look.get("alpha", 1.0)
         there = 0 * clocks if clocks.ndim == 2 else 0
+        look |= {"ink": ahead} if ahead else {"alpha": 0.3 * look.get("alpha", 1.0)}
         self.boxes(fig, f"{name} to come", at(start) + whole / 2 + there, y, whole, h, **look)
+        self.boxes(fig, name, at(start) + 0 * now + wide / 2, y, wide, h, moves=("x", "w"), **plain)
 
     def arrows(self, fig: figure, name: str, x0, y0, x1, y1, *, ink: str = "ink", key=None, width: float = 2,
                size: float = 7) -> None:  # fmt: skip

@@ -1,10 +1,11 @@
-"""The wavefronts of one SIMD engine over time, and below them who computes: two, one, or nobody.
+"""The wavefronts of one SIMD engine over time, and below them its two units: at full speed, at half, or idle.
 
-Drawn from timing reports. Each row is a wavefront slot of SIMD engine 0; a fetch is on its way until its data are
-there. Fewer registers, more slots: when one wavefront waits, another computes. Left out: the other engines.
+Drawn from timing reports. Each row is a wavefront slot of SIMD engine 0: thick where a unit works for it, thin while
+its data are on their way. Fewer registers, more slots: when one wavefront waits, another computes. Left out: the other
+engines, and that a clause takes a few clocks to get going, which count as computing.
 """
 
-from itertools import pairwise
+from collections.abc import Sequence
 from string import ascii_uppercase
 
 import numpy as np
@@ -12,15 +13,25 @@ import numpy as np
 from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
+from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
+from cypresskit.timing.report import Event
+from cypresskit.timing.simulate import compiled
 
 FRAMES = 150
-LEFT, WIDE, ROW = 60, 1176, 16  # of the rows, in pixels
+LEFT, WIDE, ROW = 44, 1126, 16  # of the rows, in pixels
+RIGHT = LEFT + WIDE + 8  # of the counters
 LONGEST = 1000  # clocks of the toy
-HEAD = 82  # the room above and below a report's rows
-KINDS = {"ALU": ("computes", "alu", 11), "TEX": ("fetch on its way", "texture", 4), "WRITE": ("stores", "c", 11)}
-# Of the strip: who, its colour and strength, and where the share so far stands.
-COMPUTING = (("nobody computes", "wait", 1.0, 250), ("one", "alu", 0.35, 130), ("two", "alu", 1.0, 0))
+HEAD = 84  # the room above and below a report's rows
+# What a row shows: the kind of clause, from when to when, in words, its ink, and how high.
+ROWS = (
+    ("ALU", "start", "end", "computes", "alu", 11),
+    ("TEX", "start", "served", "is in the texture unit", "texture", 11),
+    ("TEX", "served", "end", "waits for its data", "soft", 2),
+    ("WRITE", "start", "end", "stores", "c", 11),
+)
+# Of the ALU's strip: how many compute, its ink and height, and where its share so far stands.
+COMPUTING = (("nobody", "wait", 16, 0), ("one computes", "alu", 8, 104), ("two compute", "alu", 16, 250))
 
 
 def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float] = (2000, 6000)) -> Player:
@@ -36,28 +47,45 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
     sheet = Sheet("Wavefronts of a SIMD engine: " + " and ".join(report.kernel for report in made))
     clocks, most = np.linspace(*window, FRAMES + 1), max(report.active for report in made)
-    label = "; ".join(f"{r.kernel}: {r.active} rows, and below them how many compute" for r in made)
+    label = "; ".join(f"{r.kernel}: {r.active} rows, and below them the ALU and the texture unit" for r in made)
     high = HEAD + ROW * most
-    fig = sheet.stage(label, LEFT + WIDE + 16, len(made) * high)
+    fig = sheet.stage(label, RIGHT + 74, len(made) * high)
     for number, report in enumerate(made):
         _draw(sheet, fig, report, number, number * high, most, clocks)
     captions = [
         f"Clock {clock:.0f}. " + " ".join(f"**{r.kernel}**: {_state(r, clock)}." for r in made) for clock in clocks
     ]
+    done = [f"**{r.kernel}** has done {sum((turns(r) > window[0]) & (turns(r) <= window[1]))}" for r in made]
+    captions[-1] = f"Clock {window[1]:.0f}. Of the turns of their loops, " + ", ".join(done) + "."
     text = [f"{sheet.title}, clocks {window[0]:.0f} to {window[1]:.0f}"]
     text += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in made]
-    kinds = ((words, ink, "box") for words, ink, _ in KINDS.values())
-    key = sheet.key(*kinds, ("one computes", "alu", "pale"), ("nobody computes: all wait", "wait", "box"))
+    key = sheet.key(("computes (half height: one alone, at half speed)", "alu", "box"),
+                    ("in the texture unit", "texture", "box"), ("data on their way", "soft", "solid"),
+                    ("stores", "c", "box"), ("nobody computes", "wait", "box"),
+                    ("to come", "faint", "box"))  # fmt: skip
     return sheet.player([fig], captions, "\n".join(text), below=[key], step="Clock")
 
 
-def within(report: Report, kind: str, window: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Clocks (n + 1,) at which the number of wavefronts in a clause of a kind changes within the window, and it between
-    them (n,)."""
-    spans = [(e.start, e.end) for e in report.timeline if e.kind == kind]
-    edges = np.unique(np.clip([*window, *(t for span in spans for t in span)], *window))
-    middle = (edges[1:] + edges[:-1]) / 2
-    return edges, np.array([sum(start <= t < end for start, end in spans) for t in middle])
+def steps(spans: Sequence[tuple[float, float]], window: tuple[float, float], most: int) -> np.ndarray:
+    """How many of some ``spans`` are under way, ``most`` counting as more: rows (from, to, number) within the
+    window."""
+    starts, ends = np.sort(np.reshape(spans, (-1, 2)), axis=0).T
+    clocks = np.unique(np.clip([*window, *starts, *ends], *window))
+    counts = np.minimum(np.searchsorted(starts, clocks, "right") - np.searchsorted(ends, clocks, "right"), most)
+    begins = np.flatnonzero(np.diff(counts[:-1], prepend=-1))
+    return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
+
+
+def turns(report: Report) -> np.ndarray:
+    """The clocks at which a wavefront of SIMD engine 0 was done with the longest ALU clause of its kernel's loop, once
+    a turn. None for a kernel that isn't of the catalogue, or that waits for the LDS in that clause."""
+    if report.kernel not in KERNELS:
+        return np.zeros(0)
+    loop = compiled(KERNELS[report.kernel], report.device).main_loop
+    longest = max(len(clause.bundles) for clause in loop)
+    clocks = report.device.clause_clocks + report.device.result_clocks * longest
+    over = [e.end for e in report.timeline if e.kind == "ALU" and abs(e.end - e.start - clocks) < 0.5]
+    return np.sort(over)[:: sum(len(clause.bundles) == longest for clause in loop)]
 
 
 def _state(report: Report, clock: float) -> str:
@@ -76,47 +104,75 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
 
     title = f"{report.kernel}: {report.registers} registers, room for {slots} wavefronts"
     sheet.words(fig, LEFT, top + 12, title, bold=True, size=15)
-    y, strip = top + 30 + ROW * np.arange(slots), top + 36 + ROW * most
-    names = [*map(str, range(slots)), "ALU", "TEX"]
-    sheet.words(fig, LEFT - 8, [*y, strip, strip + 20], names, "soft", align="right", size=12)
+    y, strip = top + 30 + ROW * np.arange(slots), top + 38 + ROW * most
+    sheet.words(fig, LEFT - 8, y, list(map(str, range(slots))), "soft", align="right", size=12)
     if slots < most:
         gone, middle = ROW * (most - slots), top + 22 + ROW * (slots + most) / 2
-        sheet.boxes(fig, f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, ink="faint", alpha=0.7)
+        sheet.boxes(fig, f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, line="line")
         why = f"no room: {slots} x {report.registers} of the {report.device.register_pool} registers are taken"
         sheet.words(fig, LEFT + WIDE / 2, middle, why, "soft", align="center", size=13)
     here = [e for e in report.timeline if e.end > window[0] and e.start < window[1]]
-    for kind, (words, ink, high) in KINDS.items():
-        events = [e for e in here if e.kind == kind]
+    for kind, begin, finish, words, ink, high in ROWS:
+        events = [
+            e for e in here if e.kind == kind and getattr(e, finish) > window[0] and getattr(e, begin) < window[1]
+        ]
         if events:
-            start, end, slot = (np.array([getattr(e, key) for e in events]) for key in ("start", "end", "slot"))
-            said = [f"wavefront {e.wavefront} {words}: clocks {e.start:.0f} to {e.end:.0f}" for e in events]
+            start, end, slot = (np.array([getattr(e, key) for e in events]) for key in (begin, finish, "slot"))
+            said = [
+                f"wavefront {e.wavefront} {words}: clocks {a:.0f} to {b:.0f}" for e, a, b in zip(events, start, end)
+            ]
             keys = [100_000 * number + e.wavefront for e in events]
             place = np.clip(start, *window), np.clip(end, *window), y[slot.astype(int)], high, clocks, at
-            sheet.past(fig, f"{kind} {name}", *place, ink=ink, words=said, key=keys)
-    edges, count = within(report, "ALU", window)
-    level, passed = np.minimum(count, 2), np.clip(clocks[:, np.newaxis] - edges[:-1], 0, np.diff(edges))
-    for n, (who, ink, strength, x) in enumerate(COMPUTING):
-        on = np.flatnonzero(level == n)
-        said = [f"{who}: clocks {a:.0f} to {b:.0f}" for a, b in np.array(list(pairwise(edges)))[on]]
-        place = edges[on], edges[on + 1], strip, 13, clocks, at
-        sheet.past(fig, f"computing {n} {name}", *place, ink=ink, alpha=strength, words=said)
-        share = np.round(100 * passed[:, on].sum(axis=1) / np.maximum(clocks - window[0], 1e-9)).astype(int)
-        sheet.numbers(fig, f"share {n} {name}", LEFT + WIDE - x, top + 12, share, bold=n == 0, ink=ink, align="right",
-                      names=[f"{who} {part} %" for part in range(101)], size=14)  # fmt: skip
-    edges, count = within(report, "TEX", window)
-    on = np.flatnonzero(count)
-    said = [f"fetches of {count[n]} on their way: clocks {edges[n]:.0f} to {edges[n + 1]:.0f}" for n in on]
-    tall = 16 * count[on] / slots
-    sheet.past(fig, f"texture {name}", edges[on], edges[on + 1], strip + 27 - tall / 2, tall, clocks, at, ink="texture",
-               words=said)  # fmt: skip
-    sheet.rule(fig, f"head {name}", at(clocks), (top + 22 + strip + 26) / 2, strip + 26 - top - 22)
-    for wavefront in dict.fromkeys(e.wavefront for e in here):
-        mine = [(e.kind, min(e.end, window[1]) - max(e.start, window[0])) for e in here if e.wavefront == wavefront]
-        spent = {kind: sum(clocks for of, clocks in mine if of == kind) for kind in KINDS}
-        sheet.about[100_000 * number + wavefront] = (
-            f"**Wavefront {wavefront}** of {report.kernel} in these {window[1] - window[0]:.0f} clocks: computes "
-            f"{spent['ALU']:.0f}, waits {spent['TEX']:.0f} for data, the rest for its turn."
-        )
+            sheet.past(fig, f"{words} {name}", *place, ink=ink, ahead="faint", words=said, key=keys)
+    _draw_units(sheet, fig, report, name, (top + 12, strip), clocks, at)
+    sheet.rule(fig, f"head {name}", at(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22)
+    sheet.about |= {
+        100_000 * number + w: _story(report, w, here, window) for w in dict.fromkeys(e.wavefront for e in here)
+    }
+
+
+def _draw_units(
+    sheet: Sheet, fig, report: Report, name: str, place: tuple[float, float], clocks: np.ndarray, at
+) -> None:
+    """The strips of the two units at ``place`` (the title's y and the ALU's), and beside them what they add up to so
+    far: shares of the time, and turns of the loop."""
+    (title, strip), window = place, (float(clocks[0]), float(clocks[-1]))
+    passed = np.maximum(clocks - window[0], 1e-9)
+    percent = [f"{part} %" for part in range(101)]
+    alu = steps([(e.start, e.end) for e in report.timeline if e.kind == "ALU"], window, 2)
+    tex = steps([(e.start, e.served) for e in report.timeline if e.kind == "TEX"], window, 1)
+    sheet.words(fig, LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
+    shares = []
+
+    def draw(what: str, words: str, spans: np.ndarray, y: float, high: float, ink: str) -> np.ndarray:
+        """The share of the time so far."""
+        start, end, _ = spans.T
+        said = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b, _ in spans]
+        sheet.past(fig, f"{what} {name}", start, end, y, high, clocks, at, ink=ink, ahead="faint", words=said)
+        return 100 * np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1) / passed
+
+    for n, (who, ink, high, x) in enumerate(COMPUTING):
+        shares.append(draw(f"computing {n}", who, alu[alu[:, 2] == n], strip + (16 - high) / 2, high, ink))
+        whole, names = np.round(shares[n]).astype(int), [f"{who} {part}" for part in percent]
+        sheet.numbers(fig, f"share {n} {name}", LEFT + WIDE - x, title, whole, names=names, bold=n == 0, ink=ink,
+                      align="right", size=14)  # fmt: skip
+    serving = draw("texture", "the texture unit works", tex[tex[:, 2] > 0], strip + 20, 12, "texture")
+    for unit, y, busy, ink in (("ALU", strip, shares[2] + shares[1] / 2, "alu"), ("TEX", strip + 20, serving, "soft")):
+        whole = np.round(busy).astype(int)
+        sheet.numbers(fig, f"{unit} {name}", RIGHT, y, whole, names=percent, ink=ink, bold=True, size=15)
+    if len(ended := turns(report)):
+        so_far = ((ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)).sum(axis=0)
+        sheet.words(fig, RIGHT, title + np.array([0, 16]), ["turns of", "the loop"], "soft", size=12)
+        sheet.numbers(fig, f"turns {name}", RIGHT, title + 42, so_far, bold=True, size=26)
+
+
+def _story(report: Report, wavefront: int, here: Sequence[Event], window: tuple[float, float]) -> str:
+    mine = [(e.kind, min(e.end, window[1]) - max(e.start, window[0])) for e in here if e.wavefront == wavefront]
+    spent = {kind: sum(clocks for of, clocks in mine if of == kind) for kind in ("ALU", "TEX")}
+    return (
+        f"**Wavefront {wavefront}** of {report.kernel} in these {window[1] - window[0]:.0f} clocks: computes "
+        f"{spent['ALU']:.0f}, fetches {spent['TEX']:.0f}, waits for its turn the rest."
+    )
 
 
 def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> Player:
@@ -155,7 +211,18 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
     for (ink, found), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
         row, start, stop, shown = np.array(found).T.reshape(4, -1)
         clocks = np.where(scene == shown, clock, np.nan)
-        sheet.past(fig, f"toy {ink}", start, stop, 30 + tall * row, high, clocks, lambda t: LEFT + t * scale, ink=ink)
+        sheet.past(
+            fig,
+            f"toy {ink}",
+            start,
+            stop,
+            30 + tall * row,
+            high,
+            clocks,
+            lambda t: LEFT + t * scale,
+            ink=ink,
+            ahead="faint",
+        )
     y = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}

@@ -29,10 +29,11 @@ MOST_CLAUSES = 1 << 62
 class Outcome:
     """What happened, in core clocks. ``start``, ``end``, ``engine`` per wavefront. ``end_clock`` is when the last store
     has left. ``timeline`` rows are (slot, wavefront, kind of clause, start, end, served by the texture unit) of engine
-    0, the first few thousand clauses. ``progress`` has the clocks at which ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part
-    had done by then, and in its last row what in the end, by name: "alu", "texture", "lds" busy clocks and "l1_missed"
-    lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice, "dram" busy clocks of each channel.
-    Work counts when it begins. ``counts``: these sums in the end, and the lines "l1_asked" and "written".
+    0, the first few thousand clauses. ``progress`` has the clocks at which ``pace``, 2 ``pace``, ... clauses were over;
+    ``done`` what each part had done by then, and in its last row what in the end, by name: "alu", "texture", "lds" busy
+    clocks and "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice, "dram" busy
+    clocks of each channel. Work counts when it begins. ``counts``: these sums in the end, and the lines "l1_asked" and
+    "written".
     """
 
     end_clock: float
