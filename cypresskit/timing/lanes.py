@@ -11,7 +11,6 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
 from cypresskit.compiler.isa import T
-from cypresskit.il.dataflow import lds_words
 from cypresskit.il.meaning import ONE, split
 from cypresskit.machine import ids, places
 from cypresskit.machine.masks import Masks
@@ -56,7 +55,6 @@ class Lanes:
         self.turns, self.dry, self.masked = 1, False, True
         self.clauses: list[Clause] = []
         self.breaks: list[tuple[Affine, bool]] = []  # of a loop's turn: the test, and whether who passes it leaves
-        self.lds_words = _lds_accesses(code)
 
     @property
     def whole(self) -> bool:
@@ -203,14 +201,19 @@ class Lanes:
             self.clauses.append(Clause(WRITE, 0, (made,)))
 
     def _lds_streams(self, bundle: Bundle) -> list[Stream]:
-        streams = []
-        for o in bundle.operations:
-            if id(o) in self.lds_words:
-                word = self._read(o.reads[1 if o.name == "LDS_READ2_RET" else 0])
-                bits, _ = self._usable(word, o.at, "int")  # a step changes the banks, not the conflicts
-                byte = places.lds_byte(bits) & ~np.int64(3)
-                streams.append(self.surfaces.lds(byte, self.lds_words[id(o)], self.masks.active))
-        return streams
+        return [self._lds_stream(o) for o in bundle.operations if o.lds is not None]
+
+    def _lds_stream(self, o: Operation) -> Stream:
+        """The clocks of an LDS operation, for the one or two words that each work-item asks for."""
+        assert o.lds is not None
+        addresses = o.reads[: 2 if o.name == "LDS_READ2_RET" else 1]
+        bits, steps = zip(*(self._usable(self._read(read), o.at, "int") for read in addresses))
+        if steps[0] != steps[-1] or steps[0] % 4:  # a step that all share changes the banks, not the conflicts
+            raise NotAffine
+        words = [places.lds_byte(word) & ~np.int64(3) for word in bits]
+        if "_REL" in o.name:
+            words.append(words[0] + 4 * o.lds.offset)
+        return self.surfaces.lds(np.stack(words), self.masks.active)
 
 
 def _halves(parts: tuple[Operation, ...], word: Affine) -> list[tuple[Operation, Affine]]:
@@ -219,15 +222,3 @@ def _halves(parts: tuple[Operation, ...], word: Affine) -> list[tuple[Operation,
         return [(o, word) for o in parts]
     low, high = split(word.bits)
     return [(o, replace(word, bits=high if o.slot % 2 else low)) for o in parts]
-
-
-def _lds_accesses(code: Code) -> dict[int, int]:
-    """The operations that stand for an LDS access of the program, by identity, and how many words it has. Of several
-    that one access takes, the first is charged with all; of a pair of accesses in one operation, the second alone."""
-    seen: set[int] = set()
-    found = {}
-    for o in (o for c in code.controls for b in c.bundles for o in b.operations if o.row.kind == "lds"):
-        if o.at not in seen:
-            found[id(o)] = len(lds_words(code.program.body[o.at]))
-        seen.add(o.at)
-    return found

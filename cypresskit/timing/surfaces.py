@@ -76,10 +76,10 @@ class Surfaces:
         made = self._stream(lambda x, y: x * 16, x, 0 * x, on, motion, GLOBAL, uncached=True)
         return self._stored(made) if stores else made
 
-    def lds(self, byte: np.ndarray, words: int, on: np.ndarray) -> Stream:
-        """The clocks of an LDS access to so many words from ``byte`` on."""
-        each = (byte[:, np.newaxis] + 4 * np.arange(words)).reshape(-1, 64, words).transpose(0, 2, 1)
-        clocks = access_clocks(each, self.device, on.reshape(-1, 64))
+    def lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
+        """The clocks of an LDS operation on the words at ``byte``, (words, work-items)."""
+        each = byte.reshape(len(byte), -1, 64).transpose(1, 0, 2)
+        clocks = access_clocks(np.ascontiguousarray(each), self.device, on.reshape(-1, 64))
         return Stream(clocks, np.zeros(len(clocks) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
 
     def _stored(self, made: Stream) -> Stream:
