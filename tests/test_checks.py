@@ -7,13 +7,14 @@ two sides ``| other WORK-ITEM line N``; a dash leaves a field out.
 
 import ast
 import json
+import pickle
 import re
 from pathlib import Path
 from time import process_time
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, pixel
+from conftest import TEXTURE, compute, pixel
 
 import cypresskit as ck
 from cypresskit import cli
@@ -559,3 +560,13 @@ def test_a_kernel_that_no_code_comes_of_is_a_finding():
 def matrices(size: int = 32) -> list[np.ndarray]:
     random = np.random.default_rng(5)
     return [random.standard_normal((size, size)).astype(np.float32) for _ in "abc"]
+
+
+def test_a_store_that_fails_in_the_line_of_a_loop_is_no_endless_loop():
+    program = compute("dcl_literal l0, 0, 0, 0, 0", "whileloop mov g[100000], l0", "break", "endloop")
+    (finding,) = check(program, 64, global_memory=np.zeros((256, 4), np.float32))
+    assert finding.kind == "store outside" and "g[100000]" in finding.message
+    with pytest.raises(ck.KernelError) as caught:
+        ck.launch(program, 64, global_memory=np.zeros((256, 4), np.float32))
+    assert (caught.value.kind, caught.value.work_item) == ("store", 0)
+    assert pickle.loads(pickle.dumps(caught.value)).__dict__ == caught.value.__dict__

@@ -4,12 +4,13 @@ import _thread
 import copy
 import os
 import platform
-import queue
 import random
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -25,6 +26,7 @@ from cypresskit.il.meaning import MEANING
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.native_meaning import NATIVE
+from cypresskit.machine.fast.storage import DONE
 from cypresskit.machine.fast.strips import countable
 from cypresskit.machine.fast.target import Target, compile_for
 from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
@@ -474,25 +476,54 @@ def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads, body):
         ck.launch(program, (16384, 16384), global_memory=memory, max_instructions=10**12, threads=threads)
     timer.join()
     assert time.perf_counter() - begun < 1.5
-    time.sleep(0.05)
-    waiting = len(execute._idle)  # every thread is given back, and takes the next launch
-    assert waiting >= threads
     assert_equal(*random_case(1, 20), threads=threads)
-    assert len(execute._idle) == waiting
 
 
-def test_an_interrupt_as_a_host_thread_ends_leaves_nothing_to_wait_for(monkeypatch):
-    class Interrupted(queue.SimpleQueue):
-        def get(self, timeout=None):
-            if threading.current_thread() is not threading.main_thread():
-                return super().get()
-            super().get(timeout=timeout or 5)
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("here", [True, False])
+def test_jobs_are_done_and_the_others_stopped_when_one_fails(here):
+    def failing():
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(execute, "_idle", [])
-    monkeypatch.setattr(execute.queue, "SimpleQueue", Interrupted)
+    done, stopped = [], threading.Event()
+    execute._do_all([partial(done.append, n) for n in range(9)], here, stopped.set)
+    assert sorted(done) == [*range(9)] and not stopped.is_set()
     with pytest.raises(KeyboardInterrupt):
-        execute._all([lambda: None], lambda: None)
+        execute._do_all([failing, lambda: done.append(stopped.wait(10))], here, stopped.set)
+    assert done[9:] in ([], [True])  # it was told to stop, or never began
+
+
+def test_where_no_thread_can_be_started_the_caller_does_all(monkeypatch):
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    monkeypatch.setattr(execute, "_pool", lambda: pool)
+    assert_equal(*random_case(1, 20), threads=3)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_has_threads_of_its_own():
+    execute._pool().submit(int).result()
+    if not (child := os.fork()):
+        os._exit(execute._pool().submit(lambda: 7).result(10))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_an_error_that_does_not_come_again_is_reported(monkeypatch):
+    """Work-items that race may fail in one run and not in the next."""
+    program = pixel("mov g[7], vWinCoord0")
+    failing, tries = execute._run_units, []
+
+    def raced(launch, space, threads):
+        workers = failing(launch, space, threads)
+        tries.append(threads)
+        if threads > 1:
+            return [*workers, space.worker(1)]
+        workers[0].status = DONE
+        return workers
+
+    monkeypatch.setattr(execute, "_run_units", raced)
+    with pytest.raises(ck.KernelError, match=r"to g\[7\], which has 7") as caught:
+        ck.launch(program, (8, 8), global_memory=np.zeros((7, 4), np.uint32), threads=2)
+    assert (caught.value.kind, tries) == ("store", [2, 1])
 
 
 @pytest.mark.alone
@@ -549,19 +580,8 @@ def test_texture_memory_is_lent_and_returned():
         out = np.zeros((80, 80, 4), np.float32)
         ck.launch(program, (80, 80), inputs={0: texture[:size, :size]}, outputs={0: out})
         assert out.sum() == 4 * size * size
-    assert execute._spare and sum(space.size for space in execute._spare) <= execute.MAX_SPARE
-
-
-def test_other_threads_may_take_all_spare_memory_between_any_two_steps(monkeypatch):
-    class Contested(list):
-        def pop(self, *place):
-            self.clear()
-            return super().pop(*place)
-
-    monkeypatch.setattr(execute, "MAX_SPARE", 0)
-    monkeypatch.setattr(execute, "_spare", Contested(execute._spare))
-    assert_equal(*random_case(1, 20), threads=2)
-    assert not execute._spare
+    assert 0 < len(execute._spare) <= execute.SPARE
+    assert all(space.size <= execute.MAX_SPARE and not space.arrays for space in execute._spare)
 
 
 def test_the_translation_grows_with_the_program_not_faster():

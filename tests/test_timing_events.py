@@ -9,8 +9,7 @@ from conftest import TEXTURE, pixel
 import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
-from cypresskit.machine import Observer, ids, prepare
-from cypresskit.machine.engines import explained
+from cypresskit.machine import Observer, explain, ids, prepare
 from cypresskit.timing import simulate, surfaces, walk
 from cypresskit.timing.units.dram import GLOBAL
 
@@ -70,7 +69,7 @@ def timed(program, arguments, monkeypatch):
 
 def touched(program, arguments):
     observer = Touched()
-    explained(prepare(program, **arguments), (observer,))
+    explain.run(prepare(program, **arguments), (observer,))
     return {memory: rows for memory, rows in observer.found.items() if rows}
 
 

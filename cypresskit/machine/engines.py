@@ -1,11 +1,9 @@
-"""Running IL: ``launch``, and what becomes of a launch that the fast engine gives up.
+"""Running IL: ``launch``, and the fallback for launches that the fast engine declines.
 
-The engines don't know each other. The fast one reports a store out of range, and a barrier that work-items reach apart,
-without knowing which work-item comes first when all run in step; the explaining one asks whether a loop ever ends,
-which stepping through it would take too long to find out. Here each is given the other's answer.
+The engines don't know each other. The fast one stops at a store out of range, and at a barrier that work-items reach
+apart, without knowing which work-item comes first when all run in step. The explaining one then runs the launch again.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -17,7 +15,7 @@ from cypresskit.machine.launch import KernelError, Launch, prepare
 from cypresskit.machine.observer import Observer, onlookers
 from cypresskit.machine.run import Run
 
-EXPLAINED, REPEATED = 200_000_000, 50_000_000  # instructions that the explaining engine may do in the fast one's place
+REPEATED = 50_000_000  # instructions that are stepped through to find which work-item fails first
 
 
 def launch(
@@ -49,8 +47,8 @@ def launch(
     global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
     engine: "fast" (compiled) or "explain" (steps with every register known); observers always get the latter.
     max_instructions: a loop in which more have been issued is taken for endless (2 million by default). Work-items
-        that run together count as one, so both ways of a divergent branch count: a quad in the fast engine, the whole
-        domain in the explaining one. That one asks the fast engine instead as soon as it has stepped for a second.
+        that run together count as one, so both ways of a divergent branch count in the explaining engine, which steps
+        through the whole domain at once. It takes no more than 50,000 by default, and fewer for large domains.
     threads: host threads of the fast engine; None takes one for each processor that this process may use. Results
         don't depend on it, unless work-items race for the same memory.
     in_place: compute in the arrays for results themselves, which saves copies; what an error leaves in them is then
@@ -73,7 +71,7 @@ def launch(
     checked = prepare(program, domain, **arrays, **how)
     for onlooker in onlookers():
         onlooker.start(checked)
-    result = run(checked, threads) if engine == "fast" and not watching else explained(checked, watching)
+    result = run(checked, threads) if engine == "fast" and not watching else explain.run(checked, watching)
     for n, surface in checked.outputs.items():
         _write_back((outputs or {})[n], surface.words)
     _write_back(global_memory, checked.memory)
@@ -87,44 +85,18 @@ def _write_back(array: np.ndarray | None, words: np.ndarray) -> None:
         array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
 
 
-def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -> Run:
-    """Run a checked launch with the fast engine, or with the explaining one where that gives up. Raises
-    ``KernelError``, and ``TimeoutError`` after ``seconds`` of processor time."""
-    result = fast.run(launch, threads, seconds)
-    if result is None:
-        return explain.run(launch, most=EXPLAINED)
-    if isinstance(result, KernelError):
-        raise _first(launch, result)
-    return result
-
-
-def _first(launch: Launch, error: KernelError) -> KernelError:
-    """The error of a failed store, or the one that comes first if all work-items run in step."""
-    if launch.items * len(launch.program.body) <= REPEATED:
-        try:
-            explain.run(launch, most=REPEATED)
-        except KernelError as first:
-            if not _ends_loop(launch, first):
-                return first
-    return error
-
-
-def explained(launch: Launch, observers: tuple[Observer, ...] = ()) -> Run:
-    """Run a checked launch with the explaining engine, telling ``observers`` what happens. Raises ``KernelError``."""
-    return explain.run(launch, observers, ends=_instructions)
-
-
-def _instructions(launch: Launch) -> float:
-    """How many instructions all work-items execute; infinitely many if they fail on the way. Raises ``KernelError`` for
-    an endless loop, ``TimeoutError`` if that isn't known in time."""
+def run(launch: Launch, threads: int | None = None) -> Run:
+    """Run a checked launch with the fast engine, or with the explaining one where that declines. Raises
+    ``KernelError``: of a failed store, the one that comes first if all work-items run in step."""
     try:
-        return run(launch, seconds=explain.SECONDS).instructions
+        return fast.run(launch, threads) or explain.run(launch)
     except KernelError as error:
-        if _ends_loop(launch, error):
-            raise
-        return math.inf  # the explaining engine will come to that end, too
-
-
-def _ends_loop(launch: Launch, error: KernelError) -> bool:
-    """Whether the error is one of an endless loop."""
-    return any(i.line == error.line and i.op.flow == "loop" for i in launch.program.body)
+        if error.kind == "store" and launch.items * len(launch.program.body) <= REPEATED:
+            try:
+                explain.run(launch, most=REPEATED)
+            except KernelError as first:
+                if first.kind in ("store", "barrier"):
+                    raise first from None
+            except ValueError:  # too many work-items
+                pass
+        raise

@@ -8,9 +8,7 @@ Left out: the order in which wavefronts really run. Work-items that race for the
 lockstep here; ``Run`` and observers don't depend on it.
 """
 
-import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -27,11 +25,8 @@ from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
 BESIDES = 190  # bytes of a work-item beside its registers: its ids, coordinates and results underway, measured
-PATIENCE, STEPS = 50_000_000, 20_000  # instructions times work-items, and instructions: a few seconds' work
-SECONDS = 5  # time limit for the question whether a program ends
-LONG = 3_000  # instructions of a program that takes seconds to compile
+STEPS, WORK = 50_000, 1_000_000_000  # instructions, and instructions times work-items: some seconds
 CONSTANT_ROW = {"0": np.zeros((1, 1), np.uint32), "1": np.full((1, 1), ONE, np.uint32)}
-Ends = Callable[[Launch], float] | None  # how many instructions all work-items of a launch execute
 
 
 @cache
@@ -44,13 +39,12 @@ def _chosen(letters: str) -> slice | list[int] | None:
     return slice(rows[0], rows[0] + count) if rows[:count] == [*range(rows[0], rows[0] + count)] else rows
 
 
-def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int | None = None, ends: Ends = None) -> Run:
-    """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``. ``most``: instructions of all
-    work-items after which a loop is taken for endless; by default ``ends``, if given, is asked how many a launch takes
-    (it may raise ``KernelError``, or ``TimeoutError``)."""
+def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int = WORK) -> Run:
+    """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``, also for a loop that has not
+    ended after ``launch.max_instructions`` (by default ``STEPS``), or ``most`` instructions times work-items."""
     fits(launch)
     with np.errstate(all="ignore"):
-        return Interpreter(launch, observers, most, ends).run()
+        return Interpreter(launch, observers, most).run()
 
 
 def fits(launch: Launch) -> None:
@@ -64,7 +58,7 @@ def fits(launch: Launch) -> None:
 class Interpreter:
     """The state of a run, and what every kind of instruction does to it."""
 
-    def __init__(self, launch: Launch, observers: tuple[Observer, ...], most: int | None, ends: Ends):
+    def __init__(self, launch: Launch, observers: tuple[Observer, ...], most: int):
         self.launch, self.observers, self.program = launch, observers, launch.program
         self.listeners = {name: listeners(observers, name) for name in EVENTS}
         self.body, self.items = self.program.body, launch.items
@@ -73,12 +67,8 @@ class Interpreter:
         self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = self.issued = self.at = 0
-        self.limit = min(launch.max_instructions, max(1, min(STEPS, PATIENCE // max(1, launch.items))))
-        raised = launch.max_instructions if launch.max_instructions > MAX_INSTRUCTIONS else 0  # by the caller
-        self.longest: float = max(5 * STEPS, raised)
-        self.ends = None if most or len(self.body) > LONG else ends
-        self.most: float | None = most or (None if self.ends else raised * self.items or 2 * PATIENCE)
-        self.before = launch.memory.copy()
+        self.limit = STEPS if launch.max_instructions == MAX_INSTRUCTIONS else launch.max_instructions
+        self.patience = most // max(1, launch.items) if launch.max_instructions <= MAX_INSTRUCTIONS else self.limit
         self.read: dict[int, np.ndarray] = {}  # global elements that this instruction's operands read, by operand
         self.operands: dict[tuple, np.ndarray | Callable] = {}  # by instruction, source and positions: see _operand
         self.fused: dict[int, Callable | None] = {}  # by instruction: its multiply-add, see _fused
@@ -95,7 +85,7 @@ class Interpreter:
             if self.masks.count and i.op.flow not in ("else", "endif"):
                 self.executed[at] += self.masks.count
                 self.issued += 1
-                if self.issued > self.limit and self.masks.loops:
+                if self.issued > min(self.limit, self.patience) and self.masks.loops:
                     self._check_end(self.masks.loops)
                 if i.op.flow != "endloop":
                     self._notify("step", i, self.registers, self._rows)
@@ -110,26 +100,17 @@ class Interpreter:
         return result
 
     def _check_end(self, loops: list[StackEntry]) -> None:
-        """After ``limit`` instructions: in a loop, find out how many the program takes, or raise the error for an
-        endless one. Compiled code counts them in a fraction of the time, and as many as are executed here, unless
-        work-items race."""
-        if self.ends and self.most is None and self.issued <= self.launch.max_instructions:
-            outputs = {n: replace(surface, words=surface.words.copy()) for n, surface in self.launch.outputs.items()}
-            memory = None if self.launch.global_memory is None else self.before
-            try:
-                self.most = self.ends(replace(self.launch, outputs=outputs, global_memory=memory))
-                self.longest = math.inf
-            except TimeoutError:
-                long = f"this loop is too long to be stepped through by {self.items:,} work-items: compiled code takes "
-                advice = f"more than {SECONDS} seconds. Take a smaller domain, or fewer turns."
-                raise self.launch.error(loops[0].at, long + advice) from None
-        if self.most is not None and self.executed.sum() <= self.most and self.issued <= self.longest:
-            self.limit = int(min(2 * self.issued, self.longest))
-            return
+        """Raise the error for an endless loop, or for one that is too long for so many work-items."""
+        issued = self.issued - loops[0].issued
         # an inner loop that ends every time leads back here, too: the endless one is where most of them ran
-        inside = [loop for loop in loops if 2 * (self.issued - loop.issued) > self.issued]
-        item = int(np.argmax(self.masks.active))
-        raise self.launch.endless_error((inside or loops[:1])[-1].at, item, self.issued - 1)
+        inside = [loop for loop in loops if 2 * (self.issued - loop.issued) > issued]
+        at, item = (inside or loops[:1])[-1].at, int(np.argmax(self.masks.active))
+        if issued > self.limit:
+            raise self.launch.endless_error(at, item, self.limit)
+        if issued > self.patience:
+            done = f"this loop has not ended after {issued:,} instructions of {self.launch.item_name(item)}"
+            advice = f"It is too long to be stepped through by {self.items:,} work-items: take a smaller domain."
+            raise self.launch.error("long", at, f"{done}. {advice}", item)
 
     # Control flow
 
@@ -356,4 +337,4 @@ class Interpreter:
             some = f"only {groups[parted[0]]} of {self.launch.group_items} work-items of group {parted[0]}"
             advice = "Take it out of the if or loop that splits the group."
             what = f"{some} reach this barrier: the others would be waited for without end. {advice}"
-            raise self.launch.error(self.at, what)
+            raise self.launch.error("barrier", self.at, what)

@@ -23,15 +23,16 @@ MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 mi
 
 
 class KernelError(RuntimeError):
-    """A kernel did what it must not: stored outside its memory, or never ended. ``line`` is the kernel's line,
-    ``work_item`` its place in the domain, as (x, y) or a flat number, or None."""
+    """A kernel did what it must not. ``kind`` is "store" (outside its memory), "barrier" (that part of a group doesn't
+    reach), "endless" or "long" (a loop); ``line`` the kernel's line and ``at`` the index of its instruction in
+    ``Program.body``; ``work_item`` its place in the domain, as (x, y) or a flat number, or None."""
 
-    def __init__(self, message: str, line: int = 0, work_item=None):
+    def __init__(self, message: str, line: int = 0, work_item=None, kind: str = "", at: int = -1):
         super().__init__(message)
-        self.line, self.work_item = line, work_item
+        self.line, self.work_item, self.kind, self.at = line, work_item, kind, at
 
     def __reduce__(self):
-        return KernelError, (self.args[0], self.line, self.work_item)
+        return KernelError, (self.args[0], self.line, self.work_item, self.kind, self.at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,21 +89,21 @@ class Launch(Shape):
         found[inside] = self.memory[element[inside]]
         return found, inside
 
-    def error(self, at: int, what: str, item: int | None = None) -> KernelError:
+    def error(self, kind: str, at: int, what: str, item: int | None = None) -> KernelError:
         """An error of ``body[at]``, that work-item ``item`` made."""
-        i = self.program.body[at]
-        return KernelError(f"{self.program.located(i)}\n    {what}", i.line, None if item is None else self.place(item))
+        i, place = self.program.body[at], None if item is None else self.place(item)
+        return KernelError(f"{self.program.located(i)}\n    {what}", i.line, place, kind, at)
 
     def store_error(self, at: int, item: int, what: str) -> KernelError:
         """The error for a store of ``body[at]`` outside its memory."""
         advice = "No array was changed. Check the address arithmetic, or the size of the domain."
-        return self.error(at, f"{self.item_name(item)} stores {what}. {advice}", item)
+        return self.error("store", at, f"{self.item_name(item)} stores {what}. {advice}", item)
 
     def endless_error(self, at: int, item: int, count: int | None = None) -> KernelError:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or ``count``."""
         what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
         why = "Does its break condition ever become true? (max_instructions raises the limit.)"
-        return self.error(at, f"{what}{self.item_name(item)}. {why}", item)
+        return self.error("endless", at, f"{what}{self.item_name(item)}. {why}", item)
 
 
 def prepare(

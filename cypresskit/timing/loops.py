@@ -136,4 +136,5 @@ def endless_loop(code: Code, start: int) -> KernelError:
     program, inside = code.program, code.controls[loop_end(code, start)].at
     around = [at for at, i in enumerate(program.body) if i.op.flow == "loop" and at <= inside <= program.matching[at]]
     line = program.body[max(around, default=inside)].line
-    return KernelError(f"{program.where(line)}\n    this loop has not ended after {MOST_TURNS} turns", line)
+    what = f"this loop has not ended after {MOST_TURNS} turns"
+    return KernelError(f"{program.where(line)}\n    {what}", line, kind="endless")

@@ -22,7 +22,7 @@ from cypresskit.il import OPCODES
 from cypresskit.machine.checks import check
 from cypresskit.machine.checks.findings import Places
 from cypresskit.machine.checks.races import RaceCheck
-from cypresskit.machine.engines import explained as explain
+from cypresskit.machine.explain import run as explain
 from cypresskit.machine.launch import Launch, prepare
 from cypresskit.machine.vliw import execute
 from tools.fuzz.programs import random_program

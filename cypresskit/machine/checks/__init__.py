@@ -11,6 +11,7 @@ import numpy as np
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
+from cypresskit.machine import explain
 from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
 from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
@@ -19,8 +20,6 @@ from cypresskit.machine.checks.findings import Check, Finding, Findings, Places
 from cypresskit.machine.checks.numbers import NumbersCheck
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
-from cypresskit.machine.engines import explained
-from cypresskit.machine.explain import fits
 from cypresskit.machine.launch import KernelError, prepare
 
 __all__ = ["Finding", "Findings", "check"]
@@ -61,7 +60,7 @@ def check(
     """
     arrays: dict = {"inputs": inputs, "constants": constants, "outputs": outputs, "global_memory": global_memory}
     launch = prepare(program, domain, **arrays, device=device, max_instructions=max_instructions)
-    fits(launch)
+    explain.fits(launch)
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
     dtypes |= {f"o{n}": array.dtype for n, array in (outputs or {}).items()}
     if global_memory is not None:
@@ -77,19 +76,18 @@ def check(
     if expected is not None:
         checks.append(AnswerCheck(places, outputs or {}, global_memory, expected, tolerance, mistakes or {}))
     try:
-        explained(launch, tuple(checks))
+        explain.run(launch, tuple(checks))
     except KernelError as error:
         _report_loop(checks[0], error)
     return Findings.of(finding for c in checks for finding in c.findings())
 
 
 def _report_loop(check: Check, error: KernelError) -> None:
-    """Report an endless loop; of other errors, the checks have told."""
-    program, launch, place = check.program, check.launch, error.work_item
-    at = next(n for n, i in enumerate(program.body) if i.line == error.line)
-    if program.body[at].op.flow != "loop" or check.is_suppressed(at):
+    """Report a loop that is endless or too long; of other errors, the checks have told."""
+    launch, place = check.launch, error.work_item
+    if error.kind not in ("endless", "long") or check.is_suppressed(error.at):
         return
     item = place[0] + place[1] * launch.domain[0] if isinstance(place, tuple) else place
-    text = str(error) if item is None else str(error).replace(launch.item_name(item), check.places.item(item))
+    text = str(error).replace(launch.item_name(item), check.places.item(item))
     message, _, advice = text.splitlines()[-1].strip().partition(". ")
-    check.report("long loop" if item is None else "endless loop", at, message, advice, item=item)
+    check.report(f"{error.kind} loop", error.at, message, advice, item=item)

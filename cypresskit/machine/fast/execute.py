@@ -1,17 +1,16 @@
 """Runs a launch on compiled code: lays out its arrays, hands units to host threads, and makes a ``Run`` of the counts.
 
-The caller works, too, and runs alone what ends before another thread would be awake. It leaves compiled code every few
-milliseconds, so that Ctrl-C reaches it; it then clears a flag that every loop of the kernel looks at.
+The calling thread takes part; short launches it runs alone, since waking a worker would take longer. Compiled code
+returns every few milliseconds, so that Ctrl-C is heard; a flag that every loop of the kernel looks at is then cleared.
 """
 
 import math
 import os
-import queue
-import threading
-import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -23,12 +22,10 @@ from cypresskit.machine.fast.units import BAND
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
 from cypresskit.machine.run import Run, tally
 
-MAX_SPARE, SPARE = 64 << 20, 16  # bytes of textures, and workspaces, kept for the next launch
-SOON = 1_000_000  # instructions of quads that the caller runs before it thinks of others, some 0.2 ms
-FEW = 6  # it also runs what is left, up to so many times as much: others take up to a millisecond to wake
-OFTEN = 20 * SOON  # instructions after which compiled code returns, so that Ctrl-C isn't kept waiting
-LARGE = 2 << 20  # bytes of textures from which on host threads lay them out
+SLICE = 5_000_000  # instructions of quads after which compiled code returns: a millisecond or two
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
+SPARE, MAX_SPARE = 4, 16 << 20  # workspaces kept for later launches, and bytes of each
+LARGE = 2 << 20  # bytes of textures from which on several threads lay them out
 
 
 def processors() -> int:
@@ -36,56 +33,55 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run(launch: Launch, threads: int | None = None, seconds: float = math.inf) -> Run | KernelError | None:
+def run(launch: Launch, threads: int | None = None) -> Run | None:
     """Run a checked launch with ``threads`` host threads, by default one for each processor that this process may use;
     the results don't depend on their number, unless work-items race.
 
-    Returns the error of a store out of range, which is the first one here, but need not be if work-items run in step;
-    None if a barrier was reached by part of a group, or work-items wait for each other: another engine has to tell, and
-    global memory is as it was if what it held matters. Raises ``KernelError`` for an endless loop, ``TimeoutError`` if
-    it took ``seconds`` of processor time.
+    Returns None if a barrier was reached by part of a group: another engine has to tell what that does. Raises
+    ``KernelError`` for an endless loop or a store out of range, which is the first here, but need not be if all
+    work-items run in step. Where what global memory held matters, it is then as it was.
     """
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
-    return _run(launch, compiled(launch.program), threads or processors(), seconds)
+    return _run(launch, compiled(launch.program), threads or processors())
 
 
-def _run(launch: Launch, kernel: NativeCode, threads: int, seconds: float) -> Run | KernelError | None:
+def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
     space, memory = _workspace(launch, kernel), launch.memory
     space.fill(launch, threads)
     results = [memory, *(surface.words for surface in launch.outputs.values())]
-    kept = [array.copy() for array in results if MODES[this_host().mode][3]]
-    workers = _done(launch, space, threads, seconds)
+    kept = [array.copy() for array in results if MODES[this_host().mode].flagged]
+    workers = _run_units(launch, space, threads)
     ends = {worker.status for worker in workers}
     if UNDERFLOWED in ends:
         for array, old in zip(results, kept, strict=True):
             array[...] = old
-        return _run(launch, compiled(launch.program, soft=True), threads, seconds)
+        return _run(launch, compiled(launch.program, soft=True), threads)
     if space.before is not None and ends & {DIVERGED, FAILED, ENDLESS}:
         memory[...] = space.before
     if DIVERGED in ends:
         return None
-    if ends & {FAILED, ENDLESS}:  # which one is reported must not depend on which thread is faster
-        return _run(launch, kernel, 1, seconds) if len(workers) > 1 else _failure(launch, workers[0])
+    failed = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
+    if failed and len(workers) > 1:  # which one is reported must not depend on which thread is faster
+        _run(launch, kernel, 1)
+    if failed:  # also if nothing failed this time, as may be where work-items race
+        raise _failure(launch, failed[0])
     counts = np.sum([worker.counts for worker in workers], axis=0)
     space.give_back()
     return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
 
 
-def _done(launch: Launch, space: "_Workspace", threads: int, seconds: float) -> list["_Worker"]:
-    """The workers that have run all units: the caller, and threads that it wakes if much is left."""
+def _run_units(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:
+    """The workers that have run all units: the caller, and others if it can't do that in two slices."""
     units, quick = space.units, launch.max_instructions <= MAX_INSTRUCTIONS  # no unit takes long
     first = space.worker(0)
-    begun = first.call(SOON, 0, units) if quick else 0
+    begun = first.call(SLICE, 0, units) if quick else 0
     if first.status or begun == units:
         return [first]
-    threads = 1 if units - begun <= FEW * begun else min(threads, units - begun)
+    threads = 1 if units - begun <= begun else min(threads, units - begun)
     workers = [first, *(space.worker(n) for n in range(1, threads))]
-    column = BAND if launch.pixels else 1
-    todo, lock = _pieces(begun, units, column, threads), threading.Lock()
-    jobs = [partial(space.run, worker, todo, lock) for worker in workers]
-    own = jobs.pop(0) if quick and seconds == math.inf else None
-    _all(jobs, partial(space.limit.fill, 0), own, seconds)
+    todo = deque(_pieces(begun, units, BAND if launch.pixels else 1, threads))
+    _do_all([partial(space.run, worker, todo) for worker in workers], quick, partial(space.limit.fill, 0))
     return workers
 
 
@@ -99,11 +95,11 @@ def _pieces(begun: int, units: int, column: int, workers: int) -> Iterator[tuple
 
 
 def _failure(launch: Launch, worker: "_Worker") -> KernelError:
-    """The error of a store out of range; raises that of an endless loop."""
+    """The error of an endless loop or of a store out of range."""
     body = launch.program.body
     at, item, element, _ = map(int, worker.told)
     if worker.status == ENDLESS:
-        raise launch.endless_error(at, item)
+        return launch.endless_error(at, item)
     if body[at].op.kind == "lds":
         array = body[at].controls.id
         what = f"to byte {element} of LDS {array}, which has {launch.program.lds[array][1]}"
@@ -112,75 +108,45 @@ def _failure(launch: Launch, worker: "_Worker") -> KernelError:
     return launch.store_error(at, item, what)
 
 
-_idle: list[queue.SimpleQueue] = []  # host threads that wait for work, each by the queue that it takes it from
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Host threads: as many as have been busy at once."""
+    return ThreadPoolExecutor(max_workers=256, thread_name_prefix="cypresskit")
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
 
 
-def _begin(job: Callable[[], None]) -> None:
-    """Have ``job`` done by a host thread that waits for work, or by a new one: to start one takes ten times as long."""
+def _do_all(jobs: Sequence[Callable[[], object]], first_here: bool, stop: Callable[[], object]) -> None:
+    """Do all jobs in host threads; ``first_here``: the first of them in the caller's. If one fails, or the caller is
+    interrupted, the others are told to ``stop`` and waited for."""
+    futures: list[Future] = []
+    here = [jobs[0]] if first_here else []
     try:
-        jobs = _idle.pop()
-    except IndexError:
-        jobs = queue.SimpleQueue()
-        threading.Thread(target=_serve, args=(jobs,), daemon=True, name="cypresskit").start()
-    jobs.put(job)
-
-
-def _serve(jobs: queue.SimpleQueue) -> None:
-    while True:
-        jobs.get()()
-        _idle.append(jobs)
-
-
-def _all(
-    jobs: Sequence[Callable[[], object]],
-    stop: Callable[[], object],
-    own: Callable[[], object] | None = None,
-    seconds: float = math.inf,
-) -> None:
-    """Have all jobs done by host threads, and ``own`` meanwhile by the caller. If one fails, the caller is interrupted,
-    or ``seconds`` of processor time have passed (``TimeoutError``), the others are told to ``stop`` and waited for."""
-    waiting, ended = list(jobs), list[BaseException | None]()
-    over: queue.SimpleQueue[None] = queue.SimpleQueue()
-    end = time.process_time() + seconds
-
-    def work() -> None:  # whoever does a job counts it: an interrupt can come before the caller has
-        with suppress(IndexError):  # the caller took the last back
-            job, error = waiting.pop(), None
+        for job in jobs[len(here) :]:
             try:
-                job()
-            except BaseException as failure:
-                error = failure
-            ended.append(error)
-            over.put(None)
-
-    try:
-        for _ in jobs:
-            _begin(work)
-        if own:
-            own()
-        while len(ended) < len(jobs) and not any(ended):
-            try:
-                over.get(timeout=INTERRUPTIBLE)
-            except queue.Empty:
-                if time.process_time() > end:
-                    raise TimeoutError from None
-        for error in filter(None, ended):
-            raise error
+                futures.append(_pool().submit(job))
+            except RuntimeError:  # the interpreter is ending and starts no threads
+                here.append(job)
+        for job in here:
+            job()
+        pending: set[Future] = set(futures)
+        while pending:
+            done, pending = wait(pending, INTERRUPTIBLE, FIRST_EXCEPTION)
+            for future in done:
+                future.result()
     except BaseException:
         stop()
-        while waiting:
-            work()
-        while len(ended) < len(jobs):
-            over.get()
+        for future in futures:
+            future.cancel()
+        wait(futures)
         raise
 
 
 # What earlier launches ran in, the latest first: to prepare it takes as long as a small product, and fresh pages cost
-# as much as filling them. Threads share the list without a lock: each step on it is atomic, even in a Python without
-# a global lock, and between any two of them other threads may take or give.
-_spare: list["_Workspace"] = []
+# as much as filling them. Each step on it is atomic; between two of them other threads may take or give.
+_spare: deque["_Workspace"] = deque(maxlen=SPARE)
 
 
 def _workspace(launch: Launch, kernel: NativeCode) -> "_Workspace":
@@ -234,7 +200,7 @@ class _Workspace:
         if self.before is not None:
             fills.append(partial(np.copyto, self.before, launch.memory))
         if threads > 1 and self.size > LARGE:
-            _all(fills[1:], lambda: None, fills[0])  # none takes long
+            _do_all(fills, True, lambda: None)  # none takes long
         else:
             for fill in fills:
                 fill()
@@ -249,15 +215,15 @@ class _Workspace:
         worker.counts.fill(0)
         return worker
 
-    def run(self, worker: "_Worker", todo: Iterator[tuple[int, int]], lock: threading.Lock) -> None:
+    def run(self, worker: "_Worker", todo: deque[tuple[int, int]]) -> None:
         """Have a worker take pieces of the launch until none is left or it ended badly."""
         while not worker.status:
-            with lock:
-                at, end = next(todo, (0, 0))
-            if at == end:
+            try:
+                at, end = todo.popleft()
+            except IndexError:
                 return
             while at < end and not worker.status:
-                at = worker.call(OFTEN, at, end)
+                at = worker.call(SLICE, at, end)
                 if self.limit[0] == 0:  # somebody else's end
                     worker.status = STOPPED
         self.limit[0] = 0
@@ -265,10 +231,8 @@ class _Workspace:
     def give_back(self) -> None:
         """Keep this for the next launch of its shape, but not what the last one wrote to."""
         self.arrays = {}
-        _spare.insert(0, self)
-        with suppress(IndexError):  # another thread threw away the last
-            while len(_spare) > SPARE or sum(space.size for space in tuple(_spare)) > MAX_SPARE:
-                _spare.pop()
+        if self.size <= MAX_SPARE:
+            _spare.appendleft(self)
 
 
 class _Worker:

@@ -10,6 +10,7 @@ such a mode.
 import platform
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from cypresskit.il.fused import host_machine, host_processor
 
@@ -43,13 +44,23 @@ ARM = tuple(
     for text in (f"i64 @llvm.aarch64.get.{name}()", f"void @llvm.aarch64.set.{name}(i64)")
 )
 
-#: By mode: declarations, the text at the beginning, the text at the end, and whether a flag there tells of results
-#: that may be wrong. "flags" is x86 treated as ARM, for tests; "soft" is no mode at all.
+
+class Mode(NamedTuple):
+    """How a function turns the host's flush mode on and back: declarations, the text at its beginning and at its end;
+    ``flagged``: whether %underflowed, set there, tells of results that may be wrong."""
+
+    declared: tuple[str, ...] = ()
+    begin: str = ""
+    end: str = ""
+    flagged: bool = False
+
+
+#: "flags" is x86 treated as ARM, for tests; "soft" is no mode at all.
 MODES = {
-    "x86": (X86, X86_BEGIN, X86_END, False),
-    "flags": (X86, X86_BEGIN, X86_END, True),
-    "arm": (ARM, ARM_BEGIN, ARM_END, True),
-    "soft": ((), "", "", False),
+    "x86": Mode(X86, X86_BEGIN, X86_END),
+    "flags": Mode(X86, X86_BEGIN, X86_END, True),
+    "arm": Mode(ARM, ARM_BEGIN, ARM_END, True),
+    "soft": Mode(),
 }
 
 

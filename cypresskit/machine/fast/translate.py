@@ -94,10 +94,9 @@ class Translator:
         e.branch(s.load("spent").cmp("ugt", Vec(e, "%budget", "i64")), "exit", "unit_loop", "yes")
         s.refused()
         e.label("exit")
-        _, _, end, flagged = MODES[self.mode]
-        e.lines.append(end)
+        e.lines.append(MODES[self.mode].end)
         status = s.load("status")
-        if flagged:
+        if MODES[self.mode].flagged:
             status = Vec(e, "%underflowed", "i1").select(e.const(UNDERFLOWED, "i32"), status)
         e.do(f"ret {status}")
         return self._finished()
@@ -108,16 +107,16 @@ class Translator:
             f"  %{name} = alloca {kind if not n else f'<{n} x {kind}>'}, align 64"
             for name, (kind, n) in s.variables.items()
         ]
-        declared, begin, _, _ = MODES[self.mode]
-        flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if begin else ""
+        mode = MODES[self.mode]
+        flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if mode.begin else ""
         text = "\n".join(
             [
-                *sorted({*self.e.declared.values(), *declared}),
+                *sorted({*self.e.declared.values(), *mode.declared}),
                 "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %budget, "
                 f"i64 %first, i64 %last){flush} {{",
                 "entry:",
                 *head,
-                begin,
+                mode.begin,
                 *s.entry,
                 f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %unit_loop",
                 "\n".join(self.e.lines).replace(SPILL, str(-(-self.size // LINE) * LINE)),
