@@ -17,7 +17,6 @@ import pytest
 from conftest import TEXTURE, compute, pixel
 
 import cypresskit as ck
-from cypresskit import cli
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.teach.kernels import check_gemm
 
@@ -271,21 +270,6 @@ end
 """
 
 
-def test_the_command_reports_and_says_so_in_its_status(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("scale.il").write_text(SCALE)
-    np.save("a.npy", np.ones((8, 8, 4), np.float32))
-    command = ["check", "scale.il", "--input", "0=a.npy", "--output", "0=c.npy", "--name", "0=A"]
-    assert cli.main([*command, "--domain", "8x8"]) == 0
-    assert capsys.readouterr().out == "Nothing found.\n"
-    assert cli.main([*command, "--domain", "9x8"]) == 1
-    assert "work-item (8, 0), wavefront 1 fetches A[0, 32..35]" in capsys.readouterr().out
-    assert cli.main([*command, "--domain", "8x8", "--max-fetches", "0"]) == 1
-    assert "1 fetches per work-item; the exercise allows 0" in capsys.readouterr().out
-    assert cli.main([*command, "--domain", "9x8", "--border"]) == 0
-    assert not Path("c.npy").exists()
-
-
 @pytest.mark.parametrize("name", ["fetch_negative", "fetch_one_column_too_far"])
 def test_fetches_outside_may_be_intended(name):
     bug, _, launch, _ = parts(Path(__file__).parent / f"zoo/{name}.txt")
@@ -296,86 +280,6 @@ def test_fetches_outside_may_be_intended(name):
 def test_coordinates_that_are_no_numbers_never_are(name):
     bug, _, launch, _ = parts(Path(__file__).parent / f"zoo/{name}.txt")
     assert str(checked(bug, launch | {"border": True})) == str(checked(bug, launch))
-
-
-@pytest.fixture(scope="module")
-def notebook():
-    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
-    shell.run_line_magic("load_ext", "cypresskit.teach.magics")
-    shell.run_cell("import numpy as np\nx = np.ones((8, 8, 4), np.float32)\nc = np.zeros((8, 8, 4), np.float32)")
-    return shell
-
-
-def test_magics_bind_the_program_and_the_findings(notebook, capsys):
-    notebook.run_cell_magic("il", "scale", SCALE)
-    assert notebook.user_ns["scale"] == ck.assemble(SCALE)
-    notebook.run_cell_magic("il", "scale", SCALE.replace("add", "plus"))
-    assert "scale" not in notebook.user_ns  # nothing stale is left
-    assert "scale.il:7:1: `plus` is no instruction" in capsys.readouterr().out
-    wide = "domain=(9, 8), inputs={0: x}, outputs={0: np.zeros((8, 9, 4), np.float32)}"
-    notebook.run_cell_magic("check", wide, SCALE)
-    assert [f.kind for f in notebook.user_ns["findings"]] == ["fetch outside"]
-    assert "texture 0[0, 32..35]" in capsys.readouterr().out
-    for line in ("outputs={0: c}, inputs={0: x}", "inputs={0: x}, **dict(outputs={0: c})  # all of it"):
-        notebook.run_cell_magic("check", f"domain=(8, 8), {line}", SCALE)
-        assert capsys.readouterr().out.endswith("Nothing found.\n")
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("", "`domain` is missing"),
-        ("inputs={0: x}", "`domain` is missing"),
-        ("domain=(8, 8", "'(' was never closed"),
-        ("domain=(8, 8), inputs={0 x}", "forgot a comma?\n    domain=(8, 8), inputs={0 x}\n" + " " * 27 + "^\n"),
-        ("(8, 8)", "every argument has a name, as in domain=(8, 8)"),
-        ("8) + (8", "every argument has a name"),
-        ("domain=(8, 8), input={0: x}", "there is no argument `input`. Did you mean `inputs`?"),
-        ("domain=8, program=scale", "there is no argument `program`."),
-        ("domain=(8, 8), domain=(8, 8)", "keyword argument repeated: domain"),
-        ("domain=(8, 8), inputs={0: y}", "NameError: name 'y' is not defined"),
-        ("domain=(1 / 0, 8)", "ZeroDivisionError: division by zero"),
-        ("domain=(8, 8), inputs={1: x}, outputs={0: c}", "fetches from resource 0: pass inputs={0: array}"),
-        ("domain=(8, 8), inputs=[x]", "inputs maps numbers to arrays"),
-        ("domain=(8, 8), inputs={0: x}, outputs={0: c}, names=['A']", "names maps what was given (0, 'o0') to names"),
-        ("domain=(8, 8), inputs={0: x}, outputs={0: c}, names={5: 'A'}", "names maps what was given (0, 'o0')"),
-        ("domain=(8, 8), inputs={0: x}, outputs={0: c}, budgets=3", "budgets maps names to numbers"),
-        (
-            "domain=(8, 8), inputs={0: x}, outputs={0: c}, expected=c, mistakes=3",
-            "mistakes maps sentences to functions",
-        ),
-    ],
-)
-def test_slips_in_the_arguments_of_check_are_told(notebook, capsys, line, said):
-    notebook.user_ns["findings"] = "of before"
-    notebook.run_cell_magic("check", line, SCALE)
-    shown = capsys.readouterr().out
-    assert shown.startswith("%%check: ") and said in shown
-    assert shown.splitlines()[-1].startswith("usage: %%check domain=(8, 8), inputs={0: a}")
-    assert "findings" not in notebook.user_ns
-
-
-@pytest.mark.parametrize("name", ["", "two words", "1a", "class", "print"])
-def test_a_program_takes_a_name_of_its_own(notebook, capsys, name):
-    notebook.run_cell_magic("il", name, SCALE)
-    assert "takes a name for the program" in capsys.readouterr().out
-    assert name not in notebook.user_ns
-
-
-def test_a_cell_is_never_run_as_python(notebook, capsys):
-    for text in (
-        "print('run')",
-        "__import__('os').system('echo run')",
-        "%%python\nprint('run')",
-        "il_ps_2_0\n!echo run",
-    ):
-        notebook.run_cell(f"%%il program\n{text}")
-        notebook.run_cell(f"%%check domain=(8, 8)\n{text}")
-        shown = capsys.readouterr().out.splitlines()
-        assert "run" not in shown and "program" not in notebook.user_ns
-
-
-# Arguments
 
 
 def test_an_output_is_compared_and_left_alone():

@@ -102,6 +102,15 @@ def test_threads_may_save_one_file_and_its_name_be_as_long_as_the_disk_takes(tmp
     assert path.read_text() in texts and list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_behind_a_link_is_written_and_keeps_its_permissions(tmp_path):
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.touch()
+    real.chmod(0o640)
+    link.symlink_to(real)
+    save_file(link, "text")
+    assert link.is_symlink() and real.read_text() == "text" and real.stat().st_mode & 0o777 == 0o640
+
+
 def test_thousands_of_registers_needed_at_once_take_little_memory():
     sets, adds = ("".join(f"{line.format(n)}\n" for n in range(5_000)) for line in ("mov r{}, l0", "add r0, r0, r{}"))
     program = ck.assemble(f"{HEAD}dcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\n{sets}{adds}mov o0, r0\nend")

@@ -18,14 +18,15 @@ import cypresskit as ck
 from cypresskit import published
 from cypresskit.tables import markdown
 
-FITTED = {"clause_clocks": (0, 4, 8, 12), "dram_clocks": (300, 320, 400)}
+FITTED: dict[str, tuple] = {"clause_clocks": (0, 4, 8, 12), "dram_clocks": (300, 320, 400)}
 LARGE = 4096  # N, where a source gives none
 RATIO_N = 2048  # N at which 25 registers are held against 37
 NEARLY = 0.005  # more error than the best, as a root mean square of logarithms
 
 
 def rows() -> list[dict]:
-    boards = [replace(ck.HD5870, **dict(zip(FITTED, values))) for values in product(*FITTED.values())]
+    fits: list[dict] = [dict(zip(FITTED, values)) for values in product(*FITTED.values())]
+    boards = [replace(ck.HD5870, **fit) for fit in fits]
     peaks = {name: row for name, row in published.kernels().items() if name in ck.kernels and "gflops_max" in row}
     sizes = {name: row.get("n_at_max", LARGE) for name, row in peaks.items()}
     with ThreadPoolExecutor(os.cpu_count()) as pool:

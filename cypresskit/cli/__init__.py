@@ -14,12 +14,12 @@ import textwrap
 from collections.abc import Sequence
 
 import cypresskit
-from cypresskit.cli import cmd_bench, cmd_card, cmd_contest, cmd_lab, cmd_run, cmd_time
+from cypresskit.cli import cmd_bench, cmd_card, cmd_contest, cmd_lab, cmd_time
 from cypresskit.cli.command import COMMANDS, CommandError, printable
 
 __all__ = ["main"]
 
-_MODULES = (cmd_bench, cmd_card, cmd_contest, cmd_lab, cmd_run, cmd_time)
+_MODULES = (cmd_bench, cmd_card, cmd_contest, cmd_lab, cmd_time)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,8 +55,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     args, others = parser.parse_known_args(argv)
     if args.command == "lab":
         args.options = others
-    elif args.command == "check" and not any(other.startswith("-") for other in others):
-        args.files += others  # argparse ends the list of files at the first option
     elif others:
         parser.error(f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command} --help`")
     return args

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 from cypresskit.cli.command import CommandError, amount, command, option, printable
-from cypresskit.cli.files import check_targets, write_files
+from cypresskit.cli.files import check_targets, write_file
+from cypresskit.saving import save_file
 
 ENDINGS = ".il", ".txt"
 
@@ -51,8 +52,8 @@ def contest(args: argparse.Namespace) -> None:
         told = f"{rows[-1].gflops:.0f} Gflop/s" if rows[-1].gflops else rows[-1].verdict.splitlines()[0]
         print(f" {printable(told)}", file=sys.stderr)
     page, table = leaderboard.page(rows, args.n), leaderboard.table(rows, args.n)
-    write_files({args.html: lambda path: path.write_text(page, encoding="utf-8"),
-                 args.csv: lambda path: path.write_text(table, encoding="utf-8", newline="")})  # fmt: skip
+    write_file(args.html, lambda path: save_file(path, page))
+    write_file(args.csv, lambda path: save_file(path, table))
     for place, row in leaderboard.ranked(rows, args.n):
         print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(row.name)}")
     print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")

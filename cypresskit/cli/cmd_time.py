@@ -4,24 +4,16 @@ time alone), and `cypresskit score` how that compares with the published.
 
 import argparse
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import cypresskit as ck
 from cypresskit import devices
 from cypresskit.cli.command import CommandError, Option, command, json_option, option, show, style_option, user_errors
-from cypresskit.cli.files import check_targets, is_file, read_program, write_files
-from cypresskit.cli.launching import MOST_DIGITS, OPTIONS, in_options, read_shape
+from cypresskit.cli.files import check_targets, write_file
 from cypresskit.tables import markdown
 
-TIMED = {
-    "--output": "output stream oI is as large as the array in this file, if it exists, and otherwise as the domain; "
-    "nothing is written; may be repeated",
-    "--global": "taken as `cypresskit run` takes it, or N alone: its size takes no time, and nothing is written",
-}  # what `cypresskit run` writes to
+MOST_DIGITS = 9  # of a size
 SIZES = {"m": "rows of A and C", "n": "columns of B and C", "k": "columns of A, rows of B"}
-LAUNCH = ("domain", "texture", "input", "constant", "output", "memory")
-DEFAULTS = "; m and k too by default; of a file: what counts as its flops, 2 m n k"
 
 
 def size_options(required: bool = False, **more: str) -> list[Option]:
@@ -40,66 +32,32 @@ def trace_option(what: str) -> Option:
 @command(
     "time",
     "simulate how long a kernel takes",
-    "KERNEL is a name of the catalogue (`cypresskit kernels`), with --n, or FILE.il with what `cypresskit run` takes, "
-    "or with shapes alone (--texture, --global). Prints Gflop/s, clocks, what bound the kernel, how busy each unit "
-    "was, and hit rates, all modelled; of a file also what its order of fetches costs. Writes no file but --trace's.",
-    option("kernel", metavar="KERNEL", help="a kernel's name, or FILE.il"),
-    *size_options(n=DEFAULTS),
-    *((names, how | {"help": TIMED.get(names[0], how["help"])}) for names, how in OPTIONS),
-    option("--texture", action="append", default=[], metavar="I=WxH", help="of a file: texture I's size in texels of "
-           "16 bytes (WxHx4, WxHx8: of so many); may be repeated"),
+    "KERNEL is a name of the catalogue (`cypresskit kernels`). Prints Gflop/s, clocks, what bound the kernel, how busy "
+    "each unit was, and hit rates, all modelled. A program of your own is timed in Python: ck.simulate.",
+    option("kernel", metavar="KERNEL", help="a kernel's name"),
+    *size_options(n="; m and k too by default"),
     option("--device", default="HD5870", metavar="NAME", help="HD5870 (default), HD5970 (one chip), HD5850"),
     option("--layout", choices=("linear", "tiled"), default="linear", help="of textures (default: linear)"),
     style_option(),
     option("--exact", action="store_true", help="simulate every wavefront, not a sample of them"),
     trace_option("one engine's timeline"),
     json_option("one object: gflops, clocks, bound, ..."),
-    example="cypresskit time mine.il --domain 64x64 --texture 0=64x512 --texture 1=64x512 --constant 0=512.0",
-)  # fmt: skip
+    example="cypresskit time sgemm_tn --n 2048",
+)
 def time(args: argparse.Namespace) -> None:
     """Simulate one launch of a kernel and print the report."""
-    from cypresskit.compiler.fetch_order import fetch_order
-
     check_targets(args.trace)
-    _check_sizes(args)
-    row: dict = {}
-    ordered = ""
-    with user_errors(KeyError, TypeError, ValueError, ck.CompileError, put=in_options):
-        device = devices.device(args.device)
-        how = {"device": device, "layout": args.layout, "exact": args.exact}
-        if is_file(args.kernel):
-            program = read_program(Path(args.kernel))
-            flops = 2.0 * args.n * (args.m or args.n) * (args.k or args.n) if args.n else None
-            precision = "double" if any(i.op.double for i in program.body) else "single"
-            code = ck.compile(program, device, args.style)
-            shape = read_shape(args, program)
-            report = ck.simulate(code, launch=shape, flops=flops, precision=precision, **how)
-            order = fetch_order(code, args.style)
-            ordered, row["fetch_order"] = f"\n  {order}", order.as_dict()
-            if order.together:
-                together = ck.simulate(order.together, launch=replace(shape, program=order.together.program), **how)
-                row["fetch_order"]["together"]["launch_clocks"] = round(together.clocks)
-                ordered += f"\n  the whole launch so: {together.clocks:,.0f} clocks"
-        else:
-            kernel = ck.kernels[args.kernel]
-            if given := [f"--{name}".replace("memory", "global") for name in LAUNCH if getattr(args, name)]:
-                why = "a kernel of the catalogue has its own launch: leave out"
-                raise CommandError(f"{kernel.name}: {why} {', '.join(given)}")
-            if args.n is None:
-                raise CommandError(f"{kernel.name}: say --n, the matrices' size (and --m and --k if they differ)")
-            report = ck.simulate(kernel, args.n, m=args.m, k=args.k, style=args.style, **how)
-        write_files({args.trace: report.save_trace})
-    show(args, report.row() | row, f"{report}{ordered}")
-
-
-def _check_sizes(args: argparse.Namespace) -> None:
-    """Sizes are whole numbers of few digits; of a file, m and k only count where n does."""
     for name in "nmk":
         size = getattr(args, name)
         if size is not None and not 0 < size < 10**MOST_DIGITS:
             raise CommandError(f"--{name} {size}: sizes are whole numbers from 1 to {10**MOST_DIGITS - 1:,}")
-    if args.n is None and (args.m or args.k) and is_file(args.kernel):
-        raise CommandError("--m and --k say how many flops a file's kernel does, along with --n: say --n too")
+    with user_errors(KeyError, TypeError, ValueError, ck.CompileError):
+        kernel, how = ck.kernels[args.kernel], {"style": args.style, "layout": args.layout, "exact": args.exact}
+        if args.n is None:
+            raise CommandError(f"{kernel.name}: say --n, the matrices' size (and --m and --k if they differ)")
+        report = ck.simulate(kernel, args.n, m=args.m, k=args.k, device=devices.device(args.device), **how)
+        write_file(args.trace, report.save_trace)
+    show(args, report.row(), report)
 
 
 @command(
@@ -172,7 +130,7 @@ def pipeline(args: argparse.Namespace) -> None:
         else:
             share = static_share(machine) if args.cpu == "static" else _share(args.cpu)
             timeline = stages(*sizes, machine, cpu_share=share)
-        write_files({args.trace: timeline.save})
+        write_file(args.trace, timeline.save)
     numbers = {"gflops": timeline.gflops, "seconds": timeline.seconds, "busy": timeline.busy, "bound": timeline.bound}
     show(args, numbers | {"cpu_share": share}, timeline)
 

@@ -1,4 +1,4 @@
-"""Files that commands read and write: programs, and arrays as .npy."""
+"""Files that commands read and write."""
 
 import os
 import stat
@@ -7,12 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
 import cypresskit as ck
 from cypresskit.cli.command import CommandError
 from cypresskit.il.parser import MAX_TEXT
-from cypresskit.saving import save_files
 
 
 def is_file(name: str) -> bool:
@@ -33,21 +30,6 @@ def read_program(path: Path) -> ck.Program:
         raise CommandError(f"can't read {path}: line {line} isn't text. Is it a program, saved as UTF-8?") from None
     except ck.ILError as error:
         raise CommandError(str(error)) from None
-
-
-def read_array(path: Path) -> np.ndarray:
-    """The array in a .npy file; CommandError says why there is none."""
-    with _opened(path) as file:
-        try:
-            array: object = np.load(file, allow_pickle=False)
-        except MemoryError:
-            raise
-        except Exception:  # what a broken header raises depends on where it breaks
-            array = None
-    if not isinstance(array, np.ndarray):  # text, an empty file, an .npz, an array of Python objects
-        why = "it isn't one, or not of numbers. Write it with `np.save`"
-        raise CommandError(f"can't read {path} as a .npy array: {why}")
-    return array
 
 
 @contextmanager
@@ -79,22 +61,13 @@ def check_targets(*paths: Path | None) -> None:
             raise CommandError(f"can't write {path}: no permission")
 
 
-def write_files(writers: dict[Path | None, Callable[[Path], object]]) -> None:
-    """``save_files``, and CommandError where one can't be written; None is a file that nobody asked for."""
+def write_file(path: Path | None, write: Callable[[Path], object]) -> None:
+    """``write`` a file; CommandError where it can't be written. None is a file that nobody asked for."""
     try:
-        save_files({path: write for path, write in writers.items() if path})
+        if path:
+            write(path)
     except OSError as error:
-        raise CommandError(f"can't write {error.filename}: {error.strerror or error}") from None
-
-
-def array_writer(array: np.ndarray) -> Callable[[Path], None]:
-    """A writer of a .npy file for ``write_files``."""
-
-    def write(path: Path) -> None:
-        with path.open("wb") as file:  # np.save would add .npy to another name
-            np.lib.format.write_array(file, array, allow_pickle=False)
-
-    return write
+        raise CommandError(f"can't write {path}: {error.strerror or error}") from None
 
 
 def _resolved(path: Path) -> Path:

@@ -1,7 +1,7 @@
 """Exercises: a module for each lesson with what it needs and its checks, ``ck.teach.register_block`` for ``l01_...``.
 
 A check runs what a student wrote and returns a ``Verdict``: whether it is right, what was found, where to look. It
-never raises. ``magics`` are for cells of IL.
+never raises.
 """
 
 from importlib import import_module
