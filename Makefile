@@ -83,7 +83,7 @@ $(bin)/python:
 # The stamps are what makes the second time start at once; an edit of either file installs again.
 # setuptools comes from the constraints too, so the build needs no environment of its own.
 $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
-	@echo "Installing cypresskit and JupyterLab into $(VENV): once, a minute or two."
+	@echo "Installing cypresskit and JupyterLab into $(VENV): once, some minutes."
 	@$(install) setuptools wheel
 	@$(install) --no-build-isolation --editable '.[lab]'
 	@echo "Compiling the timing engine for this processor: once, some seconds."

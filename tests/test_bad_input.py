@@ -60,12 +60,12 @@ TABLE = {  # function: argument: (a good value, bad ones)
         "device": (HD5970, OBJECT),
     },
     host.static_share: {"machine": (MACHINE, OBJECT)},
-    host.measured_share: {"timeline": (COPY, OBJECT), "share": (0.5, SHARE)},
+    host.balanced_share: {"timeline": (COPY, OBJECT), "share": (0.5, SHARE)},
     host.transfer_seconds: {name: TRANSFER[name] for name in ("n", "bandwidth", "precision")},
     host.kernel_seconds: {name: TRANSFER[name] for name in ("n", "rate")},
     host.effective_rate: TRANSFER,
     host.balance: {name: TRANSFER[name] for name in ("bandwidth", "rate", "precision")},
-    host.measured: TRANSFER,
+    host.round_trip: TRANSFER,
     lambda capacity: Resource("bus", capacity, "bytes"): {"capacity": (1.0, POSITIVE)},
     lambda uses: run([Task("a", "a", "a", {"bus": uses})], BUS): {"uses": (1.0, [*AMOUNT, 0])},
     lambda name: run([Task("a", "a", "a", {name: 1})], BUS): {"name": ("bus", ["bux", None, 0])},
@@ -138,7 +138,7 @@ WORDS = [
     (TypeError, "trans_a is True or False, not 'N'", lambda: ck.gemm(GOOD, GOOD, trans_a="N")),
     (TypeError, r"kernel is the name of one in ck\.kernels, or a Kernel, not 3", lambda: ck.gemm(GOOD, GOOD, kernel=3)),
     (TypeError, r"such as ck\.HD5870, not 'HD5850'", lambda: ck.gemm(GOOD, GOOD, device="HD5850")),
-    (KeyError, "no kernel 'sgem'; the catalogue has sgemm_tn", lambda: ck.gemm(GOOD, GOOD, kernel="sgem")),
+    (KeyError, "no kernel 'sgem'. Did you mean .*The catalogue", lambda: ck.gemm(GOOD, GOOD, kernel="sgem")),
     (KeyError, "Did you mean `sgemm_tn`", lambda: ck.gemm(GOOD, GOOD, kernel="sgem_tn")),
     (TypeError, "in single precision, the mat", lambda: ck.gemm(DOUBLED, DOUBLED, kernel="sgemm_tn")),
     (ValueError, "x has shape .*: a vector has one dimension", lambda: ck.gemv(GOOD, GOOD)),
@@ -229,11 +229,11 @@ def test_the_error_says_what_is_wrong_and_what_to_try(error, words, call):
 def test_an_empty_timeline_has_no_rate_and_nothing_binds():
     empty = Timeline((), {})
     assert (empty.seconds, empty.gflops, empty.busy, empty.bound) == (0.0, 0.0, {}, "nothing")
-    assert host.measured_share(empty, 0.2) == 0.2
+    assert host.balanced_share(empty, 0.2) == 0.2
 
 
 def test_a_share_stays_where_the_cpu_gets_no_row(monkeypatch):
     monkeypatch.setattr(rates, "_seconds", lambda _, m, n, k, device: 2.0 * m * n * k / 4e11)
     shares = [share for share, _ in host.adaptive(3, 64, 64, MACHINE, calls=3)]  # 0.12 of 3 rows is none
     assert shares == [host.static_share(MACHINE)] * 3
-    assert host.measured_share(Timeline((Span(COPY.spans[0].task, 0, 1),), BUS), 0.2) == 0.2
+    assert host.balanced_share(Timeline((Span(COPY.spans[0].task, 0, 1),), BUS), 0.2) == 0.2

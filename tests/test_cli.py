@@ -296,11 +296,11 @@ def test_trace_is_written(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("time sgemm --n 64", "no kernel 'sgemm'; the catalogue has"),
+        ("time sgem_tn --n 64", "no kernel 'sgem_tn'. Did you mean `sgemm_tn`? The catalogue has"),
         ("time sgemm_tn --n 0", "whole numbers from 1 to"),
         ("time sgemm_tn --n 64 --device HD9999", "is not one of"),
         ("card sgemm", "no kernel 'sgemm', and no such file"),
-        ("card sgem_tn", "Did you mean `sgemm_tn`?"),
+        ("card sgem_tn", "no kernel 'sgem_tn', and no such file. Did you mean `sgemm_tn`? The catalogue has"),
         ("card missing.il", "can't read missing.il"),
         ("card", "name a kernel or an IL file"),
         ("pipeline five-stage --m 9 --n 9 --k 9 --board HD9", "device 'HD9' is not one of"),

@@ -91,14 +91,14 @@ def test_padding_is_chosen_by_cost():
 def test_the_kept_figures_are_those_of_the_compiler_and_the_timing_model():
     """If this fails after a change to either, `cypresskit kernels --update` makes the file anew."""
     from cypresskit.blas.choice import figures
-    from cypresskit.blas.measure import measure
+    from cypresskit.blas.modelled import modelled
     from cypresskit.compiler import compile
 
     for name, kernel in ck.kernels.items():
         card, kept = compile(kernel.program).card(), figures(kernel)
         assert (name, kept.registers, kept.bundles) == (name, card.gprs, card.loop_bundles)
     for name in ("sgemm_tn", "dgemm_nn", "sgemv_t"):
-        kept, fresh = figures(ck.kernels[name]), measure(ck.kernels[name])
+        kept, fresh = figures(ck.kernels[name]), modelled(ck.kernels[name])
         assert kept.gflops == pytest.approx(fresh.gflops, rel=0.02)
         assert kept.clocks(20, 1000) == pytest.approx(fresh.clocks(20, 1000), rel=0.05)
 

@@ -184,7 +184,7 @@ def test_runs_are_deterministic(fixed_rate):
 def test_the_share_that_measured_rates_ask_for():
     # the CPU did a fifth in 1 s, the chips four fifths in 8 s: 0.2 against 0.1 a second
     spans = [Span(Task("cpu", "cpu", "CPU", {}), 0, 1), Span(Task("mult", "mult", "chip 0", {}), 0, 8)]
-    assert pipeline.measured_share(Timeline(tuple(spans), {}), 0.2) == pytest.approx(2 / 3)
+    assert pipeline.balanced_share(Timeline(tuple(spans), {}), 0.2) == pytest.approx(2 / 3)
 
 
 def test_the_adaptive_share_makes_both_end_together(fixed_rate):
@@ -192,4 +192,4 @@ def test_the_adaptive_share_makes_both_end_together(fixed_rate):
     share, timeline = calls[-1]
     assert calls[0][0] == pytest.approx(128 / (128 + 928))
     assert timeline.gflops >= calls[0][1].gflops
-    assert pipeline.measured_share(timeline, share) == pytest.approx(share, abs=0.003)
+    assert pipeline.balanced_share(timeline, share) == pytest.approx(share, abs=0.003)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cypresskit.host.transfer import balance, effective_rate, measured, transfer_seconds
+from cypresskit.host.transfer import balance, effective_rate, round_trip, transfer_seconds
 
 B, F = 3e9, 450e9
 
@@ -27,6 +27,6 @@ def test_rates_with_transfers_are_the_papers():
 
 @given(st.integers(1, 20000), st.floats(1e8, 2e10), st.floats(1e9, 3e12), st.sampled_from(["single", "double-double"]))
 def test_the_event_model_measures_the_same(n, bandwidth, rate, precision):
-    timeline = measured(n, bandwidth, rate, precision)
+    timeline = round_trip(n, bandwidth, rate, precision)
     timeline.check()
     assert timeline.gflops * 1e9 == pytest.approx(effective_rate(n, bandwidth, rate, precision))

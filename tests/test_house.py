@@ -26,7 +26,7 @@ DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` alone
 #: Other packages that may be imported inside a function: they need not be there, or take long to import.
 LATE = (*DRAWING, "IPython", "jupyterlab", "nbformat", "llvmlite", "numba", "tqdm")
 #: What of our own is: numba stands behind it, which takes longer than all the rest of `import cypresskit`.
-LATE_OF_OURS = {"blas/choice.py": ("blas/measure.py",)}
+LATE_OF_OURS = {"blas/choice.py": ("blas/modelled.py",)}
 LARGEST = {"package": 21_000, "core": 12_200, "tests": 8_500}  # lines
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60
 

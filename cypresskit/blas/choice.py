@@ -106,6 +106,6 @@ def figures(kernel: Kernel, device: Device = HD5870) -> Figures:
     cypress = replace(device, **{name: getattr(HD5870, name) for name in SCALES}) == HD5870
     if cypress and (known := read().get(kernel.name)):
         return known
-    from cypresskit.blas.measure import measure  # numba stands behind it, which takes long to import
+    from cypresskit.blas.modelled import modelled  # numba stands behind it, which takes long to import
 
-    return measure(kernel, device)
+    return modelled(kernel, device)

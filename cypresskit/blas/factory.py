@@ -24,7 +24,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il import assemble
 from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.convention import constants, padded, scalars, texels
-from cypresskit.machine import launch
+from cypresskit.machine.engines import launch
 from cypresskit.tables import table
 
 ROWS, COLUMNS, START = 8, 64, 256  # a matrix's sizes and its first element are multiples of these

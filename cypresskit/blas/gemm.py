@@ -15,7 +15,7 @@ from cypresskit.blas.choice import choose
 from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.machine import launch
+from cypresskit.machine.engines import launch
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
 TYPES = {np.dtype(name): name for name in ("float32", "float64")}

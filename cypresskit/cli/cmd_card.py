@@ -30,7 +30,7 @@ def kernels(args: argparse.Namespace) -> None:
     if args.update:
         from tqdm import tqdm
 
-        from cypresskit.blas.measure import update
+        from cypresskit.blas.modelled import update
 
         update(tqdm(ck.kernels.values(), "compiling and timing"))
     rows = [_row(kernel) for kernel in ck.kernels.values()]
@@ -106,7 +106,7 @@ def _program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
         return read_program(Path(name)), None
     if name not in ck.kernels:
         guess = nearest(name, ck.kernels)
-        raise CommandError(f"no kernel {name!r}, and no such file; the catalogue has {', '.join(ck.kernels)}.{guess}")
+        raise CommandError(f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}.")
     return ck.kernels[name].program, ck.kernels[name]
 
 

@@ -1,6 +1,6 @@
 """A product that comes over the bus and goes back, for growing N: where its time goes, and where parts change places.
 
-From ``host.measured``, tasks on the event model: each N's run is drawn over the whole width, so that a bar is a share
+From ``host.round_trip``, tasks on the event model: each N's run is drawn over the whole width, so that a bar is a share
 of its time. Left out: overlap, which ``timeline`` shows.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, nonempty
-from cypresskit.host import balance, measured
+from cypresskit.host import balance, round_trip
 
 SIZES = (150, 300, 600, 900, 1200, 1600, 2000, 2400, 3000, 3600, 4800, 6400, 9600)
 LEFT, WIDE, ROW = 150, 900, 34  # pixels: the rows' left edge and width, and a row's height
@@ -21,7 +21,7 @@ TASKS = {"send A": "a", "send B": "b", "send C": "c", "kernel": "alu", "fetch C"
 def bus(bandwidth: float = 3e9, rate: float = 450e9, sizes: Sequence[int] = SIZES, precision: str = "double") -> Player:
     """A player with a frame for each of ``sizes``; ``bandwidth`` in byte/s, ``rate`` of the kernel in flop/s. Raises
     ``ValueError`` without sizes, for sizes below 1 and rates of 0 or less."""
-    runs = [measured(n, bandwidth, rate, precision) for n in nonempty(sizes, "pass at least one size")]
+    runs = [round_trip(n, bandwidth, rate, precision) for n in nonempty(sizes, "pass at least one size")]
     even = balance(bandwidth, rate, precision)
     sheet = Sheet(f"The bus and the chip: {bandwidth / 1e9:g} GB/s and {rate / 1e9:g} Gflop/s")
     fig = sheet.stage("Shares of the time: matrices to the card, the kernel, C to the host", LEFT + WIDE + 62, 4 * ROW)

@@ -99,7 +99,7 @@ def static_share(machine: Machine) -> float:
     return cpu / (cpu + machine.chips * machine.device.double_gflops)
 
 
-def measured_share(timeline: Timeline, share: float) -> float:
+def balanced_share(timeline: Timeline, share: float) -> float:
     """The share at which CPU and chips, at the rates they had in ``timeline``, would have ended at once.
 
     ``share`` is what the CPU had, 0 to 1. If only one of them had something to do, the other's rate is unknown, and the
@@ -136,7 +136,7 @@ def adaptive(
     for _ in range(calls):
         timeline = pipeline(m, n, k, machine, cpu_share=share, **options)
         result.append((share, timeline))
-        share = measured_share(timeline, share)
+        share = balanced_share(timeline, share)
     return result
 
 

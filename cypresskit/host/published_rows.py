@@ -15,7 +15,7 @@ from cypresskit.host.blocked import blocked_time, largest_block
 from cypresskit.host.machine import Machine
 from cypresskit.host.pipeline import BLOCK, adaptive, five_stage, four_stage
 from cypresskit.host.rates import kernel_rate
-from cypresskit.host.transfer import balance, effective_rate, measured
+from cypresskit.host.transfer import balance, effective_rate, round_trip
 
 
 def host_rows() -> list[dict]:
@@ -32,7 +32,7 @@ def host_rows() -> list[dict]:
     model = published.host("dgemm_transfer_model")
     bus, kernel = model["pcie_gb_s"] * 1e9, model["kernel_gflops"] * 1e9
     row("dgemm_transfer_model", "n_balance", balance(bus, kernel))
-    row("dgemm_transfer_model", "io_gflops_max", measured(2048, bus, kernel).gflops)
+    row("dgemm_transfer_model", "io_gflops_max", round_trip(2048, bus, kernel).gflops)
     row("dgemm_transfer_model", "with_pcie_10_gb_s", effective_rate(2048, 10e9, kernel) / 1e9, 300)
     block = largest_block(HD5870)
     row("blocked_mma", "block", block)

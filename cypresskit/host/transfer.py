@@ -3,7 +3,7 @@ nothing on the card. Three n x n matrices go there and one comes back, then or b
 
     T = 4 S n^2 / B + 2 n^3 / F          (S bytes a number, B byte/s of the bus, F flop/s of the kernel)
 
-``measured`` is the same as five tasks on the event model. Left out: overlap, which `blocked` and `pipeline` add.
+``round_trip`` is the same as five tasks on the event model. Left out: overlap, which `blocked` and `pipeline` add.
 """
 
 from cypresskit.host.checks import check_positive, check_whole
@@ -38,8 +38,8 @@ def balance(bandwidth: float, rate: float, precision: str = "double") -> float:
     return 2 * _bytes(precision) * rate / bandwidth
 
 
-def measured(n: int, bandwidth: float, rate: float, precision: str = "double") -> Timeline:
-    """The same GEMM as tasks: send A, B and C, run the kernel, fetch C, each after the other."""
+def round_trip(n: int, bandwidth: float, rate: float, precision: str = "double") -> Timeline:
+    """The modelled timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after the other."""
     check_whole(n=n)
     check_positive(bandwidth=bandwidth, rate=rate)
     size = _bytes(precision) * n**2

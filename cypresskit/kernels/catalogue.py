@@ -196,7 +196,7 @@ class Catalogue(Mapping[str, Kernel]):
             return self._kernels[name]
         except KeyError:
             guess = nearest(str(name), self)
-            raise KeyError(f"no kernel {name!r}; the catalogue has {', '.join(self)}.{guess}") from None
+            raise KeyError(f"no kernel {name!r}.{guess} The catalogue has {', '.join(self)}.") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kernels)

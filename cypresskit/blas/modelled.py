@@ -17,7 +17,7 @@ DEPTHS = 256, 512  # the two k from which a pace is taken
 
 
 @lru_cache(maxsize=256)
-def measure(kernel: Kernel, device: Device = HD5870) -> Figures:
+def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
     """Compile the kernel, and ask the timing model: at N, for one wavefront, and for a grid of them that fills the
     chip, these at two k."""
     card = compile(kernel.program, device).card()
@@ -38,6 +38,6 @@ def measure(kernel: Kernel, device: Device = HD5870) -> Figures:
 
 def update(kernels: Iterable[Kernel] = KERNELS.values()) -> None:
     """Make the file anew; the package's directory must be writable."""
-    rows = [f'"{kernel.name}": {json.dumps(astuple(measure(kernel)))}' for kernel in kernels]
+    rows = [f'"{kernel.name}": {json.dumps(astuple(modelled(kernel)))}' for kernel in kernels]
     FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
     read.cache_clear()
