@@ -9,7 +9,7 @@ VENV   ?= .venv
 ARGS   ?=
 
 bin     := $(VENV)/bin
-quick   := not notebook and not slow and not browser and not alone
+quick   := not notebook and not slow and not browser
 cores   := -n auto --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
@@ -21,15 +21,14 @@ help:  ## list these commands
 lab: $(VENV)/installed  ## open the workbook in JupyterLab
 	@$(bin)/cypresskit lab $(ARGS)
 
-test: $(VENV)/installed-tests  ## run every test: three at a time, but then alone what measures speed
+test: $(VENV)/installed-tests  ## run every test, three at a time
 ifeq ($(strip $(ARGS)),)
-	$(bin)/python -m pytest -q -n 3 --dist worksteal -m "not alone"  # each has a Chromium and a JupyterLab, and often waits
-	$(bin)/python -m pytest -m alone $$(grep -l mark.alone tests/test_*.py)
+	$(bin)/python -m pytest -q -n 3 --dist worksteal  # each has a Chromium and a JupyterLab, and often waits
 else
 	$(bin)/python -m pytest $(ARGS)
 endif
 
-core: $(VENV)/installed-tests  ## run the quick tests alone: no browser, no notebooks, on all cores
+core: $(VENV)/installed-tests  ## run the quick tests: no browser, no notebooks, on all cores
 	$(bin)/python -m pytest $(cores) -m "$(quick)" $(ARGS)
 
 coverage: $(VENV)/installed-tests  ## the quick tests, and how much of the package they run: 90 % at the least

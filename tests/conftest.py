@@ -19,10 +19,9 @@ import signal
 import subprocess
 import sys
 import time
-import tracemalloc
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,6 +39,7 @@ READY = "() => document.querySelector('[data-ready]')"
 #: The functions of pages.js, for `page.evaluate`.
 SCRIPTS = re.findall(r"(?ms)^const (\w+) = (.+?)\n(?=\n|\Z)", (ROOT / "tests/pages.js").read_text(encoding="utf-8"))
 JS = SimpleNamespace(**dict(SCRIPTS))
+SIZE = {"width": 1400, "height": 1000}
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script: tests of interrupts would hang
@@ -60,17 +60,6 @@ def pixel(*lines: str) -> ck.Program:
 def compute(*lines: str) -> ck.Program:
     """A compute kernel of these lines."""
     return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
-
-
-@contextmanager
-def memory_below(most: float):
-    """What is done in this block takes less memory than so many bytes."""
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < most
-    finally:
-        tracemalloc.stop()
 
 
 def pytest_collection_modifyitems(items):
@@ -106,7 +95,7 @@ def once(tmp_path_factory, request):
     folder.mkdir(exist_ok=True)
 
     def get(name: str, make):
-        made, busy, end = folder / name, folder / f"{name}.busy", time.monotonic() + 600
+        made, busy, end = folder / name, folder / f"{name}.busy", time.monotonic() + 3600
         while not made.exists():
             try:
                 busy.mkdir()  # by one process alone
@@ -173,19 +162,24 @@ def browser(chromium):
 @pytest.fixture(scope="session")
 def context(browser):
     """One cache for all pages: JupyterLab's scripts are loaded and compiled once."""
-    return browser.new_context(viewport={"width": 1400, "height": 1000})
+    return browser.new_context(viewport=SIZE)
 
 
 @pytest.fixture
-def page(context):
-    """A new page of 1400 x 1000; the test fails if it asked another computer for anything."""
+def page(browser, context, request):
+    """A new page of 1400 x 1000; the test fails if it asked another computer for anything. Of a test marked ``clock``
+    it has a clock that the test can stop: see ``pages.hold_clock``."""
     outside = []
+    if request.node.get_closest_marker("clock"):
+        context = browser.new_context(viewport=SIZE)  # one context, one clock
+        context.clock.install()
 
     def note(request):
         if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")):
             outside.append(request.url)
 
     page = context.new_page()
+    page.set_default_timeout(300_000)  # what hangs ends; what is slow is no mistake
     page.on("request", note)
     yield page
     page.close()
@@ -220,7 +214,7 @@ class Lab:
     def __init__(self, url: str, opens: str, root: Path):
         self.url, self.opens, self.root = url, opens, root
 
-    def open(self, page, notebook: str, timeout: float = 60) -> None:
+    def open(self, page, notebook: str, timeout: float = 600) -> None:
         """Show `notebook` (a path below `root`) alone and wait until its kernel is idle."""
         page.goto(f"{self.url}/lab/workspaces/auto-{time.monotonic_ns()}/tree/{notebook}")
         page.wait_for_function(JS.idle, arg=notebook, timeout=1000 * timeout)
@@ -235,7 +229,7 @@ class Lab:
         nbformat.write(nbformat.v4.new_notebook(cells=[*cells, last], metadata=kernel), self.root / name)
         self.open(page, name)
 
-    def run_all(self, page, timeout: float = 120) -> None:
+    def run_all(self, page, timeout: float = 1200) -> None:
         """Run every cell of the notebook shown and wait for the last; an error in a cell fails the test."""
         page.evaluate(JS.runAll, timeout)
         errors = [out for cell in self.outputs(page) for out in cell if out["output_type"] == "error"]
@@ -284,7 +278,7 @@ def lab(tmp_path_factory):
             server.kill()
 
 
-def address(server: subprocess.Popen, log: Path, timeout: float = 60) -> tuple[str, str]:
+def address(server: subprocess.Popen, log: Path, timeout: float = 600) -> tuple[str, str]:
     """Where JupyterLab answers, and the path that it opens; fail, showing the log, if it died or the time is up."""
     end = time.monotonic() + timeout
     while server.poll() is None and time.monotonic() < end:

@@ -17,30 +17,20 @@ const at = async ([k, name]) => {
             labels: models.filter(m => m.type === "Figure").map(m => Bokeh.index.get_one(m).el.ariaLabel).join(" ")}
 }
 
-// Puts the slider to one step after another; the milliseconds until each was painted.
+// Puts the slider to one step after another, each until it is painted.
 const steps = async steps => {
-    const slider = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Slider"), times = []
+    const slider = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Slider")
     for (const step of steps) {
-        const from = performance.now()
         slider.value = step
         await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-        times.push(performance.now() - from)
     }
-    return times
 }
 
-// Plays from the frame shown, at 20 a second for so many milliseconds; the number and time of each frame after it.
-const play = async ([long, name]) => {
-    const doc = Bokeh.documents.findLast(d => !name || d.get_model_by_name(name)), seen = []
-    const player = Bokeh.index.get_one([...doc.all_models].find(m => m.tags?.[0]?.scenes)).el
-    const press = () => player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
-    new MutationObserver(() => seen.push([+player.dataset.frame, performance.now()]))
-        .observe(player, {attributes: true, attributeFilter: ["data-frame"]})
-    ;[...doc.all_models].find(m => m.type === "Select").value = "20"
-    press()
-    await new Promise(done => setTimeout(done, long))
-    if (player.dataset.playing) press()
-    return seen
+// Begins to play from the frame shown, so many frames a second.
+const begin = speed => {
+    const models = [...Bokeh.documents.at(-1).all_models]
+    models.find(m => m.type === "Select").value = speed
+    Bokeh.index.get_one(models.find(m => m.tags?.[0]?.scenes)).el.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
 }
 
 // Where on the page a source's cell is.
@@ -50,23 +40,6 @@ const place = ([name, cell]) => {
     const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
     const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
     return [box.x + x_scale.compute(data.x[cell]), box.y + y_scale.compute(data.y[cell])] }
-
-// Puts the HTML of a player on a page whose scripts are loaded; the milliseconds until it is painted.
-const paint = async html => {
-    const place = document.createElement("div"), from = performance.now()
-    document.body.append(place)
-    place.innerHTML = html
-    for (const old of place.querySelectorAll("script")) {
-        const script = document.createElement("script")
-        script.textContent = old.textContent
-        old.replaceWith(script)
-    }
-    while (!place.querySelector("[data-ready]")) await new Promise(done => setTimeout(done, 1))
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-    const time = performance.now() - from
-    place.remove()
-    return time
-}
 
 // Which level of a journey is shown, what is chosen in it, its frame, and where it ends on the page.
 const level = () => {
@@ -121,30 +94,22 @@ const coloured = () => {
 const bottoms = () => [...Bokeh.documents.at(-1).all_models].filter(m => ["Button", "Select", "Slider"].includes(m.type))
     .map(m => Bokeh.index.get_one(m).el.getBoundingClientRect().bottom)
 
-// Takes a step; how often what travels was drawn on its way.
-const travel = async () => {
+// Takes a step; from then on `drawn()` tells how often what travels was drawn on its way.
+const travel = () => {
     const tag = [...Bokeh.documents.at(-1).all_models].find(m => m.tags?.[0]?.scenes).tags[0]
     const drawn = new Map(tag.tracks.filter(t => t.moves).map(t => [t.source, 0]))
     for (const source of drawn.keys())
         source.properties.data.change.connect(() => drawn.set(source, drawn.get(source) + 1))
     document.querySelector("[data-ready]").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}))
-    await new Promise(done => setTimeout(done, 300))
-    return Math.max(...drawn.values())
+    window.drawn = () => Math.max(...drawn.values())
 }
 
 // What is lit: in which source, and its key.
 const selected = () => [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "ColumnDataSource" && m.data.lit)
     .flatMap(m => Array.from(m.data.lit, (lit, i) => lit > 0 ? [m.name, m.data.key[i]] : null).filter(x => x))
 
-// Runs code in the kernel of the notebook shown, for what it prints, and ends the kernel.
-const runAndEnd = async code => {
-    const {session} = window.jupyterapp.shell.currentWidget.sessionContext, said = []
-    const run = session.kernel.requestExecute({code, store_history: false})
-    run.onIOPub = message => said.push(message.content.text ?? "")
-    await run.done
-    await session.shutdown()
-    return said.join("")
-}
+// Ends the kernel of the notebook shown.
+const end = () => window.jupyterapp.shell.currentWidget.sessionContext.session.shutdown()
 
 // Whether JupyterLab shows that notebook, and its kernel is idle.
 const idle = name => {

@@ -96,18 +96,10 @@ def at(page, frame: int | None = None, source: str = "") -> dict:
     return page.evaluate(JS.at, [frame, source])
 
 
-def processor(page):
-    """A function that tells for how many milliseconds the page's main thread has worked. Other programs don't count, so
-    on a busy computer it says what a clock on the wall can't: a player that needs less than 40 ms of work for a frame
-    is in time wherever it has a processor."""
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def spent() -> float:
-        metrics = session.send("Performance.getMetrics")["metrics"]
-        return 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
-
-    return spent
+def hold_clock(page) -> None:
+    """Stop the page's clock. It goes on by `page.clock.run_for`, however long that takes here. For tests marked
+    ``clock``."""
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 0.2)
 
 
 def axe_finds(page) -> list:

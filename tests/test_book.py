@@ -226,7 +226,7 @@ def test_nbgrader_generates_grades_and_gives_feedback(tmp_path):
         homes = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
         path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # it starts alembic by name
         ran = subprocess.run(
-            [sys.executable, "-m", "nbgrader", *command], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+            [sys.executable, "-m", "nbgrader", *command], cwd=tmp_path, capture_output=True, text=True, timeout=3000,
             env=os.environ | homes | {"IPYTHONDIR": str(tmp_path / "ipython"), "PATH": path},
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr[-3000:]

@@ -4,7 +4,6 @@ import copy
 import json
 import random
 import re
-import time
 from dataclasses import fields, replace
 from functools import cache, partial
 
@@ -51,15 +50,9 @@ def matrices(kernel, m, n, k, rng):
 
 
 @cache
-def timed(name: str, style: str = "best"):
-    """The code of a catalogue kernel, and the processor time in seconds that it takes to compile: of up to three tries
-    the best, as a busy machine stretches that time, too."""
-    program, taken = ck.kernels[name].program, []
-    while not taken or (taken[-1] >= 1.0 and len(taken) < 3):
-        start = time.process_time()
-        code = compile(program, style=style)
-        taken.append(time.process_time() - start)
-    return code, min(taken)
+def compiled(name: str, style: str = "best"):
+    """The code of a catalogue kernel."""
+    return compile(ck.kernels[name].program, style=style)
 
 
 def same_bits(program, arguments, *codes) -> bool:
@@ -79,7 +72,7 @@ def same_bits(program, arguments, *codes) -> bool:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_figures(name):
-    card = kernel_card(ck.kernels[name], timed(name)[0])
+    card = kernel_card(ck.kernels[name], compiled(name))
     registers, bundles, filled = PUBLISHED[name]
     assert card.gprs == 37 if name == "sgemm_tn_37" else card.gprs <= registers
     assert card.loop_bundles <= bundles
@@ -94,10 +87,9 @@ def test_compiling_twice_gives_the_same():
 
 
 @pytest.mark.parametrize("name", list(ck.kernels))
-def test_catalogue_is_legal_compiled_fast_and_gives_the_same_bits(name):
+def test_catalogue_is_legal_and_gives_the_same_bits(name):
     kernel = ck.kernels[name]
-    codes, times = zip(*(timed(name, style) for style in STYLES))
-    assert max(times) < 1.0  # 0.5 s on an idle machine; shared ones get a factor of two
+    codes = [compiled(name, style) for style in STYLES]
     assert [check(code) for code in codes] == [[]] * len(STYLES)
     for beta in (0.5, 0.0):
         a, b, c = matrices(kernel, 35, 33, 9, np.random.default_rng(7))
@@ -140,7 +132,7 @@ def with_copies(text: str) -> str:
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "dgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
 def test_copies_and_dead_declarations_cost_nothing(name):
-    plain, _ = timed(name)
+    plain = compiled(name)
     copied = compile(ck.assemble(with_copies(ck.kernels[name].text)))
     assert copied.gprs == plain.gprs
     assert copied.card().loop_bundles == plain.card().loop_bundles
@@ -238,7 +230,7 @@ def test_what_is_no_program_is_refused_with_what_to_write(other):
 
 def test_listing_shows_where_everything_comes_from():
     kernel = ck.kernels["sgemm_tn"]
-    text = timed("sgemm_tn")[0].listing()
+    text = compiled("sgemm_tn").listing()
     assert text.startswith("; sgemm_tn.il: 25 registers, 10 wavefronts")
     loop = text[text.index("LOOP_START_DX10") : text.index("LOOP_END")]
     assert "TEX: CNT(8)" in loop and "KCACHE0(CB0:0-31)" in loop and "PV." in text
@@ -248,7 +240,7 @@ def test_listing_shows_where_everything_comes_from():
 
 
 def test_card_has_the_keys_of_the_command_line():
-    card = kernel_card(ck.kernels["sgemm_64x64"], timed("sgemm_64x64")[0]).as_dict()
+    card = kernel_card(ck.kernels["sgemm_64x64"], compiled("sgemm_64x64")).as_dict()
     assert card.keys() >= {*"gprs loop_bundles k_per_iteration slots4_pct slots5_pct wavefronts fetches".split()}
     assert (card["mads"], card["flops"], card["fetches"], card["fetch_bytes"]) == (256, 512, 16, 256)
     assert card["floats"] == 4 * card["gprs"]
@@ -257,7 +249,7 @@ def test_card_has_the_keys_of_the_command_line():
 
 
 def test_each_row_of_a_card_says_what_it_means():
-    card = timed("sgemm_tn")[0].card()
+    card = compiled("sgemm_tn").card()
     assert re.search(r"^slots5 pct +88\.9 +% have all five$", str(card), re.M)
     assert re.search(r"^gprs +25 +registers of a work-item", str(card), re.M)
     assert all(row.metadata["means"] for row in fields(card)[1:])
@@ -265,7 +257,7 @@ def test_each_row_of_a_card_says_what_it_means():
 
 @pytest.mark.parametrize("name", list(ck.kernels))
 def test_nominal_rate_counts_the_precision_and_stays_below_the_peak(name):
-    kernel, code = ck.kernels[name], timed(name)[0]
+    kernel, code = ck.kernels[name], compiled(name)
     known, counted = kernel_card(kernel, code), code.card()
     peak = 2720 if kernel.precision == "single" else 544
     assert max(known.nominal_gflops, counted.nominal_gflops) <= peak

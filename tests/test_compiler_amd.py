@@ -2,7 +2,7 @@
 
 import pytest
 from conftest import TEXTURE, pixel
-from test_compiler import timed
+from test_compiler import compiled
 
 import cypresskit as ck
 from cypresskit.compiler import compile, kernel_card
@@ -21,14 +21,14 @@ def clauses(of) -> list[str]:
 
 @pytest.mark.parametrize("name, gprs, bundles", [("dgemm_tn", 25, 67), ("dgemm_nn", 25, 67), ("sgemm_tn_37", 37, 0)])
 def test_registers_and_bundles_follow_from_the_habits(name, gprs, bundles):
-    card = kernel_card(ck.kernels[name], timed(name, "amd")[0])
+    card = kernel_card(ck.kernels[name], compiled(name, "amd"))
     assert card.gprs == gprs
     assert not bundles or card.loop_bundles == bundles
 
 
 def test_a_compare_and_a_test_are_two_bundles_and_the_test_is_alone_in_the_last():
     for name in ("sgemm_tn", "sgemm_64x64_lds"):
-        test = next(c for c in timed(name, "amd")[0].main_loop if c.name == "ALU_BREAK")
+        test = next(c for c in compiled(name, "amd").main_loop if c.name == "ALU_BREAK")
         compare, last = test.bundles
         assert [o.name for o in compare.operations] == ["SETGE_DX10"]
         assert [o.name for o in last.operations] == ["PRED_SETE_INT"] and last.operations[0].reads[0].kind == "pv"
@@ -55,13 +55,13 @@ def test_bundles_keep_the_order_of_the_program():
 
 
 def test_a_clause_is_filled_to_its_last_slot():
-    loop = timed("dgemm_tn", "amd")[0].main_loop
+    loop = compiled("dgemm_tn", "amd").main_loop
     assert clauses(loop) == ["2", "T16", "32", "32", "1"]
     assert [sum(b.size for b in c.bundles) for c in loop if len(c.bundles) == 32] == [128, 128]
 
 
 def test_a_word_lies_in_its_component():
-    for control in timed("sgemm_64x64", "amd")[0].main_loop:
+    for control in compiled("sgemm_64x64", "amd").main_loop:
         for operation in (o for b in control.bundles for o in b.operations if o.name == "MULADD_IEEE"):
             assert operation.dest is not None and operation.dest[1] == operation.channel
 

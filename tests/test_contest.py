@@ -3,7 +3,6 @@
 import csv
 import io
 import os
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -146,7 +145,6 @@ def test_a_call_returns_what_the_function_does():
         apart.call("cypresskit.teach.leaderboard:nothing")
 
 
-@pytest.mark.alone  # some seconds are the time for Python to start
 @pytest.mark.skipif(os.name == "nt", reason="Windows limits no memory")
 @pytest.mark.parametrize(
     ("code", "said", "hint"),
@@ -158,8 +156,6 @@ def test_what_runs_away_is_lost_and_told(code, said, hint, monkeypatch):
         "import sys; sys.path.insert(0, sys.argv[1])\nimport cypresskit.teach.apart as a\n"
         f"def run(): exec({code!r})\n"
         "a.import_module = lambda m: type('M', (), {'run': staticmethod(run)})\na.serve()"))  # fmt: skip
-    began = time.monotonic()
     with pytest.raises(apart.Lost, match=said) as lost:
         apart.call("x:run", seconds=1)
     assert hint in lost.value.hint
-    assert time.monotonic() - began < 30

@@ -3,12 +3,10 @@
 What is on the screen is read back from the page's Bokeh document and compared with the recorded run.
 """
 
-import statistics
-
 import numpy as np
 import pytest
 from conftest import JS, READY
-from pages import IN_LESSONS, at, processor, recorded, view, whole_numbers
+from pages import IN_LESSONS, at, hold_clock, recorded, view, whole_numbers
 
 import cypresskit as ck
 
@@ -75,20 +73,18 @@ def test_what_an_instruction_writes_is_marked(shown, recording):
     assert {name[:-2] for name, *_, wrote in cells(at(shown, step), "cells C") if wrote} == {"r14"}
 
 
-def assert_plays_twenty_a_second(page) -> None:
-    """From the first frame on, for two seconds: every frame in turn, 50 ms apart. A busy computer gets three tries, and
-    then the work counts that a frame needs."""
-    spent = processor(page)
-    for _ in range(3):
-        at(page, 0, "cells C")
-        start = spent()
-        numbers, times = zip(*page.evaluate(JS.play, [2025, "cells C"]))
-        work = (spent() - start) / len(numbers)
-        assert list(numbers) == list(range(1, len(numbers) + 1)), "a frame was left out"
-        if len(numbers) >= 39:
-            assert statistics.median(np.diff(times)) == pytest.approx(50, abs=5)
-            return
-    assert work < 40, f"{len(numbers)} frames in two seconds, {work:.0f} ms of work for each"
+@pytest.mark.clock
+def test_it_plays_twenty_frames_a_second_in_turn(page, show, player):
+    """By a clock that the test holds, so that it doesn't matter how long a frame takes here."""
+    show(player)
+    at(page, 0, "cells C")
+    hold_clock(page)
+    page.evaluate(JS.begin, "20")
+    seen = []
+    for _ in range(40):
+        page.clock.run_for(50)
+        seen.append(int(page.locator("[data-ready]").get_attribute("data-frame")))
+    assert seen == list(range(1, 41))
 
 
 def test_keys_step_jump_and_play(shown, player, recording):
@@ -255,18 +251,10 @@ def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(page,
     inner.locator("img").wait_for()
     assert inner.locator("img").bounding_box()["width"] > 600
     if frame:
-        inner.get_by_text("This is a still. To see it move").wait_for(timeout=8000)
+        inner.get_by_text("This is a still. To see it move").wait_for()
     assert len(inner.locator("body").inner_text()) < 300, "no wall of text"
 
 
-def heap(page) -> float:
-    """Bytes that the page's scripts hold."""
-    session = page.context.new_cdp_session(page)
-    session.send("HeapProfiler.collectGarbage")
-    return session.send("Runtime.getHeapUsage")["usedSize"]
-
-
-@pytest.mark.alone
 def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     lab.open(page, LESSON)
     lab.run_all(page)
@@ -287,9 +275,6 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     page.wait_for_function("() => +document.querySelector('[data-ready]').dataset.frame > 35")
     page.keyboard.press("Space")
     assert page.evaluate(active) == cell, "the keys were meant for the player"
-
-    assert_plays_twenty_a_second(page)
-    assert heap(page) < 150e6, "JupyterLab, with the lesson's pictures"
 
     # With the focus elsewhere the keys are JupyterLab's again.
     frame = press(page)

@@ -2,8 +2,7 @@
 
 nbval runs each solved notebook in a kernel of its own and compares the outputs with the saved ones; the student's are
 run in JupyterLab, once for both, and compared here alike. That proves something only while most cells have outputs and
-few are exempt, and while a wrong number is noticed: both are tested here too. A lesson also keeps within what Binder
-gives, two cores and 1 GB, of which the server wants a fifth: 15 s and 800 MB.
+few are exempt, and while a wrong number is noticed: both are tested here too.
 """
 
 import json
@@ -30,34 +29,14 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{p
 each_lesson = pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 
 
-#: What a process has used, in a line. (A Mac counts bytes.)
-USED = """import resource, sys
-used = resource.getrusage(resource.RUSAGE_SELF)
-memory = used.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-print(f"the kernel used {used.ru_utime + used.ru_stime:.1f} s of CPU time and {memory:.0f} MB")
-"""
-#: pytest, and in its last line what the kernel, its only child, has used.
-MEASURED = f"""import pytest, sys
-code = pytest.main(sys.argv[1:])
-{USED.replace("SELF", "CHILDREN")}
-sys.exit(code)
-"""
-
-
 def nbval(path: Path) -> subprocess.CompletedProcess:
     """Run the notebook at `path` in its directory and compare its outputs, without pytest's other plugins."""
     sanitize = ["--nbval-sanitize-with", str(ROOT / "tests/nbval_sanitize.cfg")]
-    options = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60", *sanitize, "-c", "/dev/null"]
+    options = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", *sanitize, "-c", "/dev/null"]
     quiet = ["-p", "nbval.plugin", "-p", "no:cacheprovider", "-q", "--color=no", f"--rootdir={path.parent}"]
-    command = [sys.executable, "-c", MEASURED, *options, *quiet, path.name]
+    command = [sys.executable, "-m", "pytest", *options, *quiet, path.name]
     env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True, timeout=300)
-
-
-def used(said: str) -> tuple[float, int]:
-    """The seconds of CPU time and the megabytes that ``USED`` has printed last."""
-    seconds, megabytes = re.findall(r"used ([\d.]+) s of CPU time and (\d+) MB\n\Z", said)[0]
-    return float(seconds), int(megabytes)
+    return subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True, timeout=1800)
 
 
 def code_cells(notebook) -> list:
@@ -85,20 +64,11 @@ def told(outputs) -> list:
     return texts
 
 
-def assert_within_binders_means(path: Path, seconds: float, megabytes: int) -> None:
-    if seconds >= 15:  # on a busy machine, CPU time grows too
-        seconds = min(seconds, used(nbval(path).stdout)[0])
-    print(f"{path.name}: {seconds} s, {megabytes} MB")  # pytest -rP shows it
-    assert 1 < seconds < 15
-    assert 100 < megabytes < 800
-
-
 @pytest.mark.notebook
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
 def test_runs_and_prints_what_it_holds(path):
     result = nbval(path)
     assert result.returncode == 0, result.stdout[-6000:]
-    assert_within_binders_means(path, *used(result.stdout))
 
 
 @each_notebook
@@ -173,4 +143,4 @@ def test_opens_and_runs_in_jupyterlab(path, lab, page):
     saved = code_cells(nbformat.read(path, as_version=4))
     for cell, outputs in zip(saved, lab.outputs(page), strict=True):
         assert exempt(cell) or told(outputs) == told(cell.outputs), cell.source
-    assert_within_binders_means(path, *used(page.evaluate(JS.runAndEnd, USED)))
+    page.evaluate(JS.end)
