@@ -6,7 +6,6 @@ loads follow at once; otherwise a second copy of the loads sends each outside ad
 Behind every LDS array lie 16 bytes of zeros for vectors that end outside.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +16,7 @@ from cypresskit.machine.fast.fetches import Axis, LaneLoads, forget, load_blocks
 from cypresskit.machine.fast.readwrite import Reading, Writing, column
 from cypresskit.machine.fast.storage import Storage
 from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
-from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
+from cypresskit.machine.fast.vec import Vec, pick
 
 
 class Loads:
@@ -96,19 +95,17 @@ class Loads:
         if access.adjacent and not checked:
             return [access.place(0).load("i32", 4 * self.s.lanes, 4)]
         lanes, half = range(self.s.lanes if access.varies else 1), access.half
-        places = [] if access.adjacent else [access.place(k) for k in lanes]
+        places = [access.place(k) for k in lanes]
         halves = [half] * len(places)
         if checked:
             inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
-            who = self.s.executing(access.at)
             if all_words.n:
-                missed = self.s.without(who, all_words).count()
+                there = self.e.consts(range(self.s.lanes), "i64").cmp("ult", self.s.quad.count)
+                missed = (there & ~all_words).count()
             else:
-                missed = all_words.select(self.e.const(0, "i64"), who.count())
+                missed = all_words.select(self.e.const(0, "i64"), self.s.quad.count)
             self.s.add_count(0, missed)
             self.e.declared["zeros"] = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
-            if access.adjacent:
-                return [access.adjacent(inside)]
             zeros = Vec(self.e, "@zeros", "ptr")
             places = [inside[k].select(place, zeros) for k, place in enumerate(places)]
             if isinstance(half, Vec):
@@ -217,19 +214,8 @@ class Loads:
     def _lds(self, at: int) -> LaneLoads:
         array, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
-        adjacent = (lambda who: self._apart(array, address, who)) if self.lds_adjacent(at) else None
+        adjacent = self.lds_adjacent(at)
         return LaneLoads(at, bool(address.n), lambda k: array.at(address[k]), inside, words, adjacent=adjacent)
-
-    def _apart(self, array: Vec, address: Vec, inside: Vec) -> Vec:
-        """The vectors of all lanes of which some lie outside: by a function of its own, since that is rare."""
-        body, n = Emitter(), self.s.lanes
-        base, zeros = Vec(body, "%base", "ptr"), Vec(body, "@zeros", "ptr")
-        places, within = Vec(body, "%places", "i64", n), Vec(body, "%inside", "i1", n)
-        vectors = [within[k].select(base.at(places[k]), zeros).load("i32", 4, 4) for k in range(n)]
-        whole = pick(vectors, [(k, c) for k in range(n) for c in range(4)])
-        head = f"define internal {of('i32', 4 * n)} @load_apart({base}, {places}, {within}) cold noinline {{"
-        self.e.declared["load_apart"] = "\n".join([head, *body.lines, f"  ret {whole}", "}"])
-        return self.e.call("load_apart", "i32", 4 * n, array, address, inside)
 
     # Global memory
 
@@ -283,24 +269,20 @@ class Stores:
     def __init__(self, storage: Storage, loads: Loads):
         self.s, self.loads, self.e, self.body = storage, loads, storage.e, storage.program.body
 
-    def _store(self, at: int, places: Sequence[Vec], rows: Sequence[Vec], words: Sequence[int]) -> None:
-        """For each lane that executes ``at``, store ``words`` of its row at its place. Lanes that take no part store to
-        a place that nobody reads: that is quicker than to jump."""
-        mask = self.s.executing(at)
-        for lane, (place, row) in enumerate(zip(places, rows, strict=True)):
-            here = mask[lane].select(place, self.s.slot("nowhere", "ptr"))
+    def _store(self, places: Sequence[Vec], rows: Sequence[Vec], words: Sequence[int]) -> None:
+        """Store ``words`` of each lane's row at its place."""
+        for place, row in zip(places, rows, strict=True):
             if list(words) == [0, 1, 2, 3]:
-                here.store(row, 4)
+                place.store(row, 4)
             for word in words if len(words) < 4 else ():
-                here.at(4 * word).store(row[word], 4)
+                place.at(4 * word).store(row[word], 4)
 
     def _check(self, at: int, inside: Vec, place: Vec) -> None:
-        """Give up where the place of some lane that executes ``at`` isn't inside."""
-        bad = self.s.without(self.s.executing(at), inside)
+        """Give up where the place of some lane isn't inside."""
         fail, rest = self.e.new("fail"), self.e.new("store")
-        self.e.branch(bad.any(), fail, rest, "yes")
+        self.e.branch(inside.all(), rest, fail, "no")
         self.e.label(fail)
-        self.s.refuse(at, bad, place)
+        self.s.refuse(at, ~inside, place)
         self.e.label(rest)
 
     def _rows(self, values: dict[int, Vec], whole: Vec | None) -> list[Vec]:
@@ -323,7 +305,7 @@ class Stores:
         if dest.register.kind == "g":
             element, inside = self.loads.global_elements(at, -9, dest.register)
             self._check(at, inside, element)
-            self._store(at, self._places(self.s.slot("global", "ptr"), element << 4), rows, stored)
+            self._store(self._places(self.s.slot("global", "ptr"), element << 4), rows, stored)
             return
         base, size = (self.s.slot(f"o{dest.register.index}", "ptr"), self.s.slot(f"o{dest.register.index}_words"))
         items = self.s.quad.item.cast("zext", "i64")
@@ -332,7 +314,7 @@ class Stores:
             self.e.branch(size.cmp("eq", limit), here, on)
             self.e.label(here)
             places = [base.at(items[lane] * (4 * limit)) for lane in lanes]
-            self._store(at, places, rows, [c for c in stored if c < limit])
+            self._store(places, rows, [c for c in stored if c < limit])
             self.e.go(on)
             self.e.label(on)
 
@@ -347,10 +329,10 @@ class Stores:
         self._check(at, inside(max(stored)), address)
         if len(stored) < 4:
             rows = self._rows({c: self.loads.reading.component(at, last, c).lanes(n) for c in stored}, None)
-            self._store(at, self._places(array, address), rows, stored)
+            self._store(self._places(array, address), rows, stored)
             return
-        whole, every = self.loads.reading.wide(at, last, stored), not math.prod(self.s.program.group) % n
-        if every and not self.s.analysis.vary.divergent[at] and self.loads.lds_adjacent(at):
+        whole = self.loads.reading.wide(at, last, stored)
+        if self.loads.lds_adjacent(at):
             array.at(address[0]).store(whole.lanes(4 * n), 4)
         else:
-            self._store(at, self._places(array, address), self._rows({}, whole), stored)
+            self._store(self._places(array, address), self._rows({}, whole), stored)

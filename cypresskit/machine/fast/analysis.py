@@ -42,9 +42,9 @@ class Cell:
         return self.name.split("_")[0], self.kind, self.n, self.components
 
 
-def cells(webs: Webs, variation: Variation) -> dict[int, Cell]:
+def cells(webs: Webs, variation: Variation, doubles: bool) -> dict[int, Cell]:
     """The cell of each web, by its representative; joins webs that share one."""
-    _join_doubles(webs) if variation.doubles else _join_registers(webs, variation)
+    _join_doubles(webs) if doubles else _join_registers(webs, variation)
     parts: dict[int, set[int]] = {}
     named = [(web, c) for (_, c), web in webs.defined.items()] + [(w, c) for (_, _, c), w in webs.used.items()]
     for web, c in named:
@@ -54,9 +54,9 @@ def cells(webs: Webs, variation: Variation) -> dict[int, Cell]:
     for root, members in parts.items():
         n = variation.lanes if variation.of_web(root) else 0
         several = len(members) > 1
-        wide = several and not variation.doubles
+        wide = several and not doubles
         found[root] = Cell(
-            "i64" if several and variation.doubles else "i32",
+            "i64" if several and doubles else "i32",
             4 * variation.lanes if wide else n,
             tuple(sorted(members)),
             f"r{webs.register[root]}_{root}",
@@ -130,17 +130,21 @@ EXACT = 2.0**24  # up to it, every whole number is a float
 
 
 class Analysis:
-    """Webs, variation, cells and NaN of a program. ``kinds`` of a web's representative: "f" single and "d" double
+    """Webs, uniformity, cells and NaN of a program. Work-items run in lockstep, as ``lanes`` of vectors; or alone, if
+    some may take another way than its neighbours. ``kinds`` of a web's representative: "f" single and "d" double
     results whose NaN may be any, "b" bits that must be kept. A cell of one arithmetic kind is made canonical where its
     bits are observed; in a mixed one that isn't possible any more, so the results in ``canonical_at_definition`` are
     made canonical when they are written. ``written`` and ``read``: the cells that each instruction writes and reads."""
 
     def __init__(self, program: Program):
         self.program, self.body = program, program.body
-        self.webs = Webs(program)
-        self.vary = Variation(program, self.webs)
-        self.cell_of = cells(self.webs, self.vary)
-        self.doubles, self.lanes = self.vary.doubles, self.vary.lanes
+        self.doubles = any(i.op.double for i in self.body)
+        for lanes in (8 if self.doubles else 4, 1):
+            self.lanes, self.webs = lanes, Webs(program)
+            self.vary = Variation(program, self.webs, self.lanes)
+            self.cell_of = cells(self.webs, self.vary, self.doubles)
+            if not self.vary.diverges:
+                break
         self.written = [{self.defined(at, c) for c in defines(i)} for at, i in enumerate(self.body)]
         self.read = [self._cells_read(at) for at in range(len(self.body))]
         self.steps = self._steps()

@@ -1,7 +1,7 @@
 """Control flow, and the straight runs of instructions between.
 
-A branch whose condition is the same in all lanes is a branch of the host. Divergent flow keeps in ``exec`` the lanes
-that take part, and for each loop who still takes turns (running) and who sits out the rest of this one (left).
+All lanes take the same way: a branch is a branch of the host. A program in which they may not is run one work-item at a
+time (see ``analysis``); only where a branch holds a barrier is it found out at run time, for the whole group.
 
 Each straight run is a *segment* with a counter of how many work-items passed it.
 """
@@ -18,20 +18,13 @@ from cypresskit.machine.fast.vec import Vec
 
 @dataclass
 class OpenBlock:
-    """An if or loop that is open: labels of its parts, and for a masked one the lanes that ``came`` and those of them
-    that take the else, and for a loop the variables of its two masks. ``outside``: lanes may be missing around it."""
+    """An if or loop that is open, with the labels of its parts: its end, its else, a loop's head and latch."""
 
     role: str
-    masked: bool
-    outside: bool
     end: str
-    no: str = ""  # label of the else
+    no: str = ""
     head: str = ""
     latch: str = ""
-    came: Vec | None = None
-    otherwise: Vec | None = None
-    running: str = ""
-    left: str = ""
 
 
 class ControlFlow:
@@ -65,7 +58,7 @@ class ControlFlow:
         while at < stop:
             i = self.body[at]
             if fresh:
-                self.count(self._segment(at, stop), at)
+                self.count(self._segment(at, stop))
             fresh = bool(i.op.flow)
             if not fresh:
                 at = self.i.translate(at, stop)
@@ -93,12 +86,11 @@ class ControlFlow:
         end = next((k + 1 for k in range(at, stop) if self.body[k].op.flow), stop)
         return tuple(k for k in range(at, end) if self.body[k].op.flow not in ("else", "endif"))
 
-    def count(self, segment: tuple[int, ...], at: int) -> None:
-        """Count that a segment is passed, by those who execute ``at``."""
+    def count(self, segment: tuple[int, ...]) -> None:
+        """Count that a segment is passed."""
         if not segment:
             return
-        passed = self.s.load("exec").count() if self.a.vary.divergent[at] else self.s.quad.count
-        self.s.add_count(1 + len(self.segments), passed)
+        self.s.add_count(1 + len(self.segments), self.s.quad.count)
         self.segments.append(segment)
         self.s.add("issued", len(segment))
 
@@ -106,11 +98,11 @@ class ControlFlow:
         """Translate a flow instruction."""
         FLOW[self.body[at].op.flow](self, at, self.body[at])
 
-    # Conditions and masks
+    # Branches
 
     def _decision(self, at: int) -> Vec:
-        """i1: ``condition``, or what all work-items of the group found."""
-        return self.s.load("any_true") if self.at_group_level(at) else self.condition(at)
+        """i1: ``condition`` of all lanes, or what all work-items of the group found."""
+        return self.s.load("any_true") if self.at_group_level(at) else self.condition(at).lanes(0)
 
     def condition(self, at: int) -> Vec:
         """i1 of a flow instruction: a scalar, or one per lane; set where it has none."""
@@ -124,106 +116,43 @@ class ControlFlow:
             return self.i.f.compare(i.controls.relop, a.bits("float"), b.bits("float"))
         return values[0].cmp(i.op.relation, 0)
 
-    def _loop(self) -> OpenBlock | None:
-        return next((scope for scope in reversed(self.scopes) if scope.role == "loop"), None)
-
-    def _present(self, mask: Vec) -> Vec:
-        """``mask`` without those who left the innermost loop's turn."""
-        loop = self._loop()
-        return self.s.without(mask, self.s.load(loop.left)) if loop and loop.masked else mask
-
-    # If
-
     def _open_if(self, at: int, i: Instruction) -> None:
         has_else = self.body[self.program.matching[at]].op.flow == "else"
         yes, end = self.e.new("then"), self.e.new("endif")
         no = self.e.new("else") if has_else else end
-        masked = not self.at_group_level(at) and self.a.vary.condition_varies(at)
-        scope = OpenBlock("if", masked, self.a.vary.divergent[at], end, no)
-        condition = self._decision(at)
-        if masked:
-            scope.came = self.s.executing(at)
-            taken = self.s.both(scope.came, condition)
-            scope.otherwise = self.s.without(scope.came, taken)
-            self.s.store("exec", taken)
-            condition = taken.any()
-        self.e.branch(condition.lanes(0), yes, no)
+        self.e.branch(self._decision(at), yes, no)
         self.e.label(yes)
-        self.scopes.append(scope)
+        self.scopes.append(OpenBlock("if", end, no))
 
     def _else(self, at: int, i: Instruction) -> None:
-        scope = self.scopes[-1]
-        self.e.go(scope.no if scope.masked else scope.end)
-        self.e.label(scope.no)
-        if scope.otherwise is not None:
-            mask = self._present(scope.otherwise)
-            self.s.store("exec", mask)
-            body = self.e.new("otherwise")
-            self.e.branch(mask.any(), body, scope.end)
-            self.e.label(body)
+        self.e.go(self.scopes[-1].end)
+        self.e.label(self.scopes[-1].no)
 
     def _endif(self, at: int, i: Instruction) -> None:
         scope = self.scopes.pop()
         self.e.go(scope.end)
         self.e.label(scope.end)
-        if scope.came is not None and scope.outside:
-            self.s.store("exec", self._present(scope.came))
-
-    # Loops
 
     def _open_loop(self, at: int, i: Instruction) -> None:
-        masked = self.a.vary.masked(at)
         head, latch, end = (self.e.new(name) for name in ("loop", "endloop", "loop_end"))
         if f"before{at}" not in self.s.variables:  # else it began with strips
             self.s.store(self.s.variable(f"before{at}", "i64"), self._issued(at))
-        scope = OpenBlock("loop", masked, self.a.vary.divergent[at], end, head=head, latch=latch)
-        if masked:
-            scope.running, scope.left = (
-                self.s.variable(f"{name}{self.e.names}", "i1", self.s.lanes) for name in ("running", "left")
-            )
-            scope.came = self.s.executing(at)
-            self.s.store("exec", scope.came)
-            self.s.store(scope.running, scope.came)
-            self.s.store(scope.left, 0)
-            self.e.branch(scope.came.any(), head, end)
-        else:
-            self.e.go(head)
+        self.e.go(head)
         self.e.label(head)
-        self.scopes.append(scope)
-        self._poll(at, self.s.load("exec") if masked else self.s.quad.active)
+        self.scopes.append(OpenBlock("loop", end, head=head, latch=latch))
+        self._poll(at)
 
     def _leave(self, at: int, i: Instruction) -> None:
-        loop, stay = self._loop(), self.e.new("stay")
-        assert loop is not None
-        condition = self._decision(at)
-        if not loop.masked:
-            self.e.branch(condition.lanes(0), loop.end if i.op.flow == "break" else loop.latch, stay)
-            self.e.label(stay)
-            return
-        leaving = self.s.both(self.s.load("exec"), condition)
-        self.s.store(loop.left, self.s.load(loop.left) | leaving)
-        if i.op.flow == "break":
-            self.s.store(loop.running, self.s.without(self.s.load(loop.running), leaving))
-        rest = self.s.without(self.s.load("exec"), leaving)
-        self.s.store("exec", rest)
-        if self.scopes[-1] is loop:
-            self.e.branch(rest.any(), stay, loop.latch)
-            self.e.label(stay)
+        loop, stay = next(scope for scope in reversed(self.scopes) if scope.role == "loop"), self.e.new("stay")
+        self.e.branch(self._decision(at), loop.end if i.op.flow == "break" else loop.latch, stay)
+        self.e.label(stay)
 
     def _endloop(self, at: int, i: Instruction) -> None:
         loop = self.scopes.pop()
         self.e.go(loop.latch)
         self.e.label(loop.latch)
-        if loop.masked:
-            running = self.s.load(loop.running)
-            self.s.store("exec", running)
-            self.s.store(loop.left, 0)
-            self.e.branch(running.any(), loop.head, loop.end)
-        else:
-            self.e.go(loop.head)
+        self.e.go(loop.head)
         self.e.label(loop.end)
-        if loop.came is not None and loop.outside:
-            self.s.store("exec", self._present(loop.came))
 
     # Programs that don't end
 
@@ -235,9 +164,8 @@ class ControlFlow:
         """How many instructions a loop may issue; becomes 0 if the kernel is to stop."""
         return self.s.slot("limit", "ptr").load("i64", volatile=True)
 
-    def _poll(self, at: int, who: Vec) -> None:
-        """At the head of a loop: stop if told, or if the loop has run for too long; then the first work-item in the
-        mask ``who`` is named, or the group's."""
+    def _poll(self, at: int) -> None:
+        """At the head of a loop: stop if told, or if it has run for too long, by the first work-item here."""
         e = self.e
         stop, on = e.new("endless"), e.new("go")
         e.branch((self._issued(at) - self.s.load(f"before{at}")).cmp("ugt", self._bound()), stop, on, "yes")
@@ -245,7 +173,7 @@ class ControlFlow:
         if self.at_group_level(at):
             item = self.unit * math.prod(self.program.group)
         else:
-            item = self.s.quad.item[who.first()].cast("zext", "i64")
+            item = self.s.quad.item[0].cast("zext", "i64")
         self.s.report(ITEM, item)
         self.s.give_up(ENDLESS, e.const(at, "i64"))
         e.label(on)

@@ -67,8 +67,8 @@ class LaneLoads:
     """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
     lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel.
     Of a fetch: its ``axes``, the ``row`` of texels that it reads (what it has in common with others of that row) and
-    its ``column`` there, the texture's ``layout``, and bytes between lines. ``adjacent``: if each lane's words lie
-    behind those of the lane before, wherever all lie inside, what loads them where some don't, by who does."""
+    its ``column`` there, the texture's ``layout``, and bytes between lines. ``adjacent``: each lane's words lie behind
+    those of the lane before, wherever all lie inside."""
 
     at: int
     varies: bool
@@ -80,7 +80,7 @@ class LaneLoads:
     column: int = 0
     layout: TexelLayout = IN_ORDER
     pitch: Vec | int = 0
-    adjacent: Callable[[Vec], Vec] | None = None
+    adjacent: bool = False
 
     @property
     def half(self) -> Vec | int:

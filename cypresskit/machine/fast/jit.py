@@ -47,8 +47,7 @@ class NativeCode:
 
 
 def _sizes(program: Program, translation: Translation) -> dict[str, int]:
-    """What a host thread owns: the kernel's context and counters, LDS, spill memory, what it reports, and a place for
-    what nobody reads."""
+    """What a host thread owns: the kernel's context and counters, LDS, spill memory, and what it reports."""
     quads = -(-math.prod(program.group) // translation.lanes) if program.mode == "compute" else 1
     return {
         "spill": translation.spill * quads,
@@ -56,7 +55,6 @@ def _sizes(program: Program, translation: Translation) -> dict[str, int]:
         "context": 8 * len(translation.slots),
         "counts": 8 * (2 + translation.segments),
         "report": 32,
-        "nowhere": 32,
     }
 
 

@@ -14,10 +14,10 @@ PLACE, ITEM, ELEMENT, UNIT = range(4)  # what it reports: where in the body, who
 
 @dataclass
 class Quad:
-    """The lanes that run together: which of them exist (``active``) and how many, their work-items' numbers (i32), and
-    the input registers by name and letter; where it keeps its registers between regions."""
+    """The lanes that run together: how many of them there are (``count``), the numbers (i32) of their work-items, and
+    the input registers by name and letter; where it keeps its registers between regions. At the domain's edge, what is
+    left of the lanes repeats the last work-item: as they load and store the same, nobody can tell."""
 
-    active: Vec
     count: Vec
     item: Vec
     inputs: dict[tuple[str, str], Vec]
@@ -115,7 +115,8 @@ class Storage:
 
     def refuse(self, at: int, bad: Vec, places: Vec) -> None:
         """Leave the function, since ``at`` would store to places that aren't inside, for the lanes in ``bad``."""
-        kept = {"bad": bad, "bad_place": places.lanes(bad.n), "bad_item": self.quad.item}
+        n = max(1, self.lanes)
+        kept = {"bad": bad.lanes(n), "bad_place": places.lanes(n), "bad_item": self.quad.item.lanes(n)}
         for name, value in (kept | {"bad_at": self.e.const(at, "i64")}).items():
             self.store(self.variable(name, value.kind, value.n), value)
         self.e.go("refused")
@@ -151,16 +152,10 @@ class Storage:
         return whole
 
     def write(self, at: int, cell: Cell, value: Vec) -> None:
-        """Set a cell for the lanes that execute ``at``."""
+        """Set a cell, by instruction ``at``."""
         name = self.name(cell)
         self.modified.add(name)
-        value = value.lanes(cell.n)
-        if cell.n and self.analysis.vary.divergent[at]:
-            mask = self.load("exec")
-            if cell.wide:
-                mask = mask[[k // 4 for k in range(cell.n)]]
-            value = mask.select(value, self.load(name))
-        self.store(name, value)
+        self.store(name, value.lanes(cell.n))
         steps = self.analysis.steps.get(name, {})
         if at in steps:
             self.add(self.count_of(name), steps[at])
@@ -175,20 +170,6 @@ class Storage:
         """Find the whole number in a variable, if it is a counter."""
         if name in self.analysis.steps:
             self.store(self.count_of(name), self.load(name).bits("float").cast("fptosi", "i64").freeze())
-
-    # Masks of lanes
-
-    def executing(self, at: int) -> Vec:
-        """Who executes ``at``."""
-        return self.load("exec") if self.analysis.vary.divergent[at] else self.quad.active
-
-    def both(self, first: Vec, second: Vec) -> Vec:
-        """Lanes in both masks; undefined lanes of ``second`` don't matter where ``first`` is unset."""
-        return first.select(second.lanes(self.lanes), 0)
-
-    def without(self, first: Vec, second: Vec) -> Vec:
-        """Lanes of ``first`` that are not in ``second``."""
-        return self.both(first, ~second.lanes(self.lanes))
 
 
 def join_words(low: Vec, high: Vec) -> Vec:

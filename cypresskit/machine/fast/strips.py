@@ -173,7 +173,7 @@ class Strips:
 def countable(analysis: Analysis, at: int) -> bool:
     """Whether the turns of the loop at ``at`` can be counted beforehand."""
     inside = range(at + 1, analysis.program.matching[at])
-    if analysis.vary.masked(at) or at in analysis.vary.group_level:
+    if at in analysis.vary.group_level:
         return False
     breaks = [k for k in inside if analysis.body[k].op.flow]
     return bool(breaks) and all(

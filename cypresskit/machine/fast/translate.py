@@ -74,7 +74,6 @@ class Translator:
     def run(self) -> Translation:
         """Translate the program."""
         e, s = self.e, self.s
-        s.variable("exec", "i1", self.a.lanes)
         for name, kind in (("issued", "i64"), ("spent", "i64"), ("status", "i32")):
             s.variable(name, kind)
         e.label("unit_loop")
@@ -181,10 +180,10 @@ class Translator:
     def _test(self, condition: int) -> None:
         """Note what the quad's work-items find for a branch of the whole group."""
         s = self.s
-        self.flow.count((condition,), condition)
+        self.flow.count((condition,))
         value = self.flow.condition(condition)
         for name, found in (("any_true", value), ("any_false", ~value)):
-            s.store(name, s.load(name) | s.both(s.quad.active, found).any())
+            s.store(name, s.load(name) | found.any())
 
     def _live_cells(self, at: int, live: int) -> set[str]:
         return {self.a.cell(web).name for web in self.a.webs.between(at, live)}

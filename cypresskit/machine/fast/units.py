@@ -39,28 +39,35 @@ def workgroup(s: Storage, unit: Vec) -> list[Vec]:
 def quad(s: Storage, unit: Vec, where: list[Vec], number: Vec, spill: Vec) -> Quad:
     """The quad of that number in the unit that lies at ``where``, with memory to ``spill`` to."""
     if s.program.mode == "pixel":
-        active, item, inputs = _pixels(s, where)
-    else:
-        active, item, inputs = _work_items(s, unit.cast("trunc", "i32"), where, number)
-    return Quad(active, active.count(), item, inputs, spill)
+        return _pixels(s, where, spill)
+    return _work_items(s, unit.cast("trunc", "i32"), where, number, spill)
 
 
-def _pixels(s: Storage, corner: list[Vec]) -> tuple[Vec, Vec, dict[tuple[str, str], Vec]]:
-    lanes = range(s.lanes)
-    x = corner[0].lanes(s.lanes) + s.e.consts(lanes)
+def _in_a_row(s: Storage, first: Vec, end: Vec | int) -> tuple[Vec, Vec]:
+    """As many numbers (i32) as there are lanes from ``first`` on, the last again where they would reach ``end``; and
+    how many (i64) there are before that."""
+    if s.lanes == 1:
+        return first, s.e.const(1, "i64")
+    numbers = (first.lanes(s.lanes) + s.e.consts(range(s.lanes))).call("smin", end - 1)
+    left = (end - first) if isinstance(end, Vec) else s.e.const(end, "i32") - first
+    return numbers, left.call("smin", s.lanes).cast("zext", "i64")
+
+
+def _pixels(s: Storage, corner: list[Vec], spill: Vec) -> Quad:
+    width = s.slot("width").cast("trunc", "i32")
+    x, count = _in_a_row(s, corner[0], width)
     y = corner[1]
-    width, height = (s.slot(name).cast("trunc", "i32") for name in ("width", "height"))
     inputs = {("vWinCoord0", "z"): s.literal(0), ("vWinCoord0", "w"): s.literal(ONE)}
     for letter, place in (("x", x), ("y", y)):
         inputs["vWinCoord0", letter] = (place.cast("sitofp", "float") + 0.5).bits("i32")
-    return x.cmp("ult", width) & y.cmp("ult", height), x + y * width, inputs
+    return Quad(count, x + y * width, inputs, spill)
 
 
-def _work_items(s: Storage, group: Vec, groups: list[Vec], number: Vec) -> tuple[Vec, Vec, dict[tuple[str, str], Vec]]:
+def _work_items(s: Storage, group: Vec, groups: list[Vec], number: Vec, spill: Vec) -> Quad:
     size, n = s.program.group, s.lanes
     total = math.prod(size)
     base = number.cast("trunc", "i32") * n
-    within = base.lanes(n) + s.e.consts(range(n))
+    within, count = _in_a_row(s, base, total)
     item = within + group * total
     inputs = {(kind, "w"): s.literal(0) for kind in ("vTidInGrp", "vThreadGrpId", "vAbsTid")}
     for letter in "xyzw":
@@ -73,5 +80,4 @@ def _work_items(s: Storage, group: Vec, groups: list[Vec], number: Vec) -> tuple
         place = place.two("udiv", below).two("urem", here)
         inputs["vTidInGrp", letter], inputs["vThreadGrpId", letter] = place, groups[axis]
         inputs["vAbsTid", letter] = place + groups[axis] * here
-    active = within.cmp("ult", total) if total % n else s.e.const(1, "i1", n)
-    return active, item, inputs
+    return Quad(count, item, inputs, spill)

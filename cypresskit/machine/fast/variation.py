@@ -1,10 +1,9 @@
-"""Which values differ between lanes, and which control flow is decided by such values.
+"""Uniformity analysis: which values differ between lanes, in which bits, and whether lanes take different ways.
 
 Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles, eight, a *quad*.
 ``varying`` of a web (see ``defuse``) holds the bits in which its value may differ between lanes. No bit at all means
-that the value is the same in all lanes: it is kept as a scalar, its tests are plain branches and its fetches one load.
-Integer operations by literals are followed bit by bit, since that is how compute kernels make rows and columns of a
-work-item's number.
+that the value is the same in all lanes: it is kept as a scalar, and its fetches are one load. Integer operations by
+literals are followed bit by bit, since that is how compute kernels make rows and columns of a work-item's number.
 """
 
 import math
@@ -46,17 +45,12 @@ def _upwards(bits: int) -> int:
 
 
 class Variation:
-    """Divergence and variation of ``program``: ``group_level`` are the openers of loops and ifs that hold a barrier,
-    ``divergent[at]`` tells whether lanes may be missing there, ``divergent_loops`` which loops lanes leave apart."""
+    """Uniformity of ``program`` in ``lanes``: ``group_level`` are the openers of loops and ifs that hold a barrier."""
 
-    def __init__(self, program: Program, webs: Webs):
-        self.program, self.body, self.webs = program, program.body, webs
-        self.doubles = any(i.op.double for i in self.body)
-        self.lanes = 8 if self.doubles else 4
+    def __init__(self, program: Program, webs: Webs, lanes: int):
+        self.program, self.body, self.webs, self.lanes = program, program.body, webs, lanes
         self.group_level = self._group_level()
         self.varying: dict[int, int] = {}
-        self.divergent = [False] * len(self.body)
-        self.divergent_loops: set[int] = set()
         self._steps: dict[int, int | None] = {}
         self.settle()
 
@@ -92,13 +86,13 @@ class Variation:
                     level.update(o for o in nesting[at] if o >= match[at])
         return level
 
-    # Variation and divergence
+    # Uniformity
 
     def _input_bits(self, kind: str, letter: str) -> int:
+        if self.lanes == 1 or kind.startswith("vThreadGrpId"):
+            return 0
         if kind == "vWinCoord0":
             return ALL if letter == "x" else 0
-        if kind.startswith("vThreadGrpId"):
-            return 0
         size, low = self.program.group, self.lanes - 1
         if kind in ("vTidInGrpFlat", "vAbsTidFlat"):
             return low if kind == "vTidInGrpFlat" or math.prod(size) % self.lanes == 0 else ALL
@@ -180,7 +174,8 @@ class Variation:
             return None if bits else 0
         if source.register.kind == "r":
             return self._web_step(self.webs.used[at, n, "xyzw".index(source.swizzle[position])])
-        return 1 if bits == self.lanes - 1 else None  # of an input register: a work-item's number
+        whole = math.prod(self.program.group) % self.lanes == 0
+        return 1 if bits == self.lanes - 1 and whole else None  # of an input register: a work-item's number
 
     def _web_step(self, web: int) -> int | None:
         """The same of a web: None while it is being found, as in a loop."""
@@ -195,21 +190,21 @@ class Variation:
     def _result_step(self, at: int, c: int) -> int | None:
         i = self.body[at]
         changed = not i.dest or i.dest.mask[c] in "01" or i.shift != 1.0 or i.saturate
-        if i.op.name not in STEPS or self.divergent[at] or changed:
+        if i.op.name not in STEPS or changed:
             return None
         steps = [self.step(at, n, source, c) for n, source in enumerate(i.sources)]
         known = literal(self.program, i.sources[-1], c)
         return None if None in steps else STEPS[i.op.name](known, *steps)
 
     def settle(self) -> None:
-        """Values and control flow decide about each other: repeat until nothing changes."""
+        """Find the varying bits: repeat until nothing changes."""
         changed = True
         while changed:
-            changed = self._divergence()
+            changed = False
             for at, i in enumerate(self.body):
                 for c in defines(i):
                     web = self.webs.find(self.webs.defined[at, c])
-                    bits = ALL if self.divergent[at] else self._result_bits(at, i, c)
+                    bits = self._result_bits(at, i, c)
                     if bits & ~self.of_web(web):
                         self.varying[web], changed = self.of_web(web) | bits, True
 
@@ -217,33 +212,14 @@ class Variation:
         """Whether an operand may differ between lanes."""
         return self.source_bits(at, n, source, positions) != 0
 
-    def condition_varies(self, at: int) -> bool:
-        """Whether the condition of a flow instruction may."""
-        return any(self.varies(at, n, source) for n, source in enumerate(self.body[at].sources))
-
-    def masked(self, loop: int) -> bool:
-        """Whether lanes leave a loop apart, or are missing already."""
-        return loop in self.divergent_loops or self.divergent[loop]
-
-    def _divergence(self) -> bool:
-        changed = False
-        stack: list[bool] = []  # whether lanes may be missing outside
-        now = False
-        match = self.program.matching
-        for at, i in enumerate(self.body):
-            flow = i.op.flow
-            changed |= self.divergent[at] != now
-            self.divergent[at] = now
-            if flow in ("endif", "endloop"):
-                now = stack.pop()
-            elif flow == "if":
-                stack.append(now)
-                now = now or (at not in self.group_level and self.condition_varies(at))
-            elif flow == "loop":
-                stack.append(now)
-                now = now or at in self.divergent_loops
-            elif flow in ("break", "continue") and match[at] not in self.group_level:
-                if match[at] not in self.divergent_loops and (now or self.condition_varies(at)):
-                    self.divergent_loops.add(match[at])
-                    changed = True
-        return changed
+    @property
+    def diverges(self) -> bool:
+        """Whether lanes may take different ways, but for flow that holds barriers."""
+        match, level = self.program.matching, self.group_level
+        flow = (at for at, i in enumerate(self.body) if i.op.flow in ("if", "break", "continue"))
+        return any(
+            self.varies(at, n, source)
+            for at in flow
+            if (at if self.body[at].op.flow == "if" else match[at]) not in level
+            for n, source in enumerate(self.body[at].sources)
+        )
