@@ -63,7 +63,7 @@ gallery: $(VENV)/installed-tests  ## write every lesson and view as web pages th
 clip: $(VENV)/installed-tests  ## make the README's pictures anew, the moving one included
 	@$(bin)/python -m tools.clip
 
-fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree? ARGS="--seconds 600"
+fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree, and clocks add up? ARGS="--seconds 600"
 	@$(bin)/python -m tools.fuzz $(ARGS)
 
 clean:  ## remove caches and build products

@@ -1,11 +1,81 @@
 """What the timing model charges is what the code asks for, counted apart from it: `tools.fuzz.law` on a few launches of
 each kind. `make fuzz` does the same with any kernel, size, board and style."""
 
+import random
+from dataclasses import replace
+
 import pytest
 
+from cypresskit.compiler import compile
+from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels import KERNELS
 from cypresskit.teach.l07_lds import clocks_of_turn
+from cypresskit.teach.l12_contest import write
 from cypresskit.timing import simulate
+from tools.fuzz import law
+
+LAUNCHES = [
+    ("sgemm_tn", (72, 40, 30), {}, "amd", "linear"),
+    ("dgemm_nn", (40, 72, 24), {"quads_per_clock": 4}, "best", "tiled"),
+    ("ddgemm_tn_fma", (9, 33, 8), {"texture_banks": 2}, "amd", "linear"),
+    ("sgemm_64x64_lds_worst", (64, 128, 12), {}, "best", "linear"),
+    ("sgemm_64x64_lds_rows", (128, 64, 12), {"lds_banks": 16, "lds_items_clock": 8}, "amd", "linear"),
+    ("sgemm_nn_buffer", (64, 64, 16), {"memory_channels": 2}, "amd", "linear"),
+    ("sgemm_packed", (64, 64, 16), {"l1_bytes": 0}, "amd", "linear"),
+    ("sgemv_n", (300, 1, 64), {"l2_slices": 3}, "best", "linear"),
+    ("dgemm_tn_stream", (64, 48, 16), {"line_bytes": 128}, "amd", "tiled"),
+    ("sgemm_naive", (50, 70, 9), {"l2_bytes": 0, "texture_banks": 8}, "amd", "linear"),
+    (write(8, 8, 3), (64, 64, 24), {"simd_engines": 3}, "amd", "linear"),
+]
+
+
+def faults(kernel, size, board=HD5870, style="amd", layout="linear", beta=0.0) -> list[str]:
+    kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
+    (m, n, k), code = size, compile(kernel.program, board, style)
+    options = {"m": m, "k": k, "device": board, "style": style, "layout": layout, "beta": beta}
+    report = simulate(kernel, n, **options)
+    return law.check(code, kernel.shape(m, n, k, 1.0, beta), board, layout, report, random.Random(0))
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0])
+@pytest.mark.parametrize("kernel, size, change, style, layout", LAUNCHES)
+def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change, style, layout, beta):
+    assert faults(kernel, size, replace(HD5870, **change), style, layout, beta) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_so_they_are_in_a_program_of_any_accesses(seed):
+    shape = law.accesses(random.Random(seed))
+    code = compile(shape.program, HD5850)
+    report = simulate(code, launch=shape, device=HD5850)
+    assert law.check(code, shape, HD5850, "linear", report, random.Random(seed)) == []
+
+
+def test_so_they_are_where_a_part_of_the_launch_is_simulated():
+    kernel = KERNELS["sgemm_naive"]
+    report = simulate(kernel, 640)
+    code, shape = compile(kernel.program), kernel.shape(640, 640, 640, 1.0, 0.0)
+    assert report.simulated < 1
+    assert law.check(code, shape, HD5870, "linear", report, random.Random(0)) == []
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"busy": {"ALU": 0.5}}, "ALU is busy for"),
+        ({"busy": {"LDS": 1.2}}, "LDS is busy for 1.2000 of the time"),
+        ({"busy": {"DRAM": 0.9}}, "DRAM is busy for"),
+        ({"bytes": {"DRAM": 64.0}}, "L2 hits are"),
+        ({"hits": {"L1": 0.1}}, "L1 hits are 0.1"),
+        ({"bytes": {"written": 64.0}}, "1.0 lines written"),
+    ],
+)
+def test_a_report_that_breaks_the_law_is_told(change, said):
+    kernel = KERNELS["sgemm_64x64_lds"]
+    report = simulate(kernel, 64, k=16)
+    code, shape = compile(kernel.program), kernel.shape(64, 64, 16, 1.0, 0.0)
+    wrong = replace(report, **{name: getattr(report, name) | of for name, of in change.items()})
+    assert any(said in fault for fault in law.check(code, shape, HD5870, "linear", wrong, random.Random(0)))
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if "_lds" in name])

@@ -31,8 +31,8 @@ class Outcome:
     has left. ``timeline`` rows are (slot, wavefront, kind of clause, start, end, served by the texture unit) of engine
     0, the first few thousand clauses. ``progress`` has the clocks at which ``pace``, 2 ``pace``, ... clauses were over;
     ``done`` what each part had done by then, and in its last row what in the end, by name: "alu", "texture", "lds" busy
-    clocks and "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice, "dram" busy
-    clocks of each channel. Work counts when it begins. ``counts``: these sums in the end, and the lines "l1_asked" and
+    clocks, "l1_asked" and "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice,
+    "dram" busy clocks of each channel. Work counts when it begins. ``counts``: these sums in the end, and the lines
     "written".
     """
 
@@ -62,7 +62,7 @@ def run(work: Packed, device: Device, slots: int, parts: Callable[[range], Itera
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)
     counts = {name: float(part[-1].sum()) for name, part in done.items()}
-    counts |= {"l1_asked": int(tally.l1_asked[0]), "written": int(tally.written[0])}
+    counts["written"] = int(tally.written[0])
     end = float(max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max()))
     wavefronts = groups.wavefront_start, groups.wavefront_end, groups.wavefront_engine
     return Outcome(end, *wavefronts, log.rows[: log.row_count[0]], log.progress, log.pace, done, counts)

@@ -79,7 +79,7 @@ class Lanes:
                 streams += self._lds_streams(bundle)
                 if self.shape.group_wavefronts > 1 and any(o.row.kind == "sync" for o in bundle.operations):
                     self.clauses += [Clause(ALU, count), Clause(BARRIER)]
-                    count = -1
+                    count = 0
             count += 1
             test = self._bundle(bundle) or test
         if not self.dry:

@@ -53,9 +53,9 @@ class Report:
 
     ``clocks`` of the core, ``seconds`` with the launch cost, ``gflops`` in 10^9 flop/s (0 if ``flops`` is unknown),
     ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU", "texture", "LDS", "L2", "DRAM". ``hits``:
-    shares for "L1" and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1, "DRAM" read, "written". ``active``
-    wavefronts share a SIMD engine. ``simulated`` is the share of wavefronts that were simulated; the rest was extended
-    from them. ``use`` tells what each part did during the simulated time.
+    shares for "L1", of the lines that quads ask it for, and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1,
+    "DRAM" read, "written". ``active`` wavefronts share a SIMD engine. ``simulated`` is the share of wavefronts that
+    were simulated; the rest was extended from them. ``use`` tells what each part did during the simulated time.
     """
 
     kernel: str

@@ -138,12 +138,12 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
     busy["DRAM"] = counts["dram"] / (of.clocks * device.memory_channels)
     out = of.outcome
     occupied = float((out.end - out.start).sum() / (out.end_clock * device.simd_engines * active))
-    lines = counts["texture"]
     hits = {
-        "L1": 1 - counts["l1_missed"] / lines if lines and counts["l1_asked"] else 0.0,
-        "L2": 1 - counts["l2_missed"] / counts["l2_asked"] if counts["l2_asked"] else 0.0,
+        level.upper(): 1 - counts[f"{level}_missed"] / counts[f"{level}_asked"] if counts[f"{level}_asked"] else 0.0
+        for level in ("l1", "l2")
     }
-    moved = {"L1": lines, "L2": counts["l2_asked"], "DRAM": counts["l2_missed"], "written": counts["written"]}
+    moved = {"L2": counts["l2_asked"], "DRAM": counts["l2_missed"], "written": counts["written"]}
+    delivered = counts["texture"] * device.quads_per_clock * 16 * device.texture_banks
     return Report(
         kernel=name,
         device=device,
@@ -159,7 +159,7 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
         simulated=of.share,
         busy=busy,
         hits=hits,
-        bytes={level: count * device.line_bytes for level, count in moved.items()},
+        bytes={"L1": delivered} | {level: count * device.line_bytes for level, count in moved.items()},
         use=_use(out, device),
         timeline=tuple(Event(int(r[0]), int(r[1]), KINDS[int(r[2])], *map(float, r[3:])) for r in out.timeline),
     )
@@ -176,8 +176,7 @@ def _use(out: Outcome, device: Device) -> Use:
     slices = did["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock
     busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices, "DRAM": did["dram"]}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
-    cached = did["texture"] * bool(out.counts["l1_asked"])
-    shares |= {"L1 hits": _hits(cached, did["l1_missed"]), "L2 hits": _hits(did["l2_asked"], did["l2_missed"])}
+    shares |= {f"{level.upper()} hits": _hits(did[f"{level}_asked"], did[f"{level}_missed"]) for level in ("l1", "l2")}
     return Use(bounds, shares, np.stack([out.engine, out.start, out.end], axis=1))
 
 

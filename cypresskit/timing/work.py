@@ -29,7 +29,8 @@ class Stream:
     """Lines of one fetch: entry ``w * phases + p`` belongs to the path's wavefront ``w`` in turns p, p + phases, ...
 
     ``cost`` (wavefronts * phases) clocks of the unit; ``ptr`` its bounds in ``line`` (line numbers) and ``offset``
-    (clock at which the line is first asked for); ``uncached`` accesses go past L1.
+    (clock at which the line is first asked for); ``asked`` for how many lines, each once for a quad (None: nowhere
+    needed); ``uncached`` accesses go past L1.
     """
 
     cost: np.ndarray
@@ -39,6 +40,7 @@ class Stream:
     phases: int = 1
     step: int = 0
     uncached: bool = False
+    asked: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +78,7 @@ class Packed(NamedTuple):
     ptr: np.ndarray
     line: np.ndarray
     offset: np.ndarray
+    asked: np.ndarray
     group: int = 1
 
     @property
@@ -119,6 +122,7 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         np.append(_joined([s.ptr[:-1] + start for s, start in zip(streams, lines)], np.int64), lines[-1]),
         _joined([s.line for s in streams], np.int64),
         _joined([s.offset for s in streams], np.int32),
+        _joined([0 * s.cost if s.asked is None else s.asked for s in streams], np.int32),
         group,
     )
 
@@ -138,11 +142,11 @@ def stream(addresses: np.ndarray, active: np.ndarray | None = None, *, line_byte
     banks = more.pop("banks", 4)
     shift = line_bytes.bit_length() - 1
     entries, items = addresses.shape
-    cost, count = np.zeros(entries, np.int32), np.zeros(entries, np.int64)
+    (cost, asked), count = np.zeros((2, entries), np.int32), np.zeros(entries, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
-    _find_lines(np.ascontiguousarray(addresses), on, shift, banks, quads, merge, cost, count, line, offset)
+    _find_lines(np.ascontiguousarray(addresses), on, shift, banks, quads, merge, cost, asked, count, line, offset)
     ptr = np.concatenate(([0], np.cumsum(count)))
-    return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], **more)
+    return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], asked=asked, **more)
 
 
 def fetch_clause(streams: list[Stream]) -> Clause:
@@ -210,8 +214,9 @@ def _drop_known(keep, ptr, line, before_ptr, before_line):
 
 
 @native
-def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, cost, count, line, offset):
-    """Fill the last four with what each entry costs, how many lines it asks for, which, and when."""
+def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, cost, asked, count, line, offset):
+    """Fill the last five with what each entry costs, how many lines its quads ask for, how many lines these are, which,
+    and when."""
     entries, items = addresses.shape
     n = 0
     for e in range(entries):
@@ -221,7 +226,11 @@ def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, cost, c
             for i in range(quad, min(quad + 4, items)):
                 if not active[e, i]:
                     continue
-                this, seen = addresses[e, i] >> shift, False
+                this, seen, first_of_quad = addresses[e, i] >> shift, False, True
+                for j in range(quad, i):
+                    if active[e, j] and addresses[e, j] >> shift == this:
+                        first_of_quad = False
+                asked[e] += first_of_quad
                 for j in range(n - 1, oldest - 1, -1):
                     if line[j] == this:
                         seen = True

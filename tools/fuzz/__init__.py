@@ -3,7 +3,8 @@
 A valid program must assemble, print to text that assembles to the same, be silent in the checks for races, barriers and
 unset values, compile, and give the same bits and counts on both engines. A nearly valid one is a valid one whose text
 was damaged, and a random one any text: they may be refused, but only with the errors that are meant for it, and what is
-accepted must not crash or hang, and give the same bits unless work-items race.
+accepted must not crash or hang, and give the same bits unless work-items race. A timed one is any launch on any board,
+whose report has to keep the law (`law`).
 """
 
 import contextlib
@@ -25,6 +26,7 @@ from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.explain import run as explain
 from cypresskit.machine.launch import Launch, prepare
 from cypresskit.machine.vliw import execute
+from tools.fuzz.law import timed
 from tools.fuzz.programs import random_program
 
 LIMIT = 60  # seconds for one program
@@ -46,7 +48,7 @@ def run(seconds: float, seed: int = 0, say=print, most: float = math.inf) -> int
     end, wrong, counts = time.monotonic() + seconds, 0, dict.fromkeys(KINDS, 0)
     start = seed
     while seed == start or (time.monotonic() < end and seed < start + most):
-        kind = ("valid", "nearly valid", "valid", "random")[seed % 4]
+        kind = ("valid", "nearly valid", "valid", "random", "timed")[seed % 5]
         try:
             with_limit(KINDS[kind], random.Random(seed))
         except Exception:
@@ -129,7 +131,7 @@ def anything(rng: random.Random) -> None:
         str(error)
 
 
-KINDS = {"valid": valid, "nearly valid": nearly_valid, "random": anything}
+KINDS = {"valid": valid, "nearly valid": nearly_valid, "random": anything, "timed": timed}
 
 
 def damaged(rng: random.Random, text: str) -> str:

@@ -73,6 +73,8 @@ def leave(engines, slots, e, now):
 def fetch(work, memory, clocks, tally, data_free, e, entry, moved, now, uncached):
     """The clock at which all data of a fetch that begins ``now`` are delivered."""
     cost = work.cost[entry]
+    if not uncached and memory.l1.size > 0:
+        tally.l1_asked[e] += work.asked[entry]
     data = max(data_free[e] + cost, now + cost + clocks.l1)
     for p in range(work.ptr[entry], work.ptr[entry + 1]):
         line, offset = work.line[p] + moved, work.offset[p]
@@ -91,7 +93,6 @@ def fetch(work, memory, clocks, tally, data_free, e, entry, moved, now, uncached
 def read_l1(memory, clocks, tally, e, line, clock):
     """The clock at which a line that is asked for at ``clock`` is in L1."""
     l1, lines = memory.l1, memory.lines[0]
-    tally.l1_asked[0] += 1
     way = find(l1.line, l1.used, e * l1.size + fold(line, l1.bits) * l1.ways, l1.ways, line, lines)
     if way >= 0:
         return l1.ready[way]

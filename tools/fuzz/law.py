@@ -1,0 +1,325 @@
+"""The law of the timing model: a unit is busy for the clocks that the code asks of it, and a launch isn't faster than
+its slowest unit.
+
+What the code asks is counted apart from the model: the machine's VLIW engine runs it for some wavefronts (without data,
+as no address depends on any), and each access is counted with sets of words. Of these wavefronts the model's walk must
+find the same; of all wavefronts together the event engine, and the report, what the walk finds.
+"""
+
+import math
+import random
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+
+import cypresskit as ck
+from cypresskit.compiler import STYLES, Code, CompileError, compile
+from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
+from cypresskit.devices import DEVICES, HD5870, Device
+from cypresskit.machine import ids, places
+from cypresskit.machine.launch import prepare
+from cypresskit.machine.shape import Shape
+from cypresskit.machine.vliw import _Processor
+from cypresskit.teach.l12_contest import write
+from cypresskit.timing import Report, SliceError, simulate
+from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.units.dram import GLOBAL, line_clocks
+from cypresskit.timing.walk import walk
+from cypresskit.timing.work import ALU, TEX, Clause, Path
+from tools.fuzz.programs import random_program
+
+PATIENCE = 100_000  # clauses, bundles and accesses that are counted, or more in one workgroup
+BOARDS = [
+    *DEVICES.values(),
+    *(replace(HD5870, **change) for change in (
+        {"texture_banks": 2}, {"texture_banks": 8}, {"quads_per_clock": 4}, {"line_bytes": 128}, {"l1_bytes": 0},
+        {"l2_bytes": 0}, {"l2_bytes": 0, "l1_bytes": 0}, {"simd_engines": 3}, {"lds_banks": 16}, {"lds_items_clock": 8},
+        {"memory_channels": 2}, {"register_pool": 300}, {"bundle_clocks": 8, "thread_processors": 8, "double_fmas": 0},
+        {"l2_slices": 3}, {"clause_clocks": 0, "switch_clocks": 0}, {"l1_bytes": 1024},
+    )),
+]  # fmt: skip
+
+
+@dataclass
+class Asked:
+    """What each of some wavefronts asks for: clocks of the units, and lines."""
+
+    alu: np.ndarray
+    texture: np.ndarray
+    lds: np.ndarray
+    quads: np.ndarray  # lines, once for each quad that asks
+    cached: list[set[int]]  # different lines of textures
+    uncached: np.ndarray  # lines of global memory, once for each fetch
+    stored: np.ndarray  # lines, once for each store
+    written: list[set[int]]  # different ones
+
+    def clocks(self) -> np.ndarray:
+        return np.stack([self.alu, self.texture, self.lds], axis=1)
+
+
+class _Counting(_Processor):
+    """Runs code for some wavefronts without data, and counts."""
+
+    def __init__(self, code: Code, surfaces: Surfaces, wavefronts: np.ndarray):
+        shape, count = surfaces.shape, len(wavefronts)
+        self.surfaces, self.device = surfaces, surfaces.device
+        self.x, self.y, there = ids.lanes(shape, wavefronts)
+        launch = SimpleNamespace(
+            items=len(self.x), ids=ids.input_registers(shape, self.x, self.y), pixels=shape.pixels, group_items=1,
+            groups=(0, 0, 0), program=shape.program, constants=shape.constants, max_instructions=math.inf,
+        )  # fmt: skip
+        super().__init__(code, launch)
+        self.masks.set(there)
+        none = (np.zeros(count, int) for _ in range(6))
+        alu, texture, lds, quads, uncached, stored = none
+        cached, written = ([set() for _ in range(count)] for _ in range(2))
+        self.asked = Asked(alu, texture, lds, quads, cached, uncached, stored, written)
+
+    def clause(self, bundles):
+        ran = self.masks.active.reshape(-1, 64).any(axis=1)
+        self.asked.alu += ran * len(bundles) * self.device.bundle_clocks
+        return super().clause(bundles)
+
+    def share(self, o: Operation, words: list[np.ndarray]) -> None:
+        assert o.lds is not None
+        words = [places.lds_byte(np.broadcast_to(word, self.items)) // 4 for word in words]
+        asked = words[:2] if o.name == "LDS_READ2_RET" else words[:1]
+        asked += [words[0] + o.lds.offset] * ("_REL" in o.name)
+        for lanes, wavefront in self._lanes(self.device.lds_items_clock):
+            self.asked.lds[wavefront] += fullest(
+                [word[lane] for word in asked for lane in lanes], self.device.lds_banks
+            )
+        if o.name.startswith("LDS_READ"):
+            self.queue.append([np.zeros(self.items, np.uint32)] * len(asked))
+
+    def _lanes(self, together: int):
+        """The active lanes of each group that is served together, and the number of its wavefront."""
+        for first in range(0, self.items, together):
+            lanes = first + np.flatnonzero(self.masks.active[first : first + together])
+            if len(lanes):
+                yield lanes, first // 64
+
+    def fetch(self, f: FetchInstruction) -> None:
+        if f.name == "MEM_READ":
+            byte = 16 * self.element(f.offset[0], f.source, "xyzw".find(f.coordinates[:1]))
+            inside, base = np.ones(self.items, bool), GLOBAL * self.device.line_bytes
+        else:
+            of, base = self.surfaces.shape.textures[f.resource], 0
+            rows = [self.word(f.source or 0, letter) for letter in f.coordinates]
+            x, y, inside = places.texel(rows, of, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
+            byte = self.surfaces.address(f.resource, x, y)
+        clocks, lines = np.zeros(len(self.asked.alu), int), [set() for _ in self.asked.alu]
+        for lanes, wavefront in self._lanes(4):
+            bytes_ = [int(byte[lane]) for lane in lanes if inside[lane]]
+            clocks[wavefront] += fullest([b // 16 for b in bytes_], self.device.texture_banks)
+            quad = {(base + b) // self.device.line_bytes for b in bytes_}
+            self.asked.quads[wavefront] += len(quad) * (base == 0)
+            lines[wavefront] |= quad
+        self.asked.texture += -(-clocks // self.device.quads_per_clock)
+        for wavefront, different in enumerate(lines):
+            self.asked.uncached[wavefront] += len(different) * (base > 0)
+            self.asked.cached[wavefront] |= different if not base else set()
+        for channel, component in enumerate(f.select):
+            if component != "_":
+                np.copyto(self.registers[f.dest, channel], 0, where=self.masks.active)
+
+    def store(self, s: StoreInstruction) -> None:
+        if s.name == "EXPORT":
+            of = self.surfaces.shape.outputs[s.offset]
+            side = max(self.device.line_bytes // of.texel, 1)
+            byte = self.y * (-(-self.surfaces.shape.domain[0] // side) * side * of.texel) + self.x * of.texel
+        else:
+            byte = 16 * self.element(s.offset, s.index, 0)
+        for lanes, wavefront in self._lanes(64):
+            lines = {int(byte[lane]) // self.device.line_bytes for lane in lanes}
+            self.asked.stored[wavefront] += len(lines)
+            self.asked.written[wavefront] |= lines
+
+
+def fullest(words: list, banks: int) -> int:
+    """How many different words the bank has to give that has most of them to give."""
+    of: dict[int, set[int]] = {}
+    for word in words:
+        of.setdefault(int(word) % banks, set()).add(int(word))
+    return max(map(len, of.values()), default=0)
+
+
+def asked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> Asked:
+    """What these wavefronts ask for."""
+    counting = _Counting(code, surfaces, wavefronts)
+    with np.errstate(all="ignore"):
+        counting.run()
+    return counting.asked
+
+
+def walked(paths: list[Path], device: Device) -> dict[int, np.ndarray]:
+    """The clocks of ALU, texture unit and LDS that the model's walk finds for each wavefront."""
+    found = {}
+    for path in paths:
+        clocks = np.zeros((len(path.wavefronts), 3))
+        for body, turns in path.segments:
+            for clause in body:
+                clocks += turns * _clocks(clause, len(clocks), turns, device)
+        found |= dict(zip(path.wavefronts.tolist(), clocks))
+    return found
+
+
+def _clocks(clause: Clause, wavefronts: int, turns: int, device: Device) -> np.ndarray:
+    """Clocks of a clause in a turn; over so many turns a pattern that comes back is not always met equally often."""
+    clocks = np.zeros((wavefronts, 3))
+    if clause.kind == ALU:
+        clocks[:, 0] = clause.bundles * device.bundle_clocks
+    if clause.kind in (ALU, TEX):
+        for stream in clause.streams:
+            times = np.bincount(np.arange(turns) % stream.phases, minlength=stream.phases)
+            clocks[:, 1 if clause.kind == TEX else 2] += stream.cost.reshape(wavefronts, -1) @ times / turns
+    return clocks
+
+
+def check(code: Code, shape: Shape, device: Device, layout: str, report: Report, rng: random.Random) -> list[str]:
+    """How a report breaks the law; nothing if it keeps it."""
+    surfaces = Surfaces(shape, device, layout)
+    paths = walk(code, surfaces, np.arange(shape.wavefronts))
+    whole = walked(paths, device)
+    total = sum(whole.values())
+    group = shape.group_wavefronts
+    groups = shape.wavefronts // group
+    each = max(path.amount(lambda clause: 1 + clause.bundles + 16 * len(clause.streams)) for path in paths)
+    most = max(int(PATIENCE // max(each * group, 1)), 1)
+    some = sorted({groups - 1, *(rng.randrange(groups) for _ in range(most - 1))} if groups > most else range(groups))
+    wavefronts = np.concatenate([np.arange(g * group, (g + 1) * group) for g in some])
+    counted = asked(code, surfaces, wavefronts)
+    faults = []
+    for wavefront, own in zip(wavefronts.tolist(), counted.clocks()):
+        if not np.array_equal(own, whole[wavefront]):
+            faults.append(
+                f"wavefront {wavefront}: ALU, texture, LDS {own.tolist()}, walked {whole[wavefront].tolist()}"
+            )
+            break
+    faults += _report_faults(report, total, device)
+    if report.simulated == 1 and len(wavefronts) == shape.wavefronts:
+        faults += _line_faults(report, counted, device)
+    return faults
+
+
+def _report_faults(report: Report, total: np.ndarray, device: Device) -> list[str]:
+    """What doesn't add up in a report on wavefronts that ask for ``total`` clocks. Sampled, it tells the whole's busy
+    clocks from some of the wavefronts and turns, which is as good as the pace: to 1 per cent."""
+    faults, near = [], 1e-9 if report.simulated == 1 else 0.01
+    for unit, clocks in zip(("ALU", "texture", "LDS"), total.tolist()):
+        told = report.busy[unit] * report.clocks * device.simd_engines
+        if not math.isclose(told, clocks, rel_tol=near, abs_tol=1e-6):
+            faults.append(f"{unit} is busy for {told:.1f} clocks; the code asks for {clocks:.1f}")
+    faults += [f"{unit} is busy for {share:.4f} of the time" for unit, share in report.busy.items() if share > 1 + near]
+    faults += [f"{level} hits are {share}" for level, share in report.hits.items() if not 0 <= share <= 1]
+    lines = {level: count / device.line_bytes for level, count in report.bytes.items()}
+    sent = (lines["DRAM"] + lines["written"]) * line_clocks(device)
+    served = report.bytes["L2"] / device.l2_slice_bytes_clock
+    for unit, clocks, parts in (("DRAM", sent, device.memory_channels), ("L2", served, device.l2_slices)):
+        told = report.busy[unit] * report.clocks * parts
+        if not math.isclose(told, clocks, rel_tol=1e-9, abs_tol=1e-6):
+            faults.append(f"{unit} is busy for {told:.1f} clocks; its lines take {clocks:.1f}")
+    if lines["L2"] and not math.isclose(report.hits["L2"], 1 - lines["DRAM"] / lines["L2"], abs_tol=1e-9):
+        faults.append(f"L2 hits are {report.hits['L2']}, and it missed {lines['DRAM']} of {lines['L2']} lines")
+    if report.use is not None:
+        for name, shares in report.use.shares.items():
+            if (shares < -1e-9).any() or (shares > 1 + 1e-9).any():
+                faults.append(f"{name} over time goes from {np.nanmin(shares)} to {np.nanmax(shares)}")
+    return faults
+
+
+def _line_faults(report: Report, counted: Asked, device: Device) -> list[str]:
+    """What doesn't add up in the lines of a launch that was simulated whole."""
+    faults, lines = [], {level: count / device.line_bytes for level, count in report.bytes.items()}
+    different, quads = len(set().union(*counted.cached)), int(counted.quads.sum())
+    missed = lines["L2"] - counted.uncached.sum()
+    if quads and device.l1_bytes and not math.isclose(report.hits["L1"], 1 - missed / quads, abs_tol=1e-9):
+        faults.append(f"L1 hits are {report.hits['L1']}; quads ask for {quads} lines, and {missed} were missed")
+    if not different <= missed <= quads:
+        faults.append(f"L1 missed {missed} lines: {different} different ones, {quads} asked for by quads")
+    if not different + len(counted.uncached.nonzero()[0]) <= lines["DRAM"] <= lines["L2"]:
+        faults.append(f"DRAM gave {lines['DRAM']} lines of {different} different ones, L2 {lines['L2']}")
+    if not len(set().union(*counted.written)) <= lines["written"] <= counted.stored.sum():
+        faults.append(f"{lines['written']} lines written; {counted.stored.sum()} in all stores")
+    least = counted.texture.sum() / device.simd_engines
+    if report.clocks < least:
+        faults.append(f"{report.clocks} clocks, and a texture unit has {least} to work")
+    return faults
+
+
+def any_launch(rng: random.Random) -> tuple:
+    """A kernel of the catalogue, an entry for the contest, or a program, with the size of its launch; on any board, in
+    any style and layout. Keywords of ``simulate``, its code and its shape; ``CompileError`` or ``ValueError`` for what
+    the board can't do."""
+    board, style, layout = rng.choice(BOARDS), rng.choice(list(STYLES)), rng.choice(("linear", "linear", "tiled"))
+    kind = rng.randrange(4)
+    if kind < 2:
+        kernel = rng.choice(list(ck.kernels.values())) if kind else write(*rng.choice(ENTRIES))
+        most = rng.choice((48, 200, 400) * 8 + (1 << 11,))  # the largest are sampled
+        m, n, k = rng.randint(most // 4, most), rng.randint(most // 4, most), rng.randint(1, min(most, 600))
+        n, beta = 1 if kernel.vector else n, rng.choice((0.0, 0.0, 1.0))
+        options = {"kernel": kernel, "n": n, "m": m, "k": k, "beta": beta}
+        code, shape = compile(kernel.program, board, style), kernel.shape(m, n, k, 1.0, beta)
+    else:
+        shape = accesses(rng) if kind == 2 else random_launch(rng)
+        code = compile(shape.program, board, style)
+        options = {"kernel": code, "launch": shape}
+    return options | {"device": board, "style": style, "layout": layout}, code, shape
+
+
+ENTRIES = [(4, 4, 2), (4, 8, 4), (8, 8, 1), (8, 8, 3), (12, 8, 2), (8, 16, 1), (16, 4, 2)]
+COORDINATES = """umul r9.x, r1.x, l{a}.x
+umad r9.x, r1.y, l{a}.y, r9.x
+umad r9.x, r1.z, l{a}.z, r9.x
+iadd r9.x, r9.x, l{a}.w
+"""
+
+
+def accesses(rng: random.Random) -> Shape:
+    """The launch of a program whose addresses are linear in the work-item, its group and the turn of a loop."""
+    group, groups, turns = rng.choice((16, 64, 64, 128, 65)), rng.randint(1, 24), rng.choice((0, 1, 5, 40))
+    lines = ["mov r1, l0.xxxx", "mov r1.x, vTidInGrpFlat.x", "mov r1.y, vThreadGrpIdFlat.x"]
+    literals = [(0, 1, turns, 0x7FC)]
+    inside: list[str] = ["ige r2.x, r1.z, l0.z", "break_logicalnz r2.x"]
+    for _ in range(rng.randint(1, 7)):
+        into = rng.choice((lines, inside, inside, inside))
+        for letter in "xy":
+            a = len(literals)
+            literals.append(tuple(rng.choice((0, 0, 1, 1, 2, 3, 4, 5, 8, 33, 64)) for _ in range(4)))
+            into.append(COORDINATES.replace("r9.x", f"r9.{letter}").format(a=a))
+        into += rng.choice(ACCESSES).splitlines()
+    body = "\n".join([*lines, "whileloop", *inside, "iadd r1.z, r1.z, l0.y", "endloop", "mov g[r1.x], r5"])
+    head = f"il_cs_2_0\ndcl_num_thread_per_group {group}\n{TEXTURE}\ndcl_lds_id(0) 2048\n"
+    head += "".join(f"dcl_literal l{n}, {', '.join(map(str, row))}\n" for n, row in enumerate(literals))
+    return Shape(ck.assemble(f"{head}{body}\nend"), (group * groups,), {0: (rng.choice((64, 100)), rng.randint(1, 99))})
+
+
+TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+FETCH = "itof r4, r9\nsample_resource(0)_sampler(0){} r5, r4.xy00"
+ACCESSES = [
+    FETCH.format(""), FETCH.format("_aoffimmi(1,0,0)"), FETCH.format("") + "\n" + FETCH.format("_aoffimmi(0,1,0)"),
+    "mov r5, g[r9.x]", "mov g[r9.x], r1", "mov g[r9.x], r1\nmov g[r9.y], r1",
+    "ishl r9, r9, l0.y\nishl r9, r9, l0.y\niand r9, r9, l0.w\nlds_load_id(0) r5.x, r9.x\nlds_load_id(0) r5.y, r9.y",
+    "ishl r9, r9, l0.y\nishl r9, r9, l0.y\niand r9, r9, l0.w\nlds_store_id(0) r9.x, r1.x\nfence_threads_lds",
+    "umul r9, r9, l0.y\niand r9, r9, l0.w\nlds_load_vec_id(0) r5, r9.x, r9.y",
+    "iand r9, r9, l0.y\nif_logicalnz r9.x\n" + FETCH.format("") + "\nmov g[r1.x], r5\nendif",
+]  # fmt: skip
+
+
+def random_launch(rng: random.Random) -> Shape:
+    """The launch of a random program: most take addresses from data, and are refused."""
+    text, arguments = random_program(rng, statements=rng.choice((3, 8)))
+    return prepare(ck.assemble(text), **arguments)
+
+
+def timed(rng: random.Random) -> None:
+    """A launch is refused in words, or its report keeps the law."""
+    try:
+        options, code, shape = any_launch(rng)
+        report = simulate(**options, progress=False)
+    except (CompileError, SliceError, ValueError) as error:
+        assert str(error), "an error without words"
+        return
+    faults = check(code, shape, options["device"], options["layout"], report, rng)
+    assert not faults, "\n".join([*faults, str(options), str(shape.program)])
