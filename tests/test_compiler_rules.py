@@ -8,7 +8,7 @@ import pytest
 import cypresskit as ck
 from cypresskit.compiler import compile as compile_
 from cypresskit.compiler.legality import check
-from cypresskit.compiler.ports import Ports, unit
+from cypresskit.compiler.ports import Ports, slot_reads
 
 compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 
@@ -36,13 +36,13 @@ FITS = {  # operands of slots, and whether the slot is t; whether a bundle can r
 @pytest.mark.parametrize("what", FITS)
 def test_a_bundle_reads_what_its_ports_allow(what):
     slots, wanted = FITS[what]
-    assert fits(*(unit(reads, scalar) for reads, scalar in slots)) == wanted
+    assert fits(*(slot_reads(reads, scalar) for reads, scalar in slots)) == wanted
 
 
 def test_t_loses_cycles_to_constants():
     a, b, c = (X, "a"), (Y, "b"), (X, "c")
-    assert unit([None, b], True, constants=1).options and not unit([a, b, c], True, constants=3).options
-    assert all(cycles[1] == 2 for _, cycles in unit([None, b, None], True, constants=2).options)
+    assert slot_reads([None, b], True, constants=1).options and not slot_reads([a, b, c], True, constants=3).options
+    assert all(cycles[1] == 2 for _, cycles in slot_reads([None, b, None], True, constants=2).options)
 
 
 @pytest.fixture(scope="module")

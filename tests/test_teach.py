@@ -18,7 +18,7 @@ from conftest import pixel
 
 import cypresskit as ck
 from cypresskit.compiler import compile, kernel_card
-from cypresskit.compiler.ports import Ports, unit
+from cypresskit.compiler.ports import Ports, slot_reads
 from cypresskit.devices import HD5870
 from cypresskit.host import largest_block
 from cypresskit.machine.checks.findings import SHOWN, Finding, Findings
@@ -292,7 +292,9 @@ def test_more_chains_take_fewer_bundles_down_to_a_bound():
 def test_the_compiler_judges_the_examples_alike(what, reads, want):
     """Operands in turns of three to a slot, in the order in which they are listed, or sorted so that they fit."""
     for words in (reads, sorted(reads)):
-        units = [unit([("xyzw".index(c), r) for r, c in words[n : n + 3]], False) for n in range(0, len(words), 3)]
+        units = [
+            slot_reads([("xyzw".index(c), r) for r, c in words[n : n + 3]], False) for n in range(0, len(words), 3)
+        ]
         if Ports().fit(units) == want:
             return
     raise AssertionError(f"the compiler says {not want}")

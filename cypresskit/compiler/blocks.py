@@ -17,7 +17,7 @@ from typing import Self
 from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import Op, Word
 from cypresskit.compiler.isa import T
-from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, constants_of, units_of
+from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, constants_of, parts_of
 from cypresskit.compiler.pressure import Pressure
 from cypresskit.compiler.vregs import possible
 
@@ -184,8 +184,8 @@ class BlockScheduler:
         if pressure.place_results(op, channel):
             for word in (word for word in op.located if word not in draft.forwards):
                 pressure.settle(word.vreg)
-            units, placed = units_of(draft, op, slots, constants)
-            if draft.ports.fit(units):
+            reading, placed = parts_of(draft, op, slots, constants)
+            if draft.ports.fit(reading):
                 draft.slots |= {p.slot: p for p in placed}
                 draft.constants, self.clause.windows = both, windows
                 self.tested = self.tested or op.row.predicate

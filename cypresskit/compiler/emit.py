@@ -115,7 +115,7 @@ class _Emitter:
         name, reads = op.name, tuple(self.read(draft, op, k, literals) for k in placed.operands)
         if op.popped:
             name, reads = "MOV", (Read("queue", index=placed.place),)
-        swizzle = draft.ports.swizzles[placed.unit] if placed.unit >= 0 else ""
+        swizzle = draft.ports.swizzles[placed.reads] if placed.reads >= 0 else ""
         channel = slot % T if result is None else result.vreg.channel or 0
         dest = (self.numbers[result.vreg], channel) if result is not None and result in self.written else None
         lds = op.detail if isinstance(op.detail, LdsAccess) else None

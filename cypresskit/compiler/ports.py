@@ -2,8 +2,8 @@
 
 A bundle reads registers in three cycles; in each, every channel's memory gives one register's word, to all slots that
 read it. A slot's bank swizzle says in which cycle it takes each operand; t has four swizzles of its own and loses a
-cycle to each constant it reads (ISA 4.7). ``fit`` searches the swizzles, the newest units first in the free ports, then
-all anew.
+cycle to each constant it reads (ISA 4.7). ``fit`` searches the swizzles, first for the newest slots in the ports that
+are free, then for all slots anew.
 """
 
 from collections.abc import Iterable
@@ -17,41 +17,43 @@ VECTOR = tuple(VECTOR_SWIZZLES.items())
 TRIES = 600  # steps of a search before it is given up
 
 
-class Unit(NamedTuple):
-    """``reads``: per operand (channel, word) or None where no port is needed; ``options``: cycles per operand for each
-    swizzle that is allowed, as (swizzle, cycles)."""
+class SlotReads(NamedTuple):
+    """What one slot reads from registers. ``reads``: for each operand its channel and word, or None where no port is
+    needed; ``options``: the bank swizzles allowed, each with the cycle in which it reads each operand."""
 
     reads: tuple
     options: tuple
 
 
-def unit(reads: list, scalar: bool, constants: int = 0, forwarded: tuple[int, ...] = ()) -> Unit:
-    """The unit of a slot: ``constants`` its constant operands, ``forwarded`` the places of PV and PS (t slot only)."""
+def slot_reads(reads: list, scalar: bool, constants: int = 0, forwarded: tuple[int, ...] = ()) -> SlotReads:
+    """The reads of a slot; t also loses a cycle to each of its ``constants``, and takes the operands numbered in
+    ``forwarded`` from PV or PS."""
     if len(reads) > 1 and reads[0] is not None and reads[0] == reads[1] and not scalar:
         reads = [reads[0], None, *reads[2:]]
     if not scalar:
-        return Unit(tuple(reads), VECTOR)
+        return SlotReads(tuple(reads), VECTOR)
     held = [n for n, read in enumerate(reads) if read is not None] + list(forwarded)
     options = ((name, c) for name, c in SCALAR_SWIZZLES.items() if all(c[n] >= constants for n in held))
-    return Unit(tuple(reads), tuple(options))
+    return SlotReads(tuple(reads), tuple(options))
 
 
 class Ports:
-    """The ports of the bundle being built: ``units`` placed so far and the ``swizzles`` chosen for them."""
+    """The read ports of the bundle being built: the ``slots`` placed so far and the bank ``swizzles`` chosen for them.
+    ``table`` holds the word that each port reads (cycle x channel), ``banks`` the words read from each channel."""
 
     def __init__(self) -> None:
-        self.units: list[Unit] = []
+        self.slots: list[SlotReads] = []
         self.swizzles: list[str] = []
         self.table: list = [None] * 12
         self.banks: tuple[set, ...] = (set(), set(), set(), set())
 
-    def fit(self, new: list[Unit]) -> bool:
-        """Add units, if swizzles exist; else change nothing."""
+    def fit(self, new: list[SlotReads]) -> bool:
+        """Add the reads of new slots and return True, or change nothing if no bank swizzles let all be read."""
         added: list[tuple[int, object]] = []
-        for u in new:
-            if not u.options:
+        for slot in new:
+            if not slot.options:
                 return self.forget(added)
-            for read in u.reads:
+            for read in slot.reads:
                 if read is not None and read[1] not in (bank := self.banks[read[0]]):
                     bank.add(read[1])
                     added.append(read)
@@ -60,30 +62,30 @@ class Ports:
         chosen = [""] * len(new)
         self.steps = 0
         if _search(self, new, 0, self.table, chosen):
-            self.units += new
+            self.slots += new
             self.swizzles += chosen
             return True
-        old, units = len(self.units), self.units + new
-        order = sorted(range(len(units)), key=lambda n: (-sum(r is not None for r in units[n].reads), n < old))
-        chosen, table = [""] * len(units), [None] * 12
-        if _search(self, [units[n] for n in order], 0, table, chosen):
-            self.units, self.table = units, table
+        old, slots = len(self.slots), self.slots + new
+        order = sorted(range(len(slots)), key=lambda n: (-sum(r is not None for r in slots[n].reads), n < old))
+        chosen, table = [""] * len(slots), [None] * 12
+        if _search(self, [slots[n] for n in order], 0, table, chosen):
+            self.slots, self.table = slots, table
             self.swizzles = [name for _, name in sorted(zip(order, chosen))]
             return True
         return self.forget(added)
 
     def forget(self, added: list) -> bool:
-        """Take words back that found no port."""
+        """Take back words that found no port. Returns False."""
         for channel, word in added:
             self.banks[channel].discard(word)
         return False
 
 
-def _search(ports: Ports, units: list[Unit], n: int, table: list, chosen: list[str]) -> bool:
-    """Find swizzles for units ``n`` and up; ``table`` holds the word that each port reads."""
-    if n == len(units):
+def _search(ports: Ports, slots: list[SlotReads], n: int, table: list, chosen: list[str]) -> bool:
+    """Find swizzles for the slots from ``n`` on, by backtracking; False if there are none, or after ``TRIES`` steps."""
+    if n == len(slots):
         return True
-    reads, options = units[n]
+    reads, options = slots[n]
     for name, cycles in options:
         ports.steps += 1
         if ports.steps > TRIES:
@@ -100,7 +102,7 @@ def _search(ports: Ports, units: list[Unit], n: int, table: list, chosen: list[s
             elif held is not read[1]:
                 break
         else:
-            if _search(ports, units, n + 1, table, chosen):
+            if _search(ports, slots, n + 1, table, chosen):
                 chosen[n] = name
                 return True
         for cell in taken:
@@ -150,13 +152,14 @@ def needs_literal(op: Op, n: int, src: Src) -> bool:
 
 @dataclass(eq=False)
 class Placed:
-    """An op's part in one slot. ``operands`` index ``op.srcs``; ``unit`` numbers its swizzle in ``Draft.ports``."""
+    """An op's part in one slot. ``operands`` index ``op.srcs``; ``reads`` numbers its reads in ``Draft.ports``, -1 if
+    it has none."""
 
     op: Op
     slot: int
     place: int
     operands: tuple[int, ...]
-    unit: int
+    reads: int
 
     @property
     def result(self) -> Word | None:
@@ -210,9 +213,10 @@ class ClausePlan:
 Plans = dict[BasicBlock, list[ClausePlan]]  # clauses and stores of every block
 
 
-def units_of(draft: Draft, op: Op, slots: tuple[int, ...], constants: int) -> tuple[list[Unit], list[Placed]]:
-    """The op's parts, slot by slot, and the reads they need: x, y and z of a four-slot double read the same."""
-    units: list[Unit] = []
+def parts_of(draft: Draft, op: Op, slots: tuple[int, ...], constants: int) -> tuple[list[SlotReads], list[Placed]]:
+    """What an op reads in each slot that it fills, and its parts there. The x, y and z of a four-slot double read the
+    same, so they count once."""
+    reading: list[SlotReads] = []
     placed: list[Placed] = []
     for place, slot in enumerate(slots):
         operands = slot_operands(op.row, len(op.srcs), place)
@@ -221,6 +225,6 @@ def units_of(draft: Draft, op: Op, slots: tuple[int, ...], constants: int) -> tu
             forwarded = tuple(n for n, word in enumerate(words) if word in draft.forwards)
             held = [word.located and word not in draft.forwards for word in words]
             reads = [(word.vreg.channel, word.vreg) if in_ else None for word, in_ in zip(words, held)]
-            units.append(unit(reads, slot == T, constants, forwarded))
-        placed.append(Placed(op, slot, place, operands, len(draft.ports.units) + len(units) - 1))
-    return units, placed
+            reading.append(slot_reads(reads, slot == T, constants, forwarded))
+        placed.append(Placed(op, slot, place, operands, len(draft.ports.slots) + len(reading) - 1))
+    return reading, placed

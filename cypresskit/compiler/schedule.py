@@ -30,20 +30,22 @@ class ListScheduler(BlockScheduler):
         self.wide = {n for n, op in enumerate(self.ops) if op.row.width > 1}
 
     def advance(self) -> None:
-        """The next fetch clause, bundle or stores, or one register more if nothing goes."""
+        """Schedule the next fetch clause, bundle or stores, or allow one register more if nothing goes."""
         batch, urgent = self.next_fetches()
+        unfinished = bool(self.queue) or self.tested  # LDS reads to be popped, or a test: the clause can't end here
+        stores = [n for n in sorted(self.ready) if self.ops[n].stores]
         if batch and not urgent and not self.queue:
             self.fetch(batch)
         elif self.bundle(urgent):
-            return
-        elif self.queue or self.tested:  # the clause must be finished: exceed the budget
+            pass
+        elif unfinished:
             self.raise_budget()
-        elif stores := [n for n in sorted(self.ready) if self.ops[n].stores]:
+        elif stores:
             for n in stores:
                 self.apart("STORE", [n])
         elif batch and not self.waits[batch[0]]:
             self.fetch(batch[:1])
-        elif self.clause.slots:
+        elif self.clause.slots:  # a fresh clause may have room for what this one hasn't
             self.open_clause()
         else:
             self.raise_budget()
@@ -106,20 +108,34 @@ class ListScheduler(BlockScheduler):
         return True
 
     def pick(self, urgent: set[int]) -> int | None:
-        """The next op for the bundle, placed in it."""
-        wide, height = self.wide, self.problem.height
+        """Place the next op in the bundle. Returns its number, or None if none of those that are looked at fits."""
         ready = [n for n in self.ready if n in self.bundled]
         if self.queue and self.room < WORST * (len(self.queue) + 2):  # the clause must empty the queue
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
-        self.t_first = not wide.isdisjoint(self.open)
+        self.t_first = not self.wide.isdisjoint(self.open)
         if len(self.pressure.live) > 4 * self.pressure.budget - 4:
-            growth = self.pressure.growth
-            ready.sort(key=lambda n: (n not in urgent, growth(self.ops[n]), n not in wide, -height[n], n))
+            order = self.fewest_registers(ready, urgent)
         else:
-            ready.sort(key=lambda n: (n not in urgent, n not in wide, -height[n], n))
-            if self.draft.slots and ready:
-                top = height[ready[0]]
-                ready = ready[:WINDOW]
-                reads = self.new_reads
-                ready.sort(key=lambda n: (n not in urgent, n not in wide, top - height[n] > 1, reads(self.ops[n])))
-        return next((n for n in ready[:WINDOW] if self.place(self.ops[n])), None)
+            order = self.longest_chain(ready, urgent)
+            if self.draft.slots and order:
+                order = self.fewest_ports(order[:WINDOW], urgent)
+        return next((n for n in order[:WINDOW] if self.place(self.ops[n])), None)
+
+    def fewest_registers(self, ready: list[int], urgent: set[int]) -> list[int]:
+        """In the order for a block that is short of registers: first what frees some."""
+        growth, height = self.pressure.growth, self.problem.height
+        return sorted(ready, key=lambda n: (n not in urgent, growth(self.ops[n]), n not in self.wide, -height[n], n))
+
+    def longest_chain(self, ready: list[int], urgent: set[int]) -> list[int]:
+        """In the usual order: first what most depends on, doubles before others."""
+        return sorted(ready, key=lambda n: (n not in urgent, n not in self.wide, -self.problem.height[n], n))
+
+    def fewest_ports(self, order: list[int], urgent: set[int]) -> list[int]:
+        """In the order for a bundle that is begun: of those whose chains are as long as the first one's, or shorter by
+        one, first what needs the fewest new read ports."""
+        height, top = self.problem.height, self.problem.height[order[0]]
+
+        def key(n: int) -> tuple:
+            return n not in urgent, n not in self.wide, top - height[n] > 1, self.new_reads(self.ops[n])
+
+        return sorted(order, key=key)

@@ -194,8 +194,9 @@ def decide(vreg: VirtualRegister, channel: int) -> None:
         vreg.pair.channel = channel ^ 1
 
 
-def possible(wish: Channels) -> bool:
-    """Whether the keys of ``wish`` can take these channels: their pairs and groups must still find theirs."""
+def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
+    """Whether the keys of ``wish`` can take these channels, so that their pairs and groups still find theirs.
+    ``joined`` are taken for one group."""
     wish = dict(wish)
     for vreg, c in list(wish.items()):
         if vreg.pair is not None and wish.setdefault(vreg.pair, c ^ 1) != c ^ 1:
@@ -203,12 +204,13 @@ def possible(wish: Channels) -> bool:
     for vreg, c in wish.items():
         if (vreg.channel is not None and vreg.channel != c) or not vreg.allowed >> c & 1:
             return False
-    return all(_assignable(group, wish) for group in {w.group for w in wish if w.group})
+    return all(_assignable(members, wish) for members in {joined if w in joined else w.group for w in wish} if members)
 
 
-def _assignable(vregs: Iterable[VirtualRegister], wish: Channels) -> bool:
-    """Whether those of one register find four different channels, ``wish`` among them."""
-    given = {w: wish.get(w, w.channel) for w in vregs}
+def _assignable(members: Iterable[VirtualRegister], wish: Channels) -> bool:
+    """Whether the members of a group, which share a register, find a channel each: those in ``wish`` the one given
+    there."""
+    given = {w: wish.get(w, w.channel) for w in members}
     taken = [c for c in given.values() if c is not None]
     free = [c for c in range(4) if c not in taken]
     open_ = [w for w, c in given.items() if c is None]
@@ -223,20 +225,19 @@ def _assignable(vregs: Iterable[VirtualRegister], wish: Channels) -> bool:
 
 
 def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None) -> bool:
-    """Put virtual registers in one group, some in given channels; False, and nothing done, if that can't be."""
+    """Join virtual registers, and the groups that they are in, in one group that shares a register; some get given
+    ``channels``. Returns False, with nothing changed, if that can't be."""
     given = {w: c for w, c in zip(vregs, channels or ()) if c is not None}
-    members = list(dict.fromkeys([m for w in vregs for m in w.group or [w]]))
+    members = tuple(dict.fromkeys([m for w in vregs for m in w.group or [w]]))
     registers = {m.fixed for m in members if m.fixed is not None}
     most = 0 if any(m.pair for m in members) else 1
     if len(set(vregs)) < len(vregs) or len(members) > 4 or len(registers) > most:
         return False
-    old = [(m, m.group) for m in members]
-    for m in members if len(members) > 1 else ():
-        m.group = tuple(members)
-    if not (_assignable(members, given) and possible(given)):
-        for m, before in old:
-            m.group = before
+    joined = members if len(members) > 1 else ()
+    if not (_assignable(members, given) and possible(given, joined)):
         return False
+    for m in joined:
+        m.group = joined
     for w, c in given.items():
         decide(w, c)
     return True

@@ -13,7 +13,7 @@ from bokeh.core.properties import value
 from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.compiler.legality import check_bundle
-from cypresskit.compiler.ports import Ports, unit
+from cypresskit.compiler.ports import Ports, slot_reads
 from cypresskit.draw import theme
 from cypresskit.draw.controls import controls
 from cypresskit.draw.player import Player
@@ -177,7 +177,7 @@ def pack(kernel: str = "sgemm_tn", bundle: int = 2):
         if not chosen:
             raise ValueError("a bundle has one operation at least: choose one for a slot")
         ports = Ports()
-        ports.fit([unit([(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads], o.slot == 4)
+        ports.fit([slot_reads([(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads], o.slot == 4)
                    for o in chosen])  # fmt: skip
         names = ports.swizzles or ["SCL_210" if o.slot == 4 else "VEC_012" for o in chosen]
         made = Bundle(tuple(replace(o, swizzle=name) for o, name in zip(chosen, names)))

@@ -246,7 +246,8 @@ def _statement(line: Line) -> Instruction:
 
 
 def _head(line: Line) -> list[tuple[str, str]]:
-    """The opcode and its bracketed controls: ``a_b(1)_c(2)`` gives [("a_b", "1"), ("_c", "2")]."""
+    """The words of an instruction up to its operands, each with what stands in the brackets behind it:
+    ``a_b(1)_c(2)`` gives [("a_b", "1"), ("_c", "2")]."""
     segments: list[tuple[str, str]] = []
     more = True
     while more and (match := line.take(_WORD)):
@@ -266,15 +267,21 @@ def _opcode(word: str, line: Line, at: int) -> tuple[Opcode, str]:
     return OPCODES[name], word[len(name) + 1 :]
 
 
+def _named_values(rest: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The controls behind an opcode's name, each with what stands in its brackets, or "". ``rest`` is what follows the
+    name up to the first bracket, which belongs to the last control before it: in ``sample_resource(0)_sampler(1)`` it
+    is "resource". Right behind the name stands a macro's number, ``k``."""
+    bracket = segments[0][1]
+    names = [name for name in rest.split("_") if name] or (["k"] if bracket else [])
+    values = ["" for _ in names[:-1]] + [bracket]
+    return [*zip(names, values), *((name.strip("_"), value) for name, value in segments[1:])]
+
+
 def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[Controls, float, bool]:
     """Controls, result scale and saturation from what follows the opcode's name."""
     controls: dict[str, Any] = {}
     shift, saturate = 1.0, False
-    named = [(part, "") for part in rest.split("_") if part]
-    if segments[0][1]:
-        named[-1:] = [(named[-1][0] if named else "k", segments[0][1])]
-    named += [(name.strip("_"), value) for name, value in segments[1:]]
-    for name, value in named:
+    for name, value in _named_values(rest, segments):
         if name in op.controls:
             if name != "coordtype":  # the declaration of the resource says that, too
                 controls[name] = _control(name, value, line, at)
