@@ -23,13 +23,13 @@ lab: $(VENV)/installed  ## open the workbook in JupyterLab
 
 test: $(VENV)/installed-tests  ## run every test, three at a time
 ifeq ($(strip $(ARGS)),)
-	$(bin)/python -m pytest -q -n 3 --dist worksteal  # each has a Chromium and a JupyterLab, and often waits
+	$(bin)/python -m pytest -q --failed-first -n 3 --dist worksteal  # each has a Chromium and a JupyterLab, and often waits
 else
 	$(bin)/python -m pytest $(ARGS)
 endif
 
 core: $(VENV)/installed-tests  ## run the quick tests: no browser, no notebooks, on all cores
-	$(bin)/python -m pytest $(cores) -m "$(quick)" $(ARGS)
+	$(bin)/python -m pytest --failed-first $(cores) -m "$(quick)" $(ARGS)
 
 coverage: $(VENV)/installed-tests  ## the quick tests, and how much of the package they run: 90 % at the least
 	$(bin)/python -m pytest -q $(cores) -m "$(quick)" --cov=cypresskit --cov-report=term --cov-fail-under=90 $(ARGS)

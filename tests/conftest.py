@@ -62,11 +62,24 @@ def compute(*lines: str) -> ck.Program:
     return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
 
 
+#: What fails most often: rules of the house, formats, notebooks that aren't those of their sources. It takes seconds.
+FIRST = ("test_house", "test_project", "test_book", "test_draw", "test_teach")
+#: What to do about a failure in these files.
+REMEDIES = {
+    "test_house": "`python tests/test_house.py` prints what breaks the rules of the house",
+    "test_project.py::test_clean": "`make format` puts the code in style",
+    "test_book": "`make book` makes the notebooks anew from notebooks/source",
+    "test_notebooks": "`make book` makes the notebooks anew; look at what `git diff` then shows",
+    "test_factory": "its message has the command that writes the figures anew",
+}
+
+
 def pytest_collection_modifyitems(items):
-    """Each process that runs tests begins with a part of the list. Long tests come first in every part, so that all end
-    together; those that would wait for the same thing are in one part."""
+    """Each process that runs tests begins with a part of the list. What fails most often comes first, then what takes
+    long, so that all end together; tests that would wait for the same thing are in one part."""
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
-    parts, short, made_once = [[] for _ in range(count)], [], ("scored", "site")
+    soon, parts, short = [], [[] for _ in range(count)], []
+    made_once = ("scored", "site", "lab")
     for item in items:
         if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)
@@ -74,9 +87,19 @@ def pytest_collection_modifyitems(items):
             waits = [part % count for part, name in enumerate(made_once) if name in item.fixturenames]
             (parts[waits[0]] if waits else min(parts, key=len)).append(item)
         else:
-            short.append(item)
+            (soon if item.path.stem in FIRST and "chromium" not in item.fixturenames else short).append(item)
+    soon.sort(key=lambda item: FIRST.index(item.path.stem))
     size, rest = -(-len(items) // count), iter(short)
+    parts = [[*soon[first::count], *part] for first, part in enumerate(parts)]
     items[:] = [item for part in parts for item in (*part, *islice(rest, max(size - len(part), 0)))] + list(rest)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What to do about failures, in a line for each file."""
+    failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, [])]
+    for file in sorted({name.partition("::")[0] for name in failed}):
+        told = [what for begin, what in REMEDIES.items() if any(begin in n for n in failed if file in n)]
+        terminalreporter.write_line("; ".join([f'once more: make test ARGS="{file} --last-failed"', *told]))
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +107,14 @@ def own_main():
     """IPython puts a module of its own in the place of `__main__` and empties it; what starts processes trips there."""
     yield
     sys.modules["__main__"] = MAIN
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A check waits ten times as long for an answer: a busy computer is no mistake."""
+    if check := sys.modules.get("cypresskit.teach.check"):
+        monkeypatch.setattr(check, "SECONDS", 10 * check.SECONDS)
+        monkeypatch.setattr(check, "WALL", 20 * check.WALL)
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,18 @@ const steps = async steps => {
     }
 }
 
+// When nothing has moved for three frames of the screen.
+const settled = async () => {
+    const figures = [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "Figure")
+    const boxes = () => JSON.stringify(figures.map(m => Bokeh.index.get_one(m).el.getBoundingClientRect()))
+    for (let same = 0, last = ""; same < 3;) {
+        await new Promise(done => requestAnimationFrame(done))
+        const now = boxes()
+        same = now === last ? same + 1 : 0
+        last = now
+    }
+}
+
 // Begins to play from the frame shown, so many frames a second.
 const begin = speed => {
     const models = [...Bokeh.documents.at(-1).all_models]

@@ -79,9 +79,6 @@ IN_LESSONS = {
     "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs()),
     "wavefronts": lambda: draw.wavefronts(n=256),
     "waiting": draw.waiting,
-    "chip": lambda: view("chip_sizes"),
-    "roofline": lambda: view("roofline_default"),
-    "timeline": lambda: view("timeline_default"),
     "texture_fetch": draw.texture_fetch,
 }
 
@@ -102,12 +99,12 @@ def hold_clock(page) -> None:
     page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 0.2)
 
 
-def axe_finds(page) -> list:
-    """What a checker of accessibility finds serious on the page, and goes on to find: on a busy computer the colours
-    may still be those of the theme before."""
+def axe_finds(page, *rules: str) -> list:
+    """What a checker of accessibility, or some rules of it, finds serious on the page, and goes on to find: on a busy
+    computer the colours may still be those of the theme before."""
     axe, serious = pytest.importorskip("axe_playwright_python.sync_playwright").Axe(), []
     for _ in range(3):
-        found = axe.run(page).response["violations"]
+        found = axe.run(page, options={"runOnly": rules} if rules else None).response["violations"]
         serious = [(v["id"], v["help"]) for v in found if v["impact"] in ("serious", "critical")]
         if not serious:
             break

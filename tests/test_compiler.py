@@ -107,9 +107,9 @@ def test_random_programs(seeds):  # a double of number 6897 has both words in on
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(10_000, 10_400, 100))
-def test_hundreds_of_random_programs(start):  # the fuzzer goes on for as long as one likes
-    test_random_programs(range(start, start + 100))
+@pytest.mark.parametrize("start", [10_000, 10_050])
+def test_a_hundred_random_programs(start):  # the fuzzer goes on for as long as one likes
+    test_random_programs(range(start, start + 50))
 
 
 # What it sees through

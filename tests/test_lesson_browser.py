@@ -6,7 +6,7 @@ What is on the screen is read back from the page's Bokeh document and compared w
 import numpy as np
 import pytest
 from conftest import JS, READY
-from pages import IN_LESSONS, at, hold_clock, recorded, view, whole_numbers
+from pages import at, hold_clock, recorded, view, whole_numbers
 
 import cypresskit as ck
 
@@ -199,26 +199,6 @@ def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, show)
     page.mouse.click(*page.evaluate(JS.place, ["engines", 7]))
     page.get_by_text("Not recorded clause by clause").first.wait_for()
     assert page.evaluate(JS.level)[0] == 0
-
-
-TEXTS = (*IN_LESSONS, "packing", "lds_transpose", "lds_pitch", "reduction", "bus", "exponents")
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_no_text_is_cut_off_small_or_over_another(page, show, name):
-    player = view(name, in_lesson=True)
-    show(player)
-    for width, height in ((1366, 768), (1093, 614), (1920, 1080)):
-        page.set_viewport_size({"width": width, "height": height})
-        for scheme, shares in (("light", (0, 0.4, 1)), ("dark", (1,))):  # where only colours are others
-            page.emulate_media(color_scheme=scheme)
-            page.wait_for_timeout(200)
-            for share in shares:
-                frame = int(share * (player.scenes[0][1] - 1))
-                page.evaluate(JS.steps, [frame])
-                assert page.evaluate(JS.faults) == [], f"frame {frame} at {width} x {height}, {scheme}"
-        high = page.evaluate("() => document.querySelector('[data-ready]').getBoundingClientRect().height")
-        assert high <= 620, f"{high} pixels high at {width} x {height}"
 
 
 def test_the_picture_keeps_its_place_under_captions_of_one_line_and_two(page, show):
