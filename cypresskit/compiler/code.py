@@ -98,8 +98,8 @@ class Code:
 
 
 def kernel_card(kernel, code: Code) -> KernelCard:
-    """The kernel card of one of the catalogue: a work-item's k per turn; flops are those of its precision, that is two
-    for each product of double-doubles however many operations that takes."""
+    """The card of a kernel of the catalogue, whose steps of k in a turn are known. Its flops are two for each product,
+    also of double-doubles, however many operations that takes."""
     rows, columns = kernel.block
     steps = kernel.k_step // kernel.parts
     return code.card(steps, 2 * rows * columns * steps)

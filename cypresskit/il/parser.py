@@ -147,7 +147,7 @@ class _Assembler:
             self.instructions.append(instruction)
 
     def _fault(self, line: int, message: str, word: str = "") -> None:
-        """A fault found after reading: at ``word`` in the line if it stands there, else at the line's first word."""
+        """Report a fault found after reading: at ``word`` if that stands in the line, else at the line's first word."""
         if len(self.faults) < MAX_FAULTS:
             text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
             found = re.search(rf"\b{re.escape(word)}(?![0-9])", text, re.IGNORECASE) if word else None
@@ -260,7 +260,7 @@ def _head(line: Line) -> list[tuple[str, str]]:
 
 
 def _opcode(word: str, line: Line, at: int) -> tuple[Opcode, str]:
-    """The opcode whose name begins ``word``, longest first, and what follows it."""
+    """The opcode with the longest name that begins ``word``, and what follows the name."""
     name = opcode_in(word)
     if not name:
         line.fail(unknown(word, [*OPCODES, "mdef", "mend"]), at)
