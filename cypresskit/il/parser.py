@@ -43,10 +43,10 @@ def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program
     aren't counted: reports number the lines from the first of ``text``. Raises ``ILError`` with every fault of the
     text, each with its line, column and what was expected; ``TypeError`` if ``text`` isn't a string.
     """
-    if not isinstance(text, str):
-        raise TypeError(
-            f"assemble takes IL text as a str, not {type(text).__name__}; read a file with Path.read_text()"
-        )
+    for given in (text, before):
+        if not isinstance(given, str):
+            what = f"assemble takes IL text as a str, not {type(given).__name__}"
+            raise TypeError(f"{what}; read a file with Path.read_text()")
     if len(text) > MAX_TEXT:
         raise ILError(name, [Fault(1, 1, f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read", "")])
     return _Assembler(text, name, before).program()
