@@ -107,7 +107,6 @@ def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
 @pytest.mark.parametrize(
     ("said", "draw"),
     [
-        ("bundle 99 of sgemm_tn: its loop has bundles 0 to 30", lambda: ck.draw.pack("sgemm_tn", 99)),
         ("layouts are .* not 'zz'", lambda: ck.draw.texture_fetch("dgemm_tn", layouts=["zz"])),
         ("1,000 clocks at most together", lambda: ck.draw.waiting(1000, 1000)),
         ("pairs of finite numbers", lambda: ck.draw.exponents([(float("inf"), 1.0)])),

@@ -322,37 +322,6 @@ def test_the_tighter_packing_is_done_first():
     assert "done" not in repr(player) and "108" not in repr(player)
 
 
-def test_a_bundle_that_one_packs_is_judged_by_the_legality_check():
-    loop = main_loop("sgemm_tn")
-    slots = dict(zip("xyzwt", (box := draw.pack("sgemm_tn", 3)).children[0].children[1:]))
-
-    def verdict() -> str:
-        return box.children[-1].outputs[0]["data"]["text/plain"]
-
-    for slot in slots.values():
-        slot.value = None
-    assert 'role="alert"' in box.children[1].value and "choose one" in box.children[1].value
-    lines = ck.kernels["sgemm_tn"].text.splitlines()
-    for o in loop[3].operations:
-        slots["xyzwt"[o.slot]].value = f"{'xyzw'[o.channel]} of line {o.line}: {lines[o.line - 1].strip()}"
-    assert "**Legal**. 5 of 5 slots." in verdict(), "as the compiler packed it"
-    slots["x"].value = slots["y"].value
-    assert "**Illegal**" in verdict() and "slot x writes channel y" in verdict() and "in two slots" in verdict()
-
-
-def test_a_bank_that_has_to_give_four_registers_is_what_is_wrong_with_a_bundle():
-    box = draw.pack("sgemm_tn", 2)
-    slots = dict(zip("xyzwt", box.children[0].children[1:]))
-    text = ck.kernels["sgemm_tn"].text.splitlines()
-    for bank, line, other in (("x", 54, 56), ("y", 54, 55)):
-        for slot, channel, n in [*((c, c, line) for c in "xyzw"), ("t", bank, other)]:
-            slots[slot].value = f"{channel} of line {n}: {text[n - 1].strip()}"
-        said = box.children[-1].outputs[0]["data"]["text/plain"]
-        named = re.search(rf"\*\*Illegal\*\*, bank {bank} has to give (.*): 4 registers in three cycles\. 5 of 5", said)
-        assert named and len(set(re.findall(r"R\d+", named[1]))) == 4, said
-        assert "at once" not in said
-
-
 def test_wavefronts_say_what_each_slot_does():
     report = reports()[1]
     for caption in view("wavefronts").captions[:-1:40]:

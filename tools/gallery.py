@@ -55,6 +55,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "bundles_double": ("Bundles in double and double-double", lambda: draw.bundles("dgemm_tn", "ddgemm_tn_fma")),
     "packing": ("AMD's way to pack bundles against looking ahead", draw.packing),
+    "bundle_game": ("The bundle game: pack the loop yourself", draw.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),

@@ -26,14 +26,6 @@ def check(code: Code) -> list[str]:
     return _Checker(code).run()
 
 
-def check_bundle(bundle: Bundle, code: Code) -> list[str]:
-    """Every violation in a bundle that stands alone: by its slots, read ports, constants and operations."""
-    checker = _Checker(code)
-    checker.where = "this bundle"
-    checker.bundle(bundle, set(), set())
-    return checker.found
-
-
 class _Checker:
     """``where``: the place that is being looked at."""
 

@@ -2,7 +2,8 @@
 bokeh."""
 
 from cypresskit.draw.block_race import block_race
-from cypresskit.draw.bundles import bundles, pack, packing
+from cypresskit.draw.bundle_game import bundle_game
+from cypresskit.draw.bundles import bundles, packing
 from cypresskit.draw.bus import bus
 from cypresskit.draw.card_memory import card_memory
 from cypresskit.draw.chip import chip
@@ -24,7 +25,7 @@ from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.draw.wavefronts import waiting, wavefronts
 
 __all__ = [
-    "Player", "Prediction", "block_race", "bundles", "bus", "card_memory", "chip", "contest", "controls", "curves",
-    "explore", "exponents", "lds_pitch", "lds_transpose", "load", "pack", "packing", "performance", "predict",
+    "Player", "Prediction", "block_race", "bundle_game", "bundles", "bus", "card_memory", "chip", "contest", "controls",
+    "curves", "explore", "exponents", "lds_pitch", "lds_transpose", "load", "packing", "performance", "predict",
     "reduction", "register_block", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
 ]  # fmt: skip

@@ -5,17 +5,14 @@ fetches, and bundles outside the main loop.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from bokeh.core.properties import value
 
 from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
-from cypresskit.compiler.legality import check_bundle
-from cypresskit.compiler.ports import Ports, slot_reads
 from cypresskit.draw import theme
-from cypresskit.draw.controls import controls
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, beside, nonempty, together
 from cypresskit.il import Program
@@ -161,38 +158,6 @@ def _loop(code: Code, base: int = 0) -> _Loop:
     return _Loop(code, made, set(firsts.tolist()), used, base)
 
 
-def pack(kernel: str = "sgemm_tn", bundle: int = 2):
-    """Pack a bundle yourself, in a notebook: a menu for each slot, with the operations of bundle ``bundle`` of the
-    kernel's loop and of the one after it. The read ports fill, and what is illegal comes back with the rule, as the
-    compiler's legality check says it."""
-    loop = _loop(compile(KERNELS[kernel].program))
-    if bundle not in range(len(loop.bundles)):
-        raise ValueError(f"bundle {bundle!r} of {kernel}: its loop has bundles 0 to {len(loop.bundles) - 1}")
-    operations = {f"{'xyzw'[o.channel]} of line {o.line}: {loop.lines[o.line - 1]}": o
-                  for one in loop.bundles[bundle : bundle + 2] for o in one.operations}  # fmt: skip
-
-    def view(**slots: str | None) -> Player:
-        chosen = [replace(operations[what], slot="xyzwt".index(slot), number=n, swizzle="VEC_012")
-                  for n, (slot, what) in enumerate(slots.items()) if what]  # fmt: skip
-        if not chosen:
-            raise ValueError("a bundle has one operation at least: choose one for a slot")
-        ports = Ports()
-        ports.fit([slot_reads([(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads], o.slot == 4)
-                   for o in chosen])  # fmt: skip
-        names = ports.swizzles or ["SCL_210" if o.slot == 4 else "VEC_012" for o in chosen]
-        made = Bundle(tuple(replace(o, swizzle=name) for o, name in zip(chosen, names)))
-        faults = dict.fromkeys(fault.removeprefix("this bundle: ") for fault in check_bundle(made, loop.code))
-        twice = len({o.at * 4 + o.channel for o in chosen}) < len(chosen)
-        verdict = "; ".join([*faults, *["an operation stands in two slots"] * twice])
-        sheet = Sheet(f"A bundle of your own, from {kernel}")
-        fig = sheet.stage("The bundle, its read ports and slots", WIDE - DETAIL + 8, HIGH - 90)
-        _draw_detail(sheet, fig, [replace(loop, bundles=[made], firsts={0})], 4, 90)
-        said = f"**{'Illegal' if verdict else 'Legal'}**{', ' * bool(verdict)}{verdict}. {len(chosen)} of 5 slots."
-        return sheet.player([fig], [said], f"{sheet.title}: {said}")
-
-    return controls(view, **{slot: [None, *operations] for slot in "xyzwt"}, start={"x": next(iter(operations))})
-
-
 def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     """The lines of IL round those that the bundle comes from, in their colours."""
     names, whole, rows = [""], [""], []
@@ -245,37 +210,43 @@ def _draw_table(sheet: Sheet, fig, name: str, tables: Sequence[list]) -> None:
     sheet.ring(fig, source, "w", "h", "empty")
 
 
-def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL, up: float = 0) -> None:
-    """The bundle that runs: the bundle before, unless all moves ``up``; the read ports, and wires into the slots."""
+def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:
+    """The bundle that runs: the bundle before, the read ports, and wires from each into its slots."""
     full = ["", *dict.fromkeys(o.name for loop in loops for b in loop.bundles for o in b.operations)]
     middle = left + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
-    rows: dict[str, float] = {"now": HIGH - 34 - up} if up else {"before": TOP + 16, "now": HIGH - 34}
-    bank, port = middle[:4], PORT[0] - up + (np.arange(3) + 0.5) * PORT[1]
+    rows = {"before": TOP + 16, "now": HIGH - 34}
+    bank, port = middle[:4], PORT[0] + (np.arange(3) + 0.5) * PORT[1]
     count = sum(len(loop.bundles) for loop in loops)
     register = np.full((count, 12), -1)
-    wires, handed = np.full((4, count, 15), np.nan, np.float32), np.full((4, count, 5), np.nan, np.float32)
+    wires, drops, handed = (np.full((4, count, most), np.nan, np.float32) for most in (15, 24, 5))
+    foot = port[2] + PORT[1] / 2
     slots = {row: np.full((3, count, 5), [[[0]], [[IDLE]], [[-1]]]) for row in rows}  # name, colour, key
     frames = ((loop, n) for loop in loops for n in range(len(loop.bundles)))
     for frame, (loop, n) in enumerate(frames):
         for row, at in (("before", n - 1), ("now", n)):
             for o in loop.bundles[at].operations if row == "now" or n not in loop.firsts else ():
                 slots[row][:, frame, o.slot] = full.index(o.name), loop.colour(o.line), loop.base + o.line
-        ends = []
+        ends, ways = [], []
         for (cycle, channel), (index, takers) in loop.ports(n).items():
             register[frame, 4 * cycle + channel] = index
-            foot = bank[channel], port[cycle] + PORT[1] / 2 - 3
-            ends += [(*foot, middle[slot] + 9 * (cycle - 1), rows["now"] - 13) for slot in dict.fromkeys(takers)]
+            gutter = bank[channel] + SLOT / 2 - 10 + 4 * cycle  # a wire passes beside the ports below its own
+            ways += [
+                (bank[channel] + SLOT / 2 - 16, port[cycle], gutter, port[cycle]),
+                (gutter, port[cycle], gutter, foot),
+            ]
+            ends += [(gutter, foot, middle[slot] + 9 * (cycle - 1), rows["now"] - 13) for slot in dict.fromkeys(takers)]
         wires[:, frame, : len(ends)] = np.reshape(ends, (-1, 4)).T
+        drops[:, frame, : len(ways)] = np.reshape(ways, (-1, 4)).T
         for k, (source, target) in enumerate(loop.handed(n)[:5]):
             handed[:, frame, k] = middle[source], TOP + 29, middle[target] + 18, rows["now"] - 13
-    if not up:
-        sheet.words(fig, left, 16, "This bundle", bold=True, size=14)
+    sheet.words(fig, left, 16, "This bundle", bold=True, size=14)
+    sheet.arrows(fig, "drops", *drops, ink="soft", width=1.2, size=0.1)
     sheet.arrows(fig, "wires", *wires, ink="soft", width=1.2, size=5)
     x, y = np.tile(bank, 3), np.repeat(port, 4)
     words = [f"cycle {cycle}, bank {c}" for cycle in range(3) for c in "xyzw"]
-    sheet.boxes(fig, "port", x, y, SLOT - 8, PORT[1] - 4, ink="faint", line="line", words=words)
-    sheet.numbers(fig, "ports", x, y, register, prefix="R", align="center", size=12)
-    sheet.words(fig, bank, PORT[0] - up - 9, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
+    sheet.boxes(fig, "port", x - 6, y, SLOT - 20, PORT[1] - 4, ink="faint", line="line", words=words)
+    sheet.numbers(fig, "ports", x - 6, y, register, prefix="R", align="center", size=12)
+    sheet.words(fig, bank - 6, PORT[0] - 9, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
     sheet.words(fig, left + 34, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
     sheet.arrows(fig, "handed on", *handed, ink="wrote", width=2.5, size=8)
     short = [_short(one) for one in full]
@@ -285,7 +256,7 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
         sheet.boxes(fig, f"colours {row}", middle, level + 9, SLOT - 8, 6, fill=(COLOURS, colour))
         sheet.numbers(fig, f"names {row}", middle, level - 3, name, names=short, align="center", size=11)
         sheet.words(fig, left + 34, level, row, "soft", align="right", size=11)
-    sheet.words(fig, middle, HIGH - 12 - up, list("xyzwt"), "soft", align="center", size=12)
+    sheet.words(fig, middle, HIGH - 12, list("xyzwt"), "soft", align="center", size=12)
 
 
 def _short(name: str) -> str:

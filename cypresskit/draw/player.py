@@ -245,7 +245,7 @@ class Player(Shown):
             document.clear()
         data = serialize_json({"document": next(iter(docs.values()))}).encode()
         image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 9)))
-        words = {"text": escape(repr(self)), "root": json.dumps(self.root.id), "script": _file("player.js")}
+        words = {"text": escape(repr(self)), "root": json.dumps(self.root.id), "script": packaged("player.js")}
         return EMBED.format(still=image, docs=packed, **words)
 
 
@@ -333,7 +333,8 @@ EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="
 }})()</script><!-- /player -->"""
 
 
-def _file(name: str) -> str:
+def packaged(name: str) -> str:
+    """The text of a file beside this one."""
     return files("cypresskit.draw").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -343,4 +344,4 @@ def load() -> None:
     from IPython.display import HTML, display
 
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
-    display(HTML(f'{_scripts()}{wrap}<script>{_file("cells.js")}</script><span class="cypresskit-loaded"></span>'))
+    display(HTML(f'{_scripts()}{wrap}<script>{packaged("cells.js")}</script><span class="cypresskit-loaded"></span>'))

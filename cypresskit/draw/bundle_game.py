@@ -1,0 +1,231 @@
+"""The bundle game: the operations of a loop, to be packed into bundles of five slots by hand.
+
+Played with the mouse or the keyboard, in the browser alone. Levels come from compiled code: its operations, who waits
+for whom, and how AMD's style and looking ahead packed them. What a bundle may hold is decided by ``bundle_rules.js``
+with the tables of ``compiler.legality``. Left out: registers are those that the compiler gave, and never run out.
+"""
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from cypresskit.compiler import Bundle, Code, Operation, Read, compile
+from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES, fewest_bundles
+from cypresskit.compiler.legality import SLOT_SETS
+from cypresskit.draw import theme
+from cypresskit.draw.player import Shown, packaged
+from cypresskit.il import Program, assemble
+from cypresskit.kernels import KERNELS
+
+UNSTORED = 1000  # registers from here on: results that the compiler handed on over PV or PS and never stored
+TABLES = {"unstored": UNSTORED, "swizzles": {"vector": VECTOR_SWIZZLES, "t": SCALAR_SWIZZLES}, "sets": SLOT_SETS}
+STYLES = {"amd": "AMD's way", "best": "Looking ahead"}
+SMALL = """il_ps_2_0
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+{}
+{}
+endmain
+end
+"""
+# Two small levels: how many texels they fetch into r1, r2 and so on, and what they compute.
+DOT = (
+    4,
+    """mul r10, r1, r2
+mul r11.x, r3.x, r4.x
+add r10.xy, r10.xy, r10.zw
+add r10.x, r10.x, r10.y
+add r10.x, r10.x, r11.x
+mov g[0].x___, r10""",
+)
+RANK_1 = (
+    6,
+    """mad r3, r1.x, r2, r3
+mad r4, r1.y, r2, r4
+mad r5, r1.z, r2, r5
+mad r6, r1.w, r2, r6
+mov g[0], r3
+mov g[1], r4
+mov g[2], r5
+mov g[3], r6""",
+)
+
+
+GAME = """<div class="cypresskit-game" tabindex="0" role="group" data-lm-suppress-shortcuts="true"
+ aria-label="{title}. Keys: arrows choose operation and slot, Enter drops, B closes the bundle, U undoes, H is a hint.">
+<style>{css}</style><img alt="{text}" src="data:image/svg+xml;base64,{still}" style="max-width: 100%">
+<script>(() => {{
+const host = document.currentScript.parentElement
+host.querySelector("img").remove()
+const {{levels, tables, series, styles}} = {data}
+{script}
+}})()</script></div>"""
+LIGHT, DARK = ("".join(f"--ck-{name}:{pair[n]};" for name, pair in theme.TOKENS.items()) for n in (0, 1))
+CSS = f"""
+.cypresskit-game {{ {LIGHT} color: var(--ck-ink); font: 13px sans-serif; max-width: 1250px; outline-offset: -1px }}
+@media (prefers-color-scheme: dark) {{ body:not([data-jp-theme-light]) .cypresskit-game {{ {DARK} }} }}
+body[data-jp-theme-light="false"] .cypresskit-game {{ {DARK} }}
+"""
+
+
+class BundleGame(Shown):
+    """Levels that are played in the browser; see the module."""
+
+    title = "The bundle game"
+
+    def __init__(self, levels: Sequence[dict]) -> None:
+        self.levels = list(levels)
+
+    def __repr__(self) -> str:
+        said = [f"{one['name']}; fewest bundles {one['least']}" for one in self.levels]
+        return "\n".join([f"{self.title}: pack operations into bundles of five slots", *said])
+
+    def still(self) -> str:
+        """The first level before the first move: its lines of IL, and an empty bundle with its ports."""
+        parts = [("Lines of IL", 4, 20), ("Read ports of banks x y z w", 420, 20), ("Slots of the bundle", 420, 190)]
+        parts += [(f"{n}  {line}", 4, 50 + 24 * k) for k, (n, line) in enumerate(self.levels[0]["lines"].items())]
+        parts += [(slot, 456 + 84 * n, 238) for n, slot in enumerate("xyzwt")]
+        boxes = [(420 + 84 * n, 36 + 36 * k, 28) for n in range(4) for k in range(3)]
+        boxes += [(420 + 84 * n, 206, 52) for n in range(5)]
+        drawn = [f'<rect x="{x}" y="{y}" width="76" height="{high}"/>' for x, y, high in boxes]
+        drawn += [f'<text x="{x}" y="{y}">{escape(words)}</text>' for words, x, y in parts]
+        return (
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 300" width="860" font-family="sans-serif"'
+            ' font-size="14"><style>svg{background:#fff}rect{fill:none;stroke:#b4b4be}text{fill:#1b1b1f}'
+            f"@media(prefers-color-scheme:dark){{svg{{background:#17171b}}text{{fill:#ececf1}}}}</style>{''.join(drawn)}</svg>"
+        )
+
+    def _embedded(self) -> str:
+        script = packaged("bundle_rules.js") + packaged("bundle_game.js")
+        data = json.dumps({"levels": self.levels, "tables": TABLES, "series": theme.SERIES, "styles": STYLES})
+        still = base64.b64encode(self.still().encode()).decode()
+        words = {
+            "title": self.title,
+            "text": escape(repr(self)),
+            "still": still,
+            "css": CSS + packaged("bundle_game.css"),
+            "script": script,
+        }
+        return GAME.format(data=data.replace("<", "\\u003c"), **words)
+
+
+def bundle_game(kernel: str = "sgemm_tn") -> BundleGame:
+    """A game: pack a small dot product, a rank-1 update and the loop of a kernel of the catalogue into as few bundles
+    as you can. What the hardware can't do comes back, with the reason."""
+    levels = (("a dot product", _small(*DOT)), ("a rank-1 update", _small(*RANK_1)), (kernel, KERNELS[kernel].program))
+    return BundleGame([level(*one) for one in levels])
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """An operation with its parts, one for each slot that it takes, whose reads are registers and constants (and never
+    PV and PS: what those hold depends on how one packs). ``waits``: the cards that it waits for, by number, with True
+    for those that must be in an earlier bundle; for the others the same one will do."""
+
+    parts: tuple[Operation, ...]
+    waits: dict[int, bool]
+
+    def as_dict(self, colour: int) -> dict:
+        """For the script; see ``bundle_rules.js``."""
+        o = self.parts[0]
+        parts = [
+            {"channel": p.channel, "dest": p.dest and list(p.dest), "reads": [_read(r) for r in p.reads]}
+            for p in self.parts
+        ]
+        return {
+            "name": o.name.removesuffix("_IEEE"), "line": o.line, "colour": colour, "slots": o.row.slots or "any",
+            "parts": parts, "test": o.row.predicate, "lds": o.row.kind == "lds", "alone": o.row.kind == "sync",
+            "waits": [[n, later] for n, later in self.waits.items()],
+        }  # fmt: skip
+
+
+def _read(r: Read) -> dict:
+    if r.kind == "gpr":
+        return {"kind": "gpr", "bank": r.channel, "register": r.index}
+    key = f"{r.index}.{r.element}.{r.channel // 2}" if r.kind == "constant" else r.bits
+    return {"kind": r.kind, "key": key}
+
+
+def cards(bundles: Sequence[Bundle]) -> list[Card]:
+    """The operations of a loop's ``bundles``, in their order, and who waits for whom."""
+    made: list[Card] = []
+    writer: dict[tuple[int, int], int] = {}  # the card that wrote a word last, and those that have read it since
+    readers: dict[tuple[int, int], list[int]] = {}
+    previous: dict[int, tuple[int, int]] = {}  # what PV and PS hold, by slot
+    for bundle, following in zip(bundles, [*bundles[1:], Bundle(())]):
+        first, held = len(made), {}
+        handed = [r for o in following.operations for r in o.reads if r.kind in ("pv", "ps")]
+        taken = {4 if r.kind == "ps" else r.channel for r in handed}
+        for parts in bundle.parts:
+            whole, waits = [], {}
+            for o in parts:
+                reads = [
+                    Read("gpr", *previous[4 if r.kind == "ps" else r.channel]) if r.kind in ("pv", "ps") else r
+                    for r in o.reads
+                ]
+                unstored = (UNSTORED + len(made), o.channel) if o.slot in taken else None
+                whole.append((o, tuple(reads), o.dest or unstored))
+                waits |= {writer[word]: True for word in _words(reads) if word in writer}
+            made.append(Card(tuple(_part(o, reads, dest) for o, reads, dest in whole), waits))
+        for n in range(first, len(made)):
+            for word in {word for part in made[n].parts for word in _words(part.reads)}:
+                readers.setdefault(word, []).append(n)
+        for n in range(first, len(made)):
+            for part in made[n].parts:
+                if part.dest is not None:
+                    late = {m: False for m in readers.pop(part.dest, []) if m != n}
+                    late |= {writer[part.dest]: True} if part.dest in writer and writer[part.dest] != n else {}
+                    made[n].waits.update({m: later for m, later in late.items() if m not in made[n].waits})
+                    writer[part.dest] = n
+                    held[part.slot] = part.dest
+        previous = held
+    return made
+
+
+def _part(o: Operation, reads: tuple[Read, ...], dest: tuple[int, int] | None) -> Operation:
+    return Operation(o.name, o.slot, o.channel, reads, dest, "", o.at, o.line, o.number, o.place)
+
+
+def _words(reads: Iterable[Read]) -> Iterable[tuple[int, int]]:
+    return ((r.index, r.channel) for r in reads if r.kind == "gpr")
+
+
+def _small(texels: int, lines: str) -> Program:
+    fetches = (f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 1}, vWinCoord0.xy00" for n in range(texels))
+    return assemble(SMALL.format("\n".join(fetches), lines), "small.il")
+
+
+def _bundles(code: Code) -> list[Bundle]:
+    """Those of the main loop, or without one all that do more than move values."""
+    made = [bundle for clause in code.main_loop or code.controls for bundle in clause.bundles]
+    return [bundle for bundle in made if any(o.name != "MOV" for o in bundle.operations)]
+
+
+def level(name: str, program: Program) -> dict:
+    """A level for the script: the operations of the style that needs fewer, the lines of IL that they come from,
+    how both styles packed these (the line's colour in each slot), and a bound."""
+    made = {style: _bundles(compile(program, style=style)) for style in STYLES}
+    mine = min(map(cards, made.values()), key=lambda some: (len(some), sum(len(card.waits) for card in some)))
+    lines = sorted({card.parts[0].line for card in mine})
+    colours = {line: n % len(theme.SERIES) for n, line in enumerate(lines)}
+    longest: list[int] = []
+    for card in mine:
+        longest.append(1 + max((longest[n] for n, later in card.waits.items() if later), default=0))
+    slots = Counter(part.row.slots for card in mine for part in card.parts)
+    filled = {
+        style: [[colours.get(by.get(slot, 0), -1) for slot in range(5)] for by in map(_lines, bundles)]
+        for style, bundles in made.items()
+    }
+    return {
+        "name": f"{name}: {len(mine)} operations",
+        "cards": [card.as_dict(colours[card.parts[0].line]) for card in mine],
+        "lines": {n: program.lines[n - 1].split(";")[0].strip() for n in lines}, "filled": filled,
+        "least": max(fewest_bundles(slots), *longest),
+    }  # fmt: skip
+
+
+def _lines(bundle: Bundle) -> dict[int, int]:
+    return {o.slot: o.line for o in bundle.operations}

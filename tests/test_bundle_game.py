@@ -1,0 +1,156 @@
+"""The bundle game: its rules against the compiler's legality check, and how it is played."""
+
+from dataclasses import replace
+from importlib.resources import files
+
+import cypresskit as ck
+from cypresskit.compiler import Bundle, Code, Read, compile
+from cypresskit.compiler.legality import CONSTANTS, SLOT_SETS, check
+from cypresskit.compiler.ports import Ports, slot_reads
+from cypresskit.draw.bundle_game import TABLES, bundle_game, cards
+
+RULES = files("cypresskit.draw").joinpath("bundle_rules.js").read_text(encoding="utf-8")
+GAME = ".cypresskit-game"
+
+
+def loops() -> list[tuple[Code, list]]:
+    """The catalogue's loops: code, and each bundle's cards with their slots."""
+    made = []
+    for kernel in ck.kernels.values():
+        code = compile(kernel.program)
+        bundles = [b for clause in code.main_loop for b in clause.bundles]
+        found = iter(cards(bundles))
+        made.append((code, [[(card := next(found), [o.slot for o in card.parts]) for _ in b.parts] for b in bundles]))
+    return made
+
+
+def moves(bundles: list):
+    """(the bundle before, what stands in this one, the card to add, into which slots): each card of a loop in turn, and
+    the first of the bundle after it, into every slot that there is."""
+    for n, bundle in enumerate(bundles):
+        for k in range(len(bundle) + 1):
+            for card, _ in (bundle[k:] or (bundles[n + 1] if n + 1 < len(bundles) else []))[:1]:
+                for slots in SLOT_SETS["any"] + SLOT_SETS["pair"] + SLOT_SETS["quad"]:
+                    if len(slots) == len(card.parts):
+                        yield (bundles[n - 1] if n else []), bundle[:k], card, slots
+
+
+def legal(code: Code, before: list, bundle: list, swizzles: list | None) -> bool:
+    """What the compiler's check says of a bundle; without ``swizzles``, with those that the compiler would find."""
+    held = {part.dest: slot for card, slots in before for part, slot in zip(card.parts, slots) if part.dest}
+    placed = [(n, part, slot) for n, (card, slots) in enumerate(bundle) for part, slot in zip(card.parts, slots)]
+    words = {(r.index, r.channel) for _, part, _ in placed for r in part.reads if r.kind == "gpr"} | set(held)
+    words |= {part.dest for _, part, _ in placed if part.dest}
+    spare = iter({*range(123)} - {register for register, _ in words})
+    low = {register: register if register < 123 else next(spare) for register in sorted({r for r, _ in words})}
+    literals = list(dict.fromkeys(r.bits for _, part, _ in placed for r in part.reads if r.kind == "literal"))
+
+    def read(r: Read) -> Read:
+        if r.kind == "literal":
+            return replace(r, channel=literals.index(r.bits))
+        if r.kind != "gpr":
+            return r
+        slot = held.get((r.index, r.channel))
+        return replace(r, index=low[r.index]) if slot is None else Read("ps") if slot == 4 else Read("pv", 0, slot)
+
+    made = [replace(part, slot=slot, number=n, reads=tuple(map(read, part.reads)),
+                    dest=part.dest and (low[part.dest[0]], part.dest[1])) for n, part, slot in placed]  # fmt: skip
+    if swizzles is None:
+        units = [slot_reads([(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads], o.slot == 4,
+                      sum(r.kind in CONSTANTS for r in o.reads),
+                      tuple(k for k, r in enumerate(o.reads) if r.kind in ("pv", "ps"))) for o in made]  # fmt: skip
+        ports = Ports()
+        if not ports.fit(units):
+            return False
+        swizzles = ports.swizzles
+    made = sorted((replace(o, swizzle=name) for o, name in zip(made, swizzles)), key=lambda o: o.slot)
+    first = Bundle(tuple(replace(part, slot=slot) for card, slots in before for part, slot in zip(card.parts, slots)))
+    clause = next(c for c in code.controls if c.bundles)
+    both = (first, Bundle(tuple(made), tuple(literals)))
+    found = check(replace(code, gprs=124, temporaries=0, controls=(replace(clause, name="ALU", bundles=both),)))
+    theirs = ("LDS read of", "write the same word")  # of several bundles, and of who waits for whom
+    return not any("bundle 1:" in fault and not any(one in fault for one in theirs) for fault in found)
+
+
+def test_the_game_says_what_the_legality_check_says_of_every_move_of_every_loop(page):
+    asked: dict[tuple, tuple] = {}
+    for code, bundles in loops():
+        for before, bundle, card, slots in moves(bundles):
+            whole = [*bundle, (card, slots)]
+            asked.setdefault(_alike(before, whole), (code, before, whole))
+    every = {card for _, *parts in asked.values() for part in parts for card, _ in part}
+    known = {card: n for n, card in enumerate(every)}
+    given = [[[[known[card], slots] for card, slots in part] for part in parts] for _, *parts in asked.values()]
+    said = page.evaluate(
+        """([rules, tables, cards, asked]) => {
+        const {judge, heldBy} = new Function(rules + "; return {judge, heldBy}")()
+        const those = (part) => part.map(([n, slots]) => [cards[n], slots])
+        return asked.map(([before, bundle]) => judge(those(bundle), heldBy(those(before)), tables)) }""",
+        [RULES, TABLES, [card.as_dict(0) for card in known], given],
+    )
+    wrong = [(verdict, whole) for verdict, (code, before, whole) in zip(said, asked.values())
+             if legal(code, before, whole, verdict.get("chosen")) != ("chosen" in verdict)]  # fmt: skip
+    assert not wrong, f"{len(wrong)} of {len(asked)} moves, such as {wrong[0]}"
+    assert sum("chosen" in verdict for verdict in said) > 1000 < sum("why" in verdict for verdict in said)
+    reasons = " ".join({verdict["why"] for verdict in said if "why" in verdict})
+    for why in ("writes only", "is taken", "are 4", "t reads two"):
+        assert why in reasons
+
+
+def _alike(before: list, bundle: list) -> tuple:
+    """The same for moves that differ in names of registers only."""
+    names: dict[int, int] = {}
+
+    def named(word):
+        return word and (names.setdefault(word[0], len(names)), word[1])
+
+    return tuple(
+        (part.name, part.channel, slot, named(part.dest) if n == 0 else None,
+         tuple((r.kind, named((r.index, r.channel)) if r.kind == "gpr" else (r.element, r.channel, r.bits))
+               for r in part.reads) if n else ())
+        for n, some in enumerate((before, bundle)) for card, slots in some for part, slot in zip(card.parts, slots)
+    )  # fmt: skip
+
+
+def test_levels_count_what_both_styles_need():
+    """Lesson 03's numbers: 31 bundles, 27, and 26 that no way goes below."""
+    first, second, turn = bundle_game().levels
+    assert {style: len(rows) for style, rows in turn["filled"].items()} == {"amd": 31, "best": 27}
+    assert (turn["least"], len(turn["cards"]), first["name"][-12:], len(second["cards"])) == (
+        26,
+        130,
+        "9 operations",
+        16,
+    )
+    assert first["least"] == 4, "a chain of four, though nine fit into two bundles"
+
+
+def test_it_is_played_by_keys_and_says_why_not(page, tmp_path):
+    game = bundle_game()
+    page.goto(game.save(tmp_path / "game.html").as_uri())
+    page.wait_for_selector(f"{GAME}[data-ready]")
+    page.locator(GAME).focus()
+
+    def said(*keys: str) -> str:
+        for key in keys:
+            page.keyboard.press(key)
+        return page.locator(f"{GAME} [role=status]").inner_text()
+
+    assert "is in x" in said("Enter")
+    assert "slot z writes only z; this one writes y" in said("ArrowRight", "Enter")
+    assert "needs a result of ADD of line 11" in said("ArrowUp", "Enter")
+    assert "at least" in said("b", "b"), "an empty bundle isn't closed"
+    assert "Taken back" in said("u", "u")
+    for _ in range(9 + 3):
+        said("b" if "close" in said("h") else "Enter")
+    assert page.locator(GAME).get_attribute("data-left") == "0"
+    assert said().startswith("Done: 4 bundles. AMD's way: 4.") and "Nobody can do better" in said()
+
+
+def test_a_card_is_dragged_into_a_slot_in_jupyterlabs_width(page, tmp_path):
+    page.set_viewport_size({"width": 1066, "height": 768})
+    page.goto(bundle_game().save(tmp_path / "game.html").as_uri())
+    page.wait_for_selector(f"{GAME}[data-ready]")
+    page.drag_and_drop(f"{GAME} .row button >> nth=1", f"{GAME} .slot >> nth=1")
+    assert page.locator(GAME).get_attribute("data-left") == "8"
+    assert page.locator(GAME).bounding_box()["height"] < 620
