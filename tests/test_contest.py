@@ -46,14 +46,20 @@ def test_what_two_steps_of_ones_own_lose_to_the_written_ones():
 def test_what_is_saved_is_read_again(tmp_path):
     mine = contest.write(8, 4, 3)
     assert "by Ada B, to hand in" in contest.save(mine, tmp_path / "a.il", "Ada\nB")
-    again = leaderboard.read((tmp_path / "a.il").read_text())
-    assert (again.name, again.block, again.k_step) == ("Ada B", (8, 4), 3)
+    again, chip = leaderboard.read((tmp_path / "a.il").read_text())
+    assert (again.name, again.block, again.k_step, chip) == ("Ada B", (8, 4), 3, ck.HD5870)
     assert contest.judge(again, n=256).gflops == contest.judge(mine, n=256).gflops
 
 
 @pytest.mark.parametrize("text", ["(8, 8, 3)", " 8,8,3\n"])
 def test_a_shape_is_an_entry(text):
-    assert leaderboard.read(text).text == contest.write(8, 8, 3).text
+    assert leaderboard.read(text)[0].text == contest.write(8, 8, 3).text
+
+
+def test_a_chip_is_handed_in_with_a_kernel(tmp_path):
+    contest.save(contest.write(8, 8, 3), tmp_path / "a.il", "Ada", replace(ck.HD5870, lds_bytes=0, register_pool=288))
+    _, chip = leaderboard.read((tmp_path / "a.il").read_text())
+    assert contest.changes(chip) == "register_pool 288, lds_bytes 0" and contest.chip_fault(chip) is None
 
 
 SHAPELESS = ("-8, 8, 1", "6, 8, 1", "8, 6, 1", "0, 8, 1", "8, 8, 0", "32, 32, 1")
@@ -70,6 +76,8 @@ SHAPELESS = ("-8, 8, 1", "6, 8, 1", "8, 6, 1", "0, 8, 1", "8, 8, 0", "32, 32, 1"
         ("; block: 8 x 8\n; steps: " + "9" * 5000 + "\n" + TEXT, "its head lacks"),
         ("__import__('os').remove('x')", "its head lacks"),
         ("x" * 200_000, "at most 100,000"),
+        (HEAD.format("x") + "; chip: clock_ghz 9\n" + TEXT, "a chip is sizes of register_pool"),
+        (HEAD.format("x") + "; chip: large\n" + TEXT, "a chip is sizes of register_pool"),
     ],
 )
 def test_what_is_no_entry_is_refused_in_words(text, said):
@@ -78,7 +86,8 @@ def test_what_is_no_entry_is_refused_in_words(text, said):
 
 
 def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, capsys):
-    """Two right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, HTML, a formula."""
+    """Right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, HTML, a formula, a name
+    that is taken, a program that is another's, who looks like the paper."""
     folder, page, table = tmp_path / "entries", tmp_path / "b.html", tmp_path / "b.csv"
     folder.mkdir()
     contest.save(contest.write(8, 8, 3), folder / "ada.il", "=Ada<script>")
@@ -87,18 +96,30 @@ def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, ca
     (folder / "dan.il").write_bytes(b"\xff\xfe\x00")
     (folder / "eve.il").write_text(ENDLESS)
     (folder / "fay.py").write_text("(8, 8, 3)")
+    contest.save(contest.write(4, 8, 2), folder / "gus.il", "cyd")
+    contest.save(contest.write(4, 4, 1), folder / "hal.il", "Nakasato 2010, measured at N = 4352")
+    contest.save(contest.write(8, 8, 3), folder / "ida.il", "Ida", replace(ck.HD5870, lds_bytes=0, register_pool=288))
+    contest.save(contest.write(8, 8, 3), folder / "jon.il", "Jon", replace(ck.HD5870, register_pool=512))
     with suppress(OSError, UnicodeError):  # a name that isn't UTF-8, which not every system takes
         Path(os.fsdecode(os.fsencode(folder) + b"/gr\xfcn.il")).write_text("")
     assert cli.main(["contest", str(folder), "--n", "256", "--html", str(page), "--csv", str(table)]) == 0
     rows = list(csv.DictReader(io.StringIO(table.read_text())))
     places = {row["file"]: row["place"] for row in rows if row["file"]}
-    assert sorted(places.values())[-3:] == ["", "1", "2"] and {places["ada.il"], places["bob.txt"]} == {"1", "2"}
-    speeds = [float(row["gflops"]) for row in rows]
-    assert speeds == sorted(speeds, reverse=True) and speeds[3] > 0 == speeds[4]
-    assert [row["place"] for row in rows if not row["file"]] == ["", ""]
-    paper, bar = rows[0], next(row for row in rows if row["name"] == "to beat: 8 x 8, 2 steps")
-    assert "measured at N = 4352" in paper["name"] and paper["wavefronts"] == "" and int(bar["wavefronts"]) == 9
-    said = {row["file"]: row["verdict"] for row in rows}
+    assert {who: place for who, place in places.items() if place} == {
+        "bob.txt": "1", "gus.il": "1", "ada.il": "1", "hal.il": "4", "ida.il": "1"}  # fmt: skip
+    own = [row for row in rows if row["chip"]]
+    for part in ([row for row in rows if not row["chip"]], own):
+        speeds = [float(row["gflops"]) for row in part]
+        assert speeds == sorted(speeds, reverse=True) and speeds[2] > 0 == speeds[-1]
+    assert [row["place"] for row in rows if not row["file"]] == [""] * 4
+    paper, bar = rows[0], next(row for row in rows if row["name"] == "to beat: 8 x 8, 3 steps")
+    assert "measured at N = 4352" in paper["name"] and paper["wavefronts"] == "" and int(bar["wavefronts"]) == 8
+    assert [row["chip"] for row in own if row["file"] == "ida.il"] == ["register_pool 288, lds_bytes 0"]
+    said, note = ({row["file"]: row[which] for row in rows} for which in ("verdict", "note"))
+    assert note["bob.txt"] == "same program as in gus.il" and note["hal.il"] == "" == note["ida.il"]
+    assert note["gus.il"] == "same program as in bob.txt, same name as in cyd.il"
+    assert "bytes more than" in said["jon.il"] and "On chips of their own" in page.read_text()
+    assert '<td class="">hal.il</td>' in page.read_text(), "who calls himself Nakasato has a file"
     assert "answer" in said["cyd.il"] or "wrong" in said["cyd.il"]
     assert "isn't text" in said["dan.il"] and "endless" in said["eve.il"]
     assert next(row["name"] for row in rows if row["file"] == "ada.il") == "'=Ada<script>"
@@ -107,8 +128,8 @@ def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, ca
     assert f"{len(places)} entries" in told.out and "fay.py is left out" in told.err
 
 
-def test_who_is_as_fast_shares_a_place():
-    rows = [leaderboard.Row(name, f"{name}.il", speed) for name, speed in zip("abcd", (9.0, 8.0, 9.0, 0.0))]
+def test_who_is_as_fast_within_half_a_per_cent_shares_a_place():
+    rows = [leaderboard.Row(name, f"{name}.il", speed) for name, speed in zip("abcd", (9.04, 8.0, 9.0, 0.0))]
     places = {of.name: place for place, of in leaderboard.ranked(rows, 256)}
     assert [places[name] for name in "abcd"] == [1, 3, 1, ""]
 

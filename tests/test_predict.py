@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cypresskit import draw
+from cypresskit.draw.predict import number
 
 SPEED = {"speed": {1: 200.0, 2: 400.0, 4: 1030.0}}
 
@@ -25,8 +26,10 @@ def entered(guess, *values):
         ({"choices": [0.07, 0.17]}, [0.07], 0.17, "? You said 0.07, and it is 0.17."),
         ({}, ["1,000"], 31, "? You said 1,000, and it is 31."),
         ({"unit": "times"}, ["about 8x"], 8, "? You said 8, and it is 8 times: well guessed!"),
-        ({}, ["many"], 31, "? It is 31. (You made no guess.)"),
-        ({}, ["1e999"], 31, "? It is 31. (You made no guess.)"),
+        ({}, ["many"], 31, "? It is 31. (`many` can't be read as a number.)"),
+        ({}, ["1e999"], 31, "? It is 31. (`1e999` can't be read as a number.)"),
+        ({}, [" "], 31, "? It is 31. (You made no guess.)"),
+        ({"unit": "times"}, ["1,3"], 1.26, "? You said 1.3, and it is 1.3 times: well guessed!"),
         ({"choices": [4, 8]}, [4], 8, "? You said 4, and it is 8."),
         ({"choices": ["TN", "NN"]}, ["NN"], "NN", "? You said NN, and it is NN: well guessed!"),
         ({"choices": ["TN", "NN"]}, [], "NN", "? It is NN. (You made no guess.)"),
@@ -36,6 +39,17 @@ def test_guess_and_result_stand_in_a_line(how, values, truth, said):
     assert entered(draw.predict("?", **how), *values).said(truth) == said
     stated = said.removeprefix("? ").replace("You said", "you said").replace("It is", "it is")
     assert entered(draw.predict("n is", **how), *values).said(truth) == f"n is: {stated}"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1,3", 1.3), ("0,5", 0.5), (",5", 0.5), ("0,125", 0.125), ("1/70", 1 / 70), ("1 / 0", None), ("1 000", 1000),
+     ("1\u202f000", 1000), ("1'000", 1000), ("1,000", 1000), ("1.000", 1), ("1,234.5", 1234.5), ("1.234,5", 1234.5),
+     ("1,000,000", 1e6), ("1.000.000", 1e6), ("85 %", 85), ("\u22124", -4), ("1,5e2", 150), ("about 20-30", 20),
+     ("10 20", 10), ("3,", 3), ("eight", None), ("", None)],
+)  # fmt: skip
+def test_a_number_is_read_as_people_write_it(text, value):
+    assert number(text) == (value if value is None else pytest.approx(value))
 
 
 def test_a_guessed_curve_is_drawn_with_the_result():

@@ -1,5 +1,6 @@
-"""Commands that run nothing: `cypresskit kernels`, the catalogue with its figures (see ``blas.figures``); `cypresskit
-card`, what the compiler makes of a kernel; `cypresskit il`, the reference of the language."""
+"""What is known without a run: `cypresskit kernels`, the catalogue with its figures (see ``blas.figures``); `cypresskit
+card`, what the compiler makes of a kernel; `cypresskit il`, the reference of the language.
+"""
 
 import argparse
 from collections.abc import Iterable
@@ -38,9 +39,9 @@ def kernels(args: argparse.Namespace) -> None:
 
 
 def _row(kernel: ck.Kernel) -> dict:
-    known = figures(kernel)
+    of = figures(kernel)
     row: dict = {"kernel": kernel.name, "precision": kernel.precision, "mode": kernel.mode, "block": list(kernel.block)}
-    row |= {"registers": known.registers, "bundles": known.bundles, "gflops": known.gflops}
+    row |= {"registers": of.registers, "bundles": of.bundles, "gflops": of.gflops}
     return row | {"teaches": kernel.teaches}
 
 
@@ -76,8 +77,8 @@ def card(args: argparse.Namespace) -> None:
     with user_errors(ck.ILError, ck.CompileError):
         program, known = _program(args.kernel)
         code = ck.compile(program, style=args.style)
-        page = kernel_card(known, code) if known else code.card()
-    show(args, page.as_dict(), code.listing() if args.listing else page)
+        found = kernel_card(known, code) if known else code.card()
+    show(args, found.as_dict(), code.listing() if args.listing else found)
 
 
 def card_table(kernels: Iterable[ck.Kernel]) -> str:

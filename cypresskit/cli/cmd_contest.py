@@ -55,7 +55,9 @@ def contest(args: argparse.Namespace) -> None:
     write_file(args.html, lambda path: save_file(path, page))
     write_file(args.csv, lambda path: save_file(path, table))
     for place, row in leaderboard.ranked(rows, args.n):
-        print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(row.name)}")
+        more = ", ".join(filter(None, (row.file, row.chip, row.note)))
+        told = f"{row.name} ({more})" if more else row.name
+        print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(told)}")
     print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")
 
 

@@ -6,11 +6,29 @@ question, guess and result into a line; ``curves`` draws a guess below its curve
 
 import re
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
-#: The first number of what was entered: "about 8 times" is a guess, too.
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)
+#: The first number of what was entered, perhaps over another: "about 8 times", "1/70". Spaces that part thousands, and
+#: points and commas, are sorted out by ``number``.
+NUMBER = re.compile(r"([-+]?(?:\d[\d.,]*|[.,]\d+)(?:e[-+]?\d+)?)(?:\s*/\s*(\d+))?", re.I)
+THOUSANDS = re.compile(r"(?<=\d)[\s'\u2019\u202f](?=\d{3}(?!\d))")
+
+
+def number(text: str) -> float | None:
+    """The first number in what somebody wrote, or None: 1,3 and 0,5 are decimals, 1 000 and 1,000 a thousand, 1/70 is a
+    fraction."""
+    found = NUMBER.search(THOUSANDS.sub("", text.replace("\u2212", "-")))
+    if not found:
+        return None
+    digits = found[1].rstrip(".,")
+    mark = max(digits.rfind("."), digits.rfind(","))
+    if mark >= 0:
+        whole, part = digits[:mark], digits[mark + 1 :]
+        grouped = re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+|[-+]?[1-9]\d{0,2}(\.\d{3}){2,}", digits)
+        digits = re.sub("[.,]", "", digits) if grouped else f"{re.sub('[.,]', '', whole)}.{part}"
+    value = float(digits) / float(found[2] or 1) if float(found[2] or 1) else inf
+    return value if isfinite(value) else None
 
 
 class Prediction:
@@ -29,18 +47,19 @@ class Prediction:
             return dict(zip(self.curve, entered)) if any(entered) else None
         if self.choices or not entered:
             return entered[0] if entered else None
-        found = NUMBER.search(entered[0].replace(",", ""))
-        return float(found[0]) if found and isfinite(float(found[0])) else None
+        return number(entered[0])
 
     def said(self, truth) -> str:
         """``How many? You said 4, and it is 8 wavefronts.`` The line has only the result if there was no guess."""
-        number = isinstance(truth, int | float)
+        numeric = isinstance(truth, int | float)
         unit = self.unit.removesuffix("s") if truth == 1 and self.unit.isalpha() else self.unit
-        is_ = f"it is {_shown(truth) if number else truth} {unit}".rstrip()
+        is_ = f"it is {_shown(truth) if numeric else truth} {unit}".rstrip()
         asked, you, it = (" ", "You", "It") if self.question.endswith("?") else (": ", "you", "it")
         if self.value is None:
-            return f"{self.question}{asked}{it}{is_[2:]}. (You made no guess.)"
-        right = abs(self.value - truth) <= 0.1 * abs(truth) if number and not self.choices else self.value == truth
+            text = self._entries[0].value if self._entries and not (self.curve or self.choices) else ""
+            why = f"`{text.strip()[:40]}` can't be read as a number" if text.strip() else "You made no guess"
+            return f"{self.question}{asked}{it}{is_[2:]}. ({why}.)"
+        right = abs(self.value - truth) <= 0.1 * abs(truth) if numeric and not self.choices else self.value == truth
         guess = f"{self.value:,.4g}" if isinstance(self.value, float) else self.value
         return f"{self.question}{asked}{you} said {guess}, and {is_}{': well guessed!' if right else '.'}"
 

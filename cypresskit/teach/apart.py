@@ -13,6 +13,8 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+from cypresskit.teach import check
+
 try:
     import resource
 except ImportError:  # Windows has none
@@ -50,8 +52,8 @@ def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float =
         if error:
             raise Lost(*error)
         return result
-    if ran.returncode in (-9, -24):  # SIGKILL and SIGXCPU: the limit of processor time
-        raise Lost(f"it had not ended after {seconds:g} s", ENDLESS)
+    if ran.returncode in (-9, -14, -24, -27):  # SIGKILL, SIGXCPU: the limit of processor time; the others, an answer's
+        raise Lost(f"it had not ended after {seconds if ran.returncode in (-9, -24) else check.SECONDS:g} s", ENDLESS)
     raise Lost(f"its process ended with {ran.returncode}")
 
 
@@ -60,6 +62,7 @@ def serve() -> None:
     function, arguments, seconds, megabytes = json.loads(sys.stdin.read())
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    check.disposable = True
     with suppress(AttributeError, ValueError, OSError, OverflowError):  # macOS refuses some
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))
         resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 1e6),) * 2)

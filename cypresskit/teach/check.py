@@ -1,42 +1,53 @@
-"""A check of an answer: what it says, and the shell around it, in which a student's function is stopped if it doesn't
-end, and prints no more than a page.
+"""A check of an answer: what it says, and the shell around it, in which a student's function can do no harm.
 
-``asked`` calls it with limits of processor time and, where /proc tells it, of memory. A second thread watches both.
-Once one is used up, it raises an exception in the first: that works on every system, and not in the main thread alone.
-It takes effect between two of Python's instructions, so what waits in C for long, such as a huge numpy operation or
-``time.sleep``, is not stopped before it comes back; the stop button ends such waits. ``exercise`` turns
-this, the stop button, ``input``, ``sys.exit`` and a notebook's ``exit`` into verdicts, so that no traceback shows how
-the check finds its answers, and the kernel lives on.
+On Linux, a check of a function runs in a copy of this process (a fork), which the answer may fill, crash or keep busy.
+Timers end the copy once the answer has used up its time, whatever it does: catch everything in a loop, recurse around
+an ``except:``, stay in one call of C. A limit on its memory makes Python raise ``MemoryError``. What an answer does to
+other things than its arguments is gone with the copy. Elsewhere a check runs in this process and without limits, since
+forks break macOS's libraries, and Windows has none; the stop button ends it.
+
+``asked`` calls the answer, and ``exercise`` turns all that may happen, also the stop button, ``input``, ``sys.exit``
+and a notebook's ``exit``, into verdicts: no traceback shows how the check finds its answers, and the kernel lives on.
 """
 
 import builtins
-import ctypes
 import io
+import linecache
 import os
+import pickle
+import signal
 import sys
 import threading
-import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from traceback import walk_tb
-from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import numpy as np
 
 from cypresskit.blas import CardMemoryError
 
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None  # type: ignore[assignment]
+
 T = TypeVar("T")
+FORKS = sys.platform == "linux"
 SECONDS, WALL = 5.0, 20.0  # of processor time for an answer, and by the clock: a busy machine stops it later
-MEGABYTES = 500  # that the process may grow by meanwhile
-PAUSE = 0.05  # seconds between two looks at them
+MEGABYTES = 500  # that it may take meanwhile
 PACKAGE = Path(__file__).parents[1]
+STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP = "what changes from one turn of the loop to the next, and what ends it?"
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longer either
+
+disposable = False  # whether this process may end along with an answer: a copy, or one that ``apart`` has started
+told: BinaryIO | None = None  # in a copy: the way to the process that it was made of
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,101 +97,99 @@ class Halted(BaseException):
 
 def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     """What ``answer`` returns for ``arguments``: ``call`` is how a student would write it. Raises what that raises, and
-    ``Halted`` if it has not ended after ``SECONDS`` or ``WALL``, takes more than ``MEGABYTES``, is interrupted, exits,
-    or asks a reader."""
-    limits, traced = _Limits(call), sys.gettrace()
-    late = _late(limits)
+    ``Halted`` if it is interrupted, exits, asks a reader, leaves a thread at work or takes more than ``MEGABYTES``. If
+    it has not ended after ``SECONDS`` or ``WALL``, a disposable process ends."""
 
     def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
         raise Halted(f"`{call}` waits for `input`.", "nobody types here: what it needs is in its arguments.")
 
-    watcher = threading.Thread(target=limits.watch, args=(late,), daemon=True)
+    _tell(call)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None  # whose `exit` does other things
+    before = threading.enumerate()
     try:
-        watcher.start()
-        with _replaced(builtins, "input", refuse), _replaced(shell, "ask_exit", sys.exit):
-            limits.running = True
-            try:
-                return answer(*arguments)
-            finally:
-                limits.running = False
-                sys.settrace(traced)
+        with _replaced(builtins, "input", refuse), _replaced(shell, "ask_exit", sys.exit), _limits():
+            result = answer(*arguments)
     except CardMemoryError:
         raise
     except MemoryError:
-        raise Halted(*limits.fills) from None
+        grows = "what does each turn of the loop add to, and when is it enough?"
+        raise Halted(f"`{call}` fills the memory: what grows without end?", grows) from None
     except KeyboardInterrupt:
-        raise Halted(f"You stopped it while `{call}` was running: does its loop end?", LOOP) from None
+        raise Halted(STOPPED.format(call), LOOP) from None
     except SystemExit:
         raise Halted(f"`{call}` tries to quit Python.", "leave out `exit`: `return` ends a function.") from None
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    fine = all(thread.name.startswith("cypresskit") for thread in left)  # those compute launches
+    unless(fine, f"`{call}` leaves a thread at work.", "`join` waits for its end. Does it take one at all?")
+    return result
+
+
+@contextmanager
+def _limits() -> Iterator[None]:
+    """Meanwhile a disposable process may compute for ``SECONDS``, last for ``WALL`` and grow by ``MEGABYTES``."""
+    if not (disposable and FORKS):
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + int(1e6 * MEGABYTES), before[1]))
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, WALL)
+    try:
+        yield
     finally:
-        while True:  # the last exception may still be on its way
-            try:
-                if limits.gate.locked():
-                    limits.gate.release()
-                if watcher.is_alive():
-                    watcher.join()
-                _raise_in(limits.thread, None)
-                break
-            except late:
-                pass
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
-class _Limits:
-    """The limits of a call that begins here and now. ``running``: the answer itself is at work. ``passed``: what to say
-    once a limit is, finding and hint; ``fills``: the same of the memory. The watch ends when the ``gate`` opens."""
-
-    def __init__(self, call: str):
-        self.call, self.thread, self.gate = call, threading.get_ident(), threading.Lock()
-        self.computed, self.begun = time.process_time(), time.monotonic()
-        self.most = _resident() + 1e6 * MEGABYTES
-        grows = "what does each turn of the loop add to, and when is it enough?"
-        self.fills = f"`{call}` fills the memory: what grows without end?", grows
-        self.running, self.passed = False, tuple[str, ...]()
-        self.gate.acquire()
-
-    def watch(self, late: type[Halted]) -> None:
-        """Raise ``late`` in the thread that calls the answer, once a limit is passed."""
-        pause = PAUSE
-        while not self.gate.acquire(timeout=pause):
-            spent, passed = time.process_time() - self.computed, time.monotonic() - self.begun
-            full = _resident() > self.most
-            if full or spent > SECONDS or passed > WALL:
-                after = f"{spent:.2g} s of computing, {passed:.2g} s by the clock"
-                slow = f"`{self.call}` had not ended after {after}: does its loop end?", LOOP
-                self.passed = self.passed or (self.fills if full else slow)
-                _raise_in(self.thread, late)
-                pause = 10 * PAUSE  # then once more: it may have arrived where nothing is raised, as in `__del__`
+def _tell(what: object) -> None:
+    """Tell the process of which this one is a copy: a call that begins (str), the verdict, or (text,) to print."""
+    if told:
+        pickle.dump(what, told)
+        told.flush()
 
 
-def _late(limits: _Limits) -> type[Halted]:
-    """What says that a limit is passed, wherever it arrives: another thread can only send a class. If the answer
-    catches it, the answer's next line raises it again: loops around an ``except:`` end, too. The package's own lines
-    don't: a launch that is stopped puts everything back."""
+def _copied(judge: Callable[[], Verdict]) -> Verdict:
+    """What ``judge`` returns in a copy of this process, or what became of the copy."""
+    ours, theirs = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of other threads, which a copy doesn't have
+        child = os.fork()
+    if not child:
+        _serve(judge, theirs)
+    os.close(theirs)
+    call = "it"
+    try:
+        with open(ours, "rb") as heard, suppress(EOFError, pickle.UnpicklingError):
+            while not isinstance(news := pickle.load(heard), Verdict):
+                if isinstance(news, str):
+                    call = news
+                else:
+                    print(*news, end="")
+            return news
+    except KeyboardInterrupt:
+        return Verdict(False, STOPPED.format(call), LOOP)
+    finally:
+        os.kill(child, signal.SIGKILL)  # which changes nothing if it has ended
+        end = -os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    limits = {signal.SIGPROF: f"{SECONDS:g} s of computing", signal.SIGALRM: f"{WALL:g} s by the clock"}
+    if end in limits:
+        return Verdict(False, f"`{call}` had not ended after {limits[end]}: does its loop end?", LOOP)
+    how = f" ({signal.Signals(end).name})" if end > 0 else ""
+    return Verdict(False, f"`{call}` brings Python down{how}.", "an endless recursion, or something that quits?")
 
-    def again(_, event: str, __) -> Callable:
-        if event == "line":  # not at "exception": an `except:` that is about to catch that would catch this
-            raise Late
-        return again
 
-    def trace(frame: FrameType | None) -> None:
-        if not limits.running or threading.get_ident() != limits.thread:
-            return
-        while frame and frame.f_code is not asked.__code__:
-            if not Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
-                frame.f_trace = again
-            frame = frame.f_back
-        sys.settrace(lambda *_: None)  # without it, no frame is traced
-
-    class Late(Halted):
-        def __init__(self) -> None:
-            super().__init__(*limits.passed)
-            trace(sys._getframe(1))
-
-        def __del__(self) -> None:  # Python stops tracing where a trace function raises
-            trace(sys._getframe(1))
-
-    return Late
+def _serve(judge: Callable[[], Verdict], pipe: int) -> NoReturn:
+    """The copy's side: judge, tell, end."""
+    global disposable, told
+    try:
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        disposable, told = True, open(pipe, "wb")
+        _tell(judge())
+    finally:
+        os._exit(0)
 
 
 def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
@@ -194,7 +203,18 @@ def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
         name = call.partition("(")[0]
         what = "nothing" if "NoneType" in said(error) else "something that the check can't use"
         unless(_from_student(error), f"{name} returns {what}.", hint)
-        raise Halted(f"{name} stops with {said(error).rstrip('.')}.", hint) from None
+        raise Halted(f"{name} stops with {said(error).rstrip('.')}{_line(error)}.", hint) from None
+
+
+def _line(error: BaseException) -> str:
+    """Which line of the student's cell raised an error, `` in line 4: `y = x[3]` ``; nothing if none did."""
+    ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    cell = next((file for file, _ in ran if not Path(file).is_relative_to(PACKAGE)), None)
+    if cell is None:
+        return ""
+    line = [line for file, line in ran if file == cell][-1]
+    text = linecache.getline(cell, line).strip()
+    return f", in line {line}" + f": `{text}`" * bool(text)
 
 
 def _from_student(error: BaseException) -> bool:
@@ -223,38 +243,27 @@ def _replaced(of: Any, name: str, other: Callable) -> Iterator[None]:
             setattr(of, name, before)
 
 
-def _resident() -> int:
-    """Bytes of memory that this process takes; 0 where the system has no /proc to tell it."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
-
-
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an exception in a thread, or take back one that was not raised yet."""
-    what = ctypes.py_object(error) if error else ctypes.py_object()
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
-
-
 class Page(io.TextIOBase):
-    """Takes what is printed, and keeps the first lines."""
+    """Hands the first lines of what is printed to ``show``, and counts the others."""
 
-    def __init__(self) -> None:
-        self.text, self.more, self.begun = "", 0, False  # lines that are left out, and whether one more has begun
+    def __init__(self, show: Callable[[str], object]) -> None:
+        self.show, self.text = show, ""
+        self.more, self.begun = 0, False  # lines that are left out, and whether one more has begun
 
     def write(self, text: str) -> int:
-        whole = self.text + text
+        whole, before = self.text + text, len(self.text)
         self.text = "".join(whole.splitlines(keepends=True)[:LINES])[:CHARACTERS]
+        if self.text[before:]:
+            self.show(self.text[before:])
         if rest := whole[len(self.text) :]:
             self.more, self.begun = self.more + rest.count("\n"), not rest.endswith("\n")
         return len(text)
 
-    def show(self) -> None:
-        if self.text:
-            print(self.text, end="" if self.text.endswith("\n") else "\n")
+    def end(self) -> None:
+        if self.text and not self.text.endswith("\n"):
+            self.show("\n")
         if more := self.more + self.begun:
-            print(f"... and {more:,} lines more")
+            self.show(f"... and {more:,} lines more\n")
 
 
 def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[..., Verdict]:
@@ -264,24 +273,29 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
     needed = function or parameter.annotation is Callable
     name = function or name
 
-    @wraps(check)
-    def checked(*arguments, **options) -> Verdict:
-        page = Page()
+    def judged(*arguments, **options) -> Verdict:
+        out = sys.stdout
+        page = Page(lambda text: _tell((text,)) if told else out.write(text))
         try:
-            if needed and arguments:
-                kind = f"{name} is of type {type(arguments[0]).__name__}, not a function."
-                unless(callable(arguments[0]), kind, f"keep the line `def {name}`.")
+            unless(arguments, f"{check.__name__} was given nothing.", f"`{check.__name__}({name})` checks {name}.")
+            kind = f"{name} is of type {type(arguments[0]).__name__}, not a function."
+            unless(not needed or callable(arguments[0]), kind, f"keep the line `def {name}`.")
             with redirect_stdout(page):
-                verdict = check(*arguments, **options)
+                return check(*arguments, **options)
         except Halted as halted:
-            verdict = halted.verdict
+            return halted.verdict
         except KeyboardInterrupt:
-            verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
+            return Verdict(False, "The check was stopped.", "run it again, and let it end.")
         except BaseException as error:  # what it gave can't be printed or compared
             hint = "return just what the exercise asks for."
-            verdict = Verdict(False, f"The check can't use what {name} gives: {said(error)}", hint)
+            return Verdict(False, f"The check can't use what {name} gives: {said(error)}", hint)
         finally:
-            page.show()
+            page.end()
+
+    @wraps(check)
+    def checked(*arguments, **options) -> Verdict:
+        judge = partial(judged, *arguments, **options)
+        verdict = _copied(judge) if needed and FORKS and not disposable else judge()
         if (size := len(finding := verdict.finding)) > CHARACTERS:
             finding = f"{finding[:CHARACTERS]} ... ({size:,} characters)"
         return replace(verdict, finding=finding, check=(check.__module__, check.__name__))

@@ -1,22 +1,33 @@
-"""Exercises whose answer is a function of a few numbers: it is called with several, and each result compared.
+"""Exercises whose answer is a function: it is called with several arguments, and each result compared.
 
-A *slip* is a wrong formula that students write. It is named only if it explains every result, not just one of them.
+A *slip* is a wrong formula that students write. It is named only if it explains every result, not just one of them. If
+all results are right, three calls follow whose arguments are drawn anew: what they should give is not told, so nobody
+passes by writing down what the messages say.
 """
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import wraps
-from importlib import import_module
-from inspect import signature
-from math import isclose
+from math import ceil, floor, gcd, isclose
+
+import numpy as np
 
 from cypresskit.teach.check import Halted, Verdict, a_type, exercise, tried, unless
 
 CLOSE = 1e-6  # relative
+DRAWN = 3  # calls with other numbers than those that are shown
+chance = random.SystemRandom()
 
 
 def formula_exercise(
-    cases: Sequence[tuple], slips: Mapping[str, str], hint: str, unit: str = "", *, name: str = ""
+    cases: Sequence[tuple],
+    slips: Mapping[str, Callable],
+    hint: str,
+    unit: str = "",
+    *,
+    name: str = "",
+    draw: Callable[[], tuple] | None = None,
 ) -> Callable[[Callable], Callable[[object], Verdict]]:
     """A function that is right, made a check of a student's, called ``name``, by default as it is without ``check_``;
     the rest as for ``judge``."""
@@ -26,7 +37,7 @@ def formula_exercise(
 
         @wraps(right)
         def check(answer: object) -> Verdict:
-            return judge(answer, called, right, cases, slips, hint, unit)
+            return judge(answer, called, right, cases, slips, hint, unit, draw)
 
         del check.__wrapped__  # it takes an answer, not what the answer takes
         return exercise(check, called)
@@ -35,47 +46,89 @@ def formula_exercise(
 
 
 def judge(
-    answer, name: str, right: Callable, cases: Sequence[tuple], slips: Mapping[str, str], hint: str, unit: str = ""
+    answer,
+    name: str,
+    right: Callable,
+    cases: Sequence[tuple],
+    slips: Mapping[str, Callable],
+    hint: str,
+    unit: str = "",
+    draw: Callable[[], tuple] | None = None,
 ) -> Verdict:
-    """The verdict on ``answer``, the student's function ``name``, which has to give what ``right`` gives for ``cases``.
+    """The verdict on ``answer``, the student's function ``name``, which has to give what ``right`` gives for ``cases``,
+    and for some that ``draw`` returns, by default ``drawn`` between those.
 
-    ``slips``: hints to the formula that makes the mistake, in what ``right`` and its module call things, or of
-    ``right`` itself. ``hint`` is for other mistakes; ``unit`` stands after numbers.
+    ``slips``: hints to the function that makes the mistake. ``hint`` is for other mistakes; ``unit`` stands after
+    numbers. Whoever returns True or False has to, where ``right`` does.
     """
+    want = [right(*case) for case in cases]
+    whether = isinstance(want[0], bool)
+    calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
+    got = [_result(call, answer, case, hint, whether) for call, case in zip(calls, cases)]
+    fine = [_same(value, right) for value, right in zip(got, want)]
+    if all(fine):
+        for case in [(draw or drawn)(*() if draw else (cases,)) for _ in range(DRAWN)]:
+            value = _result(f"{name}({', '.join(map(_text, case))})", answer, case, hint, whether)
+            finding = f"The {len(cases)} calls that are shown are right, but it is wrong for other numbers, too."
+            unless(_same(value, right(*case)), finding, f"does it compute from what it is given? {hint}")
+        return Verdict(True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}.")
+    n = fine.index(False)
+    finding = f"{calls[n]} gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
+    for said, slip in slips.items():
+        if all(_same(value, slip(*case)) for value, case in zip(got, cases)):
+            return Verdict(False, finding, said)
+    if not whether and all(map(_rounded, got, want)):
+        hint = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
+    if any(fine):
+        if got[0] and len(set(got)) == 1 and not whether:  # a number, not the 0 of before one begins
+            hint = f"it gives that in every call, as if it did not use its arguments; {hint}"
+        hint += f" ({sum(fine)} of {len(cases)} calls are right.)"
+    return Verdict(False, finding, hint)
+
+
+def drawn(cases: Sequence[tuple]) -> tuple:
+    """A case like these: each number lies between the least and the largest in its place. Whole numbers have what
+    theirs have in common: a multiple of 64 is one again."""
+    case: list = []
+    for column in zip(*cases):
+        low, high = min(column), max(column)
+        step = gcd(*column) if all(isinstance(number, int) for number in column) else 0
+        case.append(step * chance.randint(low // step, high // step) if step else chance.uniform(low, high))
+    return tuple(case)
+
+
+def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) -> float:
+    """The number that a call gives, or True or False if ``whether``; else the check ends."""
 
     def number(value) -> float | None:
+        if whether:
+            return value if isinstance(value, bool | np.bool_) else None
         try:
             return None if isinstance(value, str) else float(value)
         except (TypeError, ValueError):
             return None
 
-    want, got = [float(right(*case)) for case in cases], []
-    calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
-    for call, case in zip(calls, cases):
-        value = tried(call, answer, *deepcopy(case), hint=f"the call was {call}.")  # a copy, which it may change
-        unless(
-            value is not None, f"{call} returns nothing.", f"its `return` is missing, or has nothing to return; {hint}"
-        )
-        figure = tried(call, number, value, hint=f"the call was {call}.")
+    was = f"the call was {call}."
+    value = tried(call, answer, *deepcopy(case), hint=was)  # a copy, which it may change
+    unless(value is not None, f"{call} returns nothing.", f"its `return` is missing, or has nothing to return; {hint}")
+    figure = tried(call, number, value, hint=was)
+    if figure is None:
         kind = "a text" if isinstance(value, str) else a_type(value)
-        if figure is None:
-            raise Halted(f"{call} returns {kind}, not a number.", f"the call was {call}.")
-        got.append(figure)
-    fine = [isclose(value, right, rel_tol=CLOSE) for value, right in zip(got, want)]
-    if all(fine):
-        return Verdict(True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}.")
-    n = fine.index(False)
-    finding = f"{calls[n]} gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
-    known = vars(import_module(right.__module__)) | {"right": right}
-    for said, slip in slips.items():
-        wrong = eval(f"lambda {', '.join(signature(right).parameters)}: {slip}", known)
-        if all(isclose(value, wrong(*case), rel_tol=CLOSE) for value, case in zip(got, cases)):
-            return Verdict(False, finding, said)
-    if any(fine):
-        if got[0] and len(set(got)) == 1:  # a number, not the 0 of before one begins
-            hint = f"it gives that in every call, as if it did not use its arguments; {hint}"
-        hint += f" ({sum(fine)} of {len(cases)} calls are right.)"
-    return Verdict(False, finding, hint)
+        more = " In Python a decimal has a point: 1.3, not 1,3." if isinstance(value, tuple) else ""
+        raise Halted(f"{call} returns {kind}, not {'True or False' if whether else 'a number'}.", was + more)
+    return figure
+
+
+def _same(value: float, right: float) -> bool:
+    return isclose(value, right, rel_tol=CLOSE, abs_tol=1e-12)
+
+
+def _rounded(value: float, right: float) -> bool:
+    """Whether one is the other with fewer digits."""
+    if not isclose(value, right, rel_tol=0.1):
+        return False
+    places = ((10.0**digits, way) for digits in range(7) for way in (round, floor, ceil))
+    return any(isclose(value, way(right * power) / power, rel_tol=1e-12) for power, way in places)
 
 
 def _text(value) -> str:

@@ -17,7 +17,7 @@ from cypresskit.il.opcodes import OPCODES
 from cypresskit.kernels import Kernel
 from cypresskit.machine import KernelError, Run, launch
 from cypresskit.machine.checks import Findings, check
-from cypresskit.teach.check import Verdict, a_type, exercise, said
+from cypresskit.teach.check import LOOP, Verdict, a_type, exercise, said
 from cypresskit.teach.slips import mistakes
 
 NAMES = {0: "A", 1: "B", "g": "C"}
@@ -45,9 +45,11 @@ def judge_kernel(
     except ILError as error:
         return Verdict(False, f"The kernel does not assemble.\n{error}", "the line above the caret.")
     except CompileError as error:
-        return Verdict(False, f"The kernel does not compile: {error}", crowded)
+        hint = crowded if "registers" in str(error) else "the line it names."
+        return Verdict(False, f"The kernel does not compile: {error}", hint)
     except (KernelError, TypeError, ValueError) as error:
-        return Verdict(False, f"The kernel does not run: {said(error)}", stuck)
+        hint = LOOP if "has not ended" in str(error) else stuck
+        return Verdict(False, f"The kernel does not run: {said(error)}", hint)
 
 
 def kernel_exercise(name: str, **how) -> Callable[[Callable[[Program], Verdict]], Callable[[object], Verdict]]:

@@ -15,10 +15,10 @@ from cypresskit.timing.simulate import simulate
 @formula_exercise(
     [(b.simd_engines, b.thread_processors, b.lanes, b.clock_ghz) for b in (HD5870, HD5970, HD5850)] + [(1, 1, 1, 0.85)],
     {
-        "a multiply-add is two operations.": "e * p * u * g",
-        "a thread processor has several lanes, and each of them works.": "2 * e * p * g",
-        "10^9 is in GHz and in Gflop/s already.": "2000000000.0 * e * p * u * g",
-        "these are engines and units: how often a second do they work?": "2 * e * p * u",
+        "a multiply-add is two operations.": lambda e, p, u, g: e * p * u * g,
+        "a thread processor has several lanes, and each of them works.": lambda e, p, u, g: 2 * e * p * g,
+        "10^9 is in GHz and in Gflop/s already.": lambda e, p, u, g: 2000000000.0 * e * p * u * g,
+        "these are engines and units: how often a second do they work?": lambda e, p, u, g: 2 * e * p * u,
     },
     "multiply: engines, processors in each, lanes in each, flops a clock, clocks.",
     " Gflop/s",

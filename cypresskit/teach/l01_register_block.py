@@ -44,7 +44,7 @@ def check_rank1(update: Callable) -> Verdict:
     on blocks that are square and not."""
     rng = np.random.default_rng(870)
     for rows, columns in ((2, 2), (2, 3), (8, 8), (5, 1)):
-        a, b = (rng.integers(1, 9, size).astype(np.float32) for size in (rows, columns))
+        a, b = (rng.integers(1, 9, size).astype(np.float32) + (columns == 1) / 4 for size in (rows, columns))
         start = rng.integers(-9, 9, (rows, columns)).astype(np.float32)
         c, mine, theirs, product = start.copy(), a.copy(), b.copy(), np.outer(a, b)
         want = start + product
@@ -110,6 +110,8 @@ def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
     last = f"{register} holds the last product alone: the block is a sum over k, so add to what was there."
     slips[last] = np.outer(a[-1], b[-1])[i::4]
     hint = f"the line that writes {register}: read its four names against row 0's line. Which one is out of step?"
+    if 0 in rows:
+        hint = "even row 0 is wrong, whose line was there. What else changed: the count of k, an address, a store?"
     if np.array_equal(c[:4, :4], want[:4, :4].T):
         hint = "rows and columns are exchanged: r2 (from A) gives one number a line, r3 (from B) all four."
     return finding, slip(row, slips, hint)

@@ -38,11 +38,13 @@ def pace(size: int, n: int = 1536, k: int = 384, device: Device = HD5870) -> Rep
 @formula_exercise(
     [(1, 1), (8, 8), (4, 8), (2, 8), (64, 64), (1, 16)],
     {
-        "each pair of a number of A and one of B makes a product and a sum: two operations.": "(r + c) / (r * c)",
-        "that is right for square blocks; this one has fewer rows than columns.": "1 / r",
-        "and here only the columns count?": "1 / c",
-        "this is flops per word; the lesson counts words per flop.": "2 * r * c / (r + c)",
-        "words, not bytes.": "4 * (r + c) / (2 * r * c)",
+        "each pair of a number of A and one of B makes a product and a sum: two operations.": lambda r, c: (
+            (r + c) / (r * c)
+        ),
+        "that is right for square blocks; this one has fewer rows than columns.": lambda r, c: 1 / r,
+        "and here only the columns count?": lambda r, c: 1 / c,
+        "this is flops per word; the lesson counts words per flop.": lambda r, c: 2 * r * c / (r + c),
+        "words, not bytes.": lambda r, c: 4 * (r + c) / (2 * r * c),
     },
     "how many numbers of A and of B does a step of k need, and how many operations does it do with them?",
 )
@@ -59,12 +61,18 @@ def check_words(r, c):
         (12, HD5850.single_gflops, HD5850.texture_gb_s, 4),
     ],
     {
-        "what the fetches allow can be more than the units can do: no more than the peak.": "r * b / s",
-        "that is the roof alone; with few words a flop the fetches decide.": "p",
-        "bandwidth is in bytes, and a word has several.": "min(p, r * b)",
-        "a larger block needs fewer words for each flop, so it allows more flops.": "min(p, r / b / s)",
-        "the smaller of the two holds the kernel back, not the larger.": "max(p, r * b / s)",
-        "W = 1/b, for a multiplication and an addition together count as two flops.": "min(p, 2 * r * b / s)",
+        "what the fetches allow can be more than the units can do: no more than the peak.": lambda b, p, r, s: (
+            r * b / s
+        ),
+        "that is the roof alone; with few words a flop the fetches decide.": lambda b, p, r, s: p,
+        "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
+        "a larger block needs fewer words for each flop, so it allows more flops.": lambda b, p, r, s: min(
+            p, r / b / s
+        ),
+        "the smaller of the two holds the kernel back, not the larger.": lambda b, p, r, s: max(p, r * b / s),
+        "W = 1/b, for a multiplication and an addition together count as two flops.": lambda b, p, r, s: min(
+            p, 2 * r * b / s
+        ),
     },
     "B = F S / b, solved for F, and the peak: which of the two is smaller?",
     " Gflop/s",
@@ -82,8 +90,15 @@ def check_four_by_eight(program: Program) -> Verdict:
         a, b = (rng.integers(1, 8, (k, columns)).astype(np.float32) for columns in (m, n))
         found = check_gemm(FOUR_BY_EIGHT, a, b, program=program, budgets={"fetches": 3 * k})
         if verdict := fault(found):
+            needs = "The left half shows how; the right half needs B's next texel, in r4."
             if (found[0].index, found[0].got) == ((0, 4), 0):
-                needs = "The left half shows how; the right half needs B's next texel, in r4."
                 return replace(verdict, hint=f"nothing is added to r14 yet. {needs}")
+            if found[0].kind == "uninitialised":
+                return replace(verdict, hint=f"does a `sample_resource` put a texel there first? {needs}")
+            if found[0].kind == "cost":
+                each = (
+                    f"C is right, but a step of k takes {found[0].message.split()[0]} / {k} fetches; three are enough."
+                )
+                return Verdict(False, each, "one texel of A, two of B: which is fetched twice, or needed by nobody?")
             return verdict
     return Verdict(True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop.")

@@ -15,22 +15,22 @@ from cypresskit.timing.simulate import simulate
 
 STUCK = "was r0.w stepped on before the stores? They begin there: step on with a copy of it."
 BUDGET = 10  # registers of exercise 2's kernel with C read after the loop; read before it, C makes it 12
-
-
 ITSELF = "the wavefront itself computes too: a round is compute + wait clocks long"
 
 
 @formula_exercise(
     [(2, 6), (1, 0), (4, 5), (108, 408), (124, 540), (300, 8)],
     {
-        "there is no part of a wavefront: round up to the next whole number.": "(c + w) / c",
-        "round up, not down: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": "(c + w) // c",
-        "round up, not to the nearest: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": "round((c + w) / c)",
-        f"{ITSELF}.": "-(-w // c)",
-        f"{ITSELF}; and round up to a whole number.": "w / c",
-        f"{ITSELF}; and round up, not down.": "w // c",
-        "where compute fills wait exactly this is one too many: 4 times 2 clocks fill 2 + 6.": "w // c + 2",
-        "one less would do.": "right(c, w) + 1",
+        "there is no part of a wavefront: round up to the next whole number.": lambda c, w: (c + w) / c,
+        "round up, not down: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: (c + w) // c,
+        "round up, not to the nearest: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: round(
+            (c + w) / c
+        ),
+        f"{ITSELF}.": lambda c, w: -(-w // c),
+        f"{ITSELF}; and round up to a whole number.": lambda c, w: w / c,
+        f"{ITSELF}; and round up, not down.": lambda c, w: w // c,
+        "where compute fills wait exactly this is one too many: 4 times 2 clocks fill 2 + 6.": lambda c, w: w // c + 2,
+        "one less would do.": lambda c, w: -(-w // c) + 2,
     },
     "while one wavefront waits, others compute: how many fill that time, and the one itself?",
 )
@@ -61,7 +61,8 @@ def _c_fault(got: np.ndarray, product: np.ndarray, old: np.ndarray, beta: float,
     finding, rows = wrong_rows(got, product + beta * old, f"With beta = {beta}, C is wrong in", "of every block.")
     i = rows[0]
     slips = {
-        f"the old C was not added to r{10 + i}, which holds row {i}.": product,
+        f"the old C was not added to r{10 + i}, which holds row {i}, or was read where none is: its rows lie cb0[0].w"
+        " elements apart.": product,
         "the old C was added without its beta, cb0[0].y.": product + old,
         f"`mul` puts beta times C in the place of the product in r{10 + i}; `mad` adds it.": beta * old,
         "beta multiplies C, not the block: mad block, C, beta, block.": beta * product + old,

@@ -8,8 +8,8 @@ from cypresskit.devices import HD5870
 from cypresskit.il import Program
 from cypresskit.machine import launch
 from cypresskit.machine.traffic import Access, Traffic
-from cypresskit.teach.check import Verdict, exercise, unless
-from cypresskit.teach.formula import judge
+from cypresskit.teach.check import Verdict, unless
+from cypresskit.teach.formula import chance, formula_exercise
 from cypresskit.teach.kernels import LONGEST, kernel_exercise
 from cypresskit.timing.work import quad_clocks
 
@@ -22,28 +22,50 @@ def touched(texels: list[tuple[int, int]], width: int) -> int:
     return len({(y * width + x) // 4 for x, y in texels})
 
 
-@exercise
-def check_lines(lines: Callable) -> Verdict:
+def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], int]:
+    """A count of different places; ``place(x, y, width)`` says what is taken for that of a texel."""
+    return lambda texels, width: len({place(x, y, width) for x, y in texels})
+
+
+def four_texels() -> tuple:
+    """Four texels and the width of their texture, drawn anew."""
+    return [(chance.randrange(9), chance.randrange(9)) for _ in range(4)], chance.randrange(9, 99)
+
+
+@formula_exercise(
+    [
+        ([(1, 2)] * 4, 16),
+        ([(0, 0), (1, 0), (2, 0), (3, 0)], 16),
+        ([(0, 5), (2, 5), (4, 5), (6, 5)], 16),
+        ([(0, 0), (2, 0), (0, 1), (2, 1)], 16),
+        ([(4, 7), (4, 8)] * 2, 32),
+        ([(0, 0), (4, 1), (8, 2), (12, 3)], 16),
+        ([(4, 0), (1, 1), (2, 1), (4, 2)], 10),
+    ],
+    {
+        "these are the texels that differ; four neighbours in a row share a line.": counting(lambda x, y, w: (x, y)),
+        "a line may end in the next row, if rows aren't a multiple of four long. Number the texels through, row after"
+        " row.": counting(lambda x, y, w: (x // 4, y)),
+        "texels with the same x in two rows don't lie in one line: the row counts too.": (
+            counting(lambda x, y, w: x // 4)
+        ),
+        "this counts rows; a row has many lines.": counting(lambda x, y, w: y),
+        "rows follow each other, so row y begins at texel y * width, not column x.": (
+            counting(lambda x, y, w: (x * w + y) // 4)
+        ),
+        "a line has 64 bytes, and so has room for four texels, not 16.": counting(lambda x, y, w: (y * w + x) // 16),
+        "a line has 64 bytes, a texel 16: number the texels, and divide by four.": (
+            counting(lambda x, y, w: (y * w + x) // 64)
+        ),
+        "a set keeps each line once; this counts every texel.": lambda texels, width: 4,
+    },
+    "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?",
+    draw=four_texels,
+)
+def check_lines(texels, width):
     """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines that four texels (x, y) of 16 bytes lie in, in a
     texture of ``width`` texels whose rows follow each other in memory."""
-    square, row = [(0, 0), (2, 0), (0, 1), (2, 1)], [(0, 5), (2, 5), (4, 5), (6, 5)]
-    cases = [([(1, 2)] * 4, 16), ([(0, 0), (1, 0), (2, 0), (3, 0)], 16), (row, 16), (square, 16)]
-    cases += [([(4, 7), (4, 8)] * 2, 32), ([(0, 0), (4, 1), (8, 2), (12, 3)], 16)]
-    cases += [([(4, 0), (1, 1), (2, 1), (4, 2)], 10)]
-    slips = {
-        "these are the texels that differ; four neighbours in a row share a line.": "x, y",
-        "a line may end in the next row, if rows aren't a multiple of four long. Number the texels through, row after"
-        " row.": "x // 4, y",
-        "texels with the same x in two rows don't lie in one line: the row counts too.": "x // 4",
-        "this counts rows; a row has many lines.": "y",
-        "rows follow each other, so row y begins at texel y * width, not column x.": "(x * width + y) // 4",
-        "a line has 64 bytes, and so has room for four texels, not 16.": "(y * width + x) // 16",
-        "a line has 64 bytes, a texel 16: number the texels, and divide by four.": "(y * width + x) // 64",
-    }
-    counted = {hint: f"len({{({number}) for x, y in texels}})" for hint, number in slips.items()}
-    counted["a set keeps each line once; this counts every texel."] = "4"
-    hint = "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?"
-    return judge(lines, "lines", touched, cases, counted, hint)
+    return touched(texels, width)
 
 
 @kernel_exercise("numbering.il", stuck="the row and the column go from 0 to 7.")
@@ -80,33 +102,36 @@ def fetch_clocks(fetch: Access, width: int) -> int:
     return sum(int(quad_clocks(quad, np.ones(4, bool), HD5870.texture_banks)) for quad in addresses)
 
 
-@exercise
-def check_ceiling(ceiling_of: Callable) -> Verdict:
+def ceiling(f, b, c):
+    """Gflop/s of a loop whose turn has ``f`` flops of a work-item, ``b`` bundles and ``c`` clocks of fetches."""
+    return f * RATE / max(4 * b, c)
+
+
+@formula_exercise(
+    [(256, 31, 128), (8, 89, 64), (128, 68, 256), (128, 68, 384), (512, 75, 320)],
+    {
+        "the flops are those of one work-item; a wavefront has 64.": lambda *case: ceiling(*case) / 64,
+        "a wavefront has 64 work-items, on 16 thread processors.": lambda *case: ceiling(*case) / 4,
+        "there are 20 SIMD engines.": lambda *case: ceiling(*case) / 20,
+        "how many clocks has a second?": lambda *case: ceiling(*case) / 0.85,
+        "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": lambda *case: 1e9 * ceiling(*case),
+        "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": lambda *case: 1e3 * ceiling(*case),
+        "a multiply-add counts as two flops already.": lambda *case: 2 * ceiling(*case),
+        "this is a time for each flop; the speed is flops over time.": lambda *case: 1 / ceiling(*case),
+        "different wavefronts compute and fetch at the same time: which takes longer?": (
+            lambda f, b, c: f * RATE / (4 * b + c)
+        ),
+        "the turn takes as long as its slower unit, not the faster one.": lambda f, b, c: f * RATE / min(4 * b, c),
+        "a bundle of a wavefront takes 4 clocks.": lambda f, b, c: f * RATE / max(b, c),
+        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: ceiling(f, 4 * b, c),
+        "`clocks` are those of all of a turn's fetches already.": lambda f, b, c: ceiling(f, b, 16 * c),
+        "the texture unit has to keep up as well.": lambda f, b, c: f * RATE / (4 * b),
+        "the arithmetic takes its time as well.": lambda f, b, c: f * RATE / c,
+    },
+    "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9).",
+    " Gflop/s",
+    name="ceiling_of",
+)
+def check_ceiling(f, b, c):
     """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for a loop of so many of each."""
-    cases = {"SGEMM TN": (256, 31, 128), "DDGEMM": (8, 89, 64), "DGEMM TN": (128, 68, 256)}
-    cases |= {"DGEMM NN": (128, 68, 384), "Ashraf's": (512, 75, 320)}
-
-    def right(f: int, b: int, c: int) -> float:
-        return f * RATE / max(4 * b, c)
-
-    slips = {
-        "the flops are those of one work-item; a wavefront has 64.": "right(f, b, c) / 64",
-        "a wavefront has 64 work-items, on 16 thread processors.": "right(f, b, c) / 4",
-        "there are 20 SIMD engines.": "right(f, b, c) / 20",
-        "how many clocks has a second?": "right(f, b, c) / 0.85",
-        "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": "right(f, b, c) * 1000000000.0",
-        "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": "right(f, b, c) * 1000.0",
-        "a multiply-add counts as two flops already.": "2 * right(f, b, c)",
-        "this is a time for each flop; the speed is flops over time.": "1 / right(f, b, c)",
-        "different wavefronts compute and fetch at the same time: which takes longer?": "f * RATE / (4 * b + c)",
-        "the turn takes as long as its slower unit, not the faster one.": "f * RATE / min(4 * b, c)",
-        "a bundle of a wavefront takes 4 clocks.": "f * RATE / max(b, c)",
-        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": "f * RATE / max(16 * b, c)",
-        "`clocks` are those of all of a turn's fetches already.": "f * RATE / max(4 * b, 16 * c)",
-        "the texture unit has to keep up as well.": "f * RATE / (4 * b)",
-        "the arithmetic takes its time as well.": "f * RATE / c",
-    }
-    hint = "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9)."
-    verdict = judge(ceiling_of, "ceiling_of", right, list(cases.values()), slips, hint, " Gflop/s")
-    found = ", ".join(f"{name} {right(*case):.0f}" for name, case in cases.items())
-    return Verdict(True, f"The ceilings in Gflop/s: {found}.") if verdict.right else verdict
+    return ceiling(f, b, c)

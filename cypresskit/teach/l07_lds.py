@@ -14,7 +14,7 @@ from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.check import Verdict, a_type, exercise, tried, unless
-from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.formula import chance, formula_exercise
 from cypresskit.teach.kernels import LONGEST, kernel_exercise, sentence
 from cypresskit.teach.l05_texture_cache import fetch_clocks
 from cypresskit.timing.units.lds_banks import access_clocks
@@ -57,21 +57,26 @@ STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of
 @formula_exercise(
     [(words,) for words in (STEPS[0], [5] * 16, *STEPS[1:], [3, 35] * 8, [8, 0, 32, 64, *[7] * 10, 9, 10])],
     {
-        "who asks for the same word is served at once: a bank counts different words.": (
-            "max([word % 32 for word in words].count(bank) for bank in range(32))"
+        "who asks for the same word is served at once: a bank counts different words.": lambda words: max(
+            [word % 32 for word in words].count(bank) for bank in range(32)
         ),
-        "banks work at the same time: don't count the banks that are asked, but the busiest one's words.": (
-            "len(asked(words))"
+        "banks work at the same time: count the busiest one's words, not the banks.": lambda words: len(asked(words)),
+        "banks work at the same time: don't count all the words, but those of the busiest bank.": lambda words: len(
+            set(words)
         ),
-        "banks work at the same time: don't count all the words, but those of the busiest bank.": "len(set(words))",
-        "banks don't wait for each other: take the busiest, not the sum.": "1 + len(set(words)) - len(asked(words))",
-        "this is how many wait; the first one takes a clock as well.": "max(map(len, asked(words))) - 1",
-        "the chip has 32 banks, of which 16 work-items use a part.": "max(map(len, asked(words, 16)))",
-        "the bank is the word's number modulo 32; // 32 is its row.": "max(map(len, asked(words, step=32)))",
-        "words are counted here, not bytes: word 1 lies in bank 1.": "max(map(len, asked(words, step=4)))",
+        "banks don't wait for each other: take the busiest, not the sum.": lambda words: (
+            1 + len(set(words)) - len(asked(words))
+        ),
+        "this is how many wait; the first one takes a clock as well.": lambda words: max(map(len, asked(words))) - 1,
+        "the chip has 32 banks, of which 16 work-items use a part.": lambda words: max(map(len, asked(words, 16))),
+        "the bank is the word's number modulo 32; // 32 is its row.": lambda words: max(
+            map(len, asked(words, step=32))
+        ),
+        "words are counted here, not bytes: word 1 lies in bank 1.": lambda words: max(map(len, asked(words, step=4))),
     },
     "for each bank, how many different words are asked of it? The busiest bank decides.",
     name="clocks",
+    draw=lambda: ([chance.choice((1, 8, 32)) * chance.randrange(16) for _ in range(16)],),
 )
 def check_bank_clocks(words):
     """Exercise 1: ``clocks(words)`` is how many clocks 32 banks need to give 16 work-items the words they ask for."""
@@ -104,6 +109,8 @@ def check_place(place: Callable) -> Verdict:
         hint = "in a clock, 16 work-items load from two rows 8 apart. In which banks do rows r and r + 8 begin?"
         if clocks[0] > 8 and sum(clocks[1:]) == 64:
             hint = "the loads are fine. A store takes two words of 16 rows at a time: where do rows 8 to 15 fit in?"
+        if np.array_equal(first, items * 4 + items // 8 * 8):
+            hint = "places are counted in words, not in bytes: two words more for each 8 rows."
         return Verdict(False, f"{finding}; {least}.", hint)
     return Verdict(True, f"{finding}: no conflicts, with {words.max() + 1 - 256} words of padding.")
 
@@ -131,6 +138,12 @@ def check_transpose(program: Program) -> Verdict:
         return Verdict(False, f"The result is right, by luck. {sentence(races[0].message)}.", races[0].advice)
     finding = f"The result is right, but the LDS was busy for {clocks} clocks: not all of it came through there."
     unless(clocks >= BEST, finding, "fetch each number once, store it with lds_store_id, load another one's.")
+    fetches = [access for access in traffic.accesses if access.kind == "fetch"]
+    items = np.arange(64)
+    own = all(np.array_equal((a.x, a.y), (items % 8, items // 8)) for a in fetches) and len(fetches) == 1
+    finding = "The result is right, but work-items fetch more than an element each, or one that isn't theirs."
+    hint = "leave the given fetch as it is. What a work-item loads from the LDS, another one has stored there."
+    unless(own, finding, hint)
     finding = f"The result is right, but store and load take {clocks} clocks of the LDS; {BEST} are possible."
     hint = "which words do the first 16 work-items load, from which banks? Try other pitches with `clocks`."
     unless(clocks == BEST, finding, hint)

@@ -26,9 +26,9 @@ def first_quad(name: str) -> list[tuple[int, int]]:
 @formula_exercise(
     [(153.6, 4), (153.6, 8), (144.0, 4), (31.2, 8)],
     {
-        "each number of A takes part in two operations, a multiplication and an addition.": "r / s",
-        "GB/s are bytes, not numbers: how many numbers arrive in a second?": "2 * r",
-        "more bytes in a number mean fewer numbers a second, not more.": "2 * r * s",
+        "each number of A takes part in two operations, a multiplication and an addition.": lambda r, s: r / s,
+        "GB/s are bytes, not numbers: how many numbers arrive in a second?": lambda r, s: 2 * r,
+        "more bytes in a number mean fewer numbers a second, not more.": lambda r, s: 2 * r * s,
     },
     "how many numbers of A arrive in a second, and how many operations does each take part in?",
     " Gflop/s",
@@ -69,17 +69,26 @@ def _reduction_slip(program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarr
     return slip(got[:, 0], {said: 2 * sum_ - y[:, 0] for said, sum_ in sums.items()}, hint)
 
 
+def useful(m: int, n: int, t: int) -> float:
+    """The share of the arithmetic that is not padding: the rest of exercise 3's answer."""
+    return m * n / (-(-m // t) * -(-n // t) * t * t)
+
+
 @formula_exercise(
     [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
     {
-        "a share lies between 0 and 1; that is in per cent.": "100 * right(m, n, t)",
-        "that is the share of useful arithmetic; asked is the rest.": "1 - right(m, n, t)",
-        "compare with all that is computed, padding included, not with what is useful.": "1 / (1 - right(m, n, t)) - 1",
-        "a size that is a multiple already stays as it is.": "1 - m * n / ((m // t + 1) * t * (n // t + 1) * t)",
-        "n is padded too, not m alone.": "right(m, t, t)",
+        "a share lies between 0 and 1; that is in per cent.": lambda m, n, t: 100 * (1 - useful(m, n, t)),
+        "that is the share of useful arithmetic; asked is the rest.": useful,
+        "compare with all that is computed, padding included, not with what is useful.": lambda *case: (
+            1 / useful(*case) - 1
+        ),
+        "a size that is a multiple already stays as it is.": lambda m, n, t: (
+            1 - m * n / ((m // t + 1) * t * (n // t + 1) * t)
+        ),
+        "n is padded too, not m alone.": lambda m, n, t: 1 - useful(m, t, t),
     },
     '"What padding costs": how many rows and columns are computed, and how many of them are useful?',
 )
 def check_waste(m, n, t):
     """Exercise 3: ``waste(m, n, tile)``, the share of the arithmetic that is spent on padding C to whole tiles."""
-    return 1 - m * n / (-(-m // t) * -(-n // t) * t * t)
+    return 1 - useful(m, n, t)

@@ -21,35 +21,44 @@ def rows(name: str, sizes: Iterable[int], bandwidth: float, rate: float) -> list
     return table
 
 
+def product_seconds(n, b, f, matrices=3, size=8):
+    """Seconds for moving so many matrices of numbers of ``size`` bytes, and for the product."""
+    return matrices * size * n**2 / b + kernel_seconds(n, f)
+
+
 @formula_exercise(
     [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
     {
-        "that is the transfers alone; the kernel has to run as well.": "24 * n**2 / b",
-        "that is the kernel alone; the matrices have to travel as well.": "kernel_seconds(n, f)",
-        "four matrices cross the bus if the old C is one of them; here it is not.": "right(n, b, f) + 8 * n**2 / b",
-        "C comes back, so three matrices cross the bus.": "right(n, b, f) - 8 * n**2 / b",
-        "a double takes 8 bytes.": "right(n, b, f) - 12 * n**2 / b",
-        "the bandwidth is in bytes, and a matrix has N * N numbers of 8 bytes.": "right(n, b, f) - 21 * n**2 / b",
-        "each of N * N elements takes N multiplications and N additions.": "24 * n**2 / b + n**3 / f",
-        "nothing overlaps here: the times add up.": "max(24 * n**2 / b, kernel_seconds(n, f))",
-        "that is in milliseconds.": "1e3 * right(n, b, f)",
+        "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: 24 * n**2 / b,
+        "that is the kernel alone; the matrices have to travel as well.": lambda n, b, f: kernel_seconds(n, f),
+        "four matrices cross the bus if the old C is one of them; here it is not.": lambda *case: product_seconds(
+            *case, 4
+        ),
+        "C comes back, so three matrices cross the bus.": lambda *case: product_seconds(*case, 2),
+        "a double takes 8 bytes.": lambda *case: product_seconds(*case, size=4),
+        "the bandwidth is in bytes, and a matrix has N * N numbers of 8 bytes.": lambda *case: product_seconds(
+            *case, size=1
+        ),
+        "each of N * N elements takes N multiplications and N additions.": lambda n, b, f: 24 * n**2 / b + n**3 / f,
+        "nothing overlaps here: the times add up.": lambda n, b, f: max(24 * n**2 / b, kernel_seconds(n, f)),
+        "that is in milliseconds.": lambda *case: 1e3 * product_seconds(*case),
     },
     "two times add up: bytes over bytes a second, and operations over operations a second.",
     " s",
 )
 def check_seconds(n, b, f):
     """Exercise 1: ``seconds(n, bandwidth, rate)`` of C = A B in double precision: A and B go there, C comes back."""
-    return 24 * n**2 / b + kernel_seconds(n, f)
+    return product_seconds(n, b, f)
 
 
 @formula_exercise(
     [(*both, *more) for both, more in zip(TRIED, ((8, 4), (4, 3), (8, 2), (16, 4)))],
     {
-        "that is for four matrices, however many are moved.": "2 * s * f / b",
-        "that is for doubles, whatever the size of a number.": "4 * moved * f / b",
-        "16 F / B is for four matrices of doubles.": "16 * f / b",
-        "the kernel does 2 N^3 operations, not N^3.": "moved * s * f / b",
-        "upside down: a faster bus makes a smaller N do.": "2 * b / (moved * s * f)",
+        "that is for four matrices, however many are moved.": lambda b, f, s, moved: 2 * s * f / b,
+        "that is for doubles, whatever the size of a number.": lambda b, f, s, moved: 4 * moved * f / b,
+        "16 F / B is for four matrices of doubles.": lambda b, f, s, moved: 16 * f / b,
+        "the kernel does 2 N^3 operations, not N^3.": lambda b, f, s, moved: moved * s * f / b,
+        "upside down: a faster bus makes a smaller N do.": lambda b, f, s, moved: 2 * b / (moved * s * f),
     },
     "write down both times, with `moved` matrices of N^2 numbers, set them equal and solve for N.",
     name="n_balance",
@@ -62,11 +71,15 @@ def check_balance(b, f, s, moved):
 @formula_exercise(
     [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
     {
-        "at N_balance the share is one half, so there the answer must be N_balance itself.": "p * balance(b, f)",
-        "that is right for one half alone; the share is N / (N + N_balance).": "balance(b, f)",
-        "upside down: a larger share needs a larger N.": "(1 - p) / p * balance(b, f)",
-        "that is the N at which the *rest* of the time takes this share.": "balance(b, f) / p",
-        "close, but transfers don't vanish: solve share = N / (N + N_balance) for N.": "balance(b, f) / (1 - p)",
+        "at N_balance the share is one half, so there the answer must be N_balance itself.": lambda p, b, f: (
+            p * balance(b, f)
+        ),
+        "that is right for one half alone; the share is N / (N + N_balance).": lambda p, b, f: balance(b, f),
+        "upside down: a larger share needs a larger N.": lambda p, b, f: (1 - p) / p * balance(b, f),
+        "that is the N at which the *rest* of the time takes this share.": lambda p, b, f: balance(b, f) / p,
+        "close, but transfers don't vanish: solve share = N / (N + N_balance) for N.": lambda p, b, f: (
+            balance(b, f) / (1 - p)
+        ),
     },
     "the share is N / (N + N_balance); solve that for N.",
 )

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.blas import CardMemoryError, MatrixFactory
+from cypresskit.blas.factory import OnCard
 from cypresskit.devices import HD5870
 from cypresskit.host.blocked import MULTIPLE, blocked_time, card_bytes
 from cypresskit.host.machine import Machine
@@ -50,12 +51,12 @@ def fitting(memory: int, depth: int, least: int = MULTIPLE, size: Callable = twi
 @formula_exercise(
     [(1 << 30, 16384), (1 << 30, 4096), (2 << 30, 16384), (256 << 20, 8192), (int(twins(1024, 4096)), 4096)],
     {
-        "that block is not a multiple of 128.": "fitting(m, d, 1)",
-        "that is one step too far: its buffers no longer fit.": "right(m, d) + 128",
-        "each strip is there twice, and a block of C three times.": (
-            "fitting(m, d, size=lambda block, depth: 8 * (2 * depth + block) * block)"
+        "that block is not a multiple of 128.": lambda m, d: fitting(m, d, 1),
+        "that is one step too far: its buffers no longer fit.": lambda m, d: fitting(m, d) + 128,
+        "each strip is there twice, and a block of C three times.": lambda m, d: fitting(
+            m, d, size=lambda block, depth: 8 * (2 * depth + block) * block
         ),
-        "buffers that fill the card to its last byte fit too.": "right(m - 1, d)",
+        "buffers that fill the card to its last byte fit too.": lambda m, d: fitting(m - 1, d),
     },
     'print the bytes that b = 1792 and 1920 take, and compare with the table in "How large a block?".',
 )
@@ -70,12 +71,13 @@ def check_order(order: Callable) -> Verdict:
     for rows_, columns in ((2, 3), (1, 4), (4, 1), (3, 3)):
         call = f"order({rows_}, {columns})"
         hint = f"the call was {call}; it has to return a list of pairs (i, j)."
-        blocks = tried(call, lambda *size: [(int(i), int(j)) for i, j in order(*size)], rows_, columns, hint=hint)
+        blocks = tried(call, lambda *size: [(_plain(i), _plain(j)) for i, j in order(*size)], rows_, columns, hint=hint)
         want = {(i, j) for i in range(rows_) for j in range(columns)}
         if set(blocks) != want or len(blocks) != len(want):
             more = len(blocks) - len(set(blocks) & want)
-            lacking = want - set(blocks)
+            lacking, none = want - set(blocks), next((block for block in blocks if block not in want), None)
             what = f"lacks block {min(lacking)}" if lacking else f"has {more} block{'s' * (more > 1)} too many"
+            what += f", and {none} is none" * (none is not None)
             return Verdict(False, f"{call} {what}: {_shown(blocks)}.", "each block of C exactly once.")
         loads = strips_loaded(blocks)
         if loads > len(want) + 1:
@@ -87,18 +89,36 @@ def check_order(order: Callable) -> Verdict:
     return Verdict(True, f"Every block once, and one strip for each but the first: {_shown(blocks)}.")
 
 
+def _plain(number) -> float:
+    return int(number) if number % 1 == 0 else float(number)
+
+
 def _shown(blocks: list) -> str:
     return (" ".join(map(str, blocks[:8])) or "it has none") + " and so on" * (len(blocks) > 8)
 
 
-class Counted(MatrixFactory):
-    """A card that counts the products it computes."""
+def watched_card() -> tuple[MatrixFactory, list[int], list[np.ndarray]]:
+    """A card, the flops of each of its products, and the numbers that were computed there and downloaded, in lists that
+    an answer doesn't meet."""
+    flops, given, sent = list[int](), list[np.ndarray](), list[OnCard]()
 
-    products = 0
+    class WatchedCard(MatrixFactory):
+        def upload(self, *arguments):
+            sent.append(super().upload(*arguments))
+            return sent[-1]
 
-    def multiply(self, *matrices, **options):
-        self.products += 1
-        return super().multiply(*matrices, **options)
+        def multiply(self, a, *others, **options):
+            result = super().multiply(a, *others, **options)
+            flops.append(2 * result.shape[0] * result.shape[1] * a.shape[not options.get("trans_a")])
+            return result
+
+        def download(self, matrix):
+            values = super().download(matrix)
+            if not any(matrix is each for each in sent):
+                given.append(np.ravel(values))
+            return values
+
+    return WatchedCard(TINY), flops, given
 
 
 @exercise
@@ -107,7 +127,7 @@ def check_product(product: Callable) -> Verdict:
     rng = np.random.default_rng(1792)
     for n, block in ((192, 64), (200, 64)):
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
-        gpu, call = Counted(TINY), f"product(gpu, a, b, {block})"
+        (gpu, flops, given), call = watched_card(), f"product(gpu, a, b, {block})"
         hint = f"the call was {call} with {n} x {n} matrices."
         try:
             c = tried(call, product, gpu, a.copy(), b.copy(), block, hint=hint)
@@ -122,8 +142,14 @@ def check_product(product: Callable) -> Verdict:
             i, j = np.argwhere(c != a @ b)[0]
             finding += f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})."
             return Verdict(False, finding, "rows i.. of a times columns j.. of b belong at c[i.., j..].")
-        enough, computed = (-(-n // block)) ** 2, f"{finding}the card computed {gpu.products} products."
-        unless(gpu.products >= enough, computed, "multiply on the card: gpu.multiply.")
-        unless(not gpu.used, f"{finding}{gpu.used:,} bytes are still in use:\n{gpu}", "gpu.free what you uploaded.")
+        computed = f"{finding}the card computed {len(flops)} products, {sum(flops):,} flops of {2 * n**3:,}."
+        unless(sum(flops) >= 2 * n**3, computed, "multiply on the card: gpu.multiply.")
+        numbers, counts = np.unique(c, return_counts=True)
+        came = np.concatenate([*given, []])
+        fine = all(np.count_nonzero(came == number) >= count for number, count in zip(numbers, counts))
+        lacks = f"{finding}c is right, but its numbers never came from the card."
+        unless(fine, lacks, "gpu.download gives a product that the card computed.")
+        held = f"{finding}{gpu.used:,} bytes are still in use:\n{gpu}"
+        unless(not gpu.used, held, "gpu.free what you uploaded, and the products.")
     finding = f"The product is right at two sizes, on a card of {TINY.memory_bytes:,} bytes, and left it empty."
     return Verdict(True, finding)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from cypresskit.host import Resource, Task, Timeline, run
 from cypresskit.teach.check import Verdict, exercise, tried, unless
-from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.formula import chance, formula_exercise
 
 STAGES = ("load", "mult", "store")
 LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how many units go through
@@ -45,13 +45,14 @@ def with_buffers(buffer: Callable[[int], str]) -> Timeline:
         ([2.0, 3.0, 1.0], 1),
     ],
     {
-        "that is one unit after the other, without overlap.": "sum(s) * u",
-        "the first unit has to go through all stages before it comes out.": "max(s) * u",
-        "only the units after the first come out at the slowest stage's pace.": "sum(s) + u * max(s)",
-        "not the mean: the slowest stage sets the pace.": "sum(s) + (u - 1) * sum(s) / len(s)",
+        "that is one unit after the other, without overlap.": lambda s, u: sum(s) * u,
+        "the first unit has to go through all stages before it comes out.": lambda s, u: max(s) * u,
+        "only the units after the first come out at the slowest stage's pace.": lambda s, u: sum(s) + u * max(s),
+        "not the mean: the slowest stage sets the pace.": lambda s, u: sum(s) + (u - 1) * sum(s) / len(s),
     },
     "when does the first unit come out, and how long after it each further one? Draw the three rows of the lesson.",
     " s",
+    draw=lambda: ([chance.randint(1, 40) / 4 for _ in range(chance.randint(2, 6))], chance.randint(2, 20)),
 )
 def check_pipeline(s, u):
     """Exercise 1: ``pipeline(seconds, units)``, how long units take through stages of these seconds that overlap."""
@@ -61,10 +62,10 @@ def check_pipeline(s, u):
 @formula_exercise(
     [(0.12, 3.0, 2.0), (0.12, 2.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
     {
-        "upside down: whoever took longer should get less.": "s * c / (s * c + (1 - s) * g)",
-        "the share tried counts as well: how much did each do in its time?": "g / (c + g)",
-        "that is the CPU's rate over the chips'; asked is its part of both.": "s / c / ((1 - s) / g)",
-        "shares have to add up to 1: divide by the sum of both rates.": "s * g / c",
+        "upside down: whoever took longer should get less.": lambda s, c, g: s * c / (s * c + (1 - s) * g),
+        "the share tried counts as well: how much did each do in its time?": lambda s, c, g: g / (c + g),
+        "that is the CPU's rate over the chips'; asked is its part of both.": lambda s, c, g: s / c / ((1 - s) / g),
+        "shares have to add up to 1: divide by the sum of both rates.": lambda s, c, g: s * g / c,
     },
     "how much of the whole did each do in a second? Which part of what both did was the CPU's?",
     name="next_share",

@@ -7,23 +7,26 @@ An entry's file is text: a kernel in IL below a head of comments, which ``contes
     ; steps: 2
     il_ps_2_0 ...
 
-or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. Nothing of it is run as Python.
-What is wrong with one entry stands in its row; the others are judged all the same.
+or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. With ``; chip: register_pool 288,
+lds_bytes 0`` in its head an entry runs on a chip of its own, in a table of its own. Nothing of it is run as Python.
+What is wrong with one entry stands in its row; the others are judged all the same. Each row names its file, which no
+row for comparison has: nobody can look like what was published.
 """
 
 import csv
 import io
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from html import escape
 
 from cypresskit import published
-from cypresskit.devices import HD5870
+from cypresskit.devices import HD5870, Device
 from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.apart import SECONDS, Lost, call
 from cypresskit.teach.kernels import Written
 
-HEAD = re.compile(r"^;\s*(name|block|steps):[ \t]*(.*?)[ \t]*$", re.M)
+HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)
 SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
 
@@ -40,14 +43,18 @@ class Row:
     wavefronts: int = 0
     bound: str = ""
     verdict: str = ""
+    chip: str = ""  # what it changes of the HD 5870
+    code: str = ""  # equal where programs and chips are, whatever their comments
+    note: str = ""
 
 
-def read(text: str, name: str = "entry") -> Written:
-    """The entry in ``text``; ``name`` is for one that doesn't give its own. ``ValueError`` says what its head lacks."""
+def read(text: str, name: str = "entry") -> tuple[Written, Device]:
+    """The entry in ``text`` and its chip; ``name`` is for one that doesn't give its own. ``ValueError`` says what is
+    wrong with its head."""
     if len(text) > LONGEST:
         raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has {len(text):,}")
     if shape := SHAPE.fullmatch(text):
-        return contest.write(*map(int, shape.groups()))
+        return contest.write(*map(int, shape.groups())), HD5870
     if not text.strip():
         raise ValueError("the file is empty")
     comments = "\n".join(line for line in text.split("il_ps", 1)[0].splitlines() if line.startswith(";"))
@@ -55,16 +62,20 @@ def read(text: str, name: str = "entry") -> Written:
     block, steps = re.findall(r"\d+", head.get("block", "")), head.get("steps", "")
     if len(block) != 2 or not steps.isdecimal() or len(steps) > 3:
         raise ValueError("its head lacks `; block: 8 x 8` or `; steps: 2`, lines that contest.save(...) writes")
-    return contest.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name)
+    sizes = dict(re.findall(r"(\w+) (\d{1,9})(?:,|$)", head.get("chip", "")))
+    if "chip" in head and not 0 < len(sizes) == len(sizes.keys() & {*contest.FREE}):
+        raise ValueError(f"`; chip: {head['chip']}`: a chip is sizes of {', '.join(contest.FREE)}, such as lds_bytes 0")
+    chip = replace(HD5870, **{field: int(size) for field, size in sizes.items()})
+    return contest.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name), chip
 
 
 def judged(text: str, file: str, n: int) -> dict:
     """The fields of the ``Row`` of an entry at n x n x n."""
-    entry = read(text, file)
-    name = entry.name if HEAD.search(text) else f"{file}: {entry.name}"
-    score = contest.judge(entry, n=n)
-    row: dict = {"name": name, "file": file, "verdict": str(score.verdict)}
+    entry, chip = read(text, file)
+    score = contest.judge(entry, chip, n)
+    row: dict = {"name": entry.name, "file": file, "verdict": str(score.verdict), "chip": contest.changes(chip)}
     if of := score.report:
+        row["code"] = sha256(f"{row['chip']} {entry.block} {entry.program}".encode()).hexdigest()
         row |= {"gflops": of.gflops, "percent": of.percent, "registers": of.registers}
         row |= {"wavefronts": of.active, "bound": of.bound}
     return row
@@ -79,25 +90,41 @@ def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> R
 
 
 def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
-    """The rows with their places, the best first (who is as fast shares a place); among them, without a place, the bar
-    and what was published."""
+    """The rows with their places, the best first, those with a chip of their own behind the others; speeds that are
+    less than half a per cent apart share a place. Without a place, the bar and what was published stand among them."""
     paper = published.kernel("sgemm_tn")
     best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
     percent, said = 100 * best / HD5870.single_gflops, "Published, not simulated."
     nakasato = Row(name, "", best, percent, paper["gprs"], verdict=said)
     of = contest.timed(contest.BAR, n)
-    name, said = f"to beat: {contest.BAR.name}", "What the lesson shows."
+    name, said = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
     bar = Row(name, "", of.gflops, of.percent, of.registers, of.active, of.bound, said)
-    best_first = sorted([*rows, bar, nakasato], key=lambda each: -each.gflops)
-    faster = {each.gflops: sum(other.gflops > each.gflops for other in rows) for each in rows}
-    return [(1 + faster[each.gflops] if each.file and each.gflops else "", each) for each in best_first]
+    places: list[tuple[int | str, Row]] = []
+    for own in (False, True):
+        mine = [row for row in _noted(rows) if bool(row.chip) == own]
+        for row in sorted([*mine, *([bar, nakasato] if mine or not own else [])], key=lambda each: -each.gflops):
+            faster = sum(other.gflops > contest.CLOSE * row.gflops for other in mine)
+            shown = row if row.file else replace(row, chip="HD 5870" * own)
+            places.append((1 + faster if row.file and row.gflops else "", shown))
+    return places
+
+
+def _noted(rows: list[Row]) -> list[Row]:
+    """The rows, with a note on those that others equal in program or name."""
+    noted = []
+    for row in rows:
+        others = [other for other in rows if other is not row]
+        notes = [f"same program as in {each.file}" for each in others if row.code and each.code == row.code][:1]
+        notes += [f"same name as in {each.file}" for each in others if each.name.casefold() == row.name.casefold()][:1]
+        noted.append(replace(row, note=", ".join(notes)))
+    return noted
 
 
 def table(rows: list[Row], n: int = contest.N) -> str:
     """The leaderboard as CSV, for a course's system; no cell of it is a formula to a spreadsheet."""
     out = io.StringIO()
     sheet = csv.writer(out)
-    names = [field.name for field in fields(Row)]
+    names = [field.name for field in fields(Row) if field.name != "code"]
     sheet.writerow(["place", *names])
     for place, each in ranked(rows, n):
         cells = [getattr(each, name) for name in names]
@@ -117,24 +144,30 @@ tr + tr {{ border-top: 1px solid #8886; }} .number {{ text-align: right; font-va
 .bar {{ display: block; height: 6px; background: #0072b2; border-radius: 3px; }} .paper .bar {{ background: #d55e00; }}
 .paper {{ font-style: italic; }} pre {{ white-space: pre-wrap; margin: 0; }}</style></head>
 <body><h1>Beat the paper</h1><p>SGEMM on a simulated Radeon HD 5870 at N = {n}, whose peak is {peak:.0f} Gflop/s. Each
-entry was checked before it was timed: a wrong result has no speed.
-Rows without a place are for comparison.</p>
-<table><tr><th>place</th><th>name</th><th class="number">Gflop/s</th><th></th><th class="number">registers</th>
-<th>bound by</th></tr>{rows}</table>{wrong}</body></html>
+entry was checked before it was timed: a wrong result has no speed. Speeds less than half a per cent apart share a
+place. Rows without a place are for comparison.</p>
+<table>{head}{rows}</table>{chips}{wrong}</body></html>
 """
+TITLES = """<tr><th>place</th><th>name</th><th>file</th><th class="number">Gflop/s</th><th></th>
+<th class="number">registers</th><th>bound by</th><th></th></tr>"""
 
 
 def page(rows: list[Row], n: int = contest.N) -> str:
     """The leaderboard as a web page that needs nothing else."""
-    lines, wrong = [], ""
+    lines: dict[bool, str] = {False: "", True: ""}
+    wrong = ""
     for place, of in ranked(rows, n):
         if not of.gflops:
-            wrong += f"<tr><td>{escape(of.name)}</td><td><pre>{escape(of.verdict)}</pre></td></tr>"
+            wrong += (
+                f"<tr><td>{escape(of.name)}</td><td>{escape(of.file)}</td><td><pre>{escape(of.verdict)}</pre></td></tr>"
+            )
             continue
         bar = f'<span class="bar" style="width: {min(of.percent, 100):.1f}%"></span>'
-        cells = [(place, "number"), (escape(of.name), ""), (f"{of.gflops:.0f}", "number"), (bar, "wide")]
-        cells += [(of.registers or "", "number"), (escape(of.bound), "")]
+        cells = [(place, "number"), (escape(of.name), ""), (escape(of.file), ""), (f"{of.gflops:.0f}", "number")]
+        cells += [(bar, "wide"), (of.registers or "", "number"), (escape(of.bound), "")]
+        cells.append((escape("; ".join(filter(None, (of.chip, of.note)))), ""))
         kind = "" if of.file else ' class="paper"'
-        lines.append(f"<tr{kind}>" + "".join(f'<td class="{c}">{text}</td>' for text, c in cells) + "</tr>")
+        lines[bool(of.chip)] += f"<tr{kind}>" + "".join(f'<td class="{c}">{text}</td>' for text, c in cells) + "</tr>"
+    chips = lines[True] and f"<h2>On chips of their own</h2><table>{TITLES}{lines[True]}</table>"
     wrong = wrong and f"<h2>Not yet</h2><table>{wrong}</table>"
-    return PAGE.format(n=n, peak=HD5870.single_gflops, rows="".join(lines), wrong=wrong)
+    return PAGE.format(n=n, peak=HD5870.single_gflops, head=TITLES, rows=lines[False], chips=chips, wrong=wrong)

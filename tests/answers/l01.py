@@ -56,6 +56,10 @@ def eats_its_input(c, a, b):
     a[:] = 0
 
 
+def whole_numbers(c, a, b):
+    c += np.outer(a, b).astype(int)
+
+
 def changes_its_shape(c, a, b):
     c.shape = (c.size,)
 
@@ -102,6 +106,7 @@ CHECKS = {
             (forgets_the_last_row, ("Row 1 of c is wrong", "c[1] = [8 -8] should become [12 -7], it is [8 -8]")),
             (only_the_diagonal, "Row 0 of c is wrong"),
             (eats_its_input, "changes a or b"),
+            (whole_numbers, "Row 0 of c is wrong"),
             (changes_its_shape, "can't use what update gives"),
             (square_only, ""),
             (adds_instead_of_multiplying, "Row 0 of c is wrong"),
@@ -133,6 +138,7 @@ CHECKS = {
                 (["mad r10, r2.y, r3, r10", *ROWS[1:]], "rows 0, 1 ", "nothing was ever added to r11"),
                 (["sample_resource(0)_sampler(0) r4, r0.xz00", *ROWS], "fetches 3 texels", "two are enough"),
                 (["mda r11, r2.y, r3, r11", *ROWS[1:]], "does not assemble", "caret"),
+                ([*ROWS, "add r0.z, r0.z, l0.z"], "rows 0, 1, 2, 3", "even row 0 is wrong"),
                 ([*ROWS, "sub r0.z, r0.z, l0.z"], "does not run", ""),
                 ([*ROWS, "endloop"], "does not assemble", ""),
             ]

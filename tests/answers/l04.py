@@ -70,6 +70,8 @@ CHECKS = {
                 ([], [*READS, *(a[: a.rindex(",")].replace("mad", "mul") for a in ADDS)], "`mul` puts beta times C"),
                 ([], [*READS, *SCALED], "beta multiplies C, not"),
                 ([], ["mov r4, g[r0.w]", ADDS[0], STEP.replace("r1.z", "r0.w")], "step on with a copy"),
+                ([], [r.replace("cb0[0].w", "l0.z") for r in READS] + ADDS, "its rows lie cb0[0].w elements apart"),
+                (["whileloop", "endloop"], [], "the line it names"),
                 ([], [r for r in READS if r != STEP] + ADDS, "row 1 got row 0 of the old C"),
                 ([], [*READS, *(a.replace("mad", "mda") for a in ADDS)], "does not assemble"),
                 ([], [*READS, *ADDS, "mov r1.z, l0.w", "mov g[r1.z+99999], r10"], "does not run"),

@@ -28,7 +28,7 @@ CHECKS = {
         [
             (lambda words: 0, "gives 0; it should be 1"),
             (lambda words: max([w % 32 for w in words].count(b) for b in range(32)), "served at once"),
-            (lambda words: len({w % 32 for w in words}), "don't count the banks"),
+            (lambda words: len({w % 32 for w in words}), "not the banks"),
             (lambda words: len(set(words)), "don't count all the words"),
             (lambda words: 1 + len(set(words)) - len({w % 32 for w in words}), "not the sum"),
             (lambda words: max(len({w for w in words if w % 16 == b}) for b in range(16)), "the chip has 32 banks"),
@@ -48,6 +48,7 @@ CHECKS = {
             (lambda row: 4 * row, "In which banks do rows r and r + 8 begin?"),
             (lambda row: 4 * row + 4 * (row // 8), "the loads are fine"),
             (lambda row: 4 * row + row // 8, "Storing takes"),
+            (lambda row: 4 * row + 8 * (row // 8), "not in bytes"),
             (lambda row: 8 * row, "The tile takes words 0 to 507"),
             (lambda row: row, "Rows 0 and 1 overlap"),
             (lambda row: 4 * (row % 8), "Rows 0 and 8 overlap"),
@@ -67,6 +68,15 @@ CHECKS = {
                 ([], "nothing arrives in r4.x"),
                 (["mov r4.x, r3.x"], "nothing was exchanged"),
                 (["itof r2.xy, r1.yx", "sample_resource(0)_sampler(0) r4, r2.xy00"], "the LDS was busy for 0 clocks"),
+                (
+                    [
+                        "itof r2.xy, r1.yx",
+                        "sample_resource(0)_sampler(0) r5, r2.xy00",
+                        *lines("l2.y"),
+                        "mov r4.x, r5.x",
+                    ],
+                    "work-items fetch more than an element each",
+                ),
                 (lines("l2.y", "if_logicalnz r1.x\nfence_threads_lds\nendif"), "does not run"),
                 (lines("l0.w"), "take 12 clocks"),
                 (lines("l2.x"), "clocks of the LDS; 8 are possible"),

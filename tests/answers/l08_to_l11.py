@@ -72,6 +72,39 @@ def never_frees(gpu, a, b, block):
     return c
 
 
+def in_numpy(gpu, a, b, block):
+    for _ in range(16):
+        corner, other = gpu.upload(a[:1, :1]), gpu.upload(b[:1, :1])
+        part = gpu.multiply(corner, other)
+        for matrix in (corner, other, part):
+            gpu.free(matrix)
+    return a @ b
+
+
+def says_it_did(gpu, a, b, block):
+    gpu.products = 99
+    return a @ b
+
+
+def keeps_what_it_computed(gpu, a, b, block):
+    product(gpu, a, b, block)
+    return a @ b
+
+
+def downloads_nothing(gpu, a, b, block):
+    gpu.download = lambda matrix: np.zeros(matrix.shape)
+    product(gpu, a, b, block)
+    return a @ b
+
+
+def keeps_the_products(gpu, a, b, block):
+    c = product(gpu, a, b, block)
+    gpu.multiply(*(corners := [gpu.upload(m[:1, :1]) for m in (a, b)]), name="the product")
+    for matrix in corners:
+        gpu.free(matrix)
+    return c
+
+
 def leaves_one(gpu, a, b, block):
     c = product(gpu, a, b, block)
     gpu.upload(c[:8], "forgotten")
@@ -191,11 +224,16 @@ CHECKS = {
             (lambda r, c: [], "lacks block (0, 0): it has none."),
             (lambda r, c: None, "order returns nothing"),
             (lambda r, c: [0, 1], "order returns something that"),
+            (lambda r, c: [(i + 0.5, j) for i, j in lawn(r, c)], "(0.5, 0) is none"),
         ],
     ),
     check_product: function(
-        [product],
+        [product, keeps_what_it_computed],
         [
+            (in_numpy, "the card computed 16 products, 32 flops of"),
+            (says_it_did, "the card computed 0 products"),
+            (downloads_nothing, "never came from the card"),
+            (keeps_the_products, ("the product", "and the products")),
             (whole, "card is full"),
             (never_frees, "card is full"),
             (leaves_one, "forgotten"),
