@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all.
+
+Each is written beside its target first, so that a full disk or Ctrl-C leaves an older file as it was.
+"""
 
 import os
 import stat
@@ -7,16 +10,13 @@ from uuid import uuid4
 
 
 def save_file(path: str | Path, data: str | bytes) -> None:
-    """Write a file, text as UTF-8: beside it first, so that a full disk or Ctrl-C leaves an older file as it was.
-
-    Symbolic links are followed, not replaced; a file that exists keeps its permissions. Raises ``OSError`` that names
-    ``path``.
-    """
+    """Write a file, text as UTF-8. A link stays, and what it leads to is written. Raises ``OSError``, which names the
+    file that can't be written."""
     path, content = Path(path), data.encode() if isinstance(data, str) else data
     target = Path(os.path.realpath(path))
     beside = target.with_name(f".{uuid4().hex}")  # nobody else's: others may be writing the same file
     try:
-        if path.exists() and not path.is_file():  # what went into a pipe can't be taken back
+        if path.exists() and not path.is_file():  # a pipe: what has gone through it is gone
             path.write_bytes(content)
             return
         with beside.open("wb") as file:

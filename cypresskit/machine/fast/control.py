@@ -7,24 +7,11 @@ Each straight run is a *segment* with a counter of how many work-items passed it
 """
 
 import math
-from dataclasses import dataclass
 
-from cypresskit.il import Instruction
 from cypresskit.machine.fast.instructions import Instructions
 from cypresskit.machine.fast.storage import ENDLESS, ITEM, Storage
 from cypresskit.machine.fast.strips import Strips, countable
 from cypresskit.machine.fast.vec import Vec
-
-
-@dataclass
-class OpenBlock:
-    """An if or loop that is open, with the labels of its parts: its end, its else, a loop's head and latch."""
-
-    role: str
-    end: str
-    no: str = ""
-    head: str = ""
-    latch: str = ""
 
 
 class ControlFlow:
@@ -34,7 +21,6 @@ class ControlFlow:
         self.s, self.e, self.i, self.a = storage, storage.e, instructions, storage.analysis
         self.program, self.body = storage.program, storage.program.body
         self.segments: list[tuple[int, ...]] = []
-        self.scopes: list[OpenBlock] = []
         self.strips = Strips(storage, instructions, room)
         self.unit, self.spill = Vec(self.e, "%unit", "i64"), Vec(self.e, "%spill", "ptr")
         match, level = self.program.matching, self.a.vary.group_level
@@ -48,9 +34,7 @@ class ControlFlow:
 
     def straight(self, start: int, stop: int) -> None:
         """Translate instructions start .. stop - 1; flow at group level is left to the caller."""
-        around, self.scopes = self.scopes, []
         self._run(start, stop, True)
-        self.scopes = around
 
     def _run(self, start: int, stop: int, fresh: bool) -> None:
         """Translate instructions; ``fresh``: a segment begins at the first."""
@@ -96,7 +80,7 @@ class ControlFlow:
 
     def follow(self, at: int) -> None:
         """Translate a flow instruction."""
-        FLOW[self.body[at].op.flow](self, at, self.body[at])
+        FLOW[self.body[at].op.flow](self, at)
 
     # Branches
 
@@ -116,43 +100,38 @@ class ControlFlow:
             return self.i.f.compare(i.controls.relop, a.bits("float"), b.bits("float"))
         return values[0].cmp(i.op.relation, 0)
 
-    def _open_if(self, at: int, i: Instruction) -> None:
-        has_else = self.body[self.program.matching[at]].op.flow == "else"
-        yes, end = self.e.new("then"), self.e.new("endif")
-        no = self.e.new("else") if has_else else end
-        self.e.branch(self._decision(at), yes, no)
+    # A label at7 begins what stands at instruction 7, behind7 what follows it.
+
+    def _open_if(self, at: int) -> None:
+        yes = self.e.new("then")
+        self.e.branch(self._decision(at), yes, f"at{self.program.matching[at]}")
         self.e.label(yes)
-        self.scopes.append(OpenBlock("if", end, no))
 
-    def _else(self, at: int, i: Instruction) -> None:
-        self.e.go(self.scopes[-1].end)
-        self.e.label(self.scopes[-1].no)
+    def _else(self, at: int) -> None:
+        self.e.go(f"at{self.program.matching[at]}")
+        self.e.label(f"at{at}")
 
-    def _endif(self, at: int, i: Instruction) -> None:
-        scope = self.scopes.pop()
-        self.e.go(scope.end)
-        self.e.label(scope.end)
+    def _endif(self, at: int) -> None:
+        self.e.go(f"at{at}")
+        self.e.label(f"at{at}")
 
-    def _open_loop(self, at: int, i: Instruction) -> None:
-        head, latch, end = (self.e.new(name) for name in ("loop", "endloop", "loop_end"))
+    def _open_loop(self, at: int) -> None:
         if f"before{at}" not in self.s.variables:  # else it began with strips
             self.s.store(self.s.variable(f"before{at}", "i64"), self._issued(at))
-        self.e.go(head)
-        self.e.label(head)
-        self.scopes.append(OpenBlock("loop", end, head=head, latch=latch))
+        self.e.go(f"at{at}")
+        self.e.label(f"at{at}")
         self._poll(at)
 
-    def _leave(self, at: int, i: Instruction) -> None:
-        loop, stay = next(scope for scope in reversed(self.scopes) if scope.role == "loop"), self.e.new("stay")
-        self.e.branch(self._decision(at), loop.end if i.op.flow == "break" else loop.latch, stay)
+    def _leave(self, at: int) -> None:
+        end, stay = self.program.matching[self.program.matching[at]], self.e.new("stay")
+        self.e.branch(self._decision(at), f"behind{end}" if self.body[at].op.flow == "break" else f"at{end}", stay)
         self.e.label(stay)
 
-    def _endloop(self, at: int, i: Instruction) -> None:
-        loop = self.scopes.pop()
-        self.e.go(loop.latch)
-        self.e.label(loop.latch)
-        self.e.go(loop.head)
-        self.e.label(loop.end)
+    def _endloop(self, at: int) -> None:
+        self.e.go(f"at{at}")
+        self.e.label(f"at{at}")
+        self.e.go(f"at{self.program.matching[at]}")
+        self.e.label(f"behind{at}")
 
     # Programs that don't end
 

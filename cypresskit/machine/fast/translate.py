@@ -25,7 +25,6 @@ from cypresskit.machine.fast.target import MODES, Target
 from cypresskit.machine.fast.units import quad, tile, workgroup
 from cypresskit.machine.fast.vec import EXPECT, SIZES, Emitter, Vec
 
-SPILL = "@@SPILL@@"  # stands for the size of a quad's spill memory until that is known
 LINE = 64  # bytes at whose multiples spilled registers lie
 
 
@@ -101,7 +100,8 @@ class Translator:
         return self._finished()
 
     def _finished(self) -> Translation:
-        s = self.s
+        s, size = self.s, -(-self.size // LINE) * LINE
+        self.e.declared["spill_size"] = f"@spill_size = private constant i64 {size}"
         head = [
             f"  %{name} = alloca {kind if not n else f'<{n} x {kind}>'}, align 64"
             for name, (kind, n) in s.variables.items()
@@ -118,7 +118,7 @@ class Translator:
                 mode.begin,
                 *s.entry,
                 f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %unit_loop",
-                "\n".join(self.e.lines).replace(SPILL, str(-(-self.size // LINE) * LINE)),
+                *self.e.lines,
                 "}",
                 EXPECT,
             ]
@@ -131,7 +131,7 @@ class Translator:
             tuple(s.literals),
             len(segments),
             [counters.get(at, 1 + len(segments)) for at in range(len(self.body))],
-            -(-self.size // LINE) * LINE,
+            size,
             self.a.lanes,
             lds_offsets(self.program.lds)[-1],
             bool(self.a.vary.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
@@ -159,7 +159,7 @@ class Translator:
             number = s.load(counter)
             e.branch(number.cmp("ult", self.quads), body, done)
             e.label(body)
-            spill = spill.at(number * e.const(SPILL, "i64"))
+            spill = spill.at(number * Vec(e, "@spill_size", "ptr").load("i64"))
         s.quad = quad(s, self.unit, self.where, number, spill)
         opening = len(e.lines)
         s.modified = set()
