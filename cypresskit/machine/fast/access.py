@@ -47,7 +47,7 @@ class Loads:
             written |= {(self.writing.dest(at).register.index, c) for c in defines(i)}
             at += 1
         inside, looped = self.inside, any(start < at < stop for start, stop in self.loops)
-        if inside is None and not looped and not any(access.axes or access.adjacent for access in group):
+        if inside is None and not looped and not any(access.axes for access in group):
             inside = False  # what isn't repeated isn't worth two copies
         self._run(group, inside)
         return at
@@ -76,8 +76,6 @@ class Loads:
                 continue
             e.label(label)
             forget(group)
-            for axis in (axis for access in group for axis in access.axes if checked):
-                axis.settle()
             blocks = [] if checked else side_by_side(group, self.s.lanes)
             if inside:
                 self.blocks += blocks
@@ -91,9 +89,7 @@ class Loads:
         e.label(after)
 
     def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
-        """A <4 x i32> for each lane, or one for all; what is adjacent as one vector."""
-        if access.adjacent and not checked:
-            return [access.place(0).load("i32", 4 * self.s.lanes, 4)]
+        """A <4 x i32> for each lane, or one for all."""
         lanes, half = range(self.s.lanes if access.varies else 1), access.half
         places = [access.place(k) for k in lanes]
         halves = [half] * len(places)
@@ -183,11 +179,9 @@ class Loads:
         value = self.reading.f.taken(value.bits("float"))
         if not self.program.textures[i.controls.resource].unnormalised:
             value = value * limit.cast("fptrunc", "float")
-        whole, counted = value.call("floor"), self.reading.counted(at, k)
-        place = whole.cast("fpext", "double")
-        if counted is not None:
-            return Axis(place, counted, value.bits("i32"), limit, counted.cast("sitofp", "float").cmp("oeq", value))
-        return Axis(place, whole.cast("fptosi", "i64"), whole.bits("i32"), limit)
+        whole, counted = value.call("floor"), self.reading.counted(at, k) if self.inside else None
+        index = whole.cast("fptosi", "i64") if counted is None else counted
+        return Axis(whole.cast("fpext", "double"), index, whole.bits("i32"), limit)
 
     # LDS
 
@@ -204,18 +198,10 @@ class Loads:
         array = self.s.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
         return array, address, lambda word: (address + 4 * word).cmp("ult", size)
 
-    def lds_adjacent(self, at: int) -> bool:
-        """Whether the lanes' vectors of four words lie one behind the other, where all lie inside."""
-        i = self.body[at]
-        if self.program.lds[i.controls.id][0] or lds_words(i) != (0, 1, 2, 3):
-            return False
-        return self.a.vary.step(at, 0, i.sources[0]) == 16
-
     def _lds(self, at: int) -> LaneLoads:
         array, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
-        adjacent = self.lds_adjacent(at)
-        return LaneLoads(at, bool(address.n), lambda k: array.at(address[k]), inside, words, adjacent=adjacent)
+        return LaneLoads(at, bool(address.n), lambda k: array.at(address[k]), inside, words)
 
     # Global memory
 
@@ -332,7 +318,4 @@ class Stores:
             self._store(self._places(array, address), rows, stored)
             return
         whole = self.loads.reading.wide(at, last, stored)
-        if self.loads.lds_adjacent(at):
-            array.at(address[0]).store(whole.lanes(4 * n), 4)
-        else:
-            self._store(self._places(array, address), self._rows({}, whole), stored)
+        self._store(self._places(array, address), self._rows({}, whole), stored)

@@ -263,22 +263,15 @@ class Analysis:
         return i.op.kind == "alu" and not i.saturate and (i.op.result == "f" or i.shift != 1.0)
 
     def observes(self, at: int, n: int, root: int) -> bool:
-        """Whether the use of source ``n`` tells NaNs of the cell ``root`` apart."""
-        i, kinds = self.body[at], self.kinds.get(root, set())
-        if n < 0 or i.op.kind in ("lds", "fence") or i.opcode == "load":
+        """Whether the use of source ``n`` tells NaNs of the cell ``root``, which are all of one kind, apart."""
+        i = self.body[at]
+        if n < 0:
             return True
-        if i.op.kind == "fetch" or i.op.flow:
-            return "d" in kinds
-        expected = i.op.sources[n]
-        if expected == "f":
-            return "d" in kinds
-        if expected == "d":  # a misaligned or swapped pair of words is not one double: treat it as raw bits
-            return "f" in kinds or i.sources[n].swizzle[:2] not in ("xy", "zw")
-        if i.opcode == "cmov_logical" and n == 0:
-            return False
-        source = i.sources[n]
-        if self.copies(i) and not source.modified and i.dest and i.dest.register.kind == "r":
-            # where the copy is of the same kind, its own cell answers for it
-            copied = [c for c in i.dest.written if source.register.kind == "r" and source.swizzle[c] in "xyzw"]
-            return not all(self._keeps_kind(at, n, c) for c in copied)
-        return not (i.opcode == "mov" and not self.copies(i)) or "d" in kinds
+        source, expected = i.sources[n], i.op.sources[n]
+        if expected in ("f", "d"):  # a misaligned or swapped pair of words is not one double: treat it as raw bits
+            return {expected} != self.kinds[root] or (expected == "d" and source.swizzle[:2] not in ("xy", "zw"))
+        if not self.copies(i) or source.modified or not i.dest or i.dest.register.kind != "r":
+            return True
+        # where the copy is of the same kind, its own cell answers for it
+        copied = [c for c in i.dest.written if source.register.kind == "r" and source.swizzle[c] in "xyzw"]
+        return not all(self._keeps_kind(at, n, c) for c in copied)

@@ -17,16 +17,15 @@ FAR = 2.0**24  # beyond it not every whole coordinate is a float
 
 @dataclass
 class Axis:
-    """One coordinate of fetches, in every lane or (a scalar) the same in all: ``place`` (a whole double) is tested,
-    ``index`` (i64) is used where ``exact`` (i1) says that they are equal; ``pattern``: the place's bits as a float.
-    ``limit`` (double): the texture's size. ``low``, ``high``: the least and the largest that is added to it. ``known``:
-    what has been computed in this block, by its name and what is added."""
+    """One coordinate of fetches, in every lane or (a scalar) the same in all: ``place`` (a whole double), as an integer
+    ``index`` (i64), and ``pattern``, its bits as a float. ``limit`` (double): the texture's size. ``low``, ``high``:
+    the least and the largest that is added to it. ``known``: what has been computed in this block, by its name and
+    what is added."""
 
     place: Vec
     index: Vec
     pattern: Vec
     limit: Vec
-    exact: Vec | None = None
     low: int = 0
     high: int = 0
     known: dict[tuple[str, int], Vec] = field(default_factory=dict)
@@ -45,7 +44,7 @@ class Axis:
         test = self.pattern.cmp("ult", bound.cast("fptrunc", "float").bits("i32"))
         if self.low < 0:
             test = test & self.place.cmp("oge", float(-self.low))
-        return (test if self.exact is None else test & self.exact).all()
+        return test.all()
 
     def inside(self, offset: int) -> Vec:
         """i1 in each lane: exactly whether the place at that offset lies inside."""
@@ -56,19 +55,13 @@ class Axis:
 
         return self.once("inside", offset, compared)
 
-    def settle(self) -> None:
-        """Where a counter may not be exact, look at the place itself."""
-        if self.exact is not None:
-            self.index = self.place.cast("fptosi", "i64")
-
 
 @dataclass(frozen=True)
 class LaneLoads:
     """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
     lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel.
     Of a fetch: its ``axes``, the ``row`` of texels that it reads (what it has in common with others of that row) and
-    its ``column`` there, the texture's ``layout``, and bytes between lines. ``adjacent``: each lane's words lie behind
-    those of the lane before, wherever all lie inside."""
+    its ``column`` there, the texture's ``layout``, and bytes between lines."""
 
     at: int
     varies: bool
@@ -80,7 +73,6 @@ class LaneLoads:
     column: int = 0
     layout: TexelLayout = IN_ORDER
     pitch: Vec | int = 0
-    adjacent: bool = False
 
     @property
     def half(self) -> Vec | int:

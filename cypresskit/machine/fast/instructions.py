@@ -108,20 +108,13 @@ class Instructions:
             values |= dict.fromkeys(dest.written, self._finished(at, i, result))
             self.writing.components(at, values)
             return
-        repaired = None
         for p in (0, 2):
             written = [c for c in (p, p + 1) if c in dest.written]
-            cell = self.a.defined(at, p) if p in written and dest.register.kind == "r" else None
-            whole = cell is not None and cell.double and len(written) == 2
-            observed = (
-                cell is not None and self.a.webs.find(self.a.webs.defined[at, p]) in self.a.canonical_at_definition
-            )
-            if written and (not whole or observed) and repaired is None:
-                repaired = canonical(result).bits("i64")
-            if whole and cell:
-                self.s.write(at, cell, repaired if observed and repaired else result.bits("i64"))
-                continue
-            for c in written:
-                assert repaired is not None
-                values[c] = (repaired >> 32 if c % 2 else repaired).cast("trunc", "i32")
+            cell = self.a.defined(at, p) if len(written) == 2 and dest.register.kind == "r" else None
+            if cell and cell.double:
+                mixed = self.a.webs.find(self.a.webs.defined[at, p]) in self.a.canonical_at_definition
+                self.s.write(at, cell, (canonical(result) if mixed else result).bits("i64"))
+            elif written:
+                bits = canonical(result).bits("i64")
+                values |= {c: (bits >> 32 if c % 2 else bits).cast("trunc", "i32") for c in written}
         self.writing.components(at, values)

@@ -7,7 +7,6 @@ literals are followed bit by bit, since that is how compute kernels make rows an
 """
 
 import math
-from collections.abc import Callable
 from functools import cached_property, reduce
 from operator import or_
 
@@ -30,15 +29,6 @@ def literal(program: Program, source: Source, position: int = 0) -> int | None:
     return None
 
 
-#: How much a result grows from lane to lane: from the last operand, if it is a literal, and what the operands grow by.
-STEPS: dict[str, Callable[..., int | None]] = {
-    "mov": lambda known, a: a,
-    "iadd": lambda known, a, b: (a + b) & ALL,
-    "isub": lambda known, a, b: (a - b) & ALL,
-    "ishl": lambda known, a, b: None if known is None else a << (known & 31) & ALL,
-}
-
-
 def _upwards(bits: int) -> int:
     """All bits from the lowest one up: what a carry can reach."""
     return ALL & -(bits & -bits)
@@ -51,7 +41,6 @@ class Variation:
         self.program, self.body, self.webs, self.lanes = program, program.body, webs, lanes
         self.group_level = self._group_level()
         self.varying: dict[int, int] = {}
-        self._steps: dict[int, int | None] = {}
         self.settle()
 
     # Barriers
@@ -166,35 +155,6 @@ class Variation:
         if name in ("iadd", "isub", "inegate", "imul", "umul", "imad", "umad"):
             return _upwards(reduce(or_, bits))
         return bits[1] | bits[2] if name == "cmov_logical" and not bits[0] else ALL
-
-    def step(self, at: int, n: int, source: Source, position: int = 0) -> int | None:
-        """By how much (modulo 2^32) an operand grows from lane to lane, if it is known to do so evenly."""
-        bits = self.source_bits(at, n, source, (position,))
-        if not bits or source.modified or source.register.kind == "g":
-            return None if bits else 0
-        if source.register.kind == "r":
-            return self._web_step(self.webs.used[at, n, "xyzw".index(source.swizzle[position])])
-        whole = math.prod(self.program.group) % self.lanes == 0
-        return 1 if bits == self.lanes - 1 and whole else None  # of an input register: a work-item's number
-
-    def _web_step(self, web: int) -> int | None:
-        """The same of a web: None while it is being found, as in a loop."""
-        root = self.webs.find(web)
-        if root not in self._steps:
-            self._steps[root] = None
-            made = [place for place, other in self.webs.defined.items() if self.webs.find(other) == root]
-            found = {self._result_step(at, c) for at, c in made} | {0 for entry in self.webs.entry if entry == root}
-            self._steps[root] = found.pop() if len(found) == 1 else None
-        return self._steps[root]
-
-    def _result_step(self, at: int, c: int) -> int | None:
-        i = self.body[at]
-        changed = not i.dest or i.dest.mask[c] in "01" or i.shift != 1.0 or i.saturate
-        if i.op.name not in STEPS or changed:
-            return None
-        steps = [self.step(at, n, source, c) for n, source in enumerate(i.sources)]
-        known = literal(self.program, i.sources[-1], c)
-        return None if None in steps else STEPS[i.op.name](known, *steps)
 
     def settle(self) -> None:
         """Find the varying bits: repeat until nothing changes."""
