@@ -21,9 +21,9 @@ import cypresskit as ck
 from cypresskit.il.meaning import MEANING
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
+from cypresskit.machine.fast.blocking import countable
+from cypresskit.machine.fast.context import DONE
 from cypresskit.machine.fast.native_meaning import NATIVE
-from cypresskit.machine.fast.storage import DONE
-from cypresskit.machine.fast.strips import countable
 from cypresskit.machine.fast.target import Target, compile_for
 from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
 from cypresskit.machine.fast.translate import translate
@@ -219,8 +219,8 @@ def test_the_gemm_loop_is_uniform_and_shares_its_loads():
     analysis = Analysis(program)
     assert analysis.lanes == 4
     fetches = [at for at, i in enumerate(program.body) if i.op.kind == "fetch"]
-    x = [analysis.vary.varies(at, 0, program.body[at].sources[0], (0,)) for at in fetches]
-    y = [analysis.vary.varies(at, 0, program.body[at].sources[0], (1,)) for at in fetches]
+    x = [analysis.uniformity.varies(at, 0, program.body[at].sources[0], (0,)) for at in fetches]
+    y = [analysis.uniformity.varies(at, 0, program.body[at].sources[0], (1,)) for at in fetches]
     assert set(x) == {False, True} and not any(y)  # A is the same for all, B differs between columns, k nowhere
 
 
@@ -244,7 +244,7 @@ def test_parts_of_a_workgroup_number_that_a_quad_shares_are_uniform():
         "mov g[vaTid.x], r0",
     )
     analysis = Analysis(program)
-    bits = {(at, c): analysis.vary.of_web(web) for (at, c), web in analysis.webs.defined.items()}
+    bits = {(at, c): analysis.uniformity.of_web(web) for (at, c), web in analysis.webs.defined.items()}
     assert not bits[0, 0] and not bits[3, 1]
     assert bits[1, 1] == bits[2, 0] == 0b11
 

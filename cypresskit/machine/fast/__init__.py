@@ -1,15 +1,15 @@
-"""The fast engine: IL translated to machine code, four or eight work-items at a time.
+"""The fast engine: IL translated to machine code, a *gang* of four or eight work-items at a time, in lockstep.
 
 ``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what happens on the way.
 
 - ``defuse``       which definitions and uses of registers belong together, and what is live
-- ``variation``    what is the same in all lanes, and which control flow diverges
+- ``uniformity``   what is the same in all lanes, and whether all lanes take the same way
 - ``analysis``     how registers are stored, and which results have an observable NaN payload
 - ``vec``          LLVM IR as text behind typed values
 - ``native_meaning``  what each arithmetic opcode computes, on such values
-- ``storage``      context, literals, variables, registers, lanes; ``readwrite`` operands and results
-- ``texel_layout``, ``fetches``, ``access``  memory: textures, LDS, global memory, outputs
-- ``instructions``, ``control``, ``strips``, ``units``, ``translate``  from one instruction to the whole function
+- ``texel_layout``, ``fetches``, ``units``  textures in memory, loads of lines, where a gang's work-items are
+- ``context``, ``operands``, ``access``, ``instructions``, ``blocking``, ``control``, ``translate``  the translator, in
+  layers: each is a class that extends the one before
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 

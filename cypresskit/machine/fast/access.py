@@ -10,32 +10,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from cypresskit.il import Instruction, Register
+from cypresskit.il import Instruction, Program, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
 from cypresskit.machine.fast.fetches import Axis, LaneLoads, forget, load_blocks, load_lines, load_texel, side_by_side
-from cypresskit.machine.fast.readwrite import Reading, Writing, column
-from cypresskit.machine.fast.storage import Storage
+from cypresskit.machine.fast.operands import Operands, column
+from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
 from cypresskit.machine.fast.vec import Vec, pick
 
 
-class Loads:
+class Loads(Operands):
     """Translation of loads. ``inside``: whether all places are known to be inside, or some probably not; None where
     that is to be tested."""
 
-    def __init__(self, storage: Storage, reading: Reading, writing: Writing):
-        self.s, self.reading, self.writing, self.e, self.a = storage, reading, writing, storage.e, storage.analysis
-        self.program, self.body = storage.program, storage.program.body
-        matching = self.program.matching
-        self.loops = [(at, matching[at]) for at, i in enumerate(self.body) if i.op.flow == "loop"]
-        self.layouts = layouts(self.a)
+    def __init__(self, program: Program, target: Target):
+        super().__init__(program, target)
+        self.loops = [(at, program.matching[at]) for at, i in enumerate(self.body) if i.op.flow == "loop"]
+        self.layouts = layouts(self.analysis)
         self.axes: dict[tuple, Axis] = {}  # coordinates of a group of fetches
         self.inside: bool | None = None
         self.blocks: list[list[LaneLoads]] = []  # of those known to be inside: what lies side by side, too
 
     # Groups of accesses
 
-    def group(self, at: int, stop: int) -> int:
+    def load_group(self, at: int, stop: int) -> int:
         """Translate the loads that begin at ``at`` as one group; the index after them."""
         group: list[LaneLoads] = []
         self.axes = {}
@@ -43,28 +41,28 @@ class Loads:
         while at < stop and _loads(self.body[at]) and not self._depends(at, written):
             i = self.body[at]
             self.read_global(at)
-            group.append(self._fetch(at) if i.op.kind == "fetch" else self._lds(at))
-            written |= {(self.writing.dest(at).register.index, c) for c in defines(i)}
+            group.append(self._fetch(at) if i.op.kind == "fetch" else self._lds_load(at))
+            written |= {(self.dest(at).register.index, c) for c in defines(i)}
             at += 1
         inside, looped = self.inside, any(start < at < stop for start, stop in self.loops)
         if inside is None and not looped and not any(access.axes for access in group):
             inside = False  # what isn't repeated isn't worth two copies
-        self._run(group, inside)
+        self._load_all(group, inside)
         return at
 
     def _depends(self, at: int, written: set[tuple[int, int]]) -> bool:
-        if self.writing.dest(at).register.kind != "r" and written:
+        if self.dest(at).register.kind != "r" and written:
             return True
         return any(
             (source.register.index, c) in written
-            for _, source, positions in self.a.webs.uses[at]
+            for _, source, positions in self.webs.uses[at]
             if source.register.kind == "r"
             for c in components(source, positions)
         )
 
-    def _run(self, group: list[LaneLoads], inside: bool | None) -> None:
+    def _load_all(self, group: list[LaneLoads], inside: bool | None) -> None:
         """Test all addresses of a group at once; load them, or replace those outside one by one."""
-        e = self.e
+        e = self.ir
         near, far, after = (e.new(name) for name in ("inside", "outside", "loaded"))
         for test in {test: None for access in group for test in access.tests()} if inside is None else ():
             further = e.new("fits")
@@ -76,7 +74,7 @@ class Loads:
                 continue
             e.label(label)
             forget(group)
-            blocks = [] if checked else side_by_side(group, self.s.lanes)
+            blocks = [] if checked else side_by_side(group, self.lanes)
             if inside:
                 self.blocks += blocks
                 loaded = {at: line for block in blocks for at, line in load_lines(block).items()}
@@ -90,19 +88,19 @@ class Loads:
 
     def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
         """A <4 x i32> for each lane, or one for all."""
-        lanes, half = range(self.s.lanes if access.varies else 1), access.half
+        lanes, half = range(self.lanes if access.varies else 1), access.half
         places = [access.place(k) for k in lanes]
         halves = [half] * len(places)
         if checked:
             inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
             if all_words.n:
-                there = self.e.consts(range(self.s.lanes), "i64").cmp("ult", self.s.quad.count)
+                there = self.ir.consts(range(self.lanes), "i64").cmp("ult", self.gang.count)
                 missed = (there & ~all_words).count()
             else:
-                missed = all_words.select(self.e.const(0, "i64"), self.s.quad.count)
-            self.s.add_count(0, missed)
-            self.e.declared["zeros"] = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
-            zeros = Vec(self.e, "@zeros", "ptr")
+                missed = all_words.select(self.ir.const(0, "i64"), self.gang.count)
+            self.add_count(0, missed)
+            self.ir.declared["zeros"] = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
+            zeros = Vec(self.ir, "@zeros", "ptr")
             places = [inside[k].select(place, zeros) for k, place in enumerate(places)]
             if isinstance(half, Vec):
                 halves = [inside[k].select(half, 8) for k in range(len(places))]
@@ -111,33 +109,33 @@ class Loads:
         align = 4 if access.words else 16
         if access.varies:
             return [load_texel(place, half, align) for place, half in zip(places, halves, strict=True)]
-        if self.a.doubles:  # one by one: each for all lanes LLVM broadcasts as it loads
+        if self.analysis.doubles:  # one by one: each for all lanes LLVM broadcasts as it loads
             return [vector([place.load("i64", 0, 4) for place in (places[0], places[0].at(halves[0]))]).bits("i32")]
         return [vector([places[0].at(4 * c).load("i32", 0, 4) for c in range(4)])]
 
     def _deliver(self, at: int, texels: list[Vec]) -> None:
-        dest, fixed = self.writing.dest(at), self.writing.fixed(at)
+        dest, fixed = self.dest(at), self.fixed(at)
         if dest.register.kind != "r":
-            self.writing.components(at, {c: column(texels, c) for c in dest.written} | fixed)
+            self.write_components(at, {c: column(texels, c) for c in dest.written} | fixed)
             return
-        for cell, parts in self.writing.by_cell(at, dest.written):
+        for cell, parts in self.by_cell(at, dest.written):
             if cell.wide:
-                words = range(4 * self.s.lanes)
+                words = range(4 * self.lanes)
                 wanted = [divmod(k % (len(texels) * texels[0].n), texels[0].n) for k in words]
-                self.writing.whole(at, pick(texels, wanted), parts)
+                self.write_wide(at, pick(texels, wanted), parts)
             elif cell.double and len(parts) == 2:
-                self.s.write(at, cell, column([texel.bits("i64") for texel in texels], parts[0] // 2, 2))
+                self.write_cell(at, cell, column([texel.bits("i64") for texel in texels], parts[0] // 2, 2))
             else:
-                self.writing.components(at, {c: column(texels, c) for c in parts})
+                self.write_components(at, {c: column(texels, c) for c in parts})
         if fixed:
-            self.writing.components(at, fixed)
+            self.write_components(at, fixed)
 
     # Textures
 
     def _fetch(self, at: int) -> LaneLoads:
         i = self.body[at]
         texture, offsets = self.program.textures[i.controls.resource], i.controls.aoffimmi
-        base, pitch = self.s.slot(f"t{texture.id}", "ptr"), self.s.slot(f"t{texture.id}_pitch")
+        base, pitch = self.slot(f"t{texture.id}", "ptr"), self.slot(f"t{texture.id}_pitch")
         axes = [self.axis(texture.id, at, k, offsets[k]) for k in range(texture.dimensions)]
         layout = self.layouts[texture.id]
 
@@ -164,22 +162,22 @@ class Loads:
         source = i.sources[0]
         sign = ("xyzw"[k] in source.negate and "x") or ""
         key = resource, k, i.opcode, replace(source, swizzle=source.swizzle[k] * 4, negate=sign)
-        axis = self.axes.get(key) or self._new_axis(at, k, self.s.slot(f"t{resource}_{'wh'[k]}"))
+        axis = self.axes.get(key) or self._new_axis(at, k, self.slot(f"t{resource}_{'wh'[k]}"))
         axis.low, axis.high = min(axis.low, offset), max(axis.high, offset)
         self.axes[key] = axis
         return axis
 
     def _new_axis(self, at: int, k: int, size: Vec) -> Axis:
         i, limit = self.body[at], size.cast("sitofp", "double")
-        value = self.reading.component(at, 0, k)
-        value = value if self.a.vary.varies(at, 0, i.sources[0], (k,)) else value.lanes(0)
+        value = self.component(at, 0, k)
+        value = value if self.uniformity.varies(at, 0, i.sources[0], (k,)) else value.lanes(0)
         if i.opcode == "load":
             whole, place = value.cast("sitofp", "float"), value.cast("sitofp", "double")
             return Axis(place, value.cast("sext", "i64"), whole.bits("i32"), limit)
-        value = self.reading.f.taken(value.bits("float"))
+        value = self.floats.taken(value.bits("float"))
         if not self.program.textures[i.controls.resource].unnormalised:
             value = value * limit.cast("fptrunc", "float")
-        whole, counted = value.call("floor"), self.reading.counted(at, k) if self.inside else None
+        whole, counted = value.call("floor"), self.counted(at, k) if self.inside else None
         index = whole.cast("fptosi", "i64") if counted is None else counted
         return Axis(whole.cast("fpext", "double"), index, whole.bits("i32"), limit)
 
@@ -191,14 +189,14 @@ class Loads:
         i = self.body[at]
         stride, size = self.program.lds[i.controls.id]
         parts = lds_address(self.program, i)
-        varies = any(self.a.vary.varies(at, n, i.sources[n], (position,)) for n, position in parts)
-        lanes = self.s.lanes if varies else 0
-        values = [self.reading.component(at, n, p).lanes(lanes).cast("zext", "i64") for n, p in parts]
+        varies = any(self.uniformity.varies(at, n, i.sources[n], (position,)) for n, position in parts)
+        lanes = self.lanes if varies else 0
+        values = [self.component(at, n, p).lanes(lanes).cast("zext", "i64") for n, p in parts]
         address = (values[0] * stride + values[1] if stride else values[0]) & -4
-        array = self.s.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
+        array = self.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
         return array, address, lambda word: (address + 4 * word).cmp("ult", size)
 
-    def _lds(self, at: int) -> LaneLoads:
+    def _lds_load(self, at: int) -> LaneLoads:
         array, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
         return LaneLoads(at, bool(address.n), lambda k: array.at(address[k]), inside, words)
@@ -207,23 +205,23 @@ class Loads:
 
     def global_elements(self, at: int, n: int, register: Register) -> tuple[Vec, Vec]:
         """Elements of ``g[...]`` (i64) in each lane or of all, and whether they lie inside."""
-        element = self.e.const(register.element, "i64")
+        element = self.ir.const(register.element, "i64")
         if register.address is not None:
-            value = self.reading.raw(at, n, register.address, 0)
-            value = value.lanes(self.s.lanes if self.a.vary.varies(at, n, register.address) else 0)
+            value = self.raw(at, n, register.address, 0)
+            value = value.lanes(self.lanes if self.uniformity.varies(at, n, register.address) else 0)
             element = value.cast("sext", "i64") + register.element
-        return element, element.cmp("ult", self.s.slot("global_size"))
+        return element, element.cmp("ult", self.slot("global_size"))
 
     def read_global(self, at: int) -> None:
         """Read every ``g[...]`` that ``at`` has as a source."""
-        self.reading.found = {}
+        self.elements = {}
         for n, source in enumerate(self.body[at].sources):
             if source.register.kind == "g":
-                self.reading.found[n] = self._read_element(at, n, source.register)
+                self.elements[n] = self._read_element(at, n, source.register)
 
     def _read_element(self, at: int, n: int, register: Register) -> list[Vec]:
         element, inside = self.global_elements(at, -1 - n, register)
-        base, offset = self.s.slot("global", "ptr"), element << 4
+        base, offset = self.slot("global", "ptr"), element << 4
         return self._texels(LaneLoads(at, bool(element.n), lambda k: base.at(offset[k]), lambda word: inside), True)
 
 
@@ -249,13 +247,10 @@ def vector(parts: Sequence[Vec]) -> Vec:
     return replace(whole, parts=parts)
 
 
-class Stores:
+class Stores(Loads):
     """Translation of stores. Where the place of some lane isn't inside, the kernel gives up."""
 
-    def __init__(self, storage: Storage, loads: Loads):
-        self.s, self.loads, self.e, self.body = storage, loads, storage.e, storage.program.body
-
-    def _store(self, places: Sequence[Vec], rows: Sequence[Vec], words: Sequence[int]) -> None:
+    def _store_rows(self, places: Sequence[Vec], rows: Sequence[Vec], words: Sequence[int]) -> None:
         """Store ``words`` of each lane's row at its place."""
         for place, row in zip(places, rows, strict=True):
             if list(words) == [0, 1, 2, 3]:
@@ -265,57 +260,57 @@ class Stores:
 
     def _check(self, at: int, inside: Vec, place: Vec) -> None:
         """Give up where the place of some lane isn't inside."""
-        fail, rest = self.e.new("fail"), self.e.new("store")
-        self.e.branch(inside.all(), rest, fail, "no")
-        self.e.label(fail)
-        self.s.refuse(at, ~inside, place)
-        self.e.label(rest)
+        fail, rest = self.ir.new("fail"), self.ir.new("store")
+        self.ir.branch(inside.all(), rest, fail, "no")
+        self.ir.label(fail)
+        self.refuse(at, ~inside, place)
+        self.ir.label(rest)
 
     def _rows(self, values: dict[int, Vec], whole: Vec | None) -> list[Vec]:
         """A <4 x i32> for each lane: ``values``, and the other components of ``whole``."""
-        lanes = range(self.s.lanes)
+        lanes = range(self.lanes)
         if whole and not values:
             return [whole[[4 * lane + c for c in range(4)]] for lane in lanes]
         columns = {c: whole[[4 * lane + c for lane in lanes]] for c in range(4)} if whole else {}
-        columns |= {c: value.lanes(self.s.lanes) for c, value in values.items()}
+        columns |= {c: value.lanes(self.lanes) for c, value in values.items()}
         parts = [columns.get(c, columns[min(columns)]) for c in range(4)]
         return [pick(parts, [(c, lane) for c in range(4)]) for lane in lanes]
 
-    def out(self, at: int, values: dict[int, Vec], whole: Vec | None = None) -> None:
+    def store_out(self, at: int, values: dict[int, Vec], whole: Vec | None = None) -> None:
         """Store to an output or to global memory."""
-        dest, lanes = self.body[at].dest, range(self.s.lanes)
+        dest, lanes = self.body[at].dest, range(self.lanes)
         stored = sorted({*values, *(dest.written if whole and dest else ())})
         if not stored or dest is None:
             return
         rows = self._rows(values, whole)
         if dest.register.kind == "g":
-            element, inside = self.loads.global_elements(at, -9, dest.register)
+            element, inside = self.global_elements(at, -9, dest.register)
             self._check(at, inside, element)
-            self._store(self._places(self.s.slot("global", "ptr"), element << 4), rows, stored)
+            self._store_rows(self._places(self.slot("global", "ptr"), element << 4), rows, stored)
             return
-        base, size = (self.s.slot(f"o{dest.register.index}", "ptr"), self.s.slot(f"o{dest.register.index}_words"))
-        items = self.s.quad.item.cast("zext", "i64")
+        base, size = (self.slot(f"o{dest.register.index}", "ptr"), self.slot(f"o{dest.register.index}_words"))
+        items = self.gang.item.cast("zext", "i64")
         for limit in (1, 2, 4):  # an output has one, two or four words for a work-item
-            here, on = self.e.new("output"), self.e.new("no_output")
-            self.e.branch(size.cmp("eq", limit), here, on)
-            self.e.label(here)
+            here, on = self.ir.new("output"), self.ir.new("no_output")
+            self.ir.branch(size.cmp("eq", limit), here, on)
+            self.ir.label(here)
             places = [base.at(items[lane] * (4 * limit)) for lane in lanes]
-            self._store(places, rows, [c for c in stored if c < limit])
-            self.e.go(on)
-            self.e.label(on)
+            self._store_rows(places, rows, [c for c in stored if c < limit])
+            self.ir.go(on)
+            self.ir.label(on)
 
     def _places(self, base: Vec, offsets: Vec) -> list[Vec]:
-        return [base.at(offsets[lane]) for lane in range(self.s.lanes)]
+        return [base.at(offsets[lane]) for lane in range(self.lanes)]
 
-    def lds(self, at: int) -> None:
+    def store_lds(self, at: int) -> None:
         """An LDS store."""
-        i, n = self.body[at], self.s.lanes
+        i, n = self.body[at], self.lanes
         stored, (last,) = lds_words(i), i.op.passed
-        array, address, inside = self.loads.lds_places(at)
+        array, address, inside = self.lds_places(at)
         self._check(at, inside(max(stored)), address)
         if len(stored) < 4:
-            rows = self._rows({c: self.loads.reading.component(at, last, c).lanes(n) for c in stored}, None)
-            self._store(self._places(array, address), rows, stored)
+            rows = self._rows({c: self.component(at, last, c).lanes(n) for c in stored}, None)
+            self._store_rows(self._places(array, address), rows, stored)
             return
-        whole = self.loads.reading.wide(at, last, stored)
-        self._store(self._places(array, address), self._rows({}, whole), stored)
+        whole = self.wide(at, last, stored)
+        self._store_rows(self._places(array, address), self._rows({}, whole), stored)

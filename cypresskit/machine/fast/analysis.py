@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import components, defines, is_address
 from cypresskit.machine.fast.defuse import Webs
-from cypresskit.machine.fast.variation import Variation, literal
+from cypresskit.machine.fast.uniformity import Uniformity, literal
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Storage of components of a register: ``n`` lanes (0: one value for all) of ``kind`` "i32", or "i64" for xy or zw
+    """Context of components of a register: ``n`` lanes (0: one value for all) of ``kind`` "i32", or "i64" for xy or zw
     as a double; ``wide``: four components of every lane, one lane after the other."""
 
     kind: str
@@ -42,22 +42,22 @@ class Cell:
         return self.name.split("_")[0], self.kind, self.n, self.components
 
 
-def cells(webs: Webs, variation: Variation, doubles: bool) -> dict[int, Cell]:
+def cells(webs: Webs, uniformity: Uniformity, doubles: bool) -> dict[int, Cell]:
     """The cell of each web, by its representative; joins webs that share one."""
-    _join_doubles(webs) if doubles else _join_registers(webs, variation)
+    _join_doubles(webs) if doubles else _join_registers(webs, uniformity)
     parts: dict[int, set[int]] = {}
     named = [(web, c) for (_, c), web in webs.defined.items()] + [(w, c) for (_, _, c), w in webs.used.items()]
     for web, c in named:
         parts.setdefault(webs.find(web), set()).add(c)
-    variation.merge()
+    uniformity.merge()
     found = {}
     for root, members in parts.items():
-        n = variation.lanes if variation.of_web(root) else 0
+        n = uniformity.lanes if uniformity.of_web(root) else 0
         several = len(members) > 1
         wide = several and not doubles
         found[root] = Cell(
             "i64" if several and doubles else "i32",
-            4 * variation.lanes if wide else n,
+            4 * uniformity.lanes if wide else n,
             tuple(sorted(members)),
             f"r{webs.register[root]}_{root}",
             wide,
@@ -65,9 +65,9 @@ def cells(webs: Webs, variation: Variation, doubles: bool) -> dict[int, Cell]:
     return found
 
 
-def _join_registers(webs: Webs, variation: Variation) -> None:
+def _join_registers(webs: Webs, uniformity: Uniformity) -> None:
     """Make one web of components that one instruction writes together."""
-    narrow = _narrow(webs, variation)
+    narrow = _narrow(webs, uniformity)
     for at, i in enumerate(webs.body):
         if len(defines(i)) >= 3:
             wide = [webs.defined[at, c] for c in defines(i) if webs.find(webs.defined[at, c]) not in narrow]
@@ -75,9 +75,9 @@ def _join_registers(webs: Webs, variation: Variation) -> None:
                 webs.union(wide[0], web)
 
 
-def _narrow(webs: Webs, variation: Variation) -> set[int]:
+def _narrow(webs: Webs, uniformity: Uniformity) -> set[int]:
     """Webs that are better kept component by component: uniform ones, addresses, tests, results of small masks."""
-    found = {webs.find(w) for w in webs.defined.values() if not variation.of_web(w)}
+    found = {webs.find(w) for w in webs.defined.values() if not uniformity.of_web(w)}
     for at, i in enumerate(webs.body):
         for n, source, positions in webs.uses[at]:
             if source.register.kind == "r" and is_address(i, n):
@@ -141,9 +141,9 @@ class Analysis:
         self.doubles = any(i.op.double for i in self.body)
         for lanes in (8 if self.doubles else 4, 1):
             self.lanes, self.webs = lanes, Webs(program)
-            self.vary = Variation(program, self.webs, self.lanes)
-            self.cell_of = cells(self.webs, self.vary, self.doubles)
-            if not self.vary.diverges:
+            self.uniformity = Uniformity(program, self.webs, self.lanes)
+            self.cell_of = cells(self.webs, self.uniformity, self.doubles)
+            if not self.uniformity.diverges:
                 break
         self.written = [{self.defined(at, c) for c in defines(i)} for at, i in enumerate(self.body)]
         self.read = [self._cells_read(at) for at in range(len(self.body))]
@@ -159,6 +159,10 @@ class Analysis:
     def defined(self, at: int, c: int) -> Cell:
         """The cell of component ``c`` of the result of ``at``."""
         return self.cell(self.webs.defined[at, c])
+
+    def mixed(self, at: int, c: int) -> bool:
+        """Whether component ``c`` of the result of ``at`` is made canonical when it is written."""
+        return self.webs.find(self.webs.defined[at, c]) in self.canonical_at_definition
 
     def plain(self, at: int, n: int, k: int) -> Cell | None:
         """The cell that source ``n`` of ``at`` reads at position ``k``, if it is a register's component and no more."""
@@ -245,8 +249,7 @@ class Analysis:
 
     def passes_on(self, at: int) -> bool:
         """Whether ``at`` copies into a cell whose results are made canonical when they are written."""
-        roots = {self.webs.find(self.webs.defined[at, c]) for c in defines(self.body[at])}
-        return self.copies(self.body[at]) and bool(roots & self.canonical_at_definition)
+        return self.copies(self.body[at]) and any(self.mixed(at, c) for c in defines(self.body[at]))
 
     def _keeps_kind(self, at: int, n: int, c: int) -> bool:
         """Whether component ``c`` of a copy goes from single words to single words, or with its whole double."""

@@ -8,22 +8,21 @@ Each straight run is a *segment* with a counter of how many work-items passed it
 
 import math
 
-from cypresskit.machine.fast.instructions import Instructions
-from cypresskit.machine.fast.storage import ENDLESS, ITEM, Storage
-from cypresskit.machine.fast.strips import Strips, countable
+from cypresskit.il import Program
+from cypresskit.machine.fast.blocking import Blocking, countable
+from cypresskit.machine.fast.context import ENDLESS, ITEM
+from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.vec import Vec
 
 
-class ControlFlow:
+class ControlFlow(Blocking):
     """Translation of a region's control flow."""
 
-    def __init__(self, storage: Storage, instructions: Instructions, room: int):
-        self.s, self.e, self.i, self.a = storage, storage.e, instructions, storage.analysis
-        self.program, self.body = storage.program, storage.program.body
+    def __init__(self, program: Program, target: Target):
+        super().__init__(program, target)
         self.segments: list[tuple[int, ...]] = []
-        self.strips = Strips(storage, instructions, room)
-        self.unit, self.spill = Vec(self.e, "%unit", "i64"), Vec(self.e, "%spill", "ptr")
-        match, level = self.program.matching, self.a.vary.group_level
+        self.unit, self.spill = Vec(self.ir, "%unit", "i64"), Vec(self.ir, "%spill", "ptr")
+        match, level = self.program.matching, self.uniformity.group_level
         self.group_flow = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
         leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
         self.group_flow.update(at for at in leaving if match[at] in level)
@@ -42,41 +41,41 @@ class ControlFlow:
         while at < stop:
             i = self.body[at]
             if fresh:
-                self.count(self._segment(at, stop))
+                self.count_segment(self._segment(at, stop))
             fresh = bool(i.op.flow)
             if not fresh:
-                at = self.i.translate(at, stop)
+                at = self.translate(at, stop)
                 continue
-            if i.op.flow == "loop" and at != start and countable(self.a, at):
-                self._strips(at, self.program.matching[at] + 1)
+            if i.op.flow == "loop" and at != start and countable(self.analysis, at):
+                self._counted_loop(at, self.program.matching[at] + 1)
                 at = self.program.matching[at]
             elif not self.at_group_level(at):
                 self.follow(at)
             at += 1
 
-    def _strips(self, at: int, end: int) -> None:
+    def _counted_loop(self, at: int, end: int) -> None:
         """Translate a countable loop that ends before ``end``: strips, then as it stands."""
         begun, first = f"before{at}", len(self.segments)
-        self.s.store(self.s.variable(begun, "i64"), self.s.load("issued"))
+        self.store(self.variable(begun, "i64"), self.load("issued"))
 
         def general() -> list[tuple[int, int]]:
             self._run(at, end, False)
             return [(1 + n, len(self.segments[n])) for n in range(first, len(self.segments))]
 
-        self.strips.run(at, general, lambda: self._bound() - (self.s.load("issued") - self.s.load(begun)))
+        self.run_blocked(at, general, lambda: self._bound() - (self.load("issued") - self.load(begun)))
 
     def _segment(self, at: int, stop: int) -> tuple[int, ...]:
         """The instructions from ``at`` that run together, the flow instruction at their end included."""
         end = next((k + 1 for k in range(at, stop) if self.body[k].op.flow), stop)
         return tuple(k for k in range(at, end) if self.body[k].op.flow not in ("else", "endif"))
 
-    def count(self, segment: tuple[int, ...]) -> None:
+    def count_segment(self, segment: tuple[int, ...]) -> None:
         """Count that a segment is passed."""
         if not segment:
             return
-        self.s.add_count(1 + len(self.segments), self.s.quad.count)
+        self.add_count(1 + len(self.segments), self.gang.count)
         self.segments.append(segment)
-        self.s.add("issued", len(segment))
+        self.add("issued", len(segment))
 
     def follow(self, at: int) -> None:
         """Translate a flow instruction."""
@@ -86,75 +85,75 @@ class ControlFlow:
 
     def _decision(self, at: int) -> Vec:
         """i1: ``condition`` of all lanes, or what all work-items of the group found."""
-        return self.s.load("any_true") if self.at_group_level(at) else self.condition(at).lanes(0)
+        return self.load("any_true") if self.at_group_level(at) else self.condition(at).lanes(0)
 
     def condition(self, at: int) -> Vec:
         """i1 of a flow instruction: a scalar, or one per lane; set where it has none."""
         i = self.body[at]
         if not i.sources:
-            return self.e.const(1, "i1")
-        self.i.loads.read_global(at)
-        values = [self.i.reading.component(at, n, 0) for n in range(len(i.sources))]
+            return self.ir.const(1, "i1")
+        self.read_global(at)
+        values = [self.component(at, n, 0) for n in range(len(i.sources))]
         if i.controls.relop:
             a, b = values[0].both(values[1])
-            return self.i.f.compare(i.controls.relop, a.bits("float"), b.bits("float"))
+            return self.floats.compare(i.controls.relop, a.bits("float"), b.bits("float"))
         return values[0].cmp(i.op.relation, 0)
 
     # A label at7 begins what stands at instruction 7, behind7 what follows it.
 
     def _open_if(self, at: int) -> None:
-        yes = self.e.new("then")
-        self.e.branch(self._decision(at), yes, f"at{self.program.matching[at]}")
-        self.e.label(yes)
+        yes = self.ir.new("then")
+        self.ir.branch(self._decision(at), yes, f"at{self.program.matching[at]}")
+        self.ir.label(yes)
 
     def _else(self, at: int) -> None:
-        self.e.go(f"at{self.program.matching[at]}")
-        self.e.label(f"at{at}")
+        self.ir.go(f"at{self.program.matching[at]}")
+        self.ir.label(f"at{at}")
 
     def _endif(self, at: int) -> None:
-        self.e.go(f"at{at}")
-        self.e.label(f"at{at}")
+        self.ir.go(f"at{at}")
+        self.ir.label(f"at{at}")
 
     def _open_loop(self, at: int) -> None:
-        if f"before{at}" not in self.s.variables:  # else it began with strips
-            self.s.store(self.s.variable(f"before{at}", "i64"), self._issued(at))
-        self.e.go(f"at{at}")
-        self.e.label(f"at{at}")
+        if f"before{at}" not in self.variables:  # else it began with strips
+            self.store(self.variable(f"before{at}", "i64"), self._issued(at))
+        self.ir.go(f"at{at}")
+        self.ir.label(f"at{at}")
         self._poll(at)
 
     def _leave(self, at: int) -> None:
-        end, stay = self.program.matching[self.program.matching[at]], self.e.new("stay")
-        self.e.branch(self._decision(at), f"behind{end}" if self.body[at].op.flow == "break" else f"at{end}", stay)
-        self.e.label(stay)
+        end, stay = self.program.matching[self.program.matching[at]], self.ir.new("stay")
+        self.ir.branch(self._decision(at), f"behind{end}" if self.body[at].op.flow == "break" else f"at{end}", stay)
+        self.ir.label(stay)
 
     def _endloop(self, at: int) -> None:
-        self.e.go(f"at{at}")
-        self.e.label(f"at{at}")
-        self.e.go(f"at{self.program.matching[at]}")
-        self.e.label(f"behind{at}")
+        self.ir.go(f"at{at}")
+        self.ir.label(f"at{at}")
+        self.ir.go(f"at{self.program.matching[at]}")
+        self.ir.label(f"behind{at}")
 
     # Programs that don't end
 
     def _issued(self, at: int) -> Vec:
-        """How many instructions have been issued: of a loop that holds barriers, for the first quad."""
-        return self.spill.load("i64") if self.at_group_level(at) else self.s.load("issued")
+        """How many instructions have been issued: of a loop that holds barriers, for the first gang."""
+        return self.spill.load("i64") if self.at_group_level(at) else self.load("issued")
 
     def _bound(self) -> Vec:
         """How many instructions a loop may issue; becomes 0 if the kernel is to stop."""
-        return self.s.slot("limit", "ptr").load("i64", volatile=True)
+        return self.slot("limit", "ptr").load("i64", volatile=True)
 
     def _poll(self, at: int) -> None:
         """At the head of a loop: stop if told, or if it has run for too long, by the first work-item here."""
-        e = self.e
+        e = self.ir
         stop, on = e.new("endless"), e.new("go")
-        e.branch((self._issued(at) - self.s.load(f"before{at}")).cmp("ugt", self._bound()), stop, on, "yes")
+        e.branch((self._issued(at) - self.load(f"before{at}")).cmp("ugt", self._bound()), stop, on, "yes")
         e.label(stop)
         if self.at_group_level(at):
             item = self.unit * math.prod(self.program.group)
         else:
-            item = self.s.quad.item[0].cast("zext", "i64")
-        self.s.report(ITEM, item)
-        self.s.give_up(ENDLESS, e.const(at, "i64"))
+            item = self.gang.item[0].cast("zext", "i64")
+        self.report(ITEM, item)
+        self.give_up(ENDLESS, e.const(at, "i64"))
         e.label(on)
 
 

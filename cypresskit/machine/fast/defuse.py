@@ -2,7 +2,7 @@
 
 IL registers are reused for unrelated values: one component may be a loop's test here and an address there. A *web* is
 a set of definitions and uses of one register component that belong together: definitions which reach a common use are
-in one web. Everything else that is known about values (is it the same for the whole quad, who sees its bits) is known
+in one web. Everything else that is known about values (is it the same for the whole gang, who sees its bits) is known
 per web, without regard to the place in the program.
 """
 

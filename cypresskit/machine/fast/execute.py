@@ -14,15 +14,15 @@ from functools import cache, partial
 
 import numpy as np
 
+from cypresskit.machine.fast.context import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
 from cypresskit.machine.fast.jit import NativeCode, compiled
-from cypresskit.machine.fast.storage import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
 from cypresskit.machine.fast.target import MODES, this_host
 from cypresskit.machine.fast.texel_layout import address, aligned, pitch
 from cypresskit.machine.fast.units import BAND
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
 from cypresskit.machine.run import Run, tally
 
-SLICE = 5_000_000  # instructions of quads after which compiled code returns: a millisecond or two
+SLICE = 5_000_000  # instructions of gangs after which compiled code returns: a millisecond or two
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
 SPARE, MAX_SPARE = 4, 16 << 20  # workspaces kept for later launches, and bytes of each
 LARGE = 2 << 20  # bytes of textures from which on several threads lay them out
@@ -253,6 +253,6 @@ class _Worker:
             self.context[self.kernel.slots[name]] = value
 
     def call(self, budget: int, at: int, end: int) -> int:
-        """Run units from ``at`` on, as many as ``budget`` instructions of quads make up; the first that is left."""
+        """Run units from ``at`` on, as many as ``budget`` instructions of gangs make up; the first that is left."""
         self.status = self.function(budget, at, end)
         return int(self.told[UNIT])

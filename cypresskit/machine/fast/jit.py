@@ -48,9 +48,9 @@ class NativeCode:
 
 def _sizes(program: Program, translation: Translation) -> dict[str, int]:
     """What a host thread owns: the kernel's context and counters, LDS, spill memory, and what it reports."""
-    quads = -(-math.prod(program.group) // translation.lanes) if program.mode == "compute" else 1
+    gangs = -(-math.prod(program.group) // translation.lanes) if program.mode == "compute" else 1
     return {
-        "spill": translation.spill * quads,
+        "spill": translation.spill * gangs,
         "lds": translation.lds,
         "context": 8 * len(translation.slots),
         "counts": 8 * (2 + translation.segments),

@@ -93,7 +93,7 @@ def layouts(analysis: Analysis) -> dict[int, TexelLayout]:
         if i.op.kind == "fetch":
             resource, source, (column, row, *_) = i.controls.resource, i.sources[0], i.controls.aoffimmi
             found[resource], dimensions = IN_ORDER, analysis.program.textures[resource].dimensions
-            if [analysis.vary.varies(at, 0, source, (k,)) for k in range(dimensions)] == [True, False]:
+            if [analysis.uniformity.varies(at, 0, source, (k,)) for k in range(dimensions)] == [True, False]:
                 rows[resource, source.register, source.swizzle[:2], row].add(column)
     for (resource, *_), columns in rows.items():
         if len(columns) in (1, 2, 4) and max(columns) - min(columns) < len(columns):

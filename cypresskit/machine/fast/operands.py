@@ -4,23 +4,25 @@ A component is i32, of one lane (n = 0: the same for all) or of every lane; a wh
 lane. Everything is kept as integers, so that copying never changes bits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from cypresskit.il import Dest, Source
+from cypresskit.il import Dest, Program, Source
 from cypresskit.machine.fast.analysis import Cell
-from cypresskit.machine.fast.native_meaning import Floats, canonical
-from cypresskit.machine.fast.storage import ONE, Storage, join_words
+from cypresskit.machine.fast.context import ONE, Context, join_words
+from cypresskit.machine.fast.native_meaning import canonical
+from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.vec import Vec, pick
 
 
-class Reading:
-    """Reads the sources of instructions. ``found``: the global elements that the instruction's sources name, of
-    each lane or one for all, by number of the source."""
+class Operands(Context):
+    """Reads sources and writes results. ``elements``: those of global memory that the running instruction's sources
+    name, of each lane or one for all, by number of the source."""
 
-    def __init__(self, storage: Storage, floats: Floats):
-        self.s, self.f, self.a, self.e = storage, floats, storage.analysis, storage.e
-        self.body = storage.program.body
-        self.found: dict[int, list[Vec]] = {}
+    def __init__(self, program: Program, target: Target):
+        super().__init__(program, target)
+        self.elements: dict[int, list[Vec]] = {}
+
+    # Sources
 
     def component(self, at: int, n: int, position: int) -> Vec:
         """Source ``n`` at a position, with its modifiers."""
@@ -37,10 +39,10 @@ class Reading:
         if not source.modified or (i.op.double and i.op.sources[n] == "d"):
             return value
         if i.op.float_modifiers(n):
-            value = self.f.modified(value.bits("float"), source).bits("i32")
+            value = self.floats.modified(value.bits("float"), source).bits("i32")
             opposite = value ^ -0x80000000
         else:
-            opposite = self.e.const(0, "i32", value.n) - value
+            opposite = self.ir.const(0, "i32", value.n) - value
         negated = ["xyzw"[p] in source.negate for p in positions]
         return value if not any(negated) else chosen(negated, opposite, value)
 
@@ -48,40 +50,40 @@ class Reading:
         """A component of an operand without modifiers; NaN canonical where the instruction can tell."""
         register, letter = source.register, source.swizzle[position]
         if letter in "01":
-            return self.s.literal(ONE if letter == "1" else 0)
+            return self.literal(ONE if letter == "1" else 0)
         c = "xyzw".index(letter)
         if register.kind == "l":
-            return self.s.literal(self.s.program.literals[register.index][c])
+            return self.literal(self.program.literals[register.index][c])
         if register.kind == "cb":
-            return self.s.constant(register.index, register.element, c)
+            return self.constant(register.index, register.element, c)
         if register.kind == "g":
-            return column(self.found[n], c)
+            return column(self.elements[n], c)
         if register.kind != "r":
-            return self.s.quad.inputs[register.kind, letter]
-        web = self.a.webs.used[at, n, c]
-        return self.s.component(self._cell_value(at, n, web), self.a.cell(web), c)
+            return self.gang.inputs[register.kind, letter]
+        web = self.webs.used[at, n, c]
+        return self.cell_component(self._cell_value(at, n, web), self.analysis.cell(web), c)
 
     def _cell_value(self, at: int, n: int, web: int) -> Vec:
         """A cell's value for source ``n``, its NaN made canonical if that can be observed and was left for later."""
-        whole, root = self.s.read(self.a.cell(web)), self.a.webs.find(web)
-        kinds = self.a.kinds.get(root, set())
-        if len(kinds) != 1 or "b" in kinds or not (self.a.observes(at, n, root) or self.a.passes_on(at)):
+        whole, root = self.read_cell(self.analysis.cell(web)), self.webs.find(web)
+        kinds = self.analysis.kinds.get(root, set())
+        if len(kinds) != 1 or "b" in kinds or not (self.analysis.observes(at, n, root) or self.analysis.passes_on(at)):
             return whole
         return canonical(whole.bits("double" if "d" in kinds else "float")).bits(whole.kind)
 
     def counted(self, at: int, k: int) -> Vec | None:
         """The whole number (i64) that coordinate ``k`` of a fetch is taken to be, if it is a counter."""
-        cell, texture = self.a.plain(at, 0, k), self.s.program.textures[self.body[at].controls.resource]
-        if not cell or cell.name not in self.a.steps or not texture.unnormalised:
+        cell, texture = self.analysis.plain(at, 0, k), self.program.textures[self.body[at].controls.resource]
+        if not cell or cell.name not in self.analysis.steps or not texture.unnormalised:
             return None
-        return self.s.load(self.s.count_of(cell.name))
+        return self.load(self.count_of(cell.name))
 
     def pair(self, at: int, n: int, source: Source, position: int = 0) -> Vec:
         """Two neighbouring positions of an operand as i64."""
         first, second = source.swizzle[position], source.swizzle[position + 1]
         if source.register.kind == "r" and first + second in ("xy", "zw"):
-            web = self.a.webs.used[at, n, "xyzw".index(first)]
-            if self.a.cell(web).double:
+            web = self.webs.used[at, n, "xyzw".index(first)]
+            if self.analysis.cell(web).double:
                 return self._cell_value(at, n, web)
         return join_words(self.raw(at, n, source, position), self.raw(at, n, source, position + 1))
 
@@ -95,33 +97,30 @@ class Reading:
     def _whole_source(self, at: int, n: int, source: Source, shown: list[int]) -> Vec:
         letters = [source.swizzle[p] for p in shown]
         if source.register.kind == "r" and set(letters) <= set("xyzw"):
-            webs = [self.a.webs.used[at, n, "xyzw".index(x)] for x in letters]
-            if self.a.cell(webs[0]).wide and len({self.a.webs.find(web) for web in webs}) == 1:
+            webs = [self.webs.used[at, n, "xyzw".index(x)] for x in letters]
+            if self.analysis.cell(webs[0]).wide and len({self.webs.find(web) for web in webs}) == 1:
                 whole = self._cell_value(at, n, webs[0])
                 if "".join(letters) == "xyzw":
                     return whole
-                return whole[[4 * lane + "xyzw".index(x) for lane in range(self.s.lanes) for x in letters]]
+                return whole[[4 * lane + "xyzw".index(x) for lane in range(self.lanes) for x in letters]]
         if source.register.kind == "g" and set(letters) <= set("xyzw"):
-            texels, every = self.found[n], range(self.s.lanes)
+            texels, every = self.elements[n], range(self.lanes)
             return pick(texels, [(lane % len(texels), "xyzw".index(x)) for lane in every for x in letters])
         parts = {letter: self.raw(at, n, source, p) for letter, p in dict(zip(letters, shown, strict=True)).items()}
-        return self.whole([parts[letter] for letter in letters])
+        return self.interleaved([parts[letter] for letter in letters])
 
-    def whole(self, parts: Sequence[Vec]) -> Vec:
+    def interleaved(self, parts: Sequence[Vec]) -> Vec:
         """Four components as a whole register."""
-        n = self.s.lanes
+        n = self.lanes
         if len({part.name for part in parts}) == 1 and not parts[0].n:
             return parts[0].lanes(4 * n)
         return pick([part.lanes(n) for part in parts], [(k, lane) for lane in range(n) for k in range(4)])
 
+    # Results
 
-class Writing:
-    """Writes results. ``store_out(at, values, whole)`` stores to an output or to global memory: components, and those
-    of a whole register."""
-
-    def __init__(self, storage: Storage, reading: Reading, store_out: Callable[..., None]):
-        self.s, self.a, self.reading, self.store_out = storage, storage.analysis, reading, store_out
-        self.body = storage.program.body
+    def store_out(self, at: int, values: dict[int, Vec], whole: Vec | None = None) -> None:
+        """Store to an output or to global memory: components, and those of a whole register."""
+        raise NotImplementedError
 
     def dest(self, at: int) -> Dest:
         """The destination of an instruction that has one."""
@@ -132,17 +131,17 @@ class Writing:
     def fixed(self, at: int) -> dict[int, Vec]:
         """The components that the mask sets to 0 or 1."""
         bits = {"0": 0, "1": ONE}
-        return {c: self.s.literal(bits[m]) for c, m in enumerate(self.dest(at).mask) if m in bits}
+        return {c: self.literal(bits[m]) for c, m in enumerate(self.dest(at).mask) if m in bits}
 
-    def whole(self, at: int, value: Vec, written: Sequence[int]) -> None:
+    def write_wide(self, at: int, value: Vec, written: Sequence[int]) -> None:
         """Write components of a whole register to a wide cell."""
-        cell = self.a.defined(at, written[0])
+        cell = self.analysis.defined(at, written[0])
         choice = [c in written for c in range(4)]
         if not all(choice[c] for c in cell.components):
-            value = chosen(choice, value, self.s.read(cell))
-        self.s.write(at, cell, value)
+            value = chosen(choice, value, self.read_cell(cell))
+        self.write_cell(at, cell, value)
 
-    def components(self, at: int, values: dict[int, Vec]) -> None:
+    def write_components(self, at: int, values: dict[int, Vec]) -> None:
         """Write components one by one, whatever the destination is."""
         if self.dest(at).register.kind in ("g", "o"):
             self.store_out(at, values)
@@ -150,20 +149,20 @@ class Writing:
         for cell, written in self.by_cell(at, values):
             parts = {c: values[c] for c in written}
             if cell.wide:
-                self.whole(at, self.reading.whole([parts.get(c, parts[written[0]]) for c in range(4)]), written)
+                self.write_wide(at, self.interleaved([parts.get(c, parts[written[0]]) for c in range(4)]), written)
             elif cell.double:
                 if len(parts) < 2:
-                    old = self.s.read(cell)
-                    parts = {c: self.s.component(old, cell, c) for c in cell.components} | parts
-                self.s.write(at, cell, join_words(*(parts[c] for c in cell.components)))
+                    old = self.read_cell(cell)
+                    parts = {c: self.cell_component(old, cell, c) for c in cell.components} | parts
+                self.write_cell(at, cell, join_words(*(parts[c] for c in cell.components)))
             else:
-                self.s.write(at, cell, parts[written[0]])
+                self.write_cell(at, cell, parts[written[0]])
 
     def by_cell(self, at: int, written: Sequence[int] | dict[int, Vec]) -> list[tuple[Cell, list[int]]]:
         """The cells of an instruction's result, and which components of each are written."""
         found: dict[str, tuple[Cell, list[int]]] = {}
         for c in sorted(written):
-            cell = self.a.defined(at, c)
+            cell = self.analysis.defined(at, c)
             found.setdefault(cell.name, (cell, []))[1].append(c)
         return list(found.values())
 

@@ -1,6 +1,6 @@
 """Uniformity analysis: which values differ between lanes, in which bits, and whether lanes take different ways.
 
-Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles, eight, a *quad*.
+Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles, eight, a *gang*.
 ``varying`` of a web (see ``defuse``) holds the bits in which its value may differ between lanes. No bit at all means
 that the value is the same in all lanes: it is kept as a scalar, and its fetches are one load. Integer operations by
 literals are followed bit by bit, since that is how compute kernels make rows and columns of a work-item's number.
@@ -34,7 +34,7 @@ def _upwards(bits: int) -> int:
     return ALL & -(bits & -bits)
 
 
-class Variation:
+class Uniformity:
     """Uniformity of ``program`` in ``lanes``: ``group_level`` are the openers of loops and ifs that hold a barrier."""
 
     def __init__(self, program: Program, webs: Webs, lanes: int):
@@ -47,11 +47,11 @@ class Variation:
 
     @cached_property
     def barriers(self) -> bool:
-        """Whether the program has a barrier (or an LDS fence, which orders a wavefront's quads in the same way)."""
+        """Whether the program has a barrier (or an LDS fence, which orders a wavefront's gangs in the same way)."""
         return any(self.is_barrier(at) for at in range(len(self.body)))
 
     def is_barrier(self, at: int) -> bool:
-        """Whether all quads of a group must have come to ``at`` before one goes on."""
+        """Whether all gangs of a group must have come to ``at`` before one goes on."""
         i = self.body[at]
         return i.op.kind == "fence" and self.program.mode == "compute" and (i.controls.threads or i.controls.lds)
 

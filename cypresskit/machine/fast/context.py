@@ -1,10 +1,12 @@
 """Where a translated function keeps things: the launch's context, literals and constants, variables, the registers in
-their cells, and the quad that runs: its lanes, its work-items and its input registers."""
+their cells, and the gang that runs: its lanes, its work-items and its input registers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cypresskit.il import Program
 from cypresskit.machine.fast.analysis import Analysis, Cell
+from cypresskit.machine.fast.native_meaning import Floats
+from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.vec import Emitter, Vec
 
 ONE = 0x3F800000  # 1.0
@@ -13,7 +15,7 @@ PLACE, ITEM, ELEMENT, UNIT = range(4)  # what it reports: where in the body, who
 
 
 @dataclass
-class Quad:
+class Gang:
     """The lanes that run together: how many of them there are (``count``), the numbers (i32) of their work-items, and
     the input registers by name and letter; where it keeps its registers between regions. At the domain's edge, what is
     left of the lanes repeats the last work-item: as they load and store the same, nobody can tell."""
@@ -24,32 +26,31 @@ class Quad:
     spill: Vec
 
 
-@dataclass
-class Storage:
-    """``entry``: what the entry block loads; ``slots``: names of the context's values, in order; ``touched``: the cells
-    that the region uses, and ``modified`` those that it writes, by name."""
+class Context:
+    """The state that all layers of the translator share: ``ir`` collects the function. ``entry``: what the entry block
+    loads; ``slots``: names of the context's values, in order; ``touched``: the cells that the region uses, and
+    ``modified`` those that it writes, by name."""
 
-    program: Program
-    analysis: Analysis
-    e: Emitter
-    slots: dict[str, Vec] = field(default_factory=dict)
-    literals: dict[int, Vec] = field(default_factory=dict)
-    constants: dict[tuple[int, int, int], Vec] = field(default_factory=dict)
-    entry: list[str] = field(default_factory=list)
-    variables: dict[str, tuple[str, int]] = field(default_factory=dict)
-    touched: dict[str, Cell] = field(default_factory=dict)
-    modified: set[str] = field(default_factory=set)
-    quad: Quad = field(init=False)
-
-    @property
-    def lanes(self) -> int:
-        """How many work-items run together."""
-        return self.analysis.lanes
+    def __init__(self, program: Program, target: Target):
+        self.program, self.body, self.target = program, program.body, target
+        self.analysis = analysis = Analysis(program)
+        self.webs, self.uniformity, self.lanes = analysis.webs, analysis.uniformity, analysis.lanes
+        self.ir = Emitter()
+        self.mode = "soft" if analysis.doubles else target.mode  # a flush mode would flush doubles, too
+        self.floats = Floats(self.ir, self.mode == "soft")
+        self.slots: dict[str, Vec] = {}
+        self.literals: dict[int, Vec] = {}
+        self.constants: dict[tuple[int, int, int], Vec] = {}
+        self.entry: list[str] = []
+        self.variables: dict[str, tuple[str, int]] = {}
+        self.touched: dict[str, Cell] = {}
+        self.modified: set[str] = set()
+        self.gang: Gang
 
     def _entered(self, name: str, base: str, offset: int, kind: str) -> Vec:
         self.entry.append(f"  %p_{name} = getelementptr i8, ptr {base}, i64 {offset}")
         self.entry.append(f"  %{name} = load {kind}, ptr %p_{name}")
-        return Vec(self.e, f"%{name}", kind)
+        return Vec(self.ir, f"%{name}", kind)
 
     def slot(self, name: str, kind: str = "i64") -> Vec:
         """A value of the context, loaded once in the entry block."""
@@ -83,16 +84,16 @@ class Storage:
     def load(self, name: str) -> Vec:
         """The value of a variable."""
         kind, n = self.variables[name]
-        return self.place(name).load(kind, n)
+        return self.address_of(name).load(kind, n)
 
     def store(self, name: str, value: Vec | int) -> None:
         """Set a variable; a number sets every lane."""
         kind, n = self.variables[name]
-        self.place(name).store(value if isinstance(value, Vec) else self.e.const(value, kind, n))
+        self.address_of(name).store(value if isinstance(value, Vec) else self.ir.const(value, kind, n))
 
-    def place(self, name: str) -> Vec:
+    def address_of(self, name: str) -> Vec:
         """Where a variable lies."""
-        return Vec(self.e, f"%{name}", "ptr")
+        return Vec(self.ir, f"%{name}", "ptr")
 
     def add(self, name: str, value: Vec | int) -> None:
         """Add to a variable."""
@@ -100,7 +101,7 @@ class Storage:
 
     def add_count(self, counter: int, count: Vec) -> None:
         """counts[counter] += count; counter 0 is that of accesses out of range."""
-        place = Vec(self.e, "%counts", "ptr").at(8 * counter)
+        place = Vec(self.ir, "%counts", "ptr").at(8 * counter)
         place.store(place.load("i64") + count)
 
     def report(self, what: int, value: Vec) -> None:
@@ -111,20 +112,20 @@ class Storage:
         """Leave the function; ``at``, an index in the program's body, tells where."""
         self.store("status", status)
         self.report(PLACE, at)
-        self.e.go("exit")
+        self.ir.go("exit")
 
     def refuse(self, at: int, bad: Vec, places: Vec) -> None:
         """Leave the function, since ``at`` would store to places that aren't inside, for the lanes in ``bad``."""
         n = max(1, self.lanes)
-        kept = {"bad": bad.lanes(n), "bad_place": places.lanes(n), "bad_item": self.quad.item.lanes(n)}
-        for name, value in (kept | {"bad_at": self.e.const(at, "i64")}).items():
+        kept = {"bad": bad.lanes(n), "bad_place": places.lanes(n), "bad_item": self.gang.item.lanes(n)}
+        for name, value in (kept | {"bad_at": self.ir.const(at, "i64")}).items():
             self.store(self.variable(name, value.kind, value.n), value)
-        self.e.go("refused")
+        self.ir.go("refused")
 
     def refused(self) -> None:
         """What ``refuse`` jumps to: report the first of the lanes."""
         if "bad" in self.variables:
-            self.e.label("refused")
+            self.ir.label("refused")
             first = self.load("bad").first()
             self.report(ELEMENT, self.load("bad_place")[first])
             self.report(ITEM, self.load("bad_item")[first].cast("zext", "i64"))
@@ -132,18 +133,18 @@ class Storage:
 
     # Registers
 
-    def name(self, cell: Cell) -> str:
+    def cell_variable(self, cell: Cell) -> str:
         """The variable that holds a cell."""
         if cell.name not in self.variables:
             self.variable(cell.name, cell.kind, cell.n)
         self.touched.setdefault(cell.name, cell)
         return cell.name
 
-    def read(self, cell: Cell) -> Vec:
+    def read_cell(self, cell: Cell) -> Vec:
         """The whole cell."""
-        return self.load(self.name(cell))
+        return self.load(self.cell_variable(cell))
 
-    def component(self, whole: Vec, cell: Cell, c: int) -> Vec:
+    def cell_component(self, whole: Vec, cell: Cell, c: int) -> Vec:
         """Component ``c`` of a cell's value, i32."""
         if cell.wide:
             return whole[[4 * lane + c for lane in range(self.lanes)]]
@@ -151,9 +152,9 @@ class Storage:
             return (whole >> 32 if c % 2 else whole).cast("trunc", "i32")
         return whole
 
-    def write(self, at: int, cell: Cell, value: Vec) -> None:
+    def write_cell(self, at: int, cell: Cell, value: Vec) -> None:
         """Set a cell, by instruction ``at``."""
-        name = self.name(cell)
+        name = self.cell_variable(cell)
         self.modified.add(name)
         self.store(name, value.lanes(cell.n))
         steps = self.analysis.steps.get(name, {})

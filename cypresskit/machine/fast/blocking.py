@@ -18,47 +18,42 @@ from cypresskit.il.dataflow import defines
 from cypresskit.machine.fast.analysis import EXACT, Analysis, Cell
 from cypresskit.machine.fast.fetches import beside
 from cypresskit.machine.fast.instructions import Instructions
-from cypresskit.machine.fast.storage import Storage
 from cypresskit.machine.fast.vec import SIZES, Vec
 
 TURNS = 64  # of a strip that is run in passes
 LONG = 1024  # of another: it hears that the kernel is to stop only at its end
 
 
-class Strips:
+class Blocking(Instructions):
     """Translation of a loop's strips."""
 
-    def __init__(self, storage: Storage, instructions: Instructions, room: int):
-        self.s, self.e, self.a, self.i, self.room = storage, storage.e, storage.analysis, instructions, room
-        self.body = storage.program.body
-
-    def run(self, at: int, general: Callable[[], list[tuple[int, int]]], spare: Callable[[], Vec]) -> None:
+    def run_blocked(self, at: int, general: Callable[[], list[tuple[int, int]]], spare: Callable[[], Vec]) -> None:
         """Translate the loop at ``at``, which is countable: strips as long as there are turns for one, then the loop
         as it stands, by ``general``; this tells its segments' counters and lengths. ``spare``: how many instructions
         it may still issue."""
-        e, s, loads = self.e, self.s, self.i.loads
-        head, strip, rest, done = (e.new(name) for name in ("strips", "strip", "rest", "loop_done"))
-        parts = passes(self.a, at, self.room)
-        turns = s.variable(f"turns{at}", "i64")
-        e.go(head)
-        e.label(rest)
-        loads.inside = False
+        ir = self.ir
+        head, strip, rest, done = (ir.new(name) for name in ("strips", "strip", "rest", "loop_done"))
+        parts = passes(self.analysis, at, self.target.room)
+        turns = self.variable(f"turns{at}", "i64")
+        ir.go(head)
+        ir.label(rest)
+        self.inside = False
         segments = general()  # first, as it tells what strips have to count
         issued = sum(length for _, length in segments)
-        e.go(done)
-        e.label(strip)
-        loads.inside, loads.blocks = True, []
+        ir.go(done)
+        ir.label(strip)
+        self.inside, self.blocks = True, []
         for counter, _ in segments:
-            s.add_count(counter, s.quad.count * s.load(turns))
-        s.add("issued", s.load(turns) * issued)
-        self._passes(at, parts, s.load(turns))
-        loads.inside = None
+            self.add_count(counter, self.gang.count * self.load(turns))
+        self.add("issued", self.load(turns) * issued)
+        self._passes(at, parts, self.load(turns))
+        self.inside = None
         longest = LONG if len(parts) < 2 else TURNS
-        e.branch(s.load(turns).cmp("slt", longest), rest, head)
-        e.label(head)
-        s.store(turns, self._turns(at).call("smin", spare().two("sdiv", issued)).call("smin", longest).freeze())
-        e.branch(s.load(turns).cmp("sgt", 0), strip, rest)
-        e.label(done)
+        ir.branch(self.load(turns).cmp("slt", longest), rest, head)
+        ir.label(head)
+        self.store(turns, self._turns(at).call("smin", spare().two("sdiv", issued)).call("smin", longest).freeze())
+        ir.branch(self.load(turns).cmp("sgt", 0), strip, rest)
+        ir.label(done)
 
     def _passes(self, at: int, parts: list[set[int]], turns: Vec) -> None:
         """A strip, once for each of ``parts``, the instructions that are left out. Between passes LLVM mustn't know
@@ -66,89 +61,89 @@ class Strips:
         if len(parts) < 2:
             self._strip(at, turns)
             return
-        inside, sums = range(at + 1, self.a.program.matching[at]), set().union(*parts)
-        unused = temporary(self.a, inside)
-        saved = [(name, self.s.load(name)) for name in self._names(set(inside) - sums, unused)]
+        inside, sums = range(at + 1, self.program.matching[at]), set().union(*parts)
+        unused = temporary(self.analysis, inside)
+        saved = [(name, self.load(name)) for name in self._names(set(inside) - sums, unused)]
         self._hide(self._names(sums, unused))
         for number, left_out in enumerate(parts):
             for name, value in saved if number else ():
-                self.s.store(name, value)
-                self.s.recount(name)
+                self.store(name, value)
+                self.recount(name)
             own = self._names(sums - left_out, unused)
             self._hide(own, True)
-            self.i.skipped = left_out
+            self.skipped = left_out
             self._strip(at, turns)
             self._hide(own)
-        self.i.skipped = set()
+        self.skipped = set()
         self._hide(self._names(sums, unused), True)
 
     def _strip(self, at: int, turns: Vec) -> None:
         """So many turns, none of which ends the loop or reads outside."""
-        e, k, end = self.e, at + 1, self.a.program.matching[at]
-        left, turn, over = self.s.variable(f"left{e.names}", "i64"), e.new("turn"), e.new("turns_done")
-        self.s.store(left, turns)
-        e.go(turn)
-        e.label(turn)
+        ir, k, end = self.ir, at + 1, self.program.matching[at]
+        left, turn, over = self.variable(f"left{ir.names}", "i64"), ir.new("turn"), ir.new("turns_done")
+        self.store(left, turns)
+        ir.go(turn)
+        ir.label(turn)
         while k < end:
-            k = k + 1 if self.body[k].op.flow else self.i.translate(k, end)
-        self.s.add(left, -1)
-        e.branch(self.s.load(left).cmp("ne", 0), turn, over)
-        e.label(over)
+            k = k + 1 if self.body[k].op.flow else self.translate(k, end)
+        self.add(left, -1)
+        ir.branch(self.load(left).cmp("ne", 0), turn, over)
+        ir.label(over)
 
     def _names(self, instructions: set[int], unused: set[str]) -> list[str]:
         """The variables of the cells that these write, but for ``unused`` ones."""
-        cells = {cell.name: cell for k in instructions for cell in self.a.written[k]}
-        return sorted(self.s.name(cell) for name, cell in cells.items() if name not in unused)
+        cells = {cell.name: cell for k in instructions for cell in self.analysis.written[k]}
+        return sorted(self.cell_variable(cell) for name, cell in cells.items() if name not in unused)
 
     def _hide(self, names: list[str], back: bool = False) -> None:
         """Put variables in memory that LLVM takes for anybody's, or get them ``back``."""
         for name in names:
-            kind, n = self.s.variables[name]
-            hidden = self.s.place(self.s.variable(f"hidden_{name}", kind, n))
+            kind, n = self.variables[name]
+            hidden = self.address_of(self.variable(f"hidden_{name}", kind, n))
             if back:
-                self.s.store(name, hidden.load(kind, n, volatile=True))
+                self.store(name, hidden.load(kind, n, volatile=True))
             else:
-                hidden.store(self.s.load(name), volatile=True)
+                hidden.store(self.load(name), volatile=True)
 
     # How many turns
 
     def _turns(self, at: int) -> Vec:
         """i64: in how many turns from here, if it is positive, no break is taken and no fetch looks outside."""
-        inside = range(at + 1, self.a.program.matching[at])
+        inside = range(at + 1, self.program.matching[at])
         ends = self._ends(inside)
-        self.i.loads.axes = {}
+        self.axes = {}
         edges = self._edges(inside)
-        good = self.e.const(1, "i1")
+        good = self.ir.const(1, "i1")
         for (cell, resource, side), found in edges.items():
-            ends.setdefault(cell, []).append(self.s.slot(f"t{resource}_{'wh'[side]}") - max(found))
-            good = good & self.s.load(self.s.count_of(cell.name)).cmp("sge", -min(found))
+            ends.setdefault(cell, []).append(self.slot(f"t{resource}_{'wh'[side]}") - max(found))
+            good = good & self.load(self.count_of(cell.name)).cmp("sge", -min(found))
         turns = []
         for cell, bounds in ends.items():
-            step, count = self._added(cell, inside, inside.stop), self.s.load(self.s.count_of(self.s.name(cell)))
-            exact = count.cast("sitofp", "float").cmp("oeq", self.s.load(cell.name).bits("float"))
+            step, count = self._added(cell, inside, inside.stop), self.load(self.count_of(self.cell_variable(cell)))
+            exact = count.cast("sitofp", "float").cmp("oeq", self.load(cell.name).bits("float"))
             good = good & exact & count.cmp("sge", int(-EXACT))
             end = reduce(lambda x, y: x.call("smin", y), bounds).call("smin", int(EXACT) - step + 1)
             turns.append((end - count + (step - 1)).two("sdiv", step))
-        for axis in self.i.loads.axes.values():
+        for axis in self.axes.values():
             good = good & axis.fits()
-        for block in self.i.loads.blocks:  # what lies side by side in the strip, found anew here
+        for block in self.blocks:  # what lies side by side in the strip, found anew here
             first = block[0]
-            fixed = self.i.loads.axis(self.body[first.at].controls.resource, first.at, 0, first.column)
+            fixed = self.axis(self.body[first.at].controls.resource, first.at, 0, first.column)
             good = good & beside([replace(first, axes=[fixed])])
         return good.select(reduce(lambda x, y: x.call("smin", y), turns), 0)
 
     def _added(self, cell: Cell, inside: range, until: int) -> int:
         """What a turn adds to a counter before that instruction."""
-        return sum(step for at, step in self.a.steps[cell.name].items() if inside.start <= at < until)
+        return sum(step for at, step in self.analysis.steps[cell.name].items() if inside.start <= at < until)
 
     def _ends(self, inside: range) -> dict[Cell, list[Vec]]:
         """Of counters that breaks compare: what (i64) each stays below where a turn begins that isn't the last."""
         ends: dict[Cell, list[Vec]] = {}
         for at in inside:
-            test = _test_of(self.a, inside, at)
+            test = _test_of(self.analysis, inside, at)
             if test is not None:
                 m, c, cell = test
-                bound = self.i.reading.f.flush(self.i.reading.component(m, 1, c).lanes(0).bits("float"))
+                bound = self.floats.flush(self.component(m, 1, c).lanes(0).bits("float"))
                 whole = bound.call("ceil").call("minnum", EXACT).call("maxnum", -EXACT).cast("fptosi", "i64")
                 ends.setdefault(cell, []).append(whole - self._added(cell, inside, m))
         return ends
@@ -160,10 +155,10 @@ class Strips:
         for at in inside:
             i = self.body[at]
             resource, offsets = i.controls.resource, i.controls.aoffimmi
-            for side in range(self.s.program.textures[resource].dimensions) if i.op.kind == "fetch" else ():
-                moving = counter(self.a, inside, at, side)
+            for side in range(self.program.textures[resource].dimensions) if i.op.kind == "fetch" else ():
+                moving = counter(self.analysis, inside, at, side)
                 if moving is None:
-                    self.i.loads.axis(resource, at, side, offsets[side])
+                    self.axis(resource, at, side, offsets[side])
                 else:
                     found = offsets[side] + self._added(moving, inside, at)
                     edges.setdefault((moving, resource, side), []).append(found)
@@ -173,7 +168,7 @@ class Strips:
 def countable(analysis: Analysis, at: int) -> bool:
     """Whether the turns of the loop at ``at`` can be counted beforehand."""
     inside = range(at + 1, analysis.program.matching[at])
-    if at in analysis.vary.group_level:
+    if at in analysis.uniformity.group_level:
         return False
     breaks = [k for k in inside if analysis.body[k].op.flow]
     return bool(breaks) and all(
