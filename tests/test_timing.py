@@ -64,24 +64,41 @@ def test_what_bounds_the_published_kernels(scored):
     assert found["dgemm_tn"] == found["ddgemm_tn_fma"] == "ALU"
 
 
-UNEVEN = {  # pace changes on the way: L2 thrashed later on, DRAM banks met in turns, a reduction's stores
-    "sgemm_tt": 1792, "dgemm_nn_buffer": 1280, "sgemm_nn_reduce4": 1792, "sgemm_64x64_lds_rows": 1792,
-    "sgemm_64x64_lds_worst": 2560,
-}  # fmt: skip
-EVEN = {
-    "sgemm_nn": 2560, "dgemm_tn": 2048, "dgemm_nn": 1536, "dgemm_tn_buffer": 1280, "sgemm_naive": 640,
-    "sgemm_64x64_lds": 3072, "ddgemm_tn_fma": 1024,
-}  # fmt: skip
-SAMPLED = {"dgemm_tn", "dgemm_nn", "sgemm_naive", "sgemm_64x64_lds", "ddgemm_tn_fma"}
+def sampled(name, n, k, policy, device=HD5870):
+    """A sample of a kernel's launch, and all of it."""
+    kernel = KERNELS[name]
+    code, shape = compile(kernel.program, device, "amd"), kernel.shape(n, n, k, 1.0, 0.0, 1)
+    lds = sum(size for _, size in kernel.program.lds.values())
+    active = device.active_wavefronts(code.gprs, lds, shape.group_wavefronts)
+    return [sample(code, shape, device, "linear", active, exact, False, policy) for exact in (False, True)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name, n", [*UNEVEN.items(), *EVEN.items()])
-def test_what_is_simulated_by_default_is_everything_or_within_1_per_cent(name, n):
-    default = timed(name, n)
-    assert (default.simulated < 1) == (name in SAMPLED)
-    if default.simulated < 1:
-        assert default.clocks == pytest.approx(simulate(name, n, exact=True).clocks, rel=0.01)
+STEADY = {
+    "sgemm_tn": (1024, 1024), "sgemm_nn": (1024, 512), "dgemm_nn": (1024, 512), "dgemm_tn": (1024, 512),
+    "sgemm_64x64_lds": (1024, 512), "ddgemm_tn_fma": (512, 512), "sgemm_nn_reduce2": (1024, 1024),
+    "dgemm_tn_buffer": (1024, 512),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEADY)
+def test_turns_that_are_passed_over_are_told_within_1_per_cent(name):
+    few, all_ = sampled(name, *STEADY[name], Policy(whole=1e6))
+    assert few.share < 0.6 and few.part == 1 == all_.share
+    assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
+    for what in ("alu", "texture", "lds", "l1_asked", "written"):
+        assert few.outcome.counts[what] == pytest.approx(all_.outcome.counts[what], rel=0.01)
+
+
+def test_a_loop_whose_pace_does_not_settle_is_simulated():
+    few, all_ = sampled("sgemm_nn_buffer", 1024, 256, Policy(whole=5e5))  # ever fewer wavefronts meet in one channel
+    assert few.share > 0.9 and few.clocks == pytest.approx(all_.clocks, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["sgemm_naive", "ddgemm_tn_fma"])
+def test_rounds_that_are_left_out_are_told_within_1_per_cent(name):
+    few, all_ = sampled(name, 512, 256, Policy(whole=5e5, rounds=(3,)), replace(HD5870, simd_engines=4))
+    assert few.part < 0.6
+    assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
 
 
 LATE = {  # by rows of pixels: how many turns, or which texel is fetched
@@ -116,17 +133,17 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     mov o0, r0""",
     )
     shape = Shape(program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)})
-    policy = Policy(whole=1e5, first=1e5, long=1e5)
+    policy = Policy(whole=3e5, rounds=(1,))
     code = compile(program)
     default, exact = (sample(code, shape, HD5870, "linear", 4, exact, policy=policy) for exact in (False, True))
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 
 
 @pytest.mark.slow
-def test_a_launch_that_is_losing_its_sharing_is_simulated_whole():
+def test_all_rounds_of_a_launch_that_is_losing_its_sharing_are_simulated():
     # Up to the sixth of 20 rounds its pace is even, but L2 misses more and more; then it falls by 8 per cent.
-    # Of a kernel whose arithmetic hides its misses a part is enough.
-    assert timed("dgemm_tt", 2048).simulated == 1 > timed("dgemm_tn", 2048).simulated
+    few, _ = sampled("dgemm_tt", 2048, 2048, Policy())
+    assert few.part == 1
 
 
 def test_one_wavefront_by_hand():
@@ -298,12 +315,12 @@ def test_textures_are_as_large_as_the_boards_may_be():
     assert simulate(kernel.program, launch=launch, device=large).clocks > 0
 
 
-def test_a_long_simulation_says_so_before_it_starts(monkeypatch, capsys):
-    monkeypatch.setattr(importlib.import_module("cypresskit.timing.sampling"), "LONG", 0.01)
+def test_a_long_simulation_shows_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(importlib.import_module("cypresskit.timing.sampling"), "SILENT", 0.0)
     quiet = simulate("sgemm_tn", 512, progress=False)
     assert capsys.readouterr().err == ""
     assert simulate("sgemm_tn", 512).clocks == quiet.clocks
-    assert "simulating, which takes about 0.0 minutes:   0%" in capsys.readouterr().err
+    assert "simulating:   0%" in capsys.readouterr().err
 
 
 def test_a_range_is_what_the_calibrations_leave_open():

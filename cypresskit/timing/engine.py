@@ -14,10 +14,11 @@ import numpy as np
 
 from cypresskit.devices import Device
 from cypresskit.timing.native import native
+from cypresskit.timing.steady import Steady
 from cypresskit.timing.units.alu import run_alu_clause
 from cypresskit.timing.units.dispatch import dispatch_first, retire
 from cypresskit.timing.units.sequencer import arrive, next_clause, note_clause
-from cypresskit.timing.units.state import NEVER, make_chip, split_tally
+from cypresskit.timing.units.state import NEVER, Chip, make_chip, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
 from cypresskit.timing.units.texture import AHEAD, run_texture_clause
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
@@ -32,8 +33,8 @@ class Outcome:
     0, the first few thousand clauses. ``progress`` has the clocks at which ``pace``, 2 ``pace``, ... clauses were over;
     ``done`` what each part had done by then, and in its last row what in the end, by name: "alu", "texture", "lds" busy
     clocks, "l1_asked" and "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice,
-    "dram" busy clocks of each channel. Work counts when it begins. ``counts``: these sums in the end, and the lines
-    "written".
+    "dram" busy clocks of each channel, "written" lines of all. Work counts when it begins. ``counts``: these sums in
+    the end. ``simulated`` is the share of clauses that weren't passed over.
     """
 
     end_clock: float
@@ -45,27 +46,39 @@ class Outcome:
     pace: int
     done: dict[str, np.ndarray]
     counts: dict[str, float]
+    simulated: float
 
     def when(self, clauses: np.ndarray, noted: np.ndarray) -> np.ndarray:
         """What was ``noted``, as ``progress`` is, when so many clauses were over, all wavefronts together."""
         return np.interp(clauses, np.arange(len(noted)) * self.pace, noted)
 
 
-def run(work: Packed, device: Device, slots: int, parts: Callable[[range], Iterable] = iter) -> Outcome:
-    """Run ``work`` on ``device`` with room for ``slots`` wavefronts on each SIMD engine. ``parts`` is given the numbers
-    of the parts in which that is done, a hundredth of the clauses each, and may show how they go by."""
+def run(
+    work: Packed,
+    device: Device,
+    slots: int,
+    watch: Callable[[Chip], Steady] | None = None,
+    parts: Callable[[range], Iterable] = iter,
+) -> Outcome:
+    """Run ``work`` on ``device`` with room for ``slots`` wavefronts on each SIMD engine. ``watch`` makes what passes
+    over steady turns, if any are. ``parts`` is given the numbers of the parts in which that is done, a hundredth of the
+    clauses each, and may show how they go by."""
     chip, order = make_chip(work, device, slots), np.arange(device.simd_engines)
     start_chip(chip, order)
-    clauses = int(work.clauses_run[work.path].sum())
+    clauses, over, steady = int(work.clauses_run[work.path].sum()), chip.log.over, watch and watch(chip)
     for part in parts(range(100)):
-        run_chip(chip, order, clauses * (part + 1) // 100 if part < 99 else MOST_CLAUSES)
+        until = clauses * (part + 1) // 100 if part < 99 else MOST_CLAUSES
+        while over[0] < until and chip.engines.next_clock[order[0]] < NEVER:
+            run_chip(chip, order, over[0] + steady.stretch if steady else until)
+            if steady:
+                steady.look()
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)
     counts = {name: float(part[-1].sum()) for name, part in done.items()}
-    counts["written"] = int(tally.written[0])
     end = float(max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max()))
+    simulated = steady.simulated / int(over[0]) if steady else 1.0
     wavefronts = groups.wavefront_start, groups.wavefront_end, groups.wavefront_engine
-    return Outcome(end, *wavefronts, log.rows[: log.row_count[0]], log.progress, log.pace, done, counts)
+    return Outcome(end, *wavefronts, log.rows[: log.row_count[0]], log.progress, log.pace, done, counts, simulated)
 
 
 @native

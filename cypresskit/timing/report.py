@@ -54,8 +54,8 @@ class Report:
     ``clocks`` of the core, ``seconds`` with the launch cost, ``gflops`` in 10^9 flop/s (0 if ``flops`` is unknown),
     ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU", "texture", "LDS", "L2", "DRAM". ``hits``:
     shares for "L1", of the lines that quads ask it for, and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1,
-    "DRAM" read, "written". ``active`` wavefronts share a SIMD engine. ``simulated`` is the share of wavefronts that
-    were simulated; the rest was extended from them. ``use`` tells what each part did during the simulated time.
+    "DRAM" read, "written". ``active`` wavefronts share a SIMD engine. ``simulated`` is the share of clauses that were
+    simulated; the rest was extended from them. ``use`` tells what each part did during the simulated time.
     """
 
     kernel: str
@@ -114,7 +114,9 @@ class Report:
     def __repr__(self) -> str:
         shape = "" if self.size is None else " x ".join(map(str, self.size)) + " "
         speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
-        sampled = "" if self.simulated == 1 else f" ({100 * self.simulated:.1f} % of them simulated, the rest extended)"
+        sampled = (
+            "" if self.simulated == 1 else f" ({100 * self.simulated:.1f} % of their work simulated, the rest extended)"
+        )
         return "\n".join(
             [
                 f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {self.bound}",

@@ -1,10 +1,10 @@
 """Sampling: how much of a launch is simulated, and how its time follows from that.
 
-All engines are full most of the time, and every round of wavefronts (as many as the chip holds) takes about as long as
-another. So a launch of many rounds is cut to its first ones and its ragged last one, and what was left out is added at
-the pace of the rounds that were simulated. A launch whose late wavefronts have other work than its first ones is
-simulated whole. Where that pace is uneven (wavefronts drift apart and share less and less of
-L2, or a stride meets DRAM banks in turns), more is simulated, until that would take too long.
+A short launch is simulated whole. In a longer one, turns of loops that go by as those before them did are passed over
+(``steady``): the longer the launch, the more. Rounds of wavefronts (as many as the chip holds) are alike too: a launch
+of many is cut to its first ones and its ragged last one, and what was left out is added at the pace of those that were
+simulated; more of them if that pace changes, or if more and more lines are missed in L2, since the pace will follow. Of
+a launch whose late wavefronts have other work than its first ones, all rounds are simulated.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,53 +18,37 @@ from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.engine import Outcome, run
+from cypresskit.timing.steady import Steady
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import walk
 from cypresskit.timing.work import Clause, Packed, Path, pack
 
-PACE = 30e6  # cache lines and clauses a second
-LONG = 60.0
-HIDING = 0.8  # from this share of clocks on the ALU has enough to do while data are waited for
 SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the same work all over
+UNEVEN = 0.004  # by which late wavefronts' bundles may differ from the first ones', and so may the pace of rounds
+RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles of most sizes
+DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
+SILENT = 2.0  # seconds after which a simulation shows how far it is
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How much is simulated. Work is counted in cache lines and clauses, of which a second does ``PACE``.
+    """How much is simulated. ``whole``: a launch of so many cache lines and clauses is simulated whole, and about as
+    many of a longer one; up to about ``most`` where its pace doesn't settle. Of many rounds as many as the first of
+    ``rounds``; as the next where these are uneven."""
 
-    ``whole``: a launch of so much work is simulated whole. Of a longer one as many rounds as ``first`` allows, at least
-    ``rounds``, or one where these are more than ``long``. More is simulated where the pace changes from the first half
-    of the rounds to the second by more than ``uneven``, times the share that is left out, and up to ``most``; or up to
-    ``most_wild`` where it changes by more than ``wild``, or where L2 misses grow by the factor ``drift`` while
-    wavefronts wait for their fetches: sharing is being lost, and the pace will follow.
-    A launch is simulated whole if its late wavefronts' bundles differ from the first ones' by more than ``uneven``, or
-    their accesses by more than ``ragged``, which spares the last row of tiles of most sizes.
-    """
-
-    whole: float = 56e6
-    first: float = 36e6
-    rounds: int = 3
-    long: float = 30e6
-    most: float = 100e6
-    most_wild: float = 250e6
-    uneven: float = 0.004
-    wild: float = 0.02
-    drift: float = 1.05
-    ragged: float = 0.02
-
-    def first_rounds(self, work: float, rounds: float) -> float:
-        """How many rounds are simulated first, of a launch of ``rounds`` with so much work in each."""
-        if work * rounds <= self.whole:
-            return np.inf
-        return max(int(self.first // work) - 1, self.rounds if self.rounds * work < self.long else 1)
+    whole: float = 8e6
+    most: float = 1e8
+    rounds: tuple[int, ...] = (6, 24)
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The ``share`` of the wavefronts that was simulated, its outcome, and the clocks of the whole launch."""
+    """The ``share`` of the clauses that was simulated, its outcome, which stands for the ``part`` of the launch's
+    wavefronts, and the clocks of the whole launch."""
 
     outcome: Outcome
     share: float
+    part: float
     clocks: float
 
 
@@ -79,34 +63,28 @@ def sample(
     policy: Policy = Policy(),
 ) -> Sample:
     """Simulate a launch with ``active`` wavefronts on each SIMD engine, all of it if ``exact``. What takes more
-    than ``LONG`` seconds says so before it starts, and shows its ``progress``."""
+    than ``SILENT`` seconds shows its ``progress``."""
     surfaces = Surfaces(shape, device, layout)
-
-    def walked(some: int) -> tuple[Packed, float]:
-        paths = walk(code, surfaces, np.arange(some))
-        return pack(paths, shape.group_wavefronts), _effort(paths)
-
     total, round_ = shape.wavefronts, active * device.simd_engines
-    exact = exact or not _alike(code, surfaces, min(total, (policy.rounds + 1) * round_), total, policy)
     whole, rest = divmod(total, round_)
-    work, effort = walked(total if exact else min(total, rest + policy.rounds * round_))
-    each = effort / len(work.path) * round_
-    rounds = np.inf if exact else policy.first_rounds(each, total / round_)
-    while True:
-        some = total if rounds >= whole else rest + int(rounds) * round_
-        if some != len(work.path):
-            work, effort = walked(some)
-        outcome = run(work, device, active, _watched(effort / PACE) if progress else iter)
+    parts: Callable[[range], Iterable] = iter
+    if progress:
+        parts = partial(tqdm, desc="simulating", unit="%", delay=SILENT, leave=False)
+    alike = not exact and _alike(code, surfaces, min(total, policy.rounds[0] * round_), total)
+    for rounds in [*(r for r in policy.rounds if alike and 2 * r < whole), whole]:
+        some = rest + rounds * round_
+        paths = walk(code, surfaces, np.arange(some))
+        work, effort = pack(paths, shape.group_wavefronts), _effort(paths)
+        clauses = work.clauses_run[work.path].sum()
+        watch = partial(Steady, farthest=2 * effort / policy.whole - 2, strict=policy.most / effort * clauses)
+        outcome = run(work, device, active, None if exact or effort <= policy.whole else watch, parts)
+        share = outcome.simulated * some / total
         if some == total:
-            return Sample(outcome, 1.0, outcome.end_clock)
-        pace, change, drifting = measured_pace(outcome, work, int(rounds), round_, policy)
-        change *= 1 - some / total
-        most = policy.most_wild if drifting or change > policy.wild else policy.most
-        steady = change <= policy.uneven and not drifting
-        if steady or each * (rest / round_ + rounds * 2) > most:
-            return Sample(outcome, some / total, outcome.end_clock + (total - some) / round_ * pace)
-        rounds = most // each if change > policy.wild else rounds * 2
-        rounds = whole if each * total / round_ <= most else rounds
+            break
+        pace, even = measured_pace(outcome, work, rounds, round_)
+        if even or rounds == policy.rounds[-1] or outcome.simulated * effort > policy.most / 2:
+            return Sample(outcome, share, some / total, outcome.end_clock + (total - some) / round_ * pace)
+    return Sample(outcome, share, 1.0, outcome.end_clock)
 
 
 def _effort(paths: list[Path]) -> float:
@@ -119,14 +97,7 @@ def _lines(clause: Clause) -> float:
     return sum(len(stream.line) / len(stream.cost) for stream in clause.streams)
 
 
-def _watched(seconds: float) -> Callable[[range], Iterable]:
-    """What shows the parts of a run that will take so long."""
-    if seconds < LONG:
-        return iter
-    return partial(tqdm, desc=f"simulating, which takes about {seconds / 60:.1f} minutes", unit="%")
-
-
-def _alike(code: Code, surfaces: Surfaces, first: int, total: int, policy: Policy) -> bool:
+def _alike(code: Code, surfaces: Surfaces, first: int, total: int) -> bool:
     """Whether the first wavefronts have as much to do as the whole launch's, of which some are looked at all over."""
     if first >= total:
         return True
@@ -136,7 +107,7 @@ def _alike(code: Code, surfaces: Surfaces, first: int, total: int, policy: Polic
         each = [path.amount(_work) for path in paths]
         work.append(np.average(each, axis=0, weights=[len(path.wavefronts) for path in paths]))
     bundles, accesses = abs(work[1] / np.maximum(work[0], 1) - 1)
-    return bool(bundles <= policy.uneven and accesses <= policy.ragged)
+    return bool(bundles <= UNEVEN and accesses <= RAGGED)
 
 
 def _work(clause: Clause) -> np.ndarray:
@@ -144,17 +115,13 @@ def _work(clause: Clause) -> np.ndarray:
     return np.array([1.0 + clause.bundles, sum(stream.cost.mean() for stream in clause.streams) + _lines(clause)])
 
 
-def measured_pace(
-    outcome: Outcome, work: Packed, rounds: int, round_: int, policy: Policy
-) -> tuple[float, float, bool]:
-    """Clocks a round, once the first one's cold caches are warm; by which share that changes from the first half to
-    the second; whether L2 misses grow and are waited for."""
-    first, last = {1: (0.25, 0.75), 2: (0.5, 1.5)}.get(rounds, (1.0, rounds - 0.5))
+def measured_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, bool]:
+    """Clocks a round, once the first one's cold caches are warm; whether neither they nor L2 misses change much from
+    the first half of the rounds to the second."""
+    first, last = 1.0, rounds - 0.5
     marks = np.array([first, (first + last) / 2, last]) * work.clauses_run[work.path].mean() * round_
     clocks = outcome.when(marks, outcome.progress)
     early, late = np.diff(clocks)
     sooner, later = np.diff(outcome.when(marks, outcome.done["l2_missed"][:-1].sum(axis=1)))
-    tex, alu = outcome.counts["texture"], outcome.counts["alu"]
-    hidden = alu >= max(tex, HIDING * outcome.end_clock * outcome.done["alu"].shape[1])  # misses, behind the ALU's work
-    drifting = rounds > 2 and later > policy.drift * sooner and not hidden
-    return (clocks[2] - clocks[0]) / (last - first), abs(early - late) / late, bool(drifting)
+    even = abs(early - late) <= UNEVEN * late and later <= (1 + DRIFT) * sooner
+    return (clocks[2] - clocks[0]) / (last - first), bool(even)

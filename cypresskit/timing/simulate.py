@@ -1,7 +1,7 @@
 """``simulate``: how many clocks a kernel takes on a device, and why.
 
 The compiled code is followed without data, which gives every wavefront's clauses and the cache lines of their accesses
-(``walk``); the chip runs them (``engine``), all or as many as it takes to know the pace (``sampling``).
+(``walk``); the chip runs them (``engine``), all or as much as it takes to know the pace (``sampling``, ``steady``).
 """
 
 import math
@@ -53,8 +53,8 @@ def simulate(
     flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single",
         "double", "double-double") it gives Gflop/s and per cent of peak of other kernels.
     style: in which it is compiled, "amd" or "best" (``ck.compile``).
-    exact: simulate every wavefront; otherwise some rounds of them, if there are many (within 1 %).
-    progress: show a bar, with an estimate of the time, if it will take more than a minute.
+    exact: simulate every turn of every wavefront; otherwise, of long launches, as many as tell the pace (within 1 %).
+    progress: show a bar if it takes more than two seconds.
 
     Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or
     branches depend on data.
@@ -131,7 +131,7 @@ def compiled(kernel: Kernel, device: Device, style: str = "amd") -> Code:
 
 
 def _report(name, device: Device, size, flops, precision: str, gprs, active, wavefronts, of: Sample) -> Report:
-    counts = {what: count / of.share for what, count in of.outcome.counts.items()}
+    counts = {what: count / of.part for what, count in of.outcome.counts.items()}
     engines = of.clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
     busy["L2"] = counts["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock / (of.clocks * device.l2_slices)

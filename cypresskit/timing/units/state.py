@@ -107,8 +107,8 @@ class MemorySystem(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What was done, from when it began: busy clocks (and lines, where it says so). All but the last are views into
-    ``all``, which is copied into a row of ``snapshots`` now and then."""
+    """What was done, from when it began: busy clocks (and lines, where it says so). All are views into ``all``, which
+    is copied into a row of ``snapshots`` now and then."""
 
     all: Times
     alu: Times  # per SIMD engine
@@ -119,8 +119,8 @@ class Tally(NamedTuple):
     l2_asked: Times  # lines, per slice
     l2_missed: Times
     dram: Times  # per channel
+    written: Times  # lines, of the chip
     snapshots: Times
-    written: Numbers  # lines
 
 
 class Log(NamedTuple):
@@ -160,7 +160,7 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-2]]
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
-    done = np.zeros(5 * e + 2 * device.l2_slices + device.memory_channels)
+    done = np.zeros(5 * e + 2 * device.l2_slices + device.memory_channels + 1)
     pace = max(int(work.clauses_run[work.path].sum()) // SNAPSHOTS, 1)
     times = {"rows": np.zeros((LOGGED, 6)), "progress": np.zeros(SNAPSHOTS + 1)}
     counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
@@ -206,5 +206,6 @@ def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
 def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
     """``Tally.all``, or an array whose last axis is one, by what it counts."""
     e, slices = device.simd_engines, device.l2_slices
-    names = ("alu", "texture", "lds", "l1_asked", "l1_missed", "l2_asked", "l2_missed", "dram")
-    return dict(zip(names, np.split(done, np.cumsum([e, e, e, e, e, slices, slices]), axis=-1)))
+    names = ("alu", "texture", "lds", "l1_asked", "l1_missed", "l2_asked", "l2_missed", "dram", "written")
+    ends = np.cumsum([e, e, e, e, e, slices, slices, device.memory_channels])
+    return dict(zip(names, np.split(done, ends, axis=-1)))

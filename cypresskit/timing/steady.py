@@ -1,0 +1,138 @@
+"""Fast-forward: turns of loops that go by as the turns before them did are passed over.
+
+Most of the time all wavefronts on the chip are inside a loop, and one stretch of it takes as long as another. So the
+chip is run a few turns at a time. Once the last third of a stretch had the pace of the second, every wavefront is moved
+on by some turns at that pace, and all clocks with it: who is ahead of whom, what waits in which queue, and what is
+counted go on from there. A pace that doesn't settle is simulated on: nothing is started again. Only when that has
+become too much, it is taken as it comes.
+
+Left out: caches keep the lines of the turns before, so that the first turn behind each gap misses more.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from cypresskit.timing.units.state import SNAPSHOTS, Chip
+
+TURNS = 4  # of every wavefront between two looks
+LOOKS = 6  # or a multiple, before the pace is judged
+AGREE = 0.01  # by which the pace may differ from the second third to the last, and half of what it may scatter
+LOOSE = 20  # times that, when enough is simulated
+APART = 0.15  # by which wavefronts' speeds may differ: standard deviation over mean
+MARGIN = 4  # turns before its loop's end in which a wavefront is simulated again
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The chip at a clock: who is where, in turns, and what was done by then."""
+
+    wavefront: np.ndarray  # [e, s]
+    segment: np.ndarray
+    turn: np.ndarray
+    clock: float
+    clauses: int
+    done: np.ndarray
+
+
+class Steady:
+    """Watches a chip that is run for ``stretch`` clauses at a time, and moves it on: by ``farthest`` times what it has
+    looked at, at most. It is strict until so many clauses are simulated."""
+
+    def __init__(self, chip: Chip, farthest: float, strict: float):
+        self.chip, self.farthest, self.strict, self.looks = chip, farthest, strict, list[Look]()
+        work = chip.work
+        self.length = work.segments[:, 1] - work.segments[:, 0]
+        self.passed = 0  # clauses
+        self.phases = int(np.lcm.reduce(work.streams[:, 1], initial=1))
+
+    @property
+    def stretch(self) -> int:
+        """Clauses in which every wavefront on the chip takes so many turns."""
+        slots = self.chip.slots
+        return max(int(self.length[slots.segment[slots.wavefront >= 0]].sum()) * TURNS, 200)
+
+    @property
+    def simulated(self) -> int:
+        """Clauses that weren't passed over."""
+        return int(self.chip.log.over[0]) - self.passed
+
+    def look(self) -> None:
+        """Take a look at the chip, and move it on if its pace has settled."""
+        now = self._now()
+        if self.looks and not self._same(now, self.looks[-1]):
+            self.looks.clear()
+        self.looks.append(now)
+        looks = len(self.looks) - 1
+        if looks and looks % LOOKS == 0:
+            first, middle, last = self.looks[looks // 3 :: looks // 3]  # the first third lets caches and queues settle
+            paces = [_pace(one, other) for one, other in pairwise(self.looks[looks // 3 :])]
+            early, late = _pace(first, middle), _pace(middle, last)
+            agree = AGREE * (1 if self.simulated < self.strict else LOOSE)
+            if max(abs(late - early), np.std(paces) / 2) <= agree * late and self._move_on(first, middle, last):
+                self.looks.clear()
+
+    def _now(self) -> Look:
+        slots, segments = self.chip.slots, self.chip.work.segments
+        segment = np.where(slots.wavefront >= 0, slots.segment, 0)
+        turn = slots.turn + (slots.clause - segments[segment, 0]) / self.length[segment]
+        clock = float(self.chip.engines.next_clock.min())
+        return Look(
+            slots.wavefront.copy(), segment, turn, clock, int(self.chip.log.over[0]), self.chip.tally.all.copy()
+        )
+
+    @staticmethod
+    def _same(one: Look, other: Look) -> bool:
+        return bool((one.wavefront == other.wavefront).all() and (one.segment == other.segment).all())
+
+    def _move_on(self, first: Look, middle: Look, last: Look) -> bool:
+        """Pass over the turns that follow, at the pace from ``first`` to ``last``. Whether that was possible."""
+        here = last.wavefront >= 0
+        rate = _rates((middle.turn - first.turn)[here], (last.turn - middle.turn)[here])
+        left = (self.chip.work.segments[last.segment, 2] - last.turn)[here] - MARGIN
+        times = min((left / rate).min(), self.farthest)
+        turns = np.floor(rate * times / self.phases).astype(np.int64) * self.phases
+        strict = self.simulated < self.strict
+        if times < 0.5 or not turns.any() or (strict and rate.std() > APART * rate.mean()):
+            return False
+        moved = np.zeros_like(last.wavefront)
+        moved[here] = turns
+        self.chip.slots.turn[...] += moved
+        clauses = int((moved * self.length[last.segment]).sum())
+        self._advance(first, last, clauses)
+        return True
+
+    def _advance(self, first: Look, last: Look, clauses: int) -> None:
+        """Move all clocks on by the time that so many clauses take, and count what is done in it."""
+        engines, slots, memory, tally, log = (
+            self.chip.engines, self.chip.slots, self.chip.memory, self.chip.tally, self.chip.log,
+        )  # fmt: skip
+        times = clauses / (last.clauses - first.clauses)
+        clocks, done = times * (last.clock - first.clock), times * (last.done - first.done)
+        noted = np.arange(log.over[0] // log.pace + 1, min((log.over[0] + clauses) // log.pace, SNAPSHOTS) + 1)
+        share = (noted * log.pace - log.over[0]) / clauses
+        log.progress[noted] = last.clock + share * clocks
+        tally.snapshots[noted] = tally.all + share[:, np.newaxis] * done
+        tally.all[...] += done
+        log.over[0] += clauses
+        self.passed += clauses
+        for when in (
+            engines.alu_free, engines.lds_free, engines.store_free, engines.texture_free, engines.data_free,
+            engines.next_clock, slots.ready, slots.began, slots.data, memory.slice_free, memory.channel_free,
+            memory.bank_free, memory.l1.ready, memory.l2.ready,
+        ):  # fmt: skip
+            when += clocks
+
+
+def _rates(early: np.ndarray, late: np.ndarray) -> np.ndarray:
+    """Turns that each wavefront is expected to take in the time of two parts of a stretch, from those that it took in
+    each. One that got ahead of the others is faster, as far as those that got ahead in the first did in the second."""
+    early_ahead, late_ahead = early - early.mean(), late - late.mean()
+    lasting = np.clip((early_ahead * late_ahead).sum() / max((early_ahead**2).sum(), 1e-9), 0, 1)
+    return np.maximum(early.mean() + late.mean() + lasting * (early_ahead + late_ahead), 1e-3)
+
+
+def _pace(one: Look, other: Look) -> float:
+    """Clocks per clause between two looks."""
+    return (other.clock - one.clock) / (other.clauses - one.clauses)
