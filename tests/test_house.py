@@ -19,14 +19,14 @@ PACKAGE = TOP / "cypresskit"
 #: Each floor knows itself and those before it.
 FLOORS = (
     "tables", "saving", "il", "devices", "published", "compiler", "machine", "kernels", "timing", "blas", "host",
-    "draw", "teach", "cli",
+    "today", "draw", "teach", "cli",
 )  # fmt: skip
 CORE = ("il", "compiler", "timing", "machine")  # machine without its checks
 DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` alone
 #: Other packages that may be imported inside a function: they need not be there, or take long to import.
-LATE = (*DRAWING, "IPython", "jupyterlab", "nbformat", "llvmlite", "numba", "tqdm")
-#: What of our own is: numba stands behind it, which takes longer than all the rest of `import cypresskit`.
-LATE_OF_OURS = {"blas/choice.py": ("blas/modelled.py",)}
+LATE = (*DRAWING, "IPython", "cupy", "jupyterlab", "nbformat", "llvmlite", "numba", "tqdm")
+#: What of our own is: numba stands behind it, which takes longer than all the rest of `import cypresskit`; or a GPU.
+LATE_OF_OURS = {"blas/choice.py": ("blas/modelled.py",), "teach/l13_what_is_left.py": ("today/experiments.py",)}
 LARGEST = {"package": 21_000, "core": 12_200, "tests": 8_500}  # lines
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60
 

@@ -45,7 +45,7 @@ from cypresskit.teach.notebook import html, install, progress, unread
 
 MODULES = [
     import_module(f"answers.{name}")
-    for name in ("l00", "l01", "l02", "l03", "l04", "l05", "l06", "l07", "l08_to_l11", "l12")
+    for name in ("l00", "l01", "l02", "l03", "l04", "l05", "l06", "l07", "l08_to_l11", "l12", "l13")
 ]
 CHECKS = {check: answers for module in MODULES for check, answers in module.CHECKS.items()}
 
@@ -81,7 +81,7 @@ def test_a_verdict_on_findings_is_a_sentence_and_counts_the_others():
 
 def test_every_check_has_answers():
     lessons = {check.__module__ for check in CHECKS}
-    assert len(lessons) == 13
+    assert len(lessons) == 14
     for lesson in lessons:
         module = import_module(lesson)
         checks = {value for name, value in vars(module).items() if name.startswith("check_")}

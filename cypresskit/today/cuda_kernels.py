@@ -1,0 +1,157 @@
+"""The workbook's kernels for a GPU of today, written in Python for numba's CUDA target.
+
+A CUDA *thread* is Cypress's work-item, a *warp* of 32 its wavefront, a *multiprocessor* its SIMD engine, and *shared
+memory* its LDS. ``blocked`` and ``tiled`` make a kernel: what they are given are constants to the compiler, which
+unrolls the loops over them and keeps local arrays in registers. Nothing looks for an edge: sizes are whole blocks.
+"""
+
+from functools import cache
+
+import numpy as np
+
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack  # noqa: NPY201  (numpy 2.5 has dropped it, and numba-cuda 0.30 still asks for it)
+
+from numba import config, cuda, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+STEPS = 8  # of k that a tile holds
+WORDS = 36 * 32  # of shared memory, for a warp of ``pitched``
+
+
+def _four(typing, array, row, column):
+    """``array[row, column : column + 4]`` as a tuple, in one load, which has to begin at a multiple of 16 bytes."""
+
+    def load(context, builder, signature, arguments):
+        given = context.make_array(array)(context, builder, arguments[0])
+        place = cgutils.get_item_pointer(context, builder, array, given, arguments[1:])
+        vector = cgutils.ir.VectorType(context.get_value_type(array.dtype), 4).as_pointer()
+        loaded = builder.load(builder.bitcast(place, vector), align=16)
+        parts = [builder.extract_element(loaded, cgutils.int32_t(n)) for n in range(4)]
+        return context.make_tuple(builder, signature.return_type, parts)
+
+    return types.UniTuple(array.dtype, 4)(array, row, column), load
+
+
+def _simulated(array, row, column):
+    return array[row, column], array[row, column + 1], array[row, column + 2], array[row, column + 3]
+
+
+four = _simulated if config.ENABLE_CUDASIM else intrinsic(_four)
+
+
+@cache
+def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, wide: bool = False):
+    """C = A^T B, or A B, in which each thread computes ``rows`` x ``columns`` of C and reads through the caches. The
+    ``wide`` kernel of A^T B loads four numbers at a time."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        x, y = cuda.grid(2)
+        row, column = rows * y, columns * x
+        block = cuda.local.array((rows, columns), dtype)
+        left = cuda.local.array(rows, dtype)
+        right = cuda.local.array(columns, dtype)
+        for i in range(rows):
+            for j in range(columns):
+                block[i, j] = 0
+        k = 0
+        while k < b.shape[0]:  # numba's range would take more instructions than a small block's products
+            if wide:
+                for n in range(0, rows, 4):
+                    left[n], left[n + 1], left[n + 2], left[n + 3] = four(a, k, row + n)
+                for n in range(0, columns, 4):
+                    right[n], right[n + 1], right[n + 2], right[n + 3] = four(b, k, column + n)
+            else:
+                for i in range(rows):
+                    left[i] = a[k, row + i] if transposed else a[row + i, k]
+                for j in range(columns):
+                    right[j] = b[k, column + j]
+            for i in range(rows):
+                for j in range(columns):
+                    block[i, j] += left[i] * right[j]
+            k += 1
+        for i in range(rows):
+            for j in range(columns):
+                c[row + i, column + j] = block[i, j]
+
+    return kernel
+
+
+@cache
+def tiled(side: int):
+    """C = A^T B by workgroups of ``side`` x ``side`` threads, which fetch ``STEPS`` rows of A and B into shared memory
+    and multiply from there: lesson 07. A thread's rows and columns are two groups of four, beside its neighbours'."""
+    width, threads = 8 * side, side * side
+
+    @cuda.jit
+    def kernel(a, b, c):
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        row, column = width * cuda.blockIdx.y, width * cuda.blockIdx.x
+        tile_a = cuda.shared.array((STEPS, width), np.float32)
+        tile_b = cuda.shared.array((STEPS, width), np.float32)
+        block = cuda.local.array((8, 8), np.float32)
+        left = cuda.local.array(8, np.float32)
+        right = cuda.local.array(8, np.float32)
+        for i in range(8):
+            for j in range(8):
+                block[i, j] = 0
+        first = 0
+        while first < b.shape[0]:
+            for n in range(0, STEPS * width, threads):
+                k, place = divmod(n + side * y + x, width)
+                tile_a[k, place] = a[first + k, row + place]
+                tile_b[k, place] = b[first + k, column + place]
+            cuda.syncthreads()
+            for k in range(STEPS):
+                for n in range(0, 8, 4):
+                    left[n], left[n + 1], left[n + 2], left[n + 3] = four(tile_a, k, side * n + 4 * y)
+                    right[n], right[n + 1], right[n + 2], right[n + 3] = four(tile_b, k, side * n + 4 * x)
+                for i in range(8):
+                    for j in range(8):
+                        block[i, j] += left[i] * right[j]
+            cuda.syncthreads()
+            first += STEPS
+        for i in range(8):
+            for j in range(8):
+                c[row + 4 * y + side * (i // 4 * 4) + i % 4, column + 4 * x + side * (j // 4 * 4) + j % 4] = block[i, j]
+
+    return kernel
+
+
+@cuda.jit
+def double_double(a, a_low, b, b_low, c, c_low, zero):
+    """C = A^T B in double-double, an element for each thread: lesson 06's product by FMA, and two-sum. ``zero`` is 0.0,
+    which the compiler mustn't know: it would merge ``left * right`` into the sum behind it."""
+    column, row = cuda.grid(2)
+    high = low = 0.0
+    k = 0
+    while k < b.shape[0]:
+        left, right = a[k, row], b[k, column]
+        product = cuda.fma(left, right, zero)
+        error = cuda.fma(left, right, -product)
+        error += left * b_low[k, column] + a_low[k, row] * right
+        total = high + product
+        back = total - high
+        low += (high - (total - back)) + (product - back) + error
+        high = total
+        k += 1
+    c[row, column] = high + low
+    c_low[row, column] = low - (c[row, column] - high)
+
+
+@cuda.jit
+def pitched(out, pitch, turns):
+    """Each of a warp's 32 threads stores a word of shared memory and loads its neighbour's, ``turns`` times; their
+    words are ``pitch`` apart. A workgroup is a warp."""
+    memory = cuda.shared.array(WORDS, np.float32)
+    lane = cuda.threadIdx.x
+    mine, other = pitch * lane, pitch * ((lane + 1) % 32)
+    value = np.float32(lane)
+    for _ in range(turns):
+        memory[mine] = value
+        cuda.syncwarp()
+        value = memory[other]
+        cuda.syncwarp()
+    out[cuda.grid(1)] = value

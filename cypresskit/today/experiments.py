@@ -1,0 +1,182 @@
+"""The workbook's experiments on the GPU that is here: each kernel is checked against numpy, then timed.
+
+A figure is the median of several runs after a warm-up; its ``spread`` lies between the fastest and the slowest, as a
+part of the median. A GPU changes its clock with load and heat, so the record says at which it was found at work.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from fractions import Fraction
+from functools import cache
+from importlib.metadata import distributions
+from importlib.util import find_spec
+from math import ceil
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from cypresskit.saving import save_file
+from cypresskit.today.cuda_kernels import blocked, cuda, double_double, pitched, tiled
+
+PACKAGES = ("cypresskit", "numba", "numba-cuda", "numpy", "cupy-cuda13x", "cupy-cuda12x")
+SHARED, SHARED_MOST, SHARED_TAKEN = "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", 48 * 1024, 1024  # of a workgroup; by CUDA
+ASKED = {"device": "name", "driver": "driver_version", "highest clock": "clocks.max.sm", "clock at work": "clocks.sm"}
+
+
+@dataclass
+class Bench:
+    """Runs the experiments; ``rows`` are their figures. Each raises ``ArithmeticError`` if a result isn't numpy's."""
+
+    n: int = 4096  # of most products
+    sizes: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
+    side: int = 16  # threads along a workgroup of ``tiled``
+    megabytes: int = 256  # that cross the bus
+    turns: int = 20_000  # of a store and a load
+    warm: int = 3  # runs that don't count
+    runs: int = 9  # that do
+    seconds: float = 0.05  # that a run takes at least
+    rows: list[dict] = field(default_factory=list)
+
+    def add(self, experiment: str, case: object, unit: str, amount: float, work: Callable, **more) -> None:
+        """A row: ``amount`` over the seconds of ``work``, or times the seconds where the unit is ns."""
+
+        def each(calls: int) -> float:
+            cuda.synchronize()
+            start = perf_counter()
+            for _ in range(calls):
+                work()
+            cuda.synchronize()
+            return (perf_counter() - start) / calls
+
+        calls = ceil(self.seconds / min(each(1), each(1)))
+        times = [each(calls) for _ in range(self.warm + self.runs)][self.warm :]
+        middle = median(times)
+        value = float(f"{middle * amount if unit == 'ns' else amount / middle:.4g}")
+        about = {"unit": unit, "spread": round((max(times) - min(times)) / middle, 4)} | more
+        self.rows.append({"experiment": experiment, "case": str(case), "value": value} | about)
+
+    def product(
+        self, experiment: str, case: object, kernel, n: int, block: int, *, precision: str = "float32",
+        transposed: bool = True, threads: int = 8, down: int = 0, shared: int = 0,
+    ) -> None:  # fmt: skip
+        """C = A^T B (or A B) by workgroups of ``threads`` x ``down`` threads; a ``block`` of 0 is a library's call."""
+        a, b = operands(n, precision)
+        arrays = cuda.to_device(a), cuda.to_device(b), cuda.to_device(np.full((n, n), np.nan, precision))
+        shape = [min(along, n // (block or n)) for along in (threads, down or threads)]
+        grid = [n // ((block or n) * along) for along in shape]
+
+        def work() -> None:
+            (kernel[tuple(grid), tuple(shape), 0, shared] if block else kernel)(*arrays)
+
+        work()
+        agrees(arrays[2].copy_to_host(), a, b, transposed)
+        registers = getattr(kernel, "get_regs_per_thread", dict)()  # by signature, of which there is one
+        self.add(experiment, case, "Gflop/s", 2e-9 * n**3, work, registers=sum(registers.values()))
+
+    def products(self) -> None:
+        """Blocks of a thread, in both precisions; the layout of A; sizes; a tile in shared memory; and few warps on a
+        multiprocessor, each a workgroup that takes shared memory and never touches it."""
+        n, side = self.n, self.side
+        for b in (1, 2, 4, 8):
+            self.product("block", f"{b} x {b}", blocked(b, b), n, b)
+            self.product("double", f"{b} x {b}", blocked(b, b, np.float64), n, b, precision="float64")
+        self.product("layout", "NN", blocked(8, 8, transposed=False), n, 8, transposed=False)
+        self.product("layout", "TN", blocked(8, 8), n, 8)
+        self.product("layout", "TN, wide", blocked(8, 8, wide=True), n, 8)
+        for size in self.sizes:
+            self.product("size", size, blocked(8, 8), size, 8)
+        self.product("shared memory", f"{8 * side} x {8 * side}", tiled(side), n, 8, threads=side)
+        for warps in (5, 6, 8, 10, 12, 16):
+            shared = (attribute(SHARED) // warps - SHARED_TAKEN) // 128 * 128
+            if shared <= SHARED_MOST:
+                self.product("warps", warps, blocked(8, 8), n, 8, down=4, shared=max(shared, 0))
+
+    def double_double(self) -> None:
+        n = self.n // 2
+        high = operands(n, "float64")
+        low = [2.0**-54 * matrix * matrix[::-1] for matrix in high]
+        arrays = [cuda.to_device(m) for m in (high[0], low[0], high[1], low[1], *np.full((2, n, n), np.nan))]
+
+        def work() -> None:
+            double_double[(n // 8, n // 8), (8, 8)](*arrays, 0.0)
+
+        work()
+        exact, some = np.frompyfunc(Fraction, 1, 1), [0, n // 3, n - 1]
+        pairs = [*zip(high, low), [matrix.copy_to_host() for matrix in arrays[4:]]]
+        a, b, c = (exact(of[:, some]) + exact(rest[:, some]) for of, rest in pairs)
+        if np.any(np.abs(c[some] - a.T @ b) > n * Fraction(2) ** -103 * (np.abs(a).T @ np.abs(b))):
+            raise ArithmeticError("the double-double product has lost digits")
+        self.add("double-double", "1 x 1", "Gflop/s", 2e-9 * n**3, work)
+
+    def pitches(self) -> None:
+        """A store and a load of shared memory by a warp: alone, and on average of 32 that share a multiprocessor."""
+        turns, many = self.turns, 32 * attribute("MULTIPROCESSOR_COUNT")
+        for name, warps, at_once in (("bank, one warp", 1, 1), ("bank, 32 warps", many, 32)):
+            out = cuda.to_device(np.empty(32 * warps, np.float32))
+            for pitch in (1, 2, 4, 8, 16, 32, 33, 34, 36):
+                self.add(name, pitch, "ns", 1e9 / turns / at_once, lambda: pitched[warps, 32](out, pitch, turns))  # noqa: B023
+                if not np.array_equal(out.copy_to_host(), (np.arange(out.size) + turns) % 32):
+                    raise ArithmeticError(f"at a pitch of {pitch} words, numbers didn't go round the warp")
+
+    def copies(self) -> None:
+        """The bus, from memory that the system may not move (pinned) and from memory that it may."""
+        numbers = self.megabytes * 2**20 // 4
+        source, on_gpu = np.arange(numbers, dtype=np.float32), cuda.device_array(numbers, np.float32)
+        for name, host in (("pageable", np.empty_like(source)), ("pinned", cuda.pinned_array(numbers, np.float32))):
+            host[:] = source
+            self.add("bus", name, "GB/s", 4e-9 * numbers, lambda: on_gpu.copy_to_device(host))  # noqa: B023
+            if not np.array_equal(on_gpu.copy_to_host(), source):
+                raise ArithmeticError("what has come over the bus isn't what was sent")
+
+    def library(self) -> None:
+        """cuBLAS through CuPy, where that is installed; half precision runs on tensor cores."""
+        if not find_spec("cupy"):
+            return
+        import cupy
+
+        def multiply(a, b, c) -> None:  # as CuPy's arrays, without a copy
+            cupy.matmul(cupy.asarray(a).T, cupy.asarray(b), out=cupy.asarray(c))
+
+        for name, precision in (("single", "float32"), ("double", "float64"), ("half", "float16")):
+            self.product("library", name, multiply, self.n, 0, precision=precision)
+
+    def record(self) -> dict:
+        """Everything: the GPU, its driver, the versions, and a row for each figure."""
+        self.products()
+        asked = f"nvidia-smi --query-gpu={','.join(ASKED.values())} --format=csv,noheader --id=0"
+        gpu = dict(zip(ASKED, subprocess.getoutput(asked).split(", ")))  # behind a product, before the clock falls
+        for experiment in (self.double_double, self.pitches, self.copies, self.library):
+            experiment()
+        versions = {found.name: found.version for found in distributions() if found.name in PACKAGES}
+        about = {"date": date.today().isoformat(), "versions": versions, "n": self.n, "runs": self.runs}
+        return gpu | about | {"multiprocessors": attribute("MULTIPROCESSOR_COUNT"), "rows": self.rows}
+
+
+@cache
+def operands(n: int, precision: str) -> list[np.ndarray]:
+    random = np.random.default_rng(n)
+    return [(random.random((n, n)) - 0.5).astype(precision) for _ in range(2)]
+
+
+def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> None:
+    """Sixteen rows of C are numpy's, in double precision; raises ``ArithmeticError`` if they aren't."""
+    n = len(c)
+    rows = np.random.default_rng(0).choice(n, min(n, 16), replace=False)
+    left, right = (a[:, rows].T if transposed else a[rows]).astype(float), b.astype(float)
+    off = np.max(np.abs(c[rows] - left @ right) / (np.abs(left) @ np.abs(right)))
+    if not off <= np.finfo(c.dtype).eps * (n if c.dtype != np.float16 else 1):  # cuBLAS adds halves up in singles
+        raise ArithmeticError(f"a product of {n} x {n} in {c.dtype} is off by {off:.2g} of its terms")
+
+
+def attribute(name: str) -> int:
+    """A number of the GPU; 1 where numba's simulator doesn't know it."""
+    return getattr(cuda.current_context().device, name, 1)
+
+
+if __name__ == "__main__":
+    save_file(sys.argv[1], json.dumps(Bench().record(), indent=1) + "\n")
