@@ -168,6 +168,7 @@ WORDS = [
     (ValueError, "at most 16384 rows of 65536 single", lambda: on_card(lambda gpu: gpu.upload(TALL))),
     # assemble, check, compile, simulate
     (TypeError, "takes IL text as a str, not bytes", lambda: ck.assemble(b"il_ps_2_0")),
+    (TypeError, "takes IL text as a str, not int", lambda: ck.assemble("il_ps_2_0", before=3)),
     (ValueError, "no budget 'clocks'", lambda: ck.check(STORE, (4, 4), outputs={0: GOOD}, budgets={"clocks": 1})),
     (ValueError, "style 'nvidia' is not one of 'amd', 'best'", lambda: compile(STORE, style="nvidia")),
     (ValueError, "'half' is not one of single, double, double-double", lambda: HD5870.peak_gflops("half")),

@@ -1,13 +1,16 @@
 """The boards' numbers against the papers' tables, and the errors of impossible boards."""
 
 from dataclasses import fields, replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cypresskit import devices
+from cypresskit.compiler import compile
 from cypresskit.devices import C2050, HD5850, HD5870, HD5970, XEON, calibrations
+from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import simulate
 
@@ -120,3 +123,24 @@ def test_the_document_has_every_calibration():
     text = (Path(__file__).parents[1] / "docs" / "model.md").read_text()
     table = text.split("<!-- calibrations -->")[1].split("<!-- end of calibrations -->")[0].strip().splitlines()
     assert table[2:] == [f"| `{c.name}` | {c.value} | {c.unit} | {c.on} |" for c in calibrations(HD5870)]
+
+
+@pytest.mark.parametrize("pool", [256, 248, 300])
+@pytest.mark.parametrize("name", ["transpose", "sgemv_t", "sgemm_tn", "sgemm_64x64_lds_worst", "ddgemm_tn_fma"])
+def test_card_code_and_timing_tell_one_number_of_wavefronts(name, pool):
+    board = replace(HD5870, register_pool=pool)
+    text = files("cypresskit.kernels").joinpath(f"{name}.il").read_text()
+    code = compile(assemble(text), board)
+    lds = sum(size for _, size in code.program.lds.values())
+    active = board.active_wavefronts(code.gprs, lds)
+    assert code.wavefronts == code.card().wavefronts == active
+    assert f"{active} wavefronts on a SIMD engine" in code.listing()
+    if name in KERNELS:
+        assert simulate(name, 1 if "sgemv" in name else 64, m=64, k=32, device=board).active == active
+
+
+def test_of_a_workgroup_that_does_not_fit_no_wavefront_does():
+    head = "il_cs_2_0\ndcl_num_thread_per_group {}\ndcl_lds_id(0) {}\nmov g[vaTid.x], vaTid\nend"
+    kernels = [assemble(head.format(*sizes)) for sizes in ((64, 4096), (256, 16384), (512, 0x100))]
+    assert [compile(kernel).wavefronts for kernel in kernels] == [8, 8, 24]
+    assert compile(kernels[2], replace(HD5870, register_pool=7)).wavefronts == 0

@@ -590,6 +590,23 @@ def test_memory_that_cannot_be_written_is_refused_before_the_run(memory, monkeyp
         ck.launch(pixel("mov g[0], vWinCoord0"), (1, 1), global_memory=memory)
 
 
+@pytest.mark.parametrize("strides", [(8, 4), (16, 2), (4, 4), (16, -2)])
+def test_memory_that_overlaps_itself_is_refused(strides):
+    memory = np.lib.stride_tricks.as_strided(np.zeros(64, np.float32)[8:], (4, 4), strides)
+    with pytest.raises(ValueError, match="global_memory overlaps itself"):
+        ck.launch(pixel("mov g[0], vWinCoord0"), (1, 1), global_memory=memory)
+
+
+def test_memory_in_any_order_that_does_not_overlap_is_taken():
+    for memory in (
+        np.zeros((4, 4), np.float32).T,
+        np.zeros((9, 8), np.float32)[::-2, ::2],
+        np.zeros((1, 4), np.float32),
+    ):
+        ck.launch(pixel("mov g[0], vWinCoord0"), (1, 1), global_memory=memory)
+        assert memory.any()
+
+
 @ENGINES
 def test_an_empty_domain_does_nothing(engine):
     run = ck.launch(pixel("mov g[0], vWinCoord0"), (0, 4), global_memory=np.zeros(4, np.float32), engine=engine)

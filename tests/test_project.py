@@ -1,6 +1,9 @@
 """The project as a whole: its files agree, it starts as the README says, imports fast, and is clean."""
 
 import ast
+import contextlib
+import importlib
+import operator
 import os
 import re
 import shutil
@@ -351,3 +354,25 @@ def test_workflows_call_what_there_is():
     quick = yaml.safe_load(FORGE["github-workflows"][-1].read_text())["jobs"]["quick"]
     offered = {c.rpartition(" :: ")[2] for c in PROJECT["classifiers"] if ":: Python ::" in c}
     assert offered == set(quick["strategy"]["matrix"]["python"])
+
+
+TEXTS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "notebooks" / "source").glob("*.md")]
+
+
+@pytest.mark.parametrize("file", TEXTS, ids=lambda file: file.name)
+def test_every_name_that_a_lesson_or_guide_mentions_exists(file):
+    """``ck.`` and what follows it by dots, and whatever is imported from the package."""
+    text, missing = file.read_text(encoding="utf-8"), []
+    for name in set(re.findall(r"\bck\.([A-Za-z_][\w.]*\w)", text)):
+        try:
+            operator.attrgetter(name)(cypresskit)
+        except AttributeError:
+            missing.append(f"ck.{name}")
+    for module, names in re.findall(r"from (cypresskit[\w.]*) import (\([^)]*\)|[\w, ]+)", text):
+        for name in re.findall(r"\w+", re.sub(r" as \w+", "", names)):
+            if not hasattr(importlib.import_module(module), name):
+                with contextlib.suppress(ImportError):  # a module in it
+                    importlib.import_module(f"{module}.{name}")
+                    continue
+                missing.append(f"{module}.{name}")
+    assert missing == []

@@ -255,10 +255,11 @@ def test_a_report_as_text_row_and_trace(tmp_path):
 
 
 def test_bound_is_the_busiest_unit_or_why_none_is_busy():
-    assert simulate("sgemm_tn", 128).bound == "tail"
-    assert bound({"ALU": 0.9, "texture": 0.95}, 0.9) == "texture"
-    assert bound({"ALU": 0.5, "texture": 0.4}, 0.9) == "latency"
-    assert bound({"ALU": 0.5, "texture": 0.4}, 0.3) == "tail"
+    assert simulate("sgemm_tn", 128).bound == "too few wavefronts"
+    assert bound({"ALU": 0.9, "texture": 0.95}, 0.9, 0.5) == "texture"
+    assert bound({"ALU": 0.5, "texture": 0.4}, 0.9, 2) == "latency"
+    assert bound({"ALU": 0.5, "texture": 0.4}, 0.3, 1.1) == "tail"
+    assert bound({"ALU": 0.5, "texture": 0.4}, 0.3, 1.0) == "too few wavefronts"
 
 
 SHAPES = KERNELS["sgemm_tn"].shape(64, 64, 64, 1.0, 0.0, 1)
@@ -275,6 +276,13 @@ SHAPES = KERNELS["sgemm_tn"].shape(64, 64, 64, 1.0, 0.0, 1)
         (("sgemm_tn", True), "have to be whole numbers"),
         (("sgemm_tn", 256, {"beta": float("nan")}), "have to be finite"),
         (("sgemm_tn", 256, {"flops": -5}), "flops not below 0"),
+        (("sgemm_tn", 256, {"flops": ()}), "have to be finite numbers"),
+        (("sgemm_tn", 256, {"beta": "x"}), "have to be finite numbers"),
+        (("sgemm_tn", 256, {"precision": "nope"}), "'nope' is not one of single"),
+        *((("sgemm_packed", 64, {"count": count}), "count = .* has to be a whole number") for count in (-1, 2.5)),
+        (("sgemm_packed", 64, {"count": 1000}), r"textures\[0\] has 64,000 rows of 16 texels: .* at most 16,384 rows"),
+        (("sgemm_packed", 64, {"count": 10**9}), "64,000,000,000 rows"),
+        (("sgemm_tn", 64, {"k": 60_000}), "60,000 rows of 16 texels"),
         (("sgemm_tn", 256, {"launch": 3}), "a catalogue kernel has its own launch"),
         (("sgemm_tn", 256, {"device": "HD5870"}), "cypresskit.devices.DEVICES .* not 'HD5870'"),
         ((5, 256), "int can't be timed: pass a kernel's name"),

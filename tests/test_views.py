@@ -519,10 +519,10 @@ def test_performance_draws_rows_ceilings_and_published_points():
     assert curve.data["y"][1] == pytest.approx(report.flops / (runs + 225e-6) / 1e9, rel=1e-3), "with the launch"
     said = [m.text for m in models if "never paused" in str(getattr(m, "text", ""))]
     assert "without the launch" in said[0] and "the same with it" in said[0]
-    assert small.bound == "tail"
+    assert small.bound == "too few wavefronts"
     models = draw.performance([small.row()]).root.references()
     labels = " ".join(item.label.value for item in models if type(item).__name__ == "LegendItem")
-    assert "; texture allows" in labels, "a unit has a ceiling, and a tail is none"
+    assert "; texture allows" in labels, "a unit has a ceiling, and too few wavefronts are none"
     ticks = re.findall(r'text-anchor="(?:middle|end)">(\d+)<', player.still())
     assert len(ticks) > 6 and all(len(tick.rstrip("0")) < 3 for tick in ticks), "a still's axes have round numbers"
 

@@ -48,8 +48,8 @@ def _halves(a):
 
 
 def _completed(plain: Callable):
-    """An operation on finite double-doubles, completed: where its result isn't finite, it is what ``plain`` makes of
-    the high parts."""
+    """A decorator for operations on double-doubles: where the result isn't finite, it is what ``plain`` makes of the
+    high parts."""
 
     def complete(operate: Callable) -> Callable:
         def operation(self, other) -> "DD":
@@ -111,7 +111,7 @@ class DD:
 
     @classmethod
     def _of(cls, parts, ends) -> "DD":
-        """(high, low), or (``ends``, 0) where that isn't finite."""
+        """The DD of pairs (high, low); where high isn't finite, the number is ``ends``."""
         high, low = parts
         finite = np.isfinite(high)
         return cls.wrap(np.stack([np.where(finite, high, ends), np.where(finite, low, 0.0)], axis=-1))

@@ -167,7 +167,7 @@ class MatrixFactory:
 
     @contextmanager
     def _room(self, shape: tuple[int, ...], precision: str, name: str) -> Iterator[OnCard]:
-        """Account a new matrix, or say why it doesn't fit. Its room is given back if it is left without values."""
+        """Account a new matrix, or raise ``CardMemoryError``. Its room is given back if it is left without values."""
         size = BYTES[precision]
         rows, columns = (-(-side // step) * step for side, step in zip(shape, (ROWS, COLUMNS), strict=True))
         most = self.device.texture_side

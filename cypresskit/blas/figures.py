@@ -2,7 +2,7 @@
 
 Compiling and timing every kernel takes a minute or two. So the figures for the HD 5870 are kept in ``figures.json``
 beside this module (``cypresskit kernels --update`` makes it anew, a test compares), and serve its sister boards too,
-whose engines need as many clocks; those of other devices are found when first needed (``measure``).
+whose engines need as many clocks; those of other devices are found when first needed (``modelled``).
 """
 
 import json

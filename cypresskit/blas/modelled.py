@@ -18,8 +18,8 @@ DEPTHS = 256, 512  # the two k from which a pace is taken
 
 @lru_cache(maxsize=256)
 def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
-    """Compile the kernel, and ask the timing model: at N, for one wavefront, and for a grid of them that fills the
-    chip, these at two k."""
+    """A kernel's figures by compiler and timing model: its speed at N, and its pace for one wavefront and for a grid of
+    them that fills the chip, each timed at two k."""
     card = compile(kernel.program, device).card()
     tile = (8 * kernel.block[0], 8 * kernel.block[1]) if kernel.mode == "pixel" else kernel.multiple
     many = (FULL * FULL * tile[0], 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
@@ -37,7 +37,7 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
 
 
 def update(kernels: Iterable[Kernel] = KERNELS.values()) -> None:
-    """Make the file anew; the package's directory must be writable."""
+    """Write ``figures.json`` anew; the package's directory must be writable."""
     rows = [f'"{kernel.name}": {json.dumps(astuple(modelled(kernel)))}' for kernel in kernels]
     FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
     read.cache_clear()

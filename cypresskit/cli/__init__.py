@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line, taken apart; the process ends here where it makes no sense, or asks for help."""
+    """The parsed command line. The process ends here if the line makes no sense, or asks for help."""
     parser = _parser()
     args, others = parser.parse_known_args(argv)
     if args.command == "lab":
@@ -89,5 +89,5 @@ def _check_output() -> None:
 
 
 def _discard_output() -> None:
-    """Nobody takes what was printed; Python would try once more when it ends."""
+    """Send what is still to be printed nowhere: Python would try once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

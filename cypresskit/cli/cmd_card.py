@@ -1,6 +1,5 @@
-"""What is known without a run: `cypresskit kernels`, the catalogue with its figures (see ``blas.figures``); `cypresskit
-card`, what the compiler makes of a kernel; `cypresskit il`, the reference of the language.
-"""
+"""Commands that run nothing: `cypresskit kernels`, the catalogue with its figures (see ``blas.figures``); `cypresskit
+card`, what the compiler makes of a kernel; `cypresskit il`, the reference of the language."""
 
 import argparse
 from collections.abc import Iterable
@@ -39,9 +38,9 @@ def kernels(args: argparse.Namespace) -> None:
 
 
 def _row(kernel: ck.Kernel) -> dict:
-    of = figures(kernel)
+    known = figures(kernel)
     row: dict = {"kernel": kernel.name, "precision": kernel.precision, "mode": kernel.mode, "block": list(kernel.block)}
-    row |= {"registers": of.registers, "bundles": of.bundles, "gflops": of.gflops}
+    row |= {"registers": known.registers, "bundles": known.bundles, "gflops": known.gflops}
     return row | {"teaches": kernel.teaches}
 
 
@@ -77,8 +76,8 @@ def card(args: argparse.Namespace) -> None:
     with user_errors(ck.ILError, ck.CompileError):
         program, known = _program(args.kernel)
         code = ck.compile(program, style=args.style)
-        found = kernel_card(known, code) if known else code.card()
-    show(args, found.as_dict(), code.listing() if args.listing else found)
+        page = kernel_card(known, code) if known else code.card()
+    show(args, page.as_dict(), code.listing() if args.listing else page)
 
 
 def card_table(kernels: Iterable[ck.Kernel]) -> str:

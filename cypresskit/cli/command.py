@@ -30,7 +30,7 @@ COMMANDS: dict[str, Command] = {}
 
 
 def command(name: str, summary: str, more: str, *options: Option, example: str = "") -> Callable[[Action], Action]:
-    """Add the function below to the table."""
+    """A decorator that adds a function to the table of commands."""
 
     def register(action: Action) -> Action:
         COMMANDS[name] = Command(action, summary, more, options, example)
@@ -40,7 +40,7 @@ def command(name: str, summary: str, more: str, *options: Option, example: str =
 
 
 def option(*names: str, **how: Any) -> Option:
-    """An option or an argument, as argparse's ``add_argument`` takes it."""
+    """An option or an argument, in the form in which argparse's ``add_argument`` takes it."""
     return names, how
 
 
@@ -56,7 +56,7 @@ def style_option() -> Option:
 
 
 def amount(text: str) -> float:
-    """A number of at least 0, an option's ``type``."""
+    """The number of at least 0 that ``text`` is; a ``type`` for argparse."""
     try:
         most = float(text)
     except ValueError:
@@ -67,12 +67,12 @@ def amount(text: str) -> float:
 
 
 @contextmanager
-def user_errors(*kinds: type[Exception], put: Callable[[str], str] = str) -> Iterator[None]:
-    """Exceptions of these ``kinds`` become a ``CommandError``, its text as ``put`` puts it."""
+def user_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Exceptions of these ``kinds`` become a ``CommandError`` with the same text."""
     try:
         yield
     except kinds as error:
-        raise CommandError(put(str(error.args[0] if isinstance(error, KeyError) else error))) from None
+        raise CommandError(str(error.args[0] if isinstance(error, KeyError) else error)) from None
 
 
 def show(args: argparse.Namespace, numbers: Any, text: Any) -> None:
@@ -81,5 +81,5 @@ def show(args: argparse.Namespace, numbers: Any, text: Any) -> None:
 
 
 def printable(text: str) -> str:
-    """A text without what would move a terminal's cursor: file names may hold anything."""
+    """The text with escapes for what would move a terminal's cursor: file names may hold anything."""
     return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)

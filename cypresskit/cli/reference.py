@@ -1,4 +1,4 @@
-"""The reference of the subset, made from the tables: a page, or what there is to say of one name."""
+"""The reference of the language, made from the tables that parser and engines read: a page, or one name's entry."""
 
 from cypresskit.il.left_out import LEFT_OUT, unknown
 from cypresskit.il.opcodes import OPCODES, Opcode
@@ -72,7 +72,7 @@ def entry(op: Opcode) -> list[str]:
 
 
 def describe(name: str) -> str:
-    """What there is to say of an opcode, a register or a modifier; ValueError if it isn't in the subset."""
+    """The entry of an opcode, a register or a modifier; ``ValueError`` for a name that isn't in the subset."""
     for table in (REGISTERS, MODIFIERS):
         if name in table:
             return f"{name}: {table[name]}"

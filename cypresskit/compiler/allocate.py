@@ -22,8 +22,8 @@ Unit = tuple[VirtualRegister, ...]
 
 
 class Allocation(NamedTuple):
-    """``registers`` used, and ``temporaries`` T0..; the ``numbers`` of virtual registers; ``written``: words that need
-    a register."""
+    """The result: how many ``registers`` are used, and temporaries T0 ..; the ``numbers`` of virtual registers;
+    ``written``, the words that need a register."""
 
     registers: int
     temporaries: int
@@ -34,9 +34,9 @@ class Allocation(NamedTuple):
 def allocate(
     lives: "Lifetimes", device: Device, order: Callable[[Unit], tuple], temporaries_first: bool = False
 ) -> Allocation:
-    """Registers for all units: preloaded ones in theirs, the others in the given order, those last that may live in
-    clause temporaries. These take one before they make another register necessary, or, ``temporaries_first``, wherever
-    one is free."""
+    """Give every unit a register: preloaded ones theirs, the others in the given order, those that may live in clause
+    temporaries last. These take a temporary before they make another register necessary, or, with
+    ``temporaries_first``, wherever one is free."""
     used: list[list[int]] = []
     temporary = [[0] * 4 for _ in range(device.clause_temporaries)]
     numbers: dict[VirtualRegister, int] = {}
@@ -69,7 +69,7 @@ def _whole_first(unit: Unit) -> tuple:
 
 
 def earliest(unit: Unit) -> tuple:
-    """The order in which they come to life."""
+    """Sort key: the units that come to life first go first."""
     return min((w.mask & -w.mask).bit_length() for w in unit), *_longest(unit)
 
 
@@ -102,7 +102,7 @@ class Lifetimes:
         return all(w in self.local for w in unit)
 
     def crowded_at(self) -> int:
-        """The instruction where most is alive."""
+        """The number of the instruction at which most words are alive."""
         return self.at[max(range(len(self.at)), key=lambda p: sum(w.mask >> p & 1 for w in self.vregs))]
 
 
@@ -126,7 +126,7 @@ def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
 
 
 def _units(vregs: list[VirtualRegister]) -> list[Unit]:
-    """Virtual registers that are to share a register."""
+    """The units: tuples of virtual registers that must share a register."""
     unit_of: dict[VirtualRegister, Unit] = {v: tuple(w for w in v.group or [v] if w.mask) for v in vregs}
     for vreg in vregs:
         if vreg.pair in unit_of and unit_of[vreg] != unit_of[vreg.pair]:

@@ -66,15 +66,15 @@ class BlockScheduler:
         return self
 
     def advance(self) -> None:
-        """The next clause or store, or a part of one."""
+        """Schedule the next clause or store, or a part of one."""
         raise NotImplementedError
 
     def cost(self, op: Op, way: Way) -> tuple:
-        """What channels for a fetch's results cost: the least is taken."""
+        """The sort key of a choice of channels for a fetch's results: the smallest is taken."""
         raise NotImplementedError
 
     def ancestors(self, n: int) -> set[int] | None:
-        """Unscheduled arithmetic that ``n`` waits for, or None if it waits for a fetch or a store."""
+        """The arithmetic, not scheduled yet, that op ``n`` waits for; None if it waits for a fetch or a store."""
         found: set[int] = set()
         stack = [n] if self.waits[n] else []
         while stack:
@@ -92,7 +92,7 @@ class BlockScheduler:
             self.apart("TEX", batch[first : first + most])
 
     def apart(self, kind: str, batch: list[int]) -> None:
-        """What is no bundle: a fetch clause, or a store."""
+        """Schedule ops that go into no bundle: a fetch clause, or a store."""
         plan = ClausePlan(kind, ops=[self.ops[n] for n in batch])
         self.plans.append(plan)
         for n, op in zip(batch, plan.ops):
@@ -106,7 +106,7 @@ class BlockScheduler:
         self.open_clause()
 
     def spread(self, op: Op) -> None:
-        """Channels for a fetch's results."""
+        """Decide the channels of a fetch's results: those of the least ``cost``."""
         wanted = [r for r in op.results if self.problem.uses[r]]
         ways = [list(zip(wanted, order)) for order in permutations(range(4), len(wanted))]
         ways = [way for way in ways if possible({r.vreg: c for r, c in way})]
@@ -115,11 +115,11 @@ class BlockScheduler:
             self.read_together.update((place, c) for place in self.places.get(r, ()))
 
     def clashes(self, way: Way) -> int:
-        """How often words are read together that would come from the same bank."""
+        """How often words that are read together would come from the same bank, with these channels."""
         return sum(self.read_together[place, c] for r, c in way for place in self.places.get(r, ()))
 
     def finish(self, n: int) -> None:
-        """An op is scheduled: what waited for it may go, if need be in a later bundle."""
+        """Mark op ``n`` as scheduled: what waited for it may go, if need be in a later bundle."""
         self.open.discard(n)
         self.ready.remove(n)
         for m, later in self.problem.after[n].items():
@@ -136,6 +136,7 @@ class BlockScheduler:
     # Bundles
 
     def place(self, op: Op) -> bool:
+        """Put an op into the bundle. Returns False, with nothing changed, if it doesn't fit."""
         if self.draft.holds("GROUP_BARRIER") or (op.name == "GROUP_BARRIER" and self.draft.slots):
             return False
         if op.popped:
@@ -152,13 +153,13 @@ class BlockScheduler:
         return placed
 
     def may_test(self) -> bool:
-        """A test closes the clause that it stands in: all that is left must fit in."""
+        """Whether a test may be placed now: it ends its clause, so all that is left of the block must fit in."""
         left = [self.problem.ops[n] for n in self.open]
         size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
         return size <= self.room and len(self.clause.windows | constants_of(left).windows) <= 2
 
     def ways(self, op: Op, result: Word | None, free: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
-        """Slots, and the channel of the result, in the order in which they are to be tried."""
+        """The slots that an op may take and the channel of its result, in the order in which they are to be tried."""
         options, kind = self.pressure.preferred(result.vreg) if result else [0, 1, 2, 3], op.row.slots
         if kind == "x":
             yield from [((0,), None)] if 0 in free else []
@@ -173,7 +174,7 @@ class BlockScheduler:
             yield from scalar + vector if self.t_first else vector + scalar
 
     def try_slots(self, op: Op, needed: Constants, slots: tuple[int, ...], channel: int | None) -> bool:
-        """Put an op into given slots if the constants, the registers and the ports allow it."""
+        """Put an op into given slots. Returns False, with nothing changed, if something forbids it."""
         draft, pressure = self.draft, self.pressure
         held, windows = draft.constants, self.clause.windows | needed.windows
         both = Constants(held.literals | needed.literals, held.pairs | needed.pairs, windows)
@@ -195,7 +196,7 @@ class BlockScheduler:
         return False
 
     def place_pop(self, op: Op) -> bool:
-        """MOVs out of the LDS queue, all words of one read in one bundle."""
+        """Put the MOVs that empty the LDS queue of one read into the bundle. Returns False if not all of them fit."""
         free, pressure, count = self.draft.free, self.pressure, len(op.results)
         if op.popped not in self.queue[:1] or self.draft.holds("LDS_POP"):
             return False
@@ -216,13 +217,13 @@ class BlockScheduler:
         return True
 
     def new_reads(self, op: Op) -> int:
-        """Read ports that the bundle does not use yet."""
+        """How many read ports an op would take that the bundle doesn't use yet."""
         banks, forwards = self.draft.ports.banks, self.draft.forwards
         vregs = [word.vreg for word in op.located if word not in forwards]
         return sum(vreg.channel is None or vreg not in banks[vreg.channel] for vreg in vregs)
 
     def open_clause(self) -> None:
-        """A fresh ALU clause, with its own constants."""
+        """Begin an ALU clause, with constants of its own."""
         self.clause = ClausePlan("ALU")
         self.open_bundle({})
 
@@ -231,7 +232,7 @@ class BlockScheduler:
         self.room = self.problem.device.alu_clause_slots - self.clause.slots
 
     def close_bundle(self) -> None:
-        """The bundle is as full as it gets."""
+        """End the bundle, and begin the clause's next one."""
         clause = self.clause
         if not clause.bundles:
             self.plans.append(clause)

@@ -27,7 +27,7 @@ class KernelCard:
     gprs: int = _row("registers of a work-item, four words each")
     floats: int = _row("the same in words")
     temporaries: int = _row("more registers, kept for one clause only")
-    wavefronts: int = _row("that a SIMD engine has registers for at a time")
+    wavefronts: int = _row("that share a SIMD engine: its registers, LDS and places")
     k_per_iteration: int | None = _row("steps of k in a turn of the main loop")
     alu_clauses: int = _row("clauses of bundles in a turn of the main loop")
     tex_clauses: int = _row("clauses of fetches in it: what is gathered in one is waited for once")
@@ -65,12 +65,13 @@ class KernelCard:
         return "\n".join(lines)
 
 
-def turn_clocks(device: Device, bundles: int, fetches: int, clauses: tuple[int, int], gprs: int) -> dict[str, float]:
+def turn_clocks(
+    device: Device, bundles: int, fetches: int, clauses: tuple[int, int], wavefronts: int
+) -> dict[str, float]:
     """What a wavefront's turn of a loop costs a SIMD engine, by what may bind: the ALU, the texture unit, or, where too
     few wavefronts are there to hide it, the time that each of them takes for its own ``clauses`` (ALU and TEX): results
     before they can be read, a switch for every clause, and memory for every TEX clause."""
     alu, tex = clauses
     waits = bundles * device.result_clocks + (alu + tex) * device.switch_clocks + tex * device.dram_clocks
-    wavefronts = max(device.register_pool // gprs, 1)
     units = {"ALU": bundles * device.bundle_clocks, "texture unit": fetches * device.wavefront // 4}
-    return units | {"latency": waits / wavefronts}
+    return units | {"latency": waits / max(wavefronts, 1)}

@@ -1,5 +1,6 @@
 """Compiled code: the chip's instructions for a kernel, and what can be told of them."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,8 +39,13 @@ class Code:
 
     @property
     def wavefronts(self) -> int:
-        """Wavefronts that the registers let live on a SIMD engine."""
-        return min(self.device.register_pool // self.gprs, self.device.max_wavefronts)
+        """Wavefronts that share a SIMD engine; 0 if not even a workgroup fits, as a launch will say."""
+        lds = sum(size for _, size in self.program.lds.values())
+        group = 1 if self.program.mode == "pixel" else -(-math.prod(self.program.group) // self.device.wavefront)
+        try:
+            return self.device.active_wavefronts(self.gprs, lds, group)
+        except ValueError:
+            return 0
 
     @cached_property
     def main_loop(self) -> tuple[Control, ...]:
@@ -67,7 +73,7 @@ class Code:
         count, fetches = len(bundles), sum(len(c.fetches) for c in self.main_loop)
         filled, read = Counter(b.filled for b in bundles), 16 * fetches
         clauses = sum(bool(c.bundles) for c in self.main_loop), sum(bool(c.fetches) for c in self.main_loop)
-        takes = turn_clocks(device, count, fetches, clauses, self.gprs)
+        takes = turn_clocks(device, count, fetches, clauses, self.wavefronts)
         alu, tex = int(takes["ALU"]), int(takes["texture unit"])
         processors = device.simd_engines * device.thread_processors
         return KernelCard(
@@ -98,8 +104,8 @@ class Code:
 
 
 def kernel_card(kernel, code: Code) -> KernelCard:
-    """The kernel card of one of the catalogue: a work-item's k per turn; flops are those of its precision, that is two
-    for each product of double-doubles however many operations that takes."""
+    """The card of a kernel of the catalogue, whose steps of k in a turn are known. Its flops are two for each product,
+    also of double-doubles, however many operations that takes."""
     rows, columns = kernel.block
     steps = kernel.k_step // kernel.parts
     return code.card(steps, 2 * rows * columns * steps)

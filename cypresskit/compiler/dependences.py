@@ -1,4 +1,4 @@
-"""What a block's schedule must respect: which op waits for which, and what the block can't do without.
+"""What a block's schedule must respect: the dependence graph of its ops, and lower bounds on the block's length.
 
 An op waits for those that make its operands (a later bundle), and a write for the readers of the value it replaces (the
 same bundle will do: reads come first). Accesses to global memory and to the LDS stay in order, reads among each other
@@ -15,10 +15,11 @@ Peaks = list[int]  # how full each channel is at most in a block
 
 
 class Problem:
-    """What is known of a block before scheduling. ``after`` and ``before``: which ops wait for an op, with 1 if it must
-    be in a later bundle, and which it waits for, by their numbers in ``ops``; ``height`` of each op. ``uses``: how many
-    ops read what ``reads`` names, and whether it lives on. ``scheduled``: peaks of the scheduled blocks, by what lives
-    through them with its channel open."""
+    """The dependence graph of a block, and what is alive around it. Ops go by their number in ``ops``. ``after`` has
+    for each op those that wait for it, with 1 if they must be in a later bundle; ``before``, those it waits for;
+    ``height``, its longest chain. ``uses``: how many ops read what ``reads`` names, one more if it lives on behind the
+    block. ``scheduled``: for virtual registers without a channel, the peaks of the scheduled blocks that they live
+    through."""
 
     def __init__(
         self,
@@ -42,12 +43,12 @@ class Problem:
             self.height[n] += max((self.height[m] for m, later in self.after[n].items() if later), default=0)
 
     def reads(self, op: Op) -> dict[Word | VirtualRegister, VirtualRegister]:
-        """Words that an op reads, or the virtual registers of those that were there before the block, and where each
+        """The words that an op reads, or for those made before the block their virtual registers, and where each
         lies."""
         return {word if word in self.defined else word.vreg: word.vreg for word in op.located}
 
     def find_edges(self) -> None:
-        """Who waits for whom."""
+        """Fill in ``after`` and ``before``."""
         number = {op: n for n, op in enumerate(self.ops)}
         maker: dict[Word, int] = {}
         writer: dict[VirtualRegister, int] = {}
@@ -84,7 +85,7 @@ class Problem:
 
     @property
     def bound(self) -> int:
-        """Bundles that no schedule can go below."""
+        """The fewest bundles that have slots for all ops."""
         slots: Counter = Counter()
         for op in self.ops:
             slots[op.row.slots or "any"] += len(op.results) if op.popped else op.row.width

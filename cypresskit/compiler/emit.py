@@ -19,7 +19,7 @@ def emit(function: Function, plans: Plans, allocation: Allocation) -> tuple[Cont
 
 
 class _Emitter:
-    """``opened``: controls whose target is not known yet: JUMP, ELSE, LOOP_START."""
+    """The code so far, ``controls``; ``opened``, those whose target isn't known yet: JUMP, ELSE, LOOP_START."""
 
     def __init__(self, function: Function, plans: Plans, allocation: Allocation):
         self.items, self.plans, self.program = function.items, plans, function.program
@@ -43,7 +43,7 @@ class _Emitter:
         return self.controls
 
     def keyword(self, n: int, keyword: str) -> None:
-        """Control flow that tests nothing: item ``n``."""
+        """Emit item ``n``, control flow that tests nothing."""
         if keyword == "loop":
             self.depth += 1
             self.opened.append(self.add("LOOP_START_DX10"))
@@ -77,8 +77,8 @@ class _Emitter:
         return self.program.body[at].line
 
     def test(self, n: int) -> int:
-        """An if: push the mask before the clause that tests, or leave the loop if that is all it does. Returns how many
-        more items were dealt with."""
+        """Emit an if: push the mask before the clause that tests, or leave the loop if that is all it does. Returns how
+        many more items this deals with."""
         last = self.controls[-1]
         words = ["" if self.empty(k) else self.items[k] for k in range(n + 1, min(n + 7, len(self.items)))]
         for leave in ("break", "continue"):
@@ -165,14 +165,14 @@ class _Emitter:
 
 
 def _selected(word: Word) -> str:
-    """How a fetch or store names a word: its channel, or the constant 0 or 1."""
+    """The letter by which a fetch or store names a word: its channel, or 0 or 1 for these constants."""
     if word.located:
         return "xyzw"[word.vreg.channel or 0]
     return "1" if word.bits else "0"
 
 
 def _inverted(control: Control) -> tuple[Bundle, ...] | None:
-    """An ALU clause with its test turned into the opposite, if the chip has that."""
+    """The bundles of an ALU clause with its test turned into the opposite, or None if the chip has no such test."""
     test = next(o for o in control.operations if o.row.predicate)
     row, swapped = opposite(test.row) or (None, False)
     if row is None or (swapped and test.slot == T):

@@ -59,7 +59,7 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
 
 
 def _same(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Op:
-    """The operation that does what the opcode does; one of three operands takes no absolutes."""
+    """Append the one operation that does what the opcode does; one of three operands takes no absolutes."""
     row = SAME[opcode.name]
     if row.reads == 3:
         srcs = [Src(b.emit("MOV", Src(s.value, False, True)), s.neg) if s.abs else s for s in srcs]

@@ -33,6 +33,7 @@ class InOrderScheduler(BlockScheduler):
         self.places = dict(places)
 
     def advance(self) -> None:
+        """Schedule the next fetch clause, or all arithmetic up to the next access to memory, or that access."""
         batch, needs = self.gathered()
         if batch:
             self.arithmetic(sorted(needs))
@@ -43,14 +44,14 @@ class InOrderScheduler(BlockScheduler):
             self.memory()
 
     def gathered(self) -> tuple[list[int], set[int]]:
-        """Fetches from textures that wait for nothing but arithmetic, and that arithmetic."""
+        """The fetches from textures that wait for nothing but arithmetic, and that arithmetic."""
         found = ((n, self.ancestors(n)) for n in sorted(self.open) if self.ops[n].samples)
         batch = dict(islice(((n, needs) for n, needs in found if needs is not None), self.gather))
         return list(batch), set().union(*batch.values())
 
     def until_memory(self) -> list[int]:
-        """Arithmetic before the next store, or what needs a read of global memory, in order; of an instruction that
-        reads the LDS, the reads before the words that come."""
+        """The arithmetic that goes next, in order: up to the next store, or to what needs a read of global memory. Of
+        an instruction that reads the LDS, the reads go before the words that come."""
         run: list[int] = []
         reads = False
         for n in sorted(self.open):
@@ -64,7 +65,8 @@ class InOrderScheduler(BlockScheduler):
         return sorted(run, key=lambda n: (self.ops[n].at, self.ops[n].name == "LDS_POP", n))
 
     def memory(self) -> None:
-        """The next accesses to global memory or outputs; reads share one up to the first use of theirs."""
+        """Schedule the next accesses to global memory or outputs; reads share a clause up to the first use of
+        theirs."""
         batch = list(takewhile(lambda n: self.ops[n].name == "MEM_READ", sorted(self.ready)))
         if batch:
             self.fetch(batch)
@@ -72,11 +74,12 @@ class InOrderScheduler(BlockScheduler):
             self.apart("STORE", [min(self.ready)])
 
     def cost(self, op: Op, way: Way) -> tuple:
-        """What neighbours read comes from different banks, and lies in its own component if that's all the same."""
+        """Different banks for what neighbours read, then the component that the IL gives each word."""
         homes = [(r.vreg.home, c) for r, c in way]
         return self.clashes(way), sum(home not in (None, c) for home, c in homes)
 
     def arithmetic(self, run: list[int]) -> None:
+        """Put all these ops into bundles, in order, opening bundles and clauses as they fill up."""
         waiting = list(run)
         while waiting:
             n = self.next(waiting)
@@ -95,7 +98,7 @@ class InOrderScheduler(BlockScheduler):
             self.close_bundle()
 
     def next(self, waiting: list[int]) -> int:
-        """The next op; where the clause's room runs out, what the LDS has sent; the test last."""
+        """The op to be tried next: the first, but LDS pops if the clause's room runs out, and a test last."""
         queue, left = self.queue, self.room - self.draft.size
         self.draining = bool(queue) and (self.draining or left < WORST * (len(queue) + 2))
         if self.draining:
@@ -105,5 +108,5 @@ class InOrderScheduler(BlockScheduler):
         return waiting[1] if self.ops[waiting[0]].row.predicate and len(waiting) > 1 else waiting[0]
 
     def fits(self, op: Op) -> bool:
-        """Put an op into the bundle, if that may be: a test only if it is alone."""
+        """Put an op into the bundle, a test only if it is alone. Returns whether it fits."""
         return not (op.row.predicate and self.draft.slots) and self.place(op)

@@ -70,7 +70,7 @@ class HardwareOp:
 
     @property
     def words(self) -> int:
-        """Words that it computes; of a pop, as many as the read queued."""
+        """How many result words it has; a pop has as many as its LDS read queued."""
         if self.predicate or self.kind in ("lds", "sync", "store", "pop"):
             return 0
         return 4 if self.kind == "fetch" else 2 if self.name.endswith("64") and not self.relation else 1
@@ -185,7 +185,7 @@ for _compares, _relation in product(COMPARED, CHIP_RELATIONS):
 
 
 def comparison(relation: str, compares: str) -> tuple[str, bool]:
-    """The operation that compares operands of a type (a letter of ``COMPARED``), and whether it takes them
+    """The name of the operation that compares operands of a type (a letter of ``COMPARED``), and whether it takes them
     exchanged."""
     swapped = relation not in CHIP_RELATIONS
     name = CHIP_RELATIONS[RELATIONS[relation].flipped if swapped else relation]

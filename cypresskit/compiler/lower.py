@@ -30,8 +30,9 @@ def lower(program: Program, device: Device, rotate: bool = True) -> Function:
 
 
 class _Lowering:
-    """Open are ``ifs``, the block that tests and those that its parts end in, and ``loops``: the block that every
-    iteration begins with, the one behind the loop, and where its test stands if it is rotated."""
+    """The state of lowering. ``ifs`` that are open: the block that tests, and the ends of the parts so far. ``loops``
+    that are open: the block that every iteration begins with, the block behind the loop, and where the loop's test
+    stands if it is rotated."""
 
     def __init__(self, program: Program, device: Device, rotate: bool):
         self.program, self.body, self.device, self.rotate = program, program.body, device, rotate
@@ -62,7 +63,7 @@ class _Lowering:
     # Control flow
 
     def begin_loop(self, at: int) -> int:
-        """Begin a loop, its test in front of it if it is rotated. Returns the last instruction that this takes."""
+        """Begin the loop at ``at``, if rotated with its test in front. Returns the last instruction dealt with."""
         b, test = self.builder, self.test_to_rotate(at) if self.rotate else None
         if test is not None:
             self.straight(at + 1, test)
@@ -109,13 +110,13 @@ class _Lowering:
         return None
 
     def straight(self, start: int, stop: int) -> None:
-        """The arithmetic before a loop's test, and its place."""
+        """Lower the arithmetic in front of a rotated loop's test, which stands at ``stop``."""
         for at in range(start, stop):
             self.instruction(at)
         self.builder.at = stop
 
     def control(self, i: Instruction) -> None:
-        """Anything but the beginning and the end of a loop."""
+        """Lower control flow other than the beginning or the end of a loop."""
         flow, b = i.op.flow, self.builder
         if flow == "else":
             self.begin_else()
@@ -130,7 +131,7 @@ class _Lowering:
             self.end_if()
 
     def begin_if(self, i: Instruction, inverted: bool = False) -> None:
-        """An if whose then-part runs if the instruction's condition holds (or does not, if ``inverted``)."""
+        """Begin an if: its then-part runs if the instruction's condition holds (or does not, if ``inverted``)."""
         b, wanted = self.builder, True
         if i.controls.relop:
             name, swapped = comparison(i.relation, "f")

@@ -28,7 +28,7 @@ class Pressure:
 
     @property
     def limit(self) -> int:
-        """Registers that what has a channel may fill."""
+        """Registers that virtual registers with a channel may fill."""
         return self.budget - self.unseen
 
     def restore(self) -> None:
@@ -49,7 +49,7 @@ class Pressure:
         return max((peaks[channel] - min(peaks) for peaks in blocks), default=0)
 
     def note(self, vreg: VirtualRegister, channel: int, change: int) -> None:
-        """Its channel was decided, or is taken back."""
+        """Tell the blocks that were scheduled before that a channel was decided (1) or taken back (-1)."""
         for peaks in self.problem.scheduled.get(vreg, ()):
             peaks[channel] += change
 
@@ -64,7 +64,7 @@ class Pressure:
         return options
 
     def settle(self, vreg: VirtualRegister, channel: int | None = None) -> None:
-        """Decide its channel, the emptiest one if none is given."""
+        """Decide a virtual register's channel: the emptiest one if none is given."""
         if vreg.channel is not None:
             return
         if channel is None:
@@ -84,6 +84,7 @@ class Pressure:
         return len(self.settled), list(self.count), list(self.peak)
 
     def undo(self, state: tuple[int, list[int], list[int]]) -> None:
+        """Take back what was decided since ``state`` was asked for."""
         kept, self.count, self.peak = state
         for vreg, channel in self.settled[kept:]:
             self.note(vreg, channel, -1)
@@ -109,18 +110,18 @@ class Pressure:
                 self.peak[vreg.channel] = max(self.peak[vreg.channel], self.count[vreg.channel])
 
     def issue(self, op: Op) -> None:
-        """Its operands are read, its results come to life."""
+        """Count an op as done: its operands are read, its results come to life."""
         self.read(op)
         for r in op.results:
             self.write(r)
 
     def growth(self, op: Op) -> int:
-        """Words of registers that an op adds, less those it frees."""
+        """How many words more are alive after an op than before it."""
         freed = sum(self.left[key] == 1 for key in self.problem.reads(op))
         return sum(1 for r in op.results if self.problem.uses[r]) - freed
 
     def place_results(self, op: Op, channel: int | None) -> bool:
-        """Decide the channels of an op's results; False if a channel's registers are used up."""
+        """Decide the channels of an op's results. Returns False, with nothing decided, if a channel is full."""
         dying = [0, 0, 0, 0]
         for key, vreg in self.problem.reads(op).items() if op.results else ():
             if self.left[key] == 1 and vreg in self.live and vreg.channel is not None:
@@ -140,7 +141,7 @@ class Pressure:
 
 
 def source_need(problem: Problem) -> int:
-    """Registers that the order of the IL keeps alive at once."""
+    """The registers that the block would need in the order of the IL."""
     pressure = Pressure(problem, 0)
     most = len(pressure.live)
     for op in problem.ops:

@@ -83,7 +83,7 @@ class ListScheduler(BlockScheduler):
         return batch, urgent
 
     def cost(self, op: Op, way: Way) -> tuple:
-        """Full channels first, then clashing banks."""
+        """First channels that are less full, then fewer clashes of banks."""
         return (
             sum(self.pressure.excess(r.vreg, c) for r, c in way),
             self.clashes(way),

@@ -102,7 +102,8 @@ def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
 
     def turn(run: BlockScheduler) -> tuple[float, int]:
         clauses = run.count("ALU"), run.count("TEX")
-        return max(turn_clocks(device, run.bundles, fetches, clauses, run.pressure.budget).values()), clauses[1]
+        wavefronts = device.active_wavefronts(min(run.pressure.budget, device.gpr_limit, device.register_pool))
+        return max(turn_clocks(device, run.bundles, fetches, clauses, wavefronts).values()), clauses[1]
 
     return min(best, gathering, key=turn)
 

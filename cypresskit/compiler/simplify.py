@@ -77,13 +77,13 @@ class _Rewriter:
         return same is op or self.replaced(op, same.results)
 
     def replaced(self, op: Op, words: list[Word]) -> bool:
-        """Take words for the results of ``op``, which is not kept."""
+        """Replace the results of ``op`` by these words. Returns False: the op is not kept."""
         for mine, other in zip(op.results, words, strict=True):
             mine.forward = other
         return False
 
     def look_through(self, op: Op, n: int, src: Src) -> Src:
-        """An operand read past the MOV that made it, where the reader can do what the MOV did."""
+        """The operand with copies looked through: what a MOV read, where the reader can do what the MOV did."""
         made = src.value.op
         if made is not None and made.name == "MOV" and made.plain:
             inner = made.srcs[0].resolve()
@@ -99,7 +99,7 @@ class _Rewriter:
         return src
 
     def fold(self, op: Op) -> None:
-        """Carry out an op whose operands are all constants: it becomes a MOV."""
+        """Turn an op whose operands are all constants into a MOV of its result."""
         row = op.row
         if len(op.results) == 2 or row.meaning is None:
             return  # doubles of constants are rare: leave them to the chip
@@ -132,7 +132,7 @@ class _Rewriter:
                 op.srcs = [Src(a.op.srcs[0].value.resolve()), Src(const(inner.bits + b.bits & ALL))]
 
     def test(self, op: Op) -> None:
-        """A test of a comparison's result compares itself."""
+        """Turn a test of a comparison's result into a test that compares by itself."""
         made, zero = op.srcs[0].value.op, op.srcs[1].value
         row = predicate_of(made.row) if made is not None else None
         found = {"PRED_SETNE_INT": row and (row, False), "PRED_SETE_INT": row and opposite(row)}.get(op.name)
@@ -142,7 +142,7 @@ class _Rewriter:
 
 
 def _key(op: Op) -> tuple:
-    """Equal for ops that compute the same."""
+    """A key that is equal for ops that compute the same."""
     srcs = [(id(s.value), s.neg, s.abs) for s in op.srcs]
     if op.row.commutes:
         half = len(srcs) // 2  # an operand's words
@@ -151,7 +151,7 @@ def _key(op: Op) -> tuple:
 
 
 def _drop_trivial_phis(function: Function) -> None:
-    """A phi whose arguments are one word, or itself, is that word."""
+    """Replace each phi whose arguments are all one word, or the phi itself, by that word."""
     blocks = function.blocks
     work = [phi for block in reversed(blocks) for phi in block.phis]
     users: dict[Word, dict[Word, None]] = {}  # phis that a word is an argument of, in order
@@ -175,7 +175,7 @@ def _drop_trivial_phis(function: Function) -> None:
 
 
 def _drop_dead(function: Function) -> None:
-    """Keep what an effect needs."""
+    """Drop every op and phi whose results no store, test or barrier needs."""
     blocks = function.blocks
     for block in blocks:
         for phi in block.phis:

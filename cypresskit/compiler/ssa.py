@@ -52,14 +52,14 @@ class OpBuilder:
         return word
 
     def _complete(self, variable: Variable, fresh: list[tuple[Word, BasicBlock]]) -> None:
-        """Give phis their arguments, and those that this makes theirs."""
+        """Give phis their arguments, and to the phis that this makes, theirs."""
         while fresh:
             phi, block = fresh.pop()
             for pred in block.preds:
                 phi.args[pred] = self._reaching(variable, pred, fresh)
 
     def seal(self, block: BasicBlock) -> None:
-        """All predecessors of a block are known."""
+        """Declare that all predecessors of a block are known: its unfinished phis get their arguments."""
         block.sealed = True
         for variable, phi in block.incomplete.items():
             self._complete(variable, [(phi, block)])
@@ -70,14 +70,14 @@ class OpBuilder:
         return self.append(name, *srcs).results[0]
 
     def append(self, name: str, *srcs: Word | Src, detail: Detail | None = None, popped: Op | None = None) -> Op:
-        """Append an op, unless control never comes here; operands may be words."""
+        """Append an op and return it; where control never comes, it is not kept. Operands may be given as words."""
         op = Op(name, [s if isinstance(s, Src) else Src(s) for s in srcs], self.at, detail, popped=popped)
         if not self.block.dead:
             self.block.ops.append(op)
         return op
 
     def go_to(self, block: BasicBlock) -> None:
-        """Control may go from here to a block that has begun, or is to begin, elsewhere."""
+        """Add an edge from here to a block that has begun, or will begin, elsewhere."""
         if not self.block.dead:
             self.block.succs.append(block)
             block.preds.append(self.block)

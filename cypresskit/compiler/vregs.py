@@ -123,7 +123,7 @@ class _Coalescer:
             self.copy_on_edge(pred, wanted)
 
     def merge_chain(self, vreg: VirtualRegister, word: Word) -> None:
-        """A sum that grows step by step in one turn of a loop stays in its place: the partial sums join it."""
+        """Let the partial sums of a sum that grows step by step in a loop's turn lie where the sum itself does."""
         chain: list[Word] = []
         while word.op is not None and word.op.arithmetic:
             op, words = word.op, 2 if word.op.row.kind == "double" else 1
@@ -139,7 +139,7 @@ class _Coalescer:
             chain.append(word)
 
     def copy_on_edge(self, pred: BasicBlock, wanted: list[tuple[Word, Word]]) -> None:
-        """Copies that happen at once, put in an order in which none destroys what another reads."""
+        """Append copies that are meant to happen at once, in an order in which none destroys what another reads."""
         at = pred.ops[-1].at if pred.ops else 0
         todo = list(wanted)
 
@@ -181,14 +181,14 @@ Channels = dict[VirtualRegister, int]
 
 
 def choices(vreg: VirtualRegister) -> list[int]:
-    """Channels that it may still take, its group and its pair considered."""
+    """The channels that a virtual register may still take, as its group and its pair allow."""
     if vreg.channel is not None:
         return [vreg.channel]
     return [c for c in range(4) if vreg.allowed >> c & 1 and possible({vreg: c})]
 
 
 def decide(vreg: VirtualRegister, channel: int) -> None:
-    """Give it its channel, and its pair the one beside it."""
+    """Give a virtual register its channel, and its pair the one beside it."""
     vreg.channel = channel
     if vreg.pair is not None and vreg.pair.channel is None:
         vreg.pair.channel = channel ^ 1
@@ -254,8 +254,8 @@ def _constrain(function: Function) -> None:
 
 
 class _Constraints:
-    """Those of one block's ops. ``read``: words that somebody reads; ``before`` and ``after``: copies that the
-    present op needs."""
+    """The constraints of one block's ops. ``read``: words that somebody reads; ``before`` and ``after``: the copies
+    that the present op needs."""
 
     def __init__(self, function: Function, block: BasicBlock, read: set[Word]):
         self.function, self.block, self.read = function, block, read
@@ -299,7 +299,7 @@ class _Constraints:
         return self.function.vreg(fresh)
 
     def coordinates(self, op: Op) -> None:
-        """The coordinates of a fetch, but for 0 and 1, lie in one register."""
+        """Put the coordinates of a fetch, but for 0 and 1, into one register."""
         selectable = (0,) if op.name == "LD" else (0, ONE)
         free = [s.value for s in op.srcs if s.value.kind != "const" or s.value.bits not in selectable]
         if all(v.located for v in free) and group([v.vreg for v in free]):
@@ -309,7 +309,7 @@ class _Constraints:
         op.srcs = [Src(renamed.get(s.value, s.value)) for s in op.srcs]
 
     def double(self, op: Op) -> None:
-        """The two words of a double lie side by side."""
+        """Put the two words of a double side by side."""
         low, high = (r.vreg for r in op.results)
         if low.pair is high and high.pair is low:
             return
@@ -324,8 +324,8 @@ class _Constraints:
         low.pair, high.pair = high, low
 
     def stored(self, op: Op, detail: StoreDetail) -> None:
-        """The words of a store lie in their channels of one register, its address in x of another. What a loop carries
-        is left where it is best for the loop."""
+        """Put the words of a store into their channels of one register, and its address into x of another. What a loop
+        carries stays where it is best for the loop."""
         memory, mask = op.name == "MEM_WRITE", detail.mask
         words = [s.value for s in op.srcs]
         free = [n for n in range(len(mask)) if memory or not (words[n].kind == "const" and words[n].bits in (0, ONE))]

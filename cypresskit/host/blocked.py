@@ -137,7 +137,8 @@ def gemm_out_of_core(
 
 
 class Step(NamedTuple):
-    """One kernel call: for which ``unit`` of work, the block (i, j) of C, after how many others for it, strips q."""
+    """One kernel call: it adds the product of the strips ``q`` to block (i, j) of C, which is the ``unit``-th to be
+    computed; ``done`` calls have done so before."""
 
     unit: int
     i: int
@@ -147,7 +148,7 @@ class Step(NamedTuple):
 
     @property
     def content(self) -> str:
-        """What C's block is after it: with a prime for each call."""
+        """The name of C's block after this call: a prime for each call so far."""
         return f"C[{self.i},{self.j}]" + "'" * (self.done + 1)
 
 
@@ -174,8 +175,8 @@ class _Blocked:
         self.chunks = [slice(low, min(low + depth, k)) for low in range(0, k, depth)]
 
     def plan_all(self) -> Timeline:
-        """All blocks, each with what the next one needs arriving meanwhile. Every other block takes k backwards, so
-        that the strips of A or B that it shares with the one before are still on the card."""
+        """Plan all blocks, with what the next one needs arriving meanwhile, and time the plan. Every other block takes
+        k backwards, so that the strips of A or B that it shares with the one before are still on the card."""
         blocks = corner_turn(range(0, self.m, self.block), range(0, self.n, self.block))
         forth = range(len(self.chunks))
         steps = [
@@ -190,7 +191,7 @@ class _Blocked:
         return self.plan.run(2.0 * self.m * self.n * self.k)
 
     def _arrive(self, step: Step) -> tuple[Strip, Strip]:
-        """The strips of a step and, at a block's first one, the block of C."""
+        """Load the strips of a step and, for a block's first one, the block of C."""
         unit, i, j, done, q = step
         rows, columns, depth = self._lines(i), self._lines(j), self.chunks[q]
         size = float(self.size * self.block * (depth.stop - depth.start))
@@ -202,7 +203,7 @@ class _Blocked:
         return a, b
 
     def _multiply(self, step: Step, a: Strip, b: Strip) -> None:
-        """One kernel call."""
+        """Plan the kernel call of a step."""
         depth, after = self.chunks[step.q], step.content
         card, arrays, beta = f"card 0 C{step.unit % 3}", self.plan.arrays, 1.0 if step.done else self.beta
 
@@ -214,7 +215,7 @@ class _Blocked:
         self.plan.add("chip 0", "mult", after, uses, reads, {card: after}, action)
 
     def _leave(self, step: Step) -> None:
-        """The finished block by DMA into pinned memory, and from there into the result, without the padding."""
+        """Plan a finished block's way back: by DMA into pinned memory, and without the padding into the result."""
         pinned, content, size = f"pinned 0 out{step.unit % 2}", step.content, self.size * self.block**2
 
         def action() -> None:

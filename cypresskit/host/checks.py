@@ -1,4 +1,4 @@
-"""What is asked of arguments before anything runs: one error that says what was written and what it has to be."""
+"""Checks of arguments, made before anything runs: an error says what was written and what it has to be."""
 
 import sys
 from collections.abc import Callable

@@ -142,7 +142,8 @@ def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
 
 
 def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
-    """Each step with what ``load`` brings for it, which is asked for before the step in front of it is done."""
+    """Pairs of a step and what ``load`` brought for it. Loading is one step ahead (prefetching): a step's data are
+    asked for before the step in front of it is done."""
     coming = load(steps[0])
     for number, step in enumerate(steps, 1):
         here, coming = coming, load(steps[number]) if number < len(steps) else None

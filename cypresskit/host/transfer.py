@@ -29,7 +29,8 @@ def kernel_seconds(n: int, rate: float) -> float:
 
 def effective_rate(n: int, bandwidth: float, rate: float, precision: str = "double") -> float:
     """flop/s with transfers, 2 n^3 / T. It reaches half of ``rate`` at ``balance``."""
-    return 2 * n**3 / (transfer_seconds(n, bandwidth, precision) + kernel_seconds(n, rate))
+    seconds = transfer_seconds(n, bandwidth, precision) + kernel_seconds(n, rate)
+    return 2 * n**3 / seconds
 
 
 def balance(bandwidth: float, rate: float, precision: str = "double") -> float:

@@ -34,14 +34,14 @@ class Line:
             self.at += 1
 
     def take(self, pattern: re.Pattern) -> re.Match | None:
-        """The match of ``pattern`` at the cursor, which moves behind it."""
+        """Match ``pattern`` at the cursor and move behind it. Returns the match or None."""
         match = pattern.match(self.text, self.at)
         if match:
             self.at = match.end()
         return match
 
     def eat(self, character: str) -> bool:
-        """Whether ``character`` comes next; if so the cursor moves behind it."""
+        """Move behind ``character`` if it comes next. Returns whether it did."""
         self.skip()
         found = self.text.startswith(character, self.at)
         self.at += len(character) if found else 0
@@ -53,7 +53,7 @@ class Line:
             self.fail(f"expected `{character}` {why}, found {self.rest()}")
 
     def rest(self) -> str:
-        """What stands at the cursor, for a message."""
+        """The word at the cursor, quoted for a message."""
         self.skip()
         word = _WORD.match(self.text, self.at)
         return f"`{word.group()[:24]}`" if word else "the end of the line"
@@ -73,7 +73,7 @@ class Line:
 
 
 def whole(text: str, line: Line, at: int) -> int:
-    """The value of decimal or hexadecimal ``text``, which must fit in 32 bits."""
+    """The number that decimal or hexadecimal ``text`` is, as long as it fits in 32 bits."""
     if len(text) > 10:
         line.fail(f"the number `{text[:16]}...` does not fit in 32 bits", at)
     value = int(text, 0) if text[:2].lower() == "0x" else int(text)

@@ -1,4 +1,4 @@
-"""What each instruction of a program reads and writes, where control may go from it, and backward analyses.
+"""Dataflow analysis: what each instruction reads and writes, where control may go from it, liveness.
 
 Components of ``r`` registers are (number, component) pairs; a set of them is an integer with a bit for each, so that a
 kernel of many registers, all needed at once, takes a few kilobytes for an instruction. A position is a place in a

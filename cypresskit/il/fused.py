@@ -1,4 +1,5 @@
-"""LLVM's target, and the fused multiply-add, which numpy lacks: loops compiled from the LLVM intrinsic."""
+"""Fused multiply-add on numpy arrays, which numpy lacks, by loops that LLVM compiles; LLVM's target for this
+processor."""
 
 import ctypes
 from collections.abc import Callable
@@ -82,7 +83,8 @@ def _target():
 
 
 def host_machine(name: str = "", features: str = "", opt: int = 2):
-    """A new ``TargetMachine`` for the processor of LLVM's ``name``, by default this one; ``opt`` 0 to 3."""
+    """A new ``TargetMachine`` for this processor, or for LLVM's CPU ``name``, that optimises at level ``opt``, 0 to
+    3."""
     name, features = (name, features) if name else host_processor()
     return _target().create_target_machine(cpu=name, features=features, opt=opt)
 
@@ -111,9 +113,10 @@ def _loops() -> dict:
 
 
 def prepared(a: np.ndarray, b: np.ndarray, c: np.ndarray, result: np.ndarray) -> Callable[[], tuple[np.ndarray, bool]]:
-    """A function that computes a * b + c with one rounding, of what the arrays hold when it is called, into ``result``.
-    Shapes are (rows or 1, items or 1); an array of one item is taken as it is now. It returns the result, and whether
-    one is infinite or NaN or, in single precision, the flush of subnormals may concern any number."""
+    """A function that computes a * b + c with one rounding into ``result``, from what the arrays hold when it is
+    called. Shapes are (rows or 1, items or 1); of an array of one item the value is taken now. The function returns the
+    result and whether it needs a second look: a number is infinite or NaN, or in single precision may concern the flush
+    of subnormals."""
     rows, items = result.shape
     arguments, kept = [], [result]
     for x in (a, b, c):
@@ -126,7 +129,7 @@ def prepared(a: np.ndarray, b: np.ndarray, c: np.ndarray, result: np.ndarray) ->
 
 
 def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, bool]:
-    """``fused``, and what ``prepared`` says of the result."""
+    """a * b + c with one rounding, and whether it needs a second look (see ``prepared``)."""
     if not a.ndim == b.ndim == c.ndim == 2:
         shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
         result, odd = multiply_add(*(np.broadcast_to(x, shape).reshape(1, -1) for x in (a, b, c)))

@@ -61,8 +61,8 @@ LEFT_OUT = [(" ".join(where.split()), kind, names.split()) for where, kind, name
 
 
 def left_out(word: str, than: str = "") -> str:
-    """Why ``word``, an instruction as it is written, isn't taken; "" if IL has no such instruction either, or none
-    whose name is longer ``than`` the opcode that it begins with."""
+    """A message that says why an instruction of AMD's IL isn't taken; "" for a ``word`` that IL doesn't have, or where
+    no name left out is longer ``than`` the opcode that the word begins with."""
     for name, why in ADVICE.items():
         if word.startswith(name):
             return f"`{name}` {why}"
@@ -76,7 +76,7 @@ def left_out(word: str, than: str = "") -> str:
 
 
 def unknown(word: str, known: Iterable[str]) -> str:
-    """What to say of an instruction that is none of the ``known``: a name near in spelling and of the same kind."""
+    """A message about a word that is no instruction: why it was left out, or the nearest of the ``known`` names."""
     kind = next((start for start in ("dcl_", "lds_") if word.startswith(start)), "")
     same = [name for name in known if name.startswith(kind) and (kind or not name.startswith(("dcl_", "lds_")))]
     if why := left_out(word):

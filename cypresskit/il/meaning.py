@@ -41,7 +41,7 @@ def single(result: np.ndarray) -> np.ndarray:
 
 
 def _single_of(result: np.ndarray, exact: Callable[[], np.ndarray]) -> np.ndarray:
-    """``single``, where a result rounded up to 2^-126 is flushed if ``exact()``, nearer the truth, lies below TINY."""
+    """``single`` of a result that was rounded before: 2^-126 is flushed if the value ``exact()`` lies below TINY."""
     edge = np.abs(result) == MIN_NORMAL
     if edge.any():
         result = np.where(edge & (np.abs(exact()) < TINY), np.copysign(np.float32(0), result), result)
@@ -80,7 +80,7 @@ def _mad(a, b, c):
 
 
 def _dot(count: int) -> Callable:
-    """Of operands with so many rows, or one for all; products and sums rounded one by one, from the left."""
+    """A dot product of ``count`` components: products and sums are rounded one by one, from the left."""
 
     def dot(a, b):
         products = np.broadcast_to(_mul(a, b), (count, max(a.shape[1], b.shape[1])))
@@ -93,12 +93,12 @@ def _dot(count: int) -> Callable:
 
 
 def _high(kind, wide) -> Callable:
-    """The upper words of products."""
+    """A multiplication that gives the upper word of the product."""
     return lambda a, b: ((a.view(kind).astype(wide) * b.view(kind)) >> wide(32)).astype(np.uint32)
 
 
 def _extracted(kind) -> Callable:
-    """Fields of bits, by their width, their lowest bit, and the word that they are in."""
+    """An extraction of bit fields, given their width, their lowest bit, and the word that they are in."""
 
     def extract(width, offset, value):
         width, offset = width & _LOW5, offset & _LOW5

@@ -1,4 +1,4 @@
-"""Names against the whole program: used but not declared, or not in this mode; addresses that literals hold."""
+"""Checks of names against the whole program: undeclared ones, those of the other mode; addresses that literals hold."""
 
 from collections.abc import Iterable
 from dataclasses import replace

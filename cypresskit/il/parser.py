@@ -43,10 +43,10 @@ def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program
     aren't counted: reports number the lines from the first of ``text``. Raises ``ILError`` with every fault of the
     text, each with its line, column and what was expected; ``TypeError`` if ``text`` isn't a string.
     """
-    if not isinstance(text, str):
-        raise TypeError(
-            f"assemble takes IL text as a str, not {type(text).__name__}; read a file with Path.read_text()"
-        )
+    for given in (text, before):
+        if not isinstance(given, str):
+            what = f"assemble takes IL text as a str, not {type(given).__name__}"
+            raise TypeError(f"{what}; read a file with Path.read_text()")
     if len(text) > MAX_TEXT:
         raise ILError(name, [Fault(1, 1, f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read", "")])
     return _Assembler(text, name, before).program()
@@ -147,7 +147,7 @@ class _Assembler:
             self.instructions.append(instruction)
 
     def _fault(self, line: int, message: str, word: str = "") -> None:
-        """A fault found after reading: at ``word`` in the line if it stands there, else at the line's first word."""
+        """Report a fault found after reading: at ``word`` if that stands in the line, else at the line's first word."""
         if len(self.faults) < MAX_FAULTS:
             text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
             found = re.search(rf"\b{re.escape(word)}(?![0-9])", text, re.IGNORECASE) if word else None
@@ -260,7 +260,7 @@ def _head(line: Line) -> list[tuple[str, str]]:
 
 
 def _opcode(word: str, line: Line, at: int) -> tuple[Opcode, str]:
-    """The opcode whose name begins ``word``, longest first, and what follows it."""
+    """The opcode with the longest name that begins ``word``, and what follows the name."""
     name = opcode_in(word)
     if not name:
         line.fail(unknown(word, [*OPCODES, "mdef", "mend"]), at)

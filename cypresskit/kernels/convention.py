@@ -51,7 +51,8 @@ def constants(scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int],
     """cb0, uint32 of shape (6, 4), for the ``scalars``, padded ``k``, the row ``stride`` of C in 128-bit elements, the
     ``blocks`` (rows, columns) that C has, and the ``places`` of cb0[5]."""
     words = np.zeros((6, 4), np.uint32)
-    words[0, :3] = np.array([*scalars[:, 0], k]).astype(np.float32).view(np.uint32)
+    with np.errstate(over="ignore"):  # kernels in single precision are given no such double
+        words[0, :3] = np.array([*scalars[:, 0], k]).astype(np.float32).view(np.uint32)
     words[0, 3] = stride
     words[1] = np.ascontiguousarray(scalars[:, 0]).view(np.uint32)
     words[2:4] = scalars.view(np.uint32)

@@ -51,6 +51,17 @@ def by_number(name: str, given) -> dict:
     return arrays
 
 
+def check_written(array: np.ndarray, name: str) -> None:
+    """``ValueError`` for an array that can't hold results: read-only, or with elements that share memory."""
+    if not array.flags.writeable:
+        raise ValueError(f"{name} is read-only")
+    room = array.itemsize
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1):
+        if stride < room:
+            raise ValueError(f"{name} overlaps itself (strides {array.strides}): of two results one would be lost")
+        room += stride * (size - 1)
+
+
 def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarray:
     """``array``, of so many dimensions, as uint32 words with a last axis of words per element."""
     if not isinstance(array, np.ndarray):
@@ -62,8 +73,8 @@ def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarr
         raise TypeError(f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order")
     if array.ndim not in ndim:
         raise ValueError(f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions")
-    if written and not array.flags.writeable:
-        raise ValueError(f"{name} is read-only")
+    if written:
+        check_written(array, name)
     array = np.ascontiguousarray(array)
     return (array[..., np.newaxis] if array.ndim == ndim[0] else array).view(np.uint32)
 

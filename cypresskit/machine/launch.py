@@ -154,8 +154,8 @@ def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surf
 
 
 def _global(array, in_place: bool) -> np.ndarray:
-    if isinstance(array, np.ndarray) and not array.flags.writeable:  # laid flat it may be a copy, which is writeable
-        raise ValueError("global_memory is read-only")
+    if isinstance(array, np.ndarray):
+        arguments.check_written(array, "global_memory")  # laid flat it may be a copy
     flat = array.reshape(-1) if isinstance(array, np.ndarray) else array
     words = arguments.array_words(flat, "global_memory", 1).reshape(-1)
     if len(words) % 4:

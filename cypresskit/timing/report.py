@@ -1,8 +1,8 @@
 """What a simulated launch took and why: a ``Report``, its text, and its timeline as a Chrome/Perfetto trace.
 
 Busy shares are of the whole launch: clocks in which a unit worked over all clocks of all such units. ``bound`` is the
-busiest unit if it is busy most of the time; else "tail", if the engines' wavefront slots stand empty too long (too few
-wavefronts, or a ragged last round), or "latency": wavefronts were there, and all of them waited.
+busiest unit if it is busy most of the time; else, if the engines' wavefront slots stand empty too long, "too few
+wavefronts", or "tail" where there is more than a round of them; or "latency": they were there, and all of them waited.
 """
 
 import json
@@ -18,7 +18,7 @@ from cypresskit.saving import save_file
 from cypresskit.tables import counted, table
 
 BUSY = 0.8  # from this share on a unit is what bounds
-FULL = 0.6  # below this share of occupied wavefront slots it is the tail
+FULL = 0.6  # below this share of occupied wavefront slots too few are there
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,12 @@ class Report:
         save_file(path, json.dumps(self.trace()))
 
 
-def bound(busy: dict[str, float], occupied: float) -> str:
-    """What bounds a launch whose units are ``busy`` and whose wavefront slots are ``occupied`` for these shares."""
+def bound(busy: dict[str, float], occupied: float, rounds: float) -> str:
+    """What bounds a launch whose units are ``busy`` and whose wavefront slots are ``occupied`` for these shares, and
+    whose wavefronts fill the slots so many times."""
     unit = max(busy, key=lambda name: busy[name])
     if busy[unit] >= BUSY:
         return unit
-    return "tail" if occupied < FULL else "latency"
+    if occupied >= FULL:
+        return "latency"
+    return "tail" if rounds > 1 else "too few wavefronts"

@@ -7,11 +7,12 @@ The compiled code is followed without data, which gives every wavefront's clause
 import math
 from dataclasses import replace
 from functools import lru_cache, partial
+from numbers import Real
 
 import numpy as np
 
 from cypresskit.compiler import Code, compile
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import HD5870, Device, is_whole
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine.shape import Shape
@@ -69,10 +70,11 @@ def simulate(
         shapes: Shape = launch  # type: ignore[assignment]
     else:
         kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
-        size = _size(kernel, device, m, n, k)
+        size = _size(kernel, device, m, n, k, count)
         code, name, precision = compiled(kernel, device, style), kernel.name, kernel.precision
         shapes = kernel.shape(*size, 1.0, beta, count)
         flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
+    _check_textures(shapes, device)
     group = shapes.group_wavefronts
     lds = sum(size for _, size in shapes.program.lds.values())
     active = device.active_wavefronts(code.gprs, lds, group)
@@ -91,8 +93,10 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str
         raise TypeError(f"device is one of cypresskit.devices.DEVICES or made from one by replace, not {device!r}")
     if layout not in ("linear", "tiled"):
         raise ValueError(f'layout is "linear" or "tiled", not {layout!r}')
-    if not math.isfinite(beta) or (flops is not None and not 0 <= flops < math.inf):
-        raise ValueError(f"beta {beta} and flops {flops} have to be finite, flops not below 0")
+    numbers = all(isinstance(value, Real) for value in (beta, 0 if flops is None else flops))
+    if not numbers or not math.isfinite(beta) or (flops is not None and not 0 <= flops < math.inf):
+        raise ValueError(f"beta {beta} and flops {flops} have to be finite numbers, flops not below 0")
+    device.peak_gflops(precision)
     if not isinstance(kernel, (Program, Code)):
         if launch is not None:
             raise ValueError("a catalogue kernel has its own launch: pass n, or its program")
@@ -104,22 +108,27 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str
         raise ValueError(f"the launch is for {launch.program.name}, the code for {program.name}: two programs")
     if n is not None:
         raise ValueError("a program has its sizes from its launch: leave out n, m and k")
+
+
+def _check_textures(shape: Shape, device: Device) -> None:
+    """``ValueError`` for a texture that the device can't have."""
     most = device.texture_side
-    for number, of in launch.textures.items():
+    for number, of in shape.textures.items():
         if max(of.width, of.height) > most:
-            size = f"{of.height} rows of {of.width} texels"
-            limit = f"a texture of the {device.name} has at most {most} rows of {most} texels"
-            raise ValueError(f"textures[{number}] has {size}: {limit}")
-    device.peak_gflops(precision)
+            size = f"{of.height:,} rows of {of.width:,} texels"
+            limit = f"a texture of the {device.name} has at most {most:,} rows of {most:,} texels"
+            raise ValueError(f"{shape.program.name}: textures[{number}] has {size}: {limit}")
 
 
-def _size(kernel: Kernel, device: Device, m: int | None, n: int | None, k: int | None) -> tuple[int, int, int]:
+def _size(kernel: Kernel, device: Device, m, n, k, count) -> tuple[int, int, int]:
     """m, n and k: a matrix has at most as many rows or columns as the widest texture has numbers in a row."""
     if n is None:
         raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
+    if not is_whole(count):
+        raise ValueError(f"{kernel.name}: count = {count!r} has to be a whole number of at least 1")
     size = tuple(n if s is None else s for s in (m, 1 if kernel.vector else n, k))
     most = LONGEST if kernel.vector else 4 * device.texture_side
-    if not all(type(s) is not bool and isinstance(s, (int, np.integer)) and 0 < s <= most for s in size):
+    if not all(is_whole(s, most) for s in size):
         raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}")
     return int(size[0]), int(size[1]), int(size[2])
 
@@ -152,7 +161,7 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
         seconds=of.clocks / (device.clock_ghz * 1e9) + device.launch_us * 1e-6,
         flops=flops,
         peak_gflops=device.peak_gflops(precision),
-        bound=bound(busy, occupied),
+        bound=bound(busy, occupied, wavefronts / (active * device.simd_engines)),
         registers=gprs,
         active=active,
         wavefronts=wavefronts,
