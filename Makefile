@@ -48,8 +48,8 @@ oldest: $(bin)/python  ## the quick tests of the core with the oldest versions t
 	 tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))') hypothesis pytest
 	$(bin)/python -m pytest -q tests/test_gemm.py tests/test_timing.py tests/test_dd.py
 
-bench: $(VENV)/installed  ## measure the functional speed against numpy
-	@$(bin)/cypresskit bench $(ARGS)
+bench: $(VENV)/installed-tests  ## how fast is it, beside a yardstick of the same run? ARGS="clock --check"
+	@$(bin)/python -m tools.bench $(ARGS)
 
 book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their sources; ARGS=03 for one
 	@$(bin)/python -m tools.book notebooks $(ARGS)

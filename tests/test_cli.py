@@ -100,7 +100,7 @@ def test_files_that_are_no_programs_are_told_in_a_line(here, capsys, file, said)
     assert said in error and error.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [[], ["lab"], ["time"], ["kernels"], ["bench"]])
+@pytest.mark.parametrize("command", [[], ["lab"], ["time"], ["kernels"]])
 def test_help_answers(command, capsys):
     with pytest.raises(SystemExit) as end:
         cli.main([*command, "--help"])
@@ -114,11 +114,11 @@ def test_help_of_the_whole_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     named = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M))
-    assert named == {"lab", "pipeline", "kernels", "bench", "card", "il", "time", "score", "contest"}
+    assert named == {"lab", "pipeline", "kernels", "card", "il", "time", "score", "contest"}
 
 
 def test_unknown_options_are_refused_where_nothing_takes_them(capsys):
-    assert "bench doesn't know --fast" in refused(capsys, ["bench", "--fast"], 2)
+    assert "score doesn't know --fast" in refused(capsys, ["score", "--fast"], 2)
 
 
 def test_module_is_the_same_command():
@@ -146,31 +146,6 @@ def test_output_that_nobody_takes_ends_the_command_with_a_line(output):
 def test_names_of_files_cannot_steer_the_terminal(here, capsys):
     error = refused(capsys, ["card", "./\x1b[2Jevil.il"])
     assert "\x1b" not in error and r"can't read \x1b[2Jevil.il: No such file" in error
-
-
-QUICK = "from cypresskit import cli; from cypresskit.cli import cmd_bench; cmd_bench.LONG = 0; cli.main("
-
-
-@pytest.mark.slow
-def test_bench_reports_every_size(monkeypatch, capfd):
-    """With the fewest runs of each row, three."""
-    start = subprocess.run
-
-    def quicker(command, **more):
-        assert command[1:3] == ["-m", "cypresskit"]
-        return start([command[0], "-c", f"{QUICK}{command[3:]!r})"], **more)
-
-    monkeypatch.setattr(subprocess, "run", quicker)
-    result = json.loads(said(capfd, "bench", "--json"))
-    assert result["threads"] == 1
-    assert [row["n"] for row in result["sizes"]] == [64, 128, 256, 512, 1024, 2048]
-    assert {"dgemm_tn", "ddgemm_tn_fma", "sgemm_64x64_lds"} <= {row["kernel"] for row in result["others"]}
-    assert {"fast", "explain"} == {row["engine"] for row in result["others"]}
-    for row in result["sizes"] + result["all_threads"]:
-        if row["kernel"] == "ddgemm_tn_fma":  # numpy has no double-double
-            continue
-        assert row["ratio"] == pytest.approx(row["cypresskit_gflops"] / row["numpy_gflops"], rel=0.01, abs=0.001)
-        assert row["spread"][0] <= row["cypresskit_gflops"] <= row["spread"][1] and row["first_call_s"] > 0
 
 
 def test_lab_opens_the_first_lesson(lab):

@@ -14,12 +14,12 @@ import textwrap
 from collections.abc import Sequence
 
 import cypresskit
-from cypresskit.cli import cmd_bench, cmd_card, cmd_contest, cmd_lab, cmd_time
+from cypresskit.cli import cmd_card, cmd_contest, cmd_lab, cmd_time
 from cypresskit.cli.command import COMMANDS, CommandError, printable
 
 __all__ = ["main"]
 
-_MODULES = (cmd_bench, cmd_card, cmd_contest, cmd_lab, cmd_time)
+_MODULES = (cmd_card, cmd_contest, cmd_lab, cmd_time)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,44 @@
+"""What `make bench` measures and compares; how fast anything is, is no test's business."""
+
+import json
+
+import pytest
+
+from tools import bench
+
+
+def test_a_ratio_is_the_median_of_runs_taken_in_turn():
+    taken = iter([4.0, 2.0, 9.0, 3.0, 8.0, 4.0])
+    row = bench.row("x", lambda: next(taken), lambda: next(taken), most=3)
+    assert (row["ratio"], row["here"], row["yardstick"]) == (2, 8, 3) and row["span"] == [2, 3]
+
+
+def test_a_product_is_timed_only_if_it_is_right(monkeypatch):
+    monkeypatch.setattr(bench, "LONG", 0)
+    assert bench.product("ddgemm_tn_fma", 16, "fast", 1)["ratio"] > 0
+    monkeypatch.setattr(bench.ck, "gemm", lambda a, b, **_: a @ b)
+    with pytest.raises(SystemExit, match="sgemm_tn, N = 16: off by"):
+        bench.product("sgemm_tn", 16, "fast", 1)
+
+
+@pytest.mark.parametrize(("ratio", "failed"), [(1.0, 0), (2.9, 0), (3.1, 1)])
+def test_three_times_what_is_kept_fails_and_only_if_asked(ratio, failed, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(bench, "KEPT", tmp_path / "kept.json")
+    monkeypatch.setattr(bench, "_rows", lambda group: [{"name": "a", "ratio": 1.0}, {"name": "b", "ratio": 0.001}])
+    assert bench.main(["clock", "--write"]) == 0
+    assert json.loads(bench.KEPT.read_text()) == {"clock": {"a": 1}}, "what takes next to nothing isn't kept"
+    monkeypatch.setattr(bench, "_rows", lambda group: [{"name": "a", "ratio": ratio}, {"name": "new", "ratio": 9.0}])
+    assert (bench.main(["clock"]), bench.main(["clock", "--check"])) == (0, failed)
+    assert ("a: 3.1 times its yardstick, more than 3 times what is kept" in capsys.readouterr().out) == bool(failed)
+
+
+def test_what_is_kept_is_of_groups_that_there_are():
+    kept = json.loads(bench.KEPT.read_text())
+    assert set(kept) <= set(bench.GROUPS) and all(kept.values())
+    assert all(name.startswith(bench.TIMED) for name in kept["clock"])
+
+
+def test_an_unknown_group_is_told(capsys):
+    with pytest.raises(SystemExit):
+        bench.main(["clocks"])
+    assert "no group clocks: take some of arithmetic," in capsys.readouterr().err

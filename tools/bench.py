@@ -1,0 +1,294 @@
+"""How fast this is, each time beside a yardstick of the same run: `make bench`, or `make bench ARGS="clock lessons"`.
+
+A row's ratio is the median of its runs, and beside it the span that half of them lie in. Yardsticks are numpy's product
+of the same matrices, a loop of plain Python, or an empty process or page; machines of any speed have about the same
+ratios. ``--write`` keeps them in bench.json, and ``--check`` fails where one is three times what is kept there. Each
+group runs in a process of its own, on one thread unless it says otherwise, since numpy's BLAS reads once how many it
+may use; times are the processor's, which other programs disturb least.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter, process_time, sleep
+
+import numpy as np
+
+import cypresskit as ck
+from tools import book
+
+ROOT = Path(__file__).parents[1]
+KEPT = Path(__file__).with_name("bench.json")
+LIMIT = 3  # times the ratio that is kept, from which on `--check` fails
+LEAST = 0.02  # of a yardstick: what takes less isn't kept
+ONE_THREAD = {f"{library}_THREADS": "1" for library in ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "VECLIB_MAXIMUM")}
+LONG = 1.0  # seconds of runs that are enough
+SIZES = (64, 256, 512, 1024, 2048)  # of sgemm_tn
+OTHERS = (("dgemm_tn", 512, "fast"), ("ddgemm_tn_fma", 512, "fast"), ("sgemm_64x64_lds", 512, "fast"),
+          ("sgemm_tn", 64, "explain"), ("sgemm_tn", 256, "explain"), ("ddgemm_tn_fma", 64, "explain"))  # fmt: skip
+TIMED = ("sgemm_tn", "dgemm_tn", "dgemm_nn", "sgemm_64x64_lds")
+EPS = {"single": 2.0**-24, "double": 2.0**-53, "double-double": 2.0**-53}  # numpy's share for the last
+
+Row = dict[str, float | str | list[float]]
+Run = Callable[[], float]  # what it took
+
+
+def row(name: str, ours: Run, yardstick: Run, unit: str = "s", least: int = 3, most: int = 100, note: str = "") -> Row:
+    """Both in turn, until they have taken long enough together."""
+    runs, start = [], perf_counter()
+    while len(runs) < least or (len(runs) < most and perf_counter() - start < LONG):
+        runs.append((ours(), yardstick()))
+    ratios = [here / there for here, there in runs]
+    low, _, high = quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+    here, there = (median(part) for part in zip(*runs))
+    return {"name": name, "here": here, "unit": unit, "yardstick": there, "ratio": median(ratios), "span": [low, high],
+            "note": note}  # fmt: skip
+
+
+def seconds(work: Callable[[], object], clock: Callable[[], float] = process_time) -> float:
+    """What some work takes."""
+    start = clock()
+    work()
+    return clock() - start
+
+
+def loop(turns: int = 10**7) -> float:
+    """Seconds that ``for i in range(10**8): pass`` takes at a prompt: the yardstick of what computes by itself."""
+    return seconds(partial(exec, f"for i in range({turns}): pass", {})) * 10**8 / turns
+
+
+# -- what is measured
+
+
+def product(name: str, n: int, engine: str, threads: int | None) -> Row:
+    """C = A^T B by an engine, beside numpy; its sums have to be as good."""
+    kernel, random = ck.kernels[name], np.random.default_rng(n)
+    a, b = ((random.random((n, n)) - 0.5).astype(kernel.dtype) for _ in range(2))
+    given = (ck.DD(a), ck.DD(b)) if kernel.precision == "double-double" else (a, b)
+    ours = partial(ck.gemm, *given, trans_a=True, kernel=kernel, engine=engine, threads=threads)
+    error = float(np.max(np.abs(np.asarray(ours()) - a.T @ b)))
+    bound = 2 * float(n * EPS[kernel.precision] * np.max(np.abs(a).T @ np.abs(b)))  # both of n terms, n ulp/2 each
+    if not error <= bound:
+        sys.exit(f"{name}, N = {n}: off by {error:.3g}, and rounding explains only {bound:.3g}")
+    clock = process_time if threads else perf_counter
+
+    def here() -> float:
+        if not threads:
+            sleep(0.1)  # numpy's threads go on spinning, on the processors we need
+            ours()  # wakes processors and threads
+        return seconds(ours, clock)
+
+    made = row(f"{name} {n}, {engine}", here, lambda: seconds(lambda: a.T @ b, clock))
+    return made | {"note": f"{2e-9 * n**3 / made['here']:.2f} Gflop/s"}
+
+
+def arithmetic() -> Iterator[Row]:
+    """Products on one thread: numpy's product"""
+    yield from (product("sgemm_tn", n, "fast", 1) for n in SIZES)
+    yield from (product(*other, 1) for other in OTHERS)
+
+
+def threads() -> Iterator[Row]:
+    """Products on all threads, by the clock on the wall: numpy's product"""
+    yield from (product(name, n, "fast", None) for name in ("sgemm_tn", "dgemm_tn") for n in (512, 1024))
+
+
+def clock() -> Iterator[Row]:
+    """The timing model, each time of a chip that it hasn't seen: 10**8 turns of a loop"""
+    chips = (replace(ck.HD5870, name=f"HD 5870, number {n}") for n in range(10**6))
+
+    def spent(name: str, n: int, **how) -> float:
+        return seconds(lambda: ck.simulate(name, n, device=next(chips), progress=False, **how))
+
+    for name in TIMED:
+        ck.simulate(name, 64)  # compiled before
+        for n in (256, 1024, 2048, 4096):
+            note = ""
+            if n <= 1024:
+                sampled, exact = (ck.simulate(name, n, exact=exact, progress=False).clocks for exact in (False, True))
+                note = f"exact {spent(name, n, exact=True):.2f} s; clocks {sampled / exact:.4f} of its"
+            yield row(f"{name} {n}", partial(spent, name, n), loop, most=3, note=note)
+
+
+def words() -> Iterator[Row]:
+    """Compiling, checking, refusing, planning: 10**8 turns of a loop"""
+    from cypresskit.compiler import STYLES, compile
+    from cypresskit.host import Machine, five_stage
+    from cypresskit.machine.checks import check
+
+    def refuse(text: str) -> None:
+        try:
+            ck.assemble(text)
+        except ck.ILError:
+            return
+        sys.exit("a text that is no kernel was taken for one")
+
+    programs = [kernel.program for kernel in ck.kernels.values()]
+    for style in STYLES:
+        every = partial(lambda style: [compile(program, style=style) for program in programs], style)
+        yield row(f"all kernels compiled, style {style}", lambda every=every: seconds(every), loop)
+    kernel, ones = ck.kernels["sgemm_tn"], np.ones((256, 256), np.float32)
+    arguments = kernel.arguments(ones, ones, None, 1.0, 0.0)
+    yield row("sgemm_tn 256 checked", lambda: seconds(lambda: check(kernel.program, **arguments)), loop)
+    for name, text in (("many lines", "mov r0, r1\n" * 350_000), ("one line", "mov" + "_x2" * 1_300_000 + " r0, r1")):
+        yield row(f"refused: {name}", lambda text=text: seconds(lambda: refuse(f"il_ps_2_0\n{text}\nend")), loop)
+        yield row(f"refused: {name}, memory", partial(traced, lambda text=text: refuse(f"il_ps_2_0\n{text}\nend")),
+                  lambda text=text: len(text) / 1e6, "MB", most=3)  # fmt: skip
+    yield row("five_stage 32768 planned", lambda: seconds(lambda: five_stage(32768, 32768, 1536, Machine())), loop)
+
+
+def traced(work: Callable[[], object]) -> float:
+    """The megabytes that some work takes at most."""
+    tracemalloc.start()
+    work()
+    most = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    return most
+
+
+def start() -> Iterator[Row]:
+    """New processes: one that does nothing"""
+
+    def ran(text: str) -> float:
+        before = os.times()
+        subprocess.run([sys.executable, "-c", text], check=True, stdout=subprocess.DEVNULL)
+        after = os.times()
+        return after.children_user - before.children_user + after.children_system - before.children_system
+
+    for text in ("import cypresskit", "import cypresskit; cypresskit.draw.load()"):
+        yield row(text, partial(ran, text), partial(ran, "pass"))
+
+
+LESSON = """import json, os, sys
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+shell, spent = InteractiveShell.instance(), []
+for source in json.load(sys.stdin):
+    before = os.times()
+    with capture_output():
+        shell.run_cell(source).raise_error()
+    spent.append(sum(os.times()[:4]) - sum(before[:4]))
+print(json.dumps(spent))
+"""
+
+
+def lessons() -> Iterator[Row]:
+    """Cells of the solved lessons, all threads' and processes' time: 10**8 turns of a loop"""
+    for path in book.sources(ROOT / "notebooks"):
+        cells = [cell.source for cell in book.solved(book.read(path)).cells if cell.cell_type == "code"]
+        ran = subprocess.run([sys.executable, "-c", LESSON], input=json.dumps(cells), capture_output=True, text=True)
+        if ran.returncode:
+            sys.exit(f"{path.stem}: {ran.stderr[-2000:]}")
+        spent, turns = json.loads(ran.stdout), loop()
+        begins = [source.strip().splitlines()[0][:50] for source in cells]
+        parts = [("all", sum(spent), ""), *((f"cell {n}", *cell) for n, cell in enumerate(zip(spent, begins), 1))]
+        for name, time, begin in parts:
+            yield {"name": f"{path.stem[:2]}: {name}", "here": time, "unit": "s", "yardstick": turns,
+                   "ratio": time / turns, "span": [time / turns] * 2, "note": begin}  # fmt: skip
+
+
+COUNT = """() => {
+    const from = performance.now()
+    for (let i = 0, s = 0; i < 1e7; i++) s += i % 7
+    return performance.now() - from
+}"""
+
+
+def pages() -> Iterator[Row]:
+    """The browser's work for a step of each view, and to show it: ten million turns of a loop on an empty page"""
+    from playwright.sync_api import sync_playwright
+
+    from tools.gallery import VIEWS
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
+        )
+        page, empty = browser.new_page(), browser.new_page()
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+        def work(act: Callable[[], object]) -> float:
+            """Milliseconds of the page's main thread, on which other programs don't count."""
+
+            def spent() -> float:
+                metrics = session.send("Performance.getMetrics")["metrics"]
+                return 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+
+            return seconds(act, spent)
+
+        def show() -> None:
+            page.set_content(html)
+            page.wait_for_selector("[data-ready]")
+
+        def step() -> None:
+            page.keyboard.press("ArrowRight")
+            page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+        for name, (_, make) in VIEWS.items():
+            player = make()
+            html = Path(player.save(f"/tmp/bench-{os.getpid()}.html")).read_text(encoding="utf-8")
+            yield row(f"{name}: shown", lambda: work(show), lambda: empty.evaluate(COUNT), "ms", most=3)
+            if len(getattr(player, "captions", ())) > 1:
+                yield row(f"{name}: a step", lambda: work(step), lambda: empty.evaluate(COUNT), "ms", least=9, most=9)
+        browser.close()
+
+
+GROUPS = {group.__name__: group for group in (arithmetic, threads, clock, words, start, lessons, pages)}
+
+
+# -- the table
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n\n")[0])
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all, if none is named")
+    parser.add_argument("--check", action="store_true", help=f"fail where a ratio is {LIMIT} times what is kept")
+    parser.add_argument("--write", action="store_true", help=f"keep these ratios, in {KEPT.name}")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    args = parser.parse_args(arguments)
+    if args.part:  # in a process of its own
+        for made in GROUPS[args.part]():
+            print(json.dumps(made), flush=True)
+        return 0
+    if wrong := [name for name in args.groups if name not in GROUPS]:
+        parser.error(f"no group {wrong[0]}: take some of {', '.join(GROUPS)}")
+    kept, slow = json.loads(KEPT.read_text()) if KEPT.exists() else {}, []
+    for group in args.groups or GROUPS:
+        made = list(_rows(group))
+        slow += [line for line in made if line["ratio"] > LIMIT * kept.get(group, {}).get(line["name"], float("inf"))]
+        if args.write:
+            kept[group] = {line["name"]: float(f"{line['ratio']:.3g}") for line in made if line["ratio"] > LEAST}
+            KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+    for line in slow:
+        print(f"{line['name']}: {line['ratio']:.3g} times its yardstick, more than {LIMIT} times what is kept")
+    return int(args.check and bool(slow))
+
+
+def _rows(group: str) -> Iterator[dict]:
+    """The rows of a group, each printed as it comes."""
+    what, _, yardstick = str(GROUPS[group].__doc__).partition(": ")
+    print(f"\n{what}. Yardstick: {yardstick}\n{'':38}      here     yardstick     ratio  half of the runs")
+    command = [sys.executable, "-m", "tools.bench", "--part", group]
+    env = os.environ | (ONE_THREAD if group != "threads" else {})
+    with subprocess.Popen(command, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
+        for text in child.stdout or ():
+            made = json.loads(text)
+            low, high = made["span"]
+            numbers = f"{made['here']:9.4g} {made['unit']:2} {made['yardstick']:10.4g} {made['ratio']:9.3g}"
+            print(f"{made['name'][:38]:38} {numbers}  {low:.3g} to {high:<9.3g} {made['note']}".rstrip(), flush=True)
+            yield made
+    if child.returncode:
+        raise SystemExit(child.returncode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
