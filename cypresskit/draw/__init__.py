@@ -10,6 +10,7 @@ from cypresskit.draw.chip import chip
 from cypresskit.draw.contest import contest
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
+from cypresskit.draw.dial import dial
 from cypresskit.draw.explore import explore
 from cypresskit.draw.exponents import exponents
 from cypresskit.draw.lds import lds_transpose
@@ -26,6 +27,6 @@ from cypresskit.draw.wavefronts import waiting, wavefronts
 
 __all__ = [
     "Player", "Prediction", "block_race", "bundle_game", "bundles", "bus", "card_memory", "chip", "contest", "controls",
-    "curves", "explore", "exponents", "lds_pitch", "lds_transpose", "load", "packing", "performance", "predict",
+    "curves", "dial", "explore", "exponents", "lds_pitch", "lds_transpose", "load", "packing", "performance", "predict",
     "reduction", "register_block", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
 ]  # fmt: skip

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cypresskit.draw.block import find_block
-from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, beside, nonempty
+from cypresskit.draw.player import Player, beside
+from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.machine.record import Recording
 
 FRAMES = 128

@@ -13,8 +13,8 @@ from bokeh.core.properties import value
 from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
-from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, beside, nonempty, together
+from cypresskit.draw.player import Player, beside
+from cypresskit.draw.sheet import Sheet, nonempty, together
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 

@@ -4,7 +4,7 @@
 // Player and Sheet. A track is a column of a source over time: its changes (arrays frame, cell and value) are spread out
 // once, from the column as it stands, into an array of frames x cells. No message to Python is ever needed.
 const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, scenes, captions,
-  marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about, goes, asks, heads} = root.tags[0]
+  marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about, goes, asks, heads, dials, tells} = root.tags[0]
 const child = (model) => index.get_one(model)
 const el = child(root).el
 const place = el.closest(".cypresskit-player")
@@ -153,20 +153,40 @@ function show(k, quiet, time) {
   for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words()}`)
   if (!quiet) live.text = words()
   handle()
+  turn()
   shown++
   el.dataset.frame = k
   el.dataset.shown = shown
 }
 
-// The slider has no name of its own for a screen reader, and keeps setting its bare number as what is read out.
-const grip = child(slider).el.shadowRoot.querySelector(".noUi-handle")
-function handle() {
-  const words = `${step.toLowerCase()} ${frame - first + 1} of ${frames}`
-  if (grip.getAttribute("aria-valuetext") !== words) grip.setAttribute("aria-valuetext", words)
+// A slider has no name of its own for a screen reader, and keeps setting its bare number as what is read out.
+function call(model, name, words) {
+  const grip = child(model).el.shadowRoot.querySelector(".noUi-handle")
+  const tell = () => { if (grip.getAttribute("aria-valuetext") !== words()) grip.setAttribute("aria-valuetext", words()) }
+  grip.setAttribute("aria-label", name)
+  new MutationObserver(tell).observe(grip, {attributes: true, attributeFilter: ["aria-valuetext"]})
+  return tell
 }
-grip.setAttribute("aria-label", step)
+const handle = call(slider, step, () => `${step.toLowerCase()} ${frame - first + 1} of ${frames}`)
 child(speed).el.shadowRoot.querySelector("select").setAttribute("aria-label", "Speed")
-new MutationObserver(handle).observe(grip, {attributes: true, attributeFilter: ["aria-valuetext"]})
+
+// Dials: what they are set to, together, is a frame; and a frame that is shown turns them.
+const strides = dials.map((_, n) => dials.slice(0, n).reduce((all, {values}) => all * values.length, 1))
+const turned = dials.map(({slider, name, values}) => call(slider, name, () => values[slider.value]))
+let turning = false
+for (const {slider} of dials) slider.properties.value.change.connect(() => {
+  if (!turning) show(dials.reduce((at, dial, n) => at + dial.slider.value * strides[n], 0))
+})
+function turn() {
+  turning = true
+  dials.forEach(({slider, label, name, values}, n) => {
+    const value = Math.floor(frame / strides[n]) % values.length
+    if (slider.value !== value) slider.value = value
+    label.text = `${name}: <b>${values[value]}</b>`
+    turned[n]()
+  })
+  turning = false
+}
 
 function stop() {
   if (timer !== null) clearTimeout(timer)
@@ -192,6 +212,7 @@ function tick() {
 }
 
 function toggle() {
+  if (dials.length) return
   if (timer !== null) { stop(); live.text = words(); return }
   if (still.matches) { show(frame + 1); return }
   el.focus({preventScroll: true})  // not every browser gives it to a button that is clicked
@@ -376,7 +397,7 @@ new ResizeObserver(() => {
 
 colour()
 stop()
-show(0, true)
+show(dials.length ? tells : 0, true)
 choose(null)
 // Whoever is around may say what to show: a frame, a key to choose, and whether the keys are meant for it from now on.
 function visit() {

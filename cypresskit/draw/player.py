@@ -159,15 +159,18 @@ class Player(Shown):
     has words for each frame (see ``theme.html``), ``text`` is the text form, ``marks`` are the frames that Page Up and
     Page Down jump to, ``step`` names what the slider moves along. ``listing``, a kernel's lines and for each frame the
     current one, counted from 1, stands on top of ``side``; a click on a line goes to the next frame in which it is
-    current. ``scenes``: several recordings in one picture, a name and a number of frames each, one after another in all
-    tracks. It plays in ``lasts`` seconds. A still shows the frame ``tells``: by default the last, or an early one if
-    there is a guess, which the last would answer. With one frame there is nothing to play, and no controls."""
+    current. ``dials`` in place of a clock: names and what can be set, the first turning fastest through the frames;
+    nothing plays. ``scenes``: several recordings in one picture, a name and a number of frames each, one after
+    another in all tracks. It plays in ``lasts`` seconds. A still shows the frame ``tells``: by default the last, or an
+    early one if there is a guess, which the last would answer. With one frame there is nothing to play, and no
+    controls."""
 
     def __init__(
         self, parts: Parts, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *,
         side: Sequence[LayoutDOM] = (), listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
         marks: Sequence[int] = (), below: Sequence[LayoutDOM] = (), scenes: Sequence[tuple[str, int]] = (),
-        step: str = "Step", guess: Guess | None = None, lasts: float = LASTS, tells: int | None = None,
+        dials: Sequence[tuple[str, Sequence[str]]] = (), step: str = "Step", guess: Guess | None = None,
+        lasts: float = LASTS, tells: int | None = None,
     ) -> None:  # fmt: skip
         self.title, self.tracks, self.figures, self.about = parts.title, parts.tracks, parts.figures, parts.about
         self._text, self._inks = text, parts.inks
@@ -176,11 +179,11 @@ class Player(Shown):
         self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
         usual = len(captions) // 3 if guess else -1
         self.tells = usual if tells is None else tells
-        moving = max(frames for _, frames in self.scenes) > 1 or len(self.scenes) > 1
+        moving = not dials and (max(frames for _, frames in self.scenes) > 1 or len(self.scenes) > 1)
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
         keys += ", up and down choose, Escape lets go" if self.about and keys else ""
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
-        tag = _widgets(self.scenes, lasts) | _question(guess)
+        tag = _widgets(self.scenes, lasts) | _question(guess) | {"dials": [_dial(*one) for one in dials]}
         tag["chosen"].visible = bool(self.about)
         below = [tag["chosen"], *below, *([text_box(text=hint)] if keys and not self.about else [])]
         lines, current = listing
@@ -191,7 +194,9 @@ class Player(Shown):
         controls = (tag[name] for name in ("scene", "back", "play", "forward", "speed", "slider"))
         asked = row(tag["asked"], tag["answers"], align="center", visible=guess is not None)
         controlled = row(*controls, align="center", visible=moving)
-        head = controlled, asked, tag["caption"], row(*sides, gap="4px 20px")
+        turned = beside(*(Column(one["label"], one["slider"]) for one in tag["dials"]), room=240)
+        turned.visible = bool(dials)
+        head = controlled, turned, asked, tag["caption"], row(*sides, gap="4px 20px")
         self.root = Column(
             *head, *below, tag["live"], sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
             styles={"--ck-room": "34px"} if guess else {},
@@ -208,7 +213,7 @@ class Player(Shown):
             "about": [[int(key), theme.html(words) if isinstance(words, str) else
                        [[at, theme.html(part)] for at, part in words]] for key, words in self.about.items()],
             "listing": {"place": place[0], "lines": shown, "current": current} if lines else None,
-            "picks": parts.picks, "heads": parts.heads, "step": step, "hint": hint,
+            "picks": parts.picks, "heads": parts.heads, "tells": self.tells, "step": step, "hint": hint,
             "goes": list(parts.goes.items()), "asks": list(parts.asks.items()), "marks": list(marks),
         }]  # fmt: skip
 
@@ -265,6 +270,13 @@ def _widgets(scenes: Sequence[tuple[str, int]], lasts: float) -> dict:
     }  # fmt: skip
 
 
+def _dial(name: str, values: Sequence[str]) -> dict:
+    """A slider over values with a label, and what the script knows about it."""
+    slider = Slider(start=0, end=len(values) - 1, step=1, value=0, show_value=False, tooltips=False, margin=(4, 14),
+                    sizing_mode="stretch_width", stylesheets=[theme.WIDGET_CSS])  # fmt: skip
+    return {"slider": slider, "label": text_box(), "name": name, "values": list(values)}
+
+
 def _question(guess: Guess | None) -> dict:
     """The widgets of a guess, and what the script knows about it."""
     labels = list(guess.choices) if guess else []
@@ -277,6 +289,13 @@ def _question(guess: Guess | None) -> dict:
 def text_box(**options) -> Div:
     """Text as wide as there is room."""
     return Div(stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width", **options)
+
+
+def beside(*parts: LayoutDOM, room: int = 300) -> Row:
+    """Parts side by side as long as each finds ``room`` pixels, else one below the other."""
+    for part in parts:
+        part.styles = dict(part.styles) | {"flex": f"1 1 {room}px", "min-width": "0"}
+    return row(*parts, gap="4px 16px", align="start")
 
 
 def row(*parts: LayoutDOM, gap: str = "normal", align: str = "normal", **options) -> Row:

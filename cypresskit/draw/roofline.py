@@ -13,8 +13,8 @@ from bokeh.models import BasicTickFormatter, Column, FixedTicker
 
 from cypresskit import published
 from cypresskit.devices import C2050, HD5870, Board
-from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import Sheet, beside, nonempty
+from cypresskit.draw.player import Guess, Player, beside
+from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report
 

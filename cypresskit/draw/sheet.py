@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Div, HoverTool, LayoutDOM, Legend, Row
+from bokeh.models import ColumnDataSource, Div, HoverTool, LayoutDOM, Legend
 from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Parts, Player, Track, row, text_box
+from cypresskit.draw.player import Parts, Player, Track, text_box
 
 
 class Sheet(Parts):
@@ -247,13 +247,6 @@ def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
         if not isinstance(one, kind):
             raise TypeError(f"{reprlib.repr(one)} can't be drawn: {what}")
     return made
-
-
-def beside(*parts: LayoutDOM, room: int = 300) -> Row:
-    """Parts side by side as long as each finds ``room`` pixels, else one below the other."""
-    for part in parts:
-        part.styles = dict(part.styles) | {"flex": f"1 1 {room}px", "min-width": "0"}
-    return row(*parts, gap="4px 16px", align="start")
 
 
 def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:

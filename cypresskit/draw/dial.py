@@ -1,0 +1,191 @@
+"""The dial of lesson 04: registers, the memory's latency and what a change of clauses costs, and what they make of an
+engine: its rows of wavefronts, its two units, and its speed.
+
+All points of a grid were simulated beforehand: ``dial.json`` is the timing model's own output, written by ``python -m
+tools.dial``. A kernel of so many registers is the same kernel with so many wavefronts. Left out: how a launch
+begins and ends; every point is a window of the steady state.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.devices import HD5870
+from cypresskit.draw.player import Player, packaged
+from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.wavefronts import steps, turns
+from cypresskit.timing import Report, simulate
+
+KERNEL, GPRS, SHAPE = "sgemm_tn", 25, {"m": 1280, "n": 1024, "k": 64}  # 16 wavefronts for each engine
+REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
+LATENCIES, SWITCHES = (160, 240, 320, 500, 700, 1000), (40, 20, 0)
+FROM, LONG, AVERAGED = 3000, 1500, 9000  # the first clock that is seen, how many are, and how many give the speed
+MOST = HD5870.register_pool // REGISTERS[0]
+FLOPS = 2 * 2 * 64 * HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz  # of a turn on all engines, in 10^9
+LEFT, WIDE, ROW, TOP = 44, 700, 15, 40
+CHART, PLOT = (880, 40, 350, 290), 2720.0  # its left, top, width and height; the Gflop/s at its top
+BARS = (
+    ("ALU", "start", "end", "alu", 10),
+    ("TEX", "start", "served", "texture", 10),
+    ("TEX", "served", "end", "soft", 2),
+)
+
+
+class Point(NamedTuple):
+    """A point of the grid: bars of a kind in the window (row, from, to), by the numbers of ``BARS``; the strips of ALU
+    and texture unit (from, to, how many); the Gflop/s."""
+
+    bars: list[np.ndarray]
+    alu: np.ndarray
+    texture: np.ndarray
+    gflops: float
+
+
+def settings() -> Iterator[tuple[int, int, int]]:
+    """(clocks to change clauses, latency, registers) of every point, in the grid's order."""
+    return product(SWITCHES, LATENCIES, REGISTERS)
+
+
+def timed(switch: int, latency: int, registers: int) -> Report:
+    """The launch of a point."""
+    pool = GPRS * (HD5870.register_pool // registers)
+    board = replace(HD5870, register_pool=pool, dram_clocks=latency, switch_clocks=switch, launch_us=0)
+    return simulate(KERNEL, **SHAPE, device=board)
+
+
+def point(report: Report) -> Point:
+    """What the picture needs of a report, in whole clocks from the window's first."""
+    window = (FROM, FROM + LONG)
+    here = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
+    bars = []
+    for kind, begin, finish, *_ in BARS:
+        rows = [(e.slot, *np.clip((getattr(e, begin), getattr(e, finish)), *window)) for e in here if e.kind == kind]
+        found = np.round(np.array(rows).reshape(-1, 3) - [0, FROM, FROM])
+        bars.append(found[found[:, 2] > found[:, 1]])
+    alu = steps([(e.start, e.end) for e in here if e.kind == "ALU"], window, 2)
+    texture = steps([(e.start, e.served) for e in here if e.kind == "TEX"], window, 1)
+    ended = turns(report)
+    done = ended[(ended > FROM) & (ended < FROM + AVERAGED)]
+    pace = (len(done) - 1) / (done[-1] - done[0])  # turns a clock
+    return Point(bars, *(np.round(s - [FROM, FROM, 0]) for s in (alu, texture)), round(float(FLOPS * pace), 1))
+
+
+@cache
+def grid() -> list[Point]:
+    """The points as they were recorded."""
+    kept = json.loads(packaged("dial.json"))
+    flat = np.frombuffer(zlib.decompress(base64.b64decode(kept["parts"])), np.uint16).astype(float)
+    parts, at, made = iter(kept["rows"]), 0, []
+    for gflops in kept["gflops"]:
+        arrays = []
+        for _ in range(5):
+            size = 3 * next(parts)
+            arrays.append(flat[at : at + size].reshape(-1, 3))
+            at += size
+        made.append(Point(arrays[:3], *arrays[3:], gflops))
+    return made
+
+
+def dial() -> Player:
+    """A picture with three dials, from the recorded grid."""
+    points, choices = grid(), list(settings())
+    sheet = Sheet("The dial: registers, latency, and what they make of a SIMD engine")
+    label = "Rows of wavefronts in 1500 clocks, ALU and texture unit below them, and the speed for so many registers"
+    fig = sheet.stage(label, 1250, 372)
+    _draw_rows(sheet, fig, points, choices)
+    _draw_speed(sheet, fig, points)
+    captions = [_say(points, n, *one) for n, one in enumerate(choices)]
+    key = sheet.key(("computes (half height: one alone)", "alu", "box"), ("in the texture unit", "texture", "box"),
+                    ("data on their way", "soft", "solid"), ("nobody computes", "wait", "box"))  # fmt: skip
+    note = sheet.note(
+        "Turn the registers until you have lost the 1.3 that was measured. How much latency do ten wavefronts forgive?"
+    )
+    dials = [
+        ("registers a work-item", [f"{r} (room for {HD5870.register_pool // r})" for r in REGISTERS]),
+        ("clocks until memory's data are there", list(map(str, LATENCIES))),
+        ("clocks from one clause to the next", list(map(str, SWITCHES))),
+    ]
+    tells = choices.index((SWITCHES[0], HD5870.dram_clocks, GPRS))
+    return sheet.player([fig], captions, sheet.title, below=[note, key], dials=dials, tells=int(tells))
+
+
+def _say(points: list[Point], n: int, switch: int, latency: int, registers: int) -> str:
+    usual = points[n - REGISTERS.index(registers) + REGISTERS.index(GPRS)].gflops
+    speed = points[n].gflops
+    slower = f"{usual / speed:.2f} times slower" if usual > speed else f"{speed / usual:.2f} times faster"
+    than = "" if usual == speed else f", {slower} than with {GPRS} registers"
+    room = HD5870.register_pool // registers
+    return f"**{registers} registers**: room for {room} wavefronts; {speed:.0f} Gflop/s{than}."
+
+
+def _padded(arrays: list[np.ndarray]) -> np.ndarray:
+    """Arrays of (things, 3), one for each frame, as (3, frames, things), filled up with NaN."""
+    padded = np.full((3, len(arrays), max(map(len, arrays))), np.nan, np.float32)
+    for frame, array in enumerate(arrays):
+        padded[:, frame, : len(array)] = array.T
+    return padded
+
+
+def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, int, int]]) -> None:
+    """The wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
+    strip = TOP + ROW * MOST + 14
+
+    def bars(name: str, start, end, y, high: float, ink: str) -> None:
+        x, wide = LEFT + (start + end) / 2 * WIDE / LONG, np.fmax((end - start) * WIDE / LONG - 0.7, 0.001)
+        sheet.boxes(fig, name, x, y, np.nan_to_num(wide, nan=0.001), high, ink=ink)
+
+    room = np.array([HD5870.register_pool // registers for *_, registers in choices])
+    y = TOP + ROW * (np.arange(MOST) + 0.5)
+    names = ["", *map(str, range(MOST))]
+    sheet.words(fig, LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=15)
+    there = np.where(np.arange(MOST) < room[:, np.newaxis], np.arange(1, MOST + 1), 0)
+    sheet.numbers(fig, "rows", LEFT - 8, y, there, names=names, ink="soft", align="right", size=12)
+    for n, (kind, begin, _, ink, high) in enumerate(BARS):
+        row, start, end = _padded([p.bars[n] for p in points])
+        bars(f"{kind} {begin}", start, end, TOP + ROW * (row + 0.5), high, ink)
+    sheet.words(fig, LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
+    shares = []
+    for n, (who, ink, high) in enumerate(
+        (("nobody", "wait", 16), ("one computes", "alu", 8), ("two compute", "alu", 16))
+    ):
+        start, end, _ = _padded([p.alu[p.alu[:, 2] == n] for p in points])
+        bars(f"computing {n}", start, end, strip + (16 - high) / 2, high, ink)
+        shares.append(100 * np.nansum(end - start, axis=1) / LONG)
+        said = [f"{who} {part} %" for part in range(101)]
+        left, whole = LEFT + (320, 430, 590)[n], np.round(shares[n]).astype(int)
+        sheet.numbers(fig, f"share {n}", left, 16, whole, names=said, ink=ink, bold=n == 0, size=14)
+    start, end, _ = _padded([p.texture[p.texture[:, 2] > 0] for p in points])
+    bars("texture", start, end, strip + 20, 12, "texture")
+    percent, serving = [f"{part} %" for part in range(101)], 100 * np.nansum(end - start, axis=1) / LONG
+    for unit, y, share in (("ALU", strip, shares[2] + shares[1] / 2), ("TEX", strip + 20, serving)):
+        whole = np.round(share).astype(int)
+        sheet.numbers(fig, f"{unit} share", LEFT + WIDE + 8, y, whole, names=percent, bold=True, size=15)
+
+
+def _draw_speed(sheet: Sheet, fig, points: list[Point]) -> None:
+    """The speed for each number of registers, at the latency that is set, and a dot where one is."""
+    left, top, wide, high = CHART
+    speed = np.array([p.gflops for p in points]).reshape(-1, len(REGISTERS))
+    x = left + (np.array(REGISTERS) - REGISTERS[0]) * wide / (REGISTERS[-1] - REGISTERS[0])
+    y = np.repeat(top + high * (1 - speed / PLOT), len(REGISTERS), axis=0)
+    across = np.broadcast_to(x, y.shape)
+    sheet.words(fig, left - 50, 16, "Gflop/s in the steady state, by registers", bold=True, size=15)
+    for gflops in range(0, int(PLOT) + 1, 680):
+        level = top + high * (1 - gflops / PLOT)
+        sheet.boxes(fig, f"line {gflops}", left + wide / 2, level, wide, 1, ink="line")
+        sheet.words(fig, left - 6, level, str(gflops), "soft", align="right", size=12)
+    shown = [0, 2, 4, 6, 8, 9, 10, 11]
+    sheet.words(fig, x[shown], top + high + 14, [str(REGISTERS[n]) for n in shown], "soft", align="center", size=12)
+    ends = (across[:, :-1], y[:, :-1], across[:, 1:], y[:, 1:])
+    sheet.arrows(fig, "curve", *ends, ink="read", width=2.5, size=0.1)
+    sheet.boxes(fig, "points", across, y, 7, 7, ink="read", round=3)
+    here = np.arange(len(y)) % len(REGISTERS)
+    place = across[np.arange(len(y)), here], y[np.arange(len(y)), here]
+    sheet.boxes(fig, "dot", *(part[:, np.newaxis] for part in place), 18, 18, ink="wrote", round=9, moves=("x", "y"))
