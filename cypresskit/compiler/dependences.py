@@ -1,4 +1,4 @@
-"""What a block's schedule must respect: the dependence graph of its ops, and lower bounds on the block's length.
+"""What a block's schedule must respect: the dependence graph of its ops.
 
 An op waits for those that make its operands (a later bundle), and a write for the readers of the value it replaces (the
 same bundle will do: reads come first). Accesses to global memory and to the LDS stay in order, reads among each other
@@ -8,7 +8,6 @@ excepted. An op's height is the longest chain of ops that wait for it.
 from collections import Counter
 
 from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
-from cypresskit.compiler.isa import fewest_bundles
 from cypresskit.devices import Device
 
 Peaks = list[int]  # how full each channel is at most in a block
@@ -82,16 +81,3 @@ class Problem:
             if op.row.predicate:  # it ends the block: only arithmetic may follow in its clause
                 for m in (m for m, other in enumerate(self.ops) if not other.arithmetic):
                     edge(m, n)
-
-    @property
-    def bound(self) -> int:
-        """The fewest bundles that have slots for all ops."""
-        slots: Counter = Counter()
-        for op in self.ops:
-            slots[op.row.slots or "any"] += len(op.results) if op.popped else op.row.width
-        return fewest_bundles(slots)
-
-    @property
-    def chain(self) -> int:
-        """The longest chain of dependent ALU ops, in bundles."""
-        return max((self.height[n] for n, op in enumerate(self.ops) if op.row.slots), default=0)

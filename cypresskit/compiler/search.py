@@ -2,9 +2,9 @@
 
 1. Channels of doubles (``schedule``): if no bundle can hold a double operation, as all its words ended up in one bank,
    it gets copies to read, and the schedule begins anew.
-2. Registers of a loop (``best_of_budgets``): from what the order of the IL needs, or two more while the bundles are
-   more than 5 % above their lower bound; then enough for all fetches that can go together, if that saves time. Code
-   outside loops lives on what its loops need; where there are none, the first block is searched for as they are.
+2. Registers of a loop (``lean_or_gathering``): what the order of the IL needs, or enough for all fetches that can go
+   together, if that saves time. Code outside loops lives on what its loops need; where there are none, the first block
+   is searched for as they are.
 3. Orders of allocation (``finished``): the one that needs the fewest registers stays.
 
 AMD's compiler (``in_order``) tried nothing of that: only if registers run out are fewer fetches gathered.
@@ -29,8 +29,6 @@ from cypresskit.compiler.vregs import Alive, assign_vregs, part
 from cypresskit.devices import Device
 from cypresskit.il import Program
 
-BUDGETS = (0, 2)  # registers more than the order of the IL needs
-GOAL = 1.05  # bundles over their lower bound that end the search for a budget
 MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
 GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that wait for their readers together, in AMD's style
 
@@ -57,7 +55,7 @@ def in_order(program: Program, device: Device) -> Code:
 
 def look_ahead(program: Program, device: Device) -> Code:
     """The fastest code that the search finds."""
-    return finished(simplify(lower(program, device)), device, best_of_budgets, ORDERS)
+    return finished(simplify(lower(program, device)), device, lean_or_gathering, ORDERS)
 
 
 STYLES = {"amd": in_order, "best": look_ahead}
@@ -82,30 +80,24 @@ def finished(
     return Code(function.program, device, controls, best.registers, best.temporaries, source_gprs)
 
 
-def best_of_budgets(problem: Problem, floor: int) -> BlockScheduler:
-    """The smallest budget whose bundles come within 5 % of the bound, or the best compromise; or enough registers for
-    all fetches that can go together, if it has split them and a turn takes less time then."""
+def lean_or_gathering(problem: Problem, floor: int) -> BlockScheduler:
+    """The schedule on the registers that the order of the IL needs. If that splits fetches that could go together: the
+    one with registers for all of them, where a turn takes less time then."""
     need, device = source_need(problem), problem.device
     if problem.block.depth == 0 and floor > 1:  # beside loops, which need more
         return ListScheduler(problem, max(floor - floor // MARGIN, need)).run()
-    tried: list[ListScheduler] = []
-    goal = max(GOAL * problem.bound, problem.chain + 1)
-    for extra in BUDGETS:
-        tried.append(ListScheduler(problem, max(floor, need) + extra).run())
-        best = min(tried, key=lambda run: run.bundles * (1 + 0.01 * run.pressure.budget))
-        if best.bundles <= goal:
-            break
+    lean = ListScheduler(problem, max(floor, need)).run()
     fetches = sum(op.fetches for op in problem.ops)
-    if best.count("TEX") <= -(-fetches // device.tex_clause_fetches):
-        return best
-    gathering = ListScheduler(problem, best.pressure.budget + fetches).run()
+    if lean.count("TEX") <= -(-fetches // device.tex_clause_fetches):
+        return lean
+    gathering = ListScheduler(problem, lean.pressure.budget + fetches).run()
 
     def turn(run: BlockScheduler) -> tuple[float, int]:
         clauses = run.count("ALU"), run.count("TEX")
         wavefronts = device.active_wavefronts(min(run.pressure.budget, device.gpr_limit, device.register_pool))
         return max(turn_clocks(device, run.bundles, fetches, clauses, wavefronts).values()), clauses[1]
 
-    return min(best, gathering, key=turn)
+    return min(lean, gathering, key=turn)
 
 
 def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Plans, int]:

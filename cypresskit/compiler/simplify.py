@@ -1,8 +1,8 @@
 """Fewer operations, the same bits: copies looked through, constants folded, repeats shared, dead code dropped.
 
-One pass goes over the program in order and rewrites each op with what is known of its operands; what a loop's end
-tells its beginning needs a second pass. Equal operations are shared within a block and the ifs it contains, but not
-across a loop's edge, where sharing would hold a register through the loop to save an instruction outside it.
+One pass goes over the program in order and rewrites each op with what is known of its operands. Equal operations are
+shared within a block and the ifs it contains, but not across a loop's edge, where sharing would hold a register through
+the loop to save an instruction outside it.
 
 After that, reads of the local data share pair (``lds_pairs``).
 Nothing here may change a bit: no float is reassociated.
@@ -16,16 +16,13 @@ from cypresskit.compiler.lds_pairs import pair_lds_reads
 from cypresskit.il.meaning import pair, scaled
 
 ALL = 0xFFFFFFFF
-PASSES = 2
 EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # besides stores and tests
 
 
 def simplify(function: Function, plainly: bool = False) -> Function:
     """Rewrite ``function`` in place; ``plainly``, tests stay as the program has them."""
-    rewriter = _Rewriter(function, plainly)
-    for _ in range(PASSES):
-        _drop_trivial_phis(function)
-        rewriter.run()
+    _drop_trivial_phis(function)
+    _Rewriter(function, plainly).run()
     _drop_dead(function)
     pair_lds_reads(function)
     _drop_dead(function)
@@ -33,7 +30,7 @@ def simplify(function: Function, plainly: bool = False) -> Function:
 
 
 class _Rewriter:
-    """One pass after the other. ``scopes``: ops that may be shared here, by ``_key``; that of an if begins with
+    """The pass over a function. ``scopes``: ops that may be shared here, by ``_key``; that of an if begins with
     what is around it."""
 
     def __init__(self, function: Function, plainly: bool):
