@@ -87,3 +87,30 @@ def test_figures_side_by_side():
     nn, tn = (figures("layout")[case] for case in ("NN", "TN"))
     assert lines[2].split() == ["TN", "150", "1.50", "x", f"{tn:,.0f}", f"{tn / nn:.2f}", "x", "-"]
     assert lesson.gain("layout", "NN", "TN") == tn / nn and lesson.gain("bank, 32 warps", "32", "33") > 1
+
+
+LIBRARY, PINNED = figures("library"), figures("bus")["pinned"]
+#: The number of the record that each of the other lessons names, as it is written there.
+NAMED = (
+    f"{LIBRARY['single'] / 1e3:.0f} Tflop/s",
+    f"{lesson.gain('block', '1 x 1', '8 x 8'):.1f} times as fast",
+    f"{figures('shared memory')['128 x 128'] / figures('block')['8 x 8']:.1f} times as fast",
+    f"make {next(row['registers'] for row in record()['rows'] if row['case'] == '8 x 8')} on",
+    f"{lesson.gain('warps', '5', '16'):.1f} times as fast",
+    f"{lesson.gain('layout', 'NN', 'TN'):.2f} times the speed",
+    f"{max(figures('double').values()) / figures('double-double')['1 x 1']:.1f} times as fast",
+    f"{lesson.gain('bank, 32 warps', '32', '33'):.0f} times slower",
+    f"{100 / lesson.gain('size', '256', '4096'):.0f} % of the speed",
+    f"{PINNED:.0f} GB/s",
+    f"{round(16 * LIBRARY['double'] / PINNED, -2):,.0f}",
+    f"{lesson.gain('bus', 'pageable', 'pinned'):.1f} times as fast",
+    f"{100 * figures('block')['8 x 8'] / LIBRARY['single']:.0f} %",
+)
+
+
+@pytest.mark.parametrize(("number", "named"), [*enumerate(NAMED)])
+def test_each_other_lesson_names_a_number_of_the_record(number, named):
+    (source,) = (ROOT / "notebooks/source").glob(f"{number:02}_*.md")
+    said = source.read_text(encoding="utf-8").split("\n## On a GPU of today\n")[1].split("\n## ")[0]
+    assert named in " ".join(said.split())
+    assert len(re.findall(r"\.\s", said.replace("x 8.\n", ""))) == 3, "three sentences"
