@@ -52,8 +52,8 @@ def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float =
         if error:
             raise Lost(*error)
         return result
-    if ran.returncode in (-9, -14, -24, -27):  # SIGKILL, SIGXCPU: the limit of processor time; the others, an answer's
-        raise Lost(f"it had not ended after {seconds if ran.returncode in (-9, -24) else check.SECONDS:g} s", ENDLESS)
+    if ran.returncode in (-9, -14, -24, -27):  # SIGKILL and SIGXCPU: ``seconds`` are over; the others: an answer's are
+        raise Lost("it had not ended when its time was up", ENDLESS)
     raise Lost(f"its process ended with {ran.returncode}")
 
 

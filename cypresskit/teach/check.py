@@ -295,7 +295,10 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
     @wraps(check)
     def checked(*arguments, **options) -> Verdict:
         judge = partial(judged, *arguments, **options)
-        verdict = _copied(judge) if needed and FORKS and not disposable else judge()
+        try:
+            verdict = _copied(judge) if needed and FORKS and not disposable else judge()
+        except OSError:  # there is no room for a copy
+            verdict = judge()
         if (size := len(finding := verdict.finding)) > CHARACTERS:
             finding = f"{finding[:CHARACTERS]} ... ({size:,} characters)"
         return replace(verdict, finding=finding, check=(check.__module__, check.__name__))

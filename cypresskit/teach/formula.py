@@ -15,19 +15,15 @@ import numpy as np
 
 from cypresskit.teach.check import Halted, Verdict, a_type, exercise, tried, unless
 
+Slips = Mapping[str, Callable]
+Draw = Callable[[], tuple] | None
 CLOSE = 1e-6  # relative
 DRAWN = 3  # calls with other numbers than those that are shown
 chance = random.SystemRandom()
 
 
 def formula_exercise(
-    cases: Sequence[tuple],
-    slips: Mapping[str, Callable],
-    hint: str,
-    unit: str = "",
-    *,
-    name: str = "",
-    draw: Callable[[], tuple] | None = None,
+    cases: Sequence[tuple], slips: Slips, hint: str, unit: str = "", *, name: str = "", draw: Draw = None
 ) -> Callable[[Callable], Callable[[object], Verdict]]:
     """A function that is right, made a check of a student's, called ``name``, by default as it is without ``check_``;
     the rest as for ``judge``."""
@@ -50,10 +46,10 @@ def judge(
     name: str,
     right: Callable,
     cases: Sequence[tuple],
-    slips: Mapping[str, Callable],
+    slips: Slips,
     hint: str,
     unit: str = "",
-    draw: Callable[[], tuple] | None = None,
+    draw: Draw = None,
 ) -> Verdict:
     """The verdict on ``answer``, the student's function ``name``, which has to give what ``right`` gives for ``cases``,
     and for some that ``draw`` returns, by default ``drawn`` between those.
@@ -67,7 +63,7 @@ def judge(
     got = [_result(call, answer, case, hint, whether) for call, case in zip(calls, cases)]
     fine = [_same(value, right) for value, right in zip(got, want)]
     if all(fine):
-        for case in [(draw or drawn)(*() if draw else (cases,)) for _ in range(DRAWN)]:
+        for case in [draw() if draw else drawn(cases) for _ in range(DRAWN)]:
             value = _result(f"{name}({', '.join(map(_text, case))})", answer, case, hint, whether)
             finding = f"The {len(cases)} calls that are shown are right, but it is wrong for other numbers, too."
             unless(_same(value, right(*case)), finding, f"does it compute from what it is given? {hint}")

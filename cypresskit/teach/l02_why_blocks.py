@@ -38,9 +38,7 @@ def pace(size: int, n: int = 1536, k: int = 384, device: Device = HD5870) -> Rep
 @formula_exercise(
     [(1, 1), (8, 8), (4, 8), (2, 8), (64, 64), (1, 16)],
     {
-        "each pair of a number of A and one of B makes a product and a sum: two operations.": lambda r, c: (
-            (r + c) / (r * c)
-        ),
+        "each pair of numbers makes a product and a sum: two operations.": lambda r, c: (r + c) / (r * c),
         "that is right for square blocks; this one has fewer rows than columns.": lambda r, c: 1 / r,
         "and here only the columns count?": lambda r, c: 1 / c,
         "this is flops per word; the lesson counts words per flop.": lambda r, c: 2 * r * c / (r + c),
@@ -61,18 +59,12 @@ def check_words(r, c):
         (12, HD5850.single_gflops, HD5850.texture_gb_s, 4),
     ],
     {
-        "what the fetches allow can be more than the units can do: no more than the peak.": lambda b, p, r, s: (
-            r * b / s
-        ),
+        "no more than the peak, even where the fetches allow it.": lambda b, p, r, s: r * b / s,
         "that is the roof alone; with few words a flop the fetches decide.": lambda b, p, r, s: p,
         "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
-        "a larger block needs fewer words for each flop, so it allows more flops.": lambda b, p, r, s: min(
-            p, r / b / s
-        ),
+        "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(p, r / b / s),
         "the smaller of the two holds the kernel back, not the larger.": lambda b, p, r, s: max(p, r * b / s),
-        "W = 1/b, for a multiplication and an addition together count as two flops.": lambda b, p, r, s: min(
-            p, 2 * r * b / s
-        ),
+        "W = 1/b: a multiplication and an addition count as two flops.": lambda b, p, r, s: min(p, 2 * r * b / s),
     },
     "B = F S / b, solved for F, and the peak: which of the two is smaller?",
     " Gflop/s",

@@ -46,17 +46,11 @@ def four_texels() -> tuple:
         "these are the texels that differ; four neighbours in a row share a line.": counting(lambda x, y, w: (x, y)),
         "a line may end in the next row, if rows aren't a multiple of four long. Number the texels through, row after"
         " row.": counting(lambda x, y, w: (x // 4, y)),
-        "texels with the same x in two rows don't lie in one line: the row counts too.": (
-            counting(lambda x, y, w: x // 4)
-        ),
+        "the row counts too: texels of two rows share no line here.": counting(lambda x, y, w: x // 4),
         "this counts rows; a row has many lines.": counting(lambda x, y, w: y),
-        "rows follow each other, so row y begins at texel y * width, not column x.": (
-            counting(lambda x, y, w: (x * w + y) // 4)
-        ),
+        "row y begins at texel y * width, not column x.": counting(lambda x, y, w: (x * w + y) // 4),
         "a line has 64 bytes, and so has room for four texels, not 16.": counting(lambda x, y, w: (y * w + x) // 16),
-        "a line has 64 bytes, a texel 16: number the texels, and divide by four.": (
-            counting(lambda x, y, w: (y * w + x) // 64)
-        ),
+        "a line has 64 bytes, a texel 16: divide by four.": counting(lambda x, y, w: (y * w + x) // 64),
         "a set keeps each line once; this counts every texel.": lambda texels, width: 4,
     },
     "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?",
@@ -118,9 +112,7 @@ def ceiling(f, b, c):
         "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": lambda *case: 1e3 * ceiling(*case),
         "a multiply-add counts as two flops already.": lambda *case: 2 * ceiling(*case),
         "this is a time for each flop; the speed is flops over time.": lambda *case: 1 / ceiling(*case),
-        "different wavefronts compute and fetch at the same time: which takes longer?": (
-            lambda f, b, c: f * RATE / (4 * b + c)
-        ),
+        "they compute and fetch at the same time: which takes longer?": lambda f, b, c: f * RATE / (4 * b + c),
         "the turn takes as long as its slower unit, not the faster one.": lambda f, b, c: f * RATE / min(4 * b, c),
         "a bundle of a wavefront takes 4 clocks.": lambda f, b, c: f * RATE / max(b, c),
         "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: ceiling(f, 4 * b, c),

@@ -51,28 +51,25 @@ def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
     return [different for different in each if different]
 
 
+def busiest(words: list[int], banks: int = 32, step: int = 1) -> int:
+    """How many different words are asked of the busiest bank."""
+    return max(map(len, asked(words, banks, step)))
+
+
 STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of 16 work-items
 
 
 @formula_exercise(
     [(words,) for words in (STEPS[0], [5] * 16, *STEPS[1:], [3, 35] * 8, [8, 0, 32, 64, *[7] * 10, 9, 10])],
     {
-        "who asks for the same word is served at once: a bank counts different words.": lambda words: max(
-            [word % 32 for word in words].count(bank) for bank in range(32)
-        ),
+        "a word is served at once to all.": lambda words: max([w % 32 for w in words].count(b) for b in range(32)),
         "banks work at the same time: count the busiest one's words, not the banks.": lambda words: len(asked(words)),
-        "banks work at the same time: don't count all the words, but those of the busiest bank.": lambda words: len(
-            set(words)
-        ),
-        "banks don't wait for each other: take the busiest, not the sum.": lambda words: (
-            1 + len(set(words)) - len(asked(words))
-        ),
-        "this is how many wait; the first one takes a clock as well.": lambda words: max(map(len, asked(words))) - 1,
-        "the chip has 32 banks, of which 16 work-items use a part.": lambda words: max(map(len, asked(words, 16))),
-        "the bank is the word's number modulo 32; // 32 is its row.": lambda words: max(
-            map(len, asked(words, step=32))
-        ),
-        "words are counted here, not bytes: word 1 lies in bank 1.": lambda words: max(map(len, asked(words, step=4))),
+        "banks work at the same time: don't count all the words.": lambda words: len(set(words)),
+        "take the busiest bank, not the sum.": lambda words: 1 + len(set(words)) - len(asked(words)),
+        "this is how many wait; the first one takes a clock as well.": lambda words: busiest(words) - 1,
+        "the chip has 32 banks, of which 16 work-items use a part.": lambda words: busiest(words, 16),
+        "the bank is the word's number modulo 32; // 32 is its row.": lambda words: busiest(words, step=32),
+        "words are counted here, not bytes: word 1 lies in bank 1.": lambda words: busiest(words, step=4),
     },
     "for each bank, how many different words are asked of it? The busiest bank decides.",
     name="clocks",
@@ -80,7 +77,7 @@ STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of
 )
 def check_bank_clocks(words):
     """Exercise 1: ``clocks(words)`` is how many clocks 32 banks need to give 16 work-items the words they ask for."""
-    return max(map(len, asked(words)))
+    return busiest(words)
 
 
 @exercise

@@ -79,12 +79,8 @@ def useful(m: int, n: int, t: int) -> float:
     {
         "a share lies between 0 and 1; that is in per cent.": lambda m, n, t: 100 * (1 - useful(m, n, t)),
         "that is the share of useful arithmetic; asked is the rest.": useful,
-        "compare with all that is computed, padding included, not with what is useful.": lambda *case: (
-            1 / useful(*case) - 1
-        ),
-        "a size that is a multiple already stays as it is.": lambda m, n, t: (
-            1 - m * n / ((m // t + 1) * t * (n // t + 1) * t)
-        ),
+        "compare with all that is computed, padding included.": lambda *case: 1 / useful(*case) - 1,
+        "a multiple already stays as it is.": lambda m, n, t: 1 - m * n / ((m // t + 1) * (n // t + 1) * t * t),
         "n is padded too, not m alone.": lambda m, n, t: 1 - useful(m, t, t),
     },
     '"What padding costs": how many rows and columns are computed, and how many of them are useful?',

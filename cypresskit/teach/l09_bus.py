@@ -31,14 +31,10 @@ def product_seconds(n, b, f, matrices=3, size=8):
     {
         "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: 24 * n**2 / b,
         "that is the kernel alone; the matrices have to travel as well.": lambda n, b, f: kernel_seconds(n, f),
-        "four matrices cross the bus if the old C is one of them; here it is not.": lambda *case: product_seconds(
-            *case, 4
-        ),
+        "that sends the old C as well: four matrices.": lambda *case: product_seconds(*case, 4),
         "C comes back, so three matrices cross the bus.": lambda *case: product_seconds(*case, 2),
         "a double takes 8 bytes.": lambda *case: product_seconds(*case, size=4),
-        "the bandwidth is in bytes, and a matrix has N * N numbers of 8 bytes.": lambda *case: product_seconds(
-            *case, size=1
-        ),
+        "the bandwidth is in bytes, 8 to a number.": lambda *case: product_seconds(*case, size=1),
         "each of N * N elements takes N multiplications and N additions.": lambda n, b, f: 24 * n**2 / b + n**3 / f,
         "nothing overlaps here: the times add up.": lambda n, b, f: max(24 * n**2 / b, kernel_seconds(n, f)),
         "that is in milliseconds.": lambda *case: 1e3 * product_seconds(*case),
@@ -71,15 +67,11 @@ def check_balance(b, f, s, moved):
 @formula_exercise(
     [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
     {
-        "at N_balance the share is one half, so there the answer must be N_balance itself.": lambda p, b, f: (
-            p * balance(b, f)
-        ),
+        "at N_balance itself the share is one half.": lambda p, b, f: p * balance(b, f),
         "that is right for one half alone; the share is N / (N + N_balance).": lambda p, b, f: balance(b, f),
         "upside down: a larger share needs a larger N.": lambda p, b, f: (1 - p) / p * balance(b, f),
         "that is the N at which the *rest* of the time takes this share.": lambda p, b, f: balance(b, f) / p,
-        "close, but transfers don't vanish: solve share = N / (N + N_balance) for N.": lambda p, b, f: (
-            balance(b, f) / (1 - p)
-        ),
+        "transfers don't vanish: the share is N / (N + N_balance).": lambda p, b, f: balance(b, f) / (1 - p),
     },
     "the share is N / (N + N_balance); solve that for N.",
 )

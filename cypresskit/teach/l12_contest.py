@@ -294,9 +294,7 @@ def share_filled(n: int, k: int) -> float:
     [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
     {
         "that is the last round alone; all of them count.": lambda n, k: ((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k,
-        "there are 20 engines, each with so many wavefronts.": lambda n, k: (
-            (n // 64) ** 2 / (-(-((n // 64) ** 2) // k) * k)
-        ),
+        "there are 20 engines, each with so many wavefronts.": lambda n, k: share_filled(n, k / 20),
         "a round that is begun is a round: round their number up.": lambda n, k: (n // 64) ** 2 / (20 * k),
         "a last round that is full needs no other after it.": (
             lambda n, k: (n // 64) ** 2 / (((n // 64) ** 2 // (20 * k) + 1) * 20 * k)

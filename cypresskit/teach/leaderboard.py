@@ -158,16 +158,15 @@ def page(rows: list[Row], n: int = contest.N) -> str:
     wrong = ""
     for place, of in ranked(rows, n):
         if not of.gflops:
-            wrong += (
-                f"<tr><td>{escape(of.name)}</td><td>{escape(of.file)}</td><td><pre>{escape(of.verdict)}</pre></td></tr>"
-            )
+            cells = f"<td>{escape(of.name)}</td><td>{escape(of.file)}</td><td><pre>{escape(of.verdict)}</pre></td>"
+            wrong += f"<tr>{cells}</tr>"
             continue
         bar = f'<span class="bar" style="width: {min(of.percent, 100):.1f}%"></span>'
-        cells = [(place, "number"), (escape(of.name), ""), (escape(of.file), ""), (f"{of.gflops:.0f}", "number")]
-        cells += [(bar, "wide"), (of.registers or "", "number"), (escape(of.bound), "")]
-        cells.append((escape("; ".join(filter(None, (of.chip, of.note)))), ""))
+        columns = [(place, "number"), (escape(of.name), ""), (escape(of.file), ""), (f"{of.gflops:.0f}", "number")]
+        columns += [(bar, "wide"), (of.registers or "", "number"), (escape(of.bound), "")]
+        columns.append((escape("; ".join(filter(None, (of.chip, of.note)))), ""))
         kind = "" if of.file else ' class="paper"'
-        lines[bool(of.chip)] += f"<tr{kind}>" + "".join(f'<td class="{c}">{text}</td>' for text, c in cells) + "</tr>"
+        lines[bool(of.chip)] += f"<tr{kind}>" + "".join(f'<td class="{c}">{text}</td>' for text, c in columns) + "</tr>"
     chips = lines[True] and f"<h2>On chips of their own</h2><table>{TITLES}{lines[True]}</table>"
     wrong = wrong and f"<h2>Not yet</h2><table>{wrong}</table>"
     return PAGE.format(n=n, peak=HD5870.single_gflops, head=TITLES, rows=lines[False], chips=chips, wrong=wrong)
