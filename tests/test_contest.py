@@ -34,7 +34,7 @@ def test_what_two_steps_of_ones_own_lose_to_the_written_ones():
 
     def measured(kernel: Written, **chip) -> tuple[int, int, int, int]:
         report = contest.timed(kernel, 1024, device=replace(ck.HD5870, **chip))
-        bundles = contest.compiled(kernel, ck.HD5870).card(2).loop_bundles
+        bundles = ck.compile(kernel.program).card(2).loop_bundles
         return bundles, report.registers, report.active, round(report.gflops)
 
     assert measured(contest.with_loop(loop)) == (35, 25, 10, 1230)

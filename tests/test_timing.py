@@ -327,7 +327,7 @@ def test_a_long_simulation_shows_how_far_it_is(monkeypatch, capsys):
     monkeypatch.setattr(importlib.import_module("cypresskit.timing.sampling"), "SILENT", 0.0)
     quiet = simulate("sgemm_tn", 512, progress=False)
     assert capsys.readouterr().err == ""
-    assert simulate("sgemm_tn", 512).clocks == quiet.clocks
+    assert simulate("sgemm_tn", 512, exact=True).clocks == quiet.clocks
     assert "simulating:   0%" in capsys.readouterr().err
 
 
@@ -485,3 +485,22 @@ def test_the_documents_sensitivities_are_the_models(monkeypatch):
     header, _, *rows = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in table)
     kept = [float(row[header.index("dgemm_tn") - len(header)]) for row in rows]
     assert kept == pytest.approx(sensitivity(progress=False)["dgemm_tn"], abs=0.2)
+
+
+def test_a_report_is_made_once_and_a_program_compiled_once():
+    report = simulate("sgemm_tn", 128)
+    assert simulate(KERNELS["sgemm_tn"], 128, m=128, progress=False) is report
+    other = simulate("sgemm_tn", 128, exact=True), simulate("sgemm_tn", 128, beta=1.0), simulate("sgemm_tn", 192)
+    assert all(one is not report for one in other)
+    assert simulate("sgemm_tn", 128, device=replace(HD5870, clock_ghz=0.8)) is not report
+    text = KERNELS["sgemm_tn"].text
+    assert compile(assemble(text, "mine.il")) is compile(assemble(text, "mine.il"))
+    assert compile(assemble(text, "yours.il")).program.name == "yours.il"
+
+
+def test_only_the_last_reports_are_kept(monkeypatch):
+    module = importlib.import_module("cypresskit.timing.simulate")
+    monkeypatch.setattr(module, "KEPT", 2)
+    first, second, _ = (simulate("sgemm_naive", n) for n in (64, 72, 80))
+    assert len(module._reports) == 2
+    assert simulate("sgemm_naive", 72) is second and simulate("sgemm_naive", 64) is not first

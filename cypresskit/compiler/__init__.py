@@ -14,6 +14,8 @@ result, with its ``listing`` and ``card``.
 ``legality`` checks it against the rules.
 """
 
+from functools import lru_cache
+
 from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
 from cypresskit.compiler.card import KernelCard
 from cypresskit.compiler.code import Code, kernel_card
@@ -30,7 +32,7 @@ __all__ = [
 
 def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Code:
     """Compile an assembled kernel for ``device``. ``style``: "amd" packs as the compiler did that came with the
-    chip (``inorder``), "best" looks for the fastest code (``search``).
+    chip (``inorder``), "best" looks for the fastest code (``search``). The last results are kept.
 
     Raises ``CompileError``, which names the IL line, if the kernel needs more than the chip has (registers, LDS,
     doubles), or has a loop that nothing leaves; ``ValueError`` for another style, ``TypeError`` for what isn't a
@@ -45,4 +47,10 @@ def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Co
         raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
     if style not in STYLES:
         raise ValueError(f"style {style!r} is not one of {', '.join(map(repr, STYLES))}")
+    return _compiled(program, device, style, program.name, program.lines)
+
+
+@lru_cache(maxsize=128)
+def _compiled(program: Program, device: Device, style: str, *_shown: object) -> Code:
+    """The code of a program. Errors show its name and lines, which equal programs may have others of."""
     return STYLES[style](program, device)

@@ -12,6 +12,7 @@ from html import escape
 
 import numpy as np
 
+from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.chip import ENGINES, chip
@@ -22,7 +23,6 @@ from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import run
 from cypresskit.machine.record import Recorder
 from cypresskit.timing import simulate
-from cypresskit.timing.simulate import compiled
 
 STEPS = 320  # of the work-item that are drawn
 CLOCKS = 4000  # of the wavefronts
@@ -109,7 +109,7 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     """
     report, recorder = simulate(kernel, n, device=device), Recorder(0)
     run(KERNELS[kernel], n, n, n, recorder)
-    code = compiled(KERNELS[kernel], device, "amd")
+    code = compile(KERNELS[kernel].program, device)
     whole = chip(report)
     last = report.timeline[-1].end
     engine_0 = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))

@@ -10,13 +10,13 @@ from string import ascii_uppercase
 
 import numpy as np
 
+from cypresskit.compiler import compile
 from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
-from cypresskit.timing.simulate import compiled
 
 FRAMES = 150
 LEFT, WIDE, ROW = 44, 1126, 16  # of the rows, in pixels
@@ -81,7 +81,7 @@ def turns(report: Report) -> np.ndarray:
     a turn. None for a kernel that isn't of the catalogue, or that waits for the LDS in that clause."""
     if report.kernel not in KERNELS:
         return np.zeros(0)
-    loop = compiled(KERNELS[report.kernel], report.device).main_loop
+    loop = compile(KERNELS[report.kernel].program, report.device).main_loop
     longest = max(len(clause.bundles) for clause in loop)
     clocks = report.device.clause_clocks + report.device.result_clocks * longest
     over = [e.end for e in report.timeline if e.kind == "ALU" and abs(e.end - e.start - clocks) < 0.5]

@@ -24,6 +24,7 @@ from textwrap import shorten
 import numpy as np
 
 from cypresskit import published
+from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
@@ -34,7 +35,7 @@ from cypresskit.teach.check import Verdict, a_type, exercise, unless
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import Written, block_kernel, check_gemm, judge_kernel
 from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import compiled, simulate
+from cypresskit.timing.simulate import simulate
 
 N = 2048  # where entries are timed
 FIRST = 512  # where they are compared before
@@ -130,7 +131,7 @@ def _judged(of: Kernel, name: str, device: Device, n: int) -> Score:
     reports: list[Report] = []
 
     def judged(program: Program) -> Verdict:
-        compiled(of, device, "amd")
+        compile(of.program, device)
         run = _checked(of, n)
         if isinstance(run, Verdict):
             return run
@@ -277,7 +278,7 @@ def check_two_steps(loop) -> Verdict:
             hint = "the loop has to count to two, with `add r0.z, r0.z, l9.x` once for each step."
             return Verdict(False, finding, hint)
         return score.verdict
-    card, speed = compiled(mine, HD5870, "amd").card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
+    card, speed = compile(mine.program).card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
     finding = f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k."
     hint = "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again."
     unless(card.mads >= 128, finding, hint)

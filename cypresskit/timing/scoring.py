@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from cypresskit import published
-from cypresskit.compiler import kernel_card
+from cypresskit.compiler import compile, kernel_card
 from cypresskit.devices import HD5870, Device, calibrations
 from cypresskit.kernels import KERNELS
-from cypresskit.timing.simulate import compiled, simulate
+from cypresskit.timing.simulate import simulate
 from cypresskit.timing.sweep import Table, timed
 
 N = 2048  # where a source gives none
@@ -62,7 +62,7 @@ def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[di
     at = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
         at = max(at, done.get((name, LARGE), at), key=lambda row: row["gflops"])
-    card = kernel_card(KERNELS[name], compiled(KERNELS[name], device, "amd"))
+    card = kernel_card(KERNELS[name], compile(KERNELS[name].program, device))
     simulated: dict[str, Callable] = {
         "gflops_max": lambda: at["gflops"],
         "n_at_max": lambda: max((row["gflops"], n) for (other, n), row in done.items() if other == name)[1],

@@ -6,7 +6,7 @@ The compiled code is followed without data, which gives every wavefront's clause
 
 import math
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -23,6 +23,9 @@ from cypresskit.timing.work import KINDS
 
 LONGEST = 1 << 20  # of a vector
 INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
+
+KEPT = 64  # reports
+_reports: dict[tuple, Report] = {}
 
 
 def simulate(
@@ -57,12 +60,12 @@ def simulate(
     exact: simulate every turn of every wavefront; otherwise, of long launches, as many as tell the pace (within 1 %).
     progress: show a bar if it takes more than two seconds.
 
-    Raises ``ValueError`` for sizes or boards that make no sense, and ``SliceError`` for a kernel whose addresses or
-    branches depend on data.
+    A catalogue kernel's report is kept, and given again to whoever asks for the same. Raises ``ValueError`` for sizes
+    or boards that make no sense, and ``SliceError`` for a kernel whose addresses or branches depend on data.
     """
     again = partial(simulate, **locals())  # the arguments: nothing else has a name yet
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
-    size = None
+    size, key = None, None
     if isinstance(kernel, Program):
         kernel = compile(kernel, device, style)
     if isinstance(kernel, Code):
@@ -71,18 +74,29 @@ def simulate(
     else:
         kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
         size = _size(kernel, device, m, n, k, count)
-        code, name, precision = compiled(kernel, device, style), kernel.name, kernel.precision
+        code, name, precision = compile(kernel.program, device, style), kernel.name, kernel.precision
         shapes = kernel.shape(*size, 1.0, beta, count)
         flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
+        key = kernel, code, size, layout, beta, count, flops, exact
+        if key in _reports:
+            return _reports[key]
     _check_textures(shapes, device)
-    group = shapes.group_wavefronts
     lds = sum(size for _, size in shapes.program.lds.values())
-    active = device.active_wavefronts(code.gprs, lds, group)
+    active = device.active_wavefronts(code.gprs, lds, shapes.group_wavefronts)
     if not shapes.wavefronts:
         raise ValueError(f"{name}: the domain {shapes.domain} is empty")
     result = sample(code, shapes, device, layout, active, exact, progress)
     report = _report(name, device, size, flops or 0.0, precision, code.gprs, active, shapes.wavefronts, result)
-    return replace(report, again=again)
+    return _kept(key, replace(report, again=again))
+
+
+def _kept(key: tuple | None, report: Report) -> Report:
+    """The report, which is kept under its key."""
+    if key:
+        _reports[key] = report
+    while len(_reports) > KEPT:
+        _reports.pop(next(iter(_reports)), None)
+    return report
 
 
 def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str) -> None:
@@ -131,12 +145,6 @@ def _size(kernel: Kernel, device: Device, m, n, k, count) -> tuple[int, int, int
     if not all(is_whole(s, most) for s in size):
         raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}")
     return int(size[0]), int(size[1]), int(size[2])
-
-
-@lru_cache(maxsize=64)
-def compiled(kernel: Kernel, device: Device, style: str = "amd") -> Code:
-    """The kernel's code for a device, kept for the next size."""
-    return compile(kernel.program, device, style)
 
 
 def _report(name, device: Device, size, flops, precision: str, gprs, active, wavefronts, of: Sample) -> Report:
