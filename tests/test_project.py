@@ -207,11 +207,11 @@ def test_the_top_speeds_are_as_near_as_the_readme_says():
     assert 1.1 < max(map(float, packed.split(" to "))) < 1.3
 
 
-@pytest.mark.parametrize("target", "lab test core coverage oldest lint format bench docs clean".split())
-def test_make_knows(target):
-    plan = run("make", "--dry-run", target)
+def test_make_knows_its_targets():
+    targets = "lab test core coverage oldest lint format bench docs clean".split()
+    plan = run("make", "--dry-run", *targets)
     assert plan.returncode == 0, plan.stderr
-    assert target in run("make", "help").stdout.split()
+    assert set(targets) <= set(run("make", "help").stdout.split())
 
 
 def test_make_needs_nothing_when_all_is_installed(tmp_path):

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter, process_time, sleep
+from typing import Any
 
 import numpy as np
 
@@ -37,13 +38,14 @@ OTHERS = (("dgemm_tn", 512, "fast"), ("ddgemm_tn_fma", 512, "fast"), ("sgemm_64x
 TIMED = ("sgemm_tn", "dgemm_tn", "dgemm_nn", "sgemm_64x64_lds")
 EPS = {"single": 2.0**-24, "double": 2.0**-53, "double-double": 2.0**-53}  # numpy's share for the last
 
-Row = dict[str, float | str | list[float]]
+Row = dict[str, Any]
 Run = Callable[[], float]  # what it took
 
 
 def row(name: str, ours: Run, yardstick: Run, unit: str = "s", least: int = 3, most: int = 100, note: str = "") -> Row:
     """Both in turn, until they have taken long enough together."""
-    runs, start = [], perf_counter()
+    runs: list[tuple[float, float]] = []
+    start = perf_counter()
     while len(runs) < least or (len(runs) < most and perf_counter() - start < LONG):
         runs.append((ours(), yardstick()))
     ratios = [here / there for here, there in runs]
@@ -124,24 +126,26 @@ def words() -> Iterator[Row]:
     from cypresskit.host import Machine, five_stage
     from cypresskit.machine.checks import check
 
-    def refuse(text: str) -> None:
+    def refuse(body: str) -> None:
         try:
-            ck.assemble(text)
+            ck.assemble(f"il_ps_2_0\n{body}\nend")
         except ck.ILError:
             return
         sys.exit("a text that is no kernel was taken for one")
 
-    programs = [kernel.program for kernel in ck.kernels.values()]
+    def compile_all(style: str) -> None:
+        for kernel in ck.kernels.values():
+            compile(kernel.program, style=style)
+
     for style in STYLES:
-        every = partial(lambda style: [compile(program, style=style) for program in programs], style)
-        yield row(f"all kernels compiled, style {style}", lambda every=every: seconds(every), loop)
+        yield row(f"all kernels compiled, style {style}", partial(seconds, partial(compile_all, style)), loop)
     kernel, ones = ck.kernels["sgemm_tn"], np.ones((256, 256), np.float32)
     arguments = kernel.arguments(ones, ones, None, 1.0, 0.0)
     yield row("sgemm_tn 256 checked", lambda: seconds(lambda: check(kernel.program, **arguments)), loop)
     for name, text in (("many lines", "mov r0, r1\n" * 350_000), ("one line", "mov" + "_x2" * 1_300_000 + " r0, r1")):
-        yield row(f"refused: {name}", lambda text=text: seconds(lambda: refuse(f"il_ps_2_0\n{text}\nend")), loop)
-        yield row(f"refused: {name}, memory", partial(traced, lambda text=text: refuse(f"il_ps_2_0\n{text}\nend")),
-                  lambda text=text: len(text) / 1e6, "MB", most=3)  # fmt: skip
+        yield row(f"refused: {name}", partial(seconds, partial(refuse, text)), loop)
+        size = partial(float, len(text) / 1e6)
+        yield row(f"refused: {name}, memory", partial(traced, partial(refuse, text)), size, "MB", most=3)
     yield row("five_stage 32768 planned", lambda: seconds(lambda: five_stage(32768, 32768, 1536, Machine())), loop)
 
 
@@ -263,10 +267,10 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no group {wrong[0]}: take some of {', '.join(GROUPS)}")
     kept, slow = json.loads(KEPT.read_text()) if KEPT.exists() else {}, []
     for group in args.groups or GROUPS:
-        made = list(_rows(group))
-        slow += [line for line in made if line["ratio"] > LIMIT * kept.get(group, {}).get(line["name"], float("inf"))]
+        lines = list(_rows(group))
+        slow += [line for line in lines if line["ratio"] > LIMIT * kept.get(group, {}).get(line["name"], float("inf"))]
         if args.write:
-            kept[group] = {line["name"]: float(f"{line['ratio']:.3g}") for line in made if line["ratio"] > LEAST}
+            kept[group] = {line["name"]: float(f"{line['ratio']:.3g}") for line in lines if line["ratio"] > LEAST}
             KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     for line in slow:
         print(f"{line['name']}: {line['ratio']:.3g} times its yardstick, more than {LIMIT} times what is kept")
