@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +45,9 @@ IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script: tests of interrupts would hang
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+if not os.access(Path.home(), os.W_OK):  # as in some containers; what Jupyter and Chromium keep goes elsewhere
+    os.environ["HOME"] = tempfile.mkdtemp()
 
 MAIN = sys.modules["__main__"]
 
