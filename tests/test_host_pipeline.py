@@ -41,7 +41,7 @@ rates = st.floats(0.01, 100)
 
 @given(
     which=st.sampled_from(list(PIPELINES)),
-    sizes=st.tuples(st.integers(1, 60), st.integers(1, 60), st.integers(1, 30)),
+    sizes=st.tuples(st.integers(1, 36), st.integers(1, 36), st.integers(1, 20)),
     block=st.integers(1, 24),
     chips=st.integers(1, 2),
     share=st.sampled_from([0.0, 0.3, 1.0, "adaptive"]),
