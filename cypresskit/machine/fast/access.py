@@ -8,11 +8,11 @@ Behind every LDS array lie 16 bytes of zeros for vectors that end outside.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 from cypresskit.il import Instruction, Program, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
-from cypresskit.machine.fast.fetches import Axis, LaneLoads, forget, load_blocks, load_lines, load_texel, side_by_side
+from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_blocks, load_lines, load_texel, side_by_side
 from cypresskit.machine.fast.operands import Operands, column
 from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
@@ -73,7 +73,6 @@ class Loads(Operands):
             if inside is checked:
                 continue
             e.label(label)
-            forget(group)
             blocks = [] if checked else side_by_side(group, self.lanes)
             if inside:
                 self.blocks += blocks
@@ -88,8 +87,8 @@ class Loads(Operands):
 
     def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
         """A <4 x i32> for each lane, or one for all."""
-        lanes, half = range(self.lanes if access.varies else 1), access.half
-        places = [access.place(k) for k in lanes]
+        half = access.half
+        places = access.places(self.lanes if access.varies else 1)
         halves = [half] * len(places)
         if checked:
             inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
@@ -139,14 +138,12 @@ class Loads(Operands):
         axes = [self.axis(texture.id, at, k, offsets[k]) for k in range(texture.dimensions)]
         layout = self.layouts[texture.id]
 
-        def place(k: int) -> Vec:
-            here, (column, *rows) = base, axes
-            first = offsets[0]
-            moves = [column.once("column", first, lambda: layout.column_offset(column.index + first, pitch))]
-            moves += [row.once("row", 0, partial(row_offset, row.index)) for row in rows]
-            for move in sorted(moves, key=lambda move: not move.n):  # what all lanes share: last
-                here = here.at(move[k])
-            return here.at(LINE * offsets[1]) if rows else here
+        def places(lanes: int) -> list[Vec]:
+            first, (column, *rows) = offsets[0], axes
+            moves = [layout.column_offset(column.index + first, pitch), *(row_offset(row.index) for row in rows)]
+            moves.sort(key=lambda move: not move.n)  # what all lanes share: last
+            here = [reduce(lambda place, move: place.at(move[k]), moves, base) for k in range(lanes)]
+            return [place.at(LINE * offsets[1]) for place in here] if rows else here
 
         def inside(word: int) -> Vec:
             first, *more = (axis.inside(offset) for axis, offset in zip(axes, offsets))
@@ -154,7 +151,7 @@ class Loads(Operands):
 
         varies = any(axis.index.n for axis in axes)
         row = (texture.id, id(axes[0]), id(axes[1]), offsets[1]) if len(axes) == 2 else ()
-        return LaneLoads(at, varies, place, inside, (), axes, row, offsets[0], layout, pitch)
+        return LaneLoads(at, varies, places, inside, (), axes, row, offsets[0], layout, pitch)
 
     def axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
         """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same operand."""
@@ -169,16 +166,20 @@ class Loads(Operands):
 
     def _new_axis(self, at: int, k: int, size: Vec) -> Axis:
         i, limit = self.body[at], size.cast("sitofp", "double")
+        texture = self.program.textures[i.controls.resource]
         value = self.component(at, 0, k)
         value = value if self.uniformity.varies(at, 0, i.sources[0], (k,)) else value.lanes(0)
         if i.opcode == "load":
             whole, place = value.cast("sitofp", "float"), value.cast("sitofp", "double")
             return Axis(place, value.cast("sext", "i64"), whole.bits("i32"), limit)
         value = self.floats.taken(value.bits("float"))
-        if not self.program.textures[i.controls.resource].unnormalised:
+        if not texture.unnormalised:
             value = value * limit.cast("fptrunc", "float")
-        whole, counted = value.call("floor"), self.counted(at, k) if self.inside else None
-        index = whole.cast("fptosi", "i64") if counted is None else counted
+        whole, cell = value.call("floor"), self.analysis.plain(at, 0, k)
+        if self.inside and cell and cell.name in self.analysis.steps and texture.unnormalised:  # as strips have counted
+            index = self.load(self.count_of(cell.name))
+        else:
+            index = whole.cast("fptosi", "i64")
         return Axis(whole.cast("fpext", "double"), index, whole.bits("i32"), limit)
 
     # LDS
@@ -199,7 +200,7 @@ class Loads(Operands):
     def _lds_load(self, at: int) -> LaneLoads:
         array, address, inside = self.lds_places(at)
         words = (lds_words(self.body[at]) or (0,)) if self.body[at].op.words > 1 else (0,)
-        return LaneLoads(at, bool(address.n), lambda k: array.at(address[k]), inside, words)
+        return LaneLoads(at, bool(address.n), partial(self._places, array, address), inside, words)
 
     # Global memory
 
@@ -221,8 +222,11 @@ class Loads(Operands):
 
     def _read_element(self, at: int, n: int, register: Register) -> list[Vec]:
         element, inside = self.global_elements(at, -1 - n, register)
-        base, offset = self.slot("global", "ptr"), element << 4
-        return self._texels(LaneLoads(at, bool(element.n), lambda k: base.at(offset[k]), lambda word: inside), True)
+        places = partial(self._places, self.slot("global", "ptr"), element << 4)
+        return self._texels(LaneLoads(at, bool(element.n), places, lambda word: inside), True)
+
+    def _places(self, base: Vec, offsets: Vec, lanes: int) -> list[Vec]:
+        return [base.at(offsets[lane]) for lane in range(lanes)]
 
 
 def lds_offsets(arrays: dict[int, tuple[int, int]]) -> dict[int, int]:
@@ -286,7 +290,7 @@ class Stores(Loads):
         if dest.register.kind == "g":
             element, inside = self.global_elements(at, -9, dest.register)
             self._check(at, inside, element)
-            self._store_rows(self._places(self.slot("global", "ptr"), element << 4), rows, stored)
+            self._store_rows(self._places(self.slot("global", "ptr"), element << 4, self.lanes), rows, stored)
             return
         base, size = (self.slot(f"o{dest.register.index}", "ptr"), self.slot(f"o{dest.register.index}_words"))
         items = self.gang.item.cast("zext", "i64")
@@ -299,9 +303,6 @@ class Stores(Loads):
             self.ir.go(on)
             self.ir.label(on)
 
-    def _places(self, base: Vec, offsets: Vec) -> list[Vec]:
-        return [base.at(offsets[lane]) for lane in range(self.lanes)]
-
     def store_lds(self, at: int) -> None:
         """An LDS store."""
         i, n = self.body[at], self.lanes
@@ -310,7 +311,7 @@ class Stores(Loads):
         self._check(at, inside(max(stored)), address)
         if len(stored) < 4:
             rows = self._rows({c: self.component(at, last, c).lanes(n) for c in stored}, None)
-            self._store_rows(self._places(array, address), rows, stored)
+            self._store_rows(self._places(array, address, self.lanes), rows, stored)
             return
         whole = self.wide(at, last, stored)
-        self._store_rows(self._places(array, address), self._rows({}, whole), stored)
+        self._store_rows(self._places(array, address, self.lanes), self._rows({}, whole), stored)

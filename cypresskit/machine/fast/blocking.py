@@ -111,6 +111,8 @@ class Blocking(Instructions):
         """i64: in how many turns from here, if it is positive, no break is taken and no fetch looks outside."""
         inside = range(at + 1, self.program.matching[at])
         ends = self._ends(inside)
+        for cell in {cell.name: cell for k in inside for cell in self.analysis.written[k]}.values():
+            self.recount(self.cell_variable(cell))
         self.axes = {}
         edges = self._edges(inside)
         good = self.ir.const(1, "i1")

@@ -115,21 +115,11 @@ class Context:
         self.ir.go("exit")
 
     def refuse(self, at: int, bad: Vec, places: Vec) -> None:
-        """Leave the function, since ``at`` would store to places that aren't inside, for the lanes in ``bad``."""
-        n = max(1, self.lanes)
-        kept = {"bad": bad.lanes(n), "bad_place": places.lanes(n), "bad_item": self.gang.item.lanes(n)}
-        for name, value in (kept | {"bad_at": self.ir.const(at, "i64")}).items():
-            self.store(self.variable(name, value.kind, value.n), value)
-        self.ir.go("refused")
-
-    def refused(self) -> None:
-        """What ``refuse`` jumps to: report the first of the lanes."""
-        if "bad" in self.variables:
-            self.ir.label("refused")
-            first = self.load("bad").first()
-            self.report(ELEMENT, self.load("bad_place")[first])
-            self.report(ITEM, self.load("bad_item")[first].cast("zext", "i64"))
-            self.give_up(FAILED, self.load("bad_at"))
+        """Leave the function, since ``at`` would store outside, in the lanes in ``bad``: report the first of them."""
+        bad, places, item = (value.lanes(self.lanes) for value in (bad, places, self.gang.item))
+        self.report(ELEMENT, places[bad.first()])
+        self.report(ITEM, item[bad.first()].cast("zext", "i64"))
+        self.give_up(FAILED, self.ir.const(at, "i64"))
 
     # Registers
 
@@ -157,14 +147,11 @@ class Context:
         name = self.cell_variable(cell)
         self.modified.add(name)
         self.store(name, value.lanes(cell.n))
-        steps = self.analysis.steps.get(name, {})
-        if at in steps:
-            self.add(self.count_of(name), steps[at])
-        else:
-            self.recount(name)
+        if steps := self.analysis.steps.get(name, {}).get(at):
+            self.add(self.count_of(name), steps)
 
     def count_of(self, name: str) -> str:
-        """The variable with the whole number (i64) that a counter is taken to hold."""
+        """The variable with the whole number (i64) that a counter is taken to hold, where ``recount`` has found it."""
         return self.variable(f"{name}_whole", "i64")
 
     def recount(self, name: str) -> None:

@@ -23,20 +23,14 @@ class ControlFlow(Blocking):
         self.segments: list[tuple[int, ...]] = []
         self.unit, self.spill = Vec(self.ir, "%unit", "i64"), Vec(self.ir, "%spill", "ptr")
         match, level = self.program.matching, self.uniformity.group_level
+        # the flow instructions of ifs and loops that hold a barrier
         self.group_flow = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
         leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
         self.group_flow.update(at for at in leaving if match[at] in level)
 
-    def at_group_level(self, at: int) -> bool:
-        """Whether a flow instruction belongs to an if or loop that holds a barrier."""
-        return at in self.group_flow
-
-    def straight(self, start: int, stop: int) -> None:
-        """Translate instructions start .. stop - 1; flow at group level is left to the caller."""
-        self._run(start, stop, True)
-
-    def _run(self, start: int, stop: int, fresh: bool) -> None:
-        """Translate instructions; ``fresh``: a segment begins at the first."""
+    def straight(self, start: int, stop: int, fresh: bool = True) -> None:
+        """Translate instructions start .. stop - 1; flow at group level is left to the caller. ``fresh``: a segment
+        begins at the first."""
         at = start
         while at < stop:
             i = self.body[at]
@@ -49,7 +43,7 @@ class ControlFlow(Blocking):
             if i.op.flow == "loop" and at != start and countable(self.analysis, at):
                 self._counted_loop(at, self.program.matching[at] + 1)
                 at = self.program.matching[at]
-            elif not self.at_group_level(at):
+            elif at not in self.group_flow:
                 self.follow(at)
             at += 1
 
@@ -59,7 +53,7 @@ class ControlFlow(Blocking):
         self.store(self.variable(begun, "i64"), self.load("issued"))
 
         def general() -> list[tuple[int, int]]:
-            self._run(at, end, False)
+            self.straight(at, end, False)
             return [(1 + n, len(self.segments[n])) for n in range(first, len(self.segments))]
 
         self.run_blocked(at, general, lambda: self._bound() - (self.load("issued") - self.load(begun)))
@@ -85,7 +79,7 @@ class ControlFlow(Blocking):
 
     def _decision(self, at: int) -> Vec:
         """i1: ``condition`` of all lanes, or what all work-items of the group found."""
-        return self.load("any_true") if self.at_group_level(at) else self.condition(at).lanes(0)
+        return self.load("any_true") if at in self.group_flow else self.condition(at).lanes(0)
 
     def condition(self, at: int) -> Vec:
         """i1 of a flow instruction: a scalar, or one per lane; set where it has none."""
@@ -136,7 +130,7 @@ class ControlFlow(Blocking):
 
     def _issued(self, at: int) -> Vec:
         """How many instructions have been issued: of a loop that holds barriers, for the first gang."""
-        return self.spill.load("i64") if self.at_group_level(at) else self.load("issued")
+        return self.spill.load("i64") if at in self.group_flow else self.load("issued")
 
     def _bound(self) -> Vec:
         """How many instructions a loop may issue; becomes 0 if the kernel is to stop."""
@@ -148,7 +142,7 @@ class ControlFlow(Blocking):
         stop, on = e.new("endless"), e.new("go")
         e.branch((self._issued(at) - self.load(f"before{at}")).cmp("ugt", self._bound()), stop, on, "yes")
         e.label(stop)
-        if self.at_group_level(at):
+        if at in self.group_flow:
             item = self.unit * math.prod(self.program.group)
         else:
             item = self.gang.item[0].cast("zext", "i64")

@@ -240,7 +240,7 @@ class _Worker:
 
     def __init__(self, kernel: NativeCode, values: dict[str, int]):
         self.kernel, self.status = kernel, DONE
-        self.memory = {name: aligned(size) for name, size in kernel.sizes.items()}
+        self.memory = {name: aligned(size) for name, size in kernel.translation.sizes.items()}
         values = values | {name: address(memory) for name, memory in self.memory.items()}
         self.context, self.counts, self.told = (self.memory[name] for name in ("context", "counts", "report"))
         for name, value in values.items():

@@ -5,7 +5,7 @@ loop, tests included. Where a group of fetches may read what lies in one line fo
 compiled code looks whether the lanes do lie side by side, and then loads the line.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -19,8 +19,7 @@ FAR = 2.0**24  # beyond it not every whole coordinate is a float
 class Axis:
     """One coordinate of fetches, in every lane or (a scalar) the same in all: ``place`` (a whole double), as an integer
     ``index`` (i64), and ``pattern``, its bits as a float. ``limit`` (double): the texture's size. ``low``, ``high``:
-    the least and the largest that is added to it. ``known``: what has been computed in this block, by its name and
-    what is added."""
+    the least and the largest that is added to it. ``known``: what is inside, by what is added."""
 
     place: Vec
     index: Vec
@@ -28,13 +27,7 @@ class Axis:
     limit: Vec
     low: int = 0
     high: int = 0
-    known: dict[tuple[str, int], Vec] = field(default_factory=dict)
-
-    def once(self, name: str, offset: int, value: Callable[[], Vec]) -> Vec:
-        """A value that is computed where it is first needed."""
-        if (name, offset) not in self.known:
-            self.known[name, offset] = value()
-        return self.known[name, offset]
+    known: dict[int, Vec] = field(default_factory=dict)
 
     def fits(self) -> Vec:
         """i1: in every lane it lies inside, with all that is added to it. Where this is false it may still lie inside:
@@ -48,24 +41,22 @@ class Axis:
 
     def inside(self, offset: int) -> Vec:
         """i1 in each lane: exactly whether the place at that offset lies inside."""
-
-        def compared() -> Vec:
+        if offset not in self.known:
             place = self.place + float(offset) if offset else self.place
-            return place.cmp("oge", 0.0) & place.cmp("olt", self.limit)
-
-        return self.once("inside", offset, compared)
+            self.known[offset] = place.cmp("oge", 0.0) & place.cmp("olt", self.limit)
+        return self.known[offset]
 
 
 @dataclass(frozen=True)
 class LaneLoads:
-    """The loads of one instruction: ``place(k)`` is where lane k reads, ``inside(word)`` (i1) in which lanes that word
-    lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the whole texel.
-    Of a fetch: its ``axes``, the ``row`` of texels that it reads (what it has in common with others of that row) and
-    its ``column`` there, the texture's ``layout``, and bytes between lines."""
+    """The loads of one instruction: ``places(n)`` is where the first n lanes read, ``inside(word)`` (i1) in which lanes
+    that word lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the
+    whole texel. Of a fetch: its ``axes``, the ``row`` of texels that it reads (what it has in common with others of
+    that row) and its ``column`` there, the texture's ``layout``, and bytes between lines."""
 
     at: int
     varies: bool
-    place: Callable[[int], Vec]
+    places: Callable[[int], list[Vec]]
     inside: Callable[[int], Vec]
     words: tuple[int, ...] = ()
     axes: list[Axis] = field(default_factory=list)
@@ -82,12 +73,6 @@ class LaneLoads:
     def tests(self) -> list[Callable[[], Vec]]:
         """What makes the i1 that no lane reads outside, one for each axis."""
         return [axis.fits for axis in self.axes] or [lambda: self.inside(max(self.words, default=0)).all()]
-
-
-def forget(group: Iterable[LaneLoads]) -> None:
-    """Where another block begins: compute anew what is known of axes."""
-    for axis in (axis for access in group for axis in access.axes):
-        axis.known.clear()
 
 
 def side_by_side(group: list[LaneLoads], lanes: int) -> list[list[LaneLoads]]:
@@ -114,7 +99,7 @@ def beside(block: list[LaneLoads]) -> Vec:
 
 def load_lines(block: list[LaneLoads]) -> dict[int, list[Vec]]:
     """The texels of a block of fetches whose lanes lie side by side."""
-    place, layout, found = block[0].place(0), block[0].layout, {}
+    (place,), layout, found = block[0].places(1), block[0].layout, {}
     for n, access in enumerate(block):
         if n:
             place = place.at(access.pitch)
@@ -146,14 +131,12 @@ def load_blocks(e: Emitter, blocks: list[list[LaneLoads]]) -> dict[int, list[Vec
         near |= load_lines(block)
     e.go(done)
     e.label(each)
-    forget(access for block in blocks for access in block)
     apart = {}
     for access in (access for block in blocks for access in block):
-        single = [load_texel(access.place(k), access.half) for k in range(access.layout.lanes)]
+        single = [load_texel(place, access.half) for place in access.places(access.layout.lanes)]
         apart[access.at] = pick(single, [(lane, c) for lane in range(len(single)) for c in range(4)])
     e.go(done)
     e.label(done)
-    forget(access for block in blocks for access in block)
     return {
         at: [e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{apart[at].name}, %{each}]", a.kind, a.n)]
         for at, (a,) in near.items()

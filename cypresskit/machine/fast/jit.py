@@ -4,7 +4,6 @@ code on disk in the user's own cache. It will be executed: a folder that belongs
 import ctypes
 import hashlib
 import json
-import math
 import os
 import stat
 import tempfile
@@ -34,7 +33,7 @@ FOLDER = Path(CACHE, "cypresskit")
 class NativeCode:
     """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs units, without Python's lock.
     ``slots``: where in the context what stands. ``counters``: which counter tells how often each instruction was
-    executed. ``layouts`` of the textures that are fetched from. ``sizes``: bytes of what a host thread owns."""
+    executed. ``layouts`` of the textures that are fetched from."""
 
     translation: Translation
     slots: dict[str, int]
@@ -43,19 +42,6 @@ class NativeCode:
     call: Callable[..., int]
     engine: object  # owns the machine code
     literals: np.ndarray
-    sizes: dict[str, int]
-
-
-def _sizes(program: Program, translation: Translation) -> dict[str, int]:
-    """What a host thread owns: the kernel's context and counters, LDS, spill memory, and what it reports."""
-    gangs = -(-math.prod(program.group) // translation.lanes) if program.mode == "compute" else 1
-    return {
-        "spill": translation.spill * gangs,
-        "lds": translation.lds,
-        "context": 8 * len(translation.slots),
-        "counts": 8 * (2 + translation.segments),
-        "report": 32,
-    }
 
 
 def compiled(program: Program, soft: bool = False) -> NativeCode:
@@ -87,18 +73,11 @@ def _compiled(program: Program, target: Target) -> NativeCode:
         SIGNATURE(engine.get_function_address("kernel")),
         engine,
         np.array(translation.literals, np.uint32),
-        _sizes(program, translation),
     )
 
 
 def object_code(text: str, target: Target) -> bytes:
     """The optimised machine code of a module."""
-    module, machine = optimised(text, target)
-    return machine.emit_object(module)
-
-
-def optimised(text: str, target: Target):
-    """The verified, optimised module and the machine it is meant for."""
     import llvmlite.binding as llvm
 
     level = 1 if text.count("\n") < LONG else 0  # the second level's passes gain nothing here
@@ -111,7 +90,7 @@ def optimised(text: str, target: Target):
     tuning.loop_unrolling = tuning.loop_vectorization = tuning.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
-    return module, machine
+    return machine.emit_object(module)
 
 
 # On disk

@@ -71,13 +71,6 @@ class Operands(Context):
             return whole
         return canonical(whole.bits("double" if "d" in kinds else "float")).bits(whole.kind)
 
-    def counted(self, at: int, k: int) -> Vec | None:
-        """The whole number (i64) that coordinate ``k`` of a fetch is taken to be, if it is a counter."""
-        cell, texture = self.analysis.plain(at, 0, k), self.program.textures[self.body[at].controls.resource]
-        if not cell or cell.name not in self.analysis.steps or not texture.unnormalised:
-            return None
-        return self.load(self.count_of(cell.name))
-
     def pair(self, at: int, n: int, source: Source, position: int = 0) -> Vec:
         """Two neighbouring positions of an operand as i64."""
         first, second = source.swizzle[position], source.swizzle[position + 1]

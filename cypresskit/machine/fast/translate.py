@@ -26,20 +26,17 @@ LINE = 64  # bytes at whose multiples spilled registers lie
 
 @dataclass(frozen=True)
 class Translation:
-    """IR text and how to talk to it: the names of the context's slots, literals in the order of the literal table, the
-    number of ``segments``, which of the ``counters`` counts each instruction of the program's body, and bytes of spill
-    memory for a gang and of LDS. ``reads_global``: what global memory held before matters, also to the explaining
-    engine, which decides where flow that holds barriers diverges. ``layouts``: the fields of textures' layouts, by
-    their numbers."""
+    """IR text and how to talk to it: the names of the context's slots, the literals in the order of their table, which
+    of the counters counts each instruction of the program's body; and ``sizes``, the bytes of what a host thread owns.
+    ``reads_global``: what global memory held before matters, also to the explaining engine, which decides where flow
+    that holds barriers diverges. ``layouts``: the fields of textures' layouts, by their numbers."""
 
     text: str
     slots: tuple[str, ...]
     literals: tuple[int, ...]
-    segments: int
     counters: list[int]
-    spill: int
+    sizes: dict[str, int]
     lanes: int
-    lds: int
     reads_global: bool
     layouts: dict[str, tuple[int, int]]
 
@@ -78,7 +75,6 @@ class Translator(ControlFlow):
         self.report(UNIT, Vec(self.ir, "%next_unit", "i64"))
         self.add("spent", self.load("issued") * self.gangs)
         self.ir.branch(self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "unit_loop", "yes")
-        self.refused()
         self.ir.label("exit")
         self.ir.lines.append(MODES[self.mode].end)
         status = self.load("status")
@@ -111,17 +107,16 @@ class Translator(ControlFlow):
                 EXPECT,
             ]
         )
-        segments = self.segments
-        counters = {at: 1 + n for n, segment in enumerate(segments) for at in segment}
+        counted = {at: 1 + n for n, segment in enumerate(self.segments) for at in segment}
+        never = 1 + len(self.segments)
+        sizes = {"context": 8 * len(self.slots), "counts": 8 * (1 + never), "spill": size * self.gangs, "report": 32}
         return Translation(
             text,
             tuple(self.slots),
             tuple(self.literals),
-            len(segments),
-            [counters.get(at, 1 + len(segments)) for at in range(len(self.body))],
-            size,
+            [counted.get(at, never) for at in range(len(self.body))],
+            sizes | {"lds": lds_offsets(self.program.lds)[-1]},
             self.lanes,
-            lds_offsets(self.program.lds)[-1],
             bool(self.uniformity.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
             {str(n): (layout.step, layout.lanes) for n, layout in self.layouts.items()},
         )
@@ -199,7 +194,6 @@ class Translator(ControlFlow):
                 self.store(name, (zero.cast("zext", "i64") if kind == "i64" else zero).lanes(n))
             else:
                 self.store(name, 0)
-            self.recount(name)
         if between:
             self.store("issued", self.gang.spill.load("i64"))
         else:
@@ -222,7 +216,7 @@ class Translator(ControlFlow):
         for at in range(start, stop):
             flow = self.body[at].op.flow
             barrier = self.uniformity.is_barrier(at)
-            if not barrier and not (flow and self.at_group_level(at)):
+            if not barrier and not (flow and at in self.group_flow):
                 continue
             tested = flow in ("if", "break", "continue")
             through = barrier or flow in ("loop", "endloop")  # part of the region before it
