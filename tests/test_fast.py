@@ -142,10 +142,10 @@ def test_gemm_kernels_on_odd_domains(name, shape):
 @pytest.mark.parametrize("step", [1, 2, 4])
 def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
     """Aligned or not, in the texture or beyond its edges; the same texture is also read by all lanes at one place, and
-    by four fetches that aren't of four neighbours."""
+    by fetches that aren't of neighbours."""
     add = "dadd r1.xy, r1.xy, {0}.xy; dadd r1.zw, r1.zw, {0}.zw" if doubles else "add r1, r1, {0}"
     for aside in (0, 1, -2 * step):
-        places = [*((n, 0) for n in range(step)), (0, 1), (0, 1), (3, 1), (3, 1)]
+        places = [*((n, 0) for n in range(step)), (0, 1), (0, 1), (3, 1), (3, 1), (0, 2), (3, 2)]
         fetches = [
             f"sample_resource(0)_sampler(0)_aoffimmi({x},{y},0) r{n + 2}, r0.xz" for n, (x, y) in enumerate(places)
         ]

@@ -247,7 +247,7 @@ def vector(parts: Sequence[Vec]) -> Vec:
     """A vector of scalars."""
     whole = Vec(parts[0].e, "poison", parts[0].kind, len(parts))
     for k, part in enumerate(parts):
-        whole = whole.put(k, part)
+        whole = whole.e.op(f"insertelement {whole}, {part}, i32 {k}", whole.kind, whole.n)
     return replace(whole, parts=parts)
 
 
@@ -300,7 +300,6 @@ class Stores(Loads):
             self.ir.label(here)
             places = [base.at(items[lane] * (4 * limit)) for lane in lanes]
             self._store_rows(places, rows, [c for c in stored if c < limit])
-            self.ir.go(on)
             self.ir.label(on)
 
     def store_lds(self, at: int) -> None:

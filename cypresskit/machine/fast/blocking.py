@@ -27,10 +27,9 @@ LONG = 1024  # of another: it hears that the kernel is to stop only at its end
 class Blocking(Instructions):
     """Translation of a loop's strips."""
 
-    def run_blocked(self, at: int, general: Callable[[], list[tuple[int, int]]], spare: Callable[[], Vec]) -> None:
+    def run_blocked(self, at: int, general: Callable[[], list[tuple[int, int]]]) -> None:
         """Translate the loop at ``at``, which is countable: strips as long as there are turns for one, then the loop
-        as it stands, by ``general``; this tells its segments' counters and lengths. ``spare``: how many instructions
-        it may still issue."""
+        as it stands, by ``general``; this tells its segments' counters and lengths."""
         ir = self.ir
         head, strip, rest, done = (ir.new(name) for name in ("strips", "strip", "rest", "loop_done"))
         parts = passes(self.analysis, at, self.target.room)
@@ -51,7 +50,8 @@ class Blocking(Instructions):
         longest = LONG if len(parts) < 2 else TURNS
         ir.branch(self.load(turns).cmp("slt", longest), rest, head)
         ir.label(head)
-        self.store(turns, self._turns(at).call("smin", spare().two("sdiv", issued)).call("smin", longest).freeze())
+        spare = self.bound() - (self.load("issued") - self.load(f"before{at}"))
+        self.store(turns, self._turns(at).call("smin", spare.two("sdiv", issued)).call("smin", longest).freeze())
         ir.branch(self.load(turns).cmp("sgt", 0), strip, rest)
         ir.label(done)
 
@@ -82,7 +82,6 @@ class Blocking(Instructions):
         ir, k, end = self.ir, at + 1, self.program.matching[at]
         left, turn, over = self.variable(f"left{ir.names}", "i64"), ir.new("turn"), ir.new("turns_done")
         self.store(left, turns)
-        ir.go(turn)
         ir.label(turn)
         while k < end:
             k = k + 1 if self.body[k].op.flow else self.translate(k, end)

@@ -108,6 +108,10 @@ class Context:
         """Tell the caller."""
         self.slot("report", "ptr").at(8 * what).store(value)
 
+    def bound(self) -> Vec:
+        """How many instructions a loop may issue; becomes 0 if the kernel is to stop."""
+        return self.slot("limit", "ptr").load("i64", volatile=True)
+
     def give_up(self, status: int, at: Vec) -> None:
         """Leave the function; ``at``, an index in the program's body, tells where."""
         self.store("status", status)

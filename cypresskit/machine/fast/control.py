@@ -56,7 +56,7 @@ class ControlFlow(Blocking):
             self.straight(at, end, False)
             return [(1 + n, len(self.segments[n])) for n in range(first, len(self.segments))]
 
-        self.run_blocked(at, general, lambda: self._bound() - (self.load("issued") - self.load(begun)))
+        self.run_blocked(at, general)
 
     def _segment(self, at: int, stop: int) -> tuple[int, ...]:
         """The instructions from ``at`` that run together, the flow instruction at their end included."""
@@ -73,7 +73,7 @@ class ControlFlow(Blocking):
 
     def follow(self, at: int) -> None:
         """Translate a flow instruction."""
-        FLOW[self.body[at].op.flow](self, at)
+        getattr(self, f"visit_{self.body[at].op.flow}")(at)
 
     # Branches
 
@@ -95,33 +95,32 @@ class ControlFlow(Blocking):
 
     # A label at7 begins what stands at instruction 7, behind7 what follows it.
 
-    def _open_if(self, at: int) -> None:
+    def visit_if(self, at: int) -> None:
         yes = self.ir.new("then")
         self.ir.branch(self._decision(at), yes, f"at{self.program.matching[at]}")
         self.ir.label(yes)
 
-    def _else(self, at: int) -> None:
+    def visit_else(self, at: int) -> None:
         self.ir.go(f"at{self.program.matching[at]}")
         self.ir.label(f"at{at}")
 
-    def _endif(self, at: int) -> None:
-        self.ir.go(f"at{at}")
+    def visit_endif(self, at: int) -> None:
         self.ir.label(f"at{at}")
 
-    def _open_loop(self, at: int) -> None:
+    def visit_loop(self, at: int) -> None:
         if f"before{at}" not in self.variables:  # else it began with strips
             self.store(self.variable(f"before{at}", "i64"), self._issued(at))
-        self.ir.go(f"at{at}")
         self.ir.label(f"at{at}")
         self._poll(at)
 
-    def _leave(self, at: int) -> None:
+    def visit_break(self, at: int) -> None:
         end, stay = self.program.matching[self.program.matching[at]], self.ir.new("stay")
         self.ir.branch(self._decision(at), f"behind{end}" if self.body[at].op.flow == "break" else f"at{end}", stay)
         self.ir.label(stay)
 
-    def _endloop(self, at: int) -> None:
-        self.ir.go(f"at{at}")
+    visit_continue = visit_break
+
+    def visit_endloop(self, at: int) -> None:
         self.ir.label(f"at{at}")
         self.ir.go(f"at{self.program.matching[at]}")
         self.ir.label(f"behind{at}")
@@ -132,15 +131,11 @@ class ControlFlow(Blocking):
         """How many instructions have been issued: of a loop that holds barriers, for the first gang."""
         return self.spill.load("i64") if at in self.group_flow else self.load("issued")
 
-    def _bound(self) -> Vec:
-        """How many instructions a loop may issue; becomes 0 if the kernel is to stop."""
-        return self.slot("limit", "ptr").load("i64", volatile=True)
-
     def _poll(self, at: int) -> None:
         """At the head of a loop: stop if told, or if it has run for too long, by the first work-item here."""
         e = self.ir
         stop, on = e.new("endless"), e.new("go")
-        e.branch((self._issued(at) - self.load(f"before{at}")).cmp("ugt", self._bound()), stop, on, "yes")
+        e.branch((self._issued(at) - self.load(f"before{at}")).cmp("ugt", self.bound()), stop, on, "yes")
         e.label(stop)
         if at in self.group_flow:
             item = self.unit * math.prod(self.program.group)
@@ -149,14 +144,3 @@ class ControlFlow(Blocking):
         self.report(ITEM, item)
         self.give_up(ENDLESS, e.const(at, "i64"))
         e.label(on)
-
-
-FLOW = {
-    "loop": ControlFlow._open_loop,
-    "if": ControlFlow._open_if,
-    "else": ControlFlow._else,
-    "endif": ControlFlow._endif,
-    "endloop": ControlFlow._endloop,
-    "break": ControlFlow._leave,
-    "continue": ControlFlow._leave,
-}

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 
+from cypresskit.machine.fast.analysis import EXACT
 from cypresskit.machine.fast.texel_layout import IN_ORDER, LINE, TexelLayout
 from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
-
-FAR = 2.0**24  # beyond it not every whole coordinate is a float
 
 
 @dataclass
@@ -33,7 +32,7 @@ class Axis:
         """i1: in every lane it lies inside, with all that is added to it. Where this is false it may still lie inside:
         only -0.0 and places beyond 2^24 are such cases. One comparison does for both ends: as integers, the bits of
         floats from 0 up are in order, those of negative numbers and NaN lie above."""
-        bound = (self.limit - float(self.high)).call("minnum", FAR).call("maxnum", 0.0)
+        bound = (self.limit - float(self.high)).call("minnum", EXACT).call("maxnum", 0.0)
         test = self.pattern.cmp("ult", bound.cast("fptrunc", "float").bits("i32"))
         if self.low < 0:
             test = test & self.place.cmp("oge", float(-self.low))
@@ -82,11 +81,8 @@ def side_by_side(group: list[LaneLoads], lanes: int) -> list[list[LaneLoads]]:
     for access in sorted(group, key=lambda access: access.column):
         if access.row and access.axes[0].index.n and not access.axes[1].index.n:
             rows.setdefault(access.row, []).append(access)
-    return [row for row in rows.values() if row[0].layout == TexelLayout(len(row), lanes) and _consecutive(row)]
-
-
-def _consecutive(row: list[LaneLoads]) -> bool:
-    return [access.column - row[0].column for access in row] == list(range(len(row)))
+    alike = (row for row in rows.values() if row[0].layout == TexelLayout(len(row), lanes))
+    return [row for row in alike if [load.column - row[0].column for load in row] == list(range(len(row)))]
 
 
 def beside(block: list[LaneLoads]) -> Vec:
@@ -135,7 +131,6 @@ def load_blocks(e: Emitter, blocks: list[list[LaneLoads]]) -> dict[int, list[Vec
     for access in (access for block in blocks for access in block):
         single = [load_texel(place, access.half) for place in access.places(access.layout.lanes)]
         apart[access.at] = pick(single, [(lane, c) for lane in range(len(single)) for c in range(4)])
-    e.go(done)
     e.label(done)
     return {
         at: [e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{apart[at].name}, %{each}]", a.kind, a.n)]

@@ -72,19 +72,16 @@ class Instructions(Stores):
         operands = [v.lanes(lanes).bits(KIND[k]) for v, k in zip(operands, i.op.sources, strict=True)]
         return self._finished(at, i, NATIVE[i.op.name](self.floats, *operands))
 
-    def _canonical_now(self, at: int) -> bool:
-        """Whether a float result must have the canonical NaN when it is written."""
-        dest = self.dest(at)
-        if dest.register.kind != "r":
-            return True
-        return any(self.analysis.defined(at, c).double or self.analysis.mixed(at, c) for c in dest.written)
-
     def _finished(self, at: int, i: Instruction, value: Vec) -> Vec:
         """The bits (i32) of a computed ``value``: scaled, clamped, its NaN made canonical if it must be now."""
         if i.shift != 1.0 or i.saturate:
             value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
-        if value.kind == "float" and not i.saturate and self._canonical_now(at):
-            value = canonical(value)
+        dest, analysis = self.dest(at), self.analysis
+        if value.kind == "float" and not i.saturate:
+            if dest.register.kind != "r" or any(
+                analysis.defined(at, c).double or analysis.mixed(at, c) for c in dest.written
+            ):
+                value = canonical(value)
         return value.bits("i32")
 
     def _double(self, at: int, i: Instruction) -> None:

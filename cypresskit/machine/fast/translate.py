@@ -69,7 +69,6 @@ class Translator(ControlFlow):
             self._group(0, len(self.body))
         else:
             self._region(0, len(self.body), None)
-        self.ir.go("unit_next")
         self.ir.label("unit_next")
         self.ir.do("%next_unit = add i64 %unit, 1")
         self.report(UNIT, Vec(self.ir, "%next_unit", "i64"))
@@ -136,7 +135,6 @@ class Translator(ControlFlow):
         if self.gangs > 1:  # no loop for a single gang: LLVM would hoist everything out of it and spill it
             counter = self.variable(f"gang_at{self.ir.names}", "i64")
             self.store(counter, 0)
-            self.ir.go(head)
             self.ir.label(head)
             number = self.load(counter)
             self.ir.branch(number.cmp("ult", self.gangs), body, done)

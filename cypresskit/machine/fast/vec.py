@@ -44,7 +44,9 @@ class Emitter:
         return f"{name}{self.names}"
 
     def label(self, name: str) -> None:
-        """Begin a block."""
+        """Begin a block; the one before, unless it jumps elsewhere, goes on here."""
+        if self.lines and not self.lines[-1].startswith("  br "):
+            self.go(name)
         self.lines.append(f"{name}:")
 
     def go(self, name: str) -> None:
@@ -128,10 +130,6 @@ class Vec:
             return self[0]
         first = self.e.op(f"insertelement {of(self.kind, n)} poison, {self}, i32 0", self.kind, n)
         return replace(first[[0] * n], parts=[self] * n)
-
-    def put(self, k: int, scalar: "Vec") -> "Vec":
-        """The vector with another value in lane ``k``."""
-        return self.e.op(f"insertelement {self}, {scalar}, i32 {k}", self.kind, self.n)
 
     def bits(self, kind: str) -> "Vec":
         """The same bits as another type; words of 64 bits take two lanes of 32."""
