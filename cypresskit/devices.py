@@ -219,8 +219,8 @@ def calibrations(device: Device) -> tuple[Calibration, ...]:
 
 
 def open_boards(device: Device) -> tuple[Device, Device]:
-    """The fastest and the slowest board that the calibrations leave open: all of those whose rows leave a range at its
-    least, and all at its most (on a board that is changed there, none)."""
+    """Two copies of the device, the fastest and the slowest that the calibrations leave open: every one with an open
+    range at its lower end, and at its upper end. Fields that the caller has changed beyond it are left alone."""
     ends = {f.name: f.metadata["open"] for f in fields(device) if f.metadata.get("open")}
     ends = {name: two for name, two in ends.items() if two[0] <= getattr(device, name) <= two[1]}
     fast, slow = (replace(device, **{name: two[at] for name, two in ends.items()}) for at in (0, 1))
@@ -230,8 +230,8 @@ def open_boards(device: Device) -> tuple[Device, Device]:
 def _numbers(board: Board) -> list[tuple]:
     """Name, value, unit and source of each number."""
     rows = [(f.name, getattr(board, f.name), f.metadata) for f in fields(board)[1:]]
-    source = "calibrated: {calibrated}".format_map
-    return [(name, value, of["unit"], source(of) if of["calibrated"] else of["source"]) for name, value, of in rows]
+    sources = [f"calibrated: {row['calibrated']}" if row["calibrated"] else row["source"] for *_, row in rows]
+    return [(name, value, row["unit"], source) for (name, value, row), source in zip(rows, sources)]
 
 
 def _number_of(board: "Board | Host", name: str) -> int | float:

@@ -118,9 +118,9 @@ class MatrixFactory:
         choice = choose(m, n, k, a.precision, **how)
         how |= {"alpha": alpha, "beta": beta, "kernel": choice.kernel, "engine": self.engine}
         with self._room((m, n), a.precision, name) as result, ExitStack() as turned:
-            for of in ({"a": a, "b": b}[which] for which in choice.transposed):
-                what = f"transpose of {of.name} for {choice.kernel.name}"
-                turned.enter_context(self._room(of.shape[::-1], of.precision, what))
+            for matrix in ({"a": a, "b": b}[which] for which in choice.transposed):
+                what = f"transpose of {matrix.name} for {choice.kernel.name}"
+                turned.enter_context(self._room(matrix.shape[::-1], matrix.precision, what))
             result.values = gemm(*values, **how)
         result.choice = choice
         return result

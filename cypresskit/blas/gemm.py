@@ -92,8 +92,8 @@ def sizes(a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool) 
     """m, n, k of a product of matrices stored in shapes ``a`` and ``b``; ``ValueError`` if they don't fit."""
     (m, k), (inner, n) = (a[::-1] if trans_a else a), (b[::-1] if trans_b else b)
     if k != inner:
-        told = f"op(a) is {m} x {k} and op(b) is {inner} x {n}"
-        raise ValueError(f"{told}: the inner sizes, {k} and {inner}, must be equal")
+        shapes = f"op(a) is {m} x {k} and op(b) is {inner} x {n}"
+        raise ValueError(f"{shapes}: the inner sizes, {k} and {inner}, must be equal")
     return m, n, k
 
 

@@ -49,15 +49,15 @@ def contest(args: argparse.Namespace) -> None:
             rows.append(leaderboard.Row(name, name, verdict=f"Not yet. {name} {why}"))
         else:
             rows.append(leaderboard.row(text, name, args.n, args.seconds))
-        told = f"{rows[-1].gflops:.0f} Gflop/s" if rows[-1].gflops else rows[-1].verdict.splitlines()[0]
-        print(f" {printable(told)}", file=sys.stderr)
+        result = f"{rows[-1].gflops:.0f} Gflop/s" if rows[-1].gflops else rows[-1].verdict.splitlines()[0]
+        print(f" {printable(result)}", file=sys.stderr)
     page, table = leaderboard.page(rows, args.n), leaderboard.table(rows, args.n)
     write_file(args.html, lambda path: save_file(path, page))
     write_file(args.csv, lambda path: save_file(path, table))
     for place, row in leaderboard.ranked(rows, args.n):
         more = ", ".join(filter(None, (row.file, row.chip, row.note)))
-        told = f"{row.name} ({more})" if more else row.name
-        print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(told)}")
+        entry = f"{row.name} ({more})" if more else row.name
+        print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(entry)}")
     print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")
 
 

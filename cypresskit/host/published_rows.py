@@ -25,9 +25,9 @@ def host_rows() -> list[dict]:
     rows: list[dict] = []
 
     def row(id: str, quantity: str, simulated: Any, value: float | None = None) -> None:
-        of = {"id": id, "quantity": quantity, "published": published.host(id).get(quantity) if value is None else value}
-        ratio = None if of["published"] is None else simulated / of["published"]
-        rows.append(of | {"simulated": simulated, "ratio": ratio})
+        printed = published.host(id).get(quantity) if value is None else value
+        ratio = None if printed is None else simulated / printed
+        rows.append({"id": id, "quantity": quantity, "published": printed, "simulated": simulated, "ratio": ratio})
 
     model = published.host("dgemm_transfer_model")
     bus, kernel = model["pcie_gb_s"] * 1e9, model["kernel_gflops"] * 1e9

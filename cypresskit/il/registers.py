@@ -53,8 +53,8 @@ def read_register(line: Line) -> Register:
         return Register(INPUT_NAMES[name])
     found = f"`{word.group()[:32]}`" if word else line.rest()
     if word and _LEFT_OUT.fullmatch(word.group()):
-        of = "indexed registers" if name[0] == "x" else "registers of drawing, or shared by wavefronts"
-        line.fail(f"{found}: {of} (section 5 of AMD's IL specification) are not in cypresskit's subset", start)
+        kind = "indexed registers" if name[0] == "x" else "registers of drawing, or shared by wavefronts"
+        line.fail(f"{found}: {kind} (section 5 of AMD's IL specification) are not in cypresskit's subset", start)
     guess = nearest(name, [*INPUTS, "mem", "r0", "l0", "o0", "g"]) if word else ""
     return line.fail(
         f"expected a register (r0, l0, cb0[0], g[r0.x], o0, vWinCoord0, ...), found {found}.{guess}", start
