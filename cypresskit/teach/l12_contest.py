@@ -178,7 +178,7 @@ def _not_an_entry(of, name: str) -> Verdict | None:
 def _checked(of: Kernel, full: int) -> Verdict | Run:
     """What is wrong with a kernel, or the counts of its run at ``full`` cubed: it is run at two small sizes with every
     check on, as it is to be timed, and at odd ones with alpha and beta."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(12)  # so that a finding stays what it was until it is mended; what decides is below
     (rows, columns), k = of.block, 2 * of.k_step
     for m, n in ((rows, 2 * columns), (2 * rows, columns)):
         a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
