@@ -244,6 +244,13 @@ def test_ipythons_exit_in_an_answer_is_told_and_the_kernel_stays(ipython, monkey
     assert left
 
 
+def test_what_an_answer_displays_is_printed(ipython, capsys, monkeypatch):
+    display = pytest.importorskip("IPython.display").display
+    monkeypatch.setattr(ipython().display_pub, "publish", lambda **_: None)  # a kernel's reaches nobody from a copy
+    assert start.check_peak(lambda e, p, u, g: display(42) or 2 * e * p * u * g).right
+    assert capsys.readouterr().out == "42\n" * (4 + formula.DRAWN)
+
+
 def test_a_shell_that_cannot_exit_is_no_hindrance(ipython):
     assert not hasattr(ipython(installed=False), "ask_exit")
     assert start.check_peak(lambda *_: 0).finding.startswith("peak(")
