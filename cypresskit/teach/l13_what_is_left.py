@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from shutil import which
 
-from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.formula import chance, formula_exercise
 from cypresskit.today import figures, record
 
-EVERY_CASE = {row["case"]: row["value"] for row in record()["rows"]}
+EVERY = {row["case"]: row["value"] for row in record()["rows"]}
 
 
 def own() -> dict | None:
@@ -41,14 +41,17 @@ def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = No
 @formula_exercise(
     [(96, 64, 0), (96, 32, 38000), (128, 256, 8192), (16, 256, 0), (166, 64, 0), (40, 1024, 100000)],
     {
-        "workgroups come whole: how many of those fit?": "min(65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64)",
-        "each workgroup takes 1,024 bytes more.": "min(65536 // (r * t), 233472 // max(s, 1), 2048 // t) * t // 32",
-        "these are workgroups; how many warps of 32 threads has each?": "right(r, t, s) * 32 / t",
-        "shared memory is limited, too.": "min(65536 // (r * t), 2048 // t) * t // 32",
-        "only 2,048 threads fit, however thrifty.": "min(65536 // (r * t), 233472 // (s + 1024)) * t // 32",
+        "workgroups come whole: how many fit?": lambda r, t, s: min(
+            65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64
+        ),
+        "each takes 1,024 bytes more.": lambda r, t, s: min(65536 // (r * t), 233472 // max(s, 1), 2048 // t) * t // 32,
+        "these are workgroups, not warps.": lambda r, t, s: min(65536 // (r * t), 233472 // (s + 1024), 2048 // t),
+        "shared memory is limited, too.": lambda r, t, s: min(65536 // (r * t), 2048 // t) * t // 32,
+        "only 2,048 threads fit.": lambda r, t, s: min(65536 // (r * t), 233472 // (s + 1024)) * t // 32,
     },
     "how many whole workgroups do the registers allow, how many the shared memory, how many the threads?",
     " warps",
+    name="warps",
 )
 def check_warps(r, t, s):
     """Exercise 1: ``warps(registers, threads, shared)``, how many warps share a multiprocessor of the H200."""
@@ -58,16 +61,22 @@ def check_warps(r, t, s):
 @formula_exercise(
     [(256, 128, 4), (160, 64, 4), (128, 128, 8), (4096, 128, 2)],
     {
-        "the clock moves bytes, not numbers: how many has a number?": "f / w",
-        "upside down: more arithmetic needs a larger block.": "w / (f * s)",
-        "a step of k fetches a column *and* a row.": "right(f, w, s) / 2",
-        "each product is a multiplication and an addition: two operations.": "2 * right(f, w, s)",
+        "the clock moves bytes, not numbers: how many has a number?": lambda f, w, s: f / w,
+        "upside down: more arithmetic needs a larger block.": lambda f, w, s: w / (f * s),
+        "a step of k fetches a column *and* a row.": lambda f, w, s: f * s / w / 2,
+        "each product is a multiplication and an addition: two operations.": lambda f, w, s: 2 * f * s / w,
     },
     "in a step of k, how many clocks do 2b numbers take to arrive, and how many do the operations take?",
 )
 def check_smallest(f, w, s):
     """Exercise 2: ``smallest(flops, width, size)``, the side of a block that ``width`` bytes a clock can feed."""
     return f * s / w
+
+
+def any_cases() -> tuple:
+    """An experiment of the record, and two of its cases."""
+    experiment = chance.choice(("block", "double", "size", "warps", "bank, one warp", "bank, 32 warps"))
+    return experiment, *chance.sample([*figures(experiment)], 2)
 
 
 @formula_exercise(
@@ -78,14 +87,15 @@ def check_smallest(f, w, s):
         ("size", "256", "4096"),
     ],
     {
-        "several experiments have such a case: look at the row's experiment, too.": "EVERY_CASE[a] / EVERY_CASE[b]",
-        "where the unit is a time, less is better.": "figures(e)[a] / figures(e)[b]",
-        "upside down: better means more than 1.": "1 / right(e, b, a)",
-        "that is how much more; asked is how many times.": "right(e, b, a) - 1",
+        "several experiments have such a case: look at the experiment, too.": lambda e, b, a: EVERY[a] / EVERY[b],
+        "where the unit is a time, less is better.": lambda e, b, a: figures(e)[a] / figures(e)[b],
+        "upside down: better means more than 1.": lambda e, b, a: gain(e, a, b),
+        "that is how much more; asked is how many times.": lambda e, b, a: gain(e, b, a) - 1,
     },
     "find the two rows, divide their values, and mind the unit.",
     " times",
     name="gained",
+    draw=any_cases,
 )
 def check_gained(e, b, a):
     """Exercise 3: ``gained(experiment, before, after)``, how many times better one case is than another."""

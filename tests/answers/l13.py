@@ -26,7 +26,7 @@ CHECKS = {
         [
             warps,
             lambda r, t, s: (
-                [n for n in range(33) if n * t <= 2048 and n * r * t <= 65536 and n * (s + 1024) <= 233472][-1]
+                [n for n in range(65) if n * t <= 2048 and n * r * t <= 65536 and n * (s + 1024) <= 233472][-1]
                 * t
                 // 32
             ),
