@@ -10,8 +10,10 @@ may use; times are the processor's, which other programs disturb least.
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -201,50 +203,49 @@ def lessons() -> Iterator[Row]:
                    "ratio": time / turns, "span": [time / turns] * 2, "note": begin}  # fmt: skip
 
 
-COUNT = """() => {
-    const from = performance.now()
-    for (let i = 0, s = 0; i < 1e7; i++) s += i % 7
-    return performance.now() - from
-}"""
+COUNT = "() => { let s = 0; for (let i = 0; i < 1e7; i++) s += i % 7; return s }"
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def worker(page) -> Callable[[Callable[[], object]], float]:
+    """A function: how many milliseconds the page's main thread works for an act. Other programs don't count."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+
+    return lambda act: seconds(act, spent)
 
 
 def pages() -> Iterator[Row]:
-    """The browser's work for a step of each view, and to show it: ten million turns of a loop on an empty page"""
+    """The browser's work to show each view, and for a step of it: ten million turns of a loop on an empty page"""
     from playwright.sync_api import sync_playwright
 
     from tools.gallery import VIEWS
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
-        )
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        path = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         page, empty = browser.new_page(), browser.new_page()
-        session = page.context.new_cdp_session(page)
-        session.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-        def work(act: Callable[[], object]) -> float:
-            """Milliseconds of the page's main thread, on which other programs don't count."""
-
-            def spent() -> float:
-                metrics = session.send("Performance.getMetrics")["metrics"]
-                return 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
-
-            return seconds(act, spent)
+        work, yardstick = worker(page), partial(worker(empty), partial(empty.evaluate, COUNT))
 
         def show() -> None:
-            page.set_content(html)
+            page.set_content(html)  # in the same document, whose clock goes on
             page.wait_for_selector("[data-ready]")
+            page.evaluate(DRAWN)
 
         def step() -> None:
             page.keyboard.press("ArrowRight")
-            page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            page.evaluate(DRAWN)
 
         for name, (_, make) in VIEWS.items():
             player = make()
-            html = Path(player.save(f"/tmp/bench-{os.getpid()}.html")).read_text(encoding="utf-8")
-            yield row(f"{name}: shown", lambda: work(show), lambda: empty.evaluate(COUNT), "ms", most=3)
+            html = player.save(Path(folder) / "page.html").read_text(encoding="utf-8")
+            yield row(f"{name}: shown", partial(work, show), yardstick, "ms", most=3)
             if len(getattr(player, "captions", ())) > 1:
-                yield row(f"{name}: a step", lambda: work(step), lambda: empty.evaluate(COUNT), "ms", least=9, most=9)
+                yield row(f"{name}: a step", partial(work, step), yardstick, "ms", least=9, most=9)
         browser.close()
 
 
