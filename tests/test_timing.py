@@ -260,6 +260,9 @@ def test_bound_is_the_busiest_unit_or_why_none_is_busy():
     assert bound({"ALU": 0.5, "texture": 0.4}, 0.9, 2) == "latency"
     assert bound({"ALU": 0.5, "texture": 0.4}, 0.3, 1.1) == "tail"
     assert bound({"ALU": 0.5, "texture": 0.4}, 0.3, 1.0) == "too few wavefronts"
+    assert bound({"ALU": 0.5, "DRAM": 0.5, "DRAM rows": 0.4}, 0.3, 1.0) == "DRAM rows"
+    quick = replace(HD5870, dram_row_clocks=0)
+    assert [simulate("sgemv_n_reduce4", 2048, device=board).bound for board in (HD5870, quick)] == ["DRAM rows", "DRAM"]
 
 
 SHAPES = KERNELS["sgemm_tn"].shape(64, 64, 64, 1.0, 0.0, 1)

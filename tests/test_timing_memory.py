@@ -70,7 +70,7 @@ class Dram:
     def read(self, address, clock=0.0, image=False):
         """The clock at which the line's last byte has left its channel."""
         at = line_place(self.device, address, image)
-        return line_clocks(self.device) + read_dram(self.chip.memory, self.chip.clocks, clock, *at)
+        return line_clocks(self.device) + read_dram(self.chip.memory, self.chip.clocks, self.chip.tally, clock, *at)
 
 
 def read_clocks(stride, count=8, **more):
@@ -97,6 +97,7 @@ def test_another_row_of_a_bank_costs_its_opening():
     assert dram.read(64) == pytest.approx(34 + 2 * line)  # the same row
     assert dram.read(1 << 18) == pytest.approx(2 * 34 + 3 * line)  # row 1 of the same bank, after the transfer
     assert dram.read(1 << 11) == pytest.approx(2 * 34 + 4 * line)  # another bank opened its row meanwhile
+    assert dram.chip.tally.dram_rows[0] == 2 * 34, "in which the channel has sent nothing"
 
 
 @pytest.mark.parametrize(

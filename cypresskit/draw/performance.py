@@ -133,6 +133,7 @@ def _launch(row: dict, devices: dict[str, Device]) -> float:
 def _ceiling(row: dict, launch: bool = True) -> tuple[str, float]:
     """The busiest unit and what it would allow, with the time of the launch or without."""
     busy = {key.removeprefix("busy_"): value for key, value in row.items() if key.startswith("busy_")}
+    busy.pop("DRAM rows", None)  # that is waiting
     unit, waits = max(busy, key=busy.__getitem__), row["launch"]
     runs = row.get("seconds", 1.0) - waits
     return unit, row["gflops"] * (waits + runs) / (busy[unit] * runs + waits * launch)

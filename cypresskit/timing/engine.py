@@ -33,8 +33,8 @@ class Outcome:
     0, the first few thousand clauses. ``progress`` has the clocks at which ``pace``, 2 ``pace``, ... clauses were over;
     ``done`` what each part had done by then, and in its last row what in the end, by name: "alu", "texture", "lds" busy
     clocks, "l1_asked" and "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice,
-    "dram" busy clocks of each channel, "written" lines of all. Work counts when it begins. ``counts``: these sums in
-    the end. ``simulated`` is the share of clauses that weren't passed over.
+    "dram" busy clocks of each channel, and "dram_rows", in which it waits for a row, "written" lines of all. Work
+    counts when it begins. ``counts``: these sums in the end. ``simulated``: the share of clauses not passed over.
     """
 
     end_clock: float

@@ -1,8 +1,9 @@
 """What a simulated launch took and why: a ``Report``, its text, and its timeline as a Chrome/Perfetto trace.
 
 Busy shares are of the whole launch: clocks in which a unit worked over all clocks of all such units. ``bound`` is the
-busiest unit if it is busy most of the time; else, if the engines' wavefront slots stand empty too long, "too few
-wavefronts", or "tail" where there is more than a round of them; or "latency": they were there, and all of them waited.
+busiest unit if it is busy most of the time, or "DRAM rows" if the channels are, with the time in which they wait for
+banks to open rows; else, if the engines' wavefront slots stand empty too long, "too few wavefronts", or "tail" where
+there is more than a round of them; or "latency": they were there, and all of them waited.
 """
 
 import json
@@ -38,9 +39,9 @@ class Event:
 @dataclass(frozen=True, eq=False)
 class Use:
     """What each part of the chip did over time, in equal intervals bounded by ``clocks`` (n + 1,). ``shares`` of 1 are
-    arrays (n, parts): "ALU", "texture", "LDS", "L1 hits" of each SIMD engine, "L2", "L2 hits" of each slice, "DRAM" of
-    each channel. Work counts from where it begins. Hits are NaN where nothing was asked for. ``wavefronts`` has a row
-    (SIMD engine, first clock, last clock) for each wavefront, in the order of dispatch."""
+    arrays (n, parts): "ALU", "texture", "LDS", "L1 hits" of each SIMD engine, "L2", "L2 hits" of each slice, "DRAM" and
+    "DRAM rows" of each channel. Work counts from where it begins. Hits are NaN where nothing was asked for.
+    ``wavefronts`` has a row (SIMD engine, first clock, last clock) for each wavefront, in the order of dispatch."""
 
     clocks: np.ndarray
     shares: dict[str, np.ndarray]
@@ -52,7 +53,8 @@ class Report:
     """A simulated launch.
 
     ``clocks`` of the core, ``seconds`` with the launch cost, ``gflops`` in 10^9 flop/s (0 if ``flops`` is unknown),
-    ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU", "texture", "LDS", "L2", "DRAM". ``hits``:
+    ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU", "texture", "LDS", "L2", "DRAM",
+    and "DRAM rows", in which a channel waits for a row and sends nothing. ``hits``:
     shares for "L1", of the lines that quads ask it for, and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1,
     "DRAM" read, "written". ``active`` wavefronts share a SIMD engine. ``simulated`` is the share of clauses that were
     simulated; the rest was extended from them. ``use`` tells what each part did during the simulated time.
@@ -154,6 +156,8 @@ def bound(busy: dict[str, float], occupied: float, rounds: float) -> str:
     unit = max(busy, key=lambda name: busy[name])
     if busy[unit] >= BUSY:
         return unit
+    if busy.get("DRAM", 0) + busy.get("DRAM rows", 0) >= BUSY:
+        return "DRAM rows"
     if occupied >= FULL:
         return "latency"
     return "tail" if rounds > 1 else "too few wavefronts"

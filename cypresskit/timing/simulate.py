@@ -153,6 +153,7 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
     busy["L2"] = counts["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock / (of.clocks * device.l2_slices)
     busy["DRAM"] = counts["dram"] / (of.clocks * device.memory_channels)
+    busy["DRAM rows"] = counts["dram_rows"] / (of.clocks * device.memory_channels)
     out = of.outcome
     occupied = float((out.end - out.start).sum() / (out.end_clock * device.simd_engines * active))
     hits = {
@@ -191,7 +192,8 @@ def _use(out: Outcome, device: Device) -> Use:
     bounds = np.linspace(0, out.end_clock, count + 1)
     did = {name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T for name, done in out.done.items()}
     slices = did["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock
-    busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices, "DRAM": did["dram"]}
+    busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices}
+    busy |= {"DRAM": did["dram"], "DRAM rows": did["dram_rows"]}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
     shares |= {f"{level.upper()} hits": _hits(did[f"{level}_asked"], did[f"{level}_missed"]) for level in ("l1", "l2")}
     return Use(bounds, shares, np.stack([out.engine, out.start, out.end], axis=1))

@@ -216,6 +216,8 @@ def _report_faults(report: Report, total: np.ndarray, device: Device) -> list[st
     lines = {level: count / device.line_bytes for level, count in report.bytes.items()}
     sent = (lines["DRAM"] + lines["written"]) * line_clocks(device)
     served = report.bytes["L2"] / device.l2_slice_bytes_clock
+    if report.busy["DRAM"] + report.busy["DRAM rows"] > 1 + near:
+        faults.append("channels send and wait for rows for more than the time that there is")
     for unit, clocks, parts in (("DRAM", sent, device.memory_channels), ("L2", served, device.l2_slices)):
         told = report.busy[unit] * report.clocks * parts
         if not math.isclose(told, clocks, rel_tol=1e-9, abs_tol=1e-6):

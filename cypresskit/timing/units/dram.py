@@ -38,13 +38,16 @@ def place(line, of):
 
 
 @native
-def read_dram(memory, clocks, clock, channel, bank, row):
+def read_dram(memory, clocks, tally, clock, channel, bank, row):
     """The clock at which the transfer of a line that is asked for at ``clock`` begins. Keeps channel and bank."""
     send_pending(memory, clock, channel)
     start = max(clock, memory.channel_free[channel])
     if memory.bank_row[channel, bank] != row:
         memory.bank_row[channel, bank] = row
-        start = max(start, max(clock, memory.bank_free[channel, bank]) + clocks.dram_row)
+        opened = max(clock, memory.bank_free[channel, bank]) + clocks.dram_row
+        tally.dram_rows[channel] += max(opened - start, 0.0)
+        start = max(start, opened)
+    tally.dram[channel] += clocks.dram_line
     memory.channel_free[channel] = start + clocks.dram_line
     memory.bank_free[channel, bank] = start + clocks.dram_line
     return start

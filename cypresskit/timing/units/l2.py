@@ -28,8 +28,7 @@ def read_l2(memory, clocks, tally, line, clock):
     if way >= 0:
         return max(begin + clocks.l2, l2.ready[way])
     tally.l2_missed[slice_] += 1
-    come = clocks.dram + read_dram(memory, clocks, begin, channel, bank, row)
-    tally.dram[channel] += clocks.dram_line
+    come = clocks.dram + read_dram(memory, clocks, tally, begin, channel, bank, row)
     if l2.size > 0 and line < GLOBAL:
         way = -1 - way
         l2.line[way], l2.used[way], l2.ready[way] = line, used, come

@@ -119,6 +119,7 @@ class Tally(NamedTuple):
     l2_asked: Times  # lines, per slice
     l2_missed: Times
     dram: Times  # per channel
+    dram_rows: Times  # clocks in which a line waits for its row, and nothing is sent
     written: Times  # lines, of the chip
     snapshots: Times
 
@@ -160,7 +161,7 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-2]]
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
-    done = np.zeros(5 * e + 2 * device.l2_slices + device.memory_channels + 1)
+    done = np.zeros(5 * e + 2 * device.l2_slices + 2 * device.memory_channels + 1)
     pace = max(int(work.clauses_run[work.path].sum()) // SNAPSHOTS, 1)
     times = {"rows": np.zeros((LOGGED, 6)), "progress": np.zeros(SNAPSHOTS + 1)}
     counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
@@ -206,6 +207,6 @@ def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
 def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
     """``Tally.all``, or an array whose last axis is one, by what it counts."""
     e, slices = device.simd_engines, device.l2_slices
-    names = ("alu", "texture", "lds", "l1_asked", "l1_missed", "l2_asked", "l2_missed", "dram", "written")
-    ends = np.cumsum([e, e, e, e, e, slices, slices, device.memory_channels])
+    names = ("alu", "texture", "lds", "l1_asked", "l1_missed", "l2_asked", "l2_missed", "dram", "dram_rows", "written")
+    ends = np.cumsum([e, e, e, e, e, slices, slices, device.memory_channels, device.memory_channels])
     return dict(zip(names, np.split(done, ends, axis=-1)))
