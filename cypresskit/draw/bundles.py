@@ -73,7 +73,10 @@ def packing(kernel: str = "sgemm_tn") -> Player:
         count = len(loop.bundles)
         clocks = 4 * np.minimum(frame, count)
         sheet.race(fig, style, 4, 588, clocks, 4 * count, 4 * most, title=STYLES[style])
-        _draw_table(sheet, fig, f"slots {style}", [_table(loop, 4, 592, 66, frame - 1, filling=True)])
+        table = _table(loop, 4, 592, 66, frame - 1, filling=True)
+        _draw_table(sheet, fig, f"slots {style}", [table])
+        left = np.unique(table[0][0])
+        sheet.words(fig, left, 59, list(len(left) // 5 * "xyzwt"), "soft", align="center", size=12)
         ran = frame[:, np.newaxis] > np.arange(count)
         for n, (name, sizes) in enumerate(FILLED.items()):
             so_far = (ran & np.isin([bundle.filled for bundle in loop.bundles], sizes)).sum(axis=1)
@@ -82,7 +85,9 @@ def packing(kernel: str = "sgemm_tn") -> Player:
     for line in sorted({*amd.used, *best.used}):
         sheet.about[line] = f"In program order: {amd.story(line)} Looking ahead: {best.story(line)}"
     captions = [f"Clock {4 * n}: the 64 work-items of a wavefront take four clocks for a bundle." for n in frame]
-    key = sheet.note("A colour is a line of IL; a red frame, a slot left empty. Whichever has fewer is done first.")
+    key = sheet.note(
+        "Each colour is one line of IL; a red frame is an empty slot. Fewer empty slots, fewer bundles, earlier finish."
+    )
     return sheet.player([beside(*figures, room=420)], captions, sheet.title, below=[key], step="Bundle", lasts=10)
 
 

@@ -51,6 +51,8 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     places = _draw_engines(sheet, fig, scenes, across, rows)
     _draw_memory(sheet, fig, scenes, TOP - 20 + (rows + 1) // 2 * ENGINE_HIGH)
     _draw_running(sheet, fig, scenes, high - 46)
+    if alone and len(scenes) > 1:
+        _draw_real_clock(sheet, fig, scenes)
     x, y, key = map(together, zip(*(scene.dots(places) for scene in scenes)), (np.nan, np.nan, -1))
     sheet.boxes(fig, "dots", x, y, 12, 12, ink="ink", key=key, moves=("x", "y"), round=6)
     key = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
@@ -193,7 +195,7 @@ def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     done = np.concatenate([(scene.wavefronts[:, 2] <= scene.clocks[:, np.newaxis]).sum(axis=1) for scene in scenes])
     now = np.concatenate([scene.running.sum(axis=1) for scene in scenes])
     whole = np.repeat([len(scene.wavefronts) for scene in scenes], FRAMES)
-    counts = (("to come: ", whole - now - done, "soft"), ("running: ", now, "c"), ("done: ", done, "ink"))
+    counts = (("to come: ", whole - now - done, "soft"), ("running: ", now, "ink"), ("done: ", done, "c"))
     for n, (prefix, values, ink) in enumerate(counts):
         sheet.numbers(fig, prefix[:-2], 12, TOP + MAP + 22 + 22 * n, values, prefix=prefix, ink=ink, size=15)
 
@@ -276,3 +278,23 @@ def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> No
     sheet.rule(fig, "head", np.tile(x, len(scenes)), top + high / 2, high, 2.5)
     words = f"wavefronts running, of {slots} that fit"
     sheet.words(fig, LEFT + wide, top - 8, words, "soft", size=12, align="right")
+
+
+def _draw_real_clock(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
+    """How long each scene takes on one clock, with the launch: the small ones are done at once, and do little."""
+    top, left, wide = TOP + MAP + 88, 84, 96
+    longest, shown = max(scene.report.seconds for scene in scenes), np.repeat(np.arange(len(scenes)), FRAMES)
+    sheet.words(fig, 12, top, f"one real clock: {1e3 * longest:.3g} ms, with the launch", "soft", size=12)
+    for n, scene in enumerate(scenes):
+        y, r = top + 15 + 13 * n, scene.report
+        launch = r.device.launch_us * 1e-6
+        now = np.tile(launch + (r.seconds - launch) * np.linspace(0, 1, FRAMES), len(scenes))
+        length = wide * np.where(shown == n, now, 0) / longest
+        over = (shown == n) & (np.arange(len(shown)) % FRAMES == FRAMES - 1)
+        sheet.words(fig, 12, y, scene.name, size=11)
+        whole = max(wide * r.seconds / longest, 1)
+        sheet.boxes(fig, f"time {scene.name}", left + whole / 2, y, whole, 8, ink="line")
+        so_far = np.maximum(length, 0.01)[:, np.newaxis]
+        sheet.boxes(fig, f"time so far {scene.name}", left + so_far / 2, y, so_far, 8, ink="read", moves=("x", "w"))
+        names = ["", f"{r.gflops:.0f} Gflop/s"]
+        sheet.numbers(fig, f"speed {scene.name}", left + wide + 4, y, over.astype(int), names=names, bold=True, size=11)

@@ -120,6 +120,8 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     first = [bundle for one in code.main_loop for bundle in one.bundles].index(clause.bundles[0])
     lines = [recorder.recording.line(step) for step in range(len(block))]
     engine = there[0] if there else 0
+    whole_run = len(recorder.recording)
+    part = f"(The first {len(block)} of {whole_run:,} steps: the rest is more of the same.)" * (len(block) < whole_run)
     return Journey(
         f"From the chip to the register: {kernel}, N = {n}",
         [
@@ -128,6 +130,6 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
             Level("SIMD engine 0", "Click what a wavefront does.", engine_0, dict.fromkeys(engine_0.about, (first,))),
             Level("Bundles of the loop", "Click a line of IL, or a slot.", loop,
                   {line: (lines.index(line),) for line in loop.about if line in lines}),
-            Level("Registers of work-item 0", "Click a number of C: its sum. Escape goes back.", block, {}),
+            Level("Registers of work-item 0", f"Click a number of C: its sum. Escape goes back. {part}", block, {}),
         ],
     )  # fmt: skip

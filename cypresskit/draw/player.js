@@ -102,7 +102,7 @@ function light() {
 const said = new Map(about), scenesOf = new Map(goes), asked_of = new Map(asks)
 function say() {
   const told = said.get(pick)
-  chosen.text = (Array.isArray(told) ? told.findLast(([from]) => from <= frame)?.[1] : told) ?? `<span class="soft">Click a thing, and it stays lit.</span> ${hint}`
+  chosen.text = (Array.isArray(told) ? told.findLast(([from]) => from <= frame)?.[1] : told) ?? `<span class="soft">Click anything to keep it highlighted.</span> ${hint}`
 }
 function choose(key) {
   pick = said.has(key) ? key : null
@@ -233,7 +233,10 @@ play.on_event("button_click", toggle)
 back.on_event("button_click", () => go(frame - 1))
 forward.on_event("button_click", () => go(frame + 1))
 slider.properties.value.change.connect(() => { if (slider.value + first !== frame) { stop(); show(slider.value + first); if (over()) reveal() } })
+// What is drawn anew by controls shows the scene that was shown before.
+const around = place.closest(".cypresskit-controls")
 scene.properties.active.change.connect(() => {
+  if (around) around.dataset.scene = scene.active
   const at = frame - first
   stop();
   [first, frames] = scenes[scene.active]
@@ -408,6 +411,7 @@ function visit() {
   choose(key)
   if (focus) el.focus({preventScroll: true})
 }
+if (Number(around?.dataset.scene ?? -1) in scenes) scene.active = Number(around.dataset.scene)
 place.addEventListener("cypresskit-go", visit)
 visit()
 el.dataset.ready = "yes"

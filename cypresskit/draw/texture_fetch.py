@@ -71,7 +71,7 @@ def _question(panels: "Sequence[_Replay]") -> Guess | None:
     low, high = min(shares.values()), max(shares.values())
     truth = ", ".join(f"{share:g} % of {name}'s lines" for name, share in shares.items()) + " weren't in L1."
     right = max(shares, key=shares.__getitem__) if high - low > 1 else "neither"
-    question = "of the lines that it asks L1 for, which one misses more, in per cent?"
+    question = "Which kernel has the higher miss rate in L1?"
     return Guess(question, [*shares, "neither"], truth, right) if len(panels) > 1 else None
 
 
