@@ -27,15 +27,10 @@ DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` alone
 LATE = (*DRAWING, "IPython", "cupy", "jupyterlab", "nbformat", "llvmlite", "numba", "tqdm")
 #: What of our own is: numba stands behind it, which takes longer than all the rest of `import cypresskit`; or a GPU.
 LATE_OF_OURS = {"blas/choice.py": ("blas/modelled.py",), "teach/l13_what_is_left.py": ("today/experiments.py",)}
-LARGEST = {"package": 21_000, "core": 12_200, "tests": 8_500}  # lines
+#: Lines of Python, as many as there are in hundreds: these figures may only sink.
+LARGEST = {"package": 28_000, "core": 14_200, "fast engine": 3_500, "tools": 2_900, "tests": 12_900}
+SUNK = 0.95  # of such a figure: with less, it has to be lowered
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60
-
-#: What doesn't hold yet, to be mended and taken out.
-EXCEPTIONS: set[str] = {
-    "core is larger than 12,200 lines",
-    "package is larger than 21,000 lines",
-    "tests is larger than 8,500 lines",
-}
 
 
 @cache
@@ -154,14 +149,21 @@ def sizes() -> dict[str, int]:
     return {
         "package": sum(package.values()),
         "core": sum(count for path, count in package.items() if in_core(path)),
+        "fast engine": sum(count for path, count in package.items() if path.startswith("machine/fast/")),
+        "tools": sum(map(lines, (TOP / "tools").rglob("*.py"))),
         "tests": sum(map(lines, (TOP / "tests").rglob("*.py"))),
     }
 
 
 def large(_: dict) -> list[str]:
-    """What has outgrown its budget."""
-    outgrown = (what for what, count in sizes().items() if count > LARGEST[what])
-    return [f"{what} is larger than {LARGEST[what]:,} lines" for what in outgrown]
+    """What has grown, and what has sunk so far that ``LARGEST`` has to follow."""
+    found = []
+    for what, count in sizes().items():
+        if count > LARGEST[what]:
+            found.append(f"{what}: {count:,} lines, of {LARGEST[what]:,}. Who adds an idea takes another one out")
+        elif count < SUNK * LARGEST[what]:
+            found.append(f"{what}: {count:,} lines. Write that down in LARGEST, which says {LARGEST[what]:,}")
+    return found
 
 
 RULES = (arrows, circles, doubles, long, large)
@@ -169,7 +171,7 @@ RULES = (arrows, circles, doubles, long, large)
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_rule_holds(rule):
-    assert not sorted(set(rule(sources())) - EXCEPTIONS)
+    assert not rule(sources())
 
 
 def broken(rule, **changed: str) -> list[str]:
@@ -207,7 +209,9 @@ def test_what_is_too_long_or_too_large_is_found(monkeypatch):
     found = long(sources())
     assert "il/parser.py is long" in found and any(one.startswith("il/parser.py: ") for one in found)
     assert not any(one.startswith(("draw/", "machine/checks/")) for one in found if ":" in one)
-    assert len(large({})) == 3
+    assert len(large({})) == len(LARGEST)
+    monkeypatch.setitem(globals(), "LARGEST", dict.fromkeys(LARGEST, 10**6))
+    assert large({})[0].startswith("package: ") and "Write that down" in large({})[-1]
 
 
 if __name__ == "__main__":
