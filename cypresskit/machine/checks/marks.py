@@ -1,10 +1,10 @@
 """Taint tracking: marks on register components that hold a bad value, reported where it is used.
 
-A copy is no use: ``mov`` to a register and the operand that ``cmov_logical`` chooses carry the mark along; the operand
-that it does not choose is ignored. So a macro's arguments, a register that is copied whole and an unused result raise
-no alarm. Any other use is reported once. What is computed from the value after that is tainted, and where a tainted
-value is an address or a branch's condition, further reports of that instruction are ``suppressed`` for those
-work-items: one fault, one report.
+Copying a value does not count as using it: the mark follows the copy, by ``mov`` to a register or as the operand that
+``cmov_logical`` chooses; the operand that it does not choose is ignored. So a macro's arguments, a register that is
+copied whole and an unused result raise no alarm. Any other use is reported once. What is computed from the value after
+that is tainted, and where a tainted value is an address or a branch's condition, further reports of that instruction
+are ``suppressed`` for those work-items: one fault, one report.
 
 ``Needs`` tells which components matter, backward from stores, branches and addresses: ``add r0, r1, r2`` reads four,
 but where only r0.x is looked at later, only the x of its operands matters. Checks of values keep to what matters, as a
@@ -73,6 +73,15 @@ class Mark:
     reported: bool = False
 
 
+@dataclass(eq=False)
+class MarkedUse:
+    """Uses of marked values that are reported as one: the first component, its fault, and by which work-items."""
+
+    key: Key
+    fault: object
+    who: np.ndarray
+
+
 class Marks(Check):
     """A check that marks values. A subclass puts marks on components (``marks``, or ``carried`` for the result of the
     running instruction); ``report_use`` reports the use of one, and uses that are the ``same`` are reported once."""
@@ -83,7 +92,7 @@ class Marks(Check):
         self.needs = needs_of(self.program, widths)
         self.marks: dict[Key, list[Mark]] = {}
         self.carried: dict[int, list[Mark]] = {}  # what the running instruction brings: component of its result
-        self.used: dict = {}  # what it uses: the first component, its fault, and by whom
+        self.used: dict[object, MarkedUse] = {}  # what it uses, by ``same``
 
     def report_use(self, at: int, key: Key, fault, who: np.ndarray) -> None:
         """Report that instruction ``at`` uses a marked component."""
@@ -120,15 +129,17 @@ class Marks(Check):
                         self._carry(self.carried, p, Mark(who, self.copied(event.at, mark.fault), mark.reported))
                     else:
                         self._use(event.at, i, n, p, key, mark, who)
-        for key, fault, who in self.used.values():
-            self.report_use(event.at, key, fault, who)
+        for use in self.used.values():
+            self.report_use(event.at, use.key, use.fault, use.who)
 
     def _use(self, at: int, i: Instruction, n: int, p: int, key: Key, mark: Mark, who: np.ndarray) -> None:
+        """Note the use of a mark by these work-items, and taint the result; what was reported before only taints."""
         if not mark.reported and not self.spares(i):
-            first = self.used.setdefault(self.same(key, mark.fault), [key, mark.fault, who])
-            first[2] = first[2] | who
-            mark.who = mark.who & ~who
-            self._carry(self.marks, key, mark := Mark(who, mark.fault, True))
+            use = self.used.setdefault(self.same(key, mark.fault), MarkedUse(key, mark.fault, who))
+            use.who = use.who | who
+            mark.who = mark.who & ~who  # they hold a reported mark from here on
+            mark = Mark(who, mark.fault, reported=True)
+            self._carry(self.marks, key, mark)
         if not mark.reported:
             return
         for c in self.needs.writes[at] if i.op.vector else (p,):

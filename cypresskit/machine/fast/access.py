@@ -3,7 +3,7 @@
 An access reads one 128-bit *texel* for each lane, or one for all lanes that are known to share its address.
 Neighbouring accesses make up a group with one test for all of them: where every address of every lane is inside, the
 loads follow at once; otherwise a second copy of the loads sends each outside address to a texel of zeros and counts it.
-Behind every LDS array lie 16 bytes of zeros for vectors that end outside.
+Each LDS array is padded with 16 zero bytes, so a vector load may run past its end.
 """
 
 from collections.abc import Callable, Sequence

@@ -4,10 +4,11 @@ Most loops of a GEMM kernel break where a counter reaches a bound, and look in t
 that such a counter tells. How many turns are left, and in how many of them every texel lies inside, is then a matter of
 a few divisions. So many turns run without a test, as a strip; what is left of the loop follows as it stands.
 
-A loop that holds more sums than the host has registers runs each strip in several *passes*, over some of the sums each.
-A block of 8 x 8 numbers for each of four work-items fills 16 registers of 512 bits; on hosts with less LLVM would keep
-the sums on the stack, and load and store one with every multiply-add. A strip is short enough for the host's first
-cache to keep what one pass has read for the next. Sums are what nothing in the loop reads but what updates them.
+If a loop has more accumulators than the host has vector registers, each strip is run in several *passes*, each of which
+updates a subset of them: register blocking. A block of 8 x 8 numbers for each of four work-items fills 16 registers of
+512 bits; on hosts with less LLVM would keep accumulators on the stack, and load and store one with every multiply-add.
+A strip is short enough for the host's L1 cache to keep what one pass has read for the next. Accumulators, here *sums*,
+are what nothing in the loop reads but the instructions that update them.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,5 +1,4 @@
-"""Everything but control flow: what an opcode's row of the table, its modifiers, masks and NaN rules make of
-operands."""
+"""Translates every instruction except control flow."""
 
 from cypresskit.il import Instruction, Program
 from cypresskit.machine.fast.access import Stores

@@ -88,7 +88,7 @@ _chosen = ""
 
 
 def compile_for(name: str) -> None:
-    """From now on, compile as if this processor were that of ``name``, as ``target`` takes it."""
+    """From now on, compile as if the host were ``name``, as ``target`` takes it."""
     global _chosen
     _chosen = name
 
@@ -100,8 +100,8 @@ def this_host() -> Target:
 
 @cache
 def target(name: str) -> Target:
-    """What code is generated for, as if this processor were that of LLVM's ``name``; "portable" is this one without a
-    flush mode, "flags" with one that is trusted as far as ARM's, and "" this one."""
+    """What code is generated for, as if the host were LLVM's CPU ``name``; "portable" is this one without a flush mode,
+    "flags" with one that is trusted as far as ARM's, and "" this one."""
     import llvmlite.binding as llvm
 
     cpu, features = host_processor() if name in ("", "portable", "flags") else (name, "")
