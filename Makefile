@@ -85,8 +85,7 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 	@echo "Installing cypresskit and JupyterLab into $(VENV): once, some minutes."
 	@$(install) setuptools wheel
 	@$(install) --no-build-isolation --editable '.[lab]'
-	@echo "Compiling the timing engine for this processor: once, some seconds."
-	@$(bin)/python -c 'import cypresskit; cypresskit.simulate("sgemm_tn", 64)'
+	@$(bin)/python -c 'import cypresskit; cypresskit.simulate("sgemm_64x64_lds", 64)'  # compiles the timing engine
 	@touch $@
 
 $(VENV)/installed-tests: $(VENV)/installed

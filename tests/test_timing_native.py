@@ -54,6 +54,15 @@ def test_the_second_session_compiles_nothing(session, tmp_path):
     assert session() == (2, [])
 
 
+def test_what_compiles_says_so_once(session, capsys):
+    module._notify.cache_clear()
+    session()
+    assert capsys.readouterr().err == module.NOTICE + "\n"
+    module._notify.cache_clear()
+    session()
+    assert capsys.readouterr().err == ""
+
+
 def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monkeypatch):
     session()
     source_hash = module.source_hash.__wrapped__

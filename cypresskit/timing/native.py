@@ -6,6 +6,7 @@ installation and home, a full disk) or a kept file is damaged, the code is compi
 """
 
 import hashlib
+import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -15,7 +16,7 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 OPTIONS: dict = {"error_model": "numpy", "_nrt": False, "nogil": True}
-OPTIONS |= {"forceinline": True}  # the units' state is large to pass on
+NOTICE = "cypresskit compiles its timing engine for this processor: once, about ten seconds."
 
 
 def native(function):
@@ -36,8 +37,11 @@ class DiskCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, source_hash())
 
     def load_overload(self, sig, target_context):
-        """The compiled form for these types, or None."""
-        return self._tried(super().load_overload, sig, target_context)
+        """The compiled form for these types, or None; the first time that there is none, a line says what follows."""
+        found = self._tried(super().load_overload, sig, target_context)
+        if found is None:
+            _notify()
+        return found
 
     def save_overload(self, sig, data):
         """Keep the compiled form for these types."""
@@ -59,6 +63,11 @@ def source_hash(folder: Path = Path(__file__).parent) -> str:
     """A hash of the files in ``folder`` that have native code in them."""
     sources = (path.read_bytes() for path in sorted(folder.rglob("*.py")))
     return hashlib.sha256(b"\0".join(source for source in sources if b"@native" in source)).hexdigest()
+
+
+@cache
+def _notify() -> None:
+    print(NOTICE, file=sys.stderr, flush=True)
 
 
 _warned = False

@@ -95,7 +95,7 @@ def _kept(key: tuple | None, report: Report) -> Report:
     if key:
         _reports[key] = report
     while len(_reports) > KEPT:
-        _reports.pop(next(iter(_reports)), None)
+        _reports.pop(next(iter([*_reports])), None)  # a list, since other threads add theirs
     return report
 
 

@@ -1,13 +1,14 @@
-"""``sweep``: a table of simulated performance over kernels, sizes and devices, on as many cores as one likes.
+"""``sweep``: a table of simulated performance over kernels, sizes and devices, on all cores.
 
-Each point is a task for a ``concurrent.futures`` executor: threads, processes, or those of other machines, if the
-executor has any. Results come as a ``Table``: rows that save to CSV and JSON.
+Each point is a task for a ``concurrent.futures`` executor: threads of its own, since the engine is native code, or what
+it is given: processes, or those of other machines. Results come as a ``Table``: rows that save to CSV and JSON.
 """
 
 import csv
 import json
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from io import StringIO
@@ -18,6 +19,7 @@ from tqdm.auto import tqdm
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import Kernel
+from cypresskit.machine.fast.execute import processors
 from cypresskit.saving import save_file
 from cypresskit.tables import markdown, table
 from cypresskit.timing.simulate import simulate
@@ -83,7 +85,7 @@ def sweep(
 ) -> Table:
     """Simulate every kernel at every N (square matrices) on every device, one or several of each, with a progress bar.
 
-    ``executor`` runs the points side by side (threads do: the engine is native code); ``ranges=True`` adds what the
+    ``executor`` runs the points, in place of as many threads as there are cores; ``ranges=True`` adds what the
     calibrations leave open (``low``, ``high``: ``Report.range``); other ``options`` go to ``simulate``. A point that
     fails stops no other: the first error is raised when all are done.
     """
@@ -97,22 +99,20 @@ def timed(points: Iterable[Point], executor: Executor | None, progress: bool, **
     """The rows of points (kernel, N, device), in their order."""
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(f"executor is a concurrent.futures.Executor, such as ProcessPoolExecutor(), not {executor!r}")
-    options["progress"] = progress and executor is None
-    row = partial(_row, options=options)
-    points = list(points)
-    futures = [executor.submit(row, point) for point in points] if executor else []
-    results = [future.result for future in futures] or [partial(row, point) for point in points]
+    row = partial(_row, options=options | {"progress": False})
     rows: list[dict] = []
     failed: Exception | None = None
-    try:
-        for result in tqdm(results, "simulating", disable=not progress):
-            try:
-                rows.append(result())
-            except Exception as error:
-                failed = failed or error
-    finally:
-        for future in futures:  # Ctrl-C needn't wait for those that haven't begun
-            future.cancel()
+    with nullcontext(executor) if executor else ThreadPoolExecutor(processors()) as pool:
+        futures = [pool.submit(row, point) for point in points]
+        try:
+            for future in tqdm(futures, "simulating", disable=not progress):
+                try:
+                    rows.append(future.result())
+                except Exception as error:
+                    failed = failed or error
+        finally:
+            for future in futures:  # Ctrl-C needn't wait for those that haven't begun
+                future.cancel()
     if failed:
         raise failed
     return rows
