@@ -135,6 +135,10 @@ def test_what_is_right_but_rounded_is_told_so(check, rounded):
     assert check(rounded).hint.startswith("right, but rounded")
 
 
+def test_what_a_verdict_shows_alike_is_alike():
+    assert bus.check_balance(lambda b, f, s, moved: float(f"{moved * s * f / b / 2:.6g}")).right
+
+
 def test_a_decimal_comma_in_an_answer_is_told():
     assert "1.3, not 1,3" in start.check_peak(lambda *_: (2720, 5)).hint
 

@@ -17,7 +17,7 @@ from cypresskit.teach.check import Halted, Verdict, a_type, exercise, tried, unl
 
 Slips = Mapping[str, Callable]
 Draw = Callable[[], tuple] | None
-CLOSE = 1e-6  # relative
+CLOSE = 5e-6  # relative: what a verdict shows alike, in six digits, is alike
 DRAWN = 3  # calls with other numbers than those that are shown
 chance = random.SystemRandom()
 
