@@ -47,6 +47,7 @@ def run(seconds: float, seed: int = 0, say=print, most: float = math.inf) -> int
     wrong."""
     end, wrong, counts = time.monotonic() + seconds, 0, dict.fromkeys(KINDS, 0)
     start = seed
+    ck.simulate("sgemm_tn", 64)  # compiles the timing engine, which may take longer than a program is given
     while seed == start or (time.monotonic() < end and seed < start + most):
         kind = ("valid", "nearly valid", "valid", "random", "timed")[seed % 5]
         try:
