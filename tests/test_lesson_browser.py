@@ -178,7 +178,9 @@ def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, show)
     show(journey)
     wide = [one.player for one in journey.levels]
     bars = wide[1].tracks[0].source.data["x"]
-    for level, (name, cell) in enumerate((("engines", 0), ("computes sgemm_tn to come", len(bars) // 2), ("slots", 10))):
+    for level, (name, cell) in enumerate(
+        (("engines", 0), ("computes sgemm_tn to come", len(bars) // 2), ("slots", 10))
+    ):
         assert page.evaluate(JS.level)[0] == level and page.evaluate(JS.level)[3] <= 660
         page.mouse.click(*page.evaluate(JS.place, [name, cell]))
         page.wait_for_function(f"() => ({JS.level})()?.[0] === {level + 1}")

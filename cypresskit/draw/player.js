@@ -260,7 +260,7 @@ function reveal() {
     const [one, other] = [asked, answers].map((part) => child(part).el.getBoundingClientRect())
     child(asked).el.style.minHeight = `${Math.max(one.bottom, other.bottom) - Math.min(one.top, other.top)}px`
   }
-  const verdict = guessed === null ? "" : `You said <b>${guessed}</b>, and that is ${guessed === right ? "right" : "wrong"}: `
+  const verdict = guessed === null ? "" : `You said <b>${guessed}</b>, ${guessed === right ? "and that is right" : `but it is <b>${right}</b>`}: `
   asked.text = verdict + truth
   child(answers).el.style.display = "none"
   el.dataset.revealed = "yes"

@@ -40,7 +40,8 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     paces, given = (dict(reports), []) if isinstance(reports, Mapping) else ({}, list(reports))
     columns, lines = [_draw_block(sheet)], [sheet.title]
     allowed = {}
-    for precision, size in BYTES.items():
+    shown = {_precision(r) for r in paces.values()} or set(BYTES)
+    for precision, size in ((p, size) for p, size in BYTES.items() if p in shown):
         fig = _chart(sheet, precision)
         intensity = np.array(BLOCKS, float)[:, np.newaxis] / size
         sheet.head(fig, intensity[:, 0], *HEIGHT, f"upright {precision}")
@@ -54,8 +55,11 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             sheet.inks(fig.scatter("x", "y", source=source, size=11, line_width=2, fill_color=None), line_color=ink)
             corner = f"flat from {peak / rate:.2f} flops per byte at {peak:.0f} Gflop/s"
             lines.append(f"{precision}, {name}: {rate:.1f} GB/s, {corner}")
-        lines += _points(sheet, fig, precision, size, given)
-        columns.append(Column(sheet.note(f"**{precision.capitalize()} precision**"), fig, sizing_mode="stretch_width"))
+        points = [] if paces else _points(sheet, fig, precision, size, given)
+        lines += [f"{precision}, {words}" for words, _ in points]
+        below = [sheet.note(", ".join(f"**{n}** {name}" for n, (_, name) in enumerate(points, 1)))] * bool(points)
+        title = sheet.note(f"**{precision.capitalize()} precision**")
+        columns.append(Column(title, fig, *below, sizing_mode="stretch_width"))
         mine = {b: r for b, r in paces.items() if _precision(r) == precision}
         if mine:
             x, y = np.array(list(mine)) / size, np.array([r.gflops for r in mine.values()])
@@ -63,13 +67,12 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             stars = sheet.source(f"paces {precision}", x=x, y=come)
             sheet.inks(fig.line("x", "y", source=stars, line_width=1.5), line_color="ink")
             sheet.inks(fig.scatter("x", "y", source=stars, marker="star", size=15), line_color="ink", fill_color="b")
-    captions = [_say(b, {p: [allowed[p, n][k, 0] for n in range(len(ROOFS))] for p in BYTES}, paces)
-                for k, b in enumerate(BLOCKS)]  # fmt: skip
+    captions = [_say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces) for k, b in enumerate(BLOCKS)]
     key = sheet.key(*((f"{name} {rate:.0f} GB/s", ink, dash) for name, _, rate, ink, dash in ROOFS))
-    stars = " Stars: simulated." * bool(reports)
+    stars = "Stars: simulated. " * bool(reports)
+    crosses = "" if paces else "Crosses: published kernels at the flops per byte of their blocks. "
     note = sheet.note(
-        f"Crosses: published kernels at the flops per byte of their blocks.{stars} Below a roof there is something to"
-        " gain without a larger block. Drag in a chart."
+        f"{crosses}{stars}Below a roof there is something to gain without a larger block. Drag in a chart."
     )
     guess = None
     if paces:
@@ -84,11 +87,11 @@ def _precision(report: Report) -> str:
     return "single" if report.peak_gflops == report.device.peak_gflops("single") else "double"
 
 
-def _say(b: int, allowed: dict[str, list[float]], paces: Mapping[int, Report]) -> str:
+def _say(b: int, allowed: dict[str, float], paces: Mapping[int, Report]) -> str:
     said = [
-        f"**{p}**: {b / BYTES[p]:.3g} flops per byte; HD 5870 at most {v[0]:.0f} Gflop/s from the texture cache,"
-        f" {v[1]:.0f} from L2, {v[2]:.0f} from DRAM; C2050 {v[3]:.0f} from DRAM."
-        for p, v in allowed.items()
+        f"**{p}**: {b / BYTES[p]:.3g} flops per byte; the HD 5870 reaches {gflops:.0f} Gflop/s at most, held by "
+        f"{'the texture cache' if gflops < HD5870.peak_gflops(p) else 'its arithmetic'}."
+        for p, gflops in allowed.items()
     ]
     if pace := paces.get(b):
         said.append(f"**Simulated**: {pace.gflops:.0f} Gflop/s; {pace.registers} registers, room for {pace.active}"
@@ -99,7 +102,7 @@ def _say(b: int, allowed: dict[str, list[float]], paces: Mapping[int, Report]) -
 
 
 def _chart(sheet: Sheet, precision: str):
-    fig = sheet.chart(f"Roofline, {precision} precision", "flops per byte", "Gflop/s", height=330, x_axis_type="log",
+    fig = sheet.chart(f"Roofline, {precision} precision", "flops per byte", "Gflop/s", height=300, x_axis_type="log",
                       y_axis_type="log", x_range=SPAN, y_range=HEIGHT, name=precision)  # fmt: skip
     for axis, ticks in ((fig.xaxis, (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32)),
                         (fig.yaxis, (20, 50, 100, 200, 500, 1000, 2000))):  # fmt: skip
@@ -128,8 +131,8 @@ def _draw_block(sheet: Sheet):
     return fig
 
 
-def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Report]) -> list[str]:
-    """Published kernels as crosses, reports as stars; what they are stands at the lower right. Lines of text."""
+def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Report]) -> list[tuple[str, str]]:
+    """Published kernels as crosses, reports as stars, numbered; of each a line of text, and its name and speed."""
     known = [row for row in published.kernels().values() if row["precision"] == precision and "gflops_max" in row]
     points = []
     for row in sorted((row for row in known if row["id"] in KERNELS), key=lambda row: -row["gflops_max"]):
@@ -147,9 +150,6 @@ def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Repo
         label = 1.25 * x, 10 ** (-down / 110)
         sheet.inks(fig.segment(x, y, *label, line_width=1), line_color="soft")
         sheet.words(fig, *label, str(n), size=12, bold=True, x_offset=3)
-    said = [
-        f"{n} {name} {y:.0f}{', simulated' * (what == 'simulated')}" for n, (_, y, name, what) in enumerate(points, 1)
+    return [
+        (f"{name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s", f"{name} {y:.0f}") for x, y, name, what in points
     ]
-    y = HEIGHT[0] * 1.31 ** np.arange(len(said), 0, -1)
-    sheet.words(fig, SPAN[1] * 0.93, y, said, "soft", align="right", size=12)
-    return [f"{precision}, {name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s" for x, y, name, what in points]
