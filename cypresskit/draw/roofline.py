@@ -113,7 +113,7 @@ def _chart(sheet: Sheet, precision: str):
 
 def _draw_block(sheet: Sheet):
     """A block of C, the rows of A and the columns of B that it needs, and how often each of their numbers is used."""
-    fig = sheet.stage("C with a block, and the rows of A and columns of B that it needs", 330, 350)
+    fig = sheet.stage("C with a block, and the rows of A and columns of B that it needs", 330, 350, most=1)
     size = np.array(BLOCKS, float)[:, np.newaxis] * 10
     left, top, whole, deep = 110, 120, 200, 80
     middle = left + whole / 2, top + whole / 2
