@@ -26,8 +26,7 @@ def gain(experiment: str, before: str, after: str) -> float:
 
 
 def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = None) -> str:
-    """A table of an experiment's cases: Cypress's figures, the record's and the reader's, and how many times the first
-    of them each is."""
+    """A table of Cypress's figures, the record's and the reader's, with how many times the first case's each is."""
     parts = {"Cypress": cypress, record()["device"]: figures(experiment)}
     parts |= {mine["device"]: figures(experiment, mine)} if mine else {}
     lines = [" " * 14 + "".join(f"{name:>22}" for name in parts)]
@@ -41,9 +40,7 @@ def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = No
 @formula_exercise(
     [(96, 64, 0), (96, 32, 38000), (128, 256, 8192), (16, 256, 0), (166, 64, 0), (40, 1024, 100000)],
     {
-        "workgroups come whole: how many fit?": lambda r, t, s: min(
-            65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64
-        ),
+        "workgroups come whole.": lambda r, t, s: min(65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64),
         "each takes 1,024 bytes more.": lambda r, t, s: min(65536 // (r * t), 233472 // max(s, 1), 2048 // t) * t // 32,
         "these are workgroups, not warps.": lambda r, t, s: min(65536 // (r * t), 233472 // (s + 1024), 2048 // t),
         "shared memory is limited, too.": lambda r, t, s: min(65536 // (r * t), 2048 // t) * t // 32,
@@ -51,7 +48,6 @@ def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = No
     },
     "how many whole workgroups do the registers allow, how many the shared memory, how many the threads?",
     " warps",
-    name="warps",
 )
 def check_warps(r, t, s):
     """Exercise 1: ``warps(registers, threads, shared)``, how many warps share a multiprocessor of the H200."""
@@ -80,12 +76,7 @@ def any_cases() -> tuple:
 
 
 @formula_exercise(
-    [
-        ("block", "1 x 1", "8 x 8"),
-        ("bank, one warp", "32", "33"),
-        ("double", "1 x 1", "4 x 4"),
-        ("size", "256", "4096"),
-    ],
+    [("block", "1 x 1", "8 x 8"), ("bank, one warp", "32", "33"), ("double", "1 x 1", "4 x 4")],
     {
         "several experiments have such a case: look at the experiment, too.": lambda e, b, a: EVERY[a] / EVERY[b],
         "where the unit is a time, less is better.": lambda e, b, a: figures(e)[a] / figures(e)[b],

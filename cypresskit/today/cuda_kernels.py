@@ -1,8 +1,7 @@
 """The workbook's kernels for a GPU of today, written in Python for numba's CUDA target.
 
 A CUDA *thread* is Cypress's work-item, a *warp* of 32 its wavefront, a *multiprocessor* its SIMD engine, and *shared
-memory* its LDS. ``blocked`` and ``tiled`` make a kernel: what they are given are constants to the compiler, which
-unrolls the loops over them and keeps local arrays in registers. Nothing looks for an edge: sizes are whole blocks.
+memory* its LDS. What ``blocked`` and ``tiled`` are given are constants to the compiler. Sizes are whole blocks.
 """
 
 from functools import cache

@@ -1,7 +1,7 @@
 """The workbook's experiments on the GPU that is here: each kernel is checked against numpy, then timed.
 
 A figure is the median of several runs after a warm-up; its ``spread`` lies between the fastest and the slowest, as a
-part of the median. A GPU changes its clock with load and heat, so the record says at which it was found at work.
+part of the median. A GPU changes its clock with load and heat: the record says at which it was found at work.
 """
 
 import json
@@ -107,7 +107,7 @@ class Bench:
 
         work()
         exact, some = np.frompyfunc(Fraction, 1, 1), [0, n // 3, n - 1]
-        pairs = [*zip(high, low), [matrix.copy_to_host() for matrix in arrays[4:]]]
+        pairs = *zip(high, low), [matrix.copy_to_host() for matrix in arrays[4:]]
         a, b, c = (exact(of[:, some]) + exact(rest[:, some]) for of, rest in pairs)
         if np.any(np.abs(c[some] - a.T @ b) > n * Fraction(2) ** -103 * (np.abs(a).T @ np.abs(b))):
             raise ArithmeticError("the double-double product has lost digits")
