@@ -77,16 +77,16 @@ class BundleGame(Shown):
     title = "The bundle game"
 
     def __init__(self, levels: Sequence[dict]) -> None:
-        self.levels = list(levels)
+        self.rounds = list(levels)
 
     def __repr__(self) -> str:
-        said = [f"{one['name']}; fewest bundles {one['least']}" for one in self.levels]
+        said = [f"{one['name']}; fewest bundles {one['least']}" for one in self.rounds]
         return "\n".join([f"{self.title}: pack operations into bundles of five slots", *said])
 
     def still(self) -> str:
         """The first level before the first move: its lines of IL, and an empty bundle with its ports."""
         parts = [("Lines of IL", 4, 20), ("Read ports of banks x y z w", 420, 20), ("Slots of the bundle", 420, 190)]
-        parts += [(f"{n}  {line}", 4, 50 + 24 * k) for k, (n, line) in enumerate(self.levels[0]["lines"].items())]
+        parts += [(f"{n}  {line}", 4, 50 + 24 * k) for k, (n, line) in enumerate(self.rounds[0]["lines"].items())]
         parts += [(slot, 456 + 84 * n, 238) for n, slot in enumerate("xyzwt")]
         boxes = [(420 + 84 * n, 36 + 36 * k, 28) for n in range(4) for k in range(3)]
         boxes += [(420 + 84 * n, 206, 52) for n in range(5)]
@@ -100,7 +100,7 @@ class BundleGame(Shown):
 
     def _embedded(self) -> str:
         script = packaged("bundle_rules.js") + packaged("bundle_game.js")
-        data = json.dumps({"levels": self.levels, "tables": TABLES, "series": theme.SERIES, "styles": STYLES})
+        data = json.dumps({"levels": self.rounds, "tables": TABLES, "series": theme.SERIES, "styles": STYLES})
         still = base64.b64encode(self.still().encode()).decode()
         words = {
             "title": self.title,
