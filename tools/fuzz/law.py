@@ -127,8 +127,11 @@ class _Counting(_Processor):
     def store(self, s: StoreInstruction) -> None:
         if s.name == "EXPORT":
             of = self.surfaces.shape.outputs[s.offset]
-            side = max(self.device.line_bytes // of.texel, 1)
-            byte = self.y * (-(-self.surfaces.shape.domain[0] // side) * side * of.texel) + self.x * of.texel
+            tiled = self.surfaces.layout == "tiled"
+            side = 8 if tiled else max(self.device.line_bytes // of.texel, 1)
+            across = -(-self.surfaces.shape.domain[0] // side)
+            tile = (self.y // 8 * across + self.x // 8) * 64 + self.y % 8 * 8 + self.x % 8
+            byte = of.texel * (tile if tiled else self.y * across * side + self.x)
         else:
             byte = 16 * self.element(s.offset, s.index, 0)
         for lanes, wavefront in self._lanes(64):
