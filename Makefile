@@ -13,7 +13,7 @@ quick   := not notebook and not slow and not browser
 cores   := -n auto --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: help lab test core coverage lint format oldest bench book docs gallery clip fuzz clean distclean
+.PHONY: help lab test core coverage lint format oldest bench book docs clip fuzz clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -57,9 +57,6 @@ book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their
 docs: $(VENV)/installed-tests  ## build the documentation as a site that works offline, into site/, and check its links
 	@$(bin)/python -m tools.site site
 
-gallery: $(VENV)/installed-tests  ## write every lesson and view as web pages that work offline, into gallery/
-	@$(bin)/python -m tools.gallery gallery notebooks
-
 clip: $(VENV)/installed-tests  ## make the README's pictures anew, the moving one included
 	@$(bin)/python -m tools.clip
 
@@ -67,7 +64,7 @@ fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks an
 	@$(bin)/python -m tools.fuzz $(ARGS)
 
 clean:  ## remove caches and build products
-	rm -rf build dist docs/views gallery site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf build dist docs/views site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find cypresskit tests notebooks -name __pycache__ -prune -exec rm -rf {} +
 	find notebooks -name .ipynb_checkpoints -prune -exec rm -rf {} +
 
@@ -90,5 +87,5 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 
 $(VENV)/installed-tests: $(VENV)/installed
 	@echo "Installing the test tools into $(VENV): once."
-	@$(install) --no-build-isolation --editable '.[test,docs,grading]'
+	@$(install) --no-build-isolation --editable '.[test,docs]'
 	@touch $@

@@ -22,9 +22,10 @@ project, release = "cypresskit", cypresskit.__version__
 author = copyright = "The cypresskit developers"
 root_doc = "README"
 include_patterns = ["*.md", "docs/*.md", "docs/views/*.md", "notebooks/[0-9]*.ipynb", "notebooks/README.md"]
-exclude_patterns = [".*", "build", "dist", "gallery", "site", "notebooks/source", "notebooks/solutions"]
+exclude_patterns = [".*", "build", "dist", "site", "notebooks/source", "notebooks/solutions"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme, html_title = "furo", "cypresskit"
+html_static_path, html_css_files = ["static"], ["site.css"]
 html_copy_source = html_show_sourcelink = False
 html_show_search_summary = False  # it would fetch pages, which a browser refuses from disk
 html_math_renderer = "mathml"
@@ -76,7 +77,7 @@ for name, (title, _) in gallery.VIEWS.items():
 
 
 class View(SphinxDirective):
-    """A picture of the gallery, playing."""
+    """A picture, playing."""
 
     required_arguments = 1
 
@@ -113,6 +114,11 @@ def add_players(app, name, template, context, doctree):
         app.add_js_file("players.js")
 
 
+def widen(app, name, template, context, doctree):
+    """Pages with pictures go without a list of their headings: pictures take its place."""
+    context["furo_hide_toc"] = context.get("furo_hide_toc") or "cypresskit-player" in context.get("body", "")
+
+
 def finish(app, error):
     """The page that a folder opens with, README's pictures, and the script that all players share."""
     site = Path(app.outdir)
@@ -130,5 +136,6 @@ def setup(app):
     app.connect("autodoc-process-docstring", end_sections, priority=400)
     app.connect("source-read", add_contents)
     app.connect("html-page-context", add_players)
+    app.connect("html-page-context", widen, priority=900)  # after the theme
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

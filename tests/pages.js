@@ -153,12 +153,3 @@ const run = async texts => {
 // What each code cell of the notebook shown has put out.
 const outputs = () => [...window.jupyterapp.shell.currentWidget.context.model.cells]
     .filter(cell => cell.type === "code").map(cell => cell.outputs.toJSON())
-
-// The slide that is shown: its address, how much of it is seen, and what of that sticks out of the window.
-const slide = () => {
-    const parts = [...document.querySelectorAll(".shown :is(h1, h2, p, li, pre, tr, img, summary, .cypresskit-player)")]
-    const boxes = parts.filter(part => part.checkVisibility()).flatMap(part => [...part.getClientRects()])
-    const seen = boxes.filter(box => box.right > 0 && box.left < innerWidth && box.width && box.height)
-    const out = seen.filter(box => box.top < 0 || box.left < 0 || box.bottom > innerHeight + 1 || box.right > innerWidth)
-    return {at: location.hash, seen: seen.length, out, full: Math.max(...seen.map(box => box.bottom)) / innerHeight}
-}

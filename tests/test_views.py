@@ -772,7 +772,7 @@ def test_big_makes_text_and_lines_larger():
     assert big.root.styles["--ck-scale"] == "2"
 
 
-# -- controls and gallery
+# -- controls
 
 
 def test_controls_draw_again_and_say_why_they_cannot():
@@ -820,68 +820,9 @@ def test_controls_draw_only_what_is_chosen_last_and_what_is_asked_for_again():
     assert "n = 2: KeyError: &#x27;&lt;two&gt;&#x27;" in status.value and 'role="alert"' in status.value
 
 
-def test_every_view_is_in_the_gallery():
+def test_every_view_is_on_the_site():
     made = {name.split("_dd")[0] for name in gallery.VIEWS}
     assert {name for name in draw.__all__ if name.islower()} - {"controls", "load", "pack", "predict", "curves"} <= made
-
-
-def test_a_lesson_becomes_a_page_without_network(tmp_path, pytestconfig):
-    page = gallery.lesson(pytestconfig.rootpath / "notebooks/01_register_block.ipynb")
-    assert len(page) < 3_000_000
-    plain = re.sub(r"(?s)<script>.*?</script>", "", page)
-    assert not re.search(r'<(script|link|img)[^>]+(src|href)="(?!data:)', plain)
-    assert "cypresskit-player" in page and "Controls for" not in plain
-    assert "<details><summary>The result: guess first" in plain and "lesson_02_why_blocks.html" in plain
-
-
-def test_a_lesson_becomes_slides_and_a_handout(pytestconfig):
-    path = pytestconfig.rootpath / "notebooks/09_bus.ipynb"
-    slides, handout = (gallery.lesson(path, kind, scripts="own.js", solutions=False) for kind in ("lesson", "handout"))
-    assert slides.count("<section>") == 1 + path.read_text().count('"## ')
-    assert "In the notebook, press" in handout and "____________ (the bus, the kernel)" in handout
-    assert "draw.load" not in handout + slides and "Controls for" not in handout + slides and "Not yet." not in handout
-    assert '<script src="own.js">' in slides and "cypresskit-player" in slides and "#slide-" in slides
-    assert "cypresskit-player" not in handout and "<img" in handout and "<script" not in handout
-    assert "<summary>Solution" not in slides and "<details" not in handout
-    assert "<strong>How good is one number for the bus?</strong>" in handout and "His points with transfers" in handout
-    assert "Halving the smaller part" not in handout, "what the numbers say answers the guess"
-
-
-def test_every_slide_fits_its_screen(page, tmp_path, pytestconfig):
-    file = tmp_path / "slides.html"
-    file.write_text(gallery.lesson(pytestconfig.rootpath / "notebooks/09_bus.ipynb", solutions=False))
-    page.set_viewport_size({"width": 1366, "height": 768})
-    page.goto(f"{file.as_uri()}#slide-0")
-    slides: list[str] = []
-    while (slide := page.evaluate(JS.slide))["at"] not in slides:
-        page.wait_for_function("!document.querySelector('.shown .cypresskit-player > img')")  # players have begun
-        slide = page.evaluate(JS.slide)
-        assert slide["seen"] and not slide["out"], slide
-        assert slide["full"] > 0.2 or "." not in slide["at"], f"a line or two alone on {slide['at']}"
-        slides.append(slide["at"])
-        page.keyboard.press("ArrowRight")
-        page.wait_for_timeout(50)
-    assert "#slide-9" in slides and "#slide-2.1" in slides
-    assert page.evaluate("parseFloat(getComputedStyle(document.querySelector('pre')).fontSize)") >= 18
-
-
-def test_formulas_become_mathml_and_code_stays_as_it_is(tmp_path):
-    texts = ["$a_i * b$ and `$x$` and\n```\n$y$\n```", "$$C \\leftarrow \\alpha\nA B$$", "Costs `5 $`, then $k$."]
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text) for text in texts])
-    nbformat.write(book, tmp_path / "formulas.ipynb")
-    page = gallery.lesson(tmp_path / "formulas.ipynb")
-    assert page.count("<math") == 3 and page.count('display="block"') == 1 and "<em>" not in page
-    assert all(f"<code>{code}" in page for code in ("$x$", "$y$", "5 $")) and "\\alpha" not in page
-
-
-def test_controls_of_a_view_become_its_first_picture(tmp_path):
-    source = "from cypresskit import draw\ndraw.controls(lambda item: draw.lds_transpose(item=item), item=[20, 33])"
-    shown = nbformat.v4.new_output("execute_result", {"text/plain": "Controls for item (run this cell to use them)"})
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source, outputs=[shown])])
-    nbformat.write(book, tmp_path / "controls.ipynb")
-    page = gallery.lesson(tmp_path / "controls.ipynb")
-    assert "item: <b>20</b>" in page and "work-item 20 is followed" in page
-    assert page.count('class="cypresskit-player"') == 1
 
 
 # -- in the browser
@@ -1098,17 +1039,6 @@ def test_nothing_stays_at_the_edge_of_a_chart_that_was_narrow_at_first(show, pag
         return ctx.getImageData(0, 0, 1, canvas.height).data.filter(part => part > 0).length
     })""")
     assert painted == [0]
-
-
-def test_a_lessons_page_plays_and_is_accessible(tmp_path, pytestconfig, page):
-    path = tmp_path / "lesson.html"
-    path.write_text(gallery.lesson(pytestconfig.rootpath / "notebooks/01_register_block.ipynb"), encoding="utf-8")
-    page.goto(path.as_uri())
-    page.wait_for_function(READY)
-    page.locator("[data-ready]").first.focus()
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate("() => document.querySelector('[data-ready]').dataset.frame") == "1"
-    assert not pages.axe_finds(page)
 
 
 def test_controls_in_jupyterlab_answer(lab, page):

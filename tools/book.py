@@ -1,4 +1,4 @@
-"""The book tool: one source per lesson makes the student's notebook, the solved one, and an assignment for nbgrader.
+"""The book tool: one source per lesson makes the student's notebook and the solved one.
 
 A lesson is ``notebooks/source/NN_name.md``: Markdown, with code cells between ```` ```python ```` fences (jupytext's
 form). Lines between ``### BEGIN SOLUTION`` and ``### END SOLUTION`` are left out for the student and kept, without the
@@ -8,9 +8,8 @@ A cell that asks for a guess (``ck.draw.predict``) is followed by the one that s
 folded: JupyterLab unfolds it when the cell is run. Prose can't be edited, which would show folded solutions, nor a
 check be deleted.
 
-``python -m tools.book notebooks [01 ...]`` makes and runs them; ``--assignments DIR`` writes a course for
-nbgrader instead: the same marks, each check a test cell of one point, the folded solutions left out. Saved outputs are
-those of the run, but for the cell that loads the players' scripts and the ids of widgets, which differ each time.
+``python -m tools.book notebooks [01 ...]`` makes and runs them. Saved outputs are those of the run, but for the cell
+that loads the players' scripts and the ids of widgets, which differ each time.
 """
 
 import argparse
@@ -34,12 +33,6 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-CONFIG = """c = get_config()
-c.CourseDirectory.course_id = "cypresskit"
-c.ClearSolutions.code_stub = {"python": ""}  # a lesson's cells run as they are handed out
-c.ClearSolutions.enforce_metadata = False
-c.ExecutePreprocessor.timeout = 120
-"""
 
 
 def read(path: Path) -> NotebookNode:
@@ -56,9 +49,12 @@ def read(path: Path) -> NotebookNode:
             assert found, "CONTRIBUTING.md has lost its glossary"
             fold = f"<details><summary>All words</summary>\n\n{found[1]}\n\n</details>"
             cell.source = cell.source.replace(GLOSSARY, fold)
-    return _notebook(
-        [_cell(c.cell_type, c.source, {k: v for k, v in c.metadata.items() if k == "tags"}) for c in cells]
-    )
+    made = []
+    for cell in cells:
+        parts = re.split(r"\n(?=## )", cell.source) if cell.cell_type == "markdown" else [cell.source]
+        tags = {name: value for name, value in cell.metadata.items() if name == "tags"}
+        made += [_cell(cell.cell_type, part, tags) for part in parts]
+    return _notebook(made)
 
 
 def student(source: NotebookNode) -> NotebookNode:
@@ -69,24 +65,6 @@ def student(source: NotebookNode) -> NotebookNode:
 def solved(source: NotebookNode) -> NotebookNode:
     """The same with the solutions in their places."""
     return _notebook([_cell(c.cell_type, MARKS.sub(r"\1", c.source).rstrip("\n"), c.metadata) for c in _folded(source)])
-
-
-def assignment(source: NotebookNode) -> NotebookNode:
-    """The instructor's version for ``nbgrader generate_assignment``: marked solutions, checks as hidden tests."""
-    cells, count = [], 0
-    for cell in source.cells:
-        cell = _cell(cell.cell_type, cell.source.replace(FOLD, "").strip("\n"), cell.metadata)
-        check = CHECK.search(cell.source) if cell.cell_type == "code" else None
-        count += "BEGIN SOLUTION" in cell.source
-        if check:
-            path = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"  # the marker's copy
-            test = f'{path}from tools.grade import hold\nhold(In, """{check[1]}""")'
-            cell.source = f"{cell.source}\n### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
-            cell.metadata["nbgrader"] = _grading(f"exercise-{count}-check", grade=True, locked=True, points=1)
-        elif "BEGIN SOLUTION" in cell.source:
-            cell.metadata["nbgrader"] = _grading(f"exercise-{count}", solution=True)
-        cells += [cell] if cell.source else []
-    return _notebook(cells)
 
 
 def execute(notebook: NotebookNode, where: Path) -> None:
@@ -156,14 +134,11 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
     for cell in cells:
         if cell.cell_type == "markdown":
             cell.metadata["editable"] = False
+            if re.match("##? ", cell.source):
+                cell.metadata["slideshow"] = {"slide_type": "slide"}  # for nbconvert
         elif CHECK.search(cell.source):
             cell.metadata["deletable"] = False
     return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
-
-
-def _grading(name: str, *, grade=False, locked=False, solution=False, points: int | None = None) -> dict:
-    row: dict = {"grade_id": name, "grade": grade, "locked": locked, "solution": solution}
-    return row | {"schema_version": 3, "task": False} | ({} if points is None else {"points": points})
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -171,7 +146,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.book", description="Make the lessons' notebooks.")
     parser.add_argument("book", type=Path, help="the directory with source/, usually notebooks")
     parser.add_argument("lessons", nargs="*", help="how the names begin of those to make, as 01; by default all")
-    parser.add_argument("--assignments", type=Path, metavar="DIR", help="write a course for nbgrader into DIR instead")
     asked = parser.parse_args(arguments)
     chosen = sources(asked.book, asked.lessons)
     if not chosen:
@@ -180,9 +154,6 @@ def main(arguments: list[str] | None = None) -> int:
     faults = []
     for path in chosen:
         source = read(path)
-        if asked.assignments:
-            write(assignment(source), asked.assignments / "source" / path.stem / f"{path.stem}.ipynb")
-            continue
         for made, place, want in (
             (student(source), asked.book, "Not yet."),
             (solved(source), asked.book / "solutions", "Right."),
@@ -192,8 +163,6 @@ def main(arguments: list[str] | None = None) -> int:
             write(made, target)
             print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
             faults += [f"{target}: {said}" for said in verdicts(made) if not said.startswith(want)]
-    if asked.assignments:
-        (asked.assignments / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
     print("\n".join(faults), file=sys.stderr, end="\n" * bool(faults))
     return 1 if faults else 0
 

@@ -49,7 +49,7 @@ def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
     before = _state()
     try:
-        names = _run(_needed([_plain(cell) for cell in cells], answer))
+        names = _run(needed([_plain(cell) for cell in cells], answer))
     except MemoryError:
         raise
     except SyntaxError as error:
@@ -74,18 +74,18 @@ def _plain(cell: str) -> str:
         return re.sub(r"^( *)[%!].*", r"\1pass", cell, flags=re.M)
 
 
-def _needed(cells: list[str], answer: str) -> list[str]:
-    """The cells that set ``answer``, and those that set what these use, in their order."""
+def needed(cells: Sequence[str], asked: str) -> list[str]:
+    """The cells that set what the code ``asked`` uses, and those that set what these use, in their order."""
+    wanted, seen, chosen = _uses(compile(asked, "<asked>", "exec")) - vars(builtins).keys(), set[str](), set[int]()
     trees: list[ast.Module] = []
     for cell in cells:
         try:
             trees.append(ast.parse(cell))
         except SyntaxError:
             trees.append(ast.Module([], []))
-            if re.search(rf"^(def )?{answer} *[=(]", cell, re.M):
+            if re.search(rf"^(def )?({'|'.join(wanted)}) *[=(]", cell, re.M):
                 raise
     sets = [_sets(tree) for tree in trees]
-    wanted, seen, chosen = {answer}, set[str](), set[int]()
     while wanted - seen:
         name = (wanted - seen).pop()
         seen.add(name)
@@ -147,18 +147,3 @@ def _note(state: dict, owner, place: str) -> None:
             _note(state, value, key)
         elif callable(value) or isinstance(value, ModuleType | property | classmethod | staticmethod):
             state[key] = id(value)
-
-
-class NotYet(Exception):
-    """An answer that isn't right: shown as its verdict alone."""
-
-    def _render_traceback_(self) -> list[str]:
-        return str(self).splitlines()
-
-
-def hold(cells: Sequence[str], check: str) -> None:
-    """For a grader's hidden test: raise ``NotYet`` unless the answer in ``cells``, a kernel's ``In``, is right."""
-    verdict = judge(cells, check)
-    print(verdict)
-    if not verdict.right:
-        raise NotYet(str(verdict))

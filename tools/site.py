@@ -63,7 +63,7 @@ def build(site: Path, solutions: bool = False) -> None:
         raise SystemExit(f"{site} holds something that isn't an earlier site: name an empty folder")
     shutil.rmtree(site, ignore_errors=True)
     with TemporaryDirectory() as trees:
-        options = ["-q", "-W", "--keep-going", "-b", "html", "-c", str(ROOT / "docs"), "-d", trees]
+        options = ["-q", "-W", "--keep-going", "-j", "auto", "-b", "html", "-c", str(ROOT / "docs"), "-d", trees]
         options += ["-t", "solutions"] * solutions
         if build_main([*options, str(ROOT), str(site)]):
             raise SystemExit("the site has faults: see above")
