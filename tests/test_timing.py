@@ -87,6 +87,8 @@ def test_turns_that_are_passed_over_are_told_within_1_per_cent(name):
     assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
     for what in ("alu", "texture", "lds", "l1_asked", "written"):
         assert few.outcome.counts[what] == pytest.approx(all_.outcome.counts[what], rel=0.01)
+    rows = len(few.outcome.timeline)
+    assert rows > 100 and np.array_equal(few.outcome.timeline, all_.outcome.timeline[:rows]), "a timeline has no gaps"
 
 
 def test_a_loop_whose_pace_does_not_settle_is_simulated():

@@ -52,5 +52,5 @@ def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Co
 
 @lru_cache(maxsize=128)
 def _compiled(program: Program, device: Device, style: str, *_shown: object) -> Code:
-    """The code of a program. Errors show its name and lines, which equal programs may have others of."""
+    """The code of a program. Name and lines, which errors show, are arguments: equal programs may differ in them."""
     return STYLES[style](program, device)

@@ -30,11 +30,12 @@ MOST_CLAUSES = 1 << 62
 class Outcome:
     """What happened, in core clocks. ``start``, ``end``, ``engine`` per wavefront. ``end_clock`` is when the last store
     has left. ``timeline`` rows are (slot, wavefront, kind of clause, start, end, served by the texture unit) of engine
-    0, the first few thousand clauses. ``progress`` has the clocks at which ``pace``, 2 ``pace``, ... clauses were over;
-    ``done`` what each part had done by then, and in its last row what in the end, by name: "alu", "texture", "lds" busy
-    clocks, "l1_asked" and "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice,
-    "dram" busy clocks of each channel, and "dram_rows", in which it waits for a row, "written" lines of all. Work
-    counts when it begins. ``counts``: these sums in the end. ``simulated``: the share of clauses not passed over.
+    0, the first few thousand clauses, or those before the first turns that are passed over. ``progress`` has the clocks
+    at which ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part had done by then, and in its last row
+    what in the end, by name: "alu", "texture", "lds" busy clocks, "l1_asked" and "l1_missed" lines of each SIMD engine,
+    "l2_asked" and "l2_missed" lines of each L2 slice, "dram" busy clocks of each channel, and "dram_rows", in which it
+    waits for a row, "written" lines of all. Work counts when it begins. ``counts``: these sums in the end.
+    ``simulated``: the share of clauses not passed over.
     """
 
     end_clock: float
@@ -78,7 +79,8 @@ def run(
     end = float(max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max()))
     simulated = steady.simulated / int(over[0]) if steady else 1.0
     wavefronts = groups.wavefront_start, groups.wavefront_end, groups.wavefront_engine
-    return Outcome(end, *wavefronts, log.rows[: log.row_count[0]], log.progress, log.pace, done, counts, simulated)
+    rows = log.rows[: log.row_count[0]][: steady.logged if steady else None]
+    return Outcome(end, *wavefronts, rows, log.progress, log.pace, done, counts, simulated)
 
 
 @native

@@ -57,7 +57,8 @@ class Report:
     and "DRAM rows", in which a channel waits for a row and sends nothing. ``hits``:
     shares for "L1", of the lines that quads ask it for, and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1,
     "DRAM" read, "written". ``active`` wavefronts share a SIMD engine. ``simulated`` is the share of clauses that were
-    simulated; the rest was extended from them. ``use`` tells what each part did during the simulated time.
+    simulated; the rest was extended from them. ``use`` tells what each part did during the simulated time, ``timeline``
+    the first few thousand clauses of SIMD engine 0, or those before the first turns that aren't simulated.
     """
 
     kernel: str

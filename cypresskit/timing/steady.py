@@ -3,8 +3,8 @@
 Most of the time all wavefronts on the chip are inside a loop, and one stretch of it takes as long as another. So the
 chip is run a few turns at a time. Once the last third of a stretch had the pace of the second, every wavefront is moved
 on by some turns at that pace, and all clocks with it: who is ahead of whom, what waits in which queue, and what is
-counted go on from there. A pace that doesn't settle is simulated on: nothing is started again. Only when that has
-become too much, it is taken as it comes.
+counted go on from there. A pace that doesn't settle is simulated on: nothing is started again. When that has become
+too much, it may vary ``LOOSE`` times as much.
 
 Left out: caches keep the lines of the turns before, so that the first turn behind each gap misses more.
 """
@@ -45,6 +45,7 @@ class Steady:
         work = chip.work
         self.length = work.segments[:, 1] - work.segments[:, 0]
         self.passed = 0  # clauses
+        self.logged: int | None = None  # rows of the timeline from before anything was passed over, if anything was
         self.phases = int(np.lcm.reduce(work.streams[:, 1], initial=1))
 
     @property
@@ -70,7 +71,7 @@ class Steady:
             paces = [_pace(one, other) for one, other in pairwise(self.looks[looks // 3 :])]
             early, late = _pace(first, middle), _pace(middle, last)
             agree = AGREE * (1 if self.simulated < self.strict else LOOSE)
-            if max(abs(late - early), np.std(paces) / 2) <= agree * late and self._move_on(first, middle, last):
+            if max(abs(late - early), float(np.std(paces)) / 2) <= agree * late and self._move_on(first, middle, last):
                 self.looks.clear()
 
     def _now(self) -> Look:
@@ -108,6 +109,8 @@ class Steady:
         engines, slots, memory, tally, log = (
             self.chip.engines, self.chip.slots, self.chip.memory, self.chip.tally, self.chip.log,
         )  # fmt: skip
+        if self.logged is None:
+            self.logged = int(log.row_count[0])
         times = clauses / (last.clauses - first.clauses)
         clocks, done = times * (last.clock - first.clock), times * (last.done - first.done)
         noted = np.arange(log.over[0] // log.pace + 1, min((log.over[0] + clauses) // log.pace, SNAPSHOTS) + 1)

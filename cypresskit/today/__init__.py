@@ -1,4 +1,4 @@
-"""What is left of it: the workbook's experiments on a GPU of today, and the record of one that was measured.
+"""The workbook's experiments on a GPU of today, and the record of one that was measured.
 
 ``python -m cypresskit.today.experiments FILE`` makes such a record; that alone needs a CUDA GPU and the extra ``gpu``.
 """
