@@ -177,6 +177,32 @@ def test_a_loop_tests_at_its_end_and_an_integer_test_leaves_without_a_push(test,
 # What it refuses
 
 
+@pytest.mark.parametrize("dead", ["if_logicalnz r1.x\nadd r5, r5, r5\nendif", "if_logicalz r1.x\ncontinue\nendif"])
+@pytest.mark.parametrize("leave", ["break", "continue"])
+def test_a_branch_that_nothing_reaches_leaves_what_stands_before_it_alone(leave, dead):
+    text = f"""il_ps_2_0
+        dcl_output_generic o0
+        dcl_literal l0, 0, 1, 3, 0
+        dcl_literal l1, 1.0, 2.0, 3.0, 4.0
+        mov r1, l0.xxxx
+        mov r5, l0.xxxx
+        whileloop
+            ige r2.x, r1.x, l0.z
+            break_logicalnz r2.x
+            iadd r1.x, r1.x, l0.y
+            if_logicalnz r1.x
+                {leave}
+                {dead}
+            endif
+            add r5, r5, l1
+        endloop
+        mov o0, r5
+        end"""
+    program = ck.assemble(text)
+    arguments = {"domain": (8, 1), "outputs": {0: np.zeros((1, 8, 4), np.float32)}}
+    assert same_bits(program, arguments, *(compile(program, style=style) for style in ("amd", "best")))
+
+
 def test_too_many_registers_names_the_line():
     lines = ("mad rN, rN, rN, cb0[0]", "mov rN, l0.y", "add r5, r5, rN")
     body, start, total = ("\n".join(line.replace("rN", f"r{n}") for n in range(10, 150)) for line in lines)

@@ -58,7 +58,7 @@ class _Lowering:
                 self.instruction(at)
             at += 1
         inputs = [word for word in self.builder.places.values() if word.kind == "input"]
-        return Function(self.program, self.builder.items, inputs)
+        return Function(self.program, _reached(self.builder.items), inputs)
 
     # Control flow
 
@@ -263,3 +263,21 @@ class _Lowering:
                 found |= zip(pair, b.append("LDS_POP", popped=read).results)
         if not store and i.dest is not None:
             self.write(i.dest, found if vector else dict.fromkeys(i.dest.written, found[0]))
+
+
+def _reached(items: list[BasicBlock | str]) -> list[BasicBlock | str]:
+    """The items that control may come to: behind a break or continue, none before the construct around it goes on."""
+    kept: list[BasicBlock | str] = []
+    dead, depth = False, 0
+    for item in items:
+        if not dead:
+            kept.append(item)
+            dead = isinstance(item, BasicBlock) and item.dead
+        elif item in ("if", "loop"):
+            depth += 1
+        elif depth:
+            depth -= item in ("endif", "endloop")
+        elif item in ("else", "endif", "endloop"):
+            kept.append(item)
+            dead = False
+    return kept
