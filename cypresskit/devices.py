@@ -237,7 +237,7 @@ def _numbers(board: Board) -> list[tuple]:
 def _number_of(board: "Board | Host", name: str) -> int | float:
     """A field's number, kept as one of Python where numpy's was given. ``ValueError`` for anything else."""
     value = getattr(board, name)
-    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    good = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     _check(board, name, good, "has to be a number")
     if isinstance(value, np.generic):
         value = value.item()

@@ -86,8 +86,8 @@ def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, s
         parts.append((x0 + (j + 0.5) * w0, y0 + (i + 0.5) * h0, *size, words, so_far, 9 * number + 8 * so_far // most))
     x, y, w, h, words, so_far, shade = (np.concatenate(part, axis=-1) for part in zip(*parts))
     now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0)
-    for matrix, at in (("A", (LEFT + 4, top - 9)), ("B", (left - 16, TOP + 9))):
-        sheet.words(fig, *at, matrix, matrix.lower(), bold=True, size=14)
+    for matrix, across, down in (("A", LEFT + 4, top - 9), ("B", left - 16, TOP + 9)):
+        sheet.words(fig, across, down, matrix, matrix.lower(), bold=True, size=14)
     source = sheet.boxes(fig, f"cells {name}", x, y, w, h, fill=(SHADES, shade), words=words, tip="@words: @times",
                          times=so_far, now=now)  # fmt: skip
     sheet.ring(fig, source, "w", "h", "now", "ink")

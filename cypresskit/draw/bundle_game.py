@@ -160,7 +160,8 @@ def cards(bundles: Sequence[Bundle]) -> list[Card]:
         handed = [r for o in following.operations for r in o.reads if r.kind in ("pv", "ps")]
         taken = {4 if r.kind == "ps" else r.channel for r in handed}
         for parts in bundle.parts:
-            whole, waits = [], {}
+            whole: list[tuple] = []
+            waits: dict[int, bool] = {}
             for o in parts:
                 reads = [
                     Read("gpr", *previous[4 if r.kind == "ps" else r.channel]) if r.kind in ("pv", "ps") else r

@@ -23,7 +23,7 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.draw.wavefronts import steps, turns
 from cypresskit.timing import Report, simulate
 
-KERNEL, GPRS, SHAPE = "sgemm_tn", 25, {"m": 1280, "n": 1024, "k": 64}  # 16 wavefronts for each engine
+KERNEL, GPRS, M, N, K = "sgemm_tn", 25, 1280, 1024, 64  # 16 wavefronts for each engine
 REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
 LATENCIES, SWITCHES = (160, 240, 320, 500, 700, 1000), (40, 20, 0)
 FROM, LONG, AVERAGED = 3000, 1500, 9000  # the first clock that is seen, how many are, and how many give the speed
@@ -57,7 +57,7 @@ def timed(switch: int, latency: int, registers: int) -> Report:
     """The launch of a point."""
     pool = GPRS * (HD5870.register_pool // registers)
     board = replace(HD5870, register_pool=pool, dram_clocks=latency, switch_clocks=switch, launch_us=0)
-    return simulate(KERNEL, **SHAPE, device=board)
+    return simulate(KERNEL, N, m=M, k=K, device=board)
 
 
 def point(report: Report) -> Point:
@@ -71,10 +71,11 @@ def point(report: Report) -> Point:
         bars.append(found[found[:, 2] > found[:, 1]])
     alu = steps([(e.start, e.end) for e in here if e.kind == "ALU"], window, 2)
     texture = steps([(e.start, e.served) for e in here if e.kind == "TEX"], window, 1)
+    alu, texture = (np.round(strip - [FROM, FROM, 0]) for strip in (alu, texture))
     ended = turns(report)
     done = ended[(ended > FROM) & (ended < FROM + AVERAGED)]
     pace = (len(done) - 1) / (done[-1] - done[0])  # turns a clock
-    return Point(bars, *(np.round(s - [FROM, FROM, 0]) for s in (alu, texture)), round(float(FLOPS * pace), 1))
+    return Point(bars, alu, texture, round(float(FLOPS * pace), 1))
 
 
 @cache
@@ -89,7 +90,8 @@ def grid() -> list[Point]:
             size = 3 * next(parts)
             arrays.append(flat[at : at + size].reshape(-1, 3))
             at += size
-        made.append(Point(arrays[:3], *arrays[3:], gflops))
+        *bars, alu, texture = arrays
+        made.append(Point(bars, alu, texture, gflops))
     return made
 
 
@@ -164,9 +166,9 @@ def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, 
     start, end, _ = _padded([p.texture[p.texture[:, 2] > 0] for p in points])
     bars("texture", start, end, strip + 20, 12, "texture")
     percent, serving = [f"{part} %" for part in range(101)], 100 * np.nansum(end - start, axis=1) / LONG
-    for unit, y, share in (("ALU", strip, shares[2] + shares[1] / 2), ("TEX", strip + 20, serving)):
+    for unit, level, share in (("ALU", strip, shares[2] + shares[1] / 2), ("TEX", strip + 20, serving)):
         whole = np.round(share).astype(int)
-        sheet.numbers(fig, f"{unit} share", LEFT + WIDE + 8, y, whole, names=percent, bold=True, size=15)
+        sheet.numbers(fig, f"{unit} share", LEFT + WIDE + 8, level, whole, names=percent, bold=True, size=15)
 
 
 def _draw_speed(sheet: Sheet, fig, points: list[Point]) -> None:
@@ -187,5 +189,5 @@ def _draw_speed(sheet: Sheet, fig, points: list[Point]) -> None:
     sheet.arrows(fig, "curve", *ends, ink="read", width=2.5, size=0.1)
     sheet.boxes(fig, "points", across, y, 7, 7, ink="read", round=3)
     here = np.arange(len(y)) % len(REGISTERS)
-    place = across[np.arange(len(y)), here], y[np.arange(len(y)), here]
-    sheet.boxes(fig, "dot", *(part[:, np.newaxis] for part in place), 18, 18, ink="wrote", round=9, moves=("x", "y"))
+    dot_x, dot_y = (part[np.arange(len(y)), here][:, np.newaxis] for part in (across, y))
+    sheet.boxes(fig, "dot", dot_x, dot_y, 18, 18, ink="wrote", round=9, moves=("x", "y"))

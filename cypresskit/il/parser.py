@@ -43,7 +43,8 @@ def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program
     aren't counted: reports number the lines from the first of ``text``. Raises ``ILError`` with every fault of the
     text, each with its line, column and what was expected; ``TypeError`` if ``text`` isn't a string.
     """
-    for given in (text, before):
+    strings: tuple[object, ...] = (text, before)
+    for given in strings:
         if not isinstance(given, str):
             what = f"assemble takes IL text as a str, not {type(given).__name__}"
             raise TypeError(f"{what}; read a file with Path.read_text()")

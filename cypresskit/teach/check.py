@@ -179,7 +179,7 @@ def _copied(judge: Callable[[], Verdict]) -> Verdict:
     finally:
         os.kill(child, signal.SIGKILL)  # which changes nothing if it has ended
         end = -os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    limits = {signal.SIGPROF: f"{SECONDS:g} s of computing", signal.SIGALRM: f"{WALL:g} s by the clock"}
+    limits: dict[int, str] = {signal.SIGPROF: f"{SECONDS:g} s of computing", signal.SIGALRM: f"{WALL:g} s by the clock"}
     if end in limits:
         return Verdict(False, f"`{call}` had not ended after {limits[end]}: does its loop end?", LOOP)
     how = f" ({signal.Signals(end).name})" if end > 0 else ""

@@ -98,7 +98,7 @@ def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) 
 
     def number(value) -> float | None:
         if whether:
-            return value if isinstance(value, bool | np.bool_) else None
+            return bool(value) if isinstance(value, bool | np.bool_) else None
         try:
             return None if isinstance(value, str) else float(value)
         except (TypeError, ValueError):

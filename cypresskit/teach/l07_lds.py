@@ -137,7 +137,7 @@ def check_transpose(program: Program) -> Verdict:
     unless(clocks >= BEST, finding, "fetch each number once, store it with lds_store_id, load another one's.")
     fetches = [access for access in traffic.accesses if access.kind == "fetch"]
     items = np.arange(64)
-    own = all(np.array_equal((a.x, a.y), (items % 8, items // 8)) for a in fetches) and len(fetches) == 1
+    own = all(np.array_equal(np.array([a.x, a.y]), (items % 8, items // 8)) for a in fetches) and len(fetches) == 1
     finding = "The result is right, but work-items fetch more than an element each, or one that isn't theirs."
     hint = "leave the given fetch as it is. What a work-item loads from the LDS, another one has stored there."
     unless(own, finding, hint)

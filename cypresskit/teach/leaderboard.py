@@ -19,6 +19,7 @@ import re
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from html import escape
+from typing import Any
 
 from cypresskit import published
 from cypresskit.devices import HD5870, Device
@@ -65,7 +66,8 @@ def read(text: str, name: str = "entry") -> tuple[Written, Device]:
     sizes = dict(re.findall(r"(\w+) (\d{1,9})(?:,|$)", head.get("chip", "")))
     if "chip" in head and not 0 < len(sizes) == len(sizes.keys() & {*contest.FREE}):
         raise ValueError(f"`; chip: {head['chip']}`: a chip is sizes of {', '.join(contest.FREE)}, such as lds_bytes 0")
-    chip = replace(HD5870, **{field: int(size) for field, size in sizes.items()})
+    changes: dict[str, Any] = {field: int(size) for field, size in sizes.items()}
+    chip = replace(HD5870, **changes)
     return contest.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name), chip
 
 

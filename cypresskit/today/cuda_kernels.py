@@ -11,7 +11,8 @@ import numpy as np
 if not hasattr(np, "row_stack"):
     np.row_stack = np.vstack  # noqa: NPY201  (numpy 2.5 has dropped it, and numba-cuda 0.30 still asks for it)
 
-from numba import config, cuda, types
+from numba import config, types
+from numba import cuda as cuda
 from numba.core import cgutils
 from numba.extending import intrinsic
 

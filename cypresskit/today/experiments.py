@@ -75,7 +75,7 @@ class Bench:
 
         work()
         agrees(arrays[2].copy_to_host(), a, b, transposed)
-        registers = getattr(kernel, "get_regs_per_thread", dict)()  # by signature, of which there is one
+        registers: dict = getattr(kernel, "get_regs_per_thread", dict)()  # by signature, of which there is one
         self.add(experiment, case, "Gflop/s", 2e-9 * n**3, work, registers=sum(registers.values()))
 
     def products(self) -> None:

@@ -10,6 +10,7 @@ import math
 import random
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstr
 from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.machine import ids, places
 from cypresskit.machine.launch import prepare
-from cypresskit.machine.shape import Shape
+from cypresskit.machine.shape import Extent, Shape
 from cypresskit.machine.vliw import _Processor
 from cypresskit.teach.l12_contest import write
 from cypresskit.timing import Report, SliceError, simulate
@@ -30,15 +31,13 @@ from cypresskit.timing.work import ALU, TEX, Clause, Path
 from tools.fuzz.programs import random_program
 
 PATIENCE = 100_000  # clauses, bundles and accesses that are counted, or more in one workgroup
-BOARDS = [
-    *DEVICES.values(),
-    *(replace(HD5870, **change) for change in (
-        {"texture_banks": 2}, {"texture_banks": 8}, {"quads_per_clock": 4}, {"line_bytes": 128}, {"l1_bytes": 0},
-        {"l2_bytes": 0}, {"l2_bytes": 0, "l1_bytes": 0}, {"simd_engines": 3}, {"lds_banks": 16}, {"lds_items_clock": 8},
-        {"memory_channels": 2}, {"register_pool": 300}, {"bundle_clocks": 8, "thread_processors": 8, "double_fmas": 0},
-        {"l2_slices": 3}, {"clause_clocks": 0, "switch_clocks": 0}, {"l1_bytes": 1024},
-    )),
+CHANGES: list[dict[str, Any]] = [
+    {"texture_banks": 2}, {"texture_banks": 8}, {"quads_per_clock": 4}, {"line_bytes": 128}, {"l1_bytes": 0},
+    {"l2_bytes": 0}, {"l2_bytes": 0, "l1_bytes": 0}, {"simd_engines": 3}, {"lds_banks": 16}, {"lds_items_clock": 8},
+    {"memory_channels": 2}, {"register_pool": 300}, {"bundle_clocks": 8, "thread_processors": 8, "double_fmas": 0},
+    {"l2_slices": 3}, {"clause_clocks": 0, "switch_clocks": 0}, {"l1_bytes": 1024},
 ]  # fmt: skip
+BOARDS = [*DEVICES.values(), *(replace(HD5870, **change) for change in CHANGES)]
 
 
 @dataclass
@@ -65,15 +64,14 @@ class _Counting(_Processor):
         shape, count = surfaces.shape, len(wavefronts)
         self.surfaces, self.device = surfaces, surfaces.device
         self.x, self.y, there = ids.lanes(shape, wavefronts)
-        launch = SimpleNamespace(
+        launch: Any = SimpleNamespace(
             items=len(self.x), ids=ids.input_registers(shape, self.x, self.y), pixels=shape.pixels, group_items=1,
             groups=(0, 0, 0), program=shape.program, constants=shape.constants, max_instructions=math.inf,
         )  # fmt: skip
         super().__init__(code, launch)
         self.masks.set(there)
-        none = (np.zeros(count, int) for _ in range(6))
-        alu, texture, lds, quads, uncached, stored = none
-        cached, written = ([set() for _ in range(count)] for _ in range(2))
+        alu, texture, lds, quads, uncached, stored = (np.zeros(count, int) for _ in range(6))
+        cached, written = (list[set[int]](set() for _ in range(count)) for _ in range(2))
         self.asked = Asked(alu, texture, lds, quads, cached, uncached, stored, written)
 
     def clause(self, bundles):
@@ -109,7 +107,8 @@ class _Counting(_Processor):
             rows = [self.word(f.source or 0, letter) for letter in f.coordinates]
             x, y, inside = places.texel(rows, of, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
             byte = self.surfaces.address(f.resource, x, y)
-        clocks, lines = np.zeros(len(self.asked.alu), int), [set() for _ in self.asked.alu]
+        clocks = np.zeros(len(self.asked.alu), int)
+        lines: list[set[int]] = [set() for _ in self.asked.alu]
         for lanes, wavefront in self._lanes(4):
             bytes_ = [int(byte[lane]) for lane in lanes if inside[lane]]
             clocks[wavefront] += fullest([b // 16 for b in bytes_], self.device.texture_banks)
@@ -158,7 +157,7 @@ def asked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> Asked:
 
 def walked(paths: list[Path], device: Device) -> dict[int, np.ndarray]:
     """The clocks of ALU, texture unit and LDS that the model's walk finds for each wavefront."""
-    found = {}
+    found: dict[int, np.ndarray] = {}
     for path in paths:
         clocks = np.zeros((len(path.wavefronts), 3))
         for body, turns in path.segments:
@@ -185,7 +184,7 @@ def check(code: Code, shape: Shape, device: Device, layout: str, report: Report,
     surfaces = Surfaces(shape, device, layout)
     paths = walk(code, surfaces, np.arange(shape.wavefronts))
     whole = walked(paths, device)
-    total = sum(whole.values())
+    total = sum(whole.values(), np.zeros(3))
     group = shape.group_wavefronts
     groups = shape.wavefronts // group
     each = max(path.amount(lambda clause: 1 + clause.bundles + 16 * len(clause.streams)) for path in paths)
@@ -285,7 +284,7 @@ def accesses(rng: random.Random) -> Shape:
     """The launch of a program whose addresses are linear in the work-item, its group and the turn of a loop."""
     group, groups, turns = rng.choice((16, 64, 64, 128, 65)), rng.randint(1, 24), rng.choice((0, 1, 5, 40))
     lines = ["mov r1, l0.xxxx", "mov r1.x, vTidInGrpFlat.x", "mov r1.y, vThreadGrpIdFlat.x"]
-    literals = [(0, 1, turns, 0x7FC)]
+    literals: list[tuple[int, ...]] = [(0, 1, turns, 0x7FC)]
     inside: list[str] = ["ige r2.x, r1.z, l0.z", "break_logicalnz r2.x"]
     for _ in range(rng.randint(1, 7)):
         into = rng.choice((lines, inside, inside, inside))
@@ -297,7 +296,8 @@ def accesses(rng: random.Random) -> Shape:
     body = "\n".join([*lines, "whileloop", *inside, "iadd r1.z, r1.z, l0.y", "endloop", "mov g[r1.x], r5"])
     head = f"il_cs_2_0\ndcl_num_thread_per_group {group}\n{TEXTURE}\ndcl_lds_id(0) 2048\n"
     head += "".join(f"dcl_literal l{n}, {', '.join(map(str, row))}\n" for n, row in enumerate(literals))
-    return Shape(ck.assemble(f"{head}{body}\nend"), (group * groups,), {0: (rng.choice((64, 100)), rng.randint(1, 99))})
+    texture = Extent(rng.choice((64, 100)), rng.randint(1, 99), 16)
+    return Shape(ck.assemble(f"{head}{body}\nend"), (group * groups, 1, 1), {0: texture})
 
 
 TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
