@@ -4,7 +4,7 @@ import pytest
 from conftest import TEXTURE, compute, pixel
 
 from cypresskit.il import OPCODES
-from cypresskit.il.dataflow import Numbering, address_uses, defines, keys, liveness, successors, uses
+from cypresskit.il.dataflow import Numbering, defines, is_address, keys, liveness, successors, uses
 from cypresskit.il.opcodes import RELATIONS
 
 
@@ -34,7 +34,7 @@ def test_what_an_instruction_reads_and_writes(line, read, address, written):
         return {f"r{number}.{'xyzw'[c]}" for number, c in found}
 
     assert names(keys(uses(program, i))) == set(read.split())
-    assert names(keys(address_uses(program, i))) == set(address.split())
+    assert names(keys(use for use in uses(program, i) if is_address(i, use[0]))) == set(address.split())
     assert names((i.dest.register.index, c) for c in defines(i)) == set(written.split())
 
 

@@ -22,9 +22,10 @@ from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.timing import SliceError, score, sensitivity, simulate, sweep
+from cypresskit.timing import SliceError, score, simulate, sweep
 from cypresskit.timing.report import bound
 from cypresskit.timing.sampling import Policy, sample
+from tools import sensitivity
 from tools.fuzz.programs import random_program
 
 UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
@@ -472,9 +473,8 @@ def test_score_has_every_figure_of_the_kernels(monkeypatch):
 
 
 def test_sensitivity_moves_what_it_should(monkeypatch):
-    module = importlib.import_module("cypresskit.timing.scoring")
-    monkeypatch.setattr(module, "HEADLINES", (("sgemm_tn", 256),))
-    table = sensitivity(progress=False)
+    monkeypatch.setattr(sensitivity, "HEADLINES", (("sgemm_tn", 256),))
+    table = sensitivity.sensitivity()
     moved = {(row["calibration"], row["value"]): row["sgemm_tn"] for row in table}
     assert moved["as calibrated", ""] == 0
     assert moved["dram_clocks", 640] < -5 < 0 < moved["dram_clocks", 160]
@@ -483,13 +483,12 @@ def test_sensitivity_moves_what_it_should(monkeypatch):
 
 @pytest.mark.slow
 def test_the_documents_sensitivities_are_the_models(monkeypatch):
-    module = importlib.import_module("cypresskit.timing.scoring")
-    monkeypatch.setattr(module, "HEADLINES", (("dgemm_tn", 1664),))
+    monkeypatch.setattr(sensitivity, "HEADLINES", (("dgemm_tn", 1664),))
     text = (Path(__file__).parents[1] / "docs" / "model.md").read_text()
     table = text.split("<!-- sensitivity -->")[1].split("<!-- end of sensitivity -->")[0].strip().splitlines()
     header, _, *rows = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in table)
     kept = [float(row[header.index("dgemm_tn") - len(header)]) for row in rows]
-    assert kept == pytest.approx(sensitivity(progress=False)["dgemm_tn"], abs=0.2)
+    assert kept == pytest.approx(sensitivity.sensitivity()["dgemm_tn"], abs=0.2)
 
 
 def test_a_report_is_made_once_and_a_program_compiled_once():

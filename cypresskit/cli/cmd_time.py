@@ -67,29 +67,23 @@ def time(args: argparse.Namespace) -> None:
     "The ratio is simulated over published; what a paper shows in a picture only has neither.",
     json_option("a list of the table's rows"),
     option("--markdown", action="store_true", help="print a Markdown table (the default)"),
-    option("--sensitivity", action="store_true", help="instead: each calibration halved and doubled (minutes)"),
 )
 def score(args: argparse.Namespace) -> None:
     """Print published against simulated."""
     from concurrent.futures import ThreadPoolExecutor
 
     from cypresskit.host import host_rows
-    from cypresskit.timing.scoring import judged, sensitivity, verdict
+    from cypresskit.timing.scoring import judged, verdict
     from cypresskit.timing.scoring import score as kernel_rows
 
-    end = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
-            if args.sensitivity:
-                rows = list(sensitivity(executor=pool))
-            else:
-                hosts = pool.submit(host_rows)
-                rows = judged([*kernel_rows(executor=pool), *hosts.result()])
-                end = ["", verdict(rows)]
+            hosts = pool.submit(host_rows)
+            rows = judged([*kernel_rows(executor=pool), *hosts.result()])
         except KeyboardInterrupt:
             os._exit(130)  # Python would wait for what the pool simulates now: ten seconds
     table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))
-    show(args, rows, "\n".join([table, *end]))
+    show(args, rows, "\n".join([table, "", verdict(rows)]))
 
 
 def _shown(value) -> str:

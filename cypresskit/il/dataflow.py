@@ -56,11 +56,6 @@ def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]
     return ((0, 0), (1, 0)) if i.op.words > 1 else ((0, 0), (0, 1))
 
 
-def address_uses(program: Program, i: Instruction) -> Iterator[Use]:
-    """Those of ``uses`` that an address, or a branch, is made of."""
-    return (use for use in uses(program, i) if is_address(i, use[0]))
-
-
 def is_address(i: Instruction, n: int) -> bool:
     """Whether operand ``n`` of ``uses`` is part of an address, or decides a branch."""
     return n < 0 or bool(i.op.flow) or i.op.kind == "fetch" or (i.op.kind == "lds" and n not in i.op.passed)

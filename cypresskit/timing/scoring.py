@@ -3,21 +3,16 @@
 The figures are the project's copy of what the papers print, ``data/published.json``; a row names one by its ``id``
 and ``quantity`` there. Gflop/s are taken at the published N, or at the better of 2048 and 4096 where none is given;
 efficiencies and the best N over ``SIZES``. Kernel cards come from the compiler, in AMD's style. ``judged`` adds the
-errors, ``verdict`` sums them up. ``sensitivity`` does the headlines again with each calibration of the device halved
-and doubled.
+errors, ``verdict`` sums them up.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from cypresskit import published
 from cypresskit.compiler import compile, kernel_card
-from cypresskit.devices import HD5870, Device, calibrations
+from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS
 from cypresskit.timing.simulate import simulate
 from cypresskit.timing.sweep import Table, timed
@@ -121,38 +116,3 @@ def verdict(rows: Iterable[dict]) -> str:
         f"{len(errors)} figures: median error {errors[len(errors) // 2][0]:.1f} %, worst {worst[0]:.1f} % "
         f"({worst[1]['id']} {worst[1]['quantity']}). Calibrated: {on}."
     )
-
-
-LATENCIES = ("l1_clocks", "l2_clocks", "dram_clocks")
-
-
-def _calibrated(device: Device, **values: Any) -> Device:
-    """The device with other ``values``; a latency takes along those that would be out of order."""
-    for at, name in enumerate(LATENCIES):
-        if name in values:
-            others = {n: (min if m < at else max)(values[name], getattr(device, n)) for m, n in enumerate(LATENCIES)}
-            return replace(device, **(others | values))
-    return replace(device, **values)
-
-
-HEADLINES = (  # what the papers are known for: kernel and N
-    ("sgemm_tn", 4352), ("sgemm_tn_37", 2048), ("dgemm_tn", 1664), ("dgemm_nn", 3712), ("ddgemm_tn_fma", 1408),
-    ("sgemm_64x64", 2048), ("sgemm_64x64_lds", 2048),
-)  # fmt: skip
-
-
-def sensitivity(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
-    """Per cent by which each headline moves when a calibration is halved or doubled: rows ``calibration``, ``value``,
-    then one column per kernel. A latency takes along those that would be out of order."""
-    boards: dict[tuple[str, float | str], Device] = {("as calibrated", ""): device}
-    for c in calibrations(device):
-        for value in (type(c.value)(c.value / 2), c.value * 2):
-            boards[c.name, value] = _calibrated(device, **{c.name: value})
-    made = timed([(name, n, board) for name, n in HEADLINES for board in boards.values()], executor, progress)
-    gflops = np.array([row["gflops"] for row in made]).reshape(len(HEADLINES), -1)
-    moved = (100 * (gflops / gflops[:, :1] - 1)).round(1) + 0.0
-    rows = []
-    for number, key in enumerate(boards):
-        row: dict = {"calibration": key[0], "value": key[1]}
-        rows.append(row | {kernel: float(by[number]) for (kernel, _), by in zip(HEADLINES, moved)})
-    return Table(rows)
