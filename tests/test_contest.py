@@ -77,7 +77,10 @@ SHAPELESS = ("-8, 8, 1", "6, 8, 1", "8, 6, 1", "0, 8, 1", "8, 8, 0", "32, 32, 1"
         ("__import__('os').remove('x')", "its head lacks"),
         ("x" * 200_000, "at most 100,000"),
         (HEAD.format("x") + "; chip: clock_ghz 9\n" + TEXT, "a chip is sizes of register_pool"),
-        (HEAD.format("x") + "; chip: large\n" + TEXT, "a chip is sizes of register_pool"),
+        *(
+            (HEAD.format("x") + f"; chip: {chip}\n" + TEXT, "a chip is sizes of register_pool")
+            for chip in ("large", "", "register_pool 288, lds_bytes zero", "register_pool 288, clock_ghz 5.0")
+        ),
     ],
 )
 def test_what_is_no_entry_is_refused_in_words(text, said):

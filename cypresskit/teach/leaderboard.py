@@ -28,6 +28,7 @@ from cypresskit.teach.apart import SECONDS, Lost, call
 from cypresskit.teach.kernels import Written
 
 HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)
+SIZE = re.compile(rf"({'|'.join(contest.FREE)})\s+(\d{{1,9}})")  # of a chip
 SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
 
@@ -63,10 +64,10 @@ def read(text: str, name: str = "entry") -> tuple[Written, Device]:
     block, steps = re.findall(r"\d+", head.get("block", "")), head.get("steps", "")
     if len(block) != 2 or not steps.isdecimal() or len(steps) > 3:
         raise ValueError("its head lacks `; block: 8 x 8` or `; steps: 2`, lines that contest.save(...) writes")
-    sizes = dict(re.findall(r"(\w+) (\d{1,9})(?:,|$)", head.get("chip", "")))
-    if "chip" in head and not 0 < len(sizes) == len(sizes.keys() & {*contest.FREE}):
+    sizes = [SIZE.fullmatch(part) for part in re.split(r"\s*,\s*", head["chip"])] if "chip" in head else []
+    if not all(sizes):
         raise ValueError(f"`; chip: {head['chip']}`: a chip is sizes of {', '.join(contest.FREE)}, such as lds_bytes 0")
-    changes: dict[str, Any] = {field: int(size) for field, size in sizes.items()}
+    changes: dict[str, Any] = {size[1]: int(size[2]) for size in sizes if size}
     chip = replace(HD5870, **changes)
     return contest.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name), chip
 
