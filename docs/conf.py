@@ -114,9 +114,11 @@ def add_players(app, name, template, context, doctree):
         app.add_js_file("players.js")
 
 
-def widen(app, name, template, context, doctree):
-    """Pages with pictures go without a list of their headings: pictures take its place."""
+def amend(app, name, template, context, doctree):
+    """Pages with pictures go without a list of their headings: pictures take its place. Headings have a level."""
     context["furo_hide_toc"] = context.get("furo_hide_toc") or "cypresskit-player" in context.get("body", "")
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
 
 
 def finish(app, error):
@@ -136,6 +138,6 @@ def setup(app):
     app.connect("autodoc-process-docstring", end_sections, priority=400)
     app.connect("source-read", add_contents)
     app.connect("html-page-context", add_players)
-    app.connect("html-page-context", widen, priority=900)  # after the theme
+    app.connect("html-page-context", amend, priority=900)  # after the theme
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

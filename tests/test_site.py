@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from pages import axe_finds
 
 from tools.gallery import read_lesson
 from tools.site import faults
@@ -31,6 +32,30 @@ def test_lessons_and_pictures_play(site, page):
         page.goto(f"file://{site}/{name}.html")
         page.wait_for_selector(".cypresskit-player [data-ready]", state="attached")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "something is too wide"
+
+
+def test_a_prediction_is_a_guess_and_then_a_fold(site, page):
+    page.goto(f"file://{site}/notebooks/09_bus.html")
+    result = page.get_by_text("what helps more if it is faster? It is the bus.")
+    assert not result.is_visible()
+    field = page.get_by_role("textbox", name="Your guess: At N = 1024")
+    field.fill("the kernel")
+    page.locator("summary", has_text="guess first").click()
+    assert result.is_visible() and field.input_value() == "the kernel"
+    texts = [file.read_text() for file in site.rglob("notebooks/*.html")]
+    assert sum(text.count('<p class="guess">') for text in texts) > 20
+    assert not [text for text in texts if "made no guess" in text or "Run this cell to enter" in text]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_lessons_pictures_are_as_wide_as_in_jupyterlab_and_all_is_accessible(site, page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(f"file://{site}/notebooks/09_bus.html")
+    page.wait_for_selector(".cypresskit-player [data-ready]", state="attached")
+    assert page.evaluate("document.querySelector('.cypresskit-player').clientWidth") > 1000
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1366
+    assert not axe_finds(page)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ EXERCISE = re.compile(r"^## Exercise (\d+): (.+)$", re.M)
 PAGE = """<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><title>{name}</title>
 <style>:root {{ color-scheme: light dark; }} body {{ max-width: 50em; margin: 2em auto; font: 16px/1.5 sans-serif; }}
-pre {{ overflow-x: auto; padding: .5em 1em; border: 1px solid #8888; font-size: 13px; }}</style>
+pre {{ overflow-x: auto; padding: .5em 1em; border: 1px solid #8888; font-size: 13px; }}
+@media (prefers-color-scheme: dark) {{ div > b:first-child {{ color: #ffa95c !important; }} }}</style>
 <h1>{name}: {right} of {all} right</h1>{exercises}</html>
 """
 PART = """<h2>{exercise}</h2>{verdict}
