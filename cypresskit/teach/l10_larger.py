@@ -12,7 +12,7 @@ from cypresskit.devices import HD5870
 from cypresskit.host.blocked import MULTIPLE, blocked_time, card_bytes
 from cypresskit.host.machine import Machine
 from cypresskit.teach.check import Verdict, exercise, tried, unless
-from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.formula import chance, formula_exercise
 
 MACHINE = Machine(HD5870)
 TINY = replace(HD5870, name="tiny card", memory_bytes=600_000)
@@ -68,7 +68,8 @@ def check_largest(m, d):
 @exercise
 def check_order(order: Callable) -> Verdict:
     """Exercise 2: ``order(rows, columns)``, all blocks (i, j), only one of i and j changing from one to the next."""
-    for rows_, columns in ((2, 3), (1, 4), (4, 1), (3, 3)):
+    drawn = chance.randint(4, 9), chance.randint(4, 9)  # which nobody can have written down
+    for rows_, columns in ((2, 3), (1, 4), (4, 1), drawn, (3, 3)):
         call = f"order({rows_}, {columns})"
         hint = f"the call was {call}; it has to return a list of pairs (i, j)."
         blocks = tried(call, lambda *size: [(_plain(i), _plain(j)) for i, j in order(*size)], rows_, columns, hint=hint)
