@@ -1,11 +1,15 @@
 """AMD's style of compiling: the habits, one by one, and what the catalogue's counts are by them alone."""
 
+from dataclasses import fields
+
 import pytest
 from conftest import TEXTURE, pixel
 from test_compiler import compiled
 
 import cypresskit as ck
-from cypresskit.compiler import compile, kernel_card
+from cypresskit.compiler import READ, compile, kernel_card
+from cypresskit.compiler.search import in_order
+from cypresskit.devices import Device
 
 HEAD = (TEXTURE.format(0, "2d,unnorm"), "dcl_cb cb0[5]", "dcl_literal l0, 1.0, 2.0, 0.0, 4.0")
 
@@ -86,3 +90,19 @@ def test_the_best_style_does_not_split_fetches_that_can_go_together():
     first = "\n".join([*fetches, *(line for p in products for line in p)])
     found = [code(start + text + end, "best") for text in (mixed, first)]
     assert [[c for c in clauses(each.main_loop) if c[0] == "T"] for each in found] == [["T12"], ["T12"]]
+
+
+@pytest.mark.parametrize("name", ["sgemm_tn", "dgemm_tn", "sgemm_64x64_lds"])
+def test_what_is_read_of_a_device_is_listed(name):
+    """Boards that differ in anything else share their code."""
+    read = set()
+
+    class Watched(Device):
+        def __getattribute__(self, field):
+            read.add(field)
+            return super().__getattribute__(field)
+
+    device = Watched(**{field.name: getattr(ck.HD5870, field.name) for field in fields(Device)})
+    read.clear()
+    in_order(ck.kernels[name].program, device)
+    assert read & {field.name for field in fields(Device)} <= set(READ)

@@ -14,6 +14,7 @@ result, with its ``listing`` and ``card``.
 ``legality`` checks it against the rules.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 
 from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
@@ -28,6 +29,12 @@ __all__ = [
     "STYLES", "Bundle", "Code", "CompileError", "Control", "FetchInstruction", "KernelCard", "Operation", "Read",
     "StoreInstruction", "compile", "kernel_card",
 ]  # fmt: skip
+
+READ = (
+    "name", "gpr_limit", "clause_temporaries", "tex_clause_fetches", "alu_clause_slots", "wavefront", "lds_bytes",
+    "double_fmas",
+)  # fmt: skip
+"""What style "amd" reads of a device."""
 
 
 def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Code:
@@ -51,6 +58,9 @@ def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Co
 
 
 @lru_cache(maxsize=128)
-def _compiled(program: Program, device: Device, style: str, *_shown: object) -> Code:
-    """The code of a program. Name and lines, which errors show, are arguments: equal programs may differ in them."""
+def _compiled(program: Program, device: Device, style: str, *shown: object) -> Code:
+    """The code of a program. Name and lines, which errors show, are arguments: equal programs may differ in them.
+    Devices that differ only in what style "amd" doesn't read share what it makes."""
+    if style == "amd" and (alike := replace(HD5870, **{name: getattr(device, name) for name in READ})) != device:
+        return replace(_compiled(program, alike, style, *shown), device=device)
     return STYLES[style](program, device)

@@ -36,7 +36,7 @@ class Policy:
     many of a longer one; up to about ``most`` where its pace doesn't settle. Of many rounds as many as the first of
     ``rounds``; as the next where these are uneven."""
 
-    whole: float = 8e6
+    whole: float = 4e6
     most: float = 1e8
     rounds: tuple[int, ...] = (6, 24)
 

@@ -179,7 +179,7 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
         hits=hits,
         bytes={"L1": delivered} | {level: count * device.line_bytes for level, count in moved.items()},
         use=_use(out, device),
-        timeline=tuple(Event(int(r[0]), int(r[1]), KINDS[int(r[2])], *map(float, r[3:])) for r in out.timeline),
+        timeline=tuple(Event(int(r[0]), int(r[1]), KINDS[int(r[2])], *r[3:]) for r in out.timeline.tolist()),
     )
 
 
