@@ -264,7 +264,7 @@ def test_work_items_of_a_launch_are_scenes_that_the_map_of_c_chooses(several):
     player = ck.draw.register_block(*recordings)
     assert [name for name, _ in player.scenes] == ["(0, 0)", "(1, 0)", "(2, 0)", "(0, 1)", "(1, 1)", "(2, 1)"]
     tag = player.root.tags[0]
-    assert sorted(tag["goes"]) == [(10_000 + item, item) for item in range(6)] and tag["asks"] == []
+    assert sorted(tag["goes"]) == [(10_000 + item, item) for item in range(6)]
     assert len(player._repr_mimebundle_()["text/html"]) < 300_000
     values = next(t.frames for t in player.tracks if t.source.name == "cells C" and t.column == "value")
     exact, last = a.T @ b, -1
@@ -275,9 +275,7 @@ def test_work_items_of_a_launch_are_scenes_that_the_map_of_c_chooses(several):
             assert values[done, cell] == exact[i, j], f"scene {n}"
 
 
-def test_of_what_is_not_recorded_a_kernel_is_asked(several):
-    tag = ck.draw.register_block(several[2][4]).root.tags[0]
-    assert tag["asks"] == [(10_000 + item, f"item={item}") for item in (0, 1, 2, 3, 5)]
+def test_work_items_of_two_launches_are_no_scenes(several):
     with pytest.raises(ValueError, match="work-items of one launch"):
         ck.draw.register_block(several[2][0], record("sgemm_tn")[3])
 

@@ -215,13 +215,6 @@ def test_the_picture_keeps_its_place_under_captions_of_one_line_and_two(page, sh
     assert max(tops) - min(tops) < 1, tops
 
 
-def test_it_fits_a_projector_when_it_is_big(page, show):
-    page.set_viewport_size({"width": 1366, "height": 768})
-    show(ck.draw.bundles().big())
-    page.wait_for_timeout(200)
-    assert page.evaluate("() => document.documentElement.scrollHeight") <= 768
-
-
 @pytest.mark.parametrize("frame", [False, True])
 def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(page, player, frame):
     """A front end that gives each output a frame of its own, with scripts or without any."""
@@ -298,44 +291,6 @@ def test_it_follows_jupyterlabs_theme(lab, page):
     page.wait_for_function("() => document.querySelector('[data-ready]').hasAttribute('data-dark')")
     assert page.evaluate(ink) != light
     page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")
-
-
-LIVE = """import numpy as np
-import cypresskit as ck
-
-def view(item, n):
-    kernel, recorder, rng = ck.kernels["sgemm_tn"], ck.Recorder(item), np.random.default_rng(3)
-    a, b = rng.integers(-3, 4, (2, 6, n)).astype(np.float32)
-    ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=[recorder])
-    return ck.draw.register_block(recorder.recording)
-
-ck.draw.controls(view, item=range(4), n=[16, 32])"""
-
-
-def test_a_click_on_what_is_not_recorded_asks_the_kernel(lab, page):
-    """On another work-item in the map of C, and then for another size: the kernel runs again, and the picture has the
-    numbers of that run."""
-    lab.write(page, "live.ipynb", "import cypresskit as ck\nck.draw.load()", LIVE)
-    lab.run_all(page)
-    page.wait_for_function(READY)
-    page.locator("[data-ready]").scroll_into_view_if_needed()
-
-    def assert_block(n: int, row: int, column: int) -> None:
-        page.wait_for_function(f"""() => document.querySelectorAll("[data-ready]").length === 1 &&
-            document.querySelector("[data-ready]").ariaLabel.includes("work-item ({column}, {row})") &&
-            {n} === Math.max(...Bokeh.documents.at(-1).get_model_by_name("items").data.y) + 4""")
-        a, b = np.random.default_rng(3).integers(-3, 4, (2, 6, n))
-        last = page.evaluate("() => [...Bokeh.documents.at(-1).all_models].find(m => m.type === 'Slider').end")
-        shown = {(r, v) for r, v, *_ in cells(at(page, last), "cells C")}
-        block = (a.T @ b)[8 * row : 8 * row + 8, 8 * column : 8 * column + 8]
-        assert shown == {(f"r{10 + i // 4}.{'xyzw'[i % 4]}", v) for i, v in enumerate(block.ravel().tolist())}
-
-    assert_block(16, 0, 0)
-    page.mouse.click(*page.evaluate(JS.place, ["items", 3]))
-    assert_block(16, 1, 1)
-    page.locator(".cypresskit-controls .widget-slider .noUi-handle").last.focus()
-    page.keyboard.press("ArrowRight")
-    assert_block(32, 0, 3)
 
 
 def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, page):

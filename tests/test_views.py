@@ -760,18 +760,6 @@ def test_text_forms_are_the_same_each_time():
     assert repr(draw.bundles()) == repr(draw.bundles())
 
 
-def test_big_makes_text_and_lines_larger():
-    plain, big = (draw.curves({"a": {0: 3, 1: 5}}, "x", "y") for _ in range(2))
-    big.big(2)
-    sizes = [
-        sorted(float(m.text_font_size[:-2]) for m in p.root.references() if type(m).__name__ == "Text")
-        + [f.height for f in p.root.references() if type(f).__name__ == "figure"]
-        for p in (plain, big)
-    ]
-    assert sizes[1] == [2 * size for size in sizes[0]]
-    assert big.root.styles["--ck-scale"] == "2"
-
-
 # -- controls
 
 
@@ -785,7 +773,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
         return draw.waiting(most=b)
 
     box = draw.controls(view, b=[1, 2, 3], name=["x", "y"])
-    (_, slider, menu), status, _ = box.children[0].children, *box.children[1:]
+    (slider, menu), status, _ = box.children[0].children, *box.children[1:]
     slider.value, menu.value = 2, "y"
     assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2" in status.value
     slider.value = 3

@@ -2,8 +2,7 @@
 
 ``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or the text, and calls again when the reader
 chooses; what is chosen while it computes is left out, but for the last. What takes longer than a blink says so
-meanwhile. A click in the player may choose, too, where it is on what
-another choice would show. Players themselves need none of it: they play without Python.
+meanwhile. Players themselves need none of it: they play without Python.
 """
 
 import asyncio
@@ -88,19 +87,10 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
             waiting.pop().cancel()
         waiting.append(loop.call_later(PAUSE, draw))
 
-    def answer(_) -> None:
-        name, _, value = asked.value.partition("=")
-        asked.value = ""  # or the same wish, again, would be no change
-        if name in chosen and value in map(str, choices[name]):
-            chosen[name].value = next(one for one in choices[name] if str(one) == value)
-
-    # What the player's script writes here, "item=4", it asks of Python.
-    asked = widgets.Text(continuous_update=False, layout={"display": "none"}).add_class("cypresskit-asked")
-    asked.observe(answer, "value")
     for widget in chosen.values():
         widget.observe(choose, "value")
     draw()
-    row = widgets.Box([asked, *chosen.values()], layout={"flex_flow": "row wrap"})
+    row = widgets.Box([*chosen.values()], layout={"flex_flow": "row wrap"})
     whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")
     made, text = whole._repr_mimebundle_, f"{TEXT}{', '.join(chosen)} (run this cell to use them)"
     whole._repr_mimebundle_ = lambda **options: made(**options) | {"text/plain": text}

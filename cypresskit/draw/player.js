@@ -4,7 +4,7 @@
 // Player and Sheet. A track is a column of a source over time: its changes (arrays frame, cell and value) are spread out
 // once, from the column as it stands, into an array of frames x cells. No message to Python is ever needed.
 const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, scenes, captions,
-  marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about, goes, asks, heads, dials, tells} = root.tags[0]
+  marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about, goes, heads, dials, tells} = root.tags[0]
 const child = (model) => index.get_one(model)
 const el = child(root).el
 const place = el.closest(".cypresskit-player")
@@ -99,7 +99,7 @@ function light() {
   }
 }
 
-const said = new Map(about), scenesOf = new Map(goes), asked_of = new Map(asks)
+const said = new Map(about), scenesOf = new Map(goes)
 function say() {
   const told = said.get(pick)
   chosen.text = (Array.isArray(told) ? told.findLast(([from]) => from <= frame)?.[1] : told) ?? `<span class="soft">Click anything to keep it highlighted.</span> ${hint}`
@@ -111,18 +111,12 @@ function choose(key) {
   el.dataset.pick = pick ?? ""
   if (pick !== null) live.text = chosen.text.replace(/<[^>]*>/g, " ")
 }
-// What was clicked, or chosen by keys and then Enter, may have a scene of its own, be a question to a kernel, or the way
-// to another picture, which whoever is around this one knows. Whether it was any of them.
+// What was clicked, or chosen by keys and then Enter, may have a scene of its own, or be the way to another picture,
+// which whoever is around this one knows. Whether it was the latter.
 function enter() {
   if (scenesOf.has(pick)) scene.active = scenesOf.get(pick)
-  const field = asked_of.has(pick) && place.closest(".cypresskit-controls")?.querySelector(".cypresskit-asked input")
-  if (field) {
-    chosen.text = "Computing ..."
-    field.value = asked_of.get(pick)
-    field.dispatchEvent(new Event("change", {bubbles: true}))
-  }
   const detail = {key: pick, frame}
-  return field || !place.dispatchEvent(new CustomEvent("cypresskit-enter", {bubbles: true, cancelable: true, detail}))
+  return !place.dispatchEvent(new CustomEvent("cypresskit-enter", {bubbles: true, cancelable: true, detail}))
 }
 
 // A frame shown quietly is not read out: twenty a second would be noise. What moves takes `time` milliseconds.
@@ -359,7 +353,6 @@ function colour() {
     model[property] = typeof model[property] === "string" ? value : {value}
   }
 }
-const scale = Number(getComputedStyle(el).getPropertyValue("--ck-scale")) || 1
 // Bokeh clears its canvas half a pixel off, so what it drew before it knew its width stays at the edge: wiped off here.
 for (const figure of figures) {
   figure.properties.inner_width.change.connect(() => {
@@ -373,7 +366,7 @@ for (const figure of figures) {
 for (const [figure, glyph, part, most] of fitted) {
   const fit = () => {
     const cell = figure.inner_width / Math.abs(figure.x_range.end - figure.x_range.start)
-    const size = Math.min(most * scale, part * cell)
+    const size = Math.min(most, part * cell)
     if (cell > 0) glyph.text_font_size = {value: `${Math.max(size > 8.4 ? 11 : 8, size).toFixed(1)}px`}
   }
   figure.properties.inner_width.change.connect(fit)

@@ -104,7 +104,6 @@ class Shown:
     """What a notebook shows as a cell's value, and what can be saved: a ``title``, a text form, a still, and HTML."""
 
     title: str
-    _scale = "1"  # of its text, on a page of its own
 
     def still(self) -> str:
         """The frame that tells most as an SVG picture."""
@@ -126,7 +125,7 @@ class Shown:
             save_file(path, still.png(self.still()))
         elif path.suffix in (".html", ".htm"):
             parts = {"title": escape(self.title), "scripts": _scripts(), "player": self._embedded()}
-            save_file(path, theme.PAGE.format(scale=self._scale, **parts))
+            save_file(path, theme.PAGE.format(**parts))
         else:
             raise ValueError(f"{path.name}: a player is saved as .html, .svg or .png")
         return path
@@ -135,11 +134,10 @@ class Shown:
 class Parts:
     """What a view fills for its player. ``title`` names the picture. ``about`` says what each key is that can be
     chosen: words, or pairs of a frame and the words from it on; ``goes`` are the keys that choose a scene, by its
-    number, and ``asks`` those that a kernel answers, if one runs (see ``controls``). ``picks``: in which ``figure`` a
-    click chooses cells of a ``source`` by their ``key`` (a column of whole numbers, negative for nothing); ``w`` and
-    ``h`` are their sizes, numbers or columns, and the chosen ones get ``on`` in the column ``lit``, all others 0.
-    ``heads``: a ``figure``, and the ``source`` whose x says where in it each frame is; a drag there goes to the
-    nearest."""
+    number. ``picks``: in which ``figure`` a click chooses cells of a ``source`` by their ``key`` (a column of whole
+    numbers, negative for nothing); ``w`` and ``h`` are their sizes, numbers or columns, and the chosen ones get ``on``
+    in the column ``lit``, all others 0. ``heads``: a ``figure``, and the ``source`` whose x says where in it each frame
+    is; a drag there goes to the nearest."""
 
     def __init__(self, title: str) -> None:
         self.title, self.inks = title, theme.Inks()
@@ -148,7 +146,6 @@ class Parts:
         self.picks: list[dict] = []
         self.about: dict[int, About] = {}
         self.goes: dict[int, int] = {}
-        self.asks: dict[int, str] = {}
         self.heads: list[dict] = []
         self._stages: list[figure] = []
 
@@ -214,7 +211,7 @@ class Player(Shown):
                        [[at, theme.html(part)] for at, part in words]] for key, words in self.about.items()],
             "listing": {"place": place[0], "lines": shown, "current": current} if lines else None,
             "picks": parts.picks, "heads": parts.heads, "tells": self.tells, "step": step, "hint": hint,
-            "goes": list(parts.goes.items()), "asks": list(parts.asks.items()), "marks": list(marks),
+            "goes": list(parts.goes.items()), "marks": list(marks),
         }]  # fmt: skip
 
     def __len__(self) -> int:
@@ -222,12 +219,6 @@ class Player(Shown):
 
     def __repr__(self) -> str:
         return self._text
-
-    def big(self, factor: float = 1.6) -> "Player":
-        """Make text, lines and controls larger, for a projector; returns the player itself."""
-        theme.enlarge(self.root, factor)
-        self._scale = f"{factor:g}"
-        return self
 
     def still(self) -> str:
         """The frame that tells most as an SVG picture."""

@@ -328,7 +328,7 @@ def _stripes(block: Block, shapes) -> list[tuple[str, range, range]]:
 
 
 def _draw_items(sheet: Sheet, fig, scenes: Sequence[_Frames], shape: tuple[int, int], left: float) -> None:
-    """All work-items in the map of C, to be chosen: those recorded, and those of which a kernel makes a recording."""
+    """All work-items in the map of C, to be chosen."""
     wide, high, _ = scenes[0].recording.domain
     down, across = len(scenes[0].block.rows), len(scenes[0].block.columns)
     if (high * down, wide * across) != shape or wide * high > ITEMS:
@@ -343,4 +343,3 @@ def _draw_items(sheet: Sheet, fig, scenes: Sequence[_Frames], shape: tuple[int, 
     for item, name in enumerate(words):
         sheet.about[ITEM + item] = name.capitalize() + ("." if item in known else ", not recorded here.")
     sheet.goes |= {ITEM + item: n for item, n in known.items()}
-    sheet.asks |= {ITEM + item: f"item={item}" for item in range(len(x)) if item not in known}

@@ -29,7 +29,7 @@ class Sheet(Parts):
         """A bare figure: units of x and y equally long, y downwards if its range is; as high as the window has room, or
         at most ``high`` pixels."""
         shape = abs((x[1] - x[0]) / (y[1] - y[0]))
-        most = f"{theme.ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px * var(--ck-scale, 1)" if high else "")
+        most = f"{theme.ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px" if high else "")
         styles = {"max-width": f"max(340px, min({most}))"}
         bare = {"x_range": x, "y_range": y, "aspect_ratio": shape, "sizing_mode": "scale_width", "min_border": 0}
         fig = self._figure(label, styles=styles, **bare | options)

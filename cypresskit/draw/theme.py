@@ -13,7 +13,7 @@ import re
 from html import escape
 
 from bokeh.model import Model
-from bokeh.models import GlyphRenderer, LayoutDOM
+from bokeh.models import GlyphRenderer
 from bokeh.plotting import figure
 
 # name: (light, dark); the first four come from JupyterLab where it is there.
@@ -72,7 +72,7 @@ WIDGET_CSS = """
   --default: var(--ck-surface); --default-border: var(--ck-line); --default-hover: var(--ck-shade);
   --default-hover-border: var(--ck-ink); --default-active: var(--ck-shade); --default-active-border: var(--ck-ink);
   --input-focus-border-color: var(--ck-read); --outline: 2px solid var(--ck-read); color: var(--ck-ink); }
-.bk-btn, .bk-input { font-size: calc(13px * var(--ck-scale, 1)) !important; }
+.bk-btn, .bk-input { font-size: 13px !important; }
 select.bk-input { appearance: auto !important; background-image: none !important; padding: 0 4px;
   color: var(--ck-ink); }
 option { color: var(--ck-ink); background: var(--ck-surface); }
@@ -83,8 +83,8 @@ option { color: var(--ck-ink); background: var(--ck-surface); }
 .noUi-handle { background: var(--ck-surface); border-color: var(--ck-ink); box-shadow: none; }
 """
 TEXT_CSS = """
-:host { color: var(--ck-ink); font-size: calc(13px * var(--ck-scale, 1)); line-height: 1.4; }
-code, .code { font: calc(11.5px * var(--ck-scale, 1))/1.57
+:host { color: var(--ck-ink); font-size: 13px; line-height: 1.4; }
+code, .code { font: 11.5px/1.57
   var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); }
 .bk-clearfix { display: block; width: 100%; }
 .code > div { display: block; overflow: hidden; text-overflow: ellipsis; }
@@ -106,7 +106,7 @@ PAGE = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>:root {{ color-scheme: light dark; }}
 body {{ padding: 12px; margin: 0; background: #fff; color: #1b1b1f; font: 15px sans-serif; }}
-h1 {{ font-size: calc(20px * {scale}); margin: 0 0 8px; }}
+h1 {{ font-size: 20px; margin: 0 0 8px; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #17171b; color: #ececf1; }} }}</style>
 {scripts}</head><body class="cypresskit-page"><main><h1>{title}</h1>{player}</main></body></html>
 """
@@ -114,7 +114,7 @@ h1 {{ font-size: calc(20px * {scale}); margin: 0 0 8px; }}
 
 HIGH = 480  # pixels that a figure without axes takes at most in a still
 # The height that a window leaves for a figure: the rest is for controls, words and what the page has around them.
-ROOM = "calc(min(63vh, 484px * var(--ck-scale, 1), 100vh - 150px - 100px * var(--ck-scale, 1)) - var(--ck-room, 0px))"
+ROOM = "calc(min(63vh, 484px, 100vh - 250px) - var(--ck-room, 0px))"
 MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
 
@@ -130,20 +130,6 @@ def html(text: str) -> str:
     for mark, tag in MARKS:
         text = re.sub(mark, tag, text)
     return text
-
-
-def enlarge(root: LayoutDOM, factor: float) -> None:
-    """Make all text, lines, controls and charts of a layout larger: for a projector."""
-    glyphs = ("line_width", "size", "x_offset", "y_offset", "label_height", "glyph_height", "glyph_width")
-    for model in root.references():
-        lengths = ("width", "height", "min_height") if isinstance(model, LayoutDOM) else glyphs
-        for name in model.properties():
-            value = getattr(model, name) if name in lengths or name.endswith("font_size") else None
-            if isinstance(value, str) and name.endswith("font_size"):
-                setattr(model, name, re.sub(r"[\d.]+", lambda number: f"{factor * float(number[0]):g}", value))
-            elif isinstance(value, int | float):
-                setattr(model, name, type(value)(factor * value))
-    root.styles = dict(root.styles) | {"--ck-scale": f"{factor:g}"}
 
 
 class Inks:
