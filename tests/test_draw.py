@@ -127,10 +127,8 @@ def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
             for rows in ([], [{"kernel": "a"}], [{"kernel": "a", "n": 8, "gflops": 1.0, "bound": "ALU"}])
         ),
         ("at least one pitch", lambda: ck.draw.lds_pitch([])),
-        ("at least one size", lambda: ck.draw.bus(sizes=[])),
         *(("logarithmic axis", partial(ck.draw.curves, {"a": {0: 0}}, "x", "y", log=log)) for log in "xy"),
         ("can be drawn", lambda: ck.draw.card_memory(host.five_stage(512, 512, 256, host.Machine(), block=256))),
-        ("the same sizes", lambda: ck.draw.contest([ck.simulate("sgemm_tn", 512), ck.simulate("sgemm_tn_37", 256)])),
         ("something to choose for b", lambda: ck.draw.controls(str, b=[])),
         ("largest height", lambda: ck.draw.predict("?", curve=[1, 2])),
         ("nothing to draw", lambda: ck.draw.curves({}, "x", "y")),
@@ -146,7 +144,7 @@ def test_what_cannot_be_drawn_is_told(said, draw):
     ("said", "draw", "given"),
     [
         ("3 can't be drawn: pass compiled code, a program, or a kernel", "bundles", 3),
-        *(("pass reports of simulate", view, 64) for view in ("roofline", "contest", "chip", "wavefronts")),
+        *(("pass reports of simulate", view, 64) for view in ("roofline", "chip", "wavefronts")),
         ("'x' can't be drawn: pass a dict of launches by name", "block_race", "x"),
         ("pass timelines of ck.host", "timeline", []),
         ("pass a timeline of host.blocked_time", "card_memory", 3),

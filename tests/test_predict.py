@@ -87,7 +87,7 @@ def test_the_text_form_has_every_point(log):
 
 def test_controls_show_text_too_and_begin_where_asked():
     box = draw.controls(lambda b: f"b is {b}", start={"b": 8}, b=[4, 8])
-    (_, slider), place = box.children[0].children, box.children[-1]
+    (slider,), place = box.children[0].children, box.children[-1]
     assert place.outputs[0]["data"]["text/plain"] == "b is 8"
     assert box._repr_mimebundle_()["text/plain"] == "Controls for b (run this cell to use them)"
     slider.value = 4

@@ -45,7 +45,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "reduction": ("Sixteen leaders and 48 helpers share the rows of a matrix", draw.reduction),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "bundles_double": ("Bundles in double and double-double", lambda: draw.bundles("dgemm_tn", "ddgemm_tn_fma")),
-    "packing": ("AMD's way to pack bundles against looking ahead", draw.packing),
     "bundle_game": ("The bundle game: pack the loop yourself", draw.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
     "dial": ("The dial: registers, latency, clauses, and the speed", draw.dial),
@@ -56,17 +55,12 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         lambda: draw.roofline([simulate(name, 1024) for name in ("sgemm_tn", "dgemm_tn", "dgemm_nn")]),
     ),
     "performance": ("Gflop/s against N", draw.performance),
-    "bus": ("Bus and chip change places as N grows", draw.bus),
     "card_memory": (
         "What lies on the card while it multiplies larger matrices",
         lambda: draw.card_memory(host.blocked_time(5376, 5376, 3584, host.Machine(), block=1792)),
     ),
     "timeline": ("Four and five stages of a pipeline", draw.timeline),
     "exponents": ("Two-sum, bit by bit", draw.exponents),
-    "contest": (
-        "Speeds under their ceilings, and rounds of wavefronts",
-        lambda: draw.contest([simulate(name, n) for name in ("sgemm_tn", "sgemm_tn_37") for n in (512, 1024)]),
-    ),
 }
 
 MOVES = "<p><em>In the notebook these controls compute anew; this is what they show at first.</em></p>"

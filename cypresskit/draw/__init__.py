@@ -3,11 +3,9 @@ bokeh."""
 
 from cypresskit.draw.block_race import block_race
 from cypresskit.draw.bundle_game import bundle_game
-from cypresskit.draw.bundles import bundles, packing
-from cypresskit.draw.bus import bus
+from cypresskit.draw.bundles import bundles
 from cypresskit.draw.card_memory import card_memory
 from cypresskit.draw.chip import chip
-from cypresskit.draw.contest import contest
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
 from cypresskit.draw.dial import dial
@@ -26,7 +24,7 @@ from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.draw.wavefronts import waiting, wavefronts
 
 __all__ = [
-    "Player", "Prediction", "block_race", "bundle_game", "bundles", "bus", "card_memory", "chip", "contest", "controls",
-    "curves", "dial", "explore", "exponents", "lds_pitch", "lds_transpose", "load", "packing", "performance", "predict",
-    "reduction", "register_block", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
+    "Player", "Prediction", "block_race", "bundle_game", "bundles", "card_memory", "chip", "controls", "curves", "dial",
+    "explore", "exponents", "lds_pitch", "lds_transpose", "load", "performance", "predict", "reduction",
+    "register_block", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from bokeh.core.properties import value
 from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
-from cypresskit.draw.player import Player, beside
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty, together
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
@@ -23,9 +23,7 @@ LISTING, TABLE, DETAIL = (2, 318), (356, 470), 870  # left edges, and widths, of
 SHOWN, LINE, TOP = 17, 22, 34  # lines of IL in sight, the height of one, where the parts begin
 SLOT, PORT = 72, (124, 26)  # of the detail: a slot's width, where the ports begin and how high one is
 IDLE = len(theme.SERIES)
-COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)", "rgba(0,0,0,0)"]  # lines; to come; left empty
-STYLES = {"amd": "In program order, as AMD's compiler packed", "best": "Looking ahead for whatever fills a slot"}
-FILLED = {"five slots filled": (5,), "four": (4,), "fewer": (1, 2, 3)}
+COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines, and of an empty slot
 
 
 def bundles(*codes: Code | Program | Kernel | str) -> Player:
@@ -40,7 +38,7 @@ def bundles(*codes: Code | Program | Kernel | str) -> Player:
     fig = sheet.stage("Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots", WIDE, HIGH)
     _draw_listing(sheet, fig, loops)
     sheet.words(fig, TABLE[0], 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
-    _draw_table(sheet, fig, "slots", [_table(loop, *TABLE, TOP, np.arange(len(loop.bundles))) for loop in loops])
+    _draw_table(sheet, fig, [_table(loop, *TABLE) for loop in loops])
     _draw_detail(sheet, fig, loops)
     for loop in loops:
         sheet.about |= {loop.base + line: loop.story(line) for line in loop.used}
@@ -58,37 +56,6 @@ def _compiled(given):
     given = KERNELS[given] if isinstance(given, str) else given
     given = given.program if isinstance(given, Kernel) else given
     return compile(given) if isinstance(given, Program) else given
-
-
-def packing(kernel: str = "sgemm_tn") -> Player:
-    """A race on one clock: a turn of the kernel's loop as AMD's compiler packed it, against what looking ahead makes of
-    it, bundle by bundle."""
-    loops = {style: _loop(compile(KERNELS[kernel].program, style=style)) for style in STYLES}
-    most = max(len(loop.bundles) for loop in loops.values())
-    sheet, frame = Sheet(f"A turn of {kernel}'s loop, packed in two ways"), np.arange(most + 1)
-    figures = []
-    for style, loop in loops.items():
-        fig = sheet.stage(f"{STYLES[style]}: bundles of five slots", 600, HIGH)
-        figures.append(fig)
-        count = len(loop.bundles)
-        clocks = 4 * np.minimum(frame, count)
-        sheet.race(fig, style, 4, 588, clocks, 4 * count, 4 * most, title=STYLES[style])
-        table = _table(loop, 4, 592, 66, frame - 1, filling=True)
-        _draw_table(sheet, fig, f"slots {style}", [table])
-        left = np.unique(table[0][0])
-        sheet.words(fig, left, 59, list(len(left) // 5 * "xyzwt"), "soft", align="center", size=12)
-        ran = frame[:, np.newaxis] > np.arange(count)
-        for n, (name, sizes) in enumerate(FILLED.items()):
-            so_far = (ran & np.isin([bundle.filled for bundle in loop.bundles], sizes)).sum(axis=1)
-            sheet.numbers(fig, f"{name} {style}", (24, 244, 394)[n], HIGH - 10, so_far, prefix=f"{name}: ", size=14)
-    amd, best = loops.values()
-    for line in sorted({*amd.used, *best.used}):
-        sheet.about[line] = f"In program order: {amd.story(line)} Looking ahead: {best.story(line)}"
-    captions = [f"Clock {4 * n}: the 64 work-items of a wavefront take four clocks for a bundle." for n in frame]
-    key = sheet.note(
-        "Each colour is one line of IL; a red frame is an empty slot. Fewer empty slots, fewer bundles, earlier finish."
-    )
-    return sheet.player([beside(*figures, room=420)], captions, sheet.title, below=[key], step="Bundle", lasts=10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,31 +155,27 @@ def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     sheet.numbers(fig, "texts", left + 14, y, line, names=names, size=12, text_font=value("monospace"))
 
 
-def _table(loop: _Loop, left: float, wide: float, top: float, at: np.ndarray, filling: bool = False) -> list:
-    """The slots of all bundles, in as many columns as they need, and bundle ``at`` of each frame framed; while it is
-    ``filling``, those after it are pale. Place and size, colour and key, and the frames, (frames, slots) each."""
+def _table(loop: _Loop, left: float, wide: float) -> list:
+    """The slots of all bundles, in as many columns as they need, and each frame's bundle framed. Place and size, colour
+    and key, and the frames, (frames, slots) each."""
     count = len(loop.bundles)
     columns = -(-count // 17)
     rows = -(-count // columns)
-    w, h = (wide / columns - 28) / 5, min(22.0, (HIGH - top - (30 if filling else 4)) / rows)
+    w, h = (wide / columns - 28) / 5, min(22.0, (HIGH - TOP - 4) / rows)
     row, slot = np.divmod(np.arange(5 * count), 5)
     colour, key = np.full((2, 5 * count), [[IDLE], [-1]])
     for n, bundle in enumerate(loop.bundles):
         for o in bundle.operations:
             colour[5 * n + o.slot], key[5 * n + o.slot] = loop.colour(o.line), loop.base + o.line
-    x, y = left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w, top + (row % rows + 0.5) * h
-    if filling:
-        colour = np.where(row <= at[:, np.newaxis], colour + (colour == IDLE), IDLE)
-    now = 2 * (row == at[:, np.newaxis])
+    x, y = left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w, TOP + (row % rows + 0.5) * h
+    now = 2 * (row == np.arange(count)[:, np.newaxis])
     return [np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now)]
 
 
-def _draw_table(sheet: Sheet, fig, name: str, tables: Sequence[list]) -> None:
+def _draw_table(sheet: Sheet, fig, tables: Sequence[list]) -> None:
     x, y, w, h, colour, key, now = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0))
-    empty = 1.5 * (colour > IDLE)
-    source = sheet.boxes(fig, name, x, y, w, h, fill=(COLOURS, colour), key=key, now=now, empty=empty)
+    source = sheet.boxes(fig, "slots", x, y, w, h, fill=(COLOURS, colour), key=key, now=now)
     sheet.ring(fig, source, "w", "h", "now", "ink")
-    sheet.ring(fig, source, "w", "h", "empty")
 
 
 def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:

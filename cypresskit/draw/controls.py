@@ -90,7 +90,7 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
     for widget in chosen.values():
         widget.observe(choose, "value")
     draw()
-    row = widgets.Box([*chosen.values()], layout={"flex_flow": "row wrap"})
+    row = widgets.Box(list(chosen.values()), layout={"flex_flow": "row wrap"})
     whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")
     made, text = whole._repr_mimebundle_, f"{TEXT}{', '.join(chosen)} (run this cell to use them)"
     whole._repr_mimebundle_ = lambda **options: made(**options) | {"text/plain": text}
