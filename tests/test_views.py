@@ -3,10 +3,12 @@ Chromium."""
 
 import asyncio
 import re
+import signal
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from xml.etree import ElementTree
 
 import nbformat
@@ -755,6 +757,20 @@ def test_controls_draw_only_what_is_chosen_last_and_what_is_asked_for_again():
     assert seen == [0, 3]
     slider.value = slider.options[2][1]
     assert "n = 2: KeyError: &#x27;&lt;two&gt;&#x27;" in status.value and 'role="alert"' in status.value
+
+
+def test_controls_draw_from_a_thread_of_jupyters():
+    """There no signal can be set, though it is ignored between two messages."""
+    box = draw.controls(lambda n: f"n is {n}", n=[1, 2])
+    (slider,), status, place = box.children[0].children, *box.children[1:]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        thread = Thread(target=setattr, args=(slider, "value", 2))
+        thread.start()
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert place.outputs[0]["data"]["text/plain"] == "n is 2" and "n = 2" in status.value
 
 
 def test_every_view_is_on_the_site():

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from numbers import Real
+from threading import current_thread, main_thread
 
 from cypresskit.draw.player import Shown
 
@@ -33,15 +34,15 @@ def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
 @contextmanager
 def _stoppable():
     """The stop button works, also between two messages, when a notebook's kernel ignores it."""
-    before = signal.getsignal(signal.SIGINT)
-    ignored = before is signal.SIG_IGN
+    # JupyterLab may send a slider's messages to a thread of their own, which can set no signals.
+    ignored = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if ignored:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
         if ignored:
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **choices: Sequence):
