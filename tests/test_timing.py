@@ -22,7 +22,7 @@ from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.timing import SliceError, score, simulate, sweep
+from cypresskit.timing import SliceError, score, simulate, steady, sweep
 from cypresskit.timing.report import bound
 from cypresskit.timing.sampling import Policy, sample
 from tools import sensitivity
@@ -500,6 +500,12 @@ def test_a_report_is_made_once_and_a_program_compiled_once():
     text = KERNELS["sgemm_tn"].text
     assert compile(assemble(text, "mine.il")) is compile(assemble(text, "mine.il"))
     assert compile(assemble(text, "yours.il")).program.name == "yours.il"
+
+
+def test_wavefronts_of_a_workgroup_are_moved_on_together():
+    """A barrier would forbid that one is turns ahead of another."""
+    turns, group = np.array([5, 7, 6, 9, 4, 8]), np.array([3, 3, 0, 0, 1, 3])
+    assert steady._together(turns, group).tolist() == [5, 5, 6, 6, 4, 5]
 
 
 def test_only_the_last_reports_are_kept(monkeypatch):

@@ -94,6 +94,7 @@ class Steady:
         left = (self.chip.work.segments[last.segment, 2] - last.turn)[here] - MARGIN
         times = min((left / rate).min(), self.farthest)
         turns = np.floor(rate * times / self.phases).astype(np.int64) * self.phases
+        turns = _together(turns, last.wavefront[here] // self.chip.work.group)
         strict = self.simulated < self.strict
         if times < 0.5 or not turns.any() or (strict and rate.std() > APART * rate.mean()):
             return False
@@ -134,6 +135,14 @@ def _rates(early: np.ndarray, late: np.ndarray) -> np.ndarray:
     early_ahead, late_ahead = early - early.mean(), late - late.mean()
     lasting = np.clip((early_ahead * late_ahead).sum() / max((early_ahead**2).sum(), 1e-9), 0, 1)
     return np.maximum(early.mean() + late.mean() + lasting * (early_ahead + late_ahead), 1e-3)
+
+
+def _together(turns: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """The least of each workgroup's turns for all its wavefronts, since none may pass a barrier before the others."""
+    _, own = np.unique(group, return_inverse=True)
+    least = np.full(own.max() + 1, turns.max())
+    np.minimum.at(least, own, turns)
+    return least[own]
 
 
 def _pace(one: Look, other: Look) -> float:
