@@ -781,6 +781,16 @@ def test_every_view_is_on_the_site():
 # -- in the browser
 
 
+def test_a_bar_of_the_pitches_is_clicked(page, show):
+    """The head stands there then; at the end the fewest clocks are framed."""
+    show(view("lds_pitch"))
+    best = frames(view("lds_pitch"), "totals", "best")
+    assert (best[:-1] == 0).all() and [4 + n for n in np.flatnonzero(best[-1])] == list(range(6, 35, 4))
+    at(page, len(best) - 1)
+    page.mouse.click(*page.evaluate(JS.place, ["totals", 12]))
+    page.wait_for_function("() => document.querySelector('[data-ready]').dataset.frame === '12'")
+
+
 @pytest.mark.clock
 @pytest.mark.parametrize("name", ["chip", "wavefronts", "lds_transpose", "timeline", "block_race", "roofline"])
 def test_values_travel_on_every_frame_of_the_screen(name, page, show):

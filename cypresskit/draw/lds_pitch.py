@@ -61,7 +61,7 @@ def lds_pitch(pitches: Sequence[int] = PITCHES) -> Player:
     _draw_totals(sheet, fig, pitches, totals)
     captions = [f"Pitch {pitch}: storing takes {store} clocks of a turn and loading {load}: {store + load}."
                 for pitch, (store, load) in zip(pitches, costs)]  # fmt: skip
-    key = sheet.key(*ROWS, ("waits for its bank", "wait", "ring"))
+    key = sheet.key(*ROWS, ("waits for its bank", "wait", "ring"), ("fewest clocks", "c", "ring"))
     return sheet.player([fig], captions, sheet.title, step="Pitch", below=[key], guess=_question(pitches, totals))
 
 
@@ -115,12 +115,16 @@ def _draw_banks(sheet: Sheet, fig, left: float, layouts: Sequence[Layout], store
 
 
 def _draw_totals(sheet: Sheet, fig, pitches: Sequence[int], totals: np.ndarray) -> None:
-    """A bar for each pitch so far: the clocks of its turn."""
+    """A bar for each pitch so far: the clocks of its turn, and at the end a frame round the fewest."""
     each, n = (2 * WIDE + 60) / len(pitches), np.arange(len(pitches))
     x, tall = 8 + (n + 0.5) * each, 66 * totals / totals.max()
     sheet.words(fig, 8, FOOT - 76, "Clocks of a turn, by pitch", size=12)
     words, seen = [f"pitch {pitch}: {total} clocks" for pitch, total in zip(pitches, totals)], n <= n[:, np.newaxis]
-    sheet.boxes(fig, "totals", x, FOOT - tall / 2, each - 4, np.where(seen, tall, np.nan), ink="read", words=words)
+    best = 3 * (seen[:, -1:] & (totals == totals.min()))
+    bars = sheet.boxes(fig, "totals", x, FOOT - tall / 2, each - 4, np.where(seen, tall, np.nan), ink="read",
+                       words=words, best=best)  # fmt: skip
+    sheet.ring(fig, bars, each - 4, "h", "best", "c")
+    sheet.numbers(fig, "clocks", x, FOOT - tall - 9, np.where(seen, totals, -1), align="center", size=11)
     sheet.words(fig, x, FOOT + 9, [str(p) for p in pitches], "soft", align="center", size=11)
     head = sheet.boxes(fig, "head", x[:, np.newaxis], FOOT - 33, each - 2, 70, line="ink")  # it jumps, as words do
-    sheet.heads.append({"figure": fig, "source": head})
+    sheet.heads.append({"figure": fig, "source": head, "reach": [FOOT - 84, FOOT + 18]})

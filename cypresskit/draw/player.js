@@ -278,8 +278,9 @@ for (const figure of new Set(picks.map((p) => p.figure).filter((f) => f))) {
     choose(null)
   })
 }
-// A play head follows the pointer that drags, and a click where nothing can be chosen.
-for (const {figure, source} of heads) {
+// A play head follows the pointer that drags, and a click where nothing can be chosen: in a figure without anything to
+// choose, or from one y to another, within its reach.
+for (const {figure, source, reach} of heads) {
   const track = tracks.find((one) => one.source === source && one.column === "x")
   const drag = ({x}) => {
     const scale = child(figure).frame.x_scale, away = (k) => Math.abs(scale.compute(track.all[k]) - scale.compute(x))
@@ -291,7 +292,8 @@ for (const {figure, source} of heads) {
     if (over()) reveal()
   }
   figure.on_event("pan", drag)
-  if (!picks.some((pick) => pick.figure === figure)) figure.on_event("tap", drag)
+  const free = !picks.some((pick) => pick.figure === figure)
+  figure.on_event("tap", (at) => { if (free || (reach?.[0] < at.y && at.y < reach[1])) drag(at) })
 }
 if (listing) child(listing.place).el.addEventListener("click", (event) => {
   const line = Number(event.composedPath().find((e) => e.dataset?.line)?.dataset.line)

@@ -137,7 +137,7 @@ class Parts:
     number. ``picks``: in which ``figure`` a click chooses cells of a ``source`` by their ``key`` (a column of whole
     numbers, negative for nothing); ``w`` and ``h`` are their sizes, numbers or columns, and the chosen ones get ``on``
     in the column ``lit``, all others 0. ``heads``: a ``figure``, and the ``source`` whose x says where in it each frame
-    is; a drag there goes to the nearest."""
+    is; a drag there goes to the nearest, and so does a click in its ``reach`` of y."""
 
     def __init__(self, title: str) -> None:
         self.title, self.inks = title, theme.Inks()
