@@ -90,6 +90,7 @@ FAULTY = {  # a line: what is said of it, with its line and column where these m
     "maad r0, r1, r2, r3": "Did you mean `mad`?",
     "mda r0, r1, r2, r3": "Did you mean `mad`?",
     "dmda r0.xy, r1, r2, r3": "Did you mean `dmad`?",
+    "ddad r0.xy, r1, r2": "Did you mean `dadd`?",
     "sbu r0, r1, r2": "Did you mean `sub`?",
     "mov r0": "expected `,` after the destination",
     "mov r0, r1, r2": "expected the end of the line, found `,`",

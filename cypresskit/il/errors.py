@@ -55,10 +55,14 @@ class ILError(ValueError):
 
 def nearest(word: str, known, cutoff: float = 0.6) -> str:
     """`` Did you mean `x`?`` for the known name nearest to ``word``: of those that are as much alike as ``cutoff``, the
-    one that takes the fewest slips to write ``word`` instead; nothing if there is none."""
+    one that takes the fewest slips to write ``word`` instead, rather not a wrong letter; nothing if there is none."""
     word, names = word.lower()[:64], list(known)
     alike = get_close_matches(word, names, n=len(names), cutoff=cutoff) if names else []
-    return f" Did you mean `{min(alike, key=lambda name: slips(word, name))}`?" if alike else ""
+
+    def far(name: str) -> tuple[int, bool]:
+        return slips(word, name), len(name) == len(word) and sorted(name) != sorted(word)
+
+    return f" Did you mean `{min(alike, key=far)}`?" if alike else ""
 
 
 def slips(word: str, name: str) -> int:
