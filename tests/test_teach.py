@@ -486,7 +486,10 @@ def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):
 def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
     monkeypatch.setattr(shell, "MEGABYTES", 20)
     verdict = start.check_peak(answer)
-    assert verdict.finding == f"`{PEAK}` fills the memory: what grows without end?" and "add to" in verdict.hint
+    assert (
+        verdict.finding == f"`{PEAK}` fills the memory: with one huge array, or what grows without end?"
+        and "add to" in verdict.hint
+    )
 
 
 @forks

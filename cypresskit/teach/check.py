@@ -119,7 +119,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
         raise
     except MemoryError:
         grows = "what does each turn of the loop add to, and when is it enough?"
-        raise Halted(f"`{call}` fills the memory: what grows without end?", grows) from None
+        raise Halted(f"`{call}` fills the memory: with one huge array, or what grows without end?", grows) from None
     except KeyboardInterrupt:
         raise Halted(STOPPED.format(call), LOOP) from None
     except SystemExit:
