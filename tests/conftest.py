@@ -106,6 +106,17 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line("; ".join([f'once more: make test ARGS="{file} --last-failed"', *told]))
 
 
+def without_a_loop(test):
+    """The test in a thread of its own: in this one a browser's event loop may run, and controls draw later."""
+
+    @functools.wraps(test)
+    def run(*arguments, **options):
+        with ThreadPoolExecutor(1) as alone:
+            alone.submit(test, *arguments, **options).result()
+
+    return run
+
+
 @pytest.fixture(autouse=True)
 def own_main():
     """IPython puts a module of its own in the place of `__main__` and empties it; what starts processes trips there."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import without_a_loop
 
 from cypresskit import draw
 from cypresskit.draw.predict import number
@@ -85,6 +86,7 @@ def test_the_text_form_has_every_point(log):
     assert str(draw.curves(SPEED, "b", "Gflop/s", log=log)) == "Gflop/s against b\nspeed: 1: 200, 2: 400, 4: 1030"
 
 
+@without_a_loop
 def test_controls_show_text_too_and_begin_where_asked():
     box = draw.controls(lambda b: f"b is {b}", start={"b": 8}, b=[4, 8])
     (slider,), place = box.children[0].children, box.children[-1]

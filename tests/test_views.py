@@ -15,7 +15,7 @@ import nbformat
 import numpy as np
 import pages
 import pytest
-from conftest import JS, READY, ROOT
+from conftest import JS, READY, ROOT, without_a_loop
 from pages import IN_LESSONS, VIEWS, at, blocked, pipeline, recorded, reports, view
 
 import cypresskit as ck
@@ -718,6 +718,7 @@ def test_text_forms_are_the_same_each_time():
 # -- controls
 
 
+@without_a_loop
 def test_controls_draw_again_and_say_why_they_cannot():
     asked = []
 
@@ -735,6 +736,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
     assert "three is too many" in status.value and 'role="alert"' in status.value
 
 
+@without_a_loop
 def test_controls_draw_only_what_is_chosen_last_and_what_is_asked_for_again():
     seen = []
 

@@ -22,7 +22,8 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
     them that fills the chip, each timed at two k."""
     card = compile(kernel.program, device).card()
     tile = (8 * kernel.block[0], 8 * kernel.block[1]) if kernel.mode == "pixel" else kernel.multiple
-    many = (FULL * FULL * tile[0], 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
+    rows = min(FULL * FULL * tile[0], device.texture_side)
+    many = (rows, 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
     lines = []
     for m, n in (tile, many):
         few, more = (simulate(kernel, n, m=m, k=k, device=device) for k in DEPTHS)
