@@ -655,7 +655,7 @@ CHEATS = {
     "alpha in part": (1024, changed(("mul r25, r25, cb0[0].x", ";")), "answer"),
     "a sum without a start": (1024, changed(("mov r25, l0.z", ";")), ""),
     "half of k": (1024, changed(LAZY), "At 1024 x 1024 x 1024"),
-    "nothing far to the right": (1024, changed(NOT_FAR), "the first C[0, 512]: 0 in place"),
+    "nothing far to the right": (1024, changed(NOT_FAR), "50 % of the elements are wrong, the first C[0, 512]"),
     "endless once k is large": (1024, changed(ENDLESS), "not ended"),
     "its pace depends on the numbers": (1024, changed(UNEVEN), "can't be timed"),
     "a workgroup": (1024, contest.entry(ck.kernels["sgemm_64x64_lds"].text), "workgroup"),
