@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import urllib.request
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from conftest import ROOT
 import cypresskit
 from cypresskit import cli
 from cypresskit.cli import cmd_lab
-from cypresskit.host import pipeline
 from cypresskit.machine.arguments import check_needs
 
 SCALE = """il_ps_2_0
@@ -87,10 +85,10 @@ def rubbish() -> None:
         ("utf16", "can't read utf16: line 1 isn't text."),
         ("long", "can't read long: it is no program, which has at most 4,000,000 bytes"),
         ("longest", "can't read longest: it is no program"),
-        ("folder", "can't read folder: Is a directory"),
-        ("pipe", "can't read pipe: it is a pipe or a device, not a file"),
-        ("/dev/zero", "can't read /dev/zero: it is a pipe or a device, not a file"),
-        ("nowhere.il", "can't read nowhere.il: No such file or directory"),
+        ("folder", "can't read folder: it is a folder, a pipe or a device"),
+        ("pipe", "can't read pipe: it is a folder, a pipe or a device"),
+        ("/dev/zero", "can't read /dev/zero: it is a folder, a pipe or a device"),
+        ("nowhere.il", "can't read nowhere.il: there is no such file"),
     ],
 )
 def test_files_that_are_no_programs_are_told_in_a_line(here, capsys, file, said):
@@ -114,10 +112,11 @@ def test_help_of_the_whole_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     named = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M))
-    assert named == {"lab", "pipeline", "kernels", "card", "il", "time", "score", "contest"}
+    assert named == {"lab", "kernels", "card", "il", "time", "score", "contest"}
 
 
-def test_unknown_options_are_refused_where_nothing_takes_them(capsys):
+def test_words_that_make_no_sense_are_refused(capsys):
+    assert "'0' is no whole number from 1 to" in refused(capsys, ["time", "sgemm_tn", "--n", "0"], 2)
     assert "score doesn't know --fast" in refused(capsys, ["score", "--fast"], 2)
 
 
@@ -145,7 +144,7 @@ def test_output_that_nobody_takes_ends_the_command_with_a_line(output):
 
 def test_names_of_files_cannot_steer_the_terminal(here, capsys):
     error = refused(capsys, ["card", "./\x1b[2Jevil.il"])
-    assert "\x1b" not in error and r"can't read \x1b[2Jevil.il: No such file" in error
+    assert "\x1b" not in error and r"can't read \x1b[2Jevil.il: there is no such file" in error
 
 
 def test_lab_opens_the_first_lesson(lab):
@@ -182,11 +181,9 @@ def test_installed_lessons_are_copied_and_never_over_work(here, monkeypatch):
 # -- time, card --------------------------------------------------------------------------------------------------------
 
 
-def test_time_prints_a_report_and_its_json(capsys, tmp_path):
-    trace = tmp_path / "trace.json"
-    text = said(capsys, "time", "dgemm_tn", "--n", "256", "--device", "HD5850", "--trace", str(trace))
+def test_time_prints_a_report_and_its_json(capsys):
+    text = said(capsys, "time", "dgemm_tn", "--n", "256", "--device", "HD5850")
     assert text.startswith("dgemm_tn 256 x 256 x 256 on HD 5850: ")
-    assert json.loads(trace.read_text())["traceEvents"]
     row = json.loads(said(capsys, "time", "dgemm_tn", "--n", "256", "--m", "128", "--k", "64", "--json"))
     assert {"gflops", "clocks", "bound"} <= set(row)
     assert (row["m"], row["n"], row["k"]) == (128, 256, 64)
@@ -216,7 +213,6 @@ def test_card_prints_the_keys_that_others_read(capsys):
     keys = "gprs loop_bundles k_per_iteration slots4_pct slots5_pct wavefronts fetches nominal_gflops".split()
     assert set(keys) <= set(card)
     assert "MULADD_IEEE" in said(capsys, "card", "sgemm_tn", "--listing")
-    assert len(json.loads(said(capsys, "card", "--all", "--json"))) == 8
 
 
 def test_card_reads_a_file_of_ones_own(capsys, tmp_path):
@@ -225,66 +221,15 @@ def test_card_reads_a_file_of_ones_own(capsys, tmp_path):
     assert "mine" in said(capsys, "card", str(path))
 
 
-# -- pipeline, with kernels at 400 Gflop/s so that nothing is simulated but the host -----------------------------------
-
-SIZES = ["--m", "16384", "--n", "16384", "--k", "1536"]
-
-
-def pipelined(capsys, *options: str, stages: str = "five-stage") -> str:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "kernel_rate", lambda *_: 400e9)
-        return said(capsys, "pipeline", stages, *SIZES, *options)
-
-
-def test_json_has_rates_shares_and_what_binds(capsys):
-    numbers = json.loads(pipelined(capsys, "--board", "HD5970", "--json"))
-    assert numbers["gflops"] * numbers["seconds"] == pytest.approx(2 * 16384**2 * 1536 / 1e9)
-    assert numbers["bound"] == "chip 0" and set(numbers["busy"]) > {"host memory", "PCIe to card", "CPU", "chip 1"}
-    assert 0.8 < numbers["busy"]["chip 0"] < 1
-
-
-def test_text_names_what_binds_and_every_share(capsys):
-    first, *shares = pipelined(capsys, "--chips", "1", stages="four-stage").splitlines()
-    assert first.endswith("bound by chip 0")
-    assert len(shares) == 7 and all("%" in line for line in shares)
-
-
-def test_the_cpu_takes_a_share(capsys):
-    alone, static, adaptive = (
-        json.loads(pipelined(capsys, "--json", "--cpu", cpu))["gflops"] for cpu in ("0", "static", "adaptive")
-    )
-    assert alone < static <= adaptive
-
-
-def test_trace_is_written(capsys, tmp_path):
-    pipelined(capsys, "--trace", str(tmp_path / "trace.json"))
-    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    assert {"load1", "load2", "mult1", "store1", "store2"} <= {event.get("cat") for event in events}
-    rows = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert set(rows.values()) == {f"{what} {chip}" for what in ("chip", "DMA", "thread") for chip in (0, 1)}
-    for row in rows:  # slices of a row follow one another: overlapping ones would be dropped by the viewer
-        spans = [(e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == row]
-        assert spans and all(before[1] <= after[0] + 1e-3 for before, after in pairwise(spans))
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         ("time sgem_tn --n 64", "no kernel 'sgem_tn'. Did you mean `sgemm_tn`? The catalogue has"),
-        ("time sgemm_tn --n 0", "whole numbers from 1 to"),
         ("time sgemm_tn --n 64 --device HD9999", "is not one of"),
         ("card sgemm", "no kernel 'sgemm', and no such file"),
         ("card sgem_tn", "no kernel 'sgem_tn', and no such file. Did you mean `sgemm_tn`? The catalogue has"),
         ("card missing.il", "can't read missing.il"),
         ("card", "name a kernel or an IL file"),
-        ("pipeline five-stage --m 9 --n 9 --k 9 --board HD9", "device 'HD9' is not one of"),
-        ("pipeline five-stage --m 9 --n 9 --k 9 --chips 0", "use_chips = 0 has to be a whole number"),
-        ("pipeline five-stage --m 9 --n 9 --k 9 --cpu much", "--cpu much: expected a number from 0 to 1, static or ad"),
-        ("pipeline five-stage --m 0 --n 9 --k 9", "m = 0 has to be a whole number"),
-        ("pipeline five-stage --m 9 --n 9 --k 9 --cpu nan", "cpu_share = nan has to lie in 0 to 1"),
-        ("pipeline five-stage --m 9 --n 9 --k 9 --cpu 2", "cpu_share = 2.0 has to lie in 0 to 1"),
-        ("pipeline five-stage --m 9 --n 9 --k 9 --trace no/such/file", "can't write no/such/file"),
-        ("pipeline five-stage --m 9 --n 9 --k 100000", "try a smaller block"),
     ],
 )
 def test_mistakes_are_told_in_a_line(words, expected, capsys):

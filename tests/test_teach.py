@@ -100,6 +100,13 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
     assert judged(lambda x: 4).hint.startswith("it gives that in every call")
 
 
+def test_where_a_whole_number_is_right_its_neighbour_is_not():
+    def judged(answer):
+        return formula.judge(answer, "f", lambda x: x**3, [(100,), (200,)], {}, "HINT").right
+
+    assert judged(lambda x: float(x**3)) and not judged(lambda x: x**3 + 1)
+
+
 @pytest.mark.parametrize("check", [c for c in CHECKS if "calls give what they should" in c(CHECKS[c][0][0]).finding])
 def test_who_knows_the_shown_results_by_heart_is_found_out(check):
     """A function that is right as often as it was called before it was found to be right for what is shown."""
@@ -526,15 +533,21 @@ def test_a_thread_that_is_left_behind_is_told():
     end.set()
 
 
-@pytest.mark.parametrize("forks", [False, True], ids=["no copies", "no room for one"])
-def test_where_no_process_can_be_copied_answers_are_judged_without_limits(monkeypatch, forks):
+def test_where_processes_are_not_copied_answers_are_judged_without_limits(monkeypatch):
+    monkeypatch.setattr(shell, "FORKS", False)
+    (right, *_), wrong = CHECKS[start.check_peak]
+    assert start.check_peak(right).right and "two operations" in start.check_peak(wrong[0][0]).hint
+
+
+@forks
+def test_without_room_for_a_copy_no_answer_is_run(monkeypatch):
     def refuse() -> int:
         raise OSError("no room")
 
-    monkeypatch.setattr(shell, "FORKS", forks)
-    monkeypatch.setattr(os, "fork", refuse, raising=False)
-    (right, *_), wrong = CHECKS[start.check_peak]
-    assert start.check_peak(right).right and "two operations" in start.check_peak(wrong[0][0]).hint
+    monkeypatch.setattr(os, "fork", refuse)
+    before, ran = os.listdir("/proc/self/fd"), []
+    assert "can't be copied here (no room)" in start.check_peak(ran.append).finding
+    assert not ran and os.listdir("/proc/self/fd") == before
 
 
 @pytest.mark.parametrize(

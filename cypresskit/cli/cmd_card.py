@@ -10,9 +10,9 @@ from cypresskit import published
 from cypresskit.blas.choice import figures
 from cypresskit.cli import reference
 from cypresskit.cli.command import CommandError, command, json_option, option, show, style_option, user_errors
-from cypresskit.cli.files import is_file, read_program
 from cypresskit.il import OPCODES
 from cypresskit.il.errors import nearest
+from cypresskit.il.parser import MAX_TEXT
 from cypresskit.tables import markdown
 
 
@@ -55,8 +55,7 @@ def _line(row: dict) -> str:
     "KERNEL is a name of the catalogue (`cypresskit kernels`) or an IL file. The card tells registers, wavefronts, the "
     "loop's bundles and slots, fetches, nominal Gflop/s, what binds, and the lower bounds.",
     option("kernel", metavar="KERNEL", nargs="?", help="a kernel's name, or FILE.il"),
-    option("--all", action="store_true", help="the kernels with published figures, published against compiled"),
-    option("--markdown", action="store_true", help="with --all: the table as Markdown (also the default)"),
+    option("--all", action="store_true", help="a Markdown table: published against compiled"),
     style_option(),
     option("--listing", action="store_true", help="the compiled code, in the manner of AMD's disassembly"),
     json_option("the card's fields"),
@@ -67,9 +66,7 @@ def card(args: argparse.Namespace) -> None:
     from cypresskit.compiler import kernel_card
 
     if args.all:
-        kernels = [kernel for kernel in ck.kernels.values() if kernel.name in published.kernels()]
-        cards = [kernel_card(kernel, ck.compile(kernel.program)).as_dict() for kernel in kernels] if args.json else []
-        show(args, cards, None if args.json else card_table(kernels))
+        print(card_table(kernel for kernel in ck.kernels.values() if kernel.name in published.kernels()))
         return
     if not args.kernel:
         raise CommandError("name a kernel or an IL file, or say --all; `cypresskit kernels` lists the kernels.")
@@ -101,12 +98,27 @@ def card_table(kernels: Iterable[ck.Kernel]) -> str:
 
 def _program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
     """The program, and the catalogue's kernel if it is one."""
-    if is_file(name):
-        return read_program(Path(name)), None
-    if name not in ck.kernels:
-        guess = nearest(name, ck.kernels)
-        raise CommandError(f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}.")
-    return ck.kernels[name].program, ck.kernels[name]
+    if name in ck.kernels:
+        return ck.kernels[name].program, ck.kernels[name]
+    if Path(name).suffix or Path(name).exists():
+        return _read(Path(name)), None
+    guess = nearest(name, ck.kernels)
+    raise CommandError(f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}.")
+
+
+def _read(path: Path) -> ck.Program:
+    """The program in a file. ``CommandError`` says why it isn't one."""
+    if not path.is_file():  # a pipe or a device might make us wait, or never end
+        why = "it is a folder, a pipe or a device" if path.exists() else "there is no such file"
+        raise CommandError(f"can't read {path}: {why}")
+    if path.stat().st_size > MAX_TEXT:
+        raise CommandError(f"can't read {path}: it is no program, which has at most {MAX_TEXT:,} bytes")
+    data = path.read_bytes()
+    try:
+        return ck.assemble(data.decode(), str(path))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CommandError(f"can't read {path}: line {line} isn't text. Is it a program, saved as UTF-8?") from None
 
 
 @command(

@@ -1,21 +1,14 @@
 """`cypresskit contest`: the entries of a class to a leaderboard. Each is judged in a process of its own."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
-from cypresskit.cli.command import CommandError, amount, command, option, printable
-from cypresskit.cli.files import check_targets, write_file
+from cypresskit.cli.command import CommandError, command, option, printable, whole
 from cypresskit.saving import save_file
 
 ENDINGS = ".il", ".txt"
-
-
-def _size(text: str) -> int:
-    n = int(text) if text.isdecimal() and len(text) < 6 else 0
-    if not 256 <= n <= 4096:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 256 to 4096")
-    return n
 
 
 @command(
@@ -26,17 +19,17 @@ def _size(text: str) -> int:
     "memory. Writes the leaderboard as a web page and as CSV. A wrong entry stands below with the reason; the exit "
     "status is 0 all the same.",
     option("entries", metavar="ENTRY", nargs="+", type=Path, help="files *.il or *.txt, or folders of them"),
-    option("--n", type=_size, default=2048, metavar="N", help="time N x N x N (default 2048)"),
+    option("--n", type=whole(256, 4096), default=2048, metavar="N", help="time N x N x N (default 2048)"),
     option("--html", type=Path, default=Path("leaderboard.html"), metavar="FILE", help="page (default %(default)s)"),
     option("--csv", type=Path, default=Path("leaderboard.csv"), metavar="FILE", help="table (default %(default)s)"),
-    option("--seconds", type=amount, default=120.0, metavar="S", help="processor time for an entry (default 120)"),
+    option("--seconds", type=whole(1, 10**6), default=120, metavar="S", help="processor time for each (default 120)"),
     example="cypresskit contest entries/ --html leaderboard.html --csv leaderboard.csv",
 )
 def contest(args: argparse.Namespace) -> None:
     """Judge, and write the leaderboard."""
     from cypresskit.teach import leaderboard
 
-    check_targets(args.html, args.csv)
+    _check_targets(args.html, args.csv)
     files = [file for entry in args.entries for file in _files(entry)]
     rows = []
     for file in files:
@@ -52,13 +45,22 @@ def contest(args: argparse.Namespace) -> None:
         result = f"{rows[-1].gflops:.0f} Gflop/s" if rows[-1].gflops else rows[-1].verdict.splitlines()[0]
         print(f" {printable(result)}", file=sys.stderr)
     page, table = leaderboard.page(rows, args.n), leaderboard.table(rows, args.n)
-    write_file(args.html, lambda path: save_file(path, page))
-    write_file(args.csv, lambda path: save_file(path, table))
+    save_file(args.html, page)
+    save_file(args.csv, table)
     for place, row in leaderboard.ranked(rows, args.n):
         more = ", ".join(filter(None, (row.file, row.chip, row.note)))
         entry = f"{row.name} ({more})" if more else row.name
         print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(entry)}")
     print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")
+
+
+def _check_targets(html: Path, csv: Path) -> None:
+    """``CommandError`` before the long run for what can't be written after it."""
+    if html.absolute() == csv.absolute():
+        raise CommandError(f"{html} and {csv} are one file: one of the two results would be lost")
+    for path in (html, csv):
+        if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+            raise CommandError(f"can't write {path}: is its folder there, and yours?")
 
 
 def _files(entry: Path) -> list[Path]:

@@ -55,15 +55,15 @@ def style_option() -> Option:
     return option("--style", choices=("amd", "best"), default="amd", help=words)
 
 
-def amount(text: str) -> float:
-    """The number of at least 0 that ``text`` is; a ``type`` for argparse."""
-    try:
-        most = float(text)
-    except ValueError:
-        most = -1
-    if not 0 <= most < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 0")
-    return most
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """A ``type`` for argparse: whole numbers from ``least`` to ``most``."""
+
+    def number(text: str) -> int:
+        if not (text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {most:,}")
+        return int(text)
+
+    return number
 
 
 @contextmanager

@@ -20,9 +20,9 @@
   }, 250)
 })();
 
-// IL has colours where a reader edits it: the lines between ''', and %%il cells. The editor knows Python alone and takes no
-// other language without an extension, so its text is left as it is: ranges of it are given names, and the browser paints
-// these (the CSS Custom Highlight API; without it nothing happens).
+// IL has colours where a reader edits it: the lines between '''. The editor knows Python alone and takes no other language
+// without an extension, so its text is left as it is: ranges of it are given names, and the browser paints these (the
+// CSS Custom Highlight API; without it nothing happens).
 (() => {
   if (!window.CSS?.highlights || window.cypresskitColours) return
   window.cypresskitColours = true
@@ -32,7 +32,6 @@
     "(?<def>\\b(?:[rlogx]|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?(?:_neg\\(\\w+\\))?(?![\\w(])|\\bv[A-Z]\\w+(?:\\.[xyzw01_]+)?)",
     "(?<number>-?\\b\\d+(?:\\.\\d+)?(?:e-?\\d+)?\\b)",
   ].join("|"), "g")
-  const MAGIC = /^%%(il|check)\b/
   const KINDS = ["comment", "keyword", "def", "number"]
   const rules = KINDS.map((kind) => `::highlight(il-${kind}) { color: var(--jp-mirror-editor-${kind}-color) }`)
   rules.push("::highlight(il-rest) { color: var(--jp-content-font-color1) }") // which the editor takes for a string
@@ -40,7 +39,7 @@
 
   // The lines of an editor's IL. What is far from the screen is left out, first lines too: then it began above.
   const lines = (editor) => {
-    let inside = editor.firstElementChild.classList.contains("cm-gap") || MAGIC.test(editor.textContent)
+    let inside = editor.firstElementChild.classList.contains("cm-gap")
     return [...editor.querySelectorAll(".cm-line")].filter((line) => {
       const edge = line.textContent.split("'''").length % 2 === 0
       inside = inside !== edge
@@ -62,7 +61,7 @@
     })
   }
   const paint = () => {
-    const holdsIL = ({textContent: text}) => text.includes("'''") || MAGIC.test(text)
+    const holdsIL = ({textContent: text}) => text.includes("'''")
     const all = [...document.querySelectorAll(".jp-CodeCell .cm-content")].filter(holdsIL).flatMap(lines)
     const found = all.flatMap(ranges)
     const rest = all.map((line) => new StaticRange({

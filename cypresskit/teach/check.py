@@ -158,16 +158,26 @@ def _tell(what: object) -> None:
 
 def _copied(judge: Callable[[], Verdict]) -> Verdict:
     """What ``judge`` returns in a copy of this process, or what became of the copy."""
-    ours, theirs = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of other threads, which a copy doesn't have
-        child = os.fork()
-    if not child:
-        _serve(judge, theirs)
-    os.close(theirs)
+    try:
+        ours, theirs = os.pipe()
+        with open(ours, "rb") as heard, open(theirs, "wb") as tells:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of other threads, which a copy doesn't have
+                child = os.fork()
+            if not child:
+                _serve(judge, tells)
+            tells.close()
+            return _heard(heard, child)
+    except OSError as error:
+        finding = f"The check can't begin: Python can't be copied here ({error.strerror or error})."
+        return Verdict(False, finding, "close notebooks that you don't need, and run it again.")
+
+
+def _heard(heard: BinaryIO, child: int) -> Verdict:
+    """The verdict that the copy ``child`` tells, after what it prints; or what became of it."""
     call = "it"
     try:
-        with open(ours, "rb") as heard, suppress(EOFError, pickle.UnpicklingError):
+        with suppress(EOFError, pickle.UnpicklingError):
             while not isinstance(news := pickle.load(heard), Verdict):
                 if isinstance(news, str):
                     call = news
@@ -186,13 +196,13 @@ def _copied(judge: Callable[[], Verdict]) -> Verdict:
     return Verdict(False, f"`{call}` brings Python down{how}.", "an endless recursion, or something that quits?")
 
 
-def _serve(judge: Callable[[], Verdict], pipe: int) -> NoReturn:
+def _serve(judge: Callable[[], Verdict], tells: BinaryIO) -> NoReturn:
     """The copy's side: judge, tell, end."""
     global disposable, told
     try:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        disposable, told = True, open(pipe, "wb")
+        disposable, told = True, tells
         _tell(judge())
     finally:
         os._exit(0)
@@ -301,10 +311,7 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
     @wraps(check)
     def checked(*arguments, **options) -> Verdict:
         judge = partial(judged, *arguments, **options)
-        try:
-            verdict = _copied(judge) if needed and FORKS and not disposable else judge()
-        except OSError:  # there is no room for a copy
-            verdict = judge()
+        verdict = _copied(judge) if needed and FORKS and not disposable else judge()
         if (size := len(finding := verdict.finding)) > CHARACTERS:
             finding = f"{finding[:CHARACTERS]} ... ({size:,} characters)"
         return replace(verdict, finding=finding, check=(check.__module__, check.__name__))

@@ -116,7 +116,9 @@ def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) 
 
 
 def _same(value: float, right: float) -> bool:
-    return isclose(value, right, rel_tol=CLOSE, abs_tol=1e-12)
+    """Whether two numbers are alike in six digits; where a whole number is right, no other one is."""
+    off_by_one = isinstance(right, int) and abs(value - right) >= 0.5
+    return isclose(value, right, rel_tol=CLOSE, abs_tol=1e-12) and not off_by_one
 
 
 def _rounded(value: float, right: float) -> bool:

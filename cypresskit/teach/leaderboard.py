@@ -18,10 +18,9 @@ import io
 import re
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
-from html import escape
 from typing import Any
 
-from cypresskit import published
+from cypresskit import published, tables
 from cypresskit.devices import HD5870, Device
 from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.apart import SECONDS, Lost, call
@@ -140,36 +139,30 @@ def table(rows: list[Row], n: int = contest.N) -> str:
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Beat the paper</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<style>:root {{ color-scheme: light dark; }} .wide {{ width: 40%; }}
+<style>:root {{ color-scheme: light dark; }} tr {{ border-top: 1px solid #8886; }}
+table {{ border-collapse: collapse; }}
 body {{ max-width: 60em; margin: 2em auto; padding: 0 1em; font: 16px/1.5 sans-serif; }}
-table {{ border-collapse: collapse; width: 100%; }} td, th {{ padding: 4px 10px; text-align: left; }}
-tr + tr {{ border-top: 1px solid #8886; }} .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-.bar {{ display: block; height: 6px; background: #0072b2; border-radius: 3px; }} .paper .bar {{ background: #d55e00; }}
-.paper {{ font-style: italic; }} pre {{ white-space: pre-wrap; margin: 0; }}</style></head>
+td, th {{ padding: 4px 10px; text-align: left; vertical-align: top; white-space: pre-wrap; }}</style></head>
 <body><h1>Beat the paper</h1><p>SGEMM on a simulated Radeon HD 5870 at N = {n}, whose peak is {peak:.0f} Gflop/s. Each
 entry was checked before it was timed: a wrong result has no speed. Speeds less than half a per cent apart share a
 place. Rows without a place are for comparison.</p>
-<table>{head}{rows}</table>{chips}{wrong}</body></html>
+{tables}</body></html>
 """
-TITLES = """<tr><th>place</th><th>name</th><th>file</th><th class="number">Gflop/s</th><th></th>
-<th class="number">registers</th><th>bound by</th><th></th></tr>"""
+COLUMNS = "place", "name", "file", "Gflop/s", "% of peak", "registers", "bound by", ""
 
 
 def page(rows: list[Row], n: int = contest.N) -> str:
     """The leaderboard as a web page that needs nothing else."""
-    lines: dict[bool, str] = {False: "", True: ""}
-    wrong = ""
+    right: dict[str, list] = {"On the HD 5870": [], "On chips of their own": []}
+    wrong = []
     for place, of in ranked(rows, n):
         if not of.gflops:
-            cells = f"<td>{escape(of.name)}</td><td>{escape(of.file)}</td><td><pre>{escape(of.verdict)}</pre></td>"
-            wrong += f"<tr>{cells}</tr>"
+            wrong.append((of.name, of.file, of.verdict))
             continue
-        bar = f'<span class="bar" style="width: {min(of.percent, 100):.1f}%"></span>'
-        columns = [(place, "number"), (escape(of.name), ""), (escape(of.file), ""), (f"{of.gflops:.0f}", "number")]
-        columns += [(bar, "wide"), (of.registers or "", "number"), (escape(of.bound), "")]
-        columns.append((escape("; ".join(filter(None, (of.chip, of.note)))), ""))
-        kind = "" if of.file else ' class="paper"'
-        lines[bool(of.chip)] += f"<tr{kind}>" + "".join(f'<td class="{c}">{text}</td>' for text, c in columns) + "</tr>"
-    chips = lines[True] and f"<h2>On chips of their own</h2><table>{TITLES}{lines[True]}</table>"
-    wrong = wrong and f"<h2>Not yet</h2><table>{wrong}</table>"
-    return PAGE.format(n=n, peak=HD5870.single_gflops, head=TITLES, rows=lines[False], chips=chips, wrong=wrong)
+        speed = f"{of.gflops:.0f}", f"{of.percent:.0f}"
+        note = "; ".join(filter(None, (of.chip, of.note)))
+        title = [*right][bool(of.chip)]
+        right[title].append((place, of.name, of.file, *speed, of.registers or "", of.bound, note))
+    parts = [(title, COLUMNS, lines) for title, lines in right.items()] + [("Not yet", ("name", "file", ""), wrong)]
+    shown = "\n".join(f"<h2>{title}</h2>{tables.table(head, lines)}" for title, head, lines in parts if lines)
+    return PAGE.format(n=n, peak=HD5870.single_gflops, tables=shown)
