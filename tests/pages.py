@@ -77,6 +77,7 @@ IN_LESSONS = {
     "wavefronts": lambda: draw.wavefronts(n=256),
     "waiting": draw.waiting,
     "texture_fetch": draw.texture_fetch,
+    "lds_transpose": lambda: draw.lds_transpose("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"),
 }
 
 

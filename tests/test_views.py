@@ -71,7 +71,7 @@ def test_the_lds_is_done_when_its_banks_have_answered(name):
     turn = [a for n, a in enumerate(lds) if sum(b.at == lds[0].at for b in lds[: n + 1]) == 1]
     clocks = sum(access_clocks(a.addresses[np.newaxis], ck.HD5870)[0] for a in turn)
     player = draw.lds_transpose(kernel)
-    assert finish(player, name) == clocks == (len(player) - 1) // 2
+    assert finish(player, name) == clocks == len(player) - 2
 
 
 def test_the_better_layout_is_done_first():
@@ -87,11 +87,12 @@ def test_requests_stack_up_in_their_bank_and_each_layer_takes_a_clock():
     for name in ("lds", "lds_rows"):
         x, y, wait = (frames(player, f"requests {name}", column) for column in ("x", "y", "wait"))
         assert (wait.max() > 0) == (name == "lds_rows"), "a column at a time has no conflict"
-        for frame in range(1, 2 * finish(player, name), 2):
+        for frame in range(1, 1 + finish(player, name)):
             here = np.isfinite(x[frame]) & (y[frame] > 130) & (y[frame] < 232)
-            places = np.stack([x[frame, here], y[frame, here]], axis=1)
-            assert len(places) == len(np.unique(places, axis=0)) > 0, "no two requests in one place"
-            deep = max(np.unique(x[frame, here], return_counts=True)[1])
+            words = frames(player, f"requests {name}", "key")[frame, here]
+            places = np.unique(np.stack([words, x[frame, here], y[frame, here]], axis=1), axis=0)
+            assert len(places) == len(np.unique(places[:, 1:], axis=0)) > 0, "no two words in one place"
+            deep = max(np.unique(places[:, 1], return_counts=True)[1])
             assert (deep > 1) == wait[frame].any()
     # Question 2: on the right each bank is asked for two words, by work-items eight apart.
     key = frames(player, "requests lds_rows", "key")[1]
@@ -637,7 +638,7 @@ def folded(call: str) -> str:
 
 def test_the_folded_answers_have_the_pictures_numbers():
     """Each question whose answer is a number, asked of the picture and looked up under it: 04, 05, 07, 08, 09."""
-    waves, fetches, layouts = company()[1], view("texture_fetch", in_lesson=True), view("lds_transpose")
+    waves, fetches, layouts = company()[1], view("texture_fetch", True), view("lds_transpose", True)
     idle = [f"{frames(waves, f'share {n} sgemm_tn_37 1', 'value')[-1, 0]} %" for n in (0, 1)]
     missed = [f"{(frames(fetches, f'ticks {name}', 'missed')[-1] > 0).sum()} " for name in ("dgemm_tn", "dgemm_nn")]
     clocks = [str(finish(fetches, name)) for name in ("dgemm_tn", "dgemm_nn")]
@@ -646,7 +647,7 @@ def test_the_folded_answers_have_the_pictures_numbers():
     for call, said in (
         ("ck.draw.wavefronts(*reports", idle),
         ('ck.draw.texture_fetch("dgemm_tn", "dgemm_nn")', [*missed, *clocks]),
-        ("ck.draw.lds_transpose(", [str(finish(layouts, name)) for name in ("lds", "lds_rows")]),
+        ("ck.draw.lds_transpose(", [str(finish(layouts, name)) for name in ("lds_padded", "lds_worst")]),
         ("ck.draw.reduction(", [leaders]),
         ("ck.draw.timeline(*[runs", list(map(str, even))),
     ):

@@ -40,7 +40,10 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         lambda: draw.texture_fetch("sgemm_naive", "sgemm_naive", layouts=("linear", "tiled")),
     ),
     "waiting": ("The toy of lesson 04: computing, waiting and company", draw.waiting),
-    "lds_transpose": ("A tile of A through the LDS, with and without bank conflicts", draw.lds_transpose),
+    "lds_transpose": (
+        "A tile of A through the LDS, with and without bank conflicts",
+        lambda: draw.lds_transpose("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"),
+    ),
     "lds_pitch": ("The same rows at other pitches: which banks they share", draw.lds_pitch),
     "reduction": ("Sixteen leaders and 48 helpers share the rows of a matrix", draw.reduction),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),

@@ -2,12 +2,14 @@
 
 From the recorded LDS accesses of a wavefront during one turn of the loop. Sixteen work-items ask in a clock, each for
 up to two words; a bank gives one word a clock, to all who want the same. Several layouts race on one clock: whoever has
-fewer layers in its stacks is done first. Left out: what other wavefronts do meanwhile, and fences.
+fewer layers in its stacks is done first. A frame is a clock. Left out: what other wavefronts do meanwhile, and how long
+a barrier takes: where one stands is marked.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,24 +43,22 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
     label = "; ".join(f"{panel.name}: registers, 32 banks with stacks of requests, what arrives" for panel in panels)
     fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 40, HIGH)
     for n, panel in enumerate(panels):
-        panel.draw(sheet, fig, 20 + n * (WIDE + GAP), 2 * most + 1)
+        panel.draw(sheet, fig, 20 + n * (WIDE + GAP), most)
     for element in range(256):
         name, stories = f"**A[{element // 4}, k = {element % 4}]**. ", [panel.story(element) for panel in panels]
         when = max(clock for _, clocks in stories for clock in clocks)
         clocks = " and ".join(f"{p.name} at {clocks}" for p, (_, clocks) in zip(panels, stories))
         where = name + " ".join(words for words, _ in stories)
-        sheet.about[element] = [(0, where), (2 * when + 2, f"{where} Stored and loaded in clocks: {clocks}.")]
-    captions = [
-        f"Clock {n // 2}. " + " ".join(f"**{p.name}**: {p.say(n)}." for p in panels) for n in range(2 * most + 1)
-    ]
-    captions[0] = "Clock 0. Each of 64 work-items holds four numbers of one row of A; the LDS is empty."
-    key = sheet.key(*ROWS, ("waits for a clock, or longer", "wait", "ring"))
+        sheet.about[element] = [(0, where), (when + 2, f"{where} Stored and loaded in clocks: {clocks}.")]
+    captions = ["Clock 0. Each of 64 work-items holds four numbers of one row of A; the LDS is empty."]
+    captions += [f"Clock {n}. " + " ".join(f"**{p.name}**: {p.say(n)}." for p in panels) for n in range(most + 1)]
+    key = sheet.key(*ROWS, ("waits for a clock, or longer", "wait", "ring"), ("a barrier", "ink", "box"))
     text = f"{sheet.title}; work-item {item} is followed"
     ends = sorted(panels, key=lambda panel: panel.clocks)
     truth = ", ".join(f"{panel.name} is done after {panel.clocks} clocks" for panel in ends) + "."
     names = [panel.name for panel in panels]
-    guess = Guess("which one is done first?", names, truth, ends[0].name) if len(panels) > 1 else None
-    marks = sorted({2 * request.begin for request in panels[0].requests})
+    guess = Guess("Which one is done first?", names, truth, ends[0].name) if len(panels) > 1 else None
+    marks = sorted({request.begin for request in panels[0].requests})
     return sheet.player([fig], captions, text, marks=marks, step="Clock", below=[key], guess=guess, lasts=14)
 
 
@@ -143,19 +143,30 @@ class Layout:
         )
         return f"{words}, loaded by work-items {_span(loaded.items)}.", [stored.clock, loaded.clock]
 
-    def say(self, frame: int) -> str:
-        if frame >= 2 * self.clocks:
+    def say(self, clock: int) -> str:
+        if clock >= self.clocks:
             return f"done after {self.clocks} clocks"
-        begin = max(r.begin for r in self.requests if r.begin <= frame // 2)
+        begin = max(r.begin for r in self.requests if r.begin <= clock)
         here = [r for r in self.requests if r.begin == begin]
         line = self.run.launch.program.body[self.accesses[here[0].access].at].line
         who = _span(sorted({item for r in here for item in r.items}))
         words, deep = f"{len(here)} different word{'s' * (len(here) > 1)}", 1 + max(r.layer for r in here)
         return f"line {line}: work-items {who} {'store' if here[0].store else 'load'} {words}, up to {deep} per bank"
 
-    def draw(self, sheet: Sheet, fig, left: float, frames: int) -> None:
-        so_far = np.minimum(np.arange(frames) / 2, self.clocks)
-        sheet.race(fig, self.name, left, WIDE, so_far, self.clocks, frames // 2, title=self.name)
+    def barriers(self) -> list[int]:
+        """The clocks of the LDS at which the work-items wait for each other."""
+        body = self.run.launch.program.body
+        begins = {r.access: r.begin for r in reversed(self.requests)}
+        places = [0, *(access.at for access in self.accesses)]
+        between = enumerate(body[a:b] for a, b in pairwise(places))
+        return [begins[n] for n, lines in between if any(line.op.kind == "fence" for line in lines)]
+
+    def draw(self, sheet: Sheet, fig, left: float, most: int) -> None:
+        frames = most + 2
+        so_far, title = np.arange(frames).clip(1, self.clocks + 1) - 1, f"{self.name}: clocks of the LDS alone"
+        sheet.race(fig, self.name, left, WIDE, so_far, self.clocks, most, title=title)
+        walls = left + WIDE * np.array(self.barriers()) / most
+        sheet.boxes(fig, f"barriers {self.name}", walls, 34, 3, 18, ink="ink", words=["a barrier"] * len(walls))
         element = np.arange(256)
         words = [f"A[{e // 4}, k = {e % 4}] in work-item {e // 4}" for e in element]
         x, y = self._registers(left, element)
@@ -188,7 +199,7 @@ class Layout:
         word = np.arange(self.rows * BANKS)
         row, key = np.full((2, frames, len(word)), [[[NOTHING]], [[-1]]])
         for r in (r for r in self.requests if r.store):
-            row[2 * r.clock + 2 :, r.word], key[2 * r.clock + 2 :, r.word] = r.element // 4 % NOTHING, r.element
+            row[r.clock + 2 :, r.word], key[r.clock + 2 :, r.word] = r.element // 4 % NOTHING, r.element
         words = [f"word {w}, bank {w % BANKS}" for w in word]
         at = self._word(left, word)
         sheet.boxes(fig, f"lds {self.name}", *at, fill=(COLOURS, row), key=key, words=words)
@@ -198,7 +209,7 @@ class Layout:
         first = 8 * (self.item // 8)
         element = (4 * (first + np.arange(8)) + np.arange(4)[:, np.newaxis]).ravel()
         row, levels = np.full((frames, 32), NOTHING), np.zeros((frames, 64), int)
-        came = {r.element: 2 * r.clock + 2 for r in reversed(self.requests) if not r.store and self.item in r.items}
+        came = {r.element: r.clock + 2 for r in reversed(self.requests) if not r.store and self.item in r.items}
         for e, since in came.items():
             row[since:, element == e] = e // 4 % NOTHING
             levels[since:, 8 * (e // 4 - first) : 8 * (e // 4 - first) + 8] += 1
@@ -218,28 +229,28 @@ class Layout:
         sheet.boxes(fig, f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=(tints, level), words=words)
 
     def _fly(self, sheet: Sheet, fig, left: float, frames: int) -> None:
-        """Requests on their way: to the stack over their bank, down a layer a clock, then to their end."""
-        places = np.full((4, frames, 4 * TOGETHER), np.nan, np.float32)
-        row, wait, key = np.full((3, frames, 4 * TOGETHER), [[[NOTHING]], [[0]], [[-1]]])
+        """Requests on their way: to the stack over their bank, down a layer a clock, then to their end. A word that
+        several work-items load is a dot for each."""
+        places = np.full((4, frames, 6 * TOGETHER), np.nan, np.float32)
+        row, wait, key = np.full((3, frames, 6 * TOGETHER), [[[NOTHING]], [[0]], [[-1]]])
         high = min(13.0, 84 / (1 + max(r.layer for r in self.requests)))
-        seen: Counter[int] = Counter()
-        turns = {begin: n % 2 for n, begin in enumerate(sorted({r.begin for r in self.requests}))}
-        for r in self.requests:
-            slot = seen[r.begin] + 2 * TOGETHER * turns[r.begin]  # those of the group before are still landing
-            seen[r.begin] += 1
-            begin, end = 2 * r.begin, 2 * r.clock + 2
-            x, y = self._registers(left, 4 * np.array([r.items[0], r.items[-1]]))
-            wide = x[1] - x[0] + ITEM
-            loads = x[0] + (wide - ITEM / 4) / 2, y[0], wide - 2, 4 if r.element % 2 else 7
-            home = (*self._registers(left, r.element), 8, 12) if r.store else loads
-            word = self._word(left, r.word)
+        seen: Counter[tuple[int, int]] = Counter()  # requests of a group, or of one of its work-items
+        turns = {begin: n % 3 for n, begin in enumerate(sorted({r.begin for r in self.requests}))}
+        dots = [(request, item) for request in self.requests for item in request.items]
+        for r, item in dots:
+            begin, end = r.begin, r.clock + 2
+            slot = seen[begin, -1] + 2 * TOGETHER * turns[begin]  # those of two groups before are still landing
+            x, y = self._registers(left, r.element if r.store else 4 * item + 2 * seen[begin, item])
+            seen[begin, -1] += 1
+            seen[begin, item] += 1
+            home, word = (x, y, 8, 12), self._word(left, r.word)
             places[:, begin, slot], places[:, end, slot] = (home, word) if r.store else (word, home)
             for frame in range(begin + 1, end):
-                layer = r.layer - (frame - begin - 1) // 2
+                layer = r.clock + 1 - frame
                 places[:, frame, slot] = word[0], STACK - (layer + 0.5) * high, BANK - 4, high - 1.5
                 wait[frame, slot] = 2 * (layer > 0)
             row[begin : end + 1, slot], key[begin : end + 1, slot] = r.element // 4 % NOTHING, r.element
-        places[:, 2 * self.clocks] = np.nan  # all have arrived
+        places[:, self.clocks + 1] = np.nan  # all have arrived
         source = sheet.boxes(fig, f"requests {self.name}", *places, fill=(COLOURS, row), key=key, wait=wait,
                              moves=("x", "y", "w", "h"))  # fmt: skip
         sheet.ring(fig, source, "w", "h", "wait")
