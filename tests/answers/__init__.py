@@ -1,41 +1,85 @@
 """Answers to all exercises: for each check, right ones, and wrong ones with the words that the verdict must say.
 
-A module for each lesson has them as ``CHECKS``: {check: ([right, ...], [(wrong, words or several of them), ...])}. The
-functions below add what is wrong whatever is asked: a text, a function, one that gives a number.
+lNN.txt has those of lesson NN, by checks. A check's first line says what kind of answer it takes and how an answer is
+made of a line, which stands in the place of ``_``; a line that begins with ``=`` is the whole answer. Behind a wrong
+one stands, after ``;!``, what it is told: words, or several of them with `` | `` between. What a line names is in
+lNN.py, in the lesson's module, or one of ``ck``, ``math``, ``np``, ``re`` and ``replace``.
+
+To each kind is added what is wrong whatever is asked: a text, a function, one that gives a number, a value.
 """
 
 import math
+import re
+from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
+import cypresskit as ck
 from tools.book import read, solved, student
 
-LESSONS = Path(__file__).parents[2] / "notebooks/source"
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 
 
 @cache
 def given(lesson: str, name: str, solution: bool = False) -> str:
     """The IL text ``name`` of a lesson, as the student finds it or with its solution."""
-    cells = (solved if solution else student)(read(LESSONS / f"{lesson}.md")).cells
+    cells = (solved if solution else student)(read(ROOT / f"notebooks/source/{lesson}.md")).cells
     return next(cell.source.split("'''")[1] for cell in cells if cell.source.startswith(f"{name} = '''"))
 
 
-def text(right, wrong):
-    return right, [*wrong, ("", ""), ("hello", ""), (None, "None, not text"), (4, "an int, not text")]
+@cache
+def planted() -> dict:
+    """{check: ([right, ...], [(wrong, [words, ...]), ...])}, of every lesson."""
+    found = {}
+    for path in sorted(HERE.glob("l*.txt")):
+        names = {"ck": ck, "math": math, "np": np, "re": re, "replace": replace}
+        (lesson,) = (ROOT / "cypresskit/teach").glob(f"{path.stem}_*.py")
+        names |= vars(import_module(f"cypresskit.teach.{lesson.stem}"))
+        if path.with_suffix(".py").exists():
+            names |= vars(import_module(f"answers.{path.stem}"))
+        number, right, wrong = 0, [], []
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            answer, told, words = (part.strip() for part in line.partition(";!"))
+            if head := re.fullmatch(r"(\w+) \((\w+)\): (.+)", line):
+                check, kind, form = head.groups()
+                right, wrong = found[names[check]] = KINDS[kind]()
+            elif answer:
+                text = (
+                    answer[1:].strip() if answer[0] == "=" else re.sub(r"\b_\b", lambda _, a=answer: a, form, count=1)
+                )
+                value = eval(compile("\n" * (number - 1) + text, path, "eval"), names)
+                wrong.append((value, words.split(" | "))) if told else right.append(value)
+    return found
 
 
 def raises(*_):
     raise ZeroDivisionError("of course")
 
 
-def function(right, wrong):
+def value():
+    return [], []
+
+
+def text():
+    return [], [("", [""]), ("hello", [""]), (None, ["None, not text"]), (4, ["an int, not text"])]
+
+
+def function():
     none = [(it, [f"is of type {type(it).__name__}, not a function", "keep the line"]) for it in (None, 42, "f")]
-    return right, [*wrong, *none, (raises, "ZeroDivisionError: of course"), (lambda *_: 10**5000, "")]
+    return [], [*none, (raises, ["ZeroDivisionError: of course"]), (lambda *_: 10**5000, [""])]
 
 
-def number(right, wrong):
+def number():
     nothing = (lambda *_: None, ["returns nothing", "`return` is missing, or has nothing to return"])
-    others = [(lambda *_: "x", "returns a text, not a number"), (lambda: 1.0, ["TypeError", "the call was"])]
+    others = [(lambda *_: "x", ["returns a text, not a number"]), (lambda: 1.0, ["TypeError", "the call was"])]
     others += [(lambda a, b, c, d, e: 1.0, ["TypeError", "missing", "the call was"])]
-    odd = [(lambda *_, it=it: it, "it should be") for it in (0.0, math.inf, math.nan)]
-    return function(right, [*wrong, nothing, *others, *odd])
+    odd = [(lambda *_, it=it: it, ["it should be"]) for it in (0.0, math.inf, math.nan)]
+    right, wrong = function()
+    return right, [*wrong, nothing, *others, *odd]
+
+
+KINDS = {"value": value, "text": text, "function": function, "number": number}
