@@ -31,8 +31,8 @@ import hypothesis
 import pytest
 
 import cypresskit as ck
+from cypresskit import scoring
 from cypresskit.host import host_rows
-from cypresskit.timing import scoring
 
 TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 from bokeh.models import ColumnDataSource
-from pages import pipeline, recorded, reports, view, whole_numbers
+from pages import pipeline, recorded, view, whole_numbers
 
 import cypresskit as ck
 from cypresskit import host
@@ -72,7 +72,6 @@ def test_a_recording_reloads_as_it_was(run, tmp_path):
 SAVED = {
     "sweep.csv": lambda file: Table([{"n": 64}]).save(file),
     "sweep.json": lambda file: Table([{"n": 64}]).save(file),
-    "clauses.json": lambda file: reports()[0].save_trace(file),
     "tasks.json": lambda file: pipeline().save(file),
     "run.zip": lambda file: record("sgemm_tn")[3].save(file),
     "page.html": lambda file: view("waiting").save(file),

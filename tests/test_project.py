@@ -186,7 +186,7 @@ TABLES = re.findall(r"<!-- cypresskit (.+?) -->\n(.+?)<!-- end -->", README, re.
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "table"), TABLES, ids=[command for command, _ in TABLES])
 def test_a_table_of_the_readme_is_current(command, table, capsys, scored, monkeypatch):
-    monkeypatch.setattr("cypresskit.timing.scoring.score", lambda executor: scored.kernels)
+    monkeypatch.setattr("cypresskit.scoring.score", lambda executor: scored.kernels)
     monkeypatch.setattr("cypresskit.host.host_rows", lambda: scored.hosts)
     assert main(command.split()) == 0
     assert capsys.readouterr().out == table, f"put what `cypresskit {command}` prints into the README"

@@ -47,8 +47,8 @@ def score(args: argparse.Namespace) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from cypresskit.host import host_rows
-    from cypresskit.timing.scoring import judged, verdict
-    from cypresskit.timing.scoring import score as kernel_rows
+    from cypresskit.scoring import judged, verdict
+    from cypresskit.scoring import score as kernel_rows
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         try:

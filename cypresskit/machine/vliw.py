@@ -1,157 +1,245 @@
-"""The engine that runs compiled code: the same machine state as the hardware's, for all work-items of a launch at once.
+"""The engine that runs compiled code: the same machine state as the hardware's, for many work-items at once.
 
 Registers, clause temporaries, PV, PS, literals, the LDS queue and the stack of execution masks are modelled one to one,
 so that what runs here is the schedule and the allocation themselves; the arithmetic is the explaining engine's. Results
 must be the IL's, bit for bit. Registers start as a pattern that no kernel means, not as zero: code that reads what it
 never wrote shows. Left out: time, and the order in which wavefronts run.
+
+``Processor`` is all of it but memory, which ``execute`` adds. The timing's ``Lanes`` is one, too, whose words are
+functions of a loop's turn.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
+from cypresskit.compiler.assembly import (
+    TEMPORARY,
+    Bundle,
+    Control,
+    FetchInstruction,
+    Operation,
+    Read,
+    StoreInstruction,
+)
 from cypresskit.compiler.code import Code
 from cypresskit.il.meaning import ONE, SIGN, pair, scaled, split
 from cypresskit.machine import places
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.masks import Masks
 
-POISON = np.uint32(0xFFC0DEAD)
+Word = Any  # 32 bits of each work-item: here uint32, a row for each or one for all
+Test = tuple[Operation, Word] | None  # the predicate operation of a clause and its value
 
 
 def execute(code: Code, launch: Launch) -> int:
     """Run ``code`` on a prepared launch (``machine.launch.prepare``) of its program: ``launch.global_memory`` and
     ``launch.outputs`` are changed in place. Returns the bundles issued. Raises ``KernelError`` for a store out of range
     or an endless loop."""
+    execution = _Execution(code, launch)
     with np.errstate(all="ignore"):
-        return _Processor(code, launch).run()
+        execution.run()
+    return execution.bundles
 
 
-class _Processor:
-    def __init__(self, code: Code, launch: Launch):
-        self.code, self.launch, self.items = code, launch, launch.items
-        self.registers = np.full((128, 4, self.items), POISON, np.uint32)
-        ids = launch.ids
-        if launch.pixels:
-            self.registers[0, :2] = ids["vWinCoord0"][:2]
-        else:
-            for n, name in enumerate(("vTidInGrp", "vThreadGrpId")):
-                self.registers[n, :3], self.registers[n, 3] = ids[name][:3], ids[f"{name}Flat"][0]
-        self.forwards = np.full((5, self.items), POISON, np.uint32)  # PV, and PS
-        self.masks, self.memories = Masks(self.items), places.Memories(launch)
-        self.queue: list[list[np.ndarray]] = []
+class Processor:
+    """The state of the work-items that run ``code``, with ``ids`` in their input registers: ``registers`` by number and
+    channel, ``forwards`` (PV and PS by slot), the ``queue`` of the LDS, ``masks``, and how many ``bundles`` were
+    issued."""
+
+    poison: Word = np.array([0xFFC0DEAD], np.uint32)  # in registers that were never written
+
+    def __init__(self, code: Code, ids: Mapping[str, np.ndarray], constants: Mapping[int, np.ndarray]):
+        self.code, self.constants = code, constants
+        self.registers: dict[tuple[int, int], Word] = {}
+        names = ("vWinCoord0",) if "vWinCoord0" in ids else ("vTidInGrp", "vThreadGrpId")
+        for n, name in enumerate(names):
+            rows = ids[name][:2] if name == "vWinCoord0" else (*ids[name][:3], ids[f"{name}Flat"][0])
+            self.registers |= {(n, c): self.known(row) for c, row in enumerate(rows)}
+        self.items = len(ids[names[0]][0])
+        self.forwards: dict[int, Word] = {}
+        self.queue: list[list[Word]] = []
+        self.masks = Masks(self.items)
         self.bundles = 0
 
-    def run(self) -> int:
+    def run(self) -> None:
+        """Run the code to its end."""
         at, controls = 0, self.code.controls
-        while controls[at].name != "END" and self.items:
+        while controls[at].name != "END":
             at = self.control(at, controls[at])
-        return self.bundles
 
     # Control flow
 
     def control(self, at: int, control: Control) -> int:
-        """Do one control-flow instruction; the next one's number."""
-        name, masks, target = control.name, self.masks, control.target
-        if name == "TEX":
-            for fetch in control.fetches:
-                self.fetch(fetch)
-        elif name.startswith("ALU"):
-            self.alu(control)
+        """Do one control-flow instruction. Returns the next one's number."""
+        name, masks = control.name, self.masks
+        if control.bundles or control.fetches:
+            test = self.clause(control) if masks.count else None
+            passed = masks.active if test is None else self.passed(*test)
+            if name == "ALU_PUSH_BEFORE":
+                masks.begin_if(passed)
+            elif name in ("ALU_BREAK", "ALU_CONTINUE"):
+                masks.leave(~passed, name == "ALU_BREAK")
+                return self.after_leaving(at)
         elif control.store is not None:
-            self.store(control.store)
+            if masks.count:
+                self.store(control.store)
         elif name == "LOOP_START_DX10":
-            masks.begin_loop()
+            self.begin_loop(at)
         elif name in ("LOOP_BREAK", "LOOP_CONTINUE"):
             masks.leave(masks.active, name == "LOOP_BREAK")
+            return self.after_leaving(at)
         elif name == "LOOP_END":
-            if masks.next_iteration():
-                if self.bundles > self.launch.max_instructions:
-                    raise self.launch.endless_error(control.at, int(np.argmax(masks.active)))
-                return target
-        elif name == "JUMP" and not masks.count:
-            return target
-        elif name == "ELSE":
-            masks.otherwise()
+            loop = masks.loops[-1]
+            more = self.any(loop.running)
+            masks.next_iteration()
+            self.end_turn(loop.at, more)
+            return loop.at + 1 if more else at + 1
+        elif name in ("JUMP", "ELSE"):
+            if name == "ELSE":
+                masks.otherwise()
+            return at + 1 if self.any(masks.active) else control.target
         elif name == "POP":
             masks.close()
+            return self.after_leaving(at)
         return at + 1
 
-    def alu(self, control: Control) -> None:
-        masks = self.masks
-        kept = self.clause(control.bundles) if masks.count else masks.active
-        if control.name == "ALU_PUSH_BEFORE":
-            masks.begin_if(kept)
-        elif control.name in ("ALU_BREAK", "ALU_CONTINUE"):
-            masks.leave(~kept, control.name == "ALU_BREAK")
+    def any(self, lanes: np.ndarray) -> bool:
+        """Whether control goes where these work-items (bool) go."""
+        return bool(lanes.any())
 
-    # ALU clauses
+    def begin_loop(self, at: int) -> None:
+        self.masks.begin_loop(at)
 
-    def clause(self, bundles: tuple[Bundle, ...]) -> np.ndarray:
-        """Run an ALU clause; the mask of those that its test, if it has one, keeps."""
-        kept = self.masks.active
-        self.forwards[:] = self.registers[TEMPORARY:] = POISON
-        for bundle in bundles:
-            if (test := self.bundle(bundle)) is not None:
-                kept = self.masks.active & test
-        return kept
+    def end_turn(self, start: int, more: bool) -> None:
+        """A turn of the loop that begins at control ``start`` has ended; ``more``: another follows."""
 
-    def bundle(self, bundle: Bundle) -> np.ndarray | None:
+    def after_leaving(self, at: int) -> int:
+        """The control that follows ``at``, where work-items may have left a loop's turn."""
+        return at + 1
+
+    # Clauses
+
+    def clause(self, control: Control) -> Test:
+        """Run a clause. Returns its predicate operation and the value, or None."""
+        self.forwards, test = {}, None
+        self.registers = {place: word for place, word in self.registers.items() if place[0] < TEMPORARY}
+        for fetch in control.fetches:
+            self.fetch(fetch)
+        for bundle in control.bundles:
+            test = self.bundle(bundle) or test
+        return test
+
+    def bundle(self, bundle: Bundle) -> Test:
         self.bundles += 1
         test = None
-        results: list[tuple[Operation, np.ndarray]] = []
+        results: list[tuple[Operation, Word]] = []
         for parts in bundle.parts:
-            first = parts[0]
-            if first.row.kind == "lds":
-                self.share(first, [self.read(r) for r in first.reads])
-            elif first.row.kind == "sync":
-                continue
-            elif first.row.predicate:
-                test = np.broadcast_to(self.compute(parts) != 0, self.items)
-            elif first.row.words == 2:
-                low, high = split(self.compute(parts))
-                results += [(o, high if o.slot % 2 else low) for o in parts]
+            first, row = parts[0], parts[0].row
+            words = [self.read(r) for r in first.reads]
+            if row.kind == "lds":
+                self.share(first, words)
             elif first.name == "MOV":  # of which each slot may read another word of the LDS queue
-                results += [(o, self.compute((o,))) for o in parts]
-            else:
-                results.append((first, self.compute(parts)))
-        self.forwards = np.full_like(self.forwards, POISON)
-        for o, bits in results:
-            self.forwards[o.slot] = bits
+                results += [(o, self.compute((o,), [self.read(r) for r in o.reads], [])) for o in parts]
+            elif row.kind != "sync":
+                low = [self.read(r) for r in parts[-1].reads] if row.kind == "double" else []
+                value = self.compute(parts, words, low)
+                if row.predicate:
+                    test = first, value
+                elif row.words == 2:
+                    halves = self.halves(value)
+                    results += [(o, halves[o.slot % 2]) for o in parts]
+                else:
+                    results.append((first, value))
+        self.forwards = {o.slot: word for o, word in results}
+        for o, word in results:
             if o.dest is not None:
-                np.copyto(self.registers[o.dest], bits, where=self.masks.active)
+                self.write(o.dest, word)
         if any(r.kind == "queue" for o in bundle.operations for r in o.reads):
             self.queue.pop(0)
         return test
 
-    def compute(self, parts: tuple[Operation, ...]) -> np.ndarray:
+    def passed(self, predicate: Operation, value: Word) -> np.ndarray:
+        """Which work-items (bool) pass a test of that value."""
+        return np.broadcast_to(value != 0, self.items)
+
+    # Words
+
+    def known(self, bits: np.ndarray) -> Word:
+        """A word that isn't computed: an input, a constant or a literal."""
+        return bits
+
+    def read(self, read: Read) -> Word:
+        """An operand."""
+        kind = read.kind
+        if kind == "gpr":
+            word = self.registers.get((read.index, read.channel), self.poison)
+        elif kind in ("pv", "ps"):
+            word = self.forwards.get(4 if kind == "ps" else read.channel, self.poison)
+        elif kind == "queue":
+            word = self.queue[0][read.index]
+        elif kind == "constant":
+            word = self.known(self.constants[read.index][read.element, read.channel : read.channel + 1])
+        else:
+            word = self.known(np.array([read.bits], np.uint32))
+        return self.modified(word, read.neg, read.abs)
+
+    def modified(self, word: Word, neg: bool, absolute: bool) -> Word:
+        """The word as an operand's signs make it."""
+        word = word & ~SIGN if absolute else word
+        return word ^ SIGN if neg else word
+
+    def compute(self, parts: tuple[Operation, ...], words: list[Word], low: list[Word]) -> Word:
+        """The result of an operation on the words that its first slot reads; ``low``: its last slot's, of doubles."""
         first, row = parts[0], parts[0].row
-        words = [self.read(r) for r in first.reads]
-        if row.kind == "double":
-            low = [self.read(r) for r in parts[-1].reads]
+        if low:
             words = [pair(a, b) for a, b in zip(low, words, strict=True)]
         assert row.meaning is not None
         return scaled(row.meaning(*words), first.omod, first.clamp)
 
-    def read(self, read: Read) -> np.ndarray:
-        kind = read.kind
-        if kind == "gpr":
-            bits = self.registers[read.index, read.channel].copy()  # the bundle may write it
-        elif kind in ("pv", "ps"):
-            bits = self.forwards[4 if kind == "ps" else read.channel]
-        elif kind == "constant":
-            bits = self.launch.constants[read.index][read.element, read.channel : read.channel + 1]
-        elif kind == "queue":
-            bits = self.queue[0][read.index]
-        else:
-            bits = np.array([read.bits], np.uint32)
-        if read.abs:
-            bits = bits & ~SIGN
-        return bits ^ SIGN if read.neg else bits
+    def halves(self, value: Word) -> tuple[Word, Word]:
+        """The low and the high word of a result of two words."""
+        return split(value)
+
+    def write(self, place: tuple[int, int], word: Word) -> None:
+        """Set a register in the active work-items."""
+        self.registers[place] = np.where(self.masks.active, word, self.registers.get(place, self.poison))
+
+    def component(self, register: int | None, letter: str) -> Word:
+        """A register's component, or one of the constants 0 and 1.0."""
+        if letter in "01" or register is None:
+            return self.known(np.array([ONE if letter == "1" else 0], np.uint32))
+        return self.registers.get((register, "xyzw".index(letter)), self.poison)
 
     # Memory
 
+    def share(self, o: Operation, words: list[Word]) -> None:
+        """An access to the local data share, with the operands that it reads."""
+        raise NotImplementedError
+
+    def fetch(self, f: FetchInstruction) -> None:
+        """A fetch, which writes a register."""
+        raise NotImplementedError
+
+    def store(self, s: StoreInstruction) -> None:
+        """A store to global memory or an output."""
+        raise NotImplementedError
+
+
+class _Execution(Processor):
+    """A processor with the memories of a launch."""
+
+    def __init__(self, code: Code, launch: Launch):
+        super().__init__(code, launch.ids, launch.constants)
+        self.launch, self.memories = launch, places.Memories(launch)
+
+    def end_turn(self, start: int, more: bool) -> None:
+        if more and self.bundles > self.launch.max_instructions:
+            end = self.code.controls[self.code.controls[start].target - 1]
+            raise self.launch.endless_error(end.at, int(np.argmax(self.masks.active)))
+
     def share(self, o: Operation, words: list[np.ndarray]) -> None:
-        """An access to the local data share."""
         lds = o.lds
         assert lds is not None
         words = [np.broadcast_to(word, self.items) for word in words]
@@ -171,35 +259,26 @@ class _Processor:
         self.queue.append([self.memories.load(lds.array, *place) for place in found])
 
     def fetch(self, f: FetchInstruction) -> None:
+        rows = [np.broadcast_to(self.component(f.source, letter), self.items) for letter in f.coordinates]
         if f.name == "MEM_READ":
-            texels = self.launch.elements(self.element(f.offset[0], f.source, "xyzw".find(f.coordinates[:1])))[0].T
+            texels = self.launch.elements(places.element(f.offset[0], *(rows or [None]), self.items))[0].T
         else:
             surface = self.launch.textures[f.resource]
-            rows = [self.word(f.source or 0, letter) for letter in f.coordinates]
             x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
             texels = surface.texels(x, y, inside).T
         for channel, component in enumerate(f.select):
             if component != "_":
-                np.copyto(self.registers[f.dest, channel], texels["xyzw".index(component)], where=self.masks.active)
-
-    def word(self, register: int, letter: str) -> np.ndarray:
-        """A register's component, or one of the constants 0 and 1.0."""
-        if letter in "01":
-            return np.full(self.items, ONE if letter == "1" else 0, np.uint32)
-        return self.registers[register, "xyzw".index(letter)]
-
-    def element(self, offset: int, register: int | None, channel: int) -> np.ndarray:
-        index = None if register is None else self.registers[register, channel]
-        return places.element(offset, index, self.items)
+                self.write((f.dest, channel), texels["xyzw".index(component)])
 
     def store(self, s: StoreInstruction) -> None:
-        values = {c: self.word(s.source, letter) for c, letter in enumerate(s.select) if letter != "_"}
+        rows = ((c, self.component(s.source, letter)) for c, letter in enumerate(s.select) if letter != "_")
+        values = {c: np.broadcast_to(row, self.items) for c, row in rows}
         if s.name == "EXPORT":
             words = self.launch.outputs[s.offset].words.reshape(self.items, -1)
             for c, value in values.items():
                 if c < words.shape[1]:
                     np.copyto(words[:, c], value, where=self.masks.active)
             return
-        element = self.element(s.offset, s.index, 0)
+        element = places.element(s.offset, None if s.index is None else self.component(s.index, "x"), self.items)
         self.memories.check_global(s.at, element, self.masks.active)
         self.memories.store_global(element, values, self.masks.active)

@@ -1,16 +1,15 @@
 """Timing: how long a compiled kernel takes on a device, and why.
 
-``simulate`` gives one ``Report``, ``sweep`` a table of many, ``score`` the table against what was published.
-Underneath: ``walk`` follows the compiled code without data, with ``lanes`` (its clauses, run), ``loops`` and ``affine``
-(counting loops) and ``surfaces`` (where accesses lie); ``work`` is what comes of it, and ``engine`` the chip that takes
-the time, with one file for each of its ``units``.
+``simulate`` gives one ``Report``, ``sweep`` a table of many. Underneath: ``walk`` follows the compiled code without
+data, with ``lanes`` (its clauses, run), ``loops`` and ``affine`` (counting loops) and ``surfaces`` (where accesses
+lie); ``work`` is what comes of it, and ``engine`` the chip that takes the time, with one file for each of its
+``units``.
 """
 
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.lanes import SliceError
 from cypresskit.timing.report import Event, Report
-from cypresskit.timing.scoring import score
 from cypresskit.timing.simulate import simulate
 from cypresskit.timing.sweep import Table, sweep
 
-__all__ = ["Event", "Report", "Shape", "SliceError", "Table", "score", "simulate", "sweep"]
+__all__ = ["Event", "Report", "Shape", "SliceError", "Table", "simulate", "sweep"]

@@ -9,12 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from cypresskit.compiler import Code
-from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
-from cypresskit.compiler.isa import T
-from cypresskit.il.meaning import ONE, split
+from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, StoreInstruction
+from cypresskit.il.meaning import split
 from cypresskit.machine import ids, places
-from cypresskit.machine.masks import Masks
-from cypresskit.machine.shape import WAVEFRONT
+from cypresskit.machine.vliw import Processor, Test
 from cypresskit.timing.affine import IRREGULAR, ZERO, Affine, Exactness, compute, from_memory, merge, modified
 from cypresskit.timing.surfaces import Motion, NotAffine, Surfaces
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Clause, Stream, fetch_clause
@@ -26,34 +24,25 @@ class SliceError(ValueError):
     """A kernel that can't be timed without its data."""
 
 
-class Lanes:
+class Lanes(Processor):
     """All lanes of ``wavefronts`` (numbers in dispatch order). ``clauses``: those that were run since they were taken.
 
     In a ``dry`` run only registers matter. A clause that stands for ``turns`` of a loop is run by all lanes
     (``masked`` is False): what the inactive ones hold is restored after the loop.
     """
 
+    poison = ZERO
+
     def __init__(self, code: Code, surfaces: Surfaces, wavefronts: np.ndarray):
-        self.code, self.surfaces, self.shape = code, surfaces, surfaces.shape
-        self.items = WAVEFRONT * len(wavefronts)
-        first, second, there = ids.lanes(self.shape, wavefronts)
-        inputs = ids.input_registers(self.shape, first, second)
-        self.x, self.y = first, second
-        if self.shape.pixels:
-            self.registers = {(0, c): Affine(inputs["vWinCoord0"][c], "float") for c in (0, 1)}
-        else:
-            self.registers = {}
-            for n, name in enumerate(("vTidInGrp", "vThreadGrpId")):
-                self.registers |= {(n, c): Affine(inputs[name][c]) for c in (0, 1, 2)}
-                self.registers[n, 3] = Affine(inputs[f"{name}Flat"][0])
-        self.forwards: dict[tuple[str, int], Affine] = {}  # PV and PS
-        self.queue: list[tuple[Affine, Affine]] = []  # of the LDS
-        self.masks = Masks(self.items)
+        self.surfaces, self.shape = surfaces, surfaces.shape
+        self.x, self.y, there = ids.lanes(self.shape, wavefronts)
+        super().__init__(code, ids.input_registers(self.shape, self.x, self.y), self.shape.constants)
         self.masks.set(there)
         self.there = self.masks.count
         self.exact = Exactness()
         self.turns, self.dry, self.masked = 1, False, True
         self.clauses: list[Clause] = []
+        self.streams: list[Stream] = []  # of the running clause's LDS operations
         self.breaks: list[tuple[Affine, bool]] = []  # of a loop's turn: the test, and whether who passes it leaves
 
     @property
@@ -63,77 +52,58 @@ class Lanes:
 
     # Clauses
 
-    def clause(self, control: Control) -> tuple[Operation, Affine] | None:
-        """Run a clause; its predicate and what that is, if it has one."""
-        if control.fetches:
-            if not self.dry:
-                self.clauses.append(fetch_clause([self._fetch(f) for f in control.fetches]))
-            for f in control.fetches:
-                for channel, component in enumerate(f.select):
-                    if component != "_":
-                        self._write((f.dest, channel), from_memory(f.at))
-            return None
-        test, count, streams = None, 0, []
-        for bundle in control.bundles:
-            if not self.dry:
-                streams += self._lds_streams(bundle)
-                if self.shape.group_wavefronts > 1 and any(o.row.kind == "sync" for o in bundle.operations):
-                    self.clauses += [Clause(ALU, count), Clause(BARRIER)]
-                    count = 0
-            count += 1
-            test = self._bundle(bundle) or test
-        if not self.dry:
-            self.clauses.append(Clause(ALU, count, tuple(streams)))
+    def clause(self, control: Control) -> Test:
+        if control.fetches and not self.dry:
+            self.clauses.append(fetch_clause([self._fetched(f) for f in control.fetches]))
+        self.bundles, self.streams = 0, []
+        test = super().clause(control)
+        if control.bundles and not self.dry:
+            self.clauses.append(Clause(ALU, self.bundles, tuple(self.streams)))
         return test
 
-    def _bundle(self, bundle: Bundle) -> tuple[Operation, Affine] | None:
-        test = None
-        results: list[tuple[Operation, Affine]] = []
-        for parts in bundle.parts:
-            first = parts[0]
-            if first.row.kind == "sync":
-                continue
-            if first.row.kind == "lds":
-                if not first.name.startswith("LDS_WRITE"):
-                    self.queue.append((from_memory(first.at), from_memory(first.at)))
-            else:
-                words = [self._read(r) for r in first.reads]
-                low = [self._read(r) for r in parts[-1].reads] if first.row.kind == "double" else []
-                if first.row.predicate:
-                    test = first, compute(parts, words, low, self.exact)
-                elif first.row.words == 2:
-                    results += _halves(parts, compute(parts, words, low, self.exact))
-                elif first.name == "MOV":
-                    results += [(o, compute((o,), [self._read(r) for r in o.reads], [], self.exact)) for o in parts]
-                else:
-                    results.append((first, compute(parts, words, low, self.exact)))
-        self.forwards = {}
-        for o, word in results:
-            self.forwards[("ps", 0) if o.slot == T else ("pv", o.slot)] = word
-            if o.dest is not None:
-                self._write(o.dest, word)
-        if any(r.kind == "queue" for o in bundle.operations for r in o.reads):
-            self.queue.pop(0)
-        return test
+    def bundle(self, bundle: Bundle) -> Test:
+        waits = self.shape.group_wavefronts > 1 and any(o.row.kind == "sync" for o in bundle.operations)
+        if waits and not self.dry:
+            self.clauses += [Clause(ALU, self.bundles), Clause(BARRIER)]
+            self.bundles = 0  # of the clause, since the barrier
+        return super().bundle(bundle)
 
-    def _read(self, read: Read) -> Affine:
-        kind = read.kind
-        if kind == "gpr":
-            word = self.registers.get((read.index, read.channel), ZERO)
-        elif kind in ("pv", "ps"):
-            word = self.forwards[kind, read.channel if kind == "pv" else 0]
-        elif kind == "queue":
-            word = self.queue[0][read.index]
-        elif kind == "constant":
-            word = Affine(self.shape.constants[read.index][read.element, read.channel : read.channel + 1])
-        else:
-            word = Affine(np.array([read.bits], np.uint32))
-        return modified(word, read.neg, read.abs)
+    def known(self, bits: np.ndarray) -> Affine:
+        return Affine(bits)
 
-    def _write(self, place: tuple[int, int], word: Affine) -> None:
+    def modified(self, word: Affine, neg: bool, absolute: bool) -> Affine:
+        return modified(word, neg, absolute)
+
+    def compute(self, parts: tuple[Operation, ...], words: list[Affine], low: list[Affine]) -> Affine:
+        return compute(parts, words, low, self.exact)
+
+    def halves(self, word: Affine) -> tuple[Affine, Affine]:
+        if word is IRREGULAR or word.bits.dtype != np.uint64:
+            return word, word
+        low, high = split(word.bits)
+        return replace(word, bits=low), replace(word, bits=high)
+
+    def passed(self, predicate: Operation, word: Affine) -> np.ndarray:
+        self.check(word, predicate.at)
+        if word is IRREGULAR or word.test:
+            raise NotAffine
+        return np.broadcast_to(word.bits != 0, self.items)
+
+    def write(self, place: tuple[int, int], word: Affine) -> None:
         if self.masked and not self.whole and place[0] < TEMPORARY:
             word = merge(word, self.registers.get(place, ZERO), self.masks.active)
         self.registers[place] = word
+
+    def fetch(self, f: FetchInstruction) -> None:
+        for channel, component in enumerate(f.select):
+            if component != "_":
+                self.write((f.dest, channel), from_memory(f.at))
+
+    def share(self, o: Operation, words: list[Affine]) -> None:
+        if not self.dry:
+            self.streams.append(self._lds_stream(o, words))
+        if not o.name.startswith("LDS_WRITE"):
+            self.queue.append([from_memory(o.at)] * 2)
 
     # Accesses
 
@@ -161,12 +131,11 @@ class Lanes:
             raise NotAffine
         return bits, float(steps[0])
 
-    def _fetch(self, f: FetchInstruction) -> Stream:
+    def _fetched(self, f: FetchInstruction) -> Stream:
         """The lines of a fetch."""
         if f.name == "MEM_READ":
-            word = ZERO if f.source is None else self._located(f.source, f.coordinates)
-            return self._element(word, f.offset[0], f.at, False)
-        words = [self._located(f.source, letter) for letter in f.coordinates]
+            return self._element(self.component(f.source, f.coordinates), f.offset[0], f.at, False)
+        words = [self.component(f.source, letter) for letter in f.coordinates]
         whole = f.name == "LD"
         rows, steps = zip(*(self._usable(word, f.at, "int" if whole else "float") for word in words))
         if any(steps) and not (whole or f.unnormalised):
@@ -175,13 +144,6 @@ class Lanes:
         x, y, _ = places.texel(rows, of, f.offset, whole=whole, unnormalised=f.unnormalised)
         dx, dy = (*(int(step) for step in steps), 0)[:2]
         return self.surfaces.fetch(f.resource, x, y, self.masks.active, Motion(dx, dy, self.turns))
-
-    def _located(self, source: int | None, letter: str) -> Affine:
-        """The coordinate that a fetch takes from a register's channel, or 0 or 1."""
-        if letter in "01":
-            return Affine(np.array([ONE if letter == "1" else 0], np.uint32), "float")
-        assert source is not None
-        return self.registers.get((source, "xyzw".index(letter)), ZERO)
 
     def _element(self, word: Affine, offset: int, user: int, stores: bool) -> Stream:
         bits, step = self._usable(word, user, "int")
@@ -193,32 +155,20 @@ class Lanes:
         if s.name == "EXPORT":
             made = self.surfaces.output(s.offset, self.x, self.y, self.masks.active)
         else:
-            word = ZERO if s.index is None else self.registers.get((s.index, 0), ZERO)
-            made = self._element(word, s.offset, s.at, True)
+            made = self._element(self.component(s.index, "x"), s.offset, s.at, True)
         if self.clauses and self.clauses[-1].kind == WRITE:
             self.clauses[-1] = Clause(WRITE, 0, (*self.clauses[-1].streams, made))
         else:
             self.clauses.append(Clause(WRITE, 0, (made,)))
 
-    def _lds_streams(self, bundle: Bundle) -> list[Stream]:
-        return [self._lds_stream(o) for o in bundle.operations if o.lds is not None]
-
-    def _lds_stream(self, o: Operation) -> Stream:
+    def _lds_stream(self, o: Operation, words: list[Affine]) -> Stream:
         """The clocks of an LDS operation, for the one or two words that each work-item asks for."""
         assert o.lds is not None
-        addresses = o.reads[: 2 if o.name == "LDS_READ2_RET" else 1]
-        bits, steps = zip(*(self._usable(self._read(read), o.at, "int") for read in addresses))
+        addresses = words[: 2 if o.name == "LDS_READ2_RET" else 1]
+        bits, steps = zip(*(self._usable(word, o.at, "int") for word in addresses))
         if steps[0] != steps[-1] or steps[0] % 4:  # a step that all share changes the banks, not the conflicts
             raise NotAffine
-        words = [places.lds_byte(word) & ~np.int64(3) for word in bits]
+        bytes_ = [places.lds_byte(word) & ~np.int64(3) for word in bits]
         if "_REL" in o.name:
-            words.append(words[0] + 4 * o.lds.offset)
-        return self.surfaces.lds(np.stack(words), self.masks.active)
-
-
-def _halves(parts: tuple[Operation, ...], word: Affine) -> list[tuple[Operation, Affine]]:
-    """A result of two words, by the slots that write them."""
-    if word is IRREGULAR or word.bits.dtype != np.uint64:
-        return [(o, word) for o in parts]
-    low, high = split(word.bits)
-    return [(o, replace(word, bits=high if o.slot % 2 else low)) for o in parts]
+            bytes_.append(bytes_[0] + 4 * o.lds.offset)
+        return self.surfaces.lds(np.stack(bytes_), self.masks.active)

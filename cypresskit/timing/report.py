@@ -1,4 +1,4 @@
-"""What a simulated launch took and why: a ``Report``, its text, and its timeline as a Chrome/Perfetto trace.
+"""What a simulated launch took and why: a ``Report`` and its text.
 
 Busy shares are of the whole launch: clocks in which a unit worked over all clocks of all such units. ``bound`` is the
 busiest unit if it is busy most of the time, or "DRAM rows" if the channels are, with the time in which they wait for
@@ -6,16 +6,13 @@ banks to open rows; else, if the engines' wavefront slots stand empty too long, 
 there is more than a round of them; or "latency": they were there, and all of them waited.
 """
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from cypresskit.devices import Device, open_boards
-from cypresskit.saving import save_file
 from cypresskit.tables import counted, table
 
 BUSY = 0.8  # from this share on a unit is what bounds
@@ -131,24 +128,6 @@ class Report:
                 "  MB   " + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
             ]
         )
-
-    def trace(self) -> dict:
-        """The timeline as a Chrome trace (for Perfetto): a process per kind of clause, a thread per slot, in us."""
-        per_us = self.device.clock_ghz * 1e3
-        kinds = ("ALU", "TEX", "WRITE")
-        events: list[dict] = [
-            {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"SIMD engine 0, {kind}"}}
-            for pid, kind in enumerate(kinds)
-        ]
-        for e in self.timeline:
-            what: dict = {"ph": "X", "name": f"wavefront {e.wavefront}", "cat": e.kind}
-            what |= {"pid": kinds.index(e.kind), "tid": e.slot}
-            events.append(what | {"ts": e.start / per_us, "dur": (e.end - e.start) / per_us, "args": asdict(e)})
-        return {"displayTimeUnit": "ns", "traceEvents": events}
-
-    def save_trace(self, path: str | Path) -> None:
-        """Write the trace as JSON for ui.perfetto.dev or chrome://tracing."""
-        save_file(path, json.dumps(self.trace()))
 
 
 def bound(busy: dict[str, float], occupied: float, rounds: float) -> str:

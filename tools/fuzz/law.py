@@ -9,19 +9,18 @@ find the same; of all wavefronts together the event engine, and the report, what
 import math
 import random
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 import cypresskit as ck
 from cypresskit.compiler import STYLES, Code, CompileError, compile
-from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
+from cypresskit.compiler.assembly import Control, FetchInstruction, Operation, StoreInstruction
 from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.machine import ids, places
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.machine.vliw import _Processor
+from cypresskit.machine.vliw import Processor, Test
 from cypresskit.teach.l12_contest import write
 from cypresskit.timing import Report, SliceError, simulate
 from cypresskit.timing.surfaces import Surfaces
@@ -57,27 +56,23 @@ class Asked:
         return np.stack([self.alu, self.texture, self.lds], axis=1)
 
 
-class _Counting(_Processor):
+class _Counting(Processor):
     """Runs code for some wavefronts without data, and counts."""
 
     def __init__(self, code: Code, surfaces: Surfaces, wavefronts: np.ndarray):
         shape, count = surfaces.shape, len(wavefronts)
         self.surfaces, self.device = surfaces, surfaces.device
         self.x, self.y, there = ids.lanes(shape, wavefronts)
-        launch: Any = SimpleNamespace(
-            items=len(self.x), ids=ids.input_registers(shape, self.x, self.y), pixels=shape.pixels, group_items=1,
-            groups=(0, 0, 0), program=shape.program, constants=shape.constants, max_instructions=math.inf,
-        )  # fmt: skip
-        super().__init__(code, launch)
+        super().__init__(code, ids.input_registers(shape, self.x, self.y), shape.constants)
         self.masks.set(there)
         alu, texture, lds, quads, uncached, stored = (np.zeros(count, int) for _ in range(6))
         cached, written = (list[set[int]](set() for _ in range(count)) for _ in range(2))
         self.asked = Asked(alu, texture, lds, quads, cached, uncached, stored, written)
 
-    def clause(self, bundles):
+    def clause(self, control: Control) -> Test:
         ran = self.masks.active.reshape(-1, 64).any(axis=1)
-        self.asked.alu += ran * len(bundles) * self.device.bundle_clocks
-        return super().clause(bundles)
+        self.asked.alu += ran * len(control.bundles) * self.device.bundle_clocks
+        return super().clause(control)
 
     def share(self, o: Operation, words: list[np.ndarray]) -> None:
         assert o.lds is not None
@@ -100,11 +95,11 @@ class _Counting(_Processor):
 
     def fetch(self, f: FetchInstruction) -> None:
         if f.name == "MEM_READ":
-            byte = 16 * self.element(f.offset[0], f.source, "xyzw".find(f.coordinates[:1]))
+            byte = 16 * self.element(f.offset[0], f.source, f.coordinates)
             inside, base = np.ones(self.items, bool), GLOBAL * self.device.line_bytes
         else:
             of, base = self.surfaces.shape.textures[f.resource], 0
-            rows = [self.word(f.source or 0, letter) for letter in f.coordinates]
+            rows = [np.broadcast_to(self.component(f.source, letter), self.items) for letter in f.coordinates]
             x, y, inside = places.texel(rows, of, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
             byte = self.surfaces.address(f.resource, x, y)
         clocks = np.zeros(len(self.asked.alu), int)
@@ -121,7 +116,11 @@ class _Counting(_Processor):
             self.asked.cached[wavefront] |= different if not base else set()
         for channel, component in enumerate(f.select):
             if component != "_":
-                np.copyto(self.registers[f.dest, channel], 0, where=self.masks.active)
+                self.write((f.dest, channel), np.zeros(1, np.uint32))
+
+    def element(self, offset: int, register: int | None, letter: str) -> np.ndarray:
+        index = None if register is None else self.component(register, letter)
+        return places.element(offset, index, self.items)
 
     def store(self, s: StoreInstruction) -> None:
         if s.name == "EXPORT":
@@ -132,7 +131,7 @@ class _Counting(_Processor):
             tile = (self.y // 8 * across + self.x // 8) * 64 + self.y % 8 * 8 + self.x % 8
             byte = of.texel * (tile if tiled else self.y * across * side + self.x)
         else:
-            byte = 16 * self.element(s.offset, s.index, 0)
+            byte = 16 * self.element(s.offset, s.index, "x")
         for lanes, wavefront in self._lanes(64):
             lines = {int(byte[lane]) // self.device.line_bytes for lane in lanes}
             self.asked.stored[wavefront] += len(lines)
