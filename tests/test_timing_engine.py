@@ -201,6 +201,19 @@ def test_a_loop_moves_its_lines_by_a_step_after_every_round_of_phases():
     assert (result.counts["l1_asked"], result.counts["l1_missed"]) == (6 * 16, 3)
 
 
+@pytest.mark.parametrize("phases", [1, 2])
+def test_a_wavefront_fetches_what_it_would_alone_also_where_its_lines_are_copied(phases):
+    random = np.random.default_rng(phases)
+    rows = 16 * random.integers(0, 200, 64) + np.array([[0], [64], [576], [16], [1040], [64]])  # lines, and parts
+    on = np.ones(rows.shape, bool)
+    on[2:, :7] = False
+    together = stream(rows, on, phases=phases)
+    for n in range(len(rows)):
+        alone, own = stream(rows[n : n + 1], on[n : n + 1]), slice(*together.ptr[n : n + 2])
+        for name, part in (("line", own), ("offset", own), ("cost", [n]), ("asked", [n])):
+            assert getattr(together, name)[part].tolist() == getattr(alone, name).tolist(), (n, name)
+
+
 # The store path (units.store_path)
 
 

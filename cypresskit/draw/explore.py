@@ -113,14 +113,15 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     whole = chip(report)
     last = report.timeline[-1].end
     engine_0 = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))
-    loop, block = bundles(code), register_block(recorder.recording, steps=STEPS)
+    recording = recorder.recording
+    loop, block = bundles(code), register_block(recording, steps=STEPS)
     on = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
     there = [int(wavefront) for wavefront in on if wavefront in engine_0.about]
     clause = max(code.main_loop, key=lambda one: len(one.bundles))
     first = [bundle for one in code.main_loop for bundle in one.bundles].index(clause.bundles[0])
-    lines = [recorder.recording.line(step) for step in range(len(block))]
+    lines = [recording.line(step) for step in range(len(block))]
     engine = there[0] if there else 0
-    whole_run = len(recorder.recording)
+    whole_run = len(recording)
     part = f"(The first {len(block)} of {whole_run:,} steps: the rest is more of the same.)" * (len(block) < whole_run)
     return Journey(
         f"From the chip to the register: {kernel}, N = {n}",

@@ -142,10 +142,10 @@ def stream(addresses: np.ndarray, active: np.ndarray | None = None, *, line_byte
     banks = more.pop("banks", 4)
     shift = line_bytes.bit_length() - 1
     entries, items = addresses.shape
-    (cost, asked), count = np.zeros((2, entries), np.int32), np.zeros(entries, np.int64)
+    (cost, asked), ptr = np.zeros((2, entries), np.int32), np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
-    _find_lines(np.ascontiguousarray(addresses), on, shift, banks, quads, merge, cost, asked, count, line, offset)
-    ptr = np.concatenate(([0], np.cumsum(count)))
+    how = shift, banks, quads, merge, more.get("phases", 1)
+    _find_lines(np.ascontiguousarray(addresses), on, *how, cost, asked, ptr, line, offset)
     return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], asked=asked, **more)
 
 
@@ -188,12 +188,18 @@ def combined_stores(clauses: list[Clause]) -> list[Clause]:
 
 def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
     """All lines of the streams per entry, sorted and once."""
-    entry = np.concatenate([np.repeat(np.arange(len(s.cost)), np.diff(s.ptr)) for s in streams])
+    entries = len(streams[0].cost)
+    if all((np.diff(s.ptr) == s.ptr[1]).all() for s in streams):
+        table = np.hstack([s.line.reshape(entries, -1) for s in streams])
+        table, first = table - table[:, :1], table[:, :1]
+        if (table == table[0]).all():  # the same of all, moved
+            pattern = np.unique(table[0])
+            return np.arange(entries + 1) * len(pattern), (first + pattern).ravel()
+    entry = np.concatenate([np.repeat(np.arange(entries), np.diff(s.ptr)) for s in streams])
     both = np.sort(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
     both = both[np.diff(both, prepend=-1) != 0]
     entry, line = both >> LINE_BITS, both & ((1 << LINE_BITS) - 1)
-    counts = np.bincount(entry, minlength=len(streams[0].cost))
-    return np.concatenate(([0], np.cumsum(counts))), line
+    return np.concatenate(([0], np.cumsum(np.bincount(entry, minlength=entries)))), line
 
 
 def _without(this: Stream, before: Stream):
@@ -214,13 +220,22 @@ def _drop_known(keep, ptr, line, before_ptr, before_line):
 
 
 @native
-def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, cost, asked, count, line, offset):
-    """Fill the last five with what each entry costs, how many lines its quads ask for, how many lines these are, which,
-    and when."""
+def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, phases, cost, asked, ptr, line, offset):
+    """Fill the last five with what each entry costs, how many lines its quads ask for, the bounds of its lines, which
+    these are, and when. What the wavefront before it asked for, moved by whole lines, is copied."""
     entries, items = addresses.shape
-    n = 0
     for e in range(entries):
-        first, clock = n, 0
+        first, clock, before = ptr[e], 0, max(e - phases, 0)
+        n, moved = first, (addresses[e, 0] - addresses[before, 0]) >> shift
+        same = before < e
+        for i in range(items):
+            same &= addresses[e, i] - addresses[before, i] == moved << shift and active[e, i] == active[before, i]
+        if same:
+            cost[e], asked[e], ptr[e + 1] = cost[before], asked[before], n + ptr[before + 1] - ptr[before]
+            for p in range(ptr[before], ptr[before + 1]):
+                line[n], offset[n] = line[p] + moved, offset[p]
+                n += 1
+            continue
         for quad in range(0, items, 4):
             oldest = first if merge else n
             for i in range(quad, min(quad + 4, items)):
@@ -239,7 +254,7 @@ def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, cost, a
                     line[n], offset[n] = this, clock // quads_per_clock
                     n += 1
             clock += quad_clocks(addresses[e, quad : quad + 4], active[e, quad : quad + 4], banks)
-        cost[e], count[e] = (clock + quads_per_clock - 1) // quads_per_clock, n - first
+        cost[e], ptr[e + 1] = (clock + quads_per_clock - 1) // quads_per_clock, n
 
 
 @native
