@@ -25,13 +25,14 @@ from cypresskit.draw.block import find_block
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.dial import grid, point, settings, timed
 from cypresskit.draw.player import Player
+from cypresskit.draw.road import RUNGS, figures
 from cypresskit.host import Resource, Task, run
 from cypresskit.kernels import samples
 from cypresskit.machine.traffic import Traffic
 from cypresskit.timing import simulate
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.work import quad_clocks
-from tools import gallery
+from tools import gallery, kept
 
 
 def frames(player: Player, name: str, column: str) -> np.ndarray:
@@ -364,7 +365,7 @@ def test_the_strips_add_up_to_what_the_report_says_that_the_units_did(kernel):
 def test_the_dials_grid_is_what_the_model_gives(registers):
     setting = (40, 320, registers)
     kept, made = grid()[list(settings()).index(setting)], point(timed(*setting))
-    assert made.gflops == pytest.approx(kept.gflops, rel=0.005), "make it anew: python -m tools.dial"
+    assert made.gflops == pytest.approx(kept.gflops, rel=0.005), "make it anew: python -m tools.kept"
     assert [len(part) for part in made.bars] == [len(part) for part in kept.bars]
     assert made.alu[:, 2].tolist() == kept.alu[:, 2].tolist()
 
@@ -390,6 +391,32 @@ def test_a_dial_that_is_turned_changes_rows_and_dot(show):
     page.keyboard.press("ArrowRight")
     assert at(page)["frame"] == after["frame"] + 72
     assert page.locator(".noUi-handle:visible").nth(2).get_attribute("aria-valuetext") == "20"
+
+
+def test_the_roads_figures_are_the_models():
+    known = figures()
+    assert set(known) == {launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch}
+    for launch in ("sgemm_naive 2048", "block_4x4 2048", "sgemm_tn_37 2048", "sgemm_tn 2048 best", "round_trip 2048"):
+        gflops, ceiling, unit = kept.road(launch)
+        assert [gflops, ceiling] == pytest.approx(known[launch][:2], rel=0.005), "make it anew: python -m tools.kept"
+        assert gflops <= ceiling and unit == known[launch][2]
+
+
+@pytest.mark.parametrize("lesson", range(14))
+def test_the_road_ends_each_lesson_and_tells_no_later_one(lesson):
+    road = draw.road(lesson)
+    (lit,) = np.flatnonzero(frames(road, "lit rung", "on")[0])
+    assert RUNGS[lit].lesson == min(lesson, 12)
+    shown = np.flatnonzero(frames(road, "figures", "value")[0]).tolist()
+    assert shown == [n for n, rung in enumerate(RUNGS) if rung.lesson <= lesson]
+    told = [text for words in road.about.values() for _, text in words if "Gflop/s" in text]
+    assert len(told) == len(shown) and len(repr(road).splitlines()) == 1 + len(shown)
+    (source,) = (ROOT / "notebooks/source").glob(f"{lesson:02}_*.md")
+    assert source.read_text().rstrip().count(f"\n```python\nck.draw.road({lesson})\n```\n") == 1
+
+
+def test_the_readmes_road_is_todays():
+    assert (ROOT / "docs/pictures/road.svg").read_text() == draw.road().still(), "make it anew: make clip"
 
 
 def test_the_toy_is_the_lessons_by_hand():

@@ -1,4 +1,4 @@
-"""The README's moving picture and its still one, made from the views themselves, light and dark: ``make clip``.
+"""The README's moving picture and its still ones, made from the views themselves, light and dark: ``make clip``.
 
 The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as anybody would, and photographed frame
 by frame. It needs Chromium and Playwright, which the tests bring.
@@ -78,6 +78,7 @@ def write_clip(frames: list[tuple[Image.Image, int]], path: Path) -> None:
 
 
 def main() -> None:
+    ck.draw.road().save(FOLDER / "road.svg")
     views = {"journey": ck.draw.explore("sgemm_tn", 256), "pipelines": ck.draw.timeline()}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

@@ -26,6 +26,7 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 # The name of a picture's page: its title, and the view.
 VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
+    "road": ("The road: what each lesson's idea is worth", draw.road),
     "explore": ("From the chip to the register, click by click", draw.explore),
     "register_block": ("A work-item's 8 x 8 block fills up", lambda: draw.register_block("sgemm_tn")),
     "register_block_dd": ("The same in double-double", lambda: draw.register_block("ddgemm_tn_fma")),

@@ -19,6 +19,7 @@ from cypresskit.draw.player import Player, load
 from cypresskit.draw.predict import Prediction, predict
 from cypresskit.draw.reduction import reduction
 from cypresskit.draw.register_block import register_block
+from cypresskit.draw.road import road
 from cypresskit.draw.roofline import roofline
 from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.draw.wavefronts import waiting, wavefronts
@@ -26,5 +27,5 @@ from cypresskit.draw.wavefronts import waiting, wavefronts
 __all__ = [
     "Player", "Prediction", "block_race", "bundle_game", "bundles", "card_memory", "chip", "controls", "curves", "dial",
     "explore", "exponents", "lds_pitch", "lds_transpose", "load", "performance", "predict", "reduction",
-    "register_block", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
+    "register_block", "road", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
 ]  # fmt: skip

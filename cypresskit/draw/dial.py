@@ -2,7 +2,7 @@
 engine: its rows of wavefronts, its two units, and its speed.
 
 All points of a grid were simulated beforehand: ``dial.json`` is the timing model's own output, written by ``python -m
-tools.dial``. A kernel of so many registers is the same kernel with so many wavefronts. Left out: how a launch
+tools.kept``. A kernel of so many registers is the same kernel with so many wavefronts. Left out: how a launch
 begins and ends; every point is a window of the steady state.
 """
 
