@@ -1,39 +1,39 @@
-"""The README's moving picture and its still ones, made from the views themselves, light and dark: ``make clip``.
+"""The README's moving picture, light and dark, and its stills, made from the views themselves: ``make clip``.
 
 The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as anybody would, and photographed frame
 by frame. It needs Chromium and Playwright, which the tests bring.
 """
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 from PIL import Image  # Bokeh needs it too
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 import cypresskit as ck
 
-FOLDER = Path(__file__).parents[1] / "docs/pictures"
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+from conftest import JS  # noqa: E402
+
+FOLDER = ROOT / "docs/pictures"
+STILLS = {"road": ck.draw.road, "pipelines": ck.draw.timeline}
 SIZE = ViewportSize(width=1120, height=655)
 COLOURS, PACE, READ = 64, 140, 900  # of a clip; milliseconds that a frame stands, and one that has words to read
 # Of each level how often which key is pressed before each photograph, how many are taken, and the source and which of
 # its cells is clicked at last.
 STEPS = (
     (5, 12, "engines", 0),
-    (5, 12, "ALU sgemm_tn to come", "w"),
+    (5, 12, "computes sgemm_tn to come", 2),
     (1, 12, "slots", 10),
     (1, 26, "cells C", 10),
     (1, 16, "", 0),
 )
-PLACE = """([name, which]) => {
-    const doc = Bokeh.documents.findLast(d => d.get_model_by_name(name)), {data} = doc.get_model_by_name(name)
-    const at = which === "w" ? data.w.indexOf(Math.max(...data.w)) : which
-    const drawn = (m) => m.type === "Figure" && m.renderers.some(r => r.data_source?.name === name)
-    const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
-    const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
-    return [box.x + x_scale.compute(data.x[at]), box.y + y_scale.compute(data.y[at])] }"""
 POINTER = """([x, y]) => { document.querySelector("#pointer")?.remove()
     if (x >= 0) document.body.insertAdjacentHTML("beforeend", `<div id="pointer" style="position: fixed; width: 20px;
         height: 20px; left: ${x - 13}px; top: ${y - 13}px; border: 3px solid #d55e00; border-radius: 50%"></div>`) }"""
@@ -54,7 +54,7 @@ def journey(page: Page) -> Iterator[tuple[Image.Image, int]]:
                 page.keyboard.press("ArrowRight")
             page.wait_for_timeout(260)  # what travels arrives
         if name:
-            x, y = page.evaluate(PLACE, [name, which])
+            x, y = page.evaluate(JS.place, [name, which])
             page.evaluate(POINTER, [x, y])
             yield photograph(page), READ
             page.evaluate(POINTER, [-1, 0])
@@ -67,35 +67,23 @@ def journey(page: Page) -> Iterator[tuple[Image.Image, int]]:
 def write_clip(frames: list[tuple[Image.Image, int]], path: Path) -> None:
     """Write a GIF in the colours of all frames."""
     pictures, times = zip(*frames)
-    wide, high = pictures[0].size
-    some = pictures[::6]
-    sheet = Image.new("RGB", (wide, high * len(some)))
-    for n, picture in enumerate(some):
-        sheet.paste(picture, (0, high * n))
-    palette = sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+    some = Image.fromarray(np.concatenate([np.asarray(picture) for picture in pictures[::6]]))
+    palette = some.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
     first, *rest = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures)
     first.save(path, save_all=True, append_images=rest, duration=list(times), loop=0, optimize=True)
 
 
 def main() -> None:
-    ck.draw.road().save(FOLDER / "road.svg")
-    views = {"journey": ck.draw.explore("sgemm_tn", 256), "pipelines": ck.draw.timeline()}
+    for name, view in STILLS.items():
+        view().save(FOLDER / f"{name}.svg")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for name, view in views.items():
-            saved = view.save(Path(folder) / f"{name}.html")
-            for scheme in ("light", "dark"):
-                page = browser.new_page(viewport=SIZE, color_scheme=scheme)
-                page.goto(saved.as_uri())
-                page.wait_for_selector("[data-ready]")
-                if name == "journey":
-                    write_clip(list(journey(page)), FOLDER / f"{name}_{scheme}.gif")
-                else:
-                    for _ in range(60):
-                        page.keyboard.press("ArrowRight")
-                    page.wait_for_timeout(500)
-                    photograph(page).quantize(256).save(FOLDER / f"{name}_{scheme}.png", optimize=True)
-                page.close()
+        saved = ck.draw.explore("sgemm_tn", 256).save(Path(folder) / "journey.html")
+        for scheme in ("light", "dark"):
+            page = browser.new_page(viewport=SIZE, color_scheme=scheme)
+            page.goto(saved.as_uri())
+            page.wait_for_selector("[data-ready]")
+            write_clip(list(journey(page)), FOLDER / f"journey_{scheme}.gif")
         browser.close()
 
 

@@ -14,8 +14,6 @@ from cypresskit.draw.road import RUNGS
 from cypresskit.host.rates import kernel_rate
 from cypresskit.teach.kernels import block_kernel
 
-DRAW = Path(ck.__file__).parent / "draw"
-
 
 def dial() -> dict:
     """The grid of lesson 04's dial."""
@@ -26,15 +24,10 @@ def dial() -> dict:
     return {"gflops": [one.gflops for one in made], "rows": [len(part) for part in arrays], "parts": parts}
 
 
-def there_and_back(n: int) -> host.Timeline:
-    """A product in double precision whose matrices come from the host, one thing after the other."""
-    machine = host.Machine(ck.HD5870)
-    return host.round_trip(n, 1e9 * machine.host.dma_gb_s, kernel_rate("dgemm_tn", n, n, n, ck.HD5870))
-
-
+CARD = host.Machine(ck.HD5870)
 PRODUCTS = {
-    "round_trip": there_and_back,
-    "blocked_time": lambda n: host.blocked_time(n, n, n, host.Machine(ck.HD5870), block=1792),
+    "round_trip": lambda n: host.round_trip(n, 1e9 * CARD.host.dma_gb_s, kernel_rate("dgemm_tn", n, n, n, ck.HD5870)),
+    "blocked_time": lambda n: host.blocked_time(n, n, n, CARD, block=1792),
     "five_stage": lambda n: host.five_stage(n, n, 2048, host.Machine(ck.HD5970)),
 }
 
@@ -43,19 +36,18 @@ def road(launch: str) -> tuple[float, float, str]:
     """Of a launch of the road its Gflop/s, what its busiest unit would do without a pause, and that unit."""
     name, n, *style = launch.split()
     if name in PRODUCTS:
-        timeline = PRODUCTS[name](int(n))
-        gflops, busy = timeline.gflops, timeline.busy
+        run = PRODUCTS[name](int(n))
+        busy = run.busy
     else:
-        kernel = block_kernel(4, 4, scaled=True) if name == "block_4x4" else ck.kernels[name]
-        report = ck.simulate(kernel, int(n), style=(*style, "amd")[0])
-        gflops = report.gflops
-        runs = report.clocks / (1e9 * report.device.clock_ghz) / report.seconds  # the launch uses no unit
-        busy = {unit: runs * share for unit, share in report.busy.items() if unit != "DRAM rows"}
+        kernel = block_kernel(4, 4, scaled=True) if name == "block_4x4" else name
+        run = ck.simulate(kernel, int(n), style=(*style, "amd")[0])
+        runs = run.clocks / (1e9 * run.device.clock_ghz) / run.seconds  # the launch uses no unit
+        busy = {unit: runs * share for unit, share in run.busy.items() if unit != "DRAM rows"}
     unit = max(busy, key=busy.__getitem__)
-    return round(float(gflops), 1), round(float(gflops / busy[unit]), 1), unit
+    return round(float(run.gflops), 1), round(float(run.gflops / busy[unit]), 1), unit
 
 
 if __name__ == "__main__":
     launches = sorted({launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch})
-    for name, kept in (("road", {launch: road(launch) for launch in launches}), ("dial", dial())):
-        (DRAW / f"{name}.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    for name, kept in {"road": {launch: road(launch) for launch in launches}, "dial": dial()}.items():
+        (Path(ck.draw.__file__).parent / f"{name}.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")
