@@ -1,5 +1,5 @@
-"""What the five source texts print (``data/published.json``, which says what each text is), and what LLVM made of the
-kernels (``data/llvm.json``, which `python -m tools.llvm` writes)."""
+"""What the five source texts print (``data/published.json``, which says what each text is), and what LLVM once made of
+the kernels (``data/llvm.json``, with its version and the date; ``tools/llvm.py`` in the history recorded it)."""
 
 import json
 from functools import cache

@@ -66,16 +66,28 @@ def test_solving_only_adds_lines(path):
         assert "SOLUTION" not in cell.source and book.FOLD not in cell.source
 
 
+def verdicts(notebook) -> list[str]:
+    """What the checks of an executed notebook said, in order."""
+    said = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and book.CHECK.search(cell.source):
+            texts = [out["data"]["text/plain"] for out in cell.outputs if out.output_type == "execute_result"]
+            said.append(texts[0] if texts else "nothing")
+    return said
+
+
 @each_lesson
 def test_three_exercises_each_failing_until_solved(path):
     source = book.read(path)
     marked = [cell for cell in source.cells if book.MARKS.search(cell.source)]
-    before, after = book.verdicts(saved(path)), book.verdicts(saved(path, "solutions"))
+    before, after = verdicts(saved(path)), verdicts(saved(path, "solutions"))
     assert len(marked) == len(before) >= 3, "each exercise has one answer cell and one check"
     assert all(said.startswith("Not yet.") and "Where to look:" in said for said in before), before
     assert all(said.startswith("Right.") and "Where to look:" not in said for said in after), after
     folds = sum(cell.source.count(book.FOLD) for cell in source.cells)
     assert folds == len(before), "each exercise shows its solution, folded"
+    asks = [cell.source for cell in book.student(source).cells if cell.source.startswith(book.ASKS)]
+    assert len({*asks}) == folds and all(text.endswith(f"?\n\n{book.PLACE}") for text in asks), "each asks why"
 
 
 @each_lesson

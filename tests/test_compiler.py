@@ -7,12 +7,10 @@ import re
 from dataclasses import fields, replace
 from functools import cache, partial
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit import published
 from cypresskit.cli.cmd_card import card_table
 from cypresskit.compiler import STYLES, CompileError, kernel_card
 from cypresskit.compiler import compile as compile_
@@ -20,7 +18,6 @@ from cypresskit.compiler.legality import check
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from tools.fuzz.programs import random_program
-from tools.llvm import opinion
 
 compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 
@@ -297,12 +294,3 @@ def test_table_sets_published_against_compiled():
     lines = card_table([ck.kernels["sgemm_tn"], ck.kernels["sgemm_64x64"]]).split("\n")
     assert lines[2].startswith("| `sgemm_tn` | 25 | 25 | 25 | - | 31 (2 k) | 27 | 26 | 83.9 % | 87.1 % | 96.3 % |")
     assert lines[3].startswith("| `sgemm_64x64` | 39 |")
-
-
-def test_what_llvm_made_of_a_loop_is_what_was_recorded():
-    record = published.llvm()
-    if record["llvm"] != ".".join(map(str, llvm.llvm_version_info)):
-        pytest.skip(f"recorded with LLVM {record['llvm']}: `python -m tools.llvm` records anew")
-    assert opinion(ck.kernels["sgemm_tn"].program) == record["kernels"]["sgemm_tn"]
-    with pytest.raises(CompileError, match="not known to the way through LLVM"):
-        opinion(ck.kernels["dgemm_tn"].program)

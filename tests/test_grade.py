@@ -1,13 +1,14 @@
 """Marks: what is right gets its point; what is wrong or patches the workbook gets none, whatever stands beside it."""
 
 import csv
-import shutil
+from copy import deepcopy
 
 import nbformat
 import pytest
 from conftest import ROOT
 
-from tools import book, grade, marks
+from cypresskit.draw.predict import KEPT
+from tools import book, grade, handed_in, marks
 
 BOOK = ROOT / "notebooks"
 SETUP = "import cypresskit as ck\nfrom types import SimpleNamespace\nfrom dataclasses import replace"
@@ -61,39 +62,109 @@ def test_what_is_wrong_or_patched_gets_none(cells, said):
     assert not verdict.right and verdict.hint and said in verdict.finding, verdict
 
 
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    """Lesson 09's notebooks as the book makes them, and Ada's: solved, with guesses entered and run."""
+    folder, path = tmp_path_factory.mktemp("book"), book.sources(BOOK, ["09"])[0]
+    student, solved, ada = (make(book.read(path)) for make in (book.student, book.solved, book.solved))
+    enter = "change._entries[0].value, helps[1024]._entries[0].value = 1200, 'the bus'"
+    at = next(n for n, cell in enumerate(ada.cells) if cell.source.startswith("question ="))
+    ada.cells[at].source += f"\n{enter}"
+    ada.cells.append(
+        deepcopy(next(cell for cell in ada.cells if "change.said(" in cell.source))
+    )  # was run before the guess
+    ada.cells[-1].id = "again"
+    for notebook in (student, ada):
+        book.execute(notebook, BOOK)
+    book.write(student, folder / f"{path.stem}.ipynb")
+    book.write(solved, folder / "solutions" / f"{path.stem}.ipynb")
+    return folder / f"{path.stem}.ipynb", ada, student
+
+
 @pytest.mark.parametrize("path", book.sources(BOOK), ids=lambda path: path.stem)
 def test_solved_lessons_get_all_points_and_unsolved_none(path):
     """Judged in this process, which is not what the table below starts for each of lesson 09's."""
-    asked = [exercise.check for exercise in marks.exercises(BOOK / f"{path.stem}.ipynb")]
+    asked = [cell for cell in (book.CHECK.search(cell.source) for cell in book.read(path).cells) if cell]
+    asked = [found[1] for found in asked]
     for make, right in ((book.solved, True), (book.student, False)):
         cells = [cell.source for cell in make(book.read(path)).cells if cell.cell_type == "code"]
         assert [grade.apart_judged(cells, check)[0] for check in asked] == [right] * len(asked)
 
 
-def test_a_class_gets_its_table_and_pages(tmp_path, capsys):
-    path = book.sources(BOOK, ["09"])[0]
-    for who, make in (("Ada L_4711_assignsubmission_file", book.solved), ("=bob", book.student)):
-        folder = tmp_path / "in" / who / "09"
-        folder.mkdir(parents=True)
-        nbformat.write(make(book.read(path)), folder / f"Bus {path.stem} (1).ipynb")
-    shutil.copy(
-        folder / f"Bus {path.stem} (1).ipynb",
-        tmp_path / "in/Ada L_4711_assignsubmission_file" / f"{path.stem}_late.ipynb",
-    )
-    nbformat.write(nbformat.v4.new_notebook(), folder / "homework.ipynb")
-    (tmp_path / "in" / "cyd").mkdir()
-    (tmp_path / "in" / "dan").mkdir()  # who handed nothing in
-    (tmp_path / "in" / "cyd" / f"{path.stem}.ipynb").write_text("{")
-    shutil.copy(path, tmp_path / "in" / "cyd")
-    table, pages = tmp_path / "m.csv", tmp_path / "pages"
-    assert marks.main([str(tmp_path / "in"), "--csv", str(table), "--feedback", str(pages)]) == 0
-    assert "homework.ipynb is not marked" in capsys.readouterr().err
-    rows = {row["id"]: row for row in csv.DictReader(table.open())}
-    assert {who: row["total"] for who, row in rows.items()} == {"4711": "3", "'=bob": "0", "cyd": "0", "dan": ""}
-    balance = {row["student"]: row["09 The bus, exercise 2: any precision, any traffic"] for row in rows.values()}
-    assert balance == {"Ada L": "1", "'=bob": "0", "cyd": "0", "dan": ""}
-    ada, bob = ((pages / f"{who}.html").read_text() for who in ("Ada L_4711_assignsubmission_file", "=bob"))
-    assert "<h1>Ada L: 3 of 3 right" in ada and "<h2>09 The bus, exercise 1: without the old C" in ada
-    assert "def seconds(" in ada and "return" in ada, "the student's own code"
-    assert "Not yet." in bob and "Traceback" not in bob
-    assert "is no notebook" in (pages / "cyd.html").read_text()
+ASKED = "From which N does the chip take at least as long?"
+EVIL = [
+    {"question": ["x"], "guess": 1, "truth": {"y": 1}},
+    {"question": ASKED, "guess": "=2+2" + "9" * 10**5, "truth": float("nan")},
+    7,
+    None,
+]
+
+
+@pytest.fixture(scope="module")
+def handed_in_(lesson, tmp_path_factory):
+    path, ada, student = lesson
+    folder = tmp_path_factory.mktemp("in")
+    evil = deepcopy(student)
+    for cell, saved in zip((cell for cell in evil.cells if cell.cell_type == "code"), EVIL):
+        cell.outputs = [nbformat.v4.new_output("display_data", {}, metadata={KEPT: saved})]
+    sentence = next(cell for cell in evil.cells if cell.source.startswith(book.ASKS))
+    sentence.source = "=cmd()<script>" + "x" * 10**5
+    names = "Ada L_4711_assignsubmission_file", "=bob", "eve"
+    for who, notebook in zip(names, (ada, student, evil)):
+        (folder / who / "09").mkdir(parents=True)
+        nbformat.write(notebook, folder / who / "09" / f"Bus {path.stem} (1).ipynb")
+    nbformat.write(student, folder / names[0] / f"{path.stem}_late.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(), folder / "=bob" / "homework.ipynb")
+    for who in ("cyd", "dan"):  # dan handed nothing in
+        (folder / who).mkdir()
+    (folder / "cyd" / f"{path.stem}.ipynb").write_text("{")
+    return folder
+
+
+def rows(path):
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_class_gets_its_tables_and_pages(lesson, handed_in_, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(handed_in, "LESSONS", lesson[0].parent)
+    command = [str(handed_in_), str(tmp_path)]
+    assert marks.main(command) == 0
+    out, err = capsys.readouterr()
+    assert "homework.ipynb is not marked" in err and "4 explanations wait" in out
+    table, first = rows(tmp_path / "marks.csv"), "09 The bus, exercise 1: without the old C"
+    assert [row["id"] for row in table] == ["'=bob", "4711", "cyd", "dan", "eve"]
+    assert [row[first] for row in table] == ["0", "1", "0", "", "0"]
+    assert [row["total"] for row in table] == ["0.0", "63.3", "0.0", "", "6.7"]
+
+    guesses = [list(row.values()) for row in rows(tmp_path / "guesses.csv")]
+    assert guesses[0] == ["4711", "Ada L", "09 The bus", ASKED, "1200", "1200.0", "2400", "-50.0"]
+    assert guesses[1][3:] == ["At N = 1024, what helps more if it is faster?", "the bus", "", "the bus", ""]
+    assert guesses[2][:5] == ["eve", "eve", "09 The bus", ASKED, "'=2+2" + "9" * 996] and len(guesses) == 3
+
+    sheet = tmp_path / "explanations.csv"
+    wrote = rows(sheet)
+    assert [row["student"] for row in wrote] == ["Ada L", "eve", "Ada L", "Ada L"], "a question after the other"
+    assert wrote[1]["sentence"].startswith("'=cmd()<script>x") and len(wrote[1]["sentence"]) == 1001
+    assert wrote[0]["sentence"] == wrote[0]["a good answer"] and wrote[0]["question"].startswith("Why does leaving")
+    pages = {who: (tmp_path / "feedback" / f"{who}.html").read_text() for who in ("=bob", "cyd", "eve")}
+    assert "Not yet." in pages["=bob"] and "Traceback" not in pages["=bob"] and "<script>" not in pages["eve"]
+    assert "is no notebook" in pages["cyd"]
+
+    def save_as_a_spreadsheet_does(points):
+        text = [list(row.values())[:-1] + [given] for row, given in zip(wrote, points)]
+        with sheet.open("w", newline="", encoding="cp1252") as file:
+            csv.writer(file, delimiter=";").writerows([list(wrote[0]), *text])
+
+    save_as_a_spreadsheet_does(["2", "0", "1,5", "three"])
+    with pytest.raises(SystemExit, match=r"row 5 \(Ada L, .*`three` isn't a number of points from 0 to 2"):
+        marks.main(command)
+    save_as_a_spreadsheet_does(["2", "0", "1,5", ""])
+    monkeypatch.setattr(handed_in, "judge", None)  # what was judged is kept
+    assert marks.main(command) == 0 and "1 explanations wait" in capsys.readouterr().out
+    ada = rows(tmp_path / "marks.csv")[1]
+    assert [ada[f"{first}, explanation"], ada["09 The bus, of 100"], ada["total"]] == ["2.0", "80.8", "80.8"]
+    assert [row[marks.RUBRIC] for row in rows(sheet)] == ["2.0", "0.0", "1.5", ""], "points are kept"
+    page = (tmp_path / "feedback/Ada L_4711_assignsubmission_file.html").read_text()
+    assert "<h1>Ada L: 80.8 of 100 points" in page and f"<h3>{first}" in page
+    assert "def seconds(" in page and "1.5 of 2 points" in page and "not read yet" in page and "You said 1200" in page

@@ -20,6 +20,7 @@ from cypresskit.draw.controls import TEXT
 from cypresskit.draw.player import Shown
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
+from tools.book import PLACE
 from tools.grade import needed
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -82,7 +83,7 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
     book = hold_controls(nbformat.reads(small, as_version=4), NOTEBOOKS)
     for cell in book.cells:
         if cell.cell_type == "markdown" and not solutions:
-            cell.source = SOLUTION.sub("", cell.source)
+            cell.source = SOLUTION.sub("", cell.source).removesuffix(PLACE)
         if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             cell.metadata |= FOLDED
         for output in cell.get("outputs", ()):

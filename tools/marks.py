@@ -1,148 +1,193 @@
-"""Marks of a class: submitted notebooks to a table for a course system, and a page of feedback for each student.
+"""Marks of a class: submitted notebooks to tables for a course system, and a page of feedback for each student.
 
-    python -m tools.marks submitted --csv marks.csv --feedback feedback
+    python -m tools.marks submitted marks
 
-``submitted`` has a folder for each student with their notebooks, however deep; a file's name contains the lesson's, as
-in ``09_bus (1).ipynb``, and of two of a lesson the better counts. A folder may be named as Moodle names it
-(``Ada Lovelace_4711_assignsubmission_file``): the table then has the name and the id apart. Notebooks are read as text:
-no kernel runs them, and no saved output counts. Each answer is judged in a process of its own (see ``tools.grade``).
+``submitted`` has a folder for each student; Moodle's names of folders and files are understood. ``marks`` gets
+``marks.csv``, ``explanations.csv``, ``guesses.csv`` and the folder ``feedback``. Points that somebody wrote into
+``explanations.csv`` are read by the next run, which judges only what is new (``verdicts.json``). See docs/teaching.md.
 """
 
 import argparse
 import csv
+import io
+import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-import nbformat
-
-from cypresskit.teach.check import Verdict
+from cypresskit.draw.predict import number
 from cypresskit.teach.notebook import html
-from tools import book
-from tools.grade import CHECK, judge
+from tools.handed_in import Answer, Exercise, Lesson, Work, handed_in, lessons
 
-LESSONS = Path(__file__).parents[1] / "notebooks"
+SHARES = {"exercises": 50, "guesses": 20, "explanations": 30}  # per cent; what a lesson lacks doesn't count
+FULL = 2  # points for a sentence
+RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it leads to the result"
 MOODLE = re.compile(r"(.+?)_(\d+)_assignsubmission")
-EXERCISE = re.compile(r"^## Exercise (\d+): (.+)$", re.M)
-PAGE = """<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><title>{name}</title>
-<style>:root {{ color-scheme: light dark; }} body {{ max-width: 50em; margin: 2em auto; font: 16px/1.5 sans-serif; }}
-pre {{ overflow-x: auto; padding: .5em 1em; border: 1px solid #8888; font-size: 13px; }}
-@media (prefers-color-scheme: dark) {{ div > b:first-child {{ color: #ffa95c !important; }} }}</style>
-<h1>{name}: {right} of {all} right</h1>{exercises}</html>
-"""
-PART = """<h2>{exercise}</h2>{verdict}
-<details><summary>What you handed in</summary><pre tabindex="0">{code}</pre></details>
-"""
+PAGE, LESSON, EXERCISE = re.split(
+    "<!-- .* -->\n", Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
+)
 
 
-class Exercise(NamedTuple):
-    """An exercise as the book names it, and its check as the lesson calls it."""
+class Student(NamedTuple):
+    """A folder's owner."""
 
-    lesson: str  # as in "09 The bus"
-    number: int
-    title: str
-    check: str
-
-    def __str__(self) -> str:
-        return f"{self.lesson}, exercise {self.number}: {self.title}"
+    id: str
+    name: str
+    folder: str
 
 
-class Marked(NamedTuple):
-    """What is said of an answer, and the answer's cell as it was handed in."""
+class Class(NamedTuple):
+    """What all handed in, and the points given by hand, by id and exercise."""
 
-    verdict: Verdict
-    code: str
+    asked: dict[str, Lesson]
+    works: dict[Student, dict[str, Work]]
+    points: dict[tuple[str, str], float]
+
+    def each(self, *students: Student) -> Iterator[tuple[Student, Lesson, Work]]:
+        for student in students or self.works:
+            yield from ((student, self.asked[stem], work) for stem, work in sorted(self.works[student].items()))
+
+    def given(self, student: Student, exercise: Exercise, answer: Answer) -> float | None:
+        """The points for a sentence: None as long as nobody gave any."""
+        return self.points.get((student.id, exercise.name)) if answer.sentence else 0.0
+
+    def mark(self, student: Student, lesson: Lesson, work: Work) -> tuple[float, str]:
+        """The points of 100 for a lesson, and in words what they come from."""
+        given = [self.given(student, *pair) or 0 for pair in work.answers.items()]
+        right = sum(answer.verdict.right for answer in work.answers.values())
+        counts = (right, len(given)), (len(work.guesses), len(lesson.truths)), (sum(given), FULL * len(given))
+        asked = [(name, share, *count) for (name, share), count in zip(SHARES.items(), counts) if count[1]]
+        points = sum(share * got / most for _, share, got, most in asked)
+        words = "; ".join(f"{name}: {got:g} of {most} ({share} %)" for name, share, got, most in asked)
+        return round(100 * points / sum(share for _, share, *_ in asked), 1), words
 
 
-def exercises(lesson: Path) -> Iterator[Exercise]:
-    """The exercises of a lesson's notebook, in order."""
-    cells, title, heading = nbformat.read(lesson, as_version=4).cells, lesson.stem, ("0", lesson.stem)
-    for cell in cells:
-        if cell.cell_type == "markdown":
-            title = next((line[2:] for line in cell.source.splitlines() if line.startswith("# ")), title)
-            heading = next(reversed(EXERCISE.findall(cell.source)), heading)
-        elif found := book.CHECK.search(cell.source):
-            yield Exercise(title, int(heading[0]), heading[1], found[1])
+def marks(class_: Class) -> Iterator[dict]:
+    """The rows of ``marks.csv``; what wasn't handed in is left out."""
+    for who in class_.works:
+        points = [class_.mark(*each)[0] for each in class_.each(who)]
+        row: dict = {"id": who.id, "student": who.name, "total": round(sum(points), 1) if points else ""}
+        for _, lesson, work in class_.each(who):
+            for exercise, answer in work.answers.items():
+                row[exercise.name] = int(answer.verdict.right)
+                row[f"{exercise.name}, explanation"] = class_.given(who, exercise, answer)
+            row |= {f"{lesson.name}, guesses": len(work.guesses)}
+            row |= {f"{lesson.name}, of 100": class_.mark(who, lesson, work)[0]}
+        yield row
 
 
-def marked(notebook: Path, lesson: Path) -> dict[Exercise, Marked]:
-    """What is said of each exercise of a lesson, from a student's notebook."""
+def explanations(class_: Class) -> list[dict]:
+    """The rows of ``explanations.csv``: all answers to a question, then all to the next."""
+    wrote = [(*pair, who) for who, _, work in class_.each() for pair in work.answers.items() if pair[1].sentence]
+    return [
+        {"exercise": exercise.name, "question": exercise.why, "a good answer": exercise.good, "id": who.id,
+         "student": who.name, "sentence": answer.sentence, RUBRIC: class_.given(who, exercise, answer)}
+        for exercise, answer, who in sorted(wrote, key=lambda row: row[0])
+    ]  # fmt: skip
+
+
+def guesses(class_: Class) -> Iterator[dict]:
+    """The rows of ``guesses.csv``: a guess as it was entered and as a number, and by how many per cent it is off."""
+    for who, lesson, work in class_.each():
+        for question, guess in work.guesses.items():
+            truth = lesson.truths[question]
+            value = number(guess) if isinstance(truth, int | float) else None
+            off = None if value is None or not truth else round(100 * (value / float(str(truth)) - 1), 1)
+            row = {"id": who.id, "student": who.name, "lesson": lesson.name, "question": question, "guess": guess}
+            yield row | {"number": value, "true value": truth, "off by %": off}
+
+
+def save(path: Path, rows: Iterable[dict]) -> None:
+    """A table of ``rows`` with the columns of all, those of a lesson beside each other."""
+    rows = list(rows)
+    columns = dict.fromkeys(column for row in rows for column in row)
+    with path.open("w", newline="", encoding="utf-8-sig") as file:  # without the mark, Excel guesses the encoding
+        sheet = csv.DictWriter(file, sorted(columns, key=lambda name: name[:2] * name[:2].isdigit()))
+        sheet.writeheader()
+        sheet.writerows({column: safe(value) for column, value in row.items()} for row in rows)
+
+
+def safe(value: object) -> object:
+    """What a spreadsheet doesn't take for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
+
+
+def points(sheet: Path) -> dict[tuple[str, str], float]:
+    """The points in an ``explanations.csv``, however a spreadsheet saved it; SystemExit if they can't be read."""
+    raw = sheet.read_bytes() if sheet.exists() else b""
     try:
-        cells = nbformat.read(notebook, as_version=4).cells
-    except Exception as error:  # what else was handed in under that name
-        broken = Verdict(False, f"{notebook.name} is no notebook: {error}", "hand in what JupyterLab saved.")
-        return dict.fromkeys(exercises(lesson), Marked(broken, ""))
-    code = [c.source for c in cells if c.cell_type == "code" and not book.CHECK.search(c.source)]
-    return {asked: Marked(judge(code, asked.check), answer(code, asked.check)) for asked in exercises(lesson)}
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("cp1252", "replace")  # as Excel saves it in Western Europe
+    rows = csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=text.partition("\n")[0].count))
+    if text.strip() and not {"id", "student", "exercise", RUBRIC} <= set(rows.fieldnames or ()):
+        raise SystemExit(f"{sheet} has lost a column: `id`, `student`, `exercise` or `{RUBRIC}`")
+    found = {}
+    for row in rows:
+        entered = (row[RUBRIC] or "").strip()
+        value = number(entered)
+        if entered and (value is None or not 0 <= value <= FULL):
+            where = f"{sheet}, row {rows.line_num} ({row['student']}, {row['exercise']})"
+            raise SystemExit(f"{where}: `{entered}` isn't a number of points from 0 to {FULL}")
+        if value is not None:
+            found[row["id"].removeprefix("'"), row["exercise"]] = value
+    return found
 
 
-def answer(code: list[str], check: str) -> str:
-    """The last cell that sets what ``check`` is asked about."""
-    found = CHECK.search(check)
-    sets = re.compile(rf"^(def )?{found[3]} *[=(]" if found else r"\Z.", re.M)
-    return next((cell for cell in reversed(code) if sets.search(cell)), "")
+def feedback(class_: Class, student: Student) -> str:
+    """A student's page: for each lesson the sum, the guesses, and what is said of each exercise."""
+    parts, marks = "", []
+    for _, lesson, work in class_.each(student):
+        points, words = class_.mark(student, lesson, work)
+        told = [f"{q} You said {guess}; it is {lesson.truths[q]}." for q, guess in work.guesses.items()]
+        parts += LESSON.format(
+            name=escape(lesson.name), points=points, words=words, guesses="<br>".join(map(escape, told))
+        )
+        parts += "".join(_exercise(*pair, class_.given(student, *pair)) for pair in work.answers.items())
+        marks.append(points)
+    return PAGE.format(name=escape(student.name), total=sum(marks), most=100 * len(marks), lessons=parts)
 
 
-def marks_of(student: Path, lessons: list[Path]) -> dict[Exercise, Marked]:
-    """A student's marks; says which of their files are no lesson's."""
-    row: dict[Exercise, Marked] = {}
-    for notebook in sorted(student.rglob("*.ipynb")):
-        lesson = next((path for path in lessons if path.stem in notebook.stem), None)
-        if ".ipynb_checkpoints" in notebook.parts:
-            continue
-        if lesson is None:
-            print(f"{notebook} is not marked: no lesson's name is in its own", file=sys.stderr)
-            continue
-        said = marked(notebook, lesson)
-        row |= {asked: mark for asked, mark in said.items() if mark.verdict.right or asked not in row}
-    return row
-
-
-def feedback(name: str, row: dict[Exercise, Marked]) -> str:
-    """A student's page: the sum, and for each exercise the verdict and the code."""
-    parts = [
-        PART.format(exercise=escape(str(asked)), verdict=html(mark.verdict), code=escape(mark.code))
-        for asked, mark in sorted(row.items())
-    ]
-    return PAGE.format(name=escape(name), right=points(row), all=len(row), exercises="".join(parts))
-
-
-def points(row: dict[Exercise, Marked]) -> int:
-    return sum(mark.verdict.right for mark in row.values())
+def _exercise(exercise: Exercise, answer: Answer, given: float | None) -> str:
+    points = "not read yet." if given is None else f"<b>{given:g} of {FULL} points.</b> A good answer: {{good}}"
+    text = exercise._asdict() | answer._asdict()
+    return EXERCISE.replace("{points}", points).format(
+        **{name: html(value) if name == "verdict" else escape(str(value)) for name, value in text.items()}
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.marks", description="Mark submitted notebooks.")
     parser.add_argument("submitted", type=Path, help="a folder with a folder for each student")
-    parser.add_argument("--csv", type=Path, default=Path("marks.csv"), help="the table (default marks.csv)")
-    parser.add_argument("--feedback", type=Path, help="a folder for a page of feedback for each student")
+    parser.add_argument("marks", type=Path, help="the folder for tables and feedback; points in it are read first")
     asked = parser.parse_args(arguments)
-    lessons = sorted(LESSONS.glob("[0-9]*.ipynb"))
-    students = sorted(path for path in asked.submitted.iterdir() if path.is_dir()) if asked.submitted.is_dir() else []
-    if not students:
+    folders = sorted(path for path in asked.submitted.iterdir() if path.is_dir()) if asked.submitted.is_dir() else []
+    if not folders:
         print(f"{asked.submitted} has no folder of a student", file=sys.stderr)
         return 1
-    table: dict[tuple[str, str], dict[Exercise, Marked]] = {}
-    for student in students:
-        found = MOODLE.match(student.name)
-        name, number = found.groups() if found else (student.name, student.name)
-        row = table[number, name] = marks_of(student, lessons)
-        print(f"{name}: {points(row)} of {len(row)} right", flush=True)
-        if asked.feedback:
-            asked.feedback.mkdir(parents=True, exist_ok=True)
-            (asked.feedback / f"{student.name}.html").write_text(feedback(name, row), encoding="utf-8")
-    columns = sorted({exercise for row in table.values() for exercise in row})
-    with asked.csv.open("w", newline="", encoding="utf-8") as file:
-        sheet = csv.writer(file)
-        sheet.writerow(["id", "student", *columns, "total"])
-        for who, row in table.items():
-            cells = [int(row[column].verdict.right) if column in row else "" for column in columns]  # "": not handed in
-            names = [f"'{name}" if name[0] in "=+-@" else name for name in who]
-            sheet.writerow([*names, *cells, points(row) if row else ""])
+    (asked.marks / "feedback").mkdir(parents=True, exist_ok=True)
+    sheet, judged = asked.marks / "explanations.csv", asked.marks / "verdicts.json"
+    class_ = Class(lessons(), {}, points(sheet))
+    verdicts = json.loads(judged.read_text(encoding="utf-8")) if judged.exists() else {}
+    for folder in folders:
+        found = MOODLE.match(folder.name)
+        student = Student(*(found.groups()[::-1] if found else (folder.name, folder.name)), folder.name)
+        class_.works[student] = handed_in(folder, class_.asked, verdicts)
+        judged.write_text(json.dumps(verdicts), encoding="utf-8")
+        print(student.name, *(f"{each[1].name}: {class_.mark(*each)[0]:g}" for each in class_.each(student)), sep="; ")
+        (asked.marks / "feedback" / f"{folder.name}.html").write_text(feedback(class_, student), encoding="utf-8")
+    rows = explanations(class_)
+    if lost := class_.points.keys() - {(row["id"], row["exercise"]) for row in rows}:
+        owners = ", ".join(sorted({owner for owner, _ in lost}))
+        print(f"{sheet} has points for what isn't handed in here, by {owners}: nothing was written", file=sys.stderr)
+        return 1
+    for name, table in (("marks", marks(class_)), ("guesses", guesses(class_)), ("explanations", rows)):
+        save(asked.marks / f"{name}.csv", table)
+    if wait := sum(row[RUBRIC] is None for row in rows):
+        print(f"{wait} explanations wait for their points in {sheet}: enter them there, and run this again")
     return 0
 
 

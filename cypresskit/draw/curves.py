@@ -20,12 +20,16 @@ def curves(
     """A curve from x to y for each name in ``series``, with the axes named ``x`` and ``y``; ``log`` says which of them
     are logarithmic ("x", "y", "xy"). A guessed curve is there first, a guessed x upright, and then what came out is
     drawn over it, x by x; without a guess it is a still picture. Raises ``ValueError`` without a point, and on a
-    logarithmic axis for an x of 0 or less and for a y that is never above 0."""
+    logarithmic axis for an x of 0 or less and for a y that is never above 0. A guessed curve is kept beside the curve
+    that its question names, or else the first."""
     what = "each curve is a dict from x to y"
     nonempty(series.values() if isinstance(series, Mapping) else series, what, Mapping)
     places = sorted(set(nonempty((place for curve in series.values() for place in curve), what)))
     guessed = guess.value if guess else None
     mine = guessed if isinstance(guessed, dict) else {}
+    if guess and guess.curve:
+        truth = next((line for name, line in series.items() if name in guess.question), next(iter(series.values())))
+        guess.keep({place: truth[place] for place in guess.curve if place in truth})
     heights = [height for curve in (*series.values(), mine) for height in curve.values()]
     if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
         raise ValueError("a logarithmic axis shows only numbers above 0")

@@ -34,8 +34,7 @@ JOURNEY = """<div class="cypresskit-journey" style="--ck-room: 36px">
 .cypresskit-journey nav [aria-current] {{ font-weight: bold; border-width: 2px }}
 </style><nav aria-label="Levels, from the chip to the register">{crumbs}<span role="status"></span></nav>{levels}
 <script>(() => {{
-  const around = document.currentScript.parentElement, own = ".cypresskit-journey"
-  const host = around.closest(own) ?? around.querySelector(own), ways = {ways}, hints = {hints}
+  const host = document.currentScript.parentElement, ways = {ways}, hints = {hints}
   const levels = [...host.querySelectorAll("section")], crumbs = [...host.querySelectorAll("nav button")]
   const say = (words) => {{ host.querySelector("nav span").textContent = words }}
   let at = 0

@@ -1,13 +1,16 @@
 """Predict, then see: a control for a reader's guess, which the next cell shows beside what came out.
 
 ``guess = ck.draw.predict("How many?")`` asks, ``guess.value`` is what was entered, or None; ``guess.said(31)`` puts
-question, guess and result into a line; ``curves`` draws a guess below its curves.
+question, guess and result into a line; ``curves`` draws a guess below its curves. Both also keep guess and result in
+the saved notebook, in the metadata of the output that asks: ``tools.marks`` reads them there.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
+
+KEPT = "cypresskit"  # what of an output's metadata is ours
 
 #: The first number of what was entered, perhaps over another: "about 8 times", "1/70". Spaces that part thousands, and
 #: points and commas, are sorted out by ``number``.
@@ -38,6 +41,7 @@ class Prediction:
         self.question, self.choices, self.curve, self.top, self.unit = question, choices, curve, top, unit
         self._widget: Any = None
         self._entries: list = []
+        self.handle: Any = None  # of the output that asks
 
     @property
     def value(self):
@@ -49,8 +53,17 @@ class Prediction:
             return entered[0] if entered else None
         return number(entered[0])
 
+    def keep(self, truth) -> None:
+        """Write question, guess and ``truth`` into the notebook. A curve's ``truth`` is a dict from place to height."""
+        from IPython import get_ipython
+
+        if self.handle and hasattr(get_ipython(), "kernel"):  # a terminal would print the question once more
+            kept = {"question": self.question, "guess": _plain(self.value), "truth": _plain(truth)}
+            self.handle.update(self, metadata={KEPT: kept})
+
     def said(self, truth) -> str:
         """``How many? You said 4, and it is 8 wavefronts.`` The line has only the result if there was no guess."""
+        self.keep(truth)
         numeric = isinstance(truth, int | float)
         unit = self.unit.removesuffix("s") if truth == 1 and self.unit.isalpha() else self.unit
         is_ = f"it is {_shown(truth) if numeric else truth} {unit}".rstrip()
@@ -91,6 +104,13 @@ class Prediction:
         self._widget = widgets.VBox([asked, widgets.HBox([*self._entries, *unit]), after])
 
 
+def _plain(value):
+    """A guess or a result as JSON has it."""
+    if isinstance(value, Mapping):
+        return {f"{place:g}": float(height) for place, height in value.items()}
+    return float(value) if isinstance(value, float) else value
+
+
 def _shown(number: float) -> str:
     """Two digits of what isn't whole, all of what is."""
     return f"{number:,.0f}" if abs(number) >= 10 or number % 1 == 0 else f"{number:.2g}"
@@ -106,5 +126,5 @@ def predict(
     if curve and not top > 0:
         raise ValueError("a curve needs `top`, the largest height that can be guessed")
     guess = Prediction(question, choices, curve, top, unit)
-    display(guess)
+    guess.handle = display(guess, display_id=True)
     return guess

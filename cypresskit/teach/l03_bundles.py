@@ -67,7 +67,7 @@ def same_bits(kernel: Kernel) -> bool:
 
 def compilers(names: tuple[str, ...] = COMPARED) -> str:
     """A table of bundles, registers and filled slots: AMD's compiler as published, this package's, and LLVM's back end
-    for this chip as `python -m tools.llvm` recorded it."""
+    for this chip as it was recorded once."""
     record = published.llvm()
     lines = ["                 AMD's, published       this workbook's                LLVM's"]
     lines.append("kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs")

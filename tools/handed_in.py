@@ -1,0 +1,157 @@
+"""What a class handed in: answers and their verdicts, sentences and guesses, read from notebooks as text.
+
+No kernel runs a student's notebook, no saved verdict counts, and of a saved guess only the guess: questions and true
+values are the lesson's own. Each answer is judged in a process of its own (see ``tools.grade``).
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+
+from cypresskit import __version__
+from cypresskit.draw.predict import KEPT
+from cypresskit.teach.check import Verdict
+from tools import book
+from tools.grade import CHECK, judge
+
+LESSONS = Path(__file__).parents[1] / "notebooks"
+HEADING = re.compile(r"## (?:Exercise (\d+): (.+))?")
+QUESTION = re.compile(rf"{re.escape(book.ASKS)}(.*?\?)", re.S)
+LONGEST = 1000  # characters of a sentence or a guess
+
+
+class Exercise(NamedTuple):
+    """An exercise as the book names it, its check as the lesson calls it, the question below it and a good answer."""
+
+    name: str  # as in "09 The bus, exercise 1: without the old C"
+    check: str
+    why: str
+    good: str
+
+
+class Lesson(NamedTuple):
+    """What a lesson asks: its exercises, and the true value of each guess by its question."""
+
+    name: str  # as in "09 The bus"
+    prose: set[str]
+    exercises: list[Exercise]
+    truths: dict[str, object]
+
+
+class Answer(NamedTuple):
+    """What was handed in for an exercise: the verdict, the cell that it is about, and the sentence below."""
+
+    verdict: Verdict
+    code: str = ""
+    sentence: str = ""
+
+
+class Work(NamedTuple):
+    """What was handed in of a lesson: the answers, and the guesses by their questions."""
+
+    answers: dict[Exercise, Answer]
+    guesses: dict[str, str]
+
+
+def lessons() -> dict[str, Lesson]:
+    """All lessons, by the stems of their files."""
+    return {path.stem: read(path) for path in sorted(LESSONS.glob("[0-9]*.ipynb"))}
+
+
+def read(lesson: Path) -> Lesson:
+    """A lesson's notebook, with the good answers of its solved twin."""
+    cells = nbformat.read(lesson, as_version=4).cells
+    name = next(line[2:] for cell in cells for line in cell.source.splitlines() if line.startswith("# "))
+    prose = {cell.source for cell in cells if cell.cell_type == "markdown"}
+    checks = [found[1] for cell in cells if cell.cell_type == "code" and (found := book.CHECK.search(cell.source))]
+    whys = [" ".join(found[1].split()) for cell in cells if (found := QUESTION.match(cell.source))]
+    titles = [found[2] for cell in cells if (found := HEADING.match(cell.source)) and found[1]]
+    good = sentences(nbformat.read(lesson.parent / "solutions" / lesson.name, as_version=4).cells, prose)
+    names = [f"{name}, exercise {number}: {title}" for number, title in enumerate(titles, 1)]
+    exercises = [Exercise(*each) for each in zip(names, checks, whys, good.values(), strict=True)]
+    return Lesson(name, prose, exercises, {question: truth for question, (_, truth) in kept(cells).items()})
+
+
+def sentences(cells: Iterable, original: set[str]) -> dict[int, str]:
+    """What somebody wrote below each exercise, by its number: the prose that the original lesson doesn't have."""
+    at, found = 0, dict[int, str]()
+    for cell in cells:
+        if cell.cell_type == "markdown" and (cell.source in original or not cell.metadata.get("editable", True)):
+            at = int(match[1] or 0) if (match := HEADING.match(cell.source)) else at
+        elif cell.cell_type == "markdown" and at:
+            text = QUESTION.sub("", cell.source).replace(book.PLACE, "")
+            found[at] = " ".join(f"{found.get(at, '')} {text}".split())[:LONGEST]
+    return found
+
+
+def kept(cells: Iterable) -> dict[str, tuple[object, object]]:
+    """Guess and result by question, as saved in the outputs that ask; a curve is a question for each of its places."""
+    found: dict[str, tuple[object, object]] = {}
+    for saved in (out.get("metadata", {}).get(KEPT) for cell in cells for out in cell.get("outputs", ())):
+        if not isinstance(saved, dict):
+            continue
+        question, guess, truth = (saved.get(name) for name in ("question", "guess", "truth"))
+        parts = {str(question): (guess, truth)}
+        if isinstance(truth, dict):
+            heights = guess if isinstance(guess, dict) else {}
+            parts = {f"{question}, at {place}": (heights.get(place), truth[place]) for place in truth}
+        found |= {asked: pair for asked, pair in parts.items() if pair[0] is not None or asked not in found}
+    return found
+
+
+def work(notebook: Path, lesson: Lesson, verdicts: dict[str, list]) -> Work:
+    """What a student's notebook has of a lesson. What was judged already is in ``verdicts``, which grows."""
+    try:
+        cells = nbformat.read(notebook, as_version=4).cells
+        wrote, saved = sentences(cells, lesson.prose), kept(cells)
+        code = [c.source for c in cells if c.cell_type == "code" and not book.CHECK.search(c.source)]
+    except Exception as error:  # what else was handed in under that name
+        broken = Verdict(False, f"{notebook.name} is no notebook: {error}"[:LONGEST], "hand in what JupyterLab saved.")
+        return Work(dict.fromkeys(lesson.exercises, Answer(broken)), {})
+    answers = {}
+    for number, exercise in enumerate(lesson.exercises, 1):
+        key = sha256(json.dumps([__version__, exercise.check, code]).encode()).hexdigest()
+        if key not in verdicts:
+            verdict = judge(code, exercise.check)
+            verdicts[key] = [verdict.right, verdict.finding, verdict.hint]
+        cell = answered(code, exercise.check)
+        answers[exercise] = Answer(Verdict(*verdicts[key]), cell, wrote.get(number, ""))
+    guesses = {question: saved[question][0] for question in lesson.truths if question in saved}
+    made = {
+        question: str(guess)[:LONGEST] for question, guess in guesses.items() if isinstance(guess, int | float | str)
+    }
+    return Work(answers, made)
+
+
+def answered(code: list[str], check: str) -> str:
+    """The last cell that sets what ``check`` is asked about."""
+    found = CHECK.search(check)
+    sets = re.compile(rf"^(def )?{found[3]} *[=(]" if found else r"\Z.", re.M)
+    return next((cell for cell in reversed(code) if sets.search(cell)), "")
+
+
+def handed_in(student: Path, asked: dict[str, Lesson], verdicts: dict[str, list]) -> dict[str, Work]:
+    """A student's work by lesson; says which of their files are no lesson's. Of two notebooks of a lesson, the better
+    answers count, and whatever was explained or guessed."""
+    row: dict[str, Work] = {}
+    for notebook in sorted(student.rglob("*.ipynb")):
+        stem = next((stem for stem in asked if stem in notebook.stem), None)
+        if ".ipynb_checkpoints" in notebook.parts:
+            continue
+        if stem is None:
+            print(f"{notebook} is not marked: no lesson's name is in its own", file=sys.stderr)
+            continue
+        new = work(notebook, asked[stem], verdicts)
+        old = row.setdefault(stem, new)
+        for exercise, answer in old.answers.items():
+            best = max(answer, new.answers[exercise], key=lambda one: (one.verdict.right, bool(one.code)))
+            sentence = new.answers[exercise].sentence or answer.sentence
+            old.answers[exercise] = best._replace(sentence=sentence)
+        row[stem] = Work(old.answers, old.guesses | new.guesses)
+    return row
