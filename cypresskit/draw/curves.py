@@ -6,8 +6,8 @@ What is drawn is given, measured or simulated by the caller. Published figures a
 from collections.abc import Mapping
 
 import numpy as np
-from bokeh.models import BasicTickFormatter, FixedTicker
 
+from cypresskit.draw.chart import Axis, chart
 from cypresskit.draw.player import Player
 from cypresskit.draw.predict import Prediction
 from cypresskit.draw.sheet import Sheet, nonempty
@@ -42,30 +42,26 @@ def curves(
         low, top = 1.03 * least - 0.03 * most, 1.12 * most - 0.12 * least
     first = min(0, places[0])
     room = 0.03 * (places[-1] - first)  # for the half of a mark that lies beyond the axes
-    wide = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (first - room, places[-1] + room)
-    scales = {f"{axis}_axis_type": "log" for axis in log}
-    fig = sheet.chart(sheet.title, x, y, height=300, x_range=wide, y_range=(low, top), **scales)
-    fig.xaxis.ticker = FixedTicker(ticks=places)
-    if "y" in log:
-        fig.yaxis.ticker = FixedTicker(ticks=[step * 10.0**power for power in range(-9, 10) for step in (1, 2, 5)])
-    fig.axis.formatter = BasicTickFormatter(use_scientific=False)
+    ends = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (first - room, places[-1] + room)
+    decades = [step * 10.0**power for power in range(-9, 10) for step in ((1, 2, 5) if top < 1000 * low else (1,))]
+    down = Axis(y, low, top, "y" in log, decades if "y" in log else ())
+    drawn = chart(sheet, 240, Axis(x, *ends, "x" in log, places), down, [*series, *(["your guess"] if mine else [])])
     frames = [-np.inf, *places] if guessed is not None else [places[-1]]
-    items, lines, captions = [], [sheet.title], [_say(series, x, frame) for frame in frames]
-    for number, (name, curve) in enumerate([*series.items(), *([("your guess", mine)] if mine else [])]):
+    lines, captions = [sheet.title], [_say(series, x, frame) for frame in frames]
+    for number, (name, curve) in enumerate(series.items()):
         at = sorted(curve)
         values = np.array([curve[place] for place in at], float)
         words = [f"{name}: {_short(value)} at {place:g}" for place, value in zip(at, values)]
-        drawn = np.where(np.array(at) <= np.array(frames)[:, np.newaxis], values, np.nan)
-        if name == "your guess":
-            items.append((name, sheet.curve(fig, name, at, values, number, words, hollow=True, alpha=0.5)))
-        else:
-            items.append((name, sheet.curve(fig, name, at, drawn, number, words)))
-            lines.append(f"{name}: " + ", ".join(f"{p:g}: {_short(v)}" for p, v in zip(at, values)))
+        so_far = np.where(np.array(at) <= np.array(frames)[:, np.newaxis], values, np.nan)
+        drawn.curve(name, at, so_far, number, words)
+        lines.append(f"{name}: " + ", ".join(f"{p:g}: {_short(v)}" for p, v in zip(at, values)))
+    if mine:
+        words = [f"your guess: {_short(height)} at {place:g}" for place, height in mine.items()]
+        drawn.curve("your guess", [*mine], [*mine.values()], len(series), words, hollow=True, alpha=0.5)
     if isinstance(guessed, int | float):
-        sheet.head(fig, np.full(len(frames), guessed), low, top, "guess")
+        drawn.line([guessed] * 2, [low, top], 5, line_dash="dashed")
         captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]
-    sheet.series(fig, items, "below")
-    return sheet.player([fig], captions, "\n".join(lines), step=x.capitalize(), lasts=6)
+    return sheet.player([drawn.fig], captions, "\n".join(lines), step=x.capitalize(), lasts=6)
 
 
 def _say(series: Mapping[str, Mapping[float, float]], x: str, at: float) -> str:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.devices import HD5870
+from cypresskit.draw.chart import Axis, Chart
 from cypresskit.draw.player import Player, packaged
 from cypresskit.draw.sheet import Sheet
 from cypresskit.draw.wavefronts import steps, turns
@@ -25,6 +26,7 @@ from cypresskit.timing import Report, simulate
 
 KERNEL, GPRS, M, N, K = "sgemm_tn", 25, 1280, 1024, 64  # 16 wavefronts for each engine
 REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
+SHOWN = (16, 20, 25, 31, 37, 43, 51, 64)  # of these below the chart
 LATENCIES, SWITCHES = (160, 240, 320, 500, 700, 1000), (40, 20, 0)
 FROM, LONG, AVERAGED = 3000, 1500, 9000  # the first clock that is seen, how many are, and how many give the speed
 MOST = HD5870.register_pool // REGISTERS[0]
@@ -173,21 +175,14 @@ def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, 
 
 def _draw_speed(sheet: Sheet, fig, points: list[Point]) -> None:
     """The speed for each number of registers, at the latency that is set, and a dot where one is."""
-    left, top, wide, high = CHART
-    speed = np.array([p.gflops for p in points]).reshape(-1, len(REGISTERS))
-    x = left + (np.array(REGISTERS) - REGISTERS[0]) * wide / (REGISTERS[-1] - REGISTERS[0])
-    y = np.repeat(top + high * (1 - speed / PLOT), len(REGISTERS), axis=0)
-    across = np.broadcast_to(x, y.shape)
-    sheet.words(fig, left - 50, 16, "Gflop/s in the steady state, by registers", bold=True, size=15)
-    for gflops in range(0, int(PLOT) + 1, 680):
-        level = top + high * (1 - gflops / PLOT)
-        sheet.boxes(fig, f"line {gflops}", left + wide / 2, level, wide, 1, ink="line")
-        sheet.words(fig, left - 6, level, str(gflops), "soft", align="right", size=12)
-    shown = [0, 2, 4, 6, 8, 9, 10, 11]
-    sheet.words(fig, x[shown], top + high + 14, [str(REGISTERS[n]) for n in shown], "soft", align="center", size=12)
-    ends = (across[:, :-1], y[:, :-1], across[:, 1:], y[:, 1:])
-    sheet.arrows(fig, "curve", *ends, ink="read", width=2.5, size=0.1)
-    sheet.boxes(fig, "points", across, y, 7, 7, ink="read", round=3)
-    here = np.arange(len(y)) % len(REGISTERS)
-    dot_x, dot_y = (part[np.arange(len(y)), here][:, np.newaxis] for part in (across, y))
-    sheet.boxes(fig, "dot", dot_x, dot_y, 18, 18, ink="wrote", round=9, moves=("x", "y"))
+    sheet.words(fig, CHART[0] - 50, 16, "Gflop/s in the steady state", bold=True, size=15)
+    down = Axis("", 0, PLOT, ticks=range(0, int(PLOT) + 1, 680))
+    drawn = Chart(
+        sheet, fig, CHART, Axis("registers a work-item", *REGISTERS[:: len(REGISTERS) - 1], ticks=SHOWN), down
+    )
+    speed = np.array([p.gflops for p in points])
+    curves = np.repeat(speed.reshape(-1, len(REGISTERS)), len(REGISTERS), axis=0)
+    drawn.curve("speed", REGISTERS, curves, 0, [f"{r} registers" for r in REGISTERS])
+    here = np.resize(REGISTERS, (len(points), 1))
+    at = drawn.x(here), drawn.y(speed[:, np.newaxis])
+    sheet.boxes(fig, "dot", *at, 18, 18, ink="wrote", round=9, moves=("x", "y"))

@@ -7,11 +7,9 @@ curves, which exist as pictures only.
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from cypresskit import published
 from cypresskit.devices import DEVICES, HD5870, Device
-from cypresskit.draw import theme
+from cypresskit.draw.chart import Axis, Chart, chart
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.timing import sweep
@@ -44,28 +42,28 @@ def performance(
     ceilings = {name: _ceiling(curve[max(curve)], launch=False) for name, curve in curves.items()}
     high = min(4 * top, max(1.2 * top, *(1.06 * ceiling for _, ceiling in ceilings.values())))
     sheet = Sheet("Performance against N: " + ", ".join(curves))
-    fig = sheet.chart(sheet.title, "N", "Gflop/s", height=430, x_range=(0, 1.05 * right), y_range=(0, high))
-    items, lines = [], [sheet.title]
-    for number, (name, curve) in enumerate(curves.items()):
+    names, lines = [], [sheet.title]
+    for name, curve in curves.items():
         unit, ceiling = ceilings[name]
-        ink, at = theme.LINES[number % len(theme.LINES)], sorted(curve)
-        words = [f"N = {n}. {_said(name, curve[n], ceilings[name][1])}".replace("**", "") for n in at]
-        bars = [(n, curve[n]["low"], n, curve[n]["high"]) for n in at if "low" in curve[n]]
-        sheet.inks(fig.segment(*zip(*bars) if bars else [[]] * 4, line_width=1.5), line_color=ink)
-        if any(curve[n]["launch"] for n in at):
-            sheet.inks(fig.line(at, [_ceiling(curve[n])[1] for n in at], line_width=1), line_color=ink)
-        drawn = sheet.curve(fig, name, at, [curve[n]["gflops"] for n in at], number, words)
-        allows = f"{name}, simulated; {unit} allows" if "registers" in curve[at[-1]] else f"{name}; {unit} alone:"
-        items.append((f"{allows} {_short(ceiling)}\N{EM SPACE}", drawn))
-        lines.append(f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in at))
+        allows = f"{name}, simulated; {unit} allows" if "registers" in curve[max(curve)] else f"{name}; {unit} alone:"
+        names.append(f"{allows} {_short(ceiling)}")
+        lines.append(f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in curve))
         if name in known:
-            n_best, best = known[name].get("n_at_max", right), known[name]["gflops_max"]
-            point = sheet.points(fig, [n_best], [best], number, hollow=True, size=14)
-            items.append((f"{name}, published {best}", [point]))
-            lines.append(f"  published {best} at N = {n_best}")
-    _draw_ceilings(sheet, fig, [ceiling for _, ceiling in ceilings.values()], right)
-    sheet.head(fig, np.array(sizes, float), 0, high)
-    sheet.series(fig, items, "below", 2)
+            names.append(f"{name}, published {known[name]['gflops_max']}")
+            lines.append(f"  published {known[name]['gflops_max']} at N = {known[name].get('n_at_max', right)}")
+    drawn = chart(sheet, 310, Axis("N", 0, 1.05 * right), Axis("Gflop/s", 0, high), names)
+    for number, (name, curve) in enumerate(curves.items()):
+        at = list(curve)
+        for n in (n for n in at if "low" in curve[n]):
+            drawn.line([n, n], [curve[n]["low"], curve[n]["high"]], number, 1.5, line_dash="solid")
+        if any(curve[n]["launch"] for n in at):
+            drawn.line(at, [_ceiling(curve[n])[1] for n in at], number, 1, line_dash="solid")
+        words = [f"N = {n}. {_said(name, curve[n], ceilings[name][1])}".replace("**", "") for n in at]
+        drawn.curve(name, at, [curve[n]["gflops"] for n in at], number, words)
+        if name in known:
+            drawn.point(name, known[name].get("n_at_max", right), known[name]["gflops_max"], number)
+    _draw_ceilings(drawn, [ceiling for _, ceiling in ceilings.values()], right)
+    drawn.head(sizes)
     captions = [
         f"N = {n}. " + "\n".join(_said(k, of.get(n), ceilings[k][1]) for k, of in curves.items()) for n in sizes
     ]
@@ -74,7 +72,7 @@ def performance(
     dotted += ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
     key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
-    return sheet.player([fig], captions, "\n".join(lines), below=[sheet.key(*key)], step="N")
+    return sheet.player([drawn.fig], captions, "\n".join(lines), below=[sheet.key(*key)], step="N")
 
 
 def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
@@ -95,7 +93,7 @@ def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
         while curves.get(called, {}).get(n, row) != row:
             called, number = f"{name} ({number + 1})", number + 1
         curves.setdefault(called, {})[n] = row
-    return curves
+    return {name: dict(sorted(curve.items())) for name, curve in curves.items()}
 
 
 def _published(curves: dict[str, dict[int, dict]]) -> dict[str, dict]:
@@ -115,13 +113,12 @@ def _is_row(row) -> bool:
     return isinstance(row, dict) and needs <= row.keys() and any(name.startswith("busy_") for name in row)
 
 
-def _draw_ceilings(sheet: Sheet, fig, ceilings: Sequence[float], right: float) -> None:
+def _draw_ceilings(drawn: Chart, ceilings: Sequence[float], right: float) -> None:
     """A dotted line each; those within a per cent of each other take turns, a dot each."""
     for number, ceiling in enumerate(ceilings):
         alike = [n for n, other in enumerate(ceilings) if abs(other / ceiling - 1) < 0.01]
         turn = {"line_dash": [3, 6 * len(alike) - 3], "line_dash_offset": -6 * alike.index(number)}
-        line = fig.line([0, right], [ceiling] * 2, line_width=1.5, **turn)
-        sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
+        drawn.line([0, right], [ceiling] * 2, number, 1.5, **turn)
 
 
 def _launch(row: dict, devices: dict[str, Device]) -> float:

@@ -283,7 +283,7 @@ for (const figure of new Set(picks.map((p) => p.figure).filter((f) => f))) {
 for (const {figure, source, reach} of heads) {
   const track = tracks.find((one) => one.source === source && one.column === "x")
   const drag = ({x}) => {
-    const scale = child(figure).frame.x_scale, away = (k) => Math.abs(scale.compute(track.all[k]) - scale.compute(x))
+    const away = (k) => Math.min(...Array.from(track.all[k], (at) => Math.abs(at - x)))
     let near = first
     for (let k = first; k < first + frames; k++) if (away(k) < away(near)) near = k
     if (near === frame) return
@@ -332,21 +332,13 @@ el.addEventListener("pointerdown", (event) => {
 // CSS variables, so each ink is looked up and handed to its glyph.
 const wish = window.matchMedia("(prefers-color-scheme: dark)")
 let watch = null
-let seen = true
-// Bokeh measures a legend anew when its colour changes, and one that is out of sight has no size.
-const sight = new IntersectionObserver((found) => {
-  seen = found.at(-1).isIntersecting
-  if (seen) colour()
-})
 function forget() {
   wish.removeEventListener("change", colour)
   still.removeEventListener("change", stop)
   watch.disconnect()
-  sight.disconnect()
 }
 function colour() {
   if (watch && !el.isConnected) return forget() // its cell has run again
-  if (!seen) return
   const lab = document.body.dataset.jpThemeLight
   el.toggleAttribute("data-dark", lab === undefined ? wish.matches : lab === "false")
   const style = getComputedStyle(el)
@@ -378,7 +370,6 @@ wish.addEventListener("change", colour)
 still.addEventListener("change", stop)
 watch = new MutationObserver(colour)
 watch.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"]})
-sight.observe(el)
 
 // The tallest caption has room, so that the picture below it keeps its place.
 const size = (text) => text.replace(/<[^>]*>/g, "").length + 100 * text.split("<br>").length

@@ -9,11 +9,12 @@ out: what Fermi's caches deliver.
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from bokeh.models import BasicTickFormatter, Column, FixedTicker
 
 from cypresskit import published
 from cypresskit.devices import C2050, HD5870, Board
-from cypresskit.draw.player import Guess, Player, beside
+from cypresskit.draw import theme
+from cypresskit.draw.chart import Axis, Chart
+from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report
@@ -21,12 +22,14 @@ from cypresskit.timing import Report
 BLOCKS = range(1, 17)
 BYTES = {"single": 4, "double": 8}
 SPAN, HEIGHT = (0.1, 40.0), (15, 4500)  # flops per byte, Gflop/s; room for half of the last tick's number
+TICKS = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32), (20, 50, 100, 200, 500, 1000, 2000)
+LEFT, WIDE, TOP, HIGH = 400, 830, 26, 280  # where the charts begin, and the room for both
 L2 = HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
-ROOFS: tuple[tuple[str, Board, float, str, str], ...] = (  # whose, GB/s, and how the line is drawn
-    ("HD 5870, texture cache", HD5870, HD5870.texture_gb_s, "read", "solid"),
-    ("HD 5870, L2", HD5870, L2, "wrote", "dashed"),
-    ("HD 5870, DRAM", HD5870, HD5870.memory_gb_s, "green", "dotted"),
-    ("C2050, DRAM", C2050, C2050.memory_gb_s, "purple", "solid"),
+ROOFS: tuple[tuple[str, Board, float, str], ...] = (  # whose, GB/s, and how the line is drawn
+    ("HD 5870, texture cache", HD5870, HD5870.texture_gb_s, "solid"),
+    ("HD 5870, L2", HD5870, L2, "dashed"),
+    ("HD 5870, DRAM", HD5870, HD5870.memory_gb_s, "dotted"),
+    ("C2050, DRAM", C2050, C2050.memory_gb_s, "solid"),
 )
 
 
@@ -38,49 +41,54 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     if reports != ():
         nonempty(reports.values() if isinstance(reports, Mapping) else reports, "pass reports of simulate", Report)
     paces, given = (dict(reports), []) if isinstance(reports, Mapping) else ({}, list(reports))
-    columns, lines = [_draw_block(sheet)], [sheet.title]
-    allowed = {}
+    fig = sheet.stage("A block of C with what it needs, and what the roofs allow", LEFT + WIDE + 10, 356, most=1)
+    _draw_block(sheet, fig)
+    lines, notes, uprights, allowed = [sheet.title], [], [], {}
     shown = {_precision(r) for r in paces.values()} or set(BYTES)
-    for precision, size in ((p, size) for p, size in BYTES.items() if p in shown):
-        fig = _chart(sheet, precision)
+    for place, precision in enumerate(p for p in BYTES if p in shown):
+        size, room = BYTES[precision], (WIDE + 56) / len(shown)
+        where = LEFT + place * room, TOP, room - 56, HIGH
+        up = Axis(f"Gflop/s, {precision} precision", *HEIGHT, True, TICKS[1])
+        drawn = Chart(sheet, fig, where, Axis("flops per byte", *SPAN, True, TICKS[0]), up)
         intensity = np.array(BLOCKS, float)[:, np.newaxis] / size
-        sheet.head(fig, intensity[:, 0], *HEIGHT, f"upright {precision}")
-        for number, (name, board, rate, ink, dash) in enumerate(ROOFS):
+        uprights.append(drawn.x(intensity))
+        for number, (name, board, rate, dash) in enumerate(ROOFS):
             peak = board.peak_gflops(precision)
-            x = np.array([SPAN[0], min(max(peak / rate, SPAN[0]), SPAN[1]), SPAN[1]])
-            line = fig.line(x, np.minimum(peak, x * rate), line_width=2 if number < 3 else 1, line_dash=dash)
-            sheet.inks(line, line_color=ink)
-            y = allowed[precision, number] = np.minimum(peak, intensity * rate)
-            source = sheet.source(f"b {precision} {name}", ("x", "y"), x=intensity, y=y)
-            sheet.inks(fig.scatter("x", "y", source=source, size=11, line_width=2, fill_color=None), line_color=ink)
+            x = np.array([max(SPAN[0], HEIGHT[0] / rate), min(max(peak / rate, SPAN[0]), SPAN[1]), SPAN[1]])
+            drawn.line(x, np.minimum(peak, x * rate), number, 2 if number < 3 else 1, line_dash=dash)
+            allowed[precision, number] = np.minimum(peak, intensity * rate)
+            at = drawn.x(intensity), drawn.y(allowed[precision, number])
+            source = sheet.source(f"b {precision} {name}", ("x", "y"), x=at[0], y=at[1])
+            sheet.ring(fig, source, 12, 12, 2, theme.LINES[number], border_radius=6)
             corner = f"flat from {peak / rate:.2f} flops per byte at {peak:.0f} Gflop/s"
             lines.append(f"{precision}, {name}: {rate:.1f} GB/s, {corner}")
-        points = [] if paces else _points(sheet, fig, precision, size, given)
+        points = [] if paces else _points(drawn, precision, size, given)
         lines += [f"{precision}, {words}" for words, _ in points]
-        below = [sheet.note(", ".join(f"**{n}** {name}" for n, (_, name) in enumerate(points, 1)))] * bool(points)
-        title = sheet.note(f"**{precision.capitalize()} precision**")
-        columns.append(Column(title, fig, *below, sizing_mode="stretch_width"))
+        numbered = ", ".join(f"**{n}** {name}" for n, (_, name) in enumerate(points, 1))
+        notes += [f"{precision.capitalize()} precision: {numbered}."] * bool(points)
         mine = {b: r for b, r in paces.items() if _precision(r) == precision}
         if mine:
-            x, y = np.array(list(mine)) / size, np.array([r.gflops for r in mine.values()])
-            come = np.where(np.array(list(mine)) <= np.array(BLOCKS)[:, np.newaxis], y, np.nan)
-            stars = sheet.source(f"paces {precision}", x=x, y=come)
+            come = np.array(list(mine)) <= np.array(BLOCKS)[:, np.newaxis]
+            y = np.where(come, drawn.y([r.gflops for r in mine.values()]), np.nan)
+            stars = sheet.source(f"paces {precision}", x=drawn.x(np.array(list(mine)) / size), y=y)
             sheet.inks(fig.line("x", "y", source=stars, line_width=1.5), line_color="ink")
             sheet.inks(fig.scatter("x", "y", source=stars, marker="star", size=15), line_color="ink", fill_color="b")
+    sheet.rule(fig, "uprights", np.hstack(uprights), TOP + HIGH / 2, HIGH)
     captions = [_say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces) for k, b in enumerate(BLOCKS)]
-    key = sheet.key(*((f"{name} {rate:.0f} GB/s", ink, dash) for name, _, rate, ink, dash in ROOFS))
+    key = sheet.key(
+        *((f"{name} {rate:.0f} GB/s", theme.LINES[n], dash) for n, (name, _, rate, dash) in enumerate(ROOFS))
+    )
     stars = "Stars: simulated. " * bool(reports)
     crosses = "" if paces else "Crosses: published kernels at the flops per byte of their blocks. "
-    note = sheet.note(
-        f"{crosses}{stars}Below a roof there is something to gain without a larger block. Drag in a chart."
-    )
+    below = "Below a roof there is something to gain without a larger block. Drag an upright."
+    note = sheet.note(f"{' '.join(notes)}\n{crosses}{stars}{below}".strip())
     guess = None
     if paces:
         best = max(paces, key=lambda b: paces[b].gflops)
         truth = f"{best} x {best} is the fastest, at {paces[best].gflops:.0f} Gflop/s."
         guess = Guess("which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}")
-    return sheet.player([beside(*columns, room=250)], captions, "\n".join(lines), step="Block", below=[key, note],
-                        guess=guess, lasts=8)  # fmt: skip
+    text = "\n".join(lines)
+    return sheet.player([fig], captions, text, step="Block", below=[key, note], guess=guess, lasts=8)
 
 
 def _precision(report: Report) -> str:
@@ -101,19 +109,8 @@ def _say(b: int, allowed: dict[str, float], paces: Mapping[int, Report]) -> str:
     return f"Block {b} x {b}. " + "\n".join(said)
 
 
-def _chart(sheet: Sheet, precision: str):
-    fig = sheet.chart(f"Roofline, {precision} precision", "flops per byte", "Gflop/s", height=300, x_axis_type="log",
-                      y_axis_type="log", x_range=SPAN, y_range=HEIGHT, name=precision)  # fmt: skip
-    for axis, ticks in ((fig.xaxis, (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32)),
-                        (fig.yaxis, (20, 50, 100, 200, 500, 1000, 2000))):  # fmt: skip
-        axis.ticker = FixedTicker(ticks=list(ticks))
-        axis.formatter = BasicTickFormatter(use_scientific=False)
-    return fig
-
-
-def _draw_block(sheet: Sheet):
+def _draw_block(sheet: Sheet, fig) -> None:
     """A block of C, the rows of A and the columns of B that it needs, and how often each of their numbers is used."""
-    fig = sheet.stage("C with a block, and the rows of A and columns of B that it needs", 330, 350, most=1)
     size = np.array(BLOCKS, float)[:, np.newaxis] * 10
     left, top, whole, deep = 110, 120, 200, 80
     middle = left + whole / 2, top + whole / 2
@@ -128,10 +125,9 @@ def _draw_block(sheet: Sheet):
         sheet.boxes(fig, f"part {name}", *place, ink=ink, alpha=0.75, moves=("x", "y", "w", "h"))
     names = [f"{b} x {b}: each number of A and B is used {b} time{'s' * (b > 1)}" for b in BLOCKS]
     sheet.numbers(fig, "uses", 4, 338, np.arange(len(BLOCKS)), names=names, size=13)
-    return fig
 
 
-def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Report]) -> list[tuple[str, str]]:
+def _points(drawn: Chart, precision: str, size: int, reports: Sequence[Report]) -> list[tuple[str, str]]:
     """Published kernels as crosses, reports as stars, numbered; of each a line of text, and its name and speed."""
     known = [row for row in published.kernels().values() if row["precision"] == precision and "gflops_max" in row]
     points = []
@@ -140,16 +136,15 @@ def _points(sheet: Sheet, fig, precision: str, size: int, reports: Sequence[Repo
         points.append((2 * height * width / ((height + width) * size), row["gflops_max"], row["id"], "published"))
     points += [(r.flops / r.bytes["L1"], r.gflops, r.kernel, "simulated") for r in reports
                if r.bytes["L1"] and _precision(r) == precision]  # fmt: skip
-    # Numbers stand to the right, each a height below the one before it, and led to; 110 pixels are a power of ten.
-    last, down = 0.0, 0.0
+    # Numbers stand to the right, each a height below the one before it, and led to.
+    sheet, fig, last, down = drawn.sheet, drawn.fig, 0.0, 0.0
     for n, (x, y, _, what) in sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])):
-        here = -110 * np.log10(y)
+        across, here = float(drawn.x(x)), float(drawn.y(y))
         last, down = x, max(here, down + 16) if x < 1.1 * last else here
         look = {"marker": "x", "size": 10} if what == "published" else {"marker": "star", "size": 15}
-        sheet.inks(fig.scatter([x], [y], line_width=2, fill_color=None, **look), line_color="ink")
-        label = 1.25 * x, 10 ** (-down / 110)
-        sheet.inks(fig.segment(x, y, *label, line_width=1), line_color="soft")
-        sheet.words(fig, *label, str(n), size=12, bold=True, x_offset=3)
+        sheet.inks(fig.scatter([across], [here], line_width=2, fill_color=None, **look), line_color="ink")
+        sheet.inks(fig.segment(across, here, across + 16, down, line_width=1), line_color="soft")
+        sheet.words(fig, across + 19, down, str(n), size=12, bold=True)
     return [
         (f"{name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s", f"{name} {y:.0f}") for x, y, name, what in points
     ]

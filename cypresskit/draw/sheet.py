@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Div, HoverTool, LayoutDOM, Legend
+from bokeh.models import ColumnDataSource, Div, HoverTool, LayoutDOM
 from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
@@ -34,15 +34,6 @@ class Sheet(Parts):
         bare = {"x_range": x, "y_range": y, "aspect_ratio": shape, "sizing_mode": "scale_width", "min_border": 0}
         fig = self._figure(label, styles=styles, **bare | options)
         fig.axis.visible = fig.grid.visible = False
-        return fig
-
-    def chart(self, label: str, x_title: str, y_title: str, *, height: int = 300, **options) -> figure:
-        """A figure with titled axes, as wide as there is room and ``height`` pixels high."""
-        look = {"styles": {"max-height": f"max(180px, {theme.ROOM})"}, "sizing_mode": "stretch_width", "min_border": 4}
-        fig = self._figure(label, height=height, x_axis_label=x_title, y_axis_label=y_title, **look, **options)
-        fig.axis.axis_label_text_font_style = "normal"
-        fig.axis.axis_label_text_font_size = fig.axis.major_label_text_font_size = "12px"
-        fig.grid.grid_line_alpha = 0.35
         return fig
 
     def _figure(self, label: str, **options) -> figure:
@@ -175,45 +166,11 @@ class Sheet(Parts):
             self.inks.fit(fig, drawn, *((size, 2 * size) if staged else (fit,)))
         return drawn
 
-    def line(self, fig: figure, x, y, number: int, **more):
-        """A line in the look of series ``number``: a colour and a dash."""
-        ink, dash = (looks[number % len(looks)] for looks in (theme.LINES, theme.DASHES))
-        return self.inks(fig.line(x, y, line_width=2, line_dash=dash, **more), line_color=ink)
-
-    def curve(self, fig: figure, name: str, x, y, number: int, words, *, hollow: bool = False, alpha=1.0) -> list:
-        """A line with points, whose hover says ``words``; both, for the legend."""
-        source = self.source(f"points {name}", x=x, y=y, words=words)
-        line = self.line(fig, "x", "y", number, source=source, line_alpha=alpha)
-        points = self.points(fig, "x", "y", number, source=source, hollow=hollow)
-        fig.add_tools(HoverTool(renderers=[points], tooltips="@words"))
-        return [line, points]
-
-    def points(self, fig: figure, x, y, number: int, *, hollow: bool = False, size: int = 9, **more):
-        """Points in the colour and shape of series ``number``."""
-        ink, shape = (looks[number % len(looks)] for looks in (theme.LINES, theme.SHAPES))
-        drawn = fig.scatter(x, y, marker=shape, size=size, line_width=2, fill_color=None, **more)
-        return self.inks(drawn, line_color=ink, **({} if hollow else {"fill_color": ink}))
-
-    def head(self, fig: figure, x: np.ndarray, bottom: float, top: float, name: str = "head") -> ColumnDataSource:
-        """A play head that can be dragged: an upright line at ``x`` (frames,)."""
-        source = self.source(name, x=np.asarray(x, np.float64)[:, np.newaxis], y0=[bottom], y1=[top])
-        line = fig.segment("x", "y0", "x", "y1", source=source, line_width=2, line_dash="dashed")
-        self.inks(line, line_color="ink")
-        self.heads.append({"figure": fig, "source": source})
-        return source
-
     def rule(self, fig: figure, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look) -> None:
-        """The same on a stage, round ``y``."""
-        source = self.boxes(fig, name, x[:, np.newaxis], y, wide, high, moves=("x",), **look or {"ink": "ink"})
+        """A play head that can be dragged: an upright at ``x`` (frames,), or several, (frames, uprights), ``high``
+        pixels round ``y``."""
+        source = self.boxes(fig, name, x.reshape(len(x), -1), y, wide, high, moves=("x",), **look or {"ink": "ink"})
         self.heads.append({"figure": fig, "source": source})
-
-    def series(self, fig: figure, items: Sequence[tuple[str, list]], place: str = "above", columns: int = 3) -> None:
-        """A chart's legend: names and what is drawn for each."""
-        look = {"background_fill_color": None, "border_line_color": None, "padding": 2, "spacing": 12, "margin": 2}
-        text = {"label_text_font_size": "12px", "label_height": 16, "glyph_height": 16}
-        legend = Legend(items=items, ncols=columns, orientation="horizontal", **look, **text)
-        self.inks(legend, label_text_color="ink")
-        fig.add_layout(legend, place)
 
     def key(self, *things: tuple[str, str, str]) -> Div:
         """What colours mean: words, a colour (a token or its own), and "box", "ring", "dim", "pale" or a dash."""

@@ -4,7 +4,6 @@ page that shows notebooks, in print.
 It is drawn from the same figures and sources as the moving picture. Left out: what widgets show.
 """
 
-import math
 import shutil
 import subprocess
 import tempfile
@@ -15,13 +14,12 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.property.vectorization import Field, Value
-from bokeh.models import ColumnDataSource, Legend
+from bokeh.models import ColumnDataSource
 
 from cypresskit.draw import theme
 
 WIDTH, HEAD = 1100, 46  # of the whole picture, and of title and caption, in pixels
 GAP = 8  # between two figures
-AROUND = (150, 12, 60, 8)  # room left, right, below and above of a figure with axes
 DASHES = {"dashed": "6", "dotted": "2,4", "dotdash": "2,4,6,4", "dashdot": "6,4,2,4"}
 SHAPES = {"circle": "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z", "square": "M-1-1h2v2h-2z", "triangle": "M0-1L1 1h-2z",
           "inverted_triangle": "M0 1L1-1h-2z", "diamond": "M0-1.3L1 0L0 1.3L-1 0z", "x": "M-1-1L1 1M1-1L-1 1",
@@ -38,29 +36,23 @@ class _Drawing:
     def __init__(self, fig, at: tuple[float, float], data: Data, inks: theme.Inks) -> None:
         self.fig, self.data = fig, data
         x, y = fig.x_range, fig.y_range
-        self.bare = not fig.xaxis[0].visible
         shape = abs((x.end - x.start) / (y.end - y.start))
-        left, right, below, above = (0, 0, 0, 0) if self.bare else AROUND
-        self.logs = [type(scale).__name__ == "LogScale" for scale in (fig.x_scale, fig.y_scale)]
-        self.high = min(WIDTH / shape, theme.HIGH) if self.bare else min(fig.height or 300, 480)
-        self.wide = self.high * shape if self.bare else WIDTH
-        self.box = at[0] + left, at[1] + above, self.wide - left - right, self.high - below - above
+        self.high = min(WIDTH / shape, theme.HIGH)
+        self.wide = self.high * shape
+        self.box = *at, self.wide, self.high
         self.unit = self.box[2] / abs(x.end - x.start)
         self.inks = {(model.id, prop): f"var(--{token})" for model, prop, token in inks.pairs}
         self.fits = {glyph.id: (part, most) for _, glyph, part, most in inks.fitted}
 
     def x(self, value):
-        return self.box[0] + self.box[2] * self._part(value, self.fig.x_range, self.logs[0])
+        return self.box[0] + self.box[2] * self._part(value, self.fig.x_range)
 
     def y(self, value):
-        return self.box[1] + self.box[3] * (1 - self._part(value, self.fig.y_range, self.logs[1]))
+        return self.box[1] + self.box[3] * (1 - self._part(value, self.fig.y_range))
 
     @staticmethod
-    def _part(value, range_, log: bool):
-        value, ends = np.asarray(value, float), np.array([range_.start, range_.end], float)
-        if log:
-            value, ends = np.log10(np.maximum(value, 1e-9)), np.log10(ends)
-        return (value - ends[0]) / (ends[1] - ends[0])
+    def _part(value, range_):
+        return (np.asarray(value, float) - range_.start) / (range_.end - range_.start)
 
     def column(self, renderer, name: str, count: int | None = None):
         """A property of a glyph for every point."""
@@ -149,34 +141,6 @@ def _text(x: float, y: float, text: str, size: float, ink: str = "var(--ink)", m
     return f'<text x="{x:.1f}" y="{y:.1f}" fill="{ink}" font-size="{size:.1f}" {more}>{escape(str(text))}</text>'
 
 
-def _axes(d: _Drawing) -> Iterator[str]:
-    """Ticks and titles of a figure with axes, and its legend."""
-    fig, (left, top, wide, high) = d.fig, d.box
-    yield f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" fill="none" stroke="var(--line)"/>'
-    for axis, range_, across in ((fig.xaxis[0], fig.x_range, True), (fig.yaxis[0], fig.y_range, False)):
-        names = axis.major_label_overrides
-        for tick in getattr(axis.ticker, "ticks", None) or _round(range_.start, range_.end):
-            name = names.get(tick, names.get(str(tick), f"{tick:g}"))
-            x, y, anchor = (d.x(tick), top + high + 15, "middle") if across else (left - 5, d.y(tick) + 4, "end")
-            yield _text(x, y, name, 11, more=f'text-anchor="{anchor}"')
-    title = " against ".join(t for t in (fig.yaxis[0].axis_label, fig.xaxis[0].axis_label) if t)
-    yield _text(left, top + high + 31, title, 12, "var(--soft)")
-    at = float(left)
-    for item in (item for legend in fig.select({"type": Legend}) for item in legend.items):
-        label, glyph = str(getattr(item.label, "value", item.label)), item.renderers[0].glyph
-        ink = d.inks.get((glyph.id, "line_color")) or str(getattr(glyph, "fill_color", "none") or "none")
-        yield f'<rect x="{at}" y="{top + high + 38}" width="14" height="10" fill="{ink}"/>'
-        yield _text(at + 18, top + high + 47, label, 11)
-        at += 30 + 6.2 * len(label)
-
-
-def _round(start: float, end: float) -> list[float]:
-    """Round numbers from start to end, five or so, as the moving picture's axes have them."""
-    ten = 10 ** math.floor(math.log10((end - start) / 5))
-    step = next(step for step in (ten, 2 * ten, 5 * ten, 10 * ten) if 5 * step >= 0.999 * (end - start))
-    return [n * step for n in range(math.ceil(start / step), math.floor(end / step) + 1)]
-
-
 def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Inks) -> str:
     """A picture of ``figures``, side by side where there is room, with title and caption; ``data``: columns of sources
     at the frame that is shown, where they differ from what the sources hold."""
@@ -191,7 +155,6 @@ def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Ink
         for renderer in fig.renderers:
             if isinstance(renderer.data_source, ColumnDataSource):
                 parts += _glyph(drawing, renderer)
-        parts += [] if drawing.bare else _axes(drawing)
         left, below = left + drawing.wide + GAP, max(below, top + drawing.high + GAP)
     colours = [";".join(f"--{name}:{pair[n]}" for name, pair in theme.TOKENS.items()) for n in (0, 1)]
     return (

@@ -61,12 +61,7 @@ ROOT_CSS = f"""
 :host([data-dark]) {{ {_variables(1)} color-scheme: dark; }}
 :host(:focus-visible) {{ outline: 2px solid var(--ck-read); }}
 """
-PLOT_CSS = """
-:host { --background-color: transparent; --bk-axis-label-text-color: var(--ck-ink);
-  --bk-major-label-text-color: var(--ck-ink); --bk-axis-line-color: var(--ck-line);
-  --bk-major-tick-line-color: var(--ck-line); --bk-minor-tick-line-color: transparent;
-  --bk-grid-line-color: var(--ck-line); --bk-title-text-color: var(--ck-ink); }
-"""
+PLOT_CSS = ":host { --background-color: transparent; }"
 WIDGET_CSS = """
 :host { --color: var(--ck-ink); --background-color: var(--ck-surface); --border-color: var(--ck-line);
   --default: var(--ck-surface); --default-border: var(--ck-line); --default-hover: var(--ck-shade);

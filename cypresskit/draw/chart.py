@@ -1,0 +1,122 @@
+"""A chart on a stage: axes, curves with points, level lines, names below, and a play head.
+
+Everything is drawn in the stage's pixels, so a chart scales, becomes a still and takes a theme as every other picture
+does. What lies outside of the axes isn't drawn.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from bokeh.models import HoverTool
+from bokeh.plotting import figure
+
+from cypresskit.draw import theme
+from cypresskit.draw.sheet import Sheet
+
+WIDE, LEFT, TOP, FOOT, LINE = 1100, 62, 28, 44, 20  # a stage; the room around the axes; a line of names
+
+
+class Axis(NamedTuple):
+    """An axis from ``low`` to ``high``, perhaps logarithmic, with numbers at ``ticks``, by default round ones."""
+
+    title: str
+    low: float
+    high: float
+    log: bool = False
+    ticks: Sequence[float] = ()
+
+    def part(self, value) -> np.ndarray:
+        """How far along the axis numbers lie, 0 to 1; NaN for those beyond its ends."""
+        value = np.asarray(value, float)
+        value = np.where((value >= self.low) & (value <= self.high), value, np.nan)
+        low, high, value = map(np.log10, (self.low, self.high, value)) if self.log else (self.low, self.high, value)
+        return (value - low) / (high - low)
+
+    def numbers(self) -> list[float]:
+        """The ticks that lie on it."""
+        ten = 10 ** math.floor(math.log10((self.high - self.low) / 5))
+        step = next(step for step in (ten, 2 * ten, 5 * ten, 10 * ten) if 5 * step >= 0.999 * (self.high - self.low))
+        rounds = [n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+        return [tick for tick in self.ticks or rounds if self.low <= tick <= self.high]
+
+
+class Chart:
+    """Axes at ``place`` on a stage: left, top, width, height. Series are told apart by number: a colour, a dash and a
+    shape; what is named below stands at ``names``, in the order in which it is drawn."""
+
+    def __init__(self, sheet: Sheet, fig: figure, place: tuple, x: Axis, y: Axis, names: Sequence[tuple] = ()) -> None:
+        self.sheet, self.fig, self.place, self.across, self.up, self.names = sheet, fig, place, x, y, list(names)
+        left, top, wide, high = place
+        uprights, levels = x.numbers(), y.numbers()
+        sheet.boxes(fig, "uprights", self.x(uprights), top + high / 2, 1, high, ink="line", alpha=0.4)
+        sheet.boxes(fig, "levels", left + wide / 2, self.y(levels), wide, 1, ink="line", alpha=0.4)
+        sheet.boxes(
+            fig, "axes", [left, left + wide / 2], [top + high / 2, top + high], [1, wide], [high, 1], ink="soft"
+        )
+        sheet.words(fig, self.x(uprights), top + high + 13, [f"{n:g}" for n in uprights], align="center", size=13)
+        sheet.words(fig, left - 7, self.y(levels), [f"{n:g}" for n in levels], align="right", size=13)
+        sheet.words(fig, left + wide / 2, top + high + 31, x.title, "soft", align="center", size=13)
+        sheet.words(fig, left, top - 14, y.title, "soft", size=13)
+
+    def x(self, value) -> np.ndarray:
+        return self.place[0] + self.place[2] * self.across.part(value)
+
+    def y(self, value) -> np.ndarray:
+        return self.place[1] + self.place[3] * (1 - self.up.part(value))
+
+    def line(self, x, y, number: int, width: float = 2, **look) -> None:
+        """A line in the look of a series, without points."""
+        self._line(self.x(x), self.y(y), number, line_width=width, **look)
+
+    def curve(self, name: str, x, y, number: int, words: Sequence[str], *, hollow: bool = False, alpha=1.0) -> None:
+        """A line with points, whose hover says ``words``; ``y`` (frames, points) follows the frames."""
+        source = self.sheet.source(f"points {name}", x=self.x(x), y=self.y(y), words=words)
+        self._line("x", "y", number, source=source, line_alpha=alpha)
+        drawn = self._points("x", "y", number, hollow, source=source)
+        self.fig.add_tools(HoverTool(renderers=[drawn], tooltips="@words"))
+        if at := self._named(name):
+            self._line([at[0], at[0] + 26], [at[1]] * 2, number, line_alpha=alpha)
+            self._points([at[0] + 13], [at[1]], number, hollow)
+
+    def point(self, name: str, x: float, y: float, number: int) -> None:
+        """A large hollow point in the look of a series."""
+        self._points([self.x(x)], [self.y(y)], number, True, size=14)
+        if at := self._named(name):
+            self._points([at[0] + 13], [at[1]], number, True)
+
+    def head(self, x: Sequence[float]) -> None:
+        """A play head, which stands at ``x`` in each frame and can be dragged."""
+        _, top, _, high = self.place
+        self.sheet.rule(self.fig, "head", self.x(x), top + high / 2, high)
+
+    def _line(self, x, y, number: int, **look) -> None:
+        style = {"line_width": 2, "line_dash": theme.DASHES[number % len(theme.DASHES)]} | look
+        self.sheet.inks(self.fig.line(x, y, **style), line_color=theme.LINES[number % len(theme.LINES)])
+
+    def _points(self, x, y, number: int, hollow: bool, size: int = 9, **more):
+        ink, shape = (looks[number % len(looks)] for looks in (theme.LINES, theme.SHAPES))
+        drawn = self.fig.scatter(x, y, marker=shape, size=size, line_width=2, fill_color=None, **more)
+        return self.sheet.inks(drawn, line_color=ink, **({} if hollow else {"fill_color": ink}))
+
+    def _named(self, name: str) -> tuple[float, float] | None:
+        """Where the look of what is named next stands, beside which the name is written."""
+        if not self.names:
+            return None
+        x, y, words = self.names.pop(0)
+        self.sheet.words(self.fig, x + 34, y, words, size=13)
+        return x, y
+
+
+def chart(sheet: Sheet, high: float, x: Axis, y: Axis, names: Sequence[str]) -> Chart:
+    """A chart on a stage of its own, with ``names`` below for what is drawn."""
+    left, down, places = float(LEFT), TOP + high + FOOT + LINE / 2, []
+    for name in names:
+        long = 54 + 6.7 * len(name)
+        if left > LEFT and left + long > WIDE:
+            left, down = float(LEFT), down + LINE
+        places.append((left, down, name))
+        left += long
+    fig = sheet.stage(sheet.title, WIDE, down + LINE / 2)
+    return Chart(sheet, fig, (LEFT, TOP, WIDE - LEFT - 12, high), x, y, places)
