@@ -2,7 +2,7 @@
 
     with ck.open(ck.HD5870) as gpu:
         a, b = gpu.upload(x, "a"), gpu.upload(y, "b")
-        print(gpu.download(gpu.add(gpu.multiply(a, b), b)))
+        print(gpu.download(gpu.multiply(a, b, b, beta=1.0)))
 
 The card's memory is finite and accounted. A matrix takes rows in multiples of 8 and columns in multiples of 64, filled
 with zeros, since sums run in steps of 4 or 8 numbers and compute kernels best write 64; it begins at a multiple of 256
@@ -13,22 +13,17 @@ is part of ``used`` and never of a result. Left out: where in memory a matrix li
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from importlib.resources import files
 
 import numpy as np
 
 from cypresskit.blas.choice import Choice, choose
 from cypresskit.blas.dd import DD
-from cypresskit.blas.gemm import _matrix, _precision, _scalar, _stored, gemm, plain, sizes
+from cypresskit.blas.gemm import _precision, gemm, plain, sizes
 from cypresskit.devices import HD5870, Device
-from cypresskit.il import assemble
 from cypresskit.kernels.catalogue import BYTES
-from cypresskit.kernels.convention import constants, padded, scalars, texels
-from cypresskit.machine.engines import launch
 from cypresskit.tables import table
 
 ROWS, COLUMNS, START = 8, 64, 256  # a matrix's sizes and its first element are multiples of these
-ADD = {"single": "sadd", "double": "dadd", "double-double": "ddadd"}
 
 
 class CardMemoryError(MemoryError):
@@ -124,39 +119,6 @@ class MatrixFactory:
             result.values = gemm(*values, **how)
         result.choice = choice
         return result
-
-    def add(self, a: OnCard, b: OnCard, *, alpha=1.0, beta=1.0, name: str = "") -> OnCard:
-        """A new matrix, alpha a + beta b."""
-        values = [self._values(x) for x in (a, b)]
-        if (a.shape, a.precision) != (b.shape, b.precision):
-            both = " and ".join(f"{x.name} is {x.shape[0]} x {x.shape[1]} {x.precision}" for x in (a, b))
-            raise ValueError(f"{both}: only matrices alike can be added")
-        alpha, beta = (_scalar(name, value, a.precision) for name, value in (("alpha", alpha), ("beta", beta)))
-        rows, columns = a.shape
-        stored = [_stored(x, False)[np.newaxis] for x in values]
-        filled = [padded(x, (rows, -(-columns // 4) * 4), x.dtype) for x in stored]
-        inputs, given = {n: texels(x) for n, x in enumerate(filled)}, constants(scalars(alpha, beta), 0, 0, (0, 0))
-        with self._room(a.shape, a.precision, name) as result:
-            out = np.zeros_like(inputs[0])
-            self._run(ADD[a.precision], out, inputs=inputs, constants={0: given})
-            result.values = _matrix(out.reshape(filled[0].shape)[:rows, :columns].copy())
-        return result
-
-    def transpose(self, a: OnCard, *, name: str = "") -> OnCard:
-        """A new matrix, the transpose of a."""
-        stored = np.ascontiguousarray(_stored(self._values(a), False))
-        numbers = stored if stored.ndim == 3 else stored[..., np.newaxis]
-        with self._room(a.shape[::-1], a.precision, name) as result:
-            out = np.zeros((*a.shape[::-1], numbers.shape[2]), stored.dtype)
-            self._run("transpose", out, inputs={0: numbers})
-            result.values = _matrix(out if a.precision == "double-double" else out[..., 0])
-        return result
-
-    def _run(self, name: str, out: np.ndarray, **arguments) -> None:
-        text = files("cypresskit.kernels").joinpath(f"{name}.il").read_text(encoding="utf-8")
-        if out.size:
-            arguments |= {"outputs": {0: out}, "device": self.device, "engine": self.engine}
-            launch(assemble(text, f"{name}.il"), out.shape[1::-1], **arguments)
 
     def _values(self, matrix: OnCard) -> np.ndarray | DD:
         if not isinstance(matrix, OnCard):

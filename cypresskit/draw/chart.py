@@ -18,7 +18,7 @@ from cypresskit.draw.sheet import Sheet
 WIDE, LEFT, TOP, FOOT, LINE = 1100, 62, 28, 44, 20  # a stage; the room around the axes; a line of names
 
 
-class Axis(NamedTuple):
+class Scale(NamedTuple):
     """An axis from ``low`` to ``high``, perhaps logarithmic, with numbers at ``ticks``, by default round ones."""
 
     title: str
@@ -46,7 +46,9 @@ class Chart:
     """Axes at ``place`` on a stage: left, top, width, height. Series are told apart by number: a colour, a dash and a
     shape; what is named below stands at ``names``, in the order in which it is drawn."""
 
-    def __init__(self, sheet: Sheet, fig: figure, place: tuple, x: Axis, y: Axis, names: Sequence[tuple] = ()) -> None:
+    def __init__(
+        self, sheet: Sheet, fig: figure, place: tuple, x: Scale, y: Scale, names: Sequence[tuple] = ()
+    ) -> None:
         self.sheet, self.fig, self.place, self.across, self.up, self.names = sheet, fig, place, x, y, list(names)
         left, top, wide, high = place
         uprights, levels = x.numbers(), y.numbers()
@@ -109,7 +111,7 @@ class Chart:
         return x, y
 
 
-def chart(sheet: Sheet, high: float, x: Axis, y: Axis, names: Sequence[str]) -> Chart:
+def chart(sheet: Sheet, high: float, x: Scale, y: Scale, names: Sequence[str]) -> Chart:
     """A chart on a stage of its own, with ``names`` below for what is drawn."""
     left, down, places = float(LEFT), TOP + high + FOOT + LINE / 2, []
     for name in names:

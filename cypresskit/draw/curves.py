@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cypresskit.draw.chart import Axis, chart
+from cypresskit.draw.chart import Scale, chart
 from cypresskit.draw.player import Player
 from cypresskit.draw.predict import Prediction
 from cypresskit.draw.sheet import Sheet, nonempty
@@ -44,8 +44,8 @@ def curves(
     room = 0.03 * (places[-1] - first)  # for the half of a mark that lies beyond the axes
     ends = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (first - room, places[-1] + room)
     decades = [step * 10.0**power for power in range(-9, 10) for step in ((1, 2, 5) if top < 1000 * low else (1,))]
-    down = Axis(y, low, top, "y" in log, decades if "y" in log else ())
-    drawn = chart(sheet, 240, Axis(x, *ends, "x" in log, places), down, [*series, *(["your guess"] if mine else [])])
+    down = Scale(y, low, top, "y" in log, decades if "y" in log else ())
+    drawn = chart(sheet, 240, Scale(x, *ends, "x" in log, places), down, [*series, *(["your guess"] if mine else [])])
     frames = [-np.inf, *places] if guessed is not None else [places[-1]]
     lines, captions = [sheet.title], [_say(series, x, frame) for frame in frames]
     for number, (name, curve) in enumerate(series.items()):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.devices import HD5870
-from cypresskit.draw.chart import Axis, Chart
+from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player, packaged
 from cypresskit.draw.sheet import Sheet
 from cypresskit.draw.wavefronts import steps, turns
@@ -176,9 +176,9 @@ def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, 
 def _draw_speed(sheet: Sheet, fig, points: list[Point]) -> None:
     """The speed for each number of registers, at the latency that is set, and a dot where one is."""
     sheet.words(fig, CHART[0] - 50, 16, "Gflop/s in the steady state", bold=True, size=15)
-    down = Axis("", 0, PLOT, ticks=range(0, int(PLOT) + 1, 680))
+    down = Scale("", 0, PLOT, ticks=range(0, int(PLOT) + 1, 680))
     drawn = Chart(
-        sheet, fig, CHART, Axis("registers a work-item", *REGISTERS[:: len(REGISTERS) - 1], ticks=SHOWN), down
+        sheet, fig, CHART, Scale("registers a work-item", *REGISTERS[:: len(REGISTERS) - 1], ticks=SHOWN), down
     )
     speed = np.array([p.gflops for p in points])
     curves = np.repeat(speed.reshape(-1, len(REGISTERS)), len(REGISTERS), axis=0)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from cypresskit import published
 from cypresskit.devices import DEVICES, HD5870, Device
-from cypresskit.draw.chart import Axis, Chart, chart
+from cypresskit.draw.chart import Chart, Scale, chart
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.timing import sweep
@@ -51,7 +51,7 @@ def performance(
         if name in known:
             names.append(f"{name}, published {known[name]['gflops_max']}")
             lines.append(f"  published {known[name]['gflops_max']} at N = {known[name].get('n_at_max', right)}")
-    drawn = chart(sheet, 310, Axis("N", 0, 1.05 * right), Axis("Gflop/s", 0, high), names)
+    drawn = chart(sheet, 310, Scale("N", 0, 1.05 * right), Scale("Gflop/s", 0, high), names)
     for number, (name, curve) in enumerate(curves.items()):
         at = list(curve)
         for n in (n for n in at if "low" in curve[n]):

@@ -13,7 +13,7 @@ import numpy as np
 from cypresskit import published
 from cypresskit.devices import C2050, HD5870, Board
 from cypresskit.draw import theme
-from cypresskit.draw.chart import Axis, Chart
+from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels import KERNELS
@@ -48,8 +48,8 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     for place, precision in enumerate(p for p in BYTES if p in shown):
         size, room = BYTES[precision], (WIDE + 56) / len(shown)
         where = LEFT + place * room, TOP, room - 56, HIGH
-        up = Axis(f"Gflop/s, {precision} precision", *HEIGHT, True, TICKS[1])
-        drawn = Chart(sheet, fig, where, Axis("flops per byte", *SPAN, True, TICKS[0]), up)
+        up = Scale(f"Gflop/s, {precision} precision", *HEIGHT, True, TICKS[1])
+        drawn = Chart(sheet, fig, where, Scale("flops per byte", *SPAN, True, TICKS[0]), up)
         intensity = np.array(BLOCKS, float)[:, np.newaxis] / size
         uprights.append(drawn.x(intensity))
         for number, (name, board, rate, dash) in enumerate(ROOFS):

@@ -20,7 +20,6 @@ from cypresskit.draw import theme
 
 WIDTH, HEAD = 1100, 46  # of the whole picture, and of title and caption, in pixels
 GAP = 8  # between two figures
-DASHES = {"dashed": "6", "dotted": "2,4", "dotdash": "2,4,6,4", "dashdot": "6,4,2,4"}
 SHAPES = {"circle": "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z", "square": "M-1-1h2v2h-2z", "triangle": "M0-1L1 1h-2z",
           "inverted_triangle": "M0 1L1-1h-2z", "diamond": "M0-1.3L1 0L0 1.3L-1 0z", "x": "M-1-1L1 1M1-1L-1 1",
           "plus": "M-1 0h2M0-1v2", "star": "M0-1L.3-.3H1L.4.2L.6 1L0 .5L-.6 1L-.4.2L-1-.3H-.3z"}  # fmt: skip
@@ -77,8 +76,8 @@ class _Drawing:
 def _styles(d: _Drawing, r, n: int) -> Iterator[str]:
     """Stroke and fill of each of a glyph's n points; "" for what isn't seen."""
     columns = [d.column(r, name, n) for name in ("line_width", "line_alpha", "fill_alpha")]
-    dash = DASHES.get(str(r.glyph.line_dash))
-    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    dash = r.glyph.line_dash  # numbers: of pixels that are drawn, and that are not
+    dashed = f' stroke-dasharray="{",".join(map(str, dash))}"' if dash else ""
     colours = d.colour(r, "line_color", n), d.colour(r, "fill_color", n)
     for stroke, fill, width, alpha, clear in zip(*colours, *columns):
         drawn = stroke != "none" and width * alpha
