@@ -1,46 +1,14 @@
-"""The reference of the language, made from the tables that parser and engines read: a page, or one name's entry."""
+"""The reference of the language, made from the tables that parser and engines read, and from ``data/reference.json``: a
+page, or one name's entry."""
+
+import json
+from importlib.resources import files
 
 from cypresskit.il.left_out import LEFT_OUT, unknown
 from cypresskit.il.opcodes import OPCODES, Opcode
 
-TYPES = {"f": "float", "i": "int", "u": "unsigned", "d": "double", "b": "32 bits"}
-SLOTS = {
-    "xyzwt": "any slot, 4 clocks a bundle",
-    "xyzw": "x, y, z or w, 4 clocks a bundle",
-    "t": "t alone, 4 clocks a bundle",
-    "pair": "two slots (xy or zw), 4 clocks a bundle",
-    "quad": "all of x y z w, 4 clocks a bundle",
-    "mov": "two slots, as a `mov` of two components, 4 clocks a bundle",
-    "-": "several operations",
-}
-REGISTERS = {
-    "r0": "general registers, of four 32-bit components; 65,536 names, of which the compiler makes up to 128",
-    "l0": "literals, by `dcl_literal`",
-    "cb0[3]": "elements of constant buffers, by `dcl_cb`",
-    "g[r1.x+1]": "elements of 16 bytes of global memory; the address is a component of a register or a literal",
-    "o0": "output streams o0 to o7 (pixel mode)",
-    "mem": "LDS, as a destination with a mask",
-    "vWinCoord0": "the pixel's place, centres at .5; also v0",
-    "vAbsTid": "the work-item in the domain; vAbsTidFlat, also vaTid: as one number",
-    "vTidInGrp": "the work-item in its workgroup; vTidInGrpFlat, also vTid: as one number",
-    "vThreadGrpId": "the workgroup; vThreadGrpIdFlat, also vTGroupid: as one number",
-}
-MODIFIERS = {
-    "_neg(xw)": "of a source: negated at these positions, or without brackets at all",
-    "_abs": "of a source: its size",
-    "_x2": "of a source or a result: doubled; of results also _x4, _x8, _d2, _d4, _d8",
-    "_bias": "of a source: minus 0.5; _bx2: then doubled",
-    "_invert": "of a source: 1 minus it",
-    "_sign": "of a source: -1, 0 or 1",
-    "_sat": "of a result: clamped to 0..1, NaN to 0",
-    "_ieee": "of an instruction: taken, and what is done anyway",
-    "_zeroop(infinity)": "of a reciprocal: taken, and whatever it says 1 / 0 is infinity",
-}
-ROUNDING = """Single precision rounds to nearest even once for each operation, also `mad`; subnormal operands and
-results become zero; a NaN that arithmetic makes is 0x7fc00000. Doubles are IEEE, with subnormals. 0
-times infinity is NaN. Where the meaning says "the chip approximates", the result here is the exact one,
-rounded: AMD's Evergreen instruction set (chapter 9) calls reciprocal and roots approximations and states no
-bound. `ddiv` and `div` are several operations there."""
+WORDS = json.loads(files("cypresskit.data").joinpath("reference.json").read_text(encoding="utf-8"))
+TYPES, SLOTS, REGISTERS, MODIFIERS = (WORDS[part] for part in ("types", "slots", "registers", "modifiers"))
 
 
 def example(op: Opcode) -> str:
@@ -85,7 +53,8 @@ def describe(name: str) -> str:
 
 def page() -> str:
     """The whole reference as Markdown: `docs/il.md`."""
-    parts = ["# The language: cypresskit's subset of AMD's IL", "Written by `cypresskit il --markdown`.", ROUNDING]
+    parts = ["# The language: cypresskit's subset of AMD's IL", "Written by `cypresskit il --markdown`."]
+    parts.append("\n".join(WORDS["rounding"]))
     kinds = {"alu": "Arithmetic", "fetch": "Fetches", "lds": "Local data share", "flow": "Control flow"}
     kinds |= {"fence": "Fences", "macro": "Macros", "end": "Ends", "declaration": "Declarations"}
     for kind, title in kinds.items():

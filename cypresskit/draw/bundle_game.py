@@ -16,7 +16,7 @@ from cypresskit.compiler import Bundle, Code, Operation, Read, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES, fewest_bundles
 from cypresskit.compiler.legality import SLOT_SETS
 from cypresskit.draw import theme
-from cypresskit.draw.player import Shown, packaged
+from cypresskit.draw.player import Shown
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS
 
@@ -99,14 +99,14 @@ class BundleGame(Shown):
         )
 
     def _embedded(self) -> str:
-        script = packaged("bundle_rules.js") + packaged("bundle_game.js")
+        script = theme.packaged("bundle_rules.js") + theme.packaged("bundle_game.js")
         data = json.dumps({"levels": self.rounds, "tables": TABLES, "series": theme.SERIES, "styles": STYLES})
         still = base64.b64encode(self.still().encode()).decode()
         words = {
             "title": self.title,
             "text": escape(repr(self)),
             "still": still,
-            "css": CSS + packaged("bundle_game.css"),
+            "css": CSS + theme.packaged("bundle_game.css"),
             "script": script,
         }
         return GAME.format(data=data.replace("<", "\\u003c"), **words)

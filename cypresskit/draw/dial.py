@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.devices import HD5870
+from cypresskit.draw import theme
 from cypresskit.draw.chart import Chart, Scale
-from cypresskit.draw.player import Player, packaged
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.draw.wavefronts import steps, turns
 from cypresskit.timing import Report, simulate
@@ -83,7 +84,7 @@ def point(report: Report) -> Point:
 @cache
 def grid() -> list[Point]:
     """The points as they were recorded."""
-    kept = json.loads(packaged("dial.json"))
+    kept = json.loads(theme.packaged("dial.json"))
     flat = np.frombuffer(zlib.decompress(base64.b64decode(kept["parts"])), np.uint16).astype(float)
     parts, at, made = iter(kept["rows"]), 0, []
     for gflops in kept["gflops"]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
+from cypresskit.draw import theme
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.chip import ENGINES, chip
 from cypresskit.draw.player import Player, Shown
@@ -34,34 +35,8 @@ JOURNEY = """<div class="cypresskit-journey" style="--ck-room: 36px">
 .cypresskit-journey nav [aria-current] {{ font-weight: bold; border-width: 2px }}
 </style><nav aria-label="Levels, from the chip to the register">{crumbs}<span role="status"></span></nav>{levels}
 <script>(() => {{
-  const host = document.currentScript.parentElement, ways = {ways}, hints = {hints}
-  const levels = [...host.querySelectorAll("section")], crumbs = [...host.querySelectorAll("nav button")]
-  const say = (words) => {{ host.querySelector("nav span").textContent = words }}
-  let at = 0
-  const to = (level, go) => {{
-    at = level
-    levels.forEach((one, n) => {{ one.hidden = n !== at }})
-    crumbs.forEach((one, n) => one.toggleAttribute("aria-current", n === at))
-    say(hints[at])
-    const place = levels[at].querySelector(".cypresskit-player")
-    if (go) place.dataset.go = JSON.stringify({{frame: go[0], key: go[1], focus: level > 0}})
-    if (go) place.dispatchEvent(new Event("cypresskit-go"))
-    else place.querySelector("[data-ready]")?.focus({{preventScroll: true}})
-  }}
-  to(0, {start})
-  crumbs.forEach((one, n) => one.addEventListener("click", () => to(n)))
-  host.addEventListener("cypresskit-enter", (event) => {{
-    const way = ways[at][event.detail.key]
-    if (way) event.preventDefault()
-    if (way) to(at + 1, way)
-    else if (at + 1 < levels.length) say(`Not recorded clause by clause. ${{hints[at]}}`)
-  }})
-  ;(host.closest(".cypresskit-page") ?? host).addEventListener("keydown", (event) => {{
-    if (event.key !== "Escape" || at === 0) return
-    event.stopPropagation()
-    to(at - 1)
-  }}, true)
-}})()</script></div>"""
+const host = document.currentScript.parentElement, ways = {ways}, hints = {hints}, start = {start}
+{script}}})()</script></div>"""
 
 
 @dataclass(frozen=True)
@@ -94,8 +69,9 @@ class Journey(Shown):
         ]
         ways = json.dumps([{str(key): way for key, way in one.ways.items()} for one in self.levels])
         hints = json.dumps([one.hint for one in self.levels]).replace("<", "\\u003c")
-        return JOURNEY.format(crumbs="&rsaquo;".join(crumbs), levels="".join(shown), ways=ways, hints=hints,
-                              start=json.dumps([0, next(iter(self.levels[0].ways), None)]))  # fmt: skip
+        start = json.dumps([0, next(iter(self.levels[0].ways), None)])
+        parts = {"crumbs": "&rsaquo;".join(crumbs), "levels": "".join(shown), "script": theme.packaged("journey.js")}
+        return JOURNEY.format(**parts, ways=ways, hints=hints, start=start)
 
 
 def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> Journey:

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -125,7 +124,7 @@ class Shown:
             save_file(path, still.png(self.still()))
         elif path.suffix in (".html", ".htm"):
             parts = {"title": escape(self.title), "scripts": _scripts(), "player": self._embedded()}
-            save_file(path, theme.PAGE.format(**parts))
+            save_file(path, theme.PAGE.substitute(parts))
         else:
             raise ValueError(f"{path.name}: a player is saved as .html, .svg or .png")
         return path
@@ -241,7 +240,7 @@ class Player(Shown):
             document.clear()
         data = serialize_json({"document": next(iter(docs.values()))}).encode()
         image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 9)))
-        words = {"text": escape(repr(self)), "root": json.dumps(self.root.id), "script": packaged("player.js")}
+        words = {"text": escape(repr(self)), "root": json.dumps(self.root.id), "script": theme.packaged("player.js")}
         return EMBED.format(still=image, docs=packed, **words)
 
 
@@ -343,15 +342,12 @@ EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="
 }})()</script><!-- /player -->"""
 
 
-def packaged(name: str) -> str:
-    """The text of a file beside this one."""
-    return files("cypresskit.draw").joinpath(name).read_text(encoding="utf-8")
-
-
 def load() -> None:
     """Put Bokeh's scripts on a notebook's page (1.7 MB), and one that colours IL in its cells and says how long a cell
     runs: once, in a cell of its own."""
     from IPython.display import HTML, display
 
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
-    display(HTML(f'{_scripts()}{wrap}<script>{packaged("cells.js")}</script><span class="cypresskit-loaded"></span>'))
+    display(
+        HTML(f'{_scripts()}{wrap}<script>{theme.packaged("cells.js")}</script><span class="cypresskit-loaded"></span>')
+    )

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.draw.player import Player, packaged
+from cypresskit.draw import theme
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 
 WIDE, HIGH, TOP, FOOT, LEFT, APART = 1250, 262, 48, 196, 8, 40  # the stage; the bars' top and foot; before side roads
@@ -57,7 +58,7 @@ RUNGS = (
 
 def figures() -> dict[str, list]:
     """Of each launch its Gflop/s, what its busiest unit would do without a pause, and that unit's name."""
-    return json.loads(packaged("road.json"))
+    return json.loads(theme.packaged("road.json"))
 
 
 def road(lesson: int | None = None) -> Player:

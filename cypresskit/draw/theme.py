@@ -11,6 +11,8 @@ everything by shape or text as well.
 
 import re
 from html import escape
+from importlib.resources import files
+from string import Template
 
 from bokeh.model import Model
 from bokeh.models import GlyphRenderer
@@ -49,6 +51,11 @@ TINTS = [f"rgba(213,94,0,{alpha})" for alpha in ALPHAS[::-1]] + ["rgba(128,128,1
 TINTS += [f"rgba(0,130,200,{alpha})" for alpha in ALPHAS]
 
 
+def packaged(name: str) -> str:
+    """The text of a file beside this one."""
+    return files("cypresskit.draw").joinpath(name).read_text(encoding="utf-8")
+
+
 def _variables(which: int) -> str:
     values = ((name, pair[which]) for name, pair in TOKENS.items())
     return "".join(f"--ck-{n}:{f'var(--jp-{LAB[n]},{value})' if n in LAB else value};" for n, value in values)
@@ -62,49 +69,12 @@ ROOT_CSS = f"""
 :host(:focus-visible) {{ outline: 2px solid var(--ck-read); }}
 """
 PLOT_CSS = ":host { --background-color: transparent; }"
-WIDGET_CSS = """
-:host { --color: var(--ck-ink); --background-color: var(--ck-surface); --border-color: var(--ck-line);
-  --default: var(--ck-surface); --default-border: var(--ck-line); --default-hover: var(--ck-shade);
-  --default-hover-border: var(--ck-ink); --default-active: var(--ck-shade); --default-active-border: var(--ck-ink);
-  --input-focus-border-color: var(--ck-read); --outline: 2px solid var(--ck-read); color: var(--ck-ink); }
-.bk-btn, .bk-input { font-size: 13px !important; }
-select.bk-input { appearance: auto !important; background-image: none !important; padding: 0 4px;
-  color: var(--ck-ink); }
-option { color: var(--ck-ink); background: var(--ck-surface); }
-.bk-btn:focus-visible, .bk-input:focus-visible, .noUi-handle:focus-visible { outline: 2px solid var(--ck-read);
-  outline-offset: 1px; }
-.noUi-target { background: var(--ck-shade); border-color: var(--ck-line); box-shadow: none; }
-.noUi-connect { background: var(--ck-read) !important; }
-.noUi-handle { background: var(--ck-surface); border-color: var(--ck-ink); box-shadow: none; }
-"""
-TEXT_CSS = """
-:host { color: var(--ck-ink); font-size: 13px; line-height: 1.4; }
-code, .code { font: 11.5px/1.57
-  var(--jp-code-font-family, ui-monospace, "DejaVu Sans Mono", monospace); }
-.bk-clearfix { display: block; width: 100%; }
-.code > div { display: block; overflow: hidden; text-overflow: ellipsis; }
-code, .code > div { white-space: pre; }
-.code > div { padding: 0 4px; border-left: 3px solid transparent; }
-.code .now { background: var(--ck-shade); border-left-color: var(--ck-wrote); font-weight: 600; }
-.n { display: inline-block; width: 5ch; margin-right: 1ch; text-align: right; color: var(--ck-soft); }
-.now .n { color: var(--ck-ink); }
-.key { display: inline-block; box-sizing: border-box; min-width: 1.4em; height: 1.1em; margin: 0 4px -2px 0;
-  text-align: center; line-height: 0.95em; }
-.soft { color: var(--ck-soft); }
-"""
+WIDGET_CSS = packaged("widgets.css")
+TEXT_CSS = packaged("text.css")
 # Read out, not seen.
 HIDDEN_CSS = ":host { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }"
 
-# A page of its own: title, size of the text, Bokeh's scripts, the player.
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>:root {{ color-scheme: light dark; }}
-body {{ padding: 12px; margin: 0; background: #fff; color: #1b1b1f; font: 15px sans-serif; }}
-h1 {{ font-size: 20px; margin: 0 0 8px; }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #17171b; color: #ececf1; }} }}</style>
-{scripts}</head><body class="cypresskit-page"><main><h1>{title}</h1>{player}</main></body></html>
-"""
+PAGE = Template(packaged("page.html"))  # a page of its own: title, Bokeh's scripts, the player
 
 
 HIGH = 480  # pixels that a figure without axes takes at most in a still
