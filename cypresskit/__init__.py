@@ -17,34 +17,10 @@ __version__ = "0.1.0"
 
 # Not in a star import: names that Python has itself, `open` and `compile`, and what needs more than numpy and numba.
 __all__ = [
-    "DD",
-    "HD5850",
-    "HD5870",
-    "HD5970",
-    "CardMemoryError",
-    "CompileError",
-    "Device",
-    "ILError",
-    "Kernel",
-    "KernelError",
-    "Observer",
-    "Program",
-    "Recorder",
-    "Recording",
-    "Run",
-    "Shape",
-    "assemble",
-    "check",
-    "choose",
-    "gemm",
-    "gemm_out_of_core",
-    "gemm_packed",
-    "gemv",
-    "kernels",
-    "launch",
-    "simulate",
-    "sweep",
-]
+    "DD", "HD5850", "HD5870", "HD5970", "CardMemoryError", "CompileError", "Device", "ILError", "Kernel", "KernelError",
+    "Observer", "Program", "Recorder", "Recording", "Run", "Shape", "assemble", "check", "choose", "gemm",
+    "gemm_out_of_core", "gemm_packed", "gemv", "kernels", "launch", "simulate", "sweep",
+]  # fmt: skip
 
 #: What is imported when first used: the compiler and the timing model take their time, drawing needs bokeh.
 _LATER = {

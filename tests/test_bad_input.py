@@ -162,9 +162,8 @@ WORDS = [
     (ValueError, "sizes are whole numbers", lambda: ck.choose(64, 64, 1.5)),
     (ValueError, "is not one of", lambda: ck.choose(1, 1, 1, "half")),
     (TypeError, r"a board such as ck.HD5870, not str", lambda: ck.open("HD5870")),
-    (TypeError, "a matrix on the card, not ndarray: upload it first", lambda: on_card(lambda gpu: gpu.add(GOOD, GOOD))),
+    (TypeError, "a matrix on the card, not ndarray: upload it first", lambda: on_card(lambda gpu: gpu.download(GOOD))),
     (TypeError, "list", lambda: on_card(lambda gpu: gpu.upload([[1.0]]))),
-    (ValueError, "only matrices alike", lambda: on_card(lambda gpu: gpu.add(gpu.upload(GOOD), gpu.upload(THREE)))),
     (ValueError, "at most 16384 rows of 65536 single", lambda: on_card(lambda gpu: gpu.upload(TALL))),
     # assemble, check, compile, simulate
     (TypeError, "takes IL text as a str, not bytes", lambda: ck.assemble(b"il_ps_2_0")),

@@ -22,7 +22,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
-from cypresskit.draw.wavefronts import steps, turns
+from cypresskit.draw.wavefronts import COMPUTING, ROWS, steps, turns
 from cypresskit.timing import Report, simulate
 
 KERNEL, GPRS, M, N, K = "sgemm_tn", 25, 1280, 1024, 64  # 16 wavefronts for each engine
@@ -31,18 +31,14 @@ SHOWN = (16, 20, 25, 31, 37, 43, 51, 64)  # of these below the chart
 LATENCIES, SWITCHES = (160, 240, 320, 500, 700, 1000), (40, 20, 0)
 FROM, LONG, AVERAGED = 3000, 1500, 9000  # the first clock that is seen, how many are, and how many give the speed
 MOST = HD5870.register_pool // REGISTERS[0]
+BARS = 3  # kinds of what rows show: nothing is stored in the steady state
 FLOPS = 2 * 2 * 64 * HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz  # of a turn on all engines, in 10^9
 LEFT, WIDE, ROW, TOP = 44, 700, 15, 40
 CHART, PLOT = (880, 40, 350, 290), 2720.0  # its left, top, width and height; the Gflop/s at its top
-BARS = (
-    ("ALU", "start", "end", "alu", 10),
-    ("TEX", "start", "served", "texture", 10),
-    ("TEX", "served", "end", "soft", 2),
-)
 
 
 class Point(NamedTuple):
-    """A point of the grid: bars of a kind in the window (row, from, to), by the numbers of ``BARS``; the strips of ALU
+    """A point of the grid: bars of a kind in the window (row, from, to), by the numbers of ``ROWS``; the strips of ALU
     and texture unit (from, to, how many); the Gflop/s."""
 
     bars: list[np.ndarray]
@@ -68,7 +64,7 @@ def point(report: Report) -> Point:
     window = (FROM, FROM + LONG)
     here = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
     bars = []
-    for kind, begin, finish, *_ in BARS:
+    for kind, begin, finish, *_ in ROWS[:BARS]:
         rows = [(e.slot, *np.clip((getattr(e, begin), getattr(e, finish)), *window)) for e in here if e.kind == kind]
         found = np.round(np.array(rows).reshape(-1, 3) - [0, FROM, FROM])
         bars.append(found[found[:, 2] > found[:, 1]])
@@ -152,14 +148,12 @@ def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, 
     sheet.words(fig, LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=15)
     there = np.where(np.arange(MOST) < room[:, np.newaxis], np.arange(1, MOST + 1), 0)
     sheet.numbers(fig, "rows", LEFT - 8, y, there, names=names, ink="soft", align="right", size=12)
-    for n, (kind, begin, _, ink, high) in enumerate(BARS):
+    for n, (kind, begin, _, _, ink, high) in enumerate(ROWS[:BARS]):
         row, start, end = _padded([p.bars[n] for p in points])
         bars(f"{kind} {begin}", start, end, TOP + ROW * (row + 0.5), high, ink)
     sheet.words(fig, LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
     shares = []
-    for n, (who, ink, high) in enumerate(
-        (("nobody", "wait", 16), ("one computes", "alu", 8), ("two compute", "alu", 16))
-    ):
+    for n, (who, ink, high, _) in enumerate(COMPUTING):
         start, end, _ = _padded([p.alu[p.alu[:, 2] == n] for p in points])
         bars(f"computing {n}", start, end, strip + (16 - high) / 2, high, ink)
         shares.append(100 * np.nansum(end - start, axis=1) / LONG)

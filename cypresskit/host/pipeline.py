@@ -57,19 +57,11 @@ class Matrices:
 
 
 def four_stage(
-    m: int,
-    n: int,
-    k: int,
-    machine: Machine,
-    *,
-    kernel: str | Kernel = "dgemm_tn_buffer",
-    block: int = BLOCK,
-    cpu_share: float = 0.0,
-    matrices: Matrices | None = None,
+    m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn_buffer", **options
 ) -> Timeline:
-    """The four-stage pipeline on an (m, k) by (k, n) product; arguments and errors as for `five_stage`. Its kernel
+    """The four-stage pipeline on an (m, k) by (k, n) product; ``options`` and errors as for `five_stage`. Its kernel
     addresses a global buffer by default: arbitrary places in any memory, and no texture cache."""
-    return _Pipeline(False, m, n, k, machine, kernel, block, cpu_share, matrices).plan_all()
+    return _Pipeline(False, m, n, k, machine, kernel, **options).plan_all()
 
 
 def five_stage(
@@ -143,7 +135,8 @@ def adaptive(
 class _Pipeline:
     """A run of a pipeline, with (``five``) or without sub-blocks and their DMA."""
 
-    def __init__(self, five: bool, m: int, n: int, k: int, machine: Machine, kernel, block: int, cpu_share, matrices):
+    def __init__(self, five: bool, m: int, n: int, k: int, machine: Machine, kernel: str | Kernel, block: int = BLOCK,
+                 cpu_share: float = 0.0, matrices: Matrices | None = None) -> None:  # fmt: skip
         check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)
         check_share(cpu_share=cpu_share)
