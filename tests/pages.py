@@ -57,7 +57,6 @@ VIEWS = {
     "chip": lambda: draw.chip(reports()[1]),
     "roofline": lambda: draw.roofline(reports()[1:]),
     "performance": lambda: draw.performance([r.row() for r in reports()]),
-    "lds_pitch": draw.lds_pitch,
     "reduction": draw.reduction,
     "exponents": draw.exponents,
     "card_memory": lambda: draw.card_memory(blocked()),

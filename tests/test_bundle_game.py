@@ -10,7 +10,7 @@ from cypresskit.compiler.ports import Ports, slot_reads
 from cypresskit.draw.bundle_game import TABLES, bundle_game, cards
 
 RULES = files("cypresskit.draw").joinpath("bundle_rules.js").read_text(encoding="utf-8")
-GAME = ".cypresskit-game"
+GAME = ".cypresskit-toy"
 
 
 def loops() -> list[tuple[Code, list]]:
@@ -114,7 +114,7 @@ def _alike(before: list, bundle: list) -> tuple:
 
 def test_levels_count_what_both_styles_need():
     """Lesson 03's numbers: 31 bundles, 27, and 26 that no way goes below."""
-    first, second, turn = bundle_game().rounds
+    first, second, turn = bundle_game().data["levels"]
     assert {style: len(rows) for style, rows in turn["filled"].items()} == {"amd": 31, "best": 27}
     assert (turn["least"], len(turn["cards"]), first["name"][-12:], len(second["cards"])) == (
         26,

@@ -14,7 +14,6 @@ from pages import pipeline, recorded, view, whole_numbers
 import cypresskit as ck
 from cypresskit import host
 from cypresskit.draw.block import find_block
-from cypresskit.draw.lds_pitch import _question
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.register_block import _Frames
 from cypresskit.draw.sheet import Sheet
@@ -114,7 +113,6 @@ def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
         ("letters for 1 to 26", lambda: ck.draw.waiting(2, 6, 27)),
         ("shows no register block", lambda: ck.draw.register_block(record("sgemm_64x64_lds", 3, (1, 1))[3])),
         ("shows no register block", lambda: ck.draw.explore("sgemm_64x64_lds", 64)),
-        ("take 4 of them", lambda: ck.draw.lds_pitch([3])),
         ("LDS", lambda: ck.draw.lds_transpose(samples.listened("sgemm_64x64"))),
         *(
             ("sgemv_n_reduce4 does", partial(ck.draw.reduction, of))
@@ -125,7 +123,6 @@ def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
             ("names of kernels", partial(ck.draw.performance, rows))
             for rows in ([], [{"kernel": "a"}], [{"kernel": "a", "n": 8, "gflops": 1.0, "bound": "ALU"}])
         ),
-        ("at least one pitch", lambda: ck.draw.lds_pitch([])),
         *(("logarithmic axis", partial(ck.draw.curves, {"a": {0: 0}}, "x", "y", log=log)) for log in "xy"),
         ("can be drawn", lambda: ck.draw.card_memory(host.five_stage(512, 512, 256, host.Machine(), block=256))),
         ("something to choose for b", lambda: ck.draw.controls(str, b=[])),
@@ -158,15 +155,6 @@ def test_what_is_of_another_kind_is_told_in_words(said, draw, given):
 def test_bundles_are_drawn_of_a_program_and_of_a_kernel_too():
     kernel = ck.kernels["sgemm_naive"]
     assert repr(ck.draw.bundles(kernel)) == repr(ck.draw.bundles(kernel.program)) == repr(ck.draw.bundles(kernel.name))
-
-
-def test_a_guess_between_pitches_has_one_right_answer():
-    few, one = (ck.draw.lds_pitch(pitches) for pitches in ([7, 9, 12], [12]))
-    assert few.root.tags[0]["right"] == "7" and "pitch 9" not in repr(few.root.tags[0])
-    assert not one.root.tags[0]["right"]
-    assert len(_question(range(40, 60), np.arange(20)).choices) <= 6
-    with pytest.raises(ValueError, match=r"a pitch of 7\.5 words"):
-        ck.draw.lds_pitch([7.5])
 
 
 def test_fetches_are_the_work_items_stripes(run):

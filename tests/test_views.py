@@ -117,23 +117,6 @@ def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows():
     assert clocks.startswith(where) and "clocks: lds at [0, " in clocks
 
 
-def test_a_pitch_costs_what_the_lds_charges_for_its_addresses():
-    """The picture's clocks against the device's rule, on addresses made by hand; the guess's answer is the cheapest."""
-    player, item = view("lds_pitch"), np.arange(64)
-    for frame, pitch in enumerate(range(4, 35)):
-        first = 4 * pitch * item
-        asked = [first + 4 * np.arange(4)[:, np.newaxis]]
-        asked += [4 * pitch * (item // 8 * 8 + j) + 4 * np.arange(4)[:, np.newaxis] for j in range(8)]
-        clocks = [access_clocks(words[np.newaxis], ck.HD5870)[0] for words in asked]
-        turn = f"storing takes {clocks[0]} clocks of a turn and loading {sum(clocks[1:])}: {sum(clocks)}."
-        assert player.captions[frame] == f"Pitch {pitch}: {turn}"
-        deep = [frames(player, f"deep {kind}", "value")[frame, 0] for kind in ("store", "load")]
-        firsts = [access_clocks(words[np.newaxis, :2, :16], ck.HD5870)[0] for words in asked[:2]]
-        high = [len(set(frames(player, f"stack {kind}", "y")[frame])) for kind in ("store", "load")]
-        assert deep == firsts == high
-    assert player.root.tags[0]["right"] == "6" and "pitch 32 takes 256" in player.root.tags[0]["truth"]
-
-
 @pytest.mark.parametrize("kernel", ["sgemv_n_reduce2", "sgemv_n_reduce4"])
 def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     """Lesson 08's questions, asked of the picture: a row's texels go round, and leaders add the sums of all parts."""
@@ -174,7 +157,7 @@ def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_do
     assert not (set(re.findall(r"\d{3}", repr(player)))), "the words don't give it away"
 
 
-@pytest.mark.parametrize("name", ["texture_fetch", "lds_transpose", "lds_pitch"])
+@pytest.mark.parametrize("name", ["texture_fetch", "lds_transpose"])
 def test_nothing_is_told_before_the_guess(name):
     """Not in the first caption or frame, what a click says in it, the text form, nor the saved lesson above it."""
     player = view("texture_fetch", in_lesson=True) if name == "texture_fetch" else view(name)
@@ -812,16 +795,6 @@ def test_every_view_is_on_the_site():
 # -- in the browser
 
 
-def test_a_bar_of_the_pitches_is_clicked(page, show):
-    """The head stands there then; at the end the fewest clocks are framed."""
-    show(view("lds_pitch"))
-    best = frames(view("lds_pitch"), "totals", "best")
-    assert (best[:-1] == 0).all() and [4 + n for n in np.flatnonzero(best[-1])] == list(range(6, 35, 4))
-    at(page, len(best) - 1)
-    page.mouse.click(*page.evaluate(JS.place, ["totals", 12]))
-    page.wait_for_function("() => document.querySelector('[data-ready]').dataset.frame === '12'")
-
-
 @pytest.mark.clock
 @pytest.mark.parametrize("name", ["chip", "wavefronts", "lds_transpose", "timeline", "block_race", "roofline"])
 def test_values_travel_on_every_frame_of_the_screen(name, page, show):
@@ -926,7 +899,7 @@ def test_values_travel_between_frames_unless_motion_is_reduced(show, page):
         page.clock.resume()
 
 
-@pytest.mark.parametrize("name", ["chip", "wavefronts", "timeline", "card_memory", "lds_pitch"])
+@pytest.mark.parametrize("name", ["chip", "wavefronts", "timeline", "card_memory"])
 def test_a_play_head_is_dragged(name, show):
     page = show(view(name))
     head = view(name).root.tags[0]["heads"][0]["source"]

@@ -110,14 +110,14 @@ def verdicts() -> dict[str, str]:
 
 def views() -> dict[str, dict]:
     """What each view of the gallery says, and a hash of each column that its frames change."""
-    from cypresskit.draw.bundle_game import BundleGame
+    from cypresskit.draw.toy import Toy
     from tools.gallery import VIEWS
 
     shown = {}
     for name, (_, view) in VIEWS.items():
         made = view()
-        if isinstance(made, BundleGame):
-            text = json.dumps([repr(made), made.rounds], default=plain)
+        if isinstance(made, Toy):
+            text = json.dumps([repr(made), made.data], default=plain)
             shown[name] = {"words": hashed(np.frombuffer(text.encode(), np.uint8))}
             continue
         players = (

@@ -1,14 +1,7 @@
-// The bundle game: what is on the page, and the moves. `host` is its element, `levels`, `tables`, `series` (colours) and
-// `styles` come from bundle_game.py; bundle_rules.js says what a bundle may hold.
-const make = (parent, tag, attributes = {}, text = "") => {
-  const one = parent.appendChild(parent.namespaceURI?.endsWith("svg") || tag === "svg"
-    ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag))
-  for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, value)
-  one.textContent = text
-  return one
-}
-const still = window.matchMedia("(prefers-reduced-motion: reduce)")
-const register = ({register: r, bank}) => (r < tables.unstored ? `R${r}` : `T${r - tables.unstored}`) + `.${SLOTS[bank]}`
+// The bundle game: what is on the page, and the moves. `levels`, `tables` and `styles` come from
+// bundle_game.py; bundle_rules.js says what a bundle may hold.
+const {levels, tables, series, styles} = data
+const register = ({register: r, bank}) => (r < 124 ? `R${r}` : r < tables.unstored ? `T${r - 124}` : `V${r - tables.unstored}`) + `.${SLOTS[bank]}`
 let level, moves, bundles, where, chosen, slot, timer
 
 const held = () => heldBy(bundles.at(-2) ?? [])
@@ -33,16 +26,13 @@ const bar = make(host, "div", {class: "bar"}), status = make(host, "p", {role: "
 const board = make(host, "div", {class: "board"}), list = make(board, "div", {class: "list"})
 const middle = make(board, "div"), drawing = make(middle, "svg", {viewBox: "0 0 470 252", class: "bundle"})
 const told = make(middle, "p", {"aria-live": "polite"}), done = make(board, "div", {class: "done"})
-const button = (text, act, title = "") => {
-  const one = make(bar, "button", {type: "button", title}, text)
-  one.addEventListener("click", () => { act(); host.focus({preventScroll: true}) })
-  return one
-}
-const choices = levels.map((one) => button(one.name, () => start(one)))
-button("Close bundle", close, "key B")
-button("Undo", undo, "key U")
-button("Hint", help, "key H")
-button("Restart", () => start(level))
+make(host, "p", {class: "soft"}, "Letters on a card: the components that the compiler chose for its results. V0, V1 and so on: results that only the next bundle "
+  + "wants; the units hand them on (PV, PS), and no register holds them. T0 to T3: registers that a clause has for itself.")
+const choices = levels.map((one) => button(bar, one.name, () => start(one)))
+button(bar, "Close bundle", close, "key B")
+button(bar, "Undo", undo, "key U")
+button(bar, "Hint", help, "key H")
+button(bar, "Restart", () => start(level))
 
 function start(one) {
   level = one
@@ -55,8 +45,8 @@ function start(one) {
     make(row, "code", {title: text}, `${line} ${text}`)
     for (const n of mine) {
       const letters = level.cards[n].parts.map(({channel}) => SLOTS[channel]).join("")
-      const chip = level.chips[n] = make(row, "button", {type: "button", tabindex: -1, draggable: true}, letters)
-      chip.addEventListener("click", () => { choose(n); host.focus({preventScroll: true}) })
+      const chip = level.chips[n] = button(row, letters, () => choose(n))
+      Object.assign(chip, {tabIndex: -1, draggable: true})
       chip.addEventListener("dblclick", () => drop())
       chip.addEventListener("dragstart", () => choose(n))
     }
@@ -82,7 +72,7 @@ function replay(words) {
   host.dataset.left = rest.length
 }
 const count = () => bundles.filter((bundle) => bundle.length).length
-const score = () => Object.entries(styles).map(([style, name]) => `${name}: ${level.filled[style].length}.`).join(" ") + ` No way needs fewer than ${level.least}.`
+const score = () => Object.entries(styles).map(([style, name]) => `${name}: ${level.filled[style].length}.`).join(" ") + ` ${level.least} is a lower bound.`
 function say(words) { status.textContent = words }
 
 function choose(n) {
@@ -178,10 +168,9 @@ function pile(who, so_far, rows) {
   })
   const others = make(done, "div", {class: "others"})
   for (const [style, name] of Object.entries(styles)) {
-    const one = make(others, "button", {type: "button", title: "Watch it"}, `${name}: ${level.filled[style].length}`)
-    one.addEventListener("click", () => watch(style))
+    button(others, `${name}: ${level.filled[style].length}`, () => watch(style), "Watch it")
   }
-  make(others, "span", {}, `never fewer than ${level.least}`)
+  make(others, "span", {}, `lower bound: ${level.least}`)
 }
 function watch(style) {
   const rows = level.filled[style]
@@ -191,7 +180,6 @@ function watch(style) {
     if (!host.isConnected || n++ >= rows.length) return clearInterval(timer)
     pile(styles[style], n, rows.slice(0, n))
   }, 150)
-  host.focus({preventScroll: true})
 }
 
 const step = (way) => {
@@ -199,13 +187,6 @@ const step = (way) => {
   if (rest.length) choose(rest[(at + way + rest.length) % rest.length])
 }
 const aim = (way) => { slot = (slot + way + 5) % 5; draw() }
-const keys = {ArrowDown: () => step(1), ArrowUp: () => step(-1), ArrowRight: () => aim(1), ArrowLeft: () => aim(-1), Enter: () => drop(), b: close, u: undo, h: help}
-host.addEventListener("keydown", (event) => {
-  const act = keys[event.key] ?? keys[event.key.toLowerCase()]
-  if (!act || event.altKey || event.ctrlKey || event.metaKey || (event.target.matches("button") && event.key === "Enter")) return
-  event.preventDefault()
-  event.stopPropagation()
-  act()
-})
+listen({ArrowDown: () => step(1), ArrowUp: () => step(-1), ArrowRight: () => aim(1), ArrowLeft: () => aim(-1), Enter: () => drop(), b: close, u: undo, h: help})
 start(levels[0])
 host.dataset.ready = "yes"

@@ -5,8 +5,6 @@ for whom, and how AMD's style and looking ahead packed them. What a bundle may h
 with the tables of ``compiler.legality``. Left out: registers are those that the compiler gave, and never run out.
 """
 
-import base64
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from cypresskit.compiler import Bundle, Code, Operation, Read, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES, fewest_bundles
 from cypresskit.compiler.legality import SLOT_SETS
 from cypresskit.draw import theme
-from cypresskit.draw.player import Shown
+from cypresskit.draw.toy import Toy
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS
 
@@ -54,69 +52,28 @@ mov g[3], r6""",
 )
 
 
-GAME = """<div class="cypresskit-game" tabindex="0" role="group" data-lm-suppress-shortcuts="true"
- aria-label="{title}. Keys: arrows choose operation and slot, Enter drops, B closes the bundle, U undoes, H is a hint.">
-<style>{css}</style><img alt="{text}" src="data:image/svg+xml;base64,{still}" style="max-width: 100%">
-<script>(() => {{
-const host = document.currentScript.parentElement
-host.querySelector("img").remove()
-const {{levels, tables, series, styles}} = {data}
-{script}
-}})()</script></div>"""
-LIGHT, DARK = ("".join(f"--ck-{name}:{pair[n]};" for name, pair in theme.TOKENS.items()) for n in (0, 1))
-CSS = f"""
-.cypresskit-game {{ {LIGHT} color: var(--ck-ink); font: 13px sans-serif; max-width: 1250px; outline-offset: -1px }}
-@media (prefers-color-scheme: dark) {{ body:not([data-jp-theme-light]) .cypresskit-game {{ {DARK} }} }}
-body[data-jp-theme-light="false"] .cypresskit-game {{ {DARK} }}
-"""
-
-
-class BundleGame(Shown):
-    """Levels that are played in the browser; see the module."""
-
-    title = "The bundle game"
-
-    def __init__(self, levels: Sequence[dict]) -> None:
-        self.rounds = list(levels)
-
-    def __repr__(self) -> str:
-        said = [f"{one['name']}; fewest bundles {one['least']}" for one in self.rounds]
-        return "\n".join([f"{self.title}: pack operations into bundles of five slots", *said])
-
-    def still(self) -> str:
-        """The first level before the first move: its lines of IL, and an empty bundle with its ports."""
-        parts = [("Lines of IL", 4, 20), ("Read ports of banks x y z w", 420, 20), ("Slots of the bundle", 420, 190)]
-        parts += [(f"{n}  {line}", 4, 50 + 24 * k) for k, (n, line) in enumerate(self.rounds[0]["lines"].items())]
-        parts += [(slot, 456 + 84 * n, 238) for n, slot in enumerate("xyzwt")]
-        boxes = [(420 + 84 * n, 36 + 36 * k, 28) for n in range(4) for k in range(3)]
-        boxes += [(420 + 84 * n, 206, 52) for n in range(5)]
-        drawn = [f'<rect x="{x}" y="{y}" width="76" height="{high}"/>' for x, y, high in boxes]
-        drawn += [f'<text x="{x}" y="{y}">{escape(words)}</text>' for words, x, y in parts]
-        return (
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 300" width="860" font-family="sans-serif"'
-            ' font-size="14"><style>svg{background:#fff}rect{fill:none;stroke:#b4b4be}text{fill:#1b1b1f}'
-            f"@media(prefers-color-scheme:dark){{svg{{background:#17171b}}text{{fill:#ececf1}}}}</style>{''.join(drawn)}</svg>"
-        )
-
-    def _embedded(self) -> str:
-        script = theme.packaged("bundle_rules.js") + theme.packaged("bundle_game.js")
-        data = json.dumps({"levels": self.rounds, "tables": TABLES, "series": theme.SERIES, "styles": STYLES})
-        still = base64.b64encode(self.still().encode()).decode()
-        words = {
-            "title": self.title,
-            "text": escape(repr(self)),
-            "still": still,
-            "css": CSS + theme.packaged("bundle_game.css"),
-            "script": script,
-        }
-        return GAME.format(data=data.replace("<", "\\u003c"), **words)
-
-
-def bundle_game(kernel: str = "sgemm_tn") -> BundleGame:
+def bundle_game(kernel: str = "sgemm_tn") -> Toy:
     """A game: pack a small dot product, a rank-1 update and the loop of a kernel of the catalogue into as few bundles
     as you can. What the hardware can't do comes back, with the reason."""
-    levels = (("a dot product", _small(*DOT)), ("a rank-1 update", _small(*RANK_1)), (kernel, KERNELS[kernel].program))
-    return BundleGame([level(*one) for one in levels])
+    named = (("a dot product", _small(*DOT)), ("a rank-1 update", _small(*RANK_1)), (kernel, KERNELS[kernel].program))
+    levels = [level(*one) for one in named]
+    title = "The bundle game"
+    said = [f"{title}: pack operations into bundles of five slots"]
+    said += [f"{one['name']}; fewest bundles {one['least']}" for one in levels]
+    keys = "arrows choose operation and slot, Enter drops, B closes the bundle, U undoes, H is a hint"
+    scripts, data = ("bundle_rules.js", "bundle_game.js"), {"levels": levels, "tables": TABLES, "styles": STYLES}
+    return Toy(title, keys, "\n".join(said), scripts, _marks(levels[0]["lines"]), (860, 300), data)
+
+
+def _marks(lines: dict[int, str]) -> str:
+    """A still's marks: the lines of IL of a level, and an empty bundle with its ports."""
+    parts = [("Lines of IL", 4, 20), ("Read ports of banks x y z w", 420, 20), ("Slots of the bundle", 420, 190)]
+    parts += [(f"{n}  {line}", 4, 50 + 24 * k) for k, (n, line) in enumerate(lines.items())]
+    parts += [(slot, 456 + 84 * n, 238) for n, slot in enumerate("xyzwt")]
+    boxes = [(420 + 84 * n, 36 + 36 * k, 28) for n in range(4) for k in range(3)]
+    boxes += [(420 + 84 * n, 206, 52) for n in range(5)]
+    drawn = [f'<rect x="{x}" y="{y}" width="76" height="{high}" fill="none"/>' for x, y, high in boxes]
+    return "".join([*drawn, *(f'<text x="{x}" y="{y}">{escape(words)}</text>' for words, x, y in parts)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,59 @@
+"""Pictures that answer a hand at once: a script of their own, for the browser alone, without frames or a clock."""
+
+import base64
+import json
+from dataclasses import dataclass, field
+from html import escape
+
+from cypresskit.draw import theme
+from cypresskit.draw.player import Shown
+
+TOY = """<div class="cypresskit-toy" tabindex="0" role="group" data-lm-suppress-shortcuts="true"
+ aria-label="{title}. Keys: {keys}.">
+<style>{css}</style><img alt="{text}" src="data:image/svg+xml;base64,{still}" style="max-width: 100%">
+<script>(() => {{
+const host = document.currentScript.parentElement, data = {data}
+host.querySelector("img").remove()
+{script}
+}})()</script></div>"""
+LIGHT, DARK = ("".join(f"--ck-{name}:{pair[n]};" for name, pair in theme.TOKENS.items()) for n in (0, 1))
+CSS = f"""
+.cypresskit-toy {{ {LIGHT} color: var(--ck-ink); font: 13px sans-serif; max-width: 1250px; outline-offset: -1px }}
+@media (prefers-color-scheme: dark) {{ body:not([data-jp-theme-light]) .cypresskit-toy {{ {DARK} }} }}
+body[data-jp-theme-light="false"] .cypresskit-toy {{ {DARK} }}
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Toy(Shown):
+    """A picture with scripts (files beside this one) that find their element as ``host`` and what Python says as
+    ``data``. ``keys`` are told to a screen reader; ``marks`` are a still's, SVG in a box of ``size``, with the theme's
+    colours as var(--ink) and so on."""
+
+    title: str
+    keys: str
+    text: str
+    scripts: tuple[str, ...]
+    marks: str
+    size: tuple[int, int]
+    data: dict = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def still(self) -> str:
+        colours = (";".join(f"--{name}:{pair[n]}" for name, pair in theme.TOKENS.items()) for n in (0, 1))
+        light, dark = (f"svg{{{some};background:{page}}}" for some, page in zip(colours, ("#fff", "#17171b")))
+        wide, high = self.size
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" font-size="14"'
+            f' font-family="sans-serif"><style>{light}rect{{stroke:var(--line)}}text{{fill:var(--ink)}}'
+            f"@media(prefers-color-scheme:dark){{{dark}}}</style>{self.marks}</svg>"
+        )
+
+    def _embedded(self) -> str:
+        script = "".join(map(theme.packaged, ("toy.js", *self.scripts)))
+        still = base64.b64encode(self.still().encode()).decode()
+        data = json.dumps(self.data | {"series": theme.SERIES}).replace("<", "\\u003c")
+        words = {"title": self.title, "keys": self.keys, "text": escape(repr(self)), "css": CSS + theme.packaged("toy.css")}
+        return TOY.format(data=data, still=still, script=script, **words)
