@@ -6,7 +6,6 @@ two sides ``| other WORK-ITEM line N``; a dash leaves a field out.
 """
 
 import ast
-import json
 import pickle
 import re
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import TEXTURE, compute, pixel
+from launches import launch_of
 
 import cypresskit as ck
 from cypresskit.machine.checks import Finding, Findings, check
@@ -21,30 +21,6 @@ from cypresskit.teach.kernels import check_gemm
 
 TN, TN_TEXT = ck.kernels["sgemm_tn"].program, ck.kernels["sgemm_tn"].text
 ZOO = sorted((Path(__file__).parent / "zoo").glob("*.txt"))
-
-
-def array(shape: list) -> np.ndarray:
-    """An array of a zoo file: its shape, then what it holds if that isn't 1, 2, 3, ..."""
-    kind = shape.pop() if isinstance(shape[-1], str) else ""
-    dtype = {"double": np.float64, "whole": np.int32}.get(kind, np.float32)
-    values = np.arange(1, 1 + int(np.prod(shape)), dtype=dtype).reshape(shape)
-    if kind == "huge":
-        values = values * np.float32(1e18) + np.float32(1e20)
-    if kind == "one nan":
-        values[3, 5, 2] = np.nan
-    return values
-
-
-def launch_of(text: str) -> dict:
-    """The arguments that a zoo file's launch stands for."""
-    launch = json.loads(text)
-    for name in ("inputs", "constants", "outputs"):
-        if name in launch:
-            launch[name] = {int(n): array(shape) for n, shape in launch[name].items()}
-    if "global_memory" in launch:
-        launch["global_memory"] = array(launch["global_memory"])
-    launch["names"] = {int(n) if n.isdigit() else n: name for n, name in launch.get("names", {}).items()}
-    return launch
 
 
 def parts(path: Path) -> tuple[str, str, dict, dict]:

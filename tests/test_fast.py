@@ -15,9 +15,12 @@ import pytest
 from conftest import TEXTURE, compute, pixel
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from launches import HERE, programs
+from test_compiler import same_bits
 from test_house import PACKAGE, imports, sources
 
 import cypresskit as ck
+from cypresskit.compiler import STYLES, compile
 from cypresskit.il.meaning import MEANING
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
@@ -28,6 +31,8 @@ from cypresskit.machine.fast.target import Target, compile_for
 from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
 from cypresskit.machine.fast.translate import translate
 from tools.fuzz.programs import random_program
+
+PROGRAMS = HERE / "programs"
 
 
 def examples(count: int):
@@ -170,32 +175,6 @@ def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
         assert_equal(program, arguments)
 
 
-def test_a_loop_that_leaves_the_texture_runs_on():
-    """The last turns, and the first, read outside; the bound is no whole number; lanes lie side by side or not."""
-    for aside in ("0.0", "1.0", "3.0"):
-        program = pixel(
-            TEXTURE.format(0, "2d,unnorm"),
-            f"dcl_literal l0, 1.0, 21.5, {aside}, -2.0",
-            "mov r0, l0.wwww",
-            "add r0.x, vWinCoord0.x, l0.z",
-            "whileloop",
-            "sample_resource(0)_sampler(0) r2, r0.xz",
-            "add r0.z, r0.z, l0.x",
-            "ge r1.y, r0.z, l0.y",
-            "break_logicalnz r1.y",
-            "sample_resource(0)_sampler(0)_aoffimmi(0,1,0) r4, vWinCoord0.xy",
-            "sample_resource(0)_sampler(0)_aoffimmi(0,3,0) r5, r0.zz",
-            "mad r3, r2, r4, r3",
-            "mad r3, r5, r4, r3",
-            "endloop",
-            "mov o0, r3",
-        )
-        inputs = {0: np.random.default_rng(5).standard_normal((15, 16)).astype(np.float32)}
-        arguments = {"domain": (9, 3), "inputs": inputs, "outputs": {0: np.zeros((3, 9, 4), np.float32)}}
-        assert countable(Analysis(program), next(at for at, i in enumerate(program.body) if i.op.flow == "loop"))
-        assert_equal(program, arguments)
-
-
 @pytest.mark.parametrize("least", [2.0**-40, np.nextafter(np.float32(2.0**-40), np.float32(0)), 2.0**-70, 1e-44])
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds"])
 def test_products_of_small_numbers_without_a_flush_mode(name, least):
@@ -209,6 +188,14 @@ def test_products_of_small_numbers_without_a_flush_mode(name, least):
         assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, 0.0))
     finally:
         compile_for("")
+
+
+@pytest.mark.parametrize("path", sorted(PROGRAMS.iterdir()), ids=lambda path: path.stem)
+def test_programs_give_the_same_bits_on_both_engines_and_compiled_in_both_styles(path):
+    for text, arguments in programs(path):
+        program = ck.assemble(text, path.name)
+        assert_equal(program, arguments)
+        assert same_bits(program, arguments, *(compile(program, style=style) for style in STYLES)), text
 
 
 # What the analysis must see, or the engine is slow
@@ -249,163 +236,14 @@ def test_parts_of_a_workgroup_number_that_a_quad_shares_are_uniform():
     assert bits[1, 1] == bits[2, 0] == 0b11
 
 
-# Values
-
-
-def test_payloads_survive_copies_but_not_arithmetic():
-    program = pixel(
-        "dcl_cb cb0[2]",
-        "mov o0.xy, cb0[0]",
-        "mov o0.zw, cb0[0]_neg(z)_abs",
-        "add o1, cb0[0], cb0[0]",
-        "mov r0, cb0[0]",
-        "whileloop",
-        "ige r1.x, r1.y, cb0[1].x",
-        "break_logicalnz r1.x",
-        "mad r0, r0, r0, r0",
-        "iadd r1.y, r1.y, cb0[1].x",
-        "endloop",
-        "iadd o2, r0, r1.zzzz",
-    )
-    constants = np.zeros((2, 4), np.uint32)
-    constants[0] = 0x7FC01234, 0xFF800001, 0xFFC05678, 0x7F800000
-    constants[1, 0] = 1
-    outputs = {n: np.zeros((3, 5, 4), np.uint32) for n in range(3)}
-    assert_equal(program, {"domain": (5, 3), "constants": {0: constants}, "outputs": outputs})
-
-
-def test_minus_zero_and_far_coordinates():
-    places = np.array([-0.0, 0.0, -1e-45, 7.99, 8.0, -0.5, 2.0**31, 3e38, np.nan, np.inf, -np.inf, 1e-45], np.float32)
-    program = pixel(
-        TEXTURE.format(0, "2d,unnorm"),
-        TEXTURE.format(1, "2d,unnorm"),
-        "sample_resource(1)_sampler(1) r0, vWinCoord0.xy",
-        "sample_resource(0)_sampler(0) o0, r0.xy",
-        "sample_resource(0)_sampler(0)_aoffimmi(1,-1,0) o1, r0.yx",
-    )
-    grid = np.stack(np.meshgrid(places, places), -1).astype(np.float32)
-    arguments = {
-        "domain": (12, 12),
-        "inputs": {0: np.arange(64, dtype=np.float32).reshape(8, 8), 1: grid},
-        "outputs": {n: np.zeros((12, 12, 4), np.float32) for n in range(2)},
-    }
-    assert_equal(program, arguments)
-
-
-@pytest.mark.parametrize("start", [0.0, -3.0, 0.5, -0.5, -1e-9, 1e-40, 2.0**24 - 2, 3e9, -np.inf, np.nan])
-@pytest.mark.parametrize("turned_back", [True, False])
-def test_coordinates_that_a_loop_counts_up(start, turned_back):
-    back = ["ifc_relop(eq) r0.w, l0.z", "mov r0.z, l0.z", "endif"]
-    program = pixel(
-        TEXTURE.format(0, "2d,unnorm"),
-        "dcl_cb cb0[1]",
-        "dcl_literal l0, 1.0, 8.0, 2.0, 0.0",
-        "mov r0.xy, cb0[0].xy",
-        "whileloop",
-        "ge r1.x, r0.w, l0.y",
-        "break_logicalnz r1.x",
-        "sample_resource(0)_sampler(0) r2, r0.xz",
-        "add r3, r3, r2",
-        "sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r2, r0.wx",
-        "add r3, r3, r2",
-        "add r0.xw, r0.xw, l0.xxxx",
-        *back[: 3 * turned_back],
-        "endloop",
-        "mov o0, r3",
-    )
-    arguments = {
-        "domain": (5, 2),
-        "inputs": {0: np.arange(64, dtype=np.float32).reshape(8, 8)},
-        "constants": {0: np.full((1, 4), start, np.float32)},
-        "outputs": {0: np.zeros((2, 5, 4), np.float32)},
-    }
-    assert_equal(program, arguments)
-
-
-def test_registers_live_across_barriers():
-    program = compute(
-        "dcl_num_thread_per_group 37",
-        "dcl_lds_id(0) 148",
-        "dcl_literal l0, 4, 1, 36, 0",
-        "imul r0.x, vTidInGrpFlat.x, l0.x",
-        "isub r0.y, l0.z, vTidInGrpFlat.x",
-        "imul r0.y, r0.y, l0.x",
-        "whileloop",
-        "ige r2.x, r2.y, l0.x",
-        "break_logicalnz r2.x",
-        "iadd r2.y, r2.y, l0.y",
-        "iadd r3, r3, vaTid",
-        "lds_store_id(0) r0.x, r3.x",
-        "fence_threads_lds",
-        "lds_load_id(0) r4, r0.y",
-        "fence_threads_lds",
-        "iadd r3, r3, r4",
-        "endloop",
-        "mov g[vaTid.x], r3",
-    )
-    assert_equal(program, {"domain": 111, "global_memory": np.zeros((111, 4), np.uint32)})
-
-
-@pytest.mark.parametrize(
-    "branches",
-    [
-        ("fence_threads", "mov r3.xy, l0"),
-        ("fence_threads", "mov r3.xy, l0", "else", "mov r3.yz, l0.wwww"),
-        ("mov r3.xy, l0", "else", "fence_threads", "mov r3.yz, l0.wwww"),
-        ("mov r3.xy, l0", "else", "fence_threads"),
-    ],
-)
-@pytest.mark.parametrize("way", ["nz", "z"])
-def test_what_a_branch_computes_beside_a_barrier_is_kept(branches, way):
-    program = compute(
-        "dcl_literal l0, 1, 2, 3, 4",
-        "mov r3, vaTid.xxxx",
-        "iand r1.x, vThreadGrpId.x, l0.x",
-        f"if_logical{way} r1.x",
-        *branches,
-        "endif",
-        "mov g[vaTid.x], r3",
-    )
-    assert_equal(program, {"domain": (128, 1), "global_memory": np.zeros((128, 4), np.uint32)})
-
-
-def test_an_lds_fence_orders_the_quads_of_a_wavefront():
-    program = compute(
-        "dcl_lds_id(0) 256",
-        "dcl_literal l0, 4, 63, 0, 0",
-        "imul r0.x, vTidInGrpFlat.x, l0.x",
-        "isub r0.y, l0.y, vTidInGrpFlat.x",
-        "imul r0.y, r0.y, l0.x",
-        "lds_store_id(0) r0.x, vaTid.x",
-        "fence_lds",
-        "lds_load_id(0) r1, r0.y",
-        "mov g[vaTid.x], r1",
-    )
-    assert_equal(program, {"domain": 128, "global_memory": np.zeros((128, 4), np.uint32)})
-
-
-@pytest.mark.parametrize("first", [0, 1, -32, 8, 1008, 1024, -64])
-@pytest.mark.parametrize("condition, group", [("l0.x", 64), ("l0.x", 37), ("r0.w", 64)])
-def test_vectors_of_neighbours_in_the_lds(first, condition, group):
-    """Work-item i's four words follow those of i - 1: here and there some lie outside. Lanes are left over at the end
-    of a group, or work-items run alone, as some take no part."""
-    program = compute(
-        f"dcl_num_thread_per_group {group}",
-        "dcl_lds_id(0) 1024",
-        f"dcl_literal l0, 4, {first}, 1, 5",
-        "ishl r0.x, vTidInGrpFlat.x, l0.x",
-        "iadd r0.y, r0.x, l0.y",
-        "umod r0.w, vTidInGrpFlat.x, l0.w",
-        "imul r1, vaTid.x, l0.yzwx",
-        f"if_logicalnz {condition}",
-        "lds_store_vec_id(0) mem, r0.x, r0.x, r1",
-        "endif",
-        "fence_threads_lds",
-        "lds_load_vec_id(0) r2, r0.y, r0.y",
-        "mov g[vaTid.x], r2",
-    )
-    assert Analysis(program).lanes == (1 if condition == "r0.w" else 4)
-    assert_equal(program, {"domain": 2 * group, "global_memory": np.zeros((2 * group, 4), np.uint32)})
+@pytest.mark.parametrize(("name", "lanes"), [("loop_leaves_the_texture", {4}), ("vectors_of_neighbours", {1, 4})])
+def test_the_files_of_programs_take_the_ways_that_they_are_for(name, lanes):
+    """A counted loop; lanes of neighbours, and work-items that run alone where some take no part."""
+    assembled = [ck.assemble(text) for text, _ in programs(PROGRAMS / f"{name}.txt")]
+    assert {Analysis(program).lanes for program in assembled} == lanes
+    for program in assembled:
+        loops = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
+        assert all(countable(Analysis(program), at) for at in loops)
 
 
 def test_a_store_of_neighbours_of_which_some_lie_outside():
@@ -418,23 +256,6 @@ def test_a_store_of_neighbours_of_which_some_lie_outside():
     )
     with pytest.raises(ck.KernelError, match="to byte 1008 of LDS 0, which has 1016"):
         ck.launch(program, 64, global_memory=np.zeros((64, 4), np.uint32))
-
-
-def test_a_group_that_splits_where_no_barrier_follows():
-    """The engine can't run it; the explaining engine can."""
-    program = compute(
-        "dcl_literal l0, 5, 0, 1, 2",
-        "whileloop",
-        "ige r0.x, r0.y, vTidInGrpFlat.x",
-        "break_logicalnz r0.x",
-        "iadd r0.y, r0.y, l0.z",
-        "if_logicalnz l0.y",
-        "fence_threads",
-        "endif",
-        "endloop",
-        "mov g[vaTid.x], r0",
-    )
-    assert_equal(program, {"domain": 128, "global_memory": np.full((128, 4), 7, np.uint32)})
 
 
 # Errors and interruption
@@ -583,15 +404,6 @@ def test_the_translation_grows_with_the_program_not_faster():
         for n in (100, 800)
     )
     assert long < 9 * short
-
-
-def test_a_comparison_with_what_becomes_constant_flushes_the_other_side():
-    text = "il_cs_2_0\nifc_relop(eq) vTid.x_sign, vTid\nmov r0.x, r0.1\nendif\nmov g[vaTid.x], r0\nend"
-    memories = [np.zeros((64, 4), np.uint32) for _ in range(2)]
-    for engine, memory in zip(("explain", "fast"), memories, strict=True):
-        ck.launch(ck.assemble(text), 64, global_memory=memory, engine=engine)
-    assert memories[0][:, 0].all()
-    assert np.array_equal(*memories)
 
 
 def test_every_opcode_has_a_native_meaning_beside_numpys():

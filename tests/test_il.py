@@ -1,5 +1,6 @@
 """The IL front end: everything that production kernels use is read, everything else is refused with a reason."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ import cypresskit as ck
 from cypresskit.cli import reference
 from cypresskit.il import OPCODES, Register
 from cypresskit.il.left_out import left_out, unknown
+
+HERE = Path(__file__).parent
 
 
 def pixel(*lines: str) -> str:
@@ -25,7 +28,7 @@ def only(line: str):
 
 
 def test_everything_that_production_kernels_use_is_read_and_printed_back():
-    program = ck.assemble((Path(__file__).parent / "everything.il").read_text(encoding="utf-8"), "all.il")
+    program = ck.assemble((HERE / "everything.il").read_text(encoding="utf-8"), "all.il")
     again = ck.assemble(str(program))
     assert (again, again.body, str(again)) == (program, program.body, str(program))
 
@@ -86,58 +89,7 @@ def fault(text: str) -> ck.ILError:
     return caught.value
 
 
-FAULTY = {  # a line: what is said of it, with its line and column where these matter
-    "maad r0, r1, r2, r3": "Did you mean `mad`?",
-    "mda r0, r1, r2, r3": "Did you mean `mad`?",
-    "dmda r0.xy, r1, r2, r3": "Did you mean `dmad`?",
-    "ddad r0.xy, r1, r2": "Did you mean `dadd`?",
-    "sbu r0, r1, r2": "Did you mean `sub`?",
-    "mov r0": "expected `,` after the destination",
-    "mov r0, r1, r2": "expected the end of the line, found `,`",
-    "mov r0.yx, r1": "letters must stand in the order xyzw",
-    "mov r0, r1.q": "a swizzle has one to four of the letters",
-    "mov r0, r1_neq(x)": "Did you mean `neg`?",
-    "iadd r0, r1_abs, r2": "source 1 of `iadd` is an integer",
-    "dadd r0.xy, r1_bias, r2": "source 1 of `dadd` is a double",
-    "dadd r0.x, r1, r2": "its mask must hold xy or zw",
-    "mov l0, r1": "3:5: `l0` can't be written",
-    "mov r0, o1": "can't be read",
-    "mov r0, r70000": "register numbers end at 65535",
-    "mov o8, r0": "the output streams are o0 to o7",
-    "mov r0, vWinCord0": "Did you mean `vWinCoord0`?",
-    "mov g[r1], r0": "an address is one component of a register",
-    "ge_sat r0, r1, r2": "gives no single-precision float",
-    "breakc_relop(gee) r0, r1": "Did you mean `ge`?",
-    "break_logical r0.x": "There are `break_logicalnz`, `break_logicalz`.",
-    "sample_resource(0)_samplr(0) r0, r1": "Did you mean `sampler`?",
-    "sample_sampler(0) r0, r1": "`sample` needs `_resource(...)`",
-    "dcl_literal l0, 1.0, 2.0, 3.0": "before each of the four numbers",
-    "dcl_literal l0, 1.0, 2.0, 3.0, 1e99": "does not fit in a single-precision float",
-    "dcl_lds_size_per_thread 4": "belongs to an earlier chip",
-    "dcl_lds_id(0) 65536": "a workgroup has 32768 at most",
-    "fence": "needs a name for what it waits for",
-    "break": "`break` outside a loop",
-    "endif": "`endif` without an if",
-    "whileloop": "never closed by `endloop`",
-    "mov r0, l5": "l5 is not declared: add `dcl_literal l5",
-    "mov r0, cb1[0]": "cb1 is not declared",
-    "mov r0, cb1[4096]": "cb1[4096]: constant buffers are cb0 to cb15, of 4096 elements at most",
-    "mov r0, cb16[0]": "cb16[0]: constant buffers are cb0 to cb15",
-    "sample_resource(3)_sampler(0) r0, r1": "resource 3 is not declared",
-    "mov r0, vaTid": "exists in compute kernels",
-    "lds_load_id(0) r0, r1": "a pixel kernel has no LDS",
-    "fence_threads": "a pixel kernel has no workgroup",
-    "mcall(1) (r0), (r1)": "there is no macro 1",
-    "mend": "`mend` without `mdef`",
-    "mov r0, in0": "exists inside a macro only",
-    "mov r0, \u00e9": "the character `\u00e9`, U+00E9 (latin small letter e with acute) can only",
-    "mov l0, r1 ": "can't be written",
-    "dmul r0.x, r1, r2": "3:6: `dmul` writes a double",
-    "mov r0, r1.xyzwx": "3:12: ... found `xyzwx`",
-    "mov 5, r1": "3:5: ... found `5`",
-    "dcl_num_thread_per_group 8,8,1,1": "3:1: ... found 8 x 8 x 1 x 1",
-    "dcl_lds_id(0) 6": "3:1: ... a multiple of 4 bytes, found 6",
-}
+FAULTY = dict(re.findall(r"(?m)^([^;].*?) +;! (.+)", (HERE / "faulty_lines.txt").read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("line", FAULTY)
@@ -216,7 +168,7 @@ def test_what_the_subset_leaves_out_is_said_so_with_the_section_that_defines_it(
     assert f"({section} " in said or f"(section {section} " in said
 
 
-MNEMONICS = (Path(__file__).parent / "il_mnemonics.txt").read_text(encoding="utf-8").split()
+MNEMONICS = (HERE / "il_mnemonics.txt").read_text(encoding="utf-8").split()
 
 
 @pytest.mark.parametrize("name", sorted({*MNEMONICS} - {*OPCODES, "mdef", "mend"}))
@@ -303,7 +255,7 @@ def test_every_example_of_the_reference_assembles_and_runs(op):
 
 
 def test_the_reference_page_is_current():
-    assert (Path(__file__).parent.parent / "docs/il.md").read_text(encoding="utf-8") == reference.page()
+    assert (HERE.parent / "docs/il.md").read_text(encoding="utf-8") == reference.page()
 
 
 def test_what_the_reference_says_of_cost_and_meaning_is_what_is_done():

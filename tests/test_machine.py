@@ -120,27 +120,6 @@ def test_fetches_outside_give_zero_and_are_counted(engine):
 
 
 @ENGINES
-def test_a_fetch_follows_its_coordinates_when_some_work_items_change_them(engine):
-    program = pixel(
-        TEXTURE.format(0, "2d,unnorm"),
-        "dcl_literal l0, 2.0, 1.0, 0, 0",
-        "mov r0, vWinCoord0",
-        "whileloop",
-        "  sample_resource(0)_sampler(0) r1, r0.xy",
-        "  sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r2, r0.xy",
-        "  add r3.xy, r3.xy, r1.xx",
-        "  add r3.y, r3.y, r2.x",
-        "  ge r4.x, r0.x, l0.x",
-        "  break_logicalnz r4.x",
-        "  add r0.x, r0.x, l0.y",
-        "endloop",
-        "mov o0, r3",
-    )
-    got = output(program, (4, 1), engine, inputs={0: np.array([[1, 10, 100, 1000]], np.float32)})
-    assert got[0, :, :2].tolist() == [[111, 1221], [110, 1210], [100, 1100], [1000, 1000]]
-
-
-@ENGINES
 def test_normalised_one_dimensional_and_offset_fetches(engine):
     row = np.arange(8, dtype=np.float32)
     grid = np.arange(32, dtype=np.float32).reshape(4, 8)
@@ -187,59 +166,6 @@ def test_doubles_live_in_pairs_and_dmad_rounds_once(engine):
     assert got.tolist() == [3.0, 2.0**-29 + 2.0**-60]
 
 
-LOOPS = [
-    "dcl_literal l0, 1, 3, 100, 2",
-    "ftoi r0.xy, vWinCoord0.xy",
-    "mov r1, r1.0",
-    "whileloop",
-    "  iadd r1.x, r1.x, l0.x",
-    "  ilt r2.x, r0.x, r1.x",
-    "  break_logicalnz r2.x",
-    "  umod r2.y, r1.x, l0.y",
-    "  continue_logicalz r2.y",
-    "  iadd r1.y, r1.y, r1.x",
-    "  ieq r2.z, r1.x, r0.y",
-    "  if_logicalnz r2.z",
-    "    iadd r1.z, r1.z, l0.z",
-    "    whileloop",
-    "      iadd r1.w, r1.w, l0.x",
-    "      uge r2.w, r1.w, r1.x",
-    "      break_logicalnz r2.w",
-    "    endloop",
-    "  else",
-    "    ixor r1.z, r1.z, r1.x",
-    "  endif",
-    "endloop",
-    "mov o0, r1",
-]
-
-
-def loops(x: int, y: int) -> list[int]:
-    """The same as LOOPS in Python."""
-    a = [0, 0, 0, 0]
-    while True:
-        a[0] += 1
-        if x < a[0]:
-            return a
-        if a[0] % 3 == 0:
-            continue
-        a[1] += a[0]
-        if a[0] == y:
-            a[2] += 100
-            while True:
-                a[3] += 1
-                if a[3] >= a[0]:
-                    break
-        else:
-            a[2] ^= a[0]
-
-
-@ENGINES
-def test_divergent_loops_breaks_and_continues(engine):
-    got = output(pixel(*LOOPS), (13, 6), engine, np.int32)
-    assert got.tolist() == [[loops(x, y) for x in range(13)] for y in range(6)]
-
-
 @ENGINES
 def test_instructions_are_counted_for_active_work_items_only(engine):
     program = pixel(
@@ -256,59 +182,6 @@ def test_instructions_are_counted_for_active_work_items_only(engine):
     assert run.flops == 8 * 8 + 16 * 2
     assert run.arithmetic == 24 * 1 + 8 * 4 + 16 * 2 + 24 * 4
     assert run.executed.tolist() == [24, 24, 8, 0, 16, 0, 24]
-
-
-TRANSPOSE = [
-    "dcl_num_thread_per_group 64",
-    "dcl_lds_id(0) 256",
-    "dcl_literal l0, 4, 8, 3, 7",
-    "umul r0.x, vTidInGrpFlat.x, l0.x",
-    "imul r1.x, vaTid.x, vaTid.x",
-    "lds_store_id(0) r0.x, r1.x",
-    "fence_threads_lds",
-    "iand r2.x, vTidInGrpFlat.x, l0.w",
-    "ushr r2.y, vTidInGrpFlat.x, l0.z",
-    "imad r2.x, r2.x, l0.y, r2.y",
-    "umul r2.x, r2.x, l0.x",
-    "lds_load_id(0) r3, r2.x",
-    "mov g[vaTid.x], r3",
-]
-
-
-@ENGINES
-def test_an_8_by_8_transpose_through_lds(engine):
-    got = stored(compute(*TRANSPOSE), 192, engine)
-    want = (np.arange(192, dtype=np.uint32) ** 2).reshape(3, 8, 8).swapaxes(1, 2).reshape(-1)
-    assert np.array_equal(got, np.stack([want] * 4, 1))
-
-
-@ENGINES
-def test_barriers_inside_a_uniform_loop(engine):
-    program = compute(
-        "dcl_num_thread_per_group 64",
-        "dcl_struct_lds_id(0) 16, 64",
-        "dcl_literal l0, 1, 63, 5, 0",
-        "mov r0, vTidInGrpFlat",
-        "mov r5, r5.0",
-        "whileloop",
-        "  uge r4.x, r5.x, l0.z",
-        "  break_logicalnz r4.x",
-        "  lds_store_vec_id(0) mem, vTidInGrpFlat.x, l0.w, r0",
-        "  fence_threads_lds",
-        "  iadd r1.x, vTidInGrpFlat.x, l0.x",
-        "  iand r1.x, r1.x, l0.y",
-        "  lds_load_vec_id(0) r2, r1.x, l0.w",
-        "  iadd r0, r0, r2",
-        "  fence_threads_lds",
-        "  iadd r5.x, r5.x, l0.x",
-        "endloop",
-        "mov g[vaTid.x], r0",
-    )
-    values = np.arange(64)
-    for _ in range(5):
-        values = values + np.roll(values, -1)
-    got = stored(program, 128, engine)
-    assert np.array_equal(got[:, 3], np.tile(values, 2).astype(np.uint32))
 
 
 @ENGINES
