@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 import cypresskit  # noqa: E402
-from cypresskit.draw.player import inline_resources  # noqa: E402
+from cypresskit.draw.player import scripts  # noqa: E402
 from tools import gallery  # noqa: E402
 
 project, release = "cypresskit", cypresskit.__version__
@@ -111,7 +111,7 @@ def _left_out(link):
 
 def add_players(app, name, template, context, doctree):
     if "cypresskit-player" in context.get("body", ""):
-        app.add_js_file("players.js")
+        app.add_js_file("players.js", loading_method="async")
 
 
 def amend(app, name, template, context, doctree):
@@ -126,7 +126,7 @@ def finish(app, error):
     site = Path(app.outdir)
     if error is None:
         (site / "index.html").write_bytes((site / "README.html").read_bytes())
-        (site / "_static/players.js").write_text("\n".join(inline_resources().js_raw), encoding="utf-8")
+        (site / "_static/players.js").write_text(scripts(), encoding="utf-8")
         (site / "docs/pictures").mkdir(exist_ok=True)
         for picture in (ROOT / "docs/pictures").glob("*.*"):
             (site / "docs/pictures" / picture.name).write_bytes(picture.read_bytes())

@@ -153,3 +153,12 @@ const run = async texts => {
 // What each code cell of the notebook shown has put out.
 const outputs = () => [...window.jupyterapp.shell.currentWidget.context.model.cells]
     .filter(cell => cell.type === "code").map(cell => cell.outputs.toJSON())
+
+// Puts an output on the page as VS Code does: its scripts don't run, and then copies of them, appended to it.
+const append = html => {
+    const output = document.body.appendChild(document.createElement("div"))
+    document.body.prepend(output)
+    output.innerHTML = html
+    for (const {innerText} of [...output.querySelectorAll("script")])
+        output.appendChild(Object.assign(document.createElement("script"), {text: innerText})).remove()
+}

@@ -9,6 +9,7 @@ from conftest import JS, READY
 from pages import at, hold_clock, recorded, view, whole_numbers
 
 import cypresskit as ck
+from cypresskit.draw.player import Shown
 from cypresskit.draw.predict import KEPT
 
 LESSON = "01_register_block.ipynb"
@@ -216,19 +217,46 @@ def test_the_picture_keeps_its_place_under_captions_of_one_line_and_two(page, sh
     assert max(tops) - min(tops) < 1, tops
 
 
-@pytest.mark.parametrize("frame", [False, True])
-def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(page, player, frame):
-    """A front end that gives each output a frame of its own, with scripts or without any."""
-    output = player._repr_mimebundle_()["text/html"]
-    sandbox = "allow-scripts" if frame else ""
-    page.set_content(f'<iframe sandbox="{sandbox}" width="900" height="700"></iframe>')
-    page.evaluate("html => { document.querySelector('iframe').srcdoc = html }", output)
-    inner = page.frame_locator("iframe")
+def framed(page, output: str, sandbox: str, policy: str = ""):
+    """A page that shows an output in a frame of its own."""
+    page.set_content(f'<iframe sandbox="{sandbox}" width="1000" height="700"></iframe>')
+    page.evaluate("html => { document.querySelector('iframe').srcdoc = html }", policy + output)
+    return page.frame_locator("iframe")
+
+
+@pytest.mark.parametrize(("sandbox", "rule"), [("", ""), ("allow-scripts", ""), ("allow-scripts", "script-src 'none'")])
+def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(page, player, sandbox, rule):
+    """A front end that gives each output a frame of its own, without scripts, with some, and one that forbids them."""
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{rule}">' * bool(rule)
+    inner = framed(page, player._repr_mimebundle_()["text/html"], sandbox, policy)
     inner.locator("img").wait_for()
     assert inner.locator("img").bounding_box()["width"] > 600
-    if frame:
-        inner.get_by_text("This is a still. To see it move").wait_for()
+    inner.get_by_text("This is a still. To see it move").wait_for()
     assert len(inner.locator("body").inner_text()) < 300, "no wall of text"
+
+
+def test_after_load_for_frames_an_output_plays_in_a_frame_of_its_own(page, player, monkeypatch):
+    monkeypatch.setattr(Shown, "framed", False)
+    ck.draw.load(frames=True)
+    inner = framed(page, player._repr_mimebundle_()["text/html"], "allow-scripts")
+    inner.locator("[data-ready]").focus()
+    page.keyboard.press("End")
+    inner.locator(f"[data-frame='{len(player) - 1}']").wait_for()
+    assert inner.locator(".bk-Figure").first.bounding_box()["height"] > 300
+    ck.draw.load()
+    assert not player.framed, "elsewhere all share one"
+
+
+def test_scripts_find_their_pictures_where_they_run_at_the_end_of_an_output(page, show):
+    """VS Code runs copies of an output's scripts, appended to it one after another."""
+    show(view("lds_pitch"))  # a page with the scripts
+    pictures = {
+        ".cypresskit-journey [data-ready]": ck.draw.explore,
+        ".cypresskit-toy[data-ready]": ck.draw.bundle_game,
+    }
+    for ready, make in pictures.items():
+        page.evaluate(JS.append, make()._repr_mimebundle_()["text/html"])
+        page.wait_for_selector(ready)
 
 
 def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):

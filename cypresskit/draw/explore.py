@@ -35,7 +35,8 @@ JOURNEY = """<div class="cypresskit-journey" style="--ck-room: 36px">
 .cypresskit-journey nav [aria-current] {{ font-weight: bold; border-width: 2px }}
 </style><nav aria-label="Levels, from the chip to the register">{crumbs}<span role="status"></span></nav>{levels}
 <script>(() => {{
-const host = document.currentScript.parentElement, ways = {ways}, hints = {hints}, start = {start}
+const around = document.currentScript.parentElement, own = ".cypresskit-journey"
+const host = around.closest(own) ?? around.querySelector(own), ways = {ways}, hints = {hints}, start = {start}
 {script}}})()</script></div>"""
 
 

@@ -317,7 +317,7 @@ el.setAttribute("data-lm-suppress-shortcuts", "true")
 function press(event) {
   if (!el.getClientRects().length || event.altKey || event.ctrlKey || event.metaKey || !(event.key in keys)) return
   const target = event.composedPath()[0]
-  if (target.matches("select, input, textarea") || (target.matches("button") && [" ", "Enter"].includes(event.key))) return
+  if (target.matches("select, input, textarea") || (target.matches("button, a") && [" ", "Enter"].includes(event.key))) return
   if (target.matches(".noUi-handle") && event.key !== " ") return
   event.preventDefault()
   event.stopPropagation()
@@ -328,7 +328,8 @@ el.addEventListener("pointerdown", (event) => {
   if (!event.composedPath()[0].matches("button, select, input, .noUi-handle")) setTimeout(() => el.focus({preventScroll: true}))
 })
 
-// Light or dark: JupyterLab says so on <body>; a plain page follows the reader's setting. Colours on a canvas can't be
+// Light or dark: JupyterLab, VS Code and the site say so on <body>, Colab on <html>; a plain page follows the reader's
+// setting. Colours on a canvas can't be
 // CSS variables, so each ink is looked up and handed to its glyph.
 const wish = window.matchMedia("(prefers-color-scheme: dark)")
 let watch = null
@@ -339,8 +340,9 @@ function forget() {
 }
 function colour() {
   if (watch && !el.isConnected) return forget() // its cell has run again
-  const lab = document.body.dataset.jpThemeLight
-  el.toggleAttribute("data-dark", lab === undefined ? wish.matches : lab === "false")
+  const {jpThemeLight, vscodeThemeKind, theme} = document.body.dataset
+  const page = jpThemeLight ?? vscodeThemeKind ?? theme ?? document.documentElement.getAttribute("theme") ?? "auto"
+  el.toggleAttribute("data-dark", page === "auto" ? wish.matches : /false|dark|contrast$/.test(page))
   const style = getComputedStyle(el)
   for (const [model, property, token] of inks) {
     const value = style.getPropertyValue(`--ck-${token}`).trim()
@@ -369,7 +371,7 @@ for (const [figure, glyph, part, most] of fitted) {
 wish.addEventListener("change", colour)
 still.addEventListener("change", stop)
 watch = new MutationObserver(colour)
-watch.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"]})
+watch.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "data-vscode-theme-kind", "data-theme"]})
 
 // The tallest caption has room, so that the picture below it keeps its place.
 const size = (text) => text.replace(/<[^>]*>/g, "").length + 100 * text.split("<br>").length
@@ -391,7 +393,7 @@ choose(null)
 // Whoever is around may say what to show: a frame, a key to choose, and whether the keys are meant for it from now on.
 function visit() {
   const {frame: at, key, focus} = JSON.parse(place.dataset.go ?? "{}")
-  if (at === undefined) return
+  if (!(at in captions)) return
   scene.active = scenes.findLastIndex(([from]) => from <= at)
   go(at)
   choose(key)

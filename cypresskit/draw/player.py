@@ -11,10 +11,12 @@ simulation is built anew, in Python (see ``controls``).
 
 import base64
 import json
+import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -103,6 +105,7 @@ class Shown:
     """What a notebook shows as a cell's value, and what can be saved: a ``title``, a text form, a still, and HTML."""
 
     title: str
+    framed = False  # each output has a frame of its own; see load()
 
     def still(self) -> str:
         """The frame that tells most as an SVG picture."""
@@ -112,7 +115,8 @@ class Shown:
         raise NotImplementedError
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._embedded()}
+        own = f"<style>:root {{ --ck-high: 440px }}</style><script>{scripts()}</script>" if self.framed else ""
+        return {"text/plain": repr(self), "text/html": own + self._embedded()}
 
     def save(self, path: str | Path) -> Path:
         """Write a page with everything in it (.html), which plays from disk, without network; or a still (.svg, or .png
@@ -123,8 +127,8 @@ class Shown:
         elif path.suffix == ".png":
             save_file(path, still.png(self.still()))
         elif path.suffix in (".html", ".htm"):
-            parts = {"title": escape(self.title), "scripts": _scripts(), "player": self._embedded()}
-            save_file(path, theme.PAGE.substitute(parts))
+            parts = {"title": escape(self.title), "scripts": f"<script>{scripts()}</script>"}
+            save_file(path, theme.PAGE.substitute(parts | {"player": self._embedded()}))
         else:
             raise ValueError(f"{path.name}: a player is saved as .html, .svg or .png")
         return path
@@ -240,8 +244,7 @@ class Player(Shown):
             document.clear()
         data = serialize_json({"document": next(iter(docs.values()))}).encode()
         image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 9)))
-        words = {"text": escape(repr(self)), "root": json.dumps(self.root.id), "script": theme.packaged("player.js")}
-        return EMBED.format(still=image, docs=packed, **words)
+        return EMBED.format(text=escape(repr(self)), still=image, docs=packed, root=json.dumps(self.root.id))
 
 
 def _widgets(scenes: Sequence[tuple[str, int]], lasts: float) -> dict:
@@ -294,30 +297,41 @@ def row(*parts: LayoutDOM, gap: str = "normal", align: str = "normal", **options
     return Row(*parts, sizing_mode="stretch_width", styles=styles, **options)
 
 
-def inline_resources() -> Resources:
-    """Bokeh's scripts as text: the two bundles that the players need."""
-    return Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
+@cache
+def scripts() -> str:
+    """Bokeh's scripts and the player's as one that unpacks them, once on a page: 0.6 MB instead of 1.7."""
+    bokeh = Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).js_raw
+    play = f"window.cypresskitPlay = (root, index) => {{\n{theme.packaged('player.js')}\n}}"
+    packed = zlib.compress("\n".join([*bokeh, play]).encode(), 9)
+    return UNPACK.format(packed=base64.b64encode(packed).decode(), key=zlib.crc32(packed))
 
 
-def _scripts() -> str:
-    return "".join(f"<script>{code}</script>" for code in inline_resources().js_raw)
+UNPACK = """(async () => {{
+  if (window.cypresskitScripts === {key}) return
+  window.cypresskitScripts = {key}
+  const packed = Uint8Array.from(atob("{packed}"), (one) => one.charCodeAt(0))
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))
+  const text = await new Response(stream).text()
+  document.head.append(Object.assign(document.createElement("script"), {{text}}))
+}})()"""
 
-
-# The script finds its place by where it stands, so nothing here depends on a random name. Notebooks put outputs and
-# scripts on the page in their own order: it waits for load()'s script. Nothing is evaluated from text, so a page may
-# forbid that. A strict sanitizer leaves the image, with the picture in words.
+# The script finds its place as the first around it that no other has found, so nothing here depends on a random name:
+# some notebooks run a script where it stands, some (VS Code) at the end of the whole output. They put outputs and
+# scripts on the page in their own order: it waits for load()'s, and a second for those that are nearer to the reader.
+# Nothing is evaluated from text, so a page may forbid that. A strict sanitizer leaves the image, its words, and the
+# sentence.
 EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="data:image/svg+xml;base64,{still}"
- style="max-width: 100%"></div>
+ style="max-width: 100%"><p>This is a still. To see it move, trust the notebook and run its first cells; where each
+ output has a frame of its own, run <code>ck.draw.load(frames=True)</code>, then this cell.</p></div>
 <script>(() => {{
-  const place = document.currentScript.previousElementSibling
-  const packed = Uint8Array.from(atob("{docs}"), (one) => one.charCodeAt(0))
-  const play = (root, index) => {{
-{script}
-  }}
+  const place = document.currentScript.parentElement.querySelector(".cypresskit-player:not([data-found])")
+  const advice = place.querySelector("p"), packed = Uint8Array.from(atob("{docs}"), (one) => one.charCodeAt(0))
+  place.dataset.found = advice.hidden = true
   let tries = 0
   const start = async () => {{
-    const seen = place.getClientRects().length > 0
-    if (seen && window.Bokeh && window.Bokeh.Widgets) {{
+    const [box] = place.getClientRects()  // none where it isn't shown
+    const near = box && box.top < 1.5 * innerHeight && box.bottom > -0.5 * innerHeight
+    if ((near || box && tries > 10) && window.Bokeh?.Widgets && window.cypresskitPlay) {{
       const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))
       const docs = JSON.parse(await new Response(stream).text())
       const items = [{{docid: Object.keys(docs)[0], roots: {{{root}: place}}, root_ids: [{root}]}}]
@@ -327,27 +341,27 @@ EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="
       const root = doc.get_model_by_id({root})
       let began = false
       const begin = () => {{
-        if (!began) play(root, window.Bokeh.index)
+        if (!began) window.cypresskitPlay(root, window.Bokeh.index)
         began = true
       }}
       if (doc.is_idle) begin()
       else doc.idle.connect(begin)
       return
     }}
-    if (seen && tries++ === 30) place.insertAdjacentHTML("beforeend", "<p>This is a still. To see it move, run the " +
-      "notebook's first cells; where each output has a page of its own, open a page that .save wrote.</p>")
+    if (box && tries++ === 30) advice.hidden = false
     if (place.isConnected) setTimeout(start, 100)
   }}
   start()
 }})()</script><!-- /player -->"""
 
 
-def load() -> None:
-    """Put Bokeh's scripts on a notebook's page (1.7 MB), and one that colours IL in its cells and says how long a cell
-    runs: once, in a cell of its own."""
+def load(frames: bool | None = None) -> None:
+    """Put the players' scripts on a notebook's page (0.6 MB), and one that colours IL in its cells and says how long a
+    cell runs: once, in a cell of its own. With ``frames`` each picture brings the players' scripts itself, for where
+    each output has a frame of its own; by default in Google Colab."""
     from IPython.display import HTML, display
 
+    Shown.framed = "google.colab" in sys.modules if frames is None else frames
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
-    display(
-        HTML(f'{_scripts()}{wrap}<script>{theme.packaged("cells.js")}</script><span class="cypresskit-loaded"></span>')
-    )
+    code = f"<script>{scripts()}</script>{wrap}<script>{theme.packaged('cells.js')}</script>"
+    display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))
