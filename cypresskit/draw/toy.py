@@ -13,15 +13,17 @@ TOY = """<div class="cypresskit-toy" tabindex="0" role="group" data-lm-suppress-
 <style>{css}</style><img alt="{text}" src="data:image/svg+xml;base64,{still}" style="max-width: 100%">
 <p>This is a still. To play, trust the notebook.</p>
 <script>(() => {{
-const around = document.currentScript.parentElement, toy = ".cypresskit-toy"  // VS Code runs scripts at the output's end
-const host = around.closest(toy) ?? around.querySelector(toy), data = {data}
+const around = document.currentScript.parentElement, own = ".cypresskit-toy"  // VS Code runs it at the output's end
+const host = around.closest(own) ?? around.querySelector(own), data = {data}
 host.querySelectorAll("img, p").forEach((one) => one.remove())
 {script}
 }})()</script></div>"""
 LIGHT, DARK = ("".join(f"--ck-{name}:{pair[n]};" for name, pair in theme.TOKENS.items()) for n in (0, 1))
 CSS = f"""
 .cypresskit-toy {{ {LIGHT} color: var(--ck-ink); font: 13px sans-serif; max-width: 1250px; outline-offset: -1px }}
-@media (prefers-color-scheme: dark) {{ body:not([data-jp-theme-light], [data-theme="light"]) .cypresskit-toy {{ {DARK} }} }}
+@media (prefers-color-scheme: dark) {{
+  body:not([data-jp-theme-light], [data-theme="light"]) .cypresskit-toy {{ {DARK} }}
+}}
 :is([data-jp-theme-light="false"], [data-theme="dark"], [data-vscode-theme-kind*="dark"]) .cypresskit-toy {{ {DARK} }}
 """
 
