@@ -59,5 +59,8 @@ class Toy(Shown):
         script = "".join(map(theme.packaged, ("toy.js", *self.scripts)))
         still = base64.b64encode(self.still().encode()).decode()
         data = json.dumps(self.data | {"series": theme.SERIES}).replace("<", "\\u003c")
-        words = {"title": self.title, "keys": self.keys, "text": escape(repr(self)), "css": CSS + theme.packaged("toy.css")}
-        return TOY.format(data=data, still=still, script=script, **words)
+        css, words = (
+            CSS + theme.packaged("toy.css"),
+            {"title": self.title, "keys": self.keys, "text": escape(repr(self))},
+        )
+        return TOY.format(data=data, still=still, script=script, css=css, **words)
