@@ -1,9 +1,10 @@
 """Answers to all exercises: for each check, right ones, and wrong ones with the words that the verdict must say.
 
 lNN.txt has those of lesson NN, by checks. A check's first line says what kind of answer it takes and how an answer is
-made of a line, which stands in the place of ``_``; a line that begins with ``=`` is the whole answer. Behind a wrong
-one stands, after ``;!``, what it is told: words, or several of them with `` | `` between. What a line names is in
-lNN.py, in the lesson's module, or one of ``ck``, ``math``, ``np``, ``re`` and ``replace``.
+made of a line, which stands in the place of ``_``: in a function's body, or an expression; a line that begins with
+``=`` is the whole answer. Behind a wrong one stands, after ``;!``, what it is told: words, or several of them with
+`` | `` between. What a line names is in lNN.py, in the lesson's module, or one of ``ck``, ``math``, ``np``, ``re`` and
+``replace``.
 
 To each kind is added what is wrong whatever is asked: a text, a function, one that gives a number, a value.
 """
@@ -41,19 +42,25 @@ def planted() -> dict:
         names |= vars(import_module(f"cypresskit.teach.{lesson.stem}"))
         if path.with_suffix(".py").exists():
             names |= vars(import_module(f"answers.{path.stem}"))
-        number, right, wrong = 0, [], []
+        right, wrong = [], []
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             answer, told, words = (part.strip() for part in line.partition(";!"))
             if head := re.fullmatch(r"(\w+) \((\w+)\): (.+)", line):
                 check, kind, form = head.groups()
                 right, wrong = found[names[check]] = KINDS[kind]()
             elif answer:
-                text = (
-                    answer[1:].strip() if answer[0] == "=" else re.sub(r"\b_\b", lambda _, a=answer: a, form, count=1)
-                )
-                value = eval(compile("\n" * (number - 1) + text, path, "eval"), names)
+                value = _made(form, answer, f"{path.name}:{number}", names)
                 wrong.append((value, words.split(" | "))) if told else right.append(value)
     return found
+
+
+def _made(form: str, answer: str, place: str, names: dict):
+    """What a line of a table stands for."""
+    if form.startswith("def "):
+        exec(compile(form.removesuffix("_") + f"\n    {answer}", place, "exec"), names)
+        return names[re.match(r"def (\w+)", form)[1]]
+    text = answer[1:].strip() if answer[0] == "=" else answer.join(re.split(r"\b_\b", form))
+    return eval(compile(text, place, "eval"), names)
 
 
 def raises(*_):
