@@ -163,22 +163,14 @@ def once(tmp_path_factory, request):
 
 @pytest.fixture(scope="session")
 def scored(once):
-    """The score's rows, of ``kernels`` and of ``hosts``, and the ``launches`` that it simulated: {(kernel, n): row}."""
-    return SimpleNamespace(**once("score", _score))
+    """The score's rows, of ``kernels`` and of ``hosts``."""
 
+    def score():
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            hosts = pool.submit(host_rows)
+            return {"kernels": list(scoring.score(executor=pool)), "hosts": hosts.result()}
 
-def _score() -> dict:
-    launches, timed = {}, scoring.timed
-
-    def noted(points, *more):
-        rows = timed(points, *more)
-        launches.update({point[:2]: row for point, row in zip(points, rows)})
-        return rows
-
-    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(os.cpu_count()) as pool:
-        patch.setattr(scoring, "timed", noted)
-        hosts = pool.submit(host_rows)
-        return {"kernels": list(scoring.score(executor=pool)), "hosts": hosts.result(), "launches": launches}
+    return SimpleNamespace(**once("score", score))
 
 
 @pytest.fixture(scope="session")

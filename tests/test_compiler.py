@@ -1,7 +1,6 @@
 """The compiler as a whole: published figures, bit identity with the IL, what it sees through, what it refuses."""
 
 import copy
-import json
 import random
 import re
 from dataclasses import fields, replace
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.cli.cmd_card import card_table
 from cypresskit.compiler import STYLES, CompileError, kernel_card
 from cypresskit.compiler import compile as compile_
 from cypresskit.compiler.legality import check
@@ -174,32 +172,6 @@ def test_a_loop_tests_at_its_end_and_an_integer_test_leaves_without_a_push(test,
 # What it refuses
 
 
-@pytest.mark.parametrize("dead", ["if_logicalnz r1.x\nadd r5, r5, r5\nendif", "if_logicalz r1.x\ncontinue\nendif"])
-@pytest.mark.parametrize("leave", ["break", "continue"])
-def test_a_branch_that_nothing_reaches_leaves_what_stands_before_it_alone(leave, dead):
-    text = f"""il_ps_2_0
-        dcl_output_generic o0
-        dcl_literal l0, 0, 1, 3, 0
-        dcl_literal l1, 1.0, 2.0, 3.0, 4.0
-        mov r1, l0.xxxx
-        mov r5, l0.xxxx
-        whileloop
-            ige r2.x, r1.x, l0.z
-            break_logicalnz r2.x
-            iadd r1.x, r1.x, l0.y
-            if_logicalnz r1.x
-                {leave}
-                {dead}
-            endif
-            add r5, r5, l1
-        endloop
-        mov o0, r5
-        end"""
-    program = ck.assemble(text)
-    arguments = {"domain": (8, 1), "outputs": {0: np.zeros((1, 8, 4), np.float32)}}
-    assert same_bits(program, arguments, *(compile(program, style=style) for style in ("amd", "best")))
-
-
 def test_too_many_registers_names_the_line():
     lines = ("mad rN, rN, rN, cb0[0]", "mov rN, l0.y", "add r5, r5, rN")
     body, start, total = ("\n".join(line.replace("rN", f"r{n}") for n in range(10, 150)) for line in lines)
@@ -262,15 +234,6 @@ def test_listing_shows_where_everything_comes_from():
     assert len({line.index("; line") for line in text.split("\n") if "; line" in line}) == 1
 
 
-def test_card_has_the_keys_of_the_command_line():
-    card = kernel_card(ck.kernels["sgemm_64x64"], compiled("sgemm_64x64")).as_dict()
-    assert card.keys() >= {*"gprs loop_bundles k_per_iteration slots4_pct slots5_pct wavefronts fetches".split()}
-    assert (card["mads"], card["flops"], card["fetches"], card["fetch_bytes"]) == (256, 512, 16, 256)
-    assert card["floats"] == 4 * card["gprs"]
-    assert card["nominal_gflops"] == pytest.approx(512 / card["loop_bundles"] * 320 * 0.85, abs=0.1)
-    json.dumps(card)
-
-
 def test_each_row_of_a_card_says_what_it_means():
     card = compiled("sgemm_tn").card()
     assert re.search(r"^slots5 pct +88\.9 +% have all five$", str(card), re.M)
@@ -288,9 +251,3 @@ def test_nominal_rate_counts_the_precision_and_stays_below_the_peak(name):
     assert counted.k_per_iteration is None
     if kernel.precision != "double-double":  # where a product is many operations
         assert known.flops <= counted.flops <= known.flops + 24 * known.k_per_iteration
-
-
-def test_table_sets_published_against_compiled():
-    lines = card_table([ck.kernels["sgemm_tn"], ck.kernels["sgemm_64x64"]]).split("\n")
-    assert lines[2].startswith("| `sgemm_tn` | 25 | 25 | 25 | - | 31 (2 k) | 27 | 26 | 83.9 % | 87.1 % | 96.3 % |")
-    assert lines[3].startswith("| `sgemm_64x64` | 39 |")

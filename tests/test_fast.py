@@ -16,7 +16,7 @@ from conftest import TEXTURE, compute, pixel
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from launches import HERE, programs
-from test_compiler import same_bits
+from test_compiler import matrices, same_bits
 from test_house import PACKAGE, imports, sources
 
 import cypresskit as ck
@@ -141,6 +141,12 @@ def test_gemm_kernels_on_odd_domains(name, shape):
             assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
         finally:
             compile_for("")
+
+
+@pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
+def test_every_kernel_gives_the_explaining_engines_bits(kernel):
+    arrays = matrices(kernel, 35, 33, 9, np.random.default_rng(8))
+    assert_equal(kernel.program, kernel.arguments(*arrays, 1.25, -2.0))
 
 
 @pytest.mark.parametrize("doubles", [False, True])

@@ -29,35 +29,13 @@ def stored(program: ck.Program, items: int, engine: str, dtype=np.uint32, **argu
 
 
 @ENGINES
-def test_pixel_places_have_their_centres_at_a_half(engine):
-    got = output(pixel("mov o0, vWinCoord0"), (5, 3), engine)
-    y, x = np.mgrid[:3, :5]
-    assert np.array_equal(got[..., 0], x + 0.5)
-    assert np.array_equal(got[..., 1], y + 0.5)
-    assert np.array_equal(got[..., 2:], np.broadcast_to([0.0, 1.0], (3, 5, 2)))
-
-
-@ENGINES
 @pytest.mark.parametrize("domain", [(1, 1), (2, 2), (7, 9), (16, 8), (33, 1), (1, 17)])
-def test_odd_domains_run_every_work_item_once(engine, domain):
-    program = pixel("dcl_cb cb0[1]", "add r0.x, vWinCoord0.x, vWinCoord0.y", "mov o0, r0.x")
-    out = np.zeros((domain[1], domain[0], 4), np.float32)
-    run = ck.launch(program, domain, outputs={0: out}, engine=engine)
+def test_odd_domains_run_every_work_item_once_at_the_middle_of_its_pixel(engine, domain):
+    out = np.full((domain[1], domain[0], 4), 77, np.float32)
+    run = ck.launch(pixel("mov o0.x_zw, vWinCoord0.xxyw"), domain, outputs={0: out}, engine=engine)
     y, x = np.mgrid[: domain[1], : domain[0]]
-    assert np.array_equal(out[..., 2], (x + y + 1).astype(np.float32))
+    assert np.array_equal(out, np.stack([x + 0.5, 77 + 0 * x, y + 0.5, 1 + 0 * x], axis=2)), "y is kept"
     assert (run.work_items, run.output_writes) == (domain[0] * domain[1],) * 2
-
-
-@ENGINES
-@pytest.mark.parametrize(
-    ("line", "want"),
-    [("mov r0._yz_, r0.xxyw", (1, 1, 2, 4)), ("mov r0._yzw, r0.xxyz", (1, 1, 2, 3)),
-     ("mov r0.__zw, r0.xyyz", (1, 2, 2, 3)), ("mov r0.xyz_, r0.yzww", (2, 3, 4, 4)), ("mov r0, r0.yxwz", (2, 1, 4, 3)),
-     ("add r0._yz_, r0.xxyw, r0.xxyw", (1, 2, 4, 4))],
-)  # fmt: skip
-def test_a_register_goes_into_itself_shifted(engine, line, want):
-    program = pixel("dcl_literal l0, 1.0, 2.0, 3.0, 4.0", "mov r0, l0", line, "mov o0, r0")
-    assert (output(program, (5, 3), engine) == want).all()
 
 
 @ENGINES
@@ -147,26 +125,6 @@ def test_normalised_one_dimensional_and_offset_fetches(engine):
 
 
 @ENGINES
-def test_masks_write_constants_and_keep_the_rest(engine):
-    program = pixel("dcl_literal l0, 2.0, 3.0, 4.0, 5.0", "mov r0, l0", "mul r0.x_01, l0.y, l0.z", "mov o0.x_zw, r0")
-    assert output(program, (1, 1), engine)[0, 0].tolist() == [12.0, 77.0, 0.0, 1.0]
-
-
-@ENGINES
-def test_doubles_live_in_pairs_and_dmad_rounds_once(engine):
-    x = 1 + 2.0**-30
-    constants = np.array([[x, -1.0], [3.0, 0.0]])
-    program = pixel(
-        "dcl_cb cb0[2]",
-        "dmad r0.zw, cb0[0].xy, cb0[0].xy, cb0[0].zw",
-        "dmul r0.xy, cb0[1].xy_neg(x), cb0[0].zw",
-        "mov o0, r0",
-    )
-    got = output(program, (1, 1), engine, np.uint32, constants={0: constants}).view(np.float64)[0, 0]
-    assert got.tolist() == [3.0, 2.0**-29 + 2.0**-60]
-
-
-@ENGINES
 def test_instructions_are_counted_for_active_work_items_only(engine):
     program = pixel(
         "dcl_literal l0, 2.0, 0, 0, 0",
@@ -182,22 +140,6 @@ def test_instructions_are_counted_for_active_work_items_only(engine):
     assert run.flops == 8 * 8 + 16 * 2
     assert run.arithmetic == 24 * 1 + 8 * 4 + 16 * 2 + 24 * 4
     assert run.executed.tolist() == [24, 24, 8, 0, 16, 0, 24]
-
-
-@ENGINES
-def test_a_store_outside_names_line_and_work_item_and_changes_nothing(engine):
-    program = pixel(
-        "dcl_literal l0, 3, 0, 0, 0", "ftoi r0, vWinCoord0", "imad r0.x, r0.y, l0.x, r0.x", "mov g[r0.x], r0"
-    )
-    memory = np.full((11, 4), 9, np.int32)
-    out = np.full((4, 3, 4), 9, np.int32)
-    with pytest.raises(ck.KernelError) as caught:
-        ck.launch(program, (3, 4), global_memory=memory, outputs={0: out}, engine=engine)
-    assert caught.value.line == 5
-    assert caught.value.work_item == (2, 3)
-    for part in ("test.il:5: mov g[r0.x], r0", "work-item (2, 3)", "g[11]", "which has 11 elements"):
-        assert part in str(caught.value)
-    assert (memory == 9).all()
 
 
 @ENGINES
@@ -233,7 +175,7 @@ FAILING = [  # the lines of a kernel from the fourth on, the line that fails, wh
      r"work-item 4 \(number 4 of group 0\) stores to byte 64 of LDS 0", 4),
     # the then branch is longer, but comes first when all work-items run in step
     ((*NUMBER, "if_logicalnz r1.x", *["iadd r2, r2, l0.x"] * 9, "mov g[r0.y], r0", "else", "mov g[r0.y], r0", "endif"),
-     17, "stores to g", 1),
+     17, r"stores to g\[1001\], which has 11 elements", 1),
     # doubles
     ((*NUMBER, "f2d r3.xy, r0.x", "if_logicalnz r1.x", "dadd r4.xy, r3.xy, r3.xy", "mov g[r0.y].xy__, r4", "else",
       "mov g[r0.y].xy__, r3", "endif"), 10, "stores to g", 1),

@@ -196,13 +196,29 @@ def test_the_readme_has_its_tables():
     assert [command.split()[0] for command, _ in TABLES] == ["card", "score"]
 
 
-def test_the_top_speeds_are_as_near_as_the_readme_says():
-    """In the prose above the table: seven kernels and the hybrid product within 5 %, small packed products not."""
-    rows = [line.strip("| ").split(" | ") for line in dict(TABLES)["score"].splitlines()[2:] if line[:1] == "|"]
-    top = {row[0]: float(row[4]) for row in rows if row[1] in ("gflops_max", "hybrid_gflops")}
-    assert len(top) == 8 and all(0.95 < ratio < 1.05 for ratio in top.values()), top
-    (packed,) = [row[4] for row in rows if row[0] == "sgemm_packed4" and row[1] == "gflops_range"]
-    assert 1.1 < max(map(float, packed.split(" to "))) < 1.3
+#: Which published figures are met, and how nearly; the others stand in the table, hits and misses.
+MET = {
+    "gflops_max": 0.05, "slower_than_sgemm_tn_by": 0.05, "efficiency_pct_range": 0.12, "n_balance": 0.05,
+    "io_gflops_max": 0.05, "block": 0.0, "hybrid_gflops": 0.05, "hybrid_pct": 0.05, "gpu_only_gflops": 0.05,
+    "gpu_only_pct": 0.05, "speedup_over_four_stage": 0.05, "kernel_pct_max": 0.03,
+}  # fmt: skip
+
+
+def test_published_figures_are_met_as_nearly_as_the_readme_says():
+    rows = [line.strip("| ").split(" | ") for line in dict(TABLES)["score"].splitlines()[2:] if "|" in line]
+    figures = {(name, quantity): numbers for name, quantity, *numbers in rows}
+    for (name, quantity), (_, _, ratio, *_) in figures.items():
+        for one in map(float, ratio.split(" to ")) if quantity in MET else ():
+            assert one == pytest.approx(1, abs=MET[quantity]), (name, quantity)
+    assert sum(quantity in ("gflops_max", "hybrid_gflops") for _, quantity in figures) == 8
+    assert MET.keys() <= {quantity for _, quantity in figures}
+    spans = {name: list(map(float, figures[name][1].split(" to "))) for name in figures if " to " in figures[name][1]}
+    low, high = (one / of for one, of in zip(spans["sgemm_packed4", "gflops_range"], (450, 1340)))
+    assert 1.1 < max(low, high) < 1.3, "small packed products, which are not met"
+    least, most = spans["blocked_mma", "overlap_gain"]
+    assert 1.1 < least < most < 2, "overlap alleviates the communication latency: two times at most"
+    assert spans["blocked_mma", "padding_gain"][0] < 1.2 and spans["blocked_mma", "padding_gain"][1] > 1.5
+    assert float(figures["dgemm_transfer_model", "with_pcie_10_gb_s"][2]) >= 1
 
 
 def test_make_knows_its_targets():

@@ -198,16 +198,6 @@ def test_quads_of_a_pixel_wavefront_are_two_by_two():
     assert active.reshape(2, 64).sum(axis=1).tolist() == [64, 32]  # the second tile sticks out
 
 
-def test_ids_of_a_compute_wavefront():
-    program = assemble("il_cs_2_0\ndcl_num_thread_per_group 96\nmov g[0], vAbsTidFlat\nend\n", "test.il")
-    of = Shape(program, (192, 1, 1), {}, {})
-    assert (of.wavefronts, of.group_wavefronts) == (4, 2)
-    first, second, active = ids.lanes(of, np.array([2, 3]))
-    registers = ids.input_registers(of, first, second)
-    assert registers["vAbsTidFlat"][0, :2].tolist() == [96, 97] and registers["vTidInGrpFlat"][0, 64] == 64
-    assert active.sum() == 96
-
-
 def test_wavefronts_that_take_different_ways_are_walked_apart():
     of = shapes(
         """
