@@ -323,6 +323,16 @@ def test_fewer_channels_than_l2_slices_share_all_slices():
     assert seconds("dgemm_tn", replace(HD5870, memory_channels=4)) < 1.05 * seconds("dgemm_tn", HD5870)
 
 
+def test_shapes_of_a_launch_are_those_of_the_arrays():
+    kernel = KERNELS["dgemm_nn"]
+    a, b = np.zeros((64, 32)), np.zeros((32, 128))
+    given = kernel.arguments(a, b, None, 1.0, 0.0)
+    launch = prepare(kernel.program, **given)
+    shapes = kernel.shape(64, 128, 32, 1.0, 0.0, 1)
+    assert shapes.textures == {0: Extent(16, 64, 16), 1: Extent(64, 32, 16)}
+    assert shapes.domain == launch.domain and shapes.wavefronts == launch.wavefronts
+
+
 @pytest.mark.parametrize(
     "change, message",
     [

@@ -245,6 +245,8 @@ def test_a_tiled_image_has_eight_rows_in_a_kilobyte():
     lines = {layout: streams(shapes(body), layout)[0].line for layout in ("linear", "tiled")}
     assert sorted(lines["tiled"]) == list(range(16))
     assert sorted(lines["linear"]) == sorted(16 * y + x for y in range(8) for x in range(2))
+    (below,) = streams(shapes(body, (8, 16), width=60), "tiled")
+    assert sorted(below.line) == [*range(16), *range(128, 144)], "a row of eight tiles, of which the last is cut"
 
 
 @pytest.mark.parametrize("step", ["add r0.x, r0.x, l0.w", "mul r0.x, r0.x, l0.x"])
