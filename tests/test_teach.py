@@ -718,8 +718,12 @@ def test_the_judges_matrices_are_drawn_anew():
 @pytest.mark.slow
 def test_the_bar_is_what_write_reaches():
     shapes = [(rows, columns, steps) for rows in (4, 8, 12) for columns in (4, 8, 12) for steps in (1, 2, 3, 4)]
-    fastest = max(shapes, key=lambda shape: contest.timed(contest.write(*shape), contest.N).gflops)
-    assert contest.write(*fastest) == contest.BAR
+    roughly = {shape: ck.simulate(contest.write(*shape), 1024, progress=False).gflops for shape in shapes}
+    best = sorted(shapes, key=roughly.get)[-9:]
+    assert (
+        contest.write(*max(best, key=lambda shape: contest.timed(contest.write(*shape), contest.N).gflops))
+        == contest.BAR
+    )
 
 
 def test_a_launch_is_timed_whole():
