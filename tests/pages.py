@@ -51,10 +51,11 @@ def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
 VIEWS = {
     "register_block": lambda: draw.register_block("ddgemm_tn_fma"),
     "texture_fetch": lambda: draw.texture_fetch(fetches=4),
-    "lds_transpose": draw.lds_transpose,
+    "lds_transpose": lambda: draw.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
+    "channels": draw.channels,
     "roofline": lambda: draw.roofline(reports()[1:]),
     "performance": lambda: draw.performance([r.row() for r in reports()]),
     "reduction": draw.reduction,
@@ -76,7 +77,7 @@ IN_LESSONS = {
     "wavefronts": lambda: draw.wavefronts(n=256),
     "waiting": draw.waiting,
     "texture_fetch": draw.texture_fetch,
-    "lds_transpose": lambda: draw.lds_transpose("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"),
+    "lds_transpose": draw.lds_transpose,
 }
 
 

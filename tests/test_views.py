@@ -87,10 +87,6 @@ def test_requests_stack_up_in_their_bank_and_each_layer_takes_a_clock():
             assert len(places) == len(np.unique(places[:, 1:], axis=0)) > 0, "no two words in one place"
             deep = max(np.unique(places[:, 1], return_counts=True)[1])
             assert (deep > 1) == wait[frame].any()
-    # Question 2: on the right each bank is asked for two words, by work-items eight apart.
-    key = frames(player, "requests lds_rows", "key")[1]
-    bottom = {e for e, waits in zip(key, frames(player, "requests lds_rows", "wait")[1]) if not waits and e >= 0}
-    assert {e // 4 for e in bottom} == set(range(8)) and {e // 4 for e in key if e >= 0} == set(range(16))
 
 
 def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows():
@@ -113,14 +109,38 @@ def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows():
 def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     """Lesson 08's questions, asked of the picture: a row's texels go round, and leaders add the sums of all parts."""
     player, parts = draw.reduction(kernel), ck.kernels[kernel].parts
-    texel = frames(player, "texels", "shade")
-    rows = texel[-1].reshape(64 // parts * 4, -1)
-    assert (rows == np.arange(rows.shape[1]) % parts).all() and (texel[0] == 8).all()
-    lit = {name: (frames(player, name, "shade") < parts).sum(axis=1) for name in ("item", "lds", "sum")}
-    leaders = 64 // parts
-    assert lit["item"][[0, -1]].tolist() == [64, leaders] and lit["lds"][[0, -1]].tolist() == [0, 64]
-    assert lit["sum"][-parts:].tolist() == [leaders * n for n in range(1, parts + 1)]
+    steps, leaders = finish(player, kernel), 64 // parts
     assert player.title.endswith(f"{leaders} leaders and {64 - leaders} helpers")
+    for name, column in ((kernel, lambda texel: texel % parts), ("sgemv_n", lambda texel: 0 * texel)):
+        texel = frames(player, f"texels {name}", "shade")
+        rows = texel[-1].reshape(leaders * 4, -1)
+        assert (rows == column(np.arange(rows.shape[1]))).all() and (texel[0] == 8).all()
+    names = (f"item {kernel}", f"lds {kernel}", f"sum {kernel}")
+    item, lds, sums = ((frames(player, name, "shade") < parts).sum(axis=1) for name in names)
+    assert item[[0, -1]].tolist() == [64, leaders] and lds[[0, -1]].tolist() == [0, 64]
+    assert (np.asarray(drawn(player, "item sgemv_n")["shade"]) < parts).sum() == leaders, "the others have no row"
+    assert sums[steps - parts + 1 : steps + 1].tolist() == [leaders * n for n in range(1, parts + 1)]
+    # The same work: each of the fewer work-items fetches all of its rows, and asks for a line once for each texel.
+    asked = [frames(player, f"asked {name}", "value")[-1, 0] for name in ("sgemv_n", kernel)]
+    assert asked[0] == parts * asked[1] and finish(player, "sgemv_n") == parts * (steps - parts)
+    assert player.root.tags[0]["right"] == f"{parts * (steps - parts) / steps:.1f} times"
+
+
+def test_the_channels_strips_are_the_reports_shares_and_the_chip_has_the_same_red():
+    """Lesson 08's question: twice the wavefronts are no faster, since the channels wait for rows to open."""
+    player = view("channels")
+    for name in ("sgemv_n_reduce2", "sgemv_n_reduce4"):
+        report = simulate(name, 2048)
+        tall = [frames(player, f"{unit} {name}", "h") / 62 for unit in ("DRAM", "DRAM rows")]
+        assert np.isnan(tall)[:, 0].all(), "nothing is told before it is played"
+        sums = [high[-1].mean() for high in tall]
+        assert sums == pytest.approx([report.busy["DRAM"], report.busy["DRAM rows"]], rel=0.02) and sum(sums) > 0.95
+        red = frames(draw.chip(report), "DRAM rows", "percent")[1:-1].mean()
+        assert red == pytest.approx(100 * report.use.shares["DRAM rows"].mean(), abs=1)
+    assert (
+        player.root.tags[0]["right"] == "no faster"
+        and "16 wavefronts on 16 engines" in player.root.tags[0]["asked"].text
+    )
 
 
 def test_a_vectors_chip_says_so():
@@ -645,7 +665,9 @@ def test_the_folded_answers_have_the_pictures_numbers():
     idle = [f"{frames(waves, f'share {n} sgemm_tn_37 1', 'value')[-1, 0]} %" for n in (0, 1)]
     missed = [f"{(frames(fetches, f'ticks {name}', 'missed')[-1] > 0).sum()} " for name in ("dgemm_tn", "dgemm_nn")]
     clocks = [str(finish(fetches, name)) for name in ("dgemm_tn", "dgemm_nn")]
-    leaders = {16: "Sixteen", 32: "Thirty-two"}[int((frames(view("reduction"), "item", "shade")[-1] < 8).sum())]
+    leaders = {16: "Sixteen", 32: "Thirty-two"}[
+        int((frames(view("reduction"), "item sgemv_n_reduce4", "shade")[-1] < 8).sum())
+    ]
     even = [n for n in (600, 1200, 2400, 4800) if round(100 * host.round_trip(n, 3e9, 450e9).busy["chip 0"]) == 50]
     for call, said in (
         ("ck.draw.wavefronts(*reports", idle),

@@ -42,10 +42,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         lambda: draw.texture_fetch("sgemm_naive", "sgemm_naive", layouts=("linear", "tiled")),
     ),
     "waiting": ("The toy of lesson 04: computing, waiting and company", draw.waiting),
-    "lds_transpose": (
-        "A tile of A through the LDS, with and without bank conflicts",
-        lambda: draw.lds_transpose("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"),
-    ),
+    "lds_transpose": ("A tile of A through the LDS, with and without bank conflicts", draw.lds_transpose),
     "lds_pitch": ("The same rows at other pitches: which banks they share", draw.lds_pitch),
     "reduction": ("Sixteen leaders and 48 helpers share the rows of a matrix", draw.reduction),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
@@ -55,6 +52,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "dial": ("The dial: registers, latency, clauses, and the speed", draw.dial),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
+    "channels": ("Matrix-vector kernels on one clock: who waits for memory to open a row", draw.channels),
     "roofline": (
         "Rooflines: Cypress against Fermi",
         lambda: draw.roofline([simulate(name, 1024) for name in ("sgemm_tn", "dgemm_tn", "dgemm_nn")]),

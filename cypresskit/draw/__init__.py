@@ -5,6 +5,7 @@ from cypresskit.draw.block_race import block_race
 from cypresskit.draw.bundle_game import bundle_game
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.card_memory import card_memory
+from cypresskit.draw.channels import channels
 from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
@@ -25,7 +26,7 @@ from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.draw.wavefronts import waiting, wavefronts
 
 __all__ = [
-    "Player", "Prediction", "block_race", "bundle_game", "bundles", "card_memory", "chip", "controls", "curves", "dial",
-    "explore", "exponents", "lds_pitch", "lds_transpose", "load", "performance", "predict", "reduction",
-    "register_block", "road", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
+    "Player", "Prediction", "block_race", "bundle_game", "bundles", "card_memory", "channels", "chip", "controls",
+    "curves", "dial", "explore", "exponents", "lds_pitch", "lds_transpose", "load", "performance", "predict",
+    "reduction", "register_block", "road", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
 ]  # fmt: skip

@@ -57,7 +57,8 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     sheet.boxes(fig, "dots", x, y, 12, 12, ink="ink", key=key, moves=("x", "y"), round=6)
     key = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
                     ("tile done", "c", "box"), ("a wavefront", "ink", "box"), ("arithmetic (ALU)", "alu", "box"),
-                    ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"))  # fmt: skip
+                    ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"),
+                    ("channel opens a row", "wait", "box"))  # fmt: skip
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     text = "\n".join([sheet.title, *(f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes)])
     return sheet.player(
@@ -262,6 +263,12 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene], middle: float) -> 
                            percent=share, words=words, tip=tip)  # fmt: skip
         if name == "L2":
             _tell_hits(sheet, bars, scenes, name)
+        else:
+            waits = together([scene.share("DRAM rows") for scene in scenes], 0)
+            wait = np.maximum(waits, 0.05) / 100 * (each - 6)
+            tip = "@words: waits for a row to open @percent %"
+            sheet.boxes(fig, "DRAM rows", left + 3 + long + wait / 2, y, wait, 19, ink="wait", alpha=0.6, percent=waits,
+                        moves=("x", "w"), words=words, tip=tip)  # fmt: skip
         sheet.words(fig, left + each / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
 
 

@@ -33,10 +33,10 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
     """A player of one loop turn's LDS accesses, clock by clock; several layouts race.
 
     ``layouts`` are kernels that use the LDS, by name, or ``Traffic`` that listened to a launch of one; by default
-    "sgemm_64x64_lds" and "sgemm_64x64_lds_rows". ``item`` (0 to 63) is the work-item that is followed, ``turn``
+    "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". ``item`` (0 to 63) is the work-item that is followed, ``turn``
     the turn of the loop, from 1. Raises ``ValueError`` for runs without LDS accesses in that turn.
     """
-    runs = [listened(layout) for layout in layouts or ("sgemm_64x64_lds", "sgemm_64x64_lds_rows")]
+    runs = [listened(layout) for layout in layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst")]
     panels = [Layout(run, turn, item) for run in runs]
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
     most = max(panel.clocks for panel in panels)

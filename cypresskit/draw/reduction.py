@@ -1,110 +1,186 @@
-"""A reduction, fetch by fetch: several work-items share a row of A, and one of them adds up what all have found.
+"""A reduction against the kernel without one, step by step: several work-items share a row of A, and one adds up.
 
-From the recorded fetches and LDS accesses of a wavefront of a matrix-vector kernel: who reads which texel, who leaves
-its sum in which word, and who picks it up. Left out: the fetches of x, and what other wavefronts do.
+From the recorded fetches and LDS accesses of a wavefront of two matrix-vector kernels, on the same rows: who reads
+which texel, who leaves a sum in which word, and who picks it up. A step is one access of all work-items that take part.
+Left out: the fetches of x, and what other wavefronts do.
 """
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Player
+from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Access, Traffic
 
-TURNS, TOP, HIGH = 4, 40, 368  # turns of the loop that are shown; where the rows begin, and how high they are together
-MATRIX, ITEMS, LDS, SUMS = (12, 420), 500, 690, 900  # where the parts of the picture are
+TURNS, TOP, HIGH = 4, 92, 330  # turns of the loop that are shown; where the rows begin, and how high they are together
+LEFT, WIDE, MATRIX = (12, 440), 380, 240  # where the panels begin; the width of a panel's clock, and of A
+ITEMS, LDS, SUMS = 266, 400, 560  # where they are in a panel
+LINE = 4  # texels
 WORDS = {"item": "sums its texels", "lds": "its word of the LDS", "sum": "its part of the leader's sum"}
-TINTS = [*theme.SERIES, "rgba(128,128,128,0.16)"]  # by part; the last: nothing, or nothing left to do
+TINTS = [*theme.SERIES, "rgba(128,128,128,0.16)"]  # by part; the last: nothing, or nothing to do
+NOTHING = len(theme.SERIES)
 
 
 def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     """A player of a wavefront of ``kernel``, one of the catalogue that multiplies a matrix, stored row by row, with a
-    vector and has several work-items for each result. Raises ``ValueError`` for any other."""
+    vector and has several work-items for each result, beside ``sgemv_n``, which has one. Raises ``ValueError`` for any
+    other."""
     of = KERNELS[kernel]
     if not of.vector or of.trans_a or of.parts == 1:
         raise ValueError(f"{kernel} has no row of A that work-items share: sgemv_n_reduce4 does, and sgemv_n_reduce2")
-    traffic, groups = Traffic(), 64 // of.parts
-    rows = groups * of.block[0]
-    run(of, rows, 1, TURNS * of.k_step, traffic)
-    steps = [a for a in traffic.accesses if a.kind != "fetch" or a.resource == 0]
-    item, names = np.arange(64), ["leader", *["helper"] * (of.parts - 1)]
-    group, part = np.divmod(item, of.parts)
-    sheet = Sheet(f"A reduction: {kernel}, {groups} leaders and {64 - groups} helpers")
-    fig = sheet.stage("Texels of A, work-items, the LDS and the sums", 1112, TOP + HIGH + 8)
-    _draw_matrix(sheet, fig, steps, part, rows)
-    row, side, each = TOP + (group + 0.5) * HIGH / groups, min(16.0, HIGH / groups - 4), HIGH / groups / (of.parts + 1)
-    fan = LDS + 40 + 0 * part, row + (part - (of.parts - 1) / 2) * each
-    places = {"item": (ITEMS + 36 * part, row), "lds": fan, "sum": (SUMS + 24 * part, row)}
-    sizes = {"item": (side, side), "lds": (80, each - 1), "sum": (22, side)}
-    kinds = [[one.kind for one in steps[:n]] for n in range(len(steps) + 1)]
-    stored, added = (np.array([[done.count(kind)] for done in kinds]) for kind in ("store", "load"))
-    # A helper that has left its sum has nothing more to do.
-    lit = {"item": (stored == 0) | (part == 0), "lds": stored > 0, "sum": (stored > 0) & (part <= added)}
-    for name, place in places.items():
-        words = [f"work-item {n}, {names[part[n]]} of group {group[n]}: {WORDS[name]}" for n in item]
-        fill, round_ = (TINTS, np.where(lit[name], part, len(theme.SERIES))), int(side / 2) * (name == "item")
-        sheet.boxes(fig, name, *place, *sizes[name], words=words, key=item, round=round_, fill=fill)
-    come, ends = (part > 0) & (part <= added), (fan[0] + 42, fan[1], SUMS - 14, row)
-    sheet.arrows(fig, "branches", *(np.where(come, end, np.nan) for end in ends), ink="soft", width=1.5, size=5)
-    sheet.about = {int(n): f"**Work-item {n}**, the {names[part[n]]} of group {group[n]}." for n in item}
-    _draw_flights(sheet, fig, steps, part, places, rows)
-    heads = f"A: {rows} rows", "64 work-items", "LDS: their sums", "the leaders' sums: parts so far"
-    sheet.words(fig, [MATRIX[0], ITEMS - 8, LDS, SUMS - 10], TOP - 16, heads, bold=True, size=14)
-    captions = [_say(steps, n, of.parts) for n in range(len(steps) + 1)]
-    key = sheet.key(*((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)))
-    return sheet.player([fig], captions, sheet.title, step="Access", below=[key])
+    leaders = 64 // of.parts
+    rows, k = leaders * of.block[0], TURNS * of.k_step
+    plain, helped = (_Side(name, of.parts, rows, k, left) for name, left in zip(("sgemv_n", kernel), LEFT))
+    frames = len(plain.steps) + 1
+    sheet = Sheet(f"A reduction: {kernel}, {leaders} leaders and {64 - leaders} helpers")
+    label = "Texels of A, work-items, the LDS and the sums, without and with a reduction"
+    fig = sheet.stage(label, 1112, TOP + HIGH + 30)
+    for side in (plain, helped):
+        side.draw(sheet, fig, frames)
+    names = ["leader", *["helper"] * (of.parts - 1)]
+    sheet.about = {n: f"**Work-item {n}**, the {names[n % of.parts]} of group {n // of.parts}." for n in range(64)}
+    captions = [" ".join(f"**{side.name}**: {side.say(n)}" for side in (plain, helped)) for n in range(frames)]
+    captions[0] = f"{rows} rows of A; nothing has been fetched yet. On the right {of.parts} neighbours share four rows."
+    steps, lines = [count(plain) / count(helped) for count in (lambda s: len(s.steps), lambda s: s.asked[-1])]
+    captions[-1] += f" Without helpers it takes {steps:.1f} times the steps and {lines:.0f} times the lines."
+    key = sheet.key(*((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
+                    ("nothing to do", TINTS[-1], "box"), ("a line that is asked for", "ink", "ring"))  # fmt: skip
+    choices = [f"{times:.1f} times" for times in sorted({1.0, steps, float(of.parts)})]
+    question = "The same rows: how many times as many steps does it take without helpers?"
+    truth = f"{len(plain.steps)} steps without them, {len(helped.steps)} with them."
+    guess = Guess(question, choices, truth, f"{steps:.1f} times")
+    return sheet.player([fig], captions, sheet.title, step="Step", below=[key], guess=guess)
 
 
-def _say(steps: list[Access], n: int, parts: int) -> str:
-    if n == 0:
-        return f"{parts} neighbours share four rows of A; nothing is fetched."
-    if n == len(steps):
-        return f"The {64 // parts} leaders have all {parts} parts; they store their elements of y."
-    now, before = steps[n - 1], sum(a.kind == "load" for a in steps[:n])
-    who = f"{int(now.active.sum())} work-items"
-    if now.kind == "fetch":
-        return f"{who} fetch a texel each, and add its four products to their sums."
-    if now.kind == "store":
-        return f"{who} leave their sums in the LDS. The fence: nobody goes on before all have."
-    return f"{who} load the sum of helper {before} and add it to their own; the others sleep."
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """A kernel, in how many columns its 64 work-items stand, the shape of A, and where the panel begins."""
 
+    name: str
+    columns: int
+    rows: int
+    k: int
+    left: float
 
-def _texel(x, y, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where a texel of A is drawn; for each turn and each part there is one in a row."""
-    wide = MATRIX[1] / 16
-    return MATRIX[0] + (np.asarray(x) + 0.5) * wide, TOP + (np.asarray(y) + 0.5) * HIGH / rows
+    @cached_property
+    def steps(self) -> list[Access]:
+        """The accesses of a wavefront to A and the LDS, by those work-items that have a row of it."""
+        traffic = Traffic()
+        run(KERNELS[self.name], self.rows, 1, self.k, traffic)
+        for access in traffic.accesses:
+            access.active[64 * KERNELS[self.name].parts // self.columns :] = False
+        return [access for access in traffic.accesses if access.kind != "fetch" or access.resource == 0]
 
+    @cached_property
+    def lines(self) -> list[list[tuple[int, int]]]:
+        """(row, line) of all lines that quads ask for, in each step."""
+        quads, asked = np.arange(64) // 4, []
+        for a in self.steps:
+            on = [] if a.x is None or a.y is None else zip(quads[a.active], a.y[a.active], a.x[a.active] // LINE)
+            asked.append([(y, line) for _, y, line in sorted(set(on))])
+        return asked
 
-def _draw_matrix(sheet: Sheet, fig, steps: list[Access], part: np.ndarray, rows: int) -> None:
-    """A's texels, in the colour of the work-item that has fetched them."""
-    across = 1 + max(int(a.x.max()) for a in steps if a.x is not None)
-    seen = np.full((len(steps) + 1, rows * across), len(theme.SERIES))
-    for n, access in enumerate(steps, 1):
-        if access.x is not None and access.y is not None:
-            seen[n:, access.y * across + access.x] = part
-    y, x = np.divmod(np.arange(rows * across), across)
-    at, words = _texel(x, y, rows), [f"A: row {b}, texel {a}" for a, b in zip(x, y)]
-    sheet.boxes(fig, "texels", *at, MATRIX[1] / 16 - 2, HIGH / rows - 0.8, fill=(TINTS, seen), words=words)
+    @cached_property
+    def asked(self) -> np.ndarray:
+        """How many lines were asked for before each step, and in all."""
+        return np.cumsum([0, *map(len, self.lines)])
 
+    @property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column of each work-item. Helpers stand beside their leader; without, those who have rows of A are
+        the first column."""
+        item, down = np.arange(64), 64 // self.columns
+        alone = KERNELS[self.name].parts == 1
+        return (item % down, item // down) if alone else (item // self.columns, item % self.columns)
 
-def _draw_flights(sheet: Sheet, fig, steps: list[Access], part: np.ndarray, places: dict, rows: int) -> None:
-    """What moves in each access: from a texel to its work-item, from there to the LDS, from there to the leader."""
-    at = np.full((2, len(steps) + 1, 128), np.nan, np.float32)
-    colour = np.tile(part, (len(steps) + 1, 2))
-    for n, access in enumerate(steps):
-        on = np.flatnonzero(access.active)
-        slot = on + 64 * (n % 2)  # those of the access before are still landing
-        if access.x is not None and access.y is not None:
-            begin, end = _texel(access.x, access.y, rows), places["item"]
-        elif access.kind == "store":
-            begin, end = places["item"], places["lds"]
-        else:
-            assert access.addresses is not None
-            word = access.addresses[0] // 16
-            begin, end = (tuple(axis[word] for axis in places[name]) for name in ("lds", "sum"))
-            colour[n : n + 2, slot] = part[word[on]]
-        at[:, n, slot], at[:, n + 1, slot] = np.array(begin)[:, on], np.array(end)[:, on]
-    at[:, -1] = np.nan  # all have arrived
-    sheet.boxes(fig, "flights", at[0], at[1], 9, 9, fill=(theme.SERIES, colour), line="ink", round=4, moves=("x", "y"))
+    def texel(self, x, y) -> tuple[np.ndarray, np.ndarray]:
+        return self.left + (np.asarray(x) + 0.5) * MATRIX * 4 / self.k, TOP + (np.asarray(y) + 0.5) * HIGH / self.rows
+
+    def draw(self, sheet: Sheet, fig, frames: int) -> None:
+        clock = np.minimum(np.arange(frames), len(self.steps))
+        end = len(self.steps), frames - 1
+        sheet.race(fig, self.name, self.left, WIDE, clock, *end, title=self.name, unit="step")
+        group, part = self.places
+        high = HIGH * self.columns / 64
+        row, side, each = TOP + (group + 0.5) * high, min(16.0, high - 4), high / (self.columns + 1)
+        fan = self.left + LDS + 40 + 0 * part, row + (part - (self.columns - 1) / 2) * each
+        x = {"item": self.left + ITEMS + 8 + 28 * part, "sum": self.left + SUMS + 24 * part}
+        stored, added = (
+            [[sum(a.kind == kind for a in self.steps[:n])] for n in range(frames)] for kind in ("store", "load")
+        )
+        busy = part == 0 if KERNELS[self.name].parts == 1 else (np.array(stored) == 0) | (part == 0)
+        # A helper that has left its sum has nothing more to do.
+        parts = {"item": ((x["item"], row), (side, side), busy)}
+        heads = {0: f"A: {self.rows} rows", ITEMS: "64 work-items"}
+        if any(map(any, stored)):
+            come = (part > 0) & (part <= np.array(added))
+            parts["lds"] = fan, (80, each - 1), np.array(stored) > 0
+            parts["sum"] = (x["sum"], row), (20, side), come | ((part == 0) & (np.array(stored) > 0))
+            heads |= {LDS: "LDS: their sums", SUMS - 10: "leaders' sums"}
+            ends = (fan[0] + 42, fan[1], self.left + SUMS - 14, row)
+            sheet.arrows(fig, "branches", *(np.where(come, end, np.nan) for end in ends), ink="soft", width=1.5, size=5)
+        for name, (place, size, lit) in parts.items():
+            words, key = [f"work-item {n}: {WORDS[name]}" for n in range(64)], group * self.columns + part
+            fill, round_ = (TINTS, np.where(lit, part, NOTHING)), int(side / 2) * (name == "item")
+            sheet.boxes(fig, f"{name} {self.name}", *place, *size, words=words, key=key, round=round_, fill=fill)
+        for at, head in heads.items():
+            sheet.words(fig, self.left + at, TOP - 16, head, bold=True, size=14)
+        self._draw_matrix(sheet, fig, frames)
+        self._draw_flights(sheet, fig, frames, {name: place for name, (place, _, _) in parts.items()})
+
+    def say(self, n: int) -> str:
+        if n >= len(self.steps):
+            return f"done after {len(self.steps)} steps."
+        now = self.steps[n - 1]
+        who = f"{int(now.active.sum())} work-items"
+        if now.kind == "fetch":
+            return f"{who} fetch a texel each, from {len(self.lines[n - 1])} lines, and add its products to their sums."
+        if now.kind == "store":
+            return f"{who} leave their sums in the LDS. The barrier: nobody goes on before all have."
+        return f"{who} load a helper's sum and add it to their own; the others sleep."
+
+    def _draw_matrix(self, sheet: Sheet, fig, frames: int) -> None:
+        """A's texels, in the colour of the work-item that has fetched them, and the lines that are asked for."""
+        across, part = self.k // 4, self.places[1]
+        seen = np.full((frames, self.rows * across), NOTHING)
+        ring = np.full((2, frames, max(map(len, self.lines))), np.nan, np.float32)
+        for n, access in enumerate(self.steps, 1):
+            if access.x is not None and access.y is not None:
+                on = access.active
+                seen[n:, access.y[on] * across + access.x[on]] = part[on]
+                y, line = np.transpose(self.lines[n - 1])
+                ring[:, n, : len(y)] = self.texel(LINE * line + (LINE - 1) / 2, y)
+        y, x = np.divmod(np.arange(self.rows * across), across)
+        wide, high = MATRIX / across, HIGH / self.rows
+        words = [f"A: row {b}, texel {a}" for a, b in zip(x, y)]
+        fill = TINTS, seen
+        sheet.boxes(fig, f"texels {self.name}", *self.texel(x, y), wide - 2, high - 0.8, fill=fill, words=words)
+        sheet.boxes(fig, f"lines {self.name}", ring[0], ring[1], LINE * wide, high + 2, line="ink", alpha=0)
+        asked, foot = self.asked[np.minimum(np.arange(frames), len(self.steps))], TOP + HIGH + 14
+        sheet.numbers(fig, f"asked {self.name}", self.left, foot, asked, prefix="lines asked for: ", size=14, bold=True)
+
+    def _draw_flights(self, sheet: Sheet, fig, frames: int, places: dict) -> None:
+        """What moves in each step: from a texel to its work-item, from there to the LDS, from there to the leader."""
+        at, part = np.full((2, frames, 128), np.nan, np.float32), self.places[1]
+        colour = np.tile(part, (frames, 2))
+        for n, access in enumerate(self.steps):
+            on = np.flatnonzero(access.active)
+            slot = on + 64 * (n % 2)  # those of the step before are still landing
+            if access.x is not None and access.y is not None:
+                begin, end = self.texel(access.x, access.y), places["item"]
+            elif access.kind == "store":
+                begin, end = places["item"], places["lds"]
+            else:
+                assert access.addresses is not None
+                word = access.addresses[0] // 16
+                begin, end = (tuple(axis[word] for axis in places[name]) for name in ("lds", "sum"))
+                colour[n : n + 2, slot] = part[word[on]]
+            at[:, n, slot], at[:, n + 1, slot] = np.array(begin)[:, on], np.array(end)[:, on]
+        at[:, len(self.steps)] = np.nan  # all have arrived
+        look: dict = {"line": "ink", "round": 4, "moves": ("x", "y")}
+        sheet.boxes(fig, f"flights {self.name}", at[0], at[1], 9, 9, fill=(theme.SERIES, colour), **look)

@@ -1,0 +1,87 @@
+"""Launches under each other on one clock: who is awake, and what the memory channels do, or wait for.
+
+From timing reports: how many engines have a wavefront, and in each interval what share of the channels' time went into
+sending, and what into opening rows, in which a channel sends nothing. Left out: which channel it is.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cypresskit.draw.player import Guess, Player
+from cypresskit.draw.sheet import Sheet, nonempty
+from cypresskit.timing import Report, simulate
+
+FRAMES, LEFT, WIDE, HIGH = 120, 268, 828, 62  # the strips' left edge, width and height
+EACH, TOP = 92, 22  # from one launch to the next, and the first one's heading
+
+
+def channels(reports: Sequence[Report] = ()) -> Player:
+    """A player of launches of boards with equally many parts, on one clock that ends with the longest; without any, of
+    four products of a matrix with a vector, N = 2048."""
+    reports = reports or [simulate(f"sgemv_{kind}", 2048) for kind in ("n", "t_reduce4", "n_reduce2", "n_reduce4")]
+    made = nonempty(reports, "pass reports of simulate", Report)
+    sheet = Sheet("The memory channels: " + ", ".join(r.kernel for r in made))
+    end = max(r.use.clocks[-1] for r in made if r.use)
+    clocks = np.linspace(0, end, FRAMES)
+    fig = sheet.stage("Engines with a wavefront, and the channels' time, for each launch", 1112, EACH * len(made) + 32)
+    for n, report in enumerate(made):
+        _draw(sheet, fig, report, TOP + EACH * n, clocks)
+    foot, ticks = EACH * len(made) + 10, np.arange(0, end, 10 ** np.floor(np.log10(end)) / 2)
+    sheet.words(
+        fig, LEFT + ticks / end * WIDE, foot, [f"{t / 1000:,.0f}" for t in ticks], "soft", align="center", size=11
+    )
+    sheet.words(fig, LEFT - 30, foot, "thousand clocks:", "soft", align="right", size=11)
+    done = [[r.kernel for r in made if r.use and now >= r.use.clocks[-1]] for now in clocks]
+    captions = [f"Clock {now:,.0f}. Done: {', '.join(some) or 'nobody'}." for now, some in zip(clocks, done)]
+    key = sheet.key(("engine with a wavefront", "c", "box"), ("channels send", "texture", "box"),
+                    ("channels wait for a row to open", "wait", "box"))  # fmt: skip
+    text = "\n".join([sheet.title, *(f"{r.kernel}: {r.wavefronts} wavefronts" for r in made)])
+    return sheet.player([fig], captions, text, step="Moment", below=[key], guess=_question(made))
+
+
+def _awake(report: Report) -> int:
+    return len(np.unique(report.use.wavefronts[:, 0])) if report.use else 0
+
+
+def _question(made: Sequence[Report]) -> Guess | None:
+    """How much sooner the last of them is done than the one before, which has fewer wavefronts."""
+    if len(made) < 2:
+        return None
+    before, last = made[-2:]
+    ways = {"no faster": 1.0, "a half faster": 1.5, "twice as fast": 2.0}
+    ratio = before.clocks / last.clocks
+    right = min(ways, key=lambda way: abs(ways[way] - ratio))
+    few, many = (f"{r.kernel} has {r.wavefronts} wavefronts on {_awake(r)} engines" for r in (before, last))
+    question = f"{few}, {many}. How much faster is it?"
+    truth = f"{before.clocks:,.0f} clocks and {last.clocks:,.0f}: {ratio:.2f} times as fast."
+    return Guess(question, list(ways), truth, right)
+
+
+def _draw(sheet: Sheet, fig, report: Report, top: float, clocks: np.ndarray) -> None:
+    use, name, end = report.use, report.kernel, clocks[-1]
+    assert use is not None
+    sheet.words(fig, 12, top, name, bold=True, size=14)
+    sheet.words(fig, 12, top + 20, f"wavefronts: {report.wavefronts}", "soft", size=12)
+    engine, start, stop = use.wavefronts.T
+    runs = (start < clocks[:, np.newaxis]) & (stop > clocks[:, np.newaxis])
+    count = report.device.simd_engines
+    busy = np.stack([np.bincount(engine[now].astype(int), minlength=count) > 0 for now in runs])
+    x, y = 150 + np.arange(count) % 7 * 14, top + 2 + np.arange(count) // 7 * 14
+    words = [f"SIMD engine {n}" for n in range(count)]
+    sheet.boxes(fig, f"engines {name}", x, y, 11, 11, fill=(["rgba(128,128,128,0.22)", "#009e73"], busy), words=words)
+    foot, begin = top + HIGH + 4, use.clocks[:-1]
+    sheet.boxes(fig, f"room {name}", LEFT + WIDE / 2, foot - HIGH / 2, WIDE, HIGH, ink="faint")
+    x, wide = LEFT + (begin + use.clocks[1:]) / 2 / end * WIDE, np.diff(use.clocks) / end * WIDE
+    past, under = begin < clocks[:, np.newaxis], np.zeros(len(begin))
+    for unit, ink, said in (("DRAM", "texture", "sending"), ("DRAM rows", "wait", "waiting for rows to open")):
+        tall = HIGH * use.shares[unit].mean(axis=1)
+        words = [f"{said} for {100 * t / HIGH:.0f} % of the channels' time" for t in tall]
+        sheet.boxes(fig, f"{unit} {name}", x, foot - under - tall / 2, wide, np.where(past, tall, np.nan), ink=ink,
+                    words=words)  # fmt: skip
+        under = under + tall
+    sheet.rule(fig, f"head {name}", LEFT + np.minimum(clocks, use.clocks[-1]) / end * WIDE, foot - HIGH / 2, HIGH)
+    done = (clocks >= use.clocks[-1]).astype(int)
+    sends, waits = (round(100 * report.busy[unit]) for unit in ("DRAM", "DRAM rows"))
+    said = f"done at clock {use.clocks[-1]:,.0f}: channels sent for {sends} % of it, waited for rows for {waits} %"
+    sheet.numbers(fig, f"finish {name}", LEFT, top - 10, done, names=["", said], ink="c", bold=True, size=13)
