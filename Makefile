@@ -13,7 +13,7 @@ quick   := not notebook and not slow and not browser
 cores   := -n auto --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: help lab test core coverage lint format oldest bench book docs clip fuzz clean distclean
+.PHONY: help lab test core coverage lint format oldest bench book docs clip fuzz address clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -63,6 +63,9 @@ clip: $(VENV)/installed-tests  ## make the README's pictures anew, the moving on
 fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree, and clocks add up? ARGS="--seconds 600"
 	@$(bin)/python -m tools.fuzz $(ARGS)
 
+address:  ## write the repository's public address into README.md: URL=https://github.com/owner/cypresskit
+	@$(PYTHON) .ci/address $(URL)
+
 clean:  ## remove caches and build products
 	rm -rf build dist docs/views site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find cypresskit tests notebooks -name __pycache__ -prune -exec rm -rf {} +
@@ -79,10 +82,13 @@ $(bin)/python:
 # The stamps are what makes the second time start at once; an edit of either file installs again.
 # setuptools comes from the constraints too, so the build needs no environment of its own.
 $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
-	@echo "Installing cypresskit and JupyterLab into $(VENV): once, some minutes."
+	@echo "1 of 2: installing JupyterLab and the rest, some 600 MB, into $(VENV). Once; one to four minutes."
 	@$(install) setuptools wheel
-	@$(install) --no-build-isolation --editable '.[lab]'
-	@$(bin)/python -c 'import cypresskit; cypresskit.simulate("sgemm_64x64_lds", 64)'  # compiles the timing engine
+	@rm -f $(VENV)/failed; { $(bin)/python -m pip install --constraint constraints.txt --no-build-isolation \
+	 --editable '.[lab]' || touch $(VENV)/failed; } | grep --line-buffered -E '^(Collecting|  Downloading|Installing)';\
+	 [ ! -e $(VENV)/failed ]
+	@echo "2 of 2: compiling the simulator for this processor. Once; some ten seconds."
+	@$(bin)/python -c 'import cypresskit; cypresskit.simulate("sgemm_64x64_lds", 64)'
 	@touch $@
 
 $(VENV)/installed-tests: $(VENV)/installed

@@ -1,5 +1,5 @@
 """What pyproject.toml can't say: a wheel has the student's notebooks, as cypresskit/lessons, and the index shows README
-with the repository's address, which stands there alone, before its links and pictures."""
+with the repository's address, if it has one, before its links and pictures (`make address`)."""
 
 import re
 from pathlib import Path
@@ -21,13 +21,18 @@ class BuildWithLessons(build_py):
 
 readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
 found = re.search(r"git clone (https://\S+)", readme)
-if not found:
-    raise SystemExit("README.md has no `git clone https://...`, the address that links on the package index lead to")
-address = found[1]
-linked = re.sub(r"(\]\()(?!http|#)", rf"\1{address}/blob/HEAD/", readme)
+address = found[1] if found else ""
+if found:
+    readme = re.sub(r"(\]\()(?!http|#)", rf"\1{address}/blob/HEAD/", readme)
+    readme = re.sub(r'((?:src|srcset)=")(?!http)', rf"\1{address}/raw/HEAD/", readme)
+else:  # where links would lead nowhere
+    readme = re.sub(r"(?s)<picture>.*?</picture>|!\[[^\]]*\]\((?!http).*?\)", "", readme)
+    readme = re.sub(r"\[([^\]]*)\]\((?!http|#).*?\)", r"\1", readme)
 setup(
     cmdclass={"build_py": BuildWithLessons},
-    long_description=re.sub(r'((?:src|srcset)=")(?!http)', rf"\1{address}/raw/HEAD/", linked),
+    long_description=readme,
     long_description_content_type="text/markdown",
-    project_urls={"Source": address, "Issues": f"{address}/issues", "Changes": f"{address}/blob/HEAD/CHANGELOG.md"},
+    project_urls={"Source": address, "Issues": f"{address}/issues", "Changes": f"{address}/blob/HEAD/CHANGELOG.md"}
+    if found
+    else {},
 )

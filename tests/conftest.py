@@ -282,13 +282,6 @@ class Lab:
         return page.evaluate(JS.outputs)
 
 
-LAB = """import sys
-from pathlib import Path
-from cypresskit.cli import cmd_lab, main
-cmd_lab.CHECKOUT = Path.cwd() / "notebooks"
-main(["lab", *sys.argv[1:]])"""
-
-
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
     """JupyterLab as `cypresskit lab` starts it, but on a copy of notebooks/, without a token, with its own settings."""
@@ -299,13 +292,19 @@ def lab(tmp_path_factory):
         "IdentityProvider.token": "",
         "LabApp.expose_app_in_browser": True,
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
-        "LabApp.workspaces_dir": home / "workspaces",
         "LabApp.user_settings_dir": home / "settings",
     }
     directories = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
-    command = [sys.executable, "-c", LAB, "--no-browser", *(f"--{name}={value}" for name, value in options.items())]
+    command = [
+        sys.executable,
+        "-m",
+        "cypresskit",
+        "lab",
+        "--no-browser",
+        *(f"--{name}={value}" for name, value in options.items()),
+    ]
     with (home / "log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=home, env=os.environ | directories, stdout=log, stderr=log)
+        server = subprocess.Popen(command, cwd=home / "notebooks", env=os.environ | directories, stdout=log, stderr=log)
     try:
         yield Lab(*address(server, home / "log"), home / "notebooks")
     finally:

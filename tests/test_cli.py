@@ -3,9 +3,9 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -147,35 +147,34 @@ def test_names_of_files_cannot_steer_the_terminal(here, capsys):
     assert "\x1b" not in error and r"can't read \x1b[2Jevil.il: there is no such file" in error
 
 
-def test_lab_opens_the_first_lesson(lab):
-    """JupyterLab starts, and what it would open in the browser is the first lesson."""
-    first = min((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")).name
-    assert lab.opens == f"/lab/tree/{first}"
-    with urllib.request.urlopen(f"{lab.url}/api/contents/{first}?content=0") as answer:
-        assert json.load(answer)["name"] == first
-
-
 def test_lab_without_lessons_says_where_to_get_them(here, monkeypatch, capsys):
     monkeypatch.setattr(cmd_lab, "CHECKOUT", here / "site-packages/notebooks")
     monkeypatch.setattr(cmd_lab, "INSTALLED", here / "site-packages/cypresskit/lessons")
     error = refused(capsys, ["lab"])
-    assert "make lab" in error and str(here / "notebooks") in error
+    assert "make lab" in error and str(here / "site-packages/notebooks") in error
 
 
-def test_installed_lessons_are_copied_and_never_over_work(here, monkeypatch):
+@pytest.mark.parametrize("place", ["CHECKOUT", "INSTALLED"])
+def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys, place):
     from jupyterlab.labapp import LabApp
 
     started = []
     monkeypatch.setattr(LabApp, "launch_instance", started.append)
-    monkeypatch.setattr(cmd_lab, "CHECKOUT", here / "nowhere")
-    monkeypatch.setattr(cmd_lab, "INSTALLED", ROOT / "notebooks")
+    for name in ("CHECKOUT", "INSTALLED"):
+        monkeypatch.setattr(cmd_lab, name, here / "nowhere" / name)
+    shutil.copytree(ROOT / "notebooks", here / "clone/notebooks")
+    monkeypatch.setattr(cmd_lab, place, here / "clone/notebooks")
+    own = here / ("clone" if place == "CHECKOUT" else "") / "cypresskit-lessons"
     for _ in range(2):
         assert cli.main(["lab", "--no-browser"]) == 0
-        Path("cypresskit-lessons/00_start_here.ipynb").write_text("my work")
-    assert {f"--ServerApp.root_dir={here}/cypresskit-lessons", "--no-browser"} < set(started[0])
-    copied = {path.name for path in Path("cypresskit-lessons").iterdir()}
+        (own / "00_start_here.ipynb").write_text("my work")
+    options = {f"--ServerApp.root_dir={own}", f"--LabApp.workspaces_dir={own}/.jupyterlab", "--no-browser"}
+    assert options < set(started[0]) and str(own) in capsys.readouterr().out
+    copied = {path.name for path in own.iterdir()} - {".jupyterlab"}
     assert copied == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} and len(copied) > 12
-    assert Path("cypresskit-lessons/00_start_here.ipynb").read_text() == "my work"
+    assert (own / "00_start_here.ipynb").read_text() == "my work"
+    monkeypatch.chdir(own)
+    assert cmd_lab.find_lessons()[0].parent == own, "a folder that has lessons is opened itself"
 
 
 # -- time, card --------------------------------------------------------------------------------------------------------

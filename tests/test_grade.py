@@ -62,25 +62,6 @@ def test_what_is_wrong_or_patched_gets_none(cells, said):
     assert not verdict.right and verdict.hint and said in verdict.finding, verdict
 
 
-@pytest.fixture(scope="module")
-def lesson(tmp_path_factory):
-    """Lesson 09's notebooks as the book makes them, and Ada's: solved, with guesses entered and run."""
-    folder, path = tmp_path_factory.mktemp("book"), book.sources(BOOK, ["09"])[0]
-    student, solved, ada = (make(book.read(path)) for make in (book.student, book.solved, book.solved))
-    enter = "change._entries[0].value, helps[1024]._entries[0].value = 1200, 'the bus'"
-    at = next(n for n, cell in enumerate(ada.cells) if cell.source.startswith("question ="))
-    ada.cells[at].source += f"\n{enter}"
-    ada.cells.append(
-        deepcopy(next(cell for cell in ada.cells if "change.said(" in cell.source))
-    )  # was run before the guess
-    ada.cells[-1].id = "again"
-    for notebook in (student, ada):
-        book.execute(notebook, BOOK)
-    book.write(student, folder / f"{path.stem}.ipynb")
-    book.write(solved, folder / "solutions" / f"{path.stem}.ipynb")
-    return folder / f"{path.stem}.ipynb", ada, student
-
-
 @pytest.mark.parametrize("path", book.sources(BOOK), ids=lambda path: path.stem)
 def test_solved_lessons_get_all_points_and_unsolved_none(path):
     """Judged in this process, which is not what the table below starts for each of lesson 09's."""
@@ -92,33 +73,36 @@ def test_solved_lessons_get_all_points_and_unsolved_none(path):
 
 
 ASKED = "From which N does the chip take at least as long?"
-EVIL = [
-    {"question": ["x"], "guess": 1, "truth": {"y": 1}},
-    {"question": ASKED, "guess": "=2+2" + "9" * 10**5, "truth": float("nan")},
-    7,
-    None,
-]
+EVIL = [{"question": ["x"], "guess": 1, "truth": {"y": 1}}, 7, None,
+        {"question": ASKED, "guess": "=2+2" + "9" * 10**5, "truth": float("nan")}]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def handed_in_(lesson, tmp_path_factory):
-    path, ada, student = lesson
-    folder = tmp_path_factory.mktemp("in")
+@pytest.fixture
+def submitted(tmp_path, monkeypatch):
+    """Lesson 09 handed in by Ada, who solved it and guessed, by Bob, who did nothing, by Eve and by others."""
+    path = book.sources(BOOK, ["09"])[0]
+    student, solved, ada = (make(book.read(path)) for make in (book.student, book.solved, book.solved))
+    entered = {"change = ": "change._entries[0].value = 1200", "helps = ": "helps[1024]._entries[0].value = 'the bus'"}
+    for asks, enter in entered.items():
+        next(cell for cell in ada.cells if asks in cell.source and "predict" in cell.source).source += f"\n{enter}"
+    for notebook in (student, ada):
+        book.execute(notebook, BOOK)
+    book.write(student, tmp_path / f"{path.stem}.ipynb")
+    book.write(solved, tmp_path / "solutions" / f"{path.stem}.ipynb")
+    monkeypatch.setattr(handed_in, "LESSONS", tmp_path)
     evil = deepcopy(student)
     for cell, saved in zip((cell for cell in evil.cells if cell.cell_type == "code"), EVIL):
         cell.outputs = [nbformat.v4.new_output("display_data", {}, metadata={KEPT: saved})]
-    sentence = next(cell for cell in evil.cells if cell.source.startswith(book.ASKS))
-    sentence.source = "=cmd()<script>" + "x" * 10**5
-    names = "Ada L_4711_assignsubmission_file", "=bob", "eve"
+    next(c for c in evil.cells if c.source.startswith(book.ASKS)).source = "=cmd()<script>" + "x" * 10**5
+    names = "Ada L_4711_assignsubmission_file", "=bob", "eve", "cyd", "dan"  # who handed nothing in
     for who, notebook in zip(names, (ada, student, evil)):
-        (folder / who / "09").mkdir(parents=True)
-        nbformat.write(notebook, folder / who / "09" / f"Bus {path.stem} (1).ipynb")
-    nbformat.write(student, folder / names[0] / f"{path.stem}_late.ipynb")
-    nbformat.write(nbformat.v4.new_notebook(), folder / "=bob" / "homework.ipynb")
-    for who in ("cyd", "dan"):  # dan handed nothing in
-        (folder / who).mkdir()
-    (folder / "cyd" / f"{path.stem}.ipynb").write_text("{")
-    return folder
+        book.write(notebook, tmp_path / "in" / who / "09" / f"Bus {path.stem} (1).ipynb")
+    book.write(student, tmp_path / "in" / names[0] / f"{path.stem}_late.ipynb")
+    book.write(nbformat.v4.new_notebook(), tmp_path / "in/=bob/homework.ipynb")
+    for who in ("cyd", "dan"):
+        (tmp_path / "in" / who).mkdir()
+    (tmp_path / "in/cyd" / f"{path.stem}.ipynb").write_text("{")
+    return tmp_path / "in"
 
 
 def rows(path):
@@ -126,9 +110,8 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def test_a_class_gets_its_tables_and_pages(lesson, handed_in_, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(handed_in, "LESSONS", lesson[0].parent)
-    command = [str(handed_in_), str(tmp_path)]
+def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys, monkeypatch):
+    command = [str(submitted), str(tmp_path)]
     assert marks.main(command) == 0
     out, err = capsys.readouterr()
     assert "homework.ipynb is not marked" in err and "4 explanations wait" in out

@@ -22,7 +22,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import cypresskit
-from cypresskit.cli import main
+from cypresskit.cli import cmd_lab, main
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -57,7 +57,7 @@ def run(*command, **options) -> subprocess.CompletedProcess:
     # These tests run under make themselves: what it tells its children must not reach the make that is tested.
     of_make = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "ARGS", "PYTHON", "VENV")
     env = {name: value for name, value in os.environ.items() if name not in of_make}
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, **options)
+    return subprocess.run(command, env=env, capture_output=True, text=True, **{"cwd": ROOT} | options)
 
 
 def tracked() -> list[Path]:
@@ -144,7 +144,11 @@ def test_scripts_can_be_run(name):
     assert run("bash", "-n", name).returncode == 0
 
 
+OPENED = f"{cmd_lab.FOLDER}/00_start_here.ipynb"
+
+
 def test_binder_scripts():
+    assert f"cp notebooks/[0-9]*.ipynb {cmd_lab.FOLDER}\n" in (ROOT / "binder/postBuild").read_text()
     for name in ("postBuild", "start"):
         assert "export NUMBA_CPU_NAME=generic\n" in (ROOT / "binder" / name).read_text()
     assert "pip install --no-deps --no-cache-dir ." in (ROOT / "binder/postBuild").read_text()
@@ -154,30 +158,37 @@ def test_binder_scripts():
 # -- README and make ---------------------------------------------------------------------------------------------------
 
 
-def test_readme_has_the_two_commands():
-    commands = re.search(r"```sh\n(.+)\n(.+)\n```", README).groups()
-    assert re.fullmatch(r"git clone \S+/cypresskit && cd cypresskit", commands[0])
-    assert commands[1] == "make lab"
+LINK = r'(?:\]\(|(?:src|srcset)=")(?!#)([^)"]+)'
+INDEX = """import runpy, setuptools
+setuptools.setup = lambda **given: print(given["long_description"], given["project_urls"])
+runpy.run_path("setup.py")"""
 
 
-def test_public_address_is_in_one_marked_place():
-    marked = re.search(r"<!-- PUBLIC ADDRESS.*?<!-- END OF PUBLIC ADDRESS -->", README, re.S)[0]
-    address = re.search(r"git clone \S+//(\S+)", marked)[1]
-    owner = address.split("/")[1]
-    assert f"/gh/{owner}/cypresskit/" in marked, "the badge and the clone command name different repositories"
-    for file in tracked():
-        elsewhere = file.read_text(errors="replace").replace(marked, "")
-        assert f"{owner}/cypresskit" not in elsewhere, f"{file} names the repository's address too"
+def test_the_public_address_is_set_by_one_command_and_no_link_leads_nowhere_before(tmp_path):
+    for name in (".ci/address", "README.md", "setup.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for url in ([], ["github.com/a/b"], ["https://github.com/OWNER"]):
+        assert run(sys.executable, ".ci/address", *url, cwd=tmp_path).returncode == 1
+    ours = re.search(r"git clone https://github\.com/(\S+)", README)
+    assert ours or "mybinder.org" not in README, "a badge without a repository"
+    for url in ("https://github.com/ada/kit.git", "https://github.com/ada/kit"):
+        assert run(sys.executable, ".ci/address", url, cwd=tmp_path).returncode == 0
+    readme = (tmp_path / "README.md").read_text()
+    assert re.search(r"```sh\ngit clone https://github.com/ada/kit && cd kit\nmake lab\n```", readme)
+    assert re.findall(r"mybinder.org/v2/gh/(\S+)\)", readme) == [f"ada/kit/HEAD?urlpath=lab/tree/{OPENED}"]
+    index = run(sys.executable, "-c", INDEX, cwd=tmp_path).stdout
+    assert "ada/kit/issues" in index and len(re.findall(LINK, index)) > 10
+    assert all(link.startswith("https://") for link in re.findall(LINK, index))
+    for file in tracked() if ours else ():
+        assert file.name == "README.md" or ours[1] not in file.read_text(errors="replace"), (
+            f"{file} has the address, too"
+        )
 
 
 def test_readme_links_lead_somewhere():
     for target in re.findall(r"(?:\]\(|src=\"|srcset=\")(?!http)([^)#\"]+)", README):
         assert (ROOT / target).exists(), f"README.md points to {target}"
-
-
-def test_binder_badge_opens_the_first_lesson():
-    assert re.findall(r"urlpath=lab/tree/([^\s)]+)", README) == ["notebooks/00_start_here.ipynb"]
-    assert (ROOT / "notebooks/00_start_here.ipynb").exists()
 
 
 TABLES = re.findall(r"<!-- cypresskit (.+?) -->\n(.+?)<!-- end -->", README, re.DOTALL)
@@ -303,8 +314,8 @@ def test_an_sdist_is_the_whole_repository_and_a_wheel_has_the_lessons(tmp_path):
         (metadata,) = (wheel.read(name).decode() for name in wheel.namelist() if name.endswith("/METADATA"))
     lessons = {f"cypresskit/lessons/{Path(name).name}" for name in files if re.fullmatch(r"notebooks/[^/]+ipynb", name)}
     assert packed == {name for name in files if name.startswith("cypresskit/")} | lessons
-    links = re.findall(r'(?:\]\(|(?:src|srcset)=")([^)"]+)|^Project-URL: \w+, (.+)', metadata, re.M)
-    assert len(links) > 10 and all("".join(link).startswith("https://") for link in links), "on the package index"
+    links = re.findall(LINK, metadata)
+    assert "## Start" in metadata and all(link.startswith("https://") for link in links), "on the package index"
 
 
 # -- the text ----------------------------------------------------------------------------------------------------------

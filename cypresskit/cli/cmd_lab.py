@@ -1,26 +1,30 @@
 """`cypresskit lab`: the lessons in JupyterLab."""
 
 import argparse
+import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from shutil import copy
 
 from cypresskit.cli.command import CommandError, command
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Its labconfig folder has JupyterLab's settings: line numbers, since errors in IL name lines; and no news over the
-# first picture.
+# Its labconfig folder has JupyterLab's settings: line numbers, since errors in IL name lines; no question about news.
 SETTINGS = Path(__file__).resolve().parent
 CHECKOUT, INSTALLED = PACKAGE.parent / "notebooks", PACKAGE / "lessons"
-FOLDER = "cypresskit-lessons"  # where an installed package's lessons are copied to
+FOLDER = "cypresskit-lessons"  # a student's own
+# A layout as JupyterLab saves it. Without one it begins with the list of files, which takes the pictures' room.
+LAYOUT = {"left": {"collapsed": True, "visible": True, "widgets": []}, "right": {"collapsed": True, "widgets": []}}
+WORKSPACE = {"data": {"layout-restorer:data": {"main": {"dock": None}} | LAYOUT}, "metadata": {"id": "default"}}
 
 
 @command(
     "lab",
     "open the workbook in JupyterLab",
-    "It opens the lessons of a source checkout or of the current directory. Where there are none, the lessons that "
-    f"were installed are copied to {FOLDER} first; a file that is there already stays as it is, with the work in it. "
-    "Other options go to JupyterLab.",
+    f"It copies the lessons to the folder {FOLDER}, in a source checkout or where you are, and opens the first; a file "
+    "that is there already stays as it is, with your work in it. In a folder that has lessons, it opens those. Other "
+    "options go to JupyterLab.",
     example="cypresskit lab --no-browser --port 9000",
 )
 def lab(args: argparse.Namespace) -> None:
@@ -32,33 +36,46 @@ def lab(args: argparse.Namespace) -> None:
     from cypresskit.timing import simulate
 
     lessons = find_lessons()
+    print(f"Your lessons, and what you write in them, are in {lessons[0].parent}", flush=True)
     options = [f"--ServerApp.root_dir={lessons[0].parent}", f"--LabApp.default_url=/lab/tree/{lessons[0].name}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # usual in a container, where Jupyter would otherwise refuse to start
     paths = [os.environ.get("JUPYTER_CONFIG_PATH"), str(SETTINGS)]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
-    simulate("sgemm_64x64_lds", 64)  # the timing engine is compiled before the first lesson asks for it
+    if not any("workspaces_dir" in option for option in args.options):
+        options.append(f"--LabApp.workspaces_dir={hidden_files(lessons[0].parent / '.jupyterlab')}")
+    simulate("sgemm_64x64_lds", 64)  # the timing engine is compiled before the first lesson asks for it, and says so
+    print("Starting JupyterLab, which opens in your browser. To stop it, press Ctrl+C here.", flush=True)
     LabApp.launch_instance([*options, *args.options])
+
+
+def hidden_files(folder: Path) -> Path:
+    """The ``folder``, with a layout of JupyterLab's in it that begins without the list of files."""
+    layout = folder / "default-37a8.jupyterlab-workspace"
+    with suppress(OSError):  # a folder that can't be written
+        folder.mkdir(parents=True, exist_ok=True)
+        if not layout.exists():
+            layout.write_text(json.dumps(WORKSPACE), encoding="utf-8")
+    return folder
 
 
 def find_lessons() -> list[Path]:
     """The lesson notebooks in their order, at least one; CommandError says where they were looked for."""
     here = Path.cwd()
-    places = [CHECKOUT, here / "notebooks", here]
-    for place in places:
-        if lessons := _lessons(place):
-            return lessons
-    if not (installed := _lessons(INSTALLED)):
-        looked = "\n".join(f"  {place}" for place in (*places, INSTALLED))
+    if lessons := _lessons(here):
+        return lessons
+    source, own = (CHECKOUT, CHECKOUT.parent / FOLDER) if _lessons(CHECKOUT) else (INSTALLED, here / FOLDER)
+    if not _lessons(source):
+        looked = "\n".join(f"  {place}" for place in (here, CHECKOUT, INSTALLED))
         raise CommandError(f"the lessons aren't here: install the package, or run `make lab`. Looked in:\n{looked}")
     try:
-        (here / FOLDER).mkdir(exist_ok=True)
-        for lesson in installed:
-            if not (here / FOLDER / lesson.name).exists():
-                copy(lesson, here / FOLDER)
+        own.mkdir(exist_ok=True)
+        for lesson in _lessons(source):
+            if not (own / lesson.name).exists():
+                copy(lesson, own)
     except OSError as error:
-        raise CommandError(f"can't copy the lessons to {here / FOLDER}: {error.strerror or error}") from None
-    return _lessons(here / FOLDER)
+        raise CommandError(f"can't copy the lessons to {own}: {error.strerror or error}") from None
+    return _lessons(own)
 
 
 def _lessons(folder: Path) -> list[Path]:
