@@ -24,6 +24,7 @@ from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import SliceError, simulate, steady, sweep
 from cypresskit.timing.report import bound
 from cypresskit.timing.sampling import Policy, sample
+from cypresskit.timing.walk import keep
 from tools import sensitivity
 
 UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
@@ -365,12 +366,6 @@ def test_a_sweep_over_one_thing_needs_no_list():
         sweep("sgemm_tn", 64, executor=4)
 
 
-def test_a_sweep_on_an_executor_is_the_same():
-    alone = sweep(["sgemm_tn"], [64, 128, 192], progress=False)
-    with ThreadPoolExecutor(2) as executor:
-        assert sweep(["sgemm_tn"], [64, 128, 192], executor=executor, progress=False).rows == alone.rows
-
-
 def test_an_interrupted_sweep_begins_nothing_more(monkeypatch):
     begun = []
 
@@ -443,9 +438,6 @@ def test_wavefronts_of_a_workgroup_are_moved_on_together():
     assert steady._together(turns, group).tolist() == [5, 5, 6, 6, 4, 5]
 
 
-def test_only_the_last_reports_are_kept(monkeypatch):
-    module = importlib.import_module("cypresskit.timing.simulate")
-    monkeypatch.setattr(module, "KEPT", 2)
-    first, second, _ = (simulate("sgemm_naive", n) for n in (64, 72, 80))
-    assert len(module._reports) == 2
-    assert simulate("sgemm_naive", 72) is second and simulate("sgemm_naive", 64) is not first
+def test_the_last_results_are_kept():
+    kept = {}
+    assert [keep(kept, key, 2 * key, 2) for key in (1, 2, 3)] == [2, 4, 6] and kept == {2: 4, 3: 6}

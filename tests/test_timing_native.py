@@ -31,7 +31,7 @@ def session(tmp_path, monkeypatch):
     path.write_text(TEXT)
 
     def run():
-        monkeypatch.setattr(module, "_warned", False)
+        monkeypatch.setattr(module, "_warned", [])
         spec = importlib.util.spec_from_file_location("tiny", path)
         tiny = importlib.util.module_from_spec(spec)
         with warnings.catch_warnings(record=True) as caught:

@@ -1,16 +1,18 @@
 """Compiled code walked without data: its addresses, what it refuses, and that a counted loop is the loop."""
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 
 from cypresskit.compiler import compile
-from cypresskit.devices import HD5870
+from cypresskit.devices import HD5870, Device
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import ids
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import SliceError, loops, walk
-from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.surfaces import READ, Surfaces
 from cypresskit.timing.work import KINDS
 
 HEAD = """
@@ -32,6 +34,7 @@ def shapes(body, domain=(8, 8), constants=(0.0, 0.0, 0.0, 0.0), width=64):
 
 def paths(of, layout="linear", code=None):
     code = code or compile(of.program)
+    walk._walks.clear()
     return walk.walk(code, Surfaces(of, HD5870, layout), np.arange(of.wavefronts))
 
 
@@ -259,3 +262,32 @@ def test_a_loop_without_end_is_an_error(step, monkeypatch):
     )
     with pytest.raises(RuntimeError, match=r"test\.il:9: whileloop\n +this loop has not ended after 100 turns"):
         paths(shapes("\n" + body))
+
+
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds", "dgemm_tn_buffer"])
+@pytest.mark.parametrize("layout", ["linear", "tiled"])
+def test_what_a_walk_reads_of_a_board_is_listed(name, layout):
+    """Boards that differ in anything else share a walk; of others each has its own."""
+    read = set()
+
+    class Watched(Device):
+        def __getattribute__(self, field):
+            read.add(field)
+            return super().__getattribute__(field)
+
+    device = Watched(**{field.name: getattr(HD5870, field.name) for field in fields(Device)})
+    shape, code = KERNELS[name].shape(64, 64, 64, 1.0, 0.5, 1), compile(KERNELS[name].program)
+    read.clear()
+    walk._walked(code, Surfaces(shape, device, layout), np.arange(shape.wavefronts))
+    assert read & {field.name for field in fields(Device)} <= {*READ, "name"}
+
+
+def test_walks_are_shared_by_boards_that_look_alike_to_them():
+    shape, code = KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.5, 1), compile(KERNELS["sgemm_tn"].program)
+    beta = KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.0, 1)
+    boards = HD5870, replace(HD5870, dram_clocks=900), replace(HD5870, texture_banks=8), HD5870, HD5870
+    one, *others = (
+        walk.walk(code, Surfaces(of, board, "linear"), np.arange(count))
+        for board, of, count in zip(boards, [shape] * 4 + [beta], (4, 4, 4, 2, 4))
+    )
+    assert [other is one for other in others] == [True, False, False, False]

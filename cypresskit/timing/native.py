@@ -71,17 +71,16 @@ def _notify() -> None:
     print(NOTICE, file=sys.stderr, flush=True)
 
 
-_warned = False
+_warned: list[Exception] = []
 
 
 def _warn(error: Exception) -> None:
-    global _warned
     if not _warned:
-        _warned = True
-        reason = str(error) or type(error).__name__
         warnings.warn(
-            f"the compiled timing model can't be kept on disk, or what was kept is damaged ({reason}): it is compiled "
-            "again, which takes some seconds. NUMBA_CACHE_DIR names another folder.",
+            "the compiled timing model can't be kept on disk, or what was kept is damaged ("
+            f"{str(error) or type(error).__name__}): it is compiled again, which takes some seconds. NUMBA_CACHE_DIR"
+            " names another folder.",
             RuntimeWarning,
             stacklevel=3,
         )
+    _warned.append(error)

@@ -6,7 +6,7 @@ banks to open rows; else, if the engines' wavefront slots stand empty too long, 
 there is more than a round of them; or "latency": they were there, and all of them waited.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from cypresskit.devices import Device, open_boards
 from cypresskit.tables import counted, table
+from cypresskit.timing.work import KINDS
 
 BUSY = 0.8  # from this share on a unit is what bounds
 FULL = 0.6  # below this share of occupied wavefront slots too few are there
@@ -41,7 +42,7 @@ class Use:
     ``wavefronts`` has a row (SIMD engine, first clock, last clock) for each wavefront, in the order of dispatch."""
 
     clocks: np.ndarray
-    shares: dict[str, np.ndarray]
+    shares: Mapping[str, np.ndarray]
     wavefronts: np.ndarray
 
 
@@ -70,12 +71,18 @@ class Report:
     active: int
     wavefronts: int
     simulated: float
-    busy: dict[str, float]
-    hits: dict[str, float]
-    bytes: dict[str, float]
-    timeline: tuple[Event, ...] = field(default=(), repr=False)
+    busy: Mapping[str, float]
+    hits: Mapping[str, float]
+    bytes: Mapping[str, float]
+    events: np.ndarray | None = field(default=None, repr=False, compare=False)  # rows of the timeline, as in an Outcome
     use: Use | None = field(default=None, repr=False, compare=False)
     again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)  # the same on another device
+
+    @cached_property
+    def timeline(self) -> tuple[Event, ...]:
+        """The events of SIMD engine 0, made when they are first asked for."""
+        rows = [] if self.events is None else self.events.tolist()
+        return tuple(Event(int(row[0]), int(row[1]), KINDS[int(row[2])], *row[3:]) for row in rows)
 
     @cached_property
     def range(self) -> tuple[float, float]:

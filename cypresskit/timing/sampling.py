@@ -7,7 +7,6 @@ simulated; more of them if that pace changes, or if more and more lines are miss
 a launch whose late wavefronts have other work than its first ones, all rounds are simulated.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -67,9 +66,7 @@ def sample(
     surfaces = Surfaces(shape, device, layout)
     total, round_ = shape.wavefronts, active * device.simd_engines
     whole, rest = divmod(total, round_)
-    parts: Callable[[range], Iterable] = iter
-    if progress:
-        parts = partial(tqdm, desc="simulating", unit="%", delay=SILENT, leave=False)
+    parts = partial(tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, disable=not progress)
     alike = not exact and _alike(code, surfaces, min(total, policy.rounds[0] * round_), total)
     for rounds in [*(r for r in policy.rounds if alike and 2 * r < whole), whole]:
         some = rest + rounds * round_

@@ -5,9 +5,9 @@ The compiled code is followed without data, which gives every wavefront's clause
 """
 
 import math
-from dataclasses import replace
 from functools import partial
 from numbers import Real
+from types import MappingProxyType
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.engine import Outcome
-from cypresskit.timing.report import Event, Report, Use, bound
+from cypresskit.timing.report import Report, Use, bound
 from cypresskit.timing.sampling import Sample, sample
-from cypresskit.timing.work import KINDS
+from cypresskit.timing.walk import keep
 
 LONGEST = 1 << 20  # of a vector
 INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
@@ -80,23 +80,12 @@ def simulate(
         key = kernel, code, size, layout, beta, count, flops, exact
         if key in _reports:
             return _reports[key]
-    _check_textures(shapes, device)
+    _check_shape(shapes, device)
     lds = sum(size for _, size in shapes.program.lds.values())
     active = device.active_wavefronts(code.gprs, lds, shapes.group_wavefronts)
-    if not shapes.wavefronts:
-        raise ValueError(f"{name}: the domain {shapes.domain} is empty")
     result = sample(code, shapes, device, layout, active, exact, progress)
-    report = _report(name, device, size, flops or 0.0, precision, code.gprs, active, shapes.wavefronts, result)
-    return _kept(key, replace(report, again=again))
-
-
-def _kept(key: tuple | None, report: Report) -> Report:
-    """The report, which is kept under its key."""
-    if key:
-        _reports[key] = report
-    while len(_reports) > KEPT:
-        _reports.pop(next(iter([*_reports])), None)  # a list, since other threads add theirs
-    return report
+    report = _report(name, device, size, flops or 0.0, precision, code.gprs, active, shapes.wavefronts, result, again)
+    return keep(_reports, key, report, KEPT) if key else report
 
 
 def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str) -> None:
@@ -124,9 +113,11 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str
         raise ValueError("a program has its sizes from its launch: leave out n, m and k")
 
 
-def _check_textures(shape: Shape, device: Device) -> None:
-    """``ValueError`` for a texture that the device can't have."""
+def _check_shape(shape: Shape, device: Device) -> None:
+    """``ValueError`` for a texture that the device can't have, or without work-items."""
     most = device.texture_side
+    if not shape.wavefronts:
+        raise ValueError(f"{shape.program.name}: the domain {shape.domain} is empty")
     for number, of in shape.textures.items():
         if max(of.width, of.height) > most:
             size = f"{of.height:,} rows of {of.width:,} texels"
@@ -147,7 +138,7 @@ def _size(kernel: Kernel, device: Device, m, n, k, count) -> tuple[int, int, int
     return int(size[0]), int(size[1]), int(size[2])
 
 
-def _report(name, device: Device, size, flops, precision: str, gprs, active, wavefronts, of: Sample) -> Report:
+def _report(name, device: Device, size, flops, precision: str, gprs, active, wavefronts, of: Sample, again) -> Report:
     counts = {what: count / of.part for what, count in of.outcome.counts.items()}
     engines = of.clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
@@ -175,11 +166,12 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
         active=active,
         wavefronts=wavefronts,
         simulated=of.share,
-        busy=busy,
-        hits=hits,
-        bytes={"L1": delivered} | {level: count * device.line_bytes for level, count in moved.items()},
+        busy=MappingProxyType(busy),  # a report may be given again, so nobody may change it
+        hits=MappingProxyType(hits),
+        bytes=MappingProxyType({"L1": delivered} | {level: n * device.line_bytes for level, n in moved.items()}),
         use=_use(out, device),
-        timeline=tuple(Event(int(r[0]), int(r[1]), KINDS[int(r[2])], *r[3:]) for r in out.timeline.tolist()),
+        events=out.timeline,
+        again=again,
     )
 
 
@@ -196,7 +188,7 @@ def _use(out: Outcome, device: Device) -> Use:
     busy |= {"DRAM": did["dram"], "DRAM rows": did["dram_rows"]}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
     shares |= {f"{level.upper()} hits": _hits(did[f"{level}_asked"], did[f"{level}_missed"]) for level in ("l1", "l2")}
-    return Use(bounds, shares, np.stack([out.engine, out.start, out.end], axis=1))
+    return Use(bounds, MappingProxyType(shares), np.stack([out.engine, out.start, out.end], axis=1))
 
 
 def _served(given: np.ndarray) -> np.ndarray:

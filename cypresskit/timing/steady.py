@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cypresskit.timing.units.state import SNAPSHOTS, Chip
+from cypresskit.timing.units.state import SNAPSHOTS, Chip, Times
 
 TURNS = 4  # of every wavefront between two looks
 LOOKS = 6  # or a multiple, before the pace is judged
@@ -107,9 +107,7 @@ class Steady:
 
     def _advance(self, first: Look, last: Look, clauses: int) -> None:
         """Move all clocks on by the time that so many clauses take, and count what is done in it."""
-        engines, slots, memory, tally, log = (
-            self.chip.engines, self.chip.slots, self.chip.memory, self.chip.tally, self.chip.log,
-        )  # fmt: skip
+        _, _, engines, slots, _, memory, tally, log = self.chip
         if self.logged is None:
             self.logged = int(log.row_count[0])
         times = clauses / (last.clauses - first.clauses)
@@ -121,12 +119,10 @@ class Steady:
         tally.all[...] += done
         log.over[0] += clauses
         self.passed += clauses
-        for when in (
-            engines.alu_free, engines.lds_free, engines.store_free, engines.texture_free, engines.data_free,
-            engines.next_clock, slots.ready, slots.began, slots.data, memory.slice_free, memory.channel_free,
-            memory.bank_free, memory.l1.ready, memory.l2.ready,
-        ):  # fmt: skip
-            when += clocks
+        for unit in (engines, slots, memory, memory.l1, memory.l2):
+            for name, kind in unit.__annotations__.items():
+                if kind is Times and name != "pending":  # clocks at which something happens
+                    getattr(unit, name)[...] += clocks
 
 
 def _rates(early: np.ndarray, late: np.ndarray) -> np.ndarray:

@@ -5,7 +5,8 @@ cache lines ("linear"), or texels lie in tiles of 8 x 8 ("tiled"), row by row wi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +16,18 @@ from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.work import Stream, stream
 
+READ = (
+    "line_bytes", "channel_bytes", "memory_channels", "memory_banks", "memory_bytes", "store_clocks", "l1_bytes",
+    "texture_banks", "quads_per_clock", "lds_items_clock", "lds_banks",
+)  # fmt: skip
+"""What a walk reads of a device."""
+
 
 class NotAffine(Exception):
     """A loop can't be taken as affine: it has to be run turn by turn."""
 
 
-@dataclass(frozen=True, eq=False)
-class Motion:
+class Motion(NamedTuple):
     """How an access moves: by ``x`` and ``y`` in each of ``turns``."""
 
     x: int = 0
@@ -39,6 +45,13 @@ class Surfaces:
         for n, of in sorted(shape.textures.items()):
             self.bases[n] = start
             start += -(-self._pitch(of.width, of.texel) * (of.height + TILE) // unit) * unit
+
+    @property
+    def key(self) -> tuple:
+        """What tells these surfaces from others."""
+        sizes = *sorted(self.shape.textures.items()), *sorted(self.shape.outputs.items())
+        constants = ((n, words.tobytes()) for n, words in sorted(self.shape.constants.items()))
+        return self.layout, self.shape.domain, sizes, *constants, *(getattr(self.device, name) for name in READ)
 
     def address(self, resource: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The bytes at which texels (x, y) of a texture begin."""

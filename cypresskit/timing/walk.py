@@ -4,6 +4,8 @@ The compiled operations are run as they are, for many wavefronts at once (``lane
 are walked again, apart. A counting loop is run once for all its turns (``loops``).
 """
 
+from typing import Any
+
 import numpy as np
 
 from cypresskit.compiler import Code
@@ -12,9 +14,28 @@ from cypresskit.timing.loops import MOST_TURNS, can_count, endless_loop, loop_en
 from cypresskit.timing.surfaces import NotAffine, Surfaces
 from cypresskit.timing.work import Clause, Path, combined_stores
 
+KEPT, SMALL = 16, 1500  # so many walks are kept, of at most so many wavefronts: a few MB each
+_walks: dict[tuple, list[Path]] = {}
+
 
 def walk(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
-    """The paths of ``wavefronts`` (numbers in dispatch order), one for each group that takes the same way."""
+    """The paths of ``wavefronts`` (numbers in dispatch order), one for each group that takes the same way. Boards that
+    differ in nothing that is read here share the last ones."""
+    if len(wavefronts) > SMALL:
+        return _walked(code, surfaces, wavefronts)
+    key = code.program, code.controls, surfaces.key, wavefronts.tobytes()
+    return keep(_walks, key, _walks.get(key) or _walked(code, surfaces, wavefronts), KEPT)
+
+
+def keep(kept: dict, key: tuple, result: Any, most: int) -> Any:
+    """The result, which is kept under its key: the last ``most`` are."""
+    kept[key] = result
+    while len(kept) > most:
+        kept.pop(next(iter([*kept])), None)  # a list, since other threads add theirs
+    return result
+
+
+def _walked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
     waiting: list[tuple[np.ndarray, frozenset[int]]] = [(wavefronts, frozenset())]
     done = []
     while waiting:

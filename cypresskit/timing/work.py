@@ -131,22 +131,22 @@ def _joined(arrays, dtype) -> np.ndarray:
     return np.concatenate(arrays).astype(dtype, copy=False) if arrays else np.zeros(0, dtype)
 
 
-def stream(addresses: np.ndarray, active: np.ndarray | None = None, *, line_bytes: int = 64, **more) -> Stream:
+def stream(
+    addresses: np.ndarray, active: np.ndarray | None = None, *, line_bytes: int = 64, quads_per_clock: int = 1,
+    banks: int = 4, merge: bool = True, base: int = 0, phases: int = 1, **more,
+) -> Stream:  # fmt: skip
     """The stream of byte ``addresses``, int64 of shape (entries, 64) in quad order: work-items 4q to 4q+3 are a quad.
 
-    Keywords: ``quads_per_clock``; ``merge`` (default True) lists a line once per fetch, as an L1 would ask for it;
-    ``base`` is added to line numbers; ``phases``, ``step`` and ``uncached`` as in ``Stream``.
+    ``merge`` lists a line once per fetch, as an L1 would ask for it; ``base`` is added to line numbers; ``phases``,
+    ``step`` and ``uncached`` as in ``Stream``.
     """
     on = np.ones(addresses.shape, np.bool_) if active is None else active
-    quads, merge, base = more.pop("quads_per_clock", 1), more.pop("merge", True), more.pop("base", 0)
-    banks = more.pop("banks", 4)
-    shift = line_bytes.bit_length() - 1
     entries, items = addresses.shape
     (cost, asked), ptr = np.zeros((2, entries), np.int32), np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
-    how = shift, banks, quads, merge, more.get("phases", 1)
+    how = line_bytes.bit_length() - 1, banks, quads_per_clock, merge, phases
     _find_lines(np.ascontiguousarray(addresses), on, *how, cost, asked, ptr, line, offset)
-    return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], asked=asked, **more)
+    return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], phases, asked=asked, **more)
 
 
 def fetch_clause(streams: list[Stream]) -> Clause:

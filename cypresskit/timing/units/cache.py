@@ -37,27 +37,21 @@ def find(tags, used, place, ways, line, tick):
 
 
 class Cache:
-    """A cache of ``size`` bytes, ``ways`` ways, ``line`` bytes a line; a miss's data come ``latency`` clocks later."""
+    """A cache of ``size`` bytes, ``ways`` ways, ``line`` bytes a line."""
 
-    def __init__(self, size: int, ways: int, line: int, latency: int = 0):
-        sets, rest = divmod(size, max(ways, 1) * max(line, 1))
-        if ways < 1 or rest or sets.bit_count() != 1 or line.bit_count() != 1:
-            raise ValueError(f"{size} bytes in {ways} ways of {line}-byte lines is no power of two of sets")
-        self.bits, self.ways, self.line, self.latency = sets.bit_length() - 1, ways, line.bit_length() - 1, latency
-        self.tags, self.used = np.full(sets * ways, -1, np.int64), np.zeros(sets * ways, np.int64)
-        self.ready, self.tick = np.zeros(sets * ways), 0
+    def __init__(self, size: int, ways: int, line: int):
+        self.ways, self.line, self.bits, self.tick = ways, line, (size // ways // line).bit_length() - 1, 0
+        self.tags, self.used = np.full(size // line, -1, np.int64), np.zeros(size // line, np.int64)
 
-    def access(self, address: int, clock: float = 0.0) -> str:
-        """Read a byte: "h" hit, "m" miss, "w" a line that is on its way."""
+    def access(self, address: int) -> str:
+        """Read a byte: "h" hit, "m" miss."""
+        line = address // self.line
         self.tick += 1
-        line = address >> self.line
         way = find(self.tags, self.used, fold(line, self.bits) * self.ways, self.ways, line, self.tick)
         if way < 0:
-            way = -1 - way
-            self.tags[way], self.used[way], self.ready[way] = line, self.tick, clock + self.latency
-            return "m"
-        return "w" if self.ready[way] > clock else "h"
+            self.tags[-1 - way], self.used[-1 - way] = line, self.tick
+        return "m" if way < 0 else "h"
 
     def trace(self, addresses) -> str:
-        """One letter per address, a clock apart."""
-        return "".join(self.access(address, clock) for clock, address in enumerate(addresses))
+        """One letter per address."""
+        return "".join(map(self.access, addresses))
