@@ -34,17 +34,16 @@ def gemm(
     trans_b: bool = False,
     kernel: str | Kernel | None = None,
     device: Device = HD5870,
-    engine: str = "fast",
-    observers=(),
-    threads: int | None = None,
+    **launching,
 ) -> Matrix:
     """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``, ``trans_b`` say so.
 
     ``a``: (m, k), or (k, m) if ``trans_a``. ``b``: (k, n), or (n, k) if ``trans_b``. ``c``: (m, n), needed where beta
     is not 0. All of one type: numpy arrays of float32 or float64, or double-doubles (``DD``); of any strides; none is
     written to. ``alpha`` and ``beta`` are numbers, with double-doubles also single ``DD``. ``kernel`` names a kernel of
-    ``ck.kernels``; by default the one that ``ck.choose`` finds fastest. ``engine``, ``observers`` and ``threads`` go
-    to ``ck.launch``. A product larger than the card's memory is for ``ck.gemm_out_of_core``.
+    ``ck.kernels``; by default the one that ``ck.choose`` finds fastest. What else is given, such as ``engine``,
+    ``observers`` or ``threads``, goes to ``ck.launch``. A product larger than the card's memory is for
+    ``ck.gemm_out_of_core``.
 
     Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit and for numbers beyond the precision,
     ``KeyError`` for an unknown kernel.
@@ -64,8 +63,7 @@ def gemm(
         return _matrix(np.zeros((m, n, *pair), chosen.dtype))
     stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
     arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), alpha, beta)
-    how = {"device": device, "engine": engine, "observers": observers, "threads": threads}
-    launch(chosen.program, **arguments, **how, in_place=True)
+    launch(chosen.program, **arguments, device=device, **launching, in_place=True)
     return _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair))
 
 
@@ -135,9 +133,7 @@ def gemm_packed(
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
-    device: Device = HD5870,
-    engine: str = "fast",
-    threads: int | None = None,
+    **launching,
 ) -> np.ndarray:
     """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape (count, m, n).
 
@@ -161,7 +157,7 @@ def gemm_packed(
         scale, a, b = (0.0, 0.0), a[:, :, :0], b[:, :0]
     packed = KERNELS["sgemm_packed"]
     arguments = packed.arguments(a, b, c, scale, old)
-    launch(packed.program, **arguments, device=device, engine=engine, threads=threads, in_place=True)
+    launch(packed.program, **arguments, **launching, in_place=True)
     return packed.result(arguments, m, n)
 
 

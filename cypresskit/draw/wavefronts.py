@@ -207,28 +207,22 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
                 passed = f"the engine has computed for {share:.0f} % of the time"
             captions.append(f"Clock {clock}. {said[count]}: {passed}.")
             now.append((count, clock))
+
+    def at(clock):
+        return LEFT + clock * scale
+
     scene, clock = np.array(now).T[:, :, np.newaxis]
     for (ink, found), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
         row, start, stop, shown = np.array(found).T.reshape(4, -1)
         clocks = np.where(scene == shown, clock, np.nan)
-        sheet.past(
-            fig,
-            f"toy {ink}",
-            start,
-            stop,
-            30 + tall * row,
-            high,
-            clocks,
-            lambda t: LEFT + t * scale,
-            ink=ink,
-            ahead="faint",
-        )
+        y = 30 + tall * row
+        sheet.past(fig, f"toy {ink}", start, stop, y, high, clocks, at, ink=ink, ahead="faint")
     y = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
     sheet.numbers(fig, "rows", LEFT - 8, y[:-1], value, names=["", *ascii_uppercase[:most]], **style)
     sheet.words(fig, LEFT - 8, y[-1], "ALU", bold=True, **style)
-    sheet.rule(fig, "head", LEFT + clock[:, 0] * scale, float(y.mean()), y[-1])
+    sheet.rule(fig, "head", at(clock[:, 0]), float(y.mean()), y[-1])
     scenes = [(f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum())) for n in range(1, most + 1)]
     key = sheet.key(("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box"))
     return sheet.player([fig], captions, sheet.title, below=[key], step="Clock", scenes=scenes, lasts=8)

@@ -107,18 +107,16 @@ def gemm_out_of_core(
     device: Device = HD5870,
     block: int | None = None,
     depth: int | None = None,
-    engine: str = "fast",
-    observers=(),
-    threads: int | None = None,
+    **launching,
 ) -> tuple[np.ndarray, Timeline]:
     """alpha op(a) op(b) + beta c in blocks through the card's memory, really computed, and the timeline of it.
 
     ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, at least 1 in every size; ``trans_a``:
     ``a`` is given as (k, m), ``trans_b``: ``b`` as (n, k). ``kernel``: a TN kernel; by default ``sgemm_tn`` or
     ``dgemm_tn``. ``block``: rows and columns of a block, by default what `choose_block` finds; ``depth``: most of k in
-    a strip, by default as many rows as a texture of ``device`` can have. ``engine``, ``observers``, ``threads`` go to
-    ``ck.launch``. Raises ``ValueError`` for shapes that don't match and blocks or strips that don't fit the card,
-    ``TypeError`` for other types.
+    a strip, by default as many rows as a texture of ``device`` can have. What else is given goes to ``ck.launch``.
+    Raises ``ValueError`` for shapes that don't match and blocks or strips that don't fit the card, ``TypeError`` for
+    other types.
     """
     a, b, c = map(plain, (a, b, c))
     precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
@@ -127,8 +125,7 @@ def gemm_out_of_core(
     chosen = tn_kernel(usual if kernel is None else kernel)
     if chosen.precision != precision:
         raise TypeError(f"the matrices are {precision}, and the kernel {chosen.name} computes in {chosen.precision}")
-    launching = {"kernel": chosen, "device": device, "engine": engine, "observers": observers, "threads": threads}
-    product = partial(gemm, alpha=alpha, trans_a=True, **launching)
+    product = partial(gemm, alpha=alpha, trans_a=True, kernel=chosen, device=device, **launching)
     data = (a.T if trans_a else a, b.T if trans_b else b, c, beta, product)
     work = _Blocked(m, n, k, Machine(device, use_chips=1), chosen, block, depth, True, data)
     timeline = work.plan_all()

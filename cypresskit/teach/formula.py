@@ -25,15 +25,20 @@ chance = random.SystemRandom()
 def formula_exercise(
     cases: Sequence[tuple], slips: Slips, hint: str, unit: str = "", *, name: str = "", draw: Draw = None
 ) -> Callable[[Callable], Callable[[object], Verdict]]:
-    """A function that is right, made a check of a student's, called ``name``, by default as it is without ``check_``;
-    the rest as for ``judge``."""
+    """A function that is right, made a check of a student's, called ``name``, by default as it is without ``check_``:
+    the answer has to give what it gives for ``cases``, and for some that ``draw`` returns, by default ``drawn`` between
+    those.
+
+    ``slips``: hints to the function that makes the mistake. ``hint`` is for other mistakes; ``unit`` stands after
+    numbers. Whoever returns True or False has to, where the right function does.
+    """
 
     def made(right: Callable) -> Callable[[object], Verdict]:
         called = name or right.__name__.removeprefix("check_")
 
         @wraps(right)
-        def check(answer: object) -> Verdict:
-            return judge(answer, called, right, cases, slips, hint, unit, draw)
+        def check(answer) -> Verdict:
+            return _judged(answer, called, right, cases, slips, hint, unit, draw or (lambda: drawn(cases)))
 
         del check.__wrapped__  # it takes an answer, not what the answer takes
         return exercise(check, called)
@@ -41,29 +46,15 @@ def formula_exercise(
     return made
 
 
-def judge(
-    answer,
-    name: str,
-    right: Callable,
-    cases: Sequence[tuple],
-    slips: Slips,
-    hint: str,
-    unit: str = "",
-    draw: Draw = None,
-) -> Verdict:
-    """The verdict on ``answer``, the student's function ``name``, which has to give what ``right`` gives for ``cases``,
-    and for some that ``draw`` returns, by default ``drawn`` between those.
-
-    ``slips``: hints to the function that makes the mistake. ``hint`` is for other mistakes; ``unit`` stands after
-    numbers. Whoever returns True or False has to, where ``right`` does.
-    """
+def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, unit: str, draw: Callable) -> Verdict:
+    """The verdict of an exercise's check, see ``formula_exercise``."""
     want = [right(*case) for case in cases]
     whether = isinstance(want[0], bool)
     calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
     got = [_result(call, answer, case, hint, whether) for call, case in zip(calls, cases)]
     fine = [_same(value, right) for value, right in zip(got, want)]
     if all(fine):
-        for case in [draw() if draw else drawn(cases) for _ in range(DRAWN)]:
+        for case in [draw() for _ in range(DRAWN)]:
             value = _result(f"{name}({', '.join(map(_text, case))})", answer, case, hint, whether)
             finding = f"The {len(cases)} calls that are shown are right, but it is wrong for other numbers, too."
             unless(_same(value, right(*case)), finding, f"does it compute from what it is given? {hint}")
