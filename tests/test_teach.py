@@ -373,12 +373,6 @@ def test_a_stack_is_faster_than_a_single_product():
     assert stack.gflops > 4 * alone.gflops and stack.flops == 8 * alone.flops == 16 * 128**3
 
 
-def test_rows_with_transfers_follow_the_formula():
-    row = bus.rows("bus", [2400], 3e9, 450e9)[0]
-    assert row["gflops"] == pytest.approx(225) and row["busy_bus"] == pytest.approx(0.5)
-    assert row["percent"] == pytest.approx(100 * 225 / 544)
-
-
 def test_the_exercise_finds_the_largest_block_of_the_host():
     from answers.l10 import fits
 

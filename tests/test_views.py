@@ -499,8 +499,8 @@ def test_a_block_falls_off_the_roof_when_registers_leave_no_company():
 
 
 def test_performance_keeps_rows_apart_that_are_of_other_boards_or_shapes():
-    row = {"kernel": "a", "device": "HD 5870", "bound": "ALU", "busy_ALU": 1, "seconds": 1e-3, "clocks": 850_000}
-    row |= {"m": 64, "n": 64, "k": 64, "gflops": 100.0}
+    row = simulate("sgemm_tn", 64).row() | {"kernel": "a", "busy_ALU": 1, "busy_texture": 0, "gflops": 100.0}
+    row |= {"seconds": 1e-3, "clocks": 850_000}
     others = {
         "a, HD 5850": {"device": "HD 5850"}, "a, HD 5870, k = 8": {"k": 8}, "a, HD 5870, m = 8": {"m": 8},
         "a, HD 5870 (2)": {"gflops": 99.0},
@@ -510,22 +510,14 @@ def test_performance_keeps_rows_apart_that_are_of_other_boards_or_shapes():
         assert f"{name}: ceiling {'100' if not number else '99' if '(2)' in name else '50'}" in text
     vectors = draw.performance([row | {"m": n, "n": 1, "k": n} for n in (64, 128)])
     assert [caption[:9] for caption in vectors.captions] == ["N = 64. *", "N = 128. "]
+    with pytest.raises(ValueError, match=r"rows of timing\.sweep"):
+        draw.performance([{"kernel": "a", "n": 64, "gflops": 1.0, "bound": "bus", "busy_bus": 1.0}])
 
 
 def test_published_points_are_the_hd_5870s():
     row = simulate("sgemm_tn", 64).row()
     assert "published 2014" in str(draw.performance([row, row | {"device": "HD 5850"}]))
     assert "published" not in str(draw.performance([row | {"device": "HD 5850"}]))
-
-
-def test_ceilings_that_coincide_take_turns():
-    row = {"kernel": "a", "n": 64, "gflops": 100.0, "percent": 4.0, "bound": "ALU", "busy_ALU": 0.8}
-    for busy, dashes in ((0.804, [[3, 9], [3, 9]]), (0.5, [[3, 3], [3, 3]])):
-        player = draw.performance([row, row | {"kernel": "b", "busy_ALU": busy}])
-        lines = [m.glyph for m in player.root.references() if type(m).__name__ == "GlyphRenderer"]
-        thin = [glyph for glyph in lines if type(glyph).__name__ == "Line" and glyph.line_width == 1.5]
-        assert [glyph.line_dash for glyph in thin] == dashes
-        assert len({glyph.line_dash_offset for glyph in thin}) == 1 + (busy > 0.8)
 
 
 @pytest.mark.parametrize("heights", [(0.0, 0.0), (-3.0, -1.0), (-1.0, 2.0), (1.0, 3.0)])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from cypresskit import published
 from cypresskit.devices import DEVICES, HD5870, Device
-from cypresskit.draw.chart import Chart, Scale, chart
+from cypresskit.draw.chart import Scale, chart
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.timing import sweep
@@ -45,8 +45,7 @@ def performance(
     names, lines = [], [sheet.title]
     for name, curve in curves.items():
         unit, ceiling = ceilings[name]
-        allows = f"{name}, simulated; {unit} allows" if "registers" in curve[max(curve)] else f"{name}; {unit} alone:"
-        names.append(f"{allows} {_short(ceiling)}")
+        names.append(f"{name}, simulated; {unit} allows {_short(ceiling)}")
         lines.append(f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in curve))
         if name in known:
             names.append(f"{name}, published {known[name]['gflops_max']}")
@@ -58,18 +57,15 @@ def performance(
             drawn.line([n, n], [curve[n]["low"], curve[n]["high"]], number, 1.5, line_dash="solid")
         if any(curve[n]["launch"] for n in at):
             drawn.line(at, [_ceiling(curve[n])[1] for n in at], number, 1, line_dash="solid")
-        words = [f"N = {n}. {_said(name, curve[n], ceilings[name][1])}".replace("**", "") for n in at]
+        drawn.line([0, right], [ceilings[name][1]] * 2, number, 1.5, line_dash="dotted")
+        words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in at]
         drawn.curve(name, at, [curve[n]["gflops"] for n in at], number, words)
         if name in known:
             drawn.point(name, known[name].get("n_at_max", right), known[name]["gflops_max"], number)
-    _draw_ceilings(drawn, [ceiling for _, ceiling in ceilings.values()], right)
     drawn.head(sizes)
-    captions = [
-        f"N = {n}. " + "\n".join(_said(k, of.get(n), ceilings[k][1]) for k, of in curves.items()) for n in sizes
-    ]
+    captions = [f"N = {n}. " + "\n".join(_said(name, of.get(n)) for name, of in curves.items()) for n in sizes]
     launch = any(row["launch"] for row in table)
-    dotted = "if the busiest unit never paused" if "registers" in table[0] else "what that part would do alone"
-    dotted += ", without the launch" * launch
+    dotted = "if the busiest unit never paused" + ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
     key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
     return sheet.player([drawn.fig], captions, "\n".join(lines), below=[sheet.key(*key)], step="N")
@@ -109,20 +105,12 @@ def _size(row: dict) -> int:
 
 
 def _is_row(row) -> bool:
-    needs = {"kernel", "n", "gflops", "bound"}
+    needs = {"kernel", "n", "gflops", "bound", "registers", "seconds"}
     return isinstance(row, dict) and needs <= row.keys() and any(name.startswith("busy_") for name in row)
 
 
-def _draw_ceilings(drawn: Chart, ceilings: Sequence[float], right: float) -> None:
-    """A dotted line each; those within a per cent of each other take turns, a dot each."""
-    for number, ceiling in enumerate(ceilings):
-        alike = [n for n, other in enumerate(ceilings) if abs(other / ceiling - 1) < 0.01]
-        turn = {"line_dash": [3, 6 * len(alike) - 3], "line_dash_offset": -6 * alike.index(number)}
-        drawn.line([0, right], [ceiling] * 2, number, 1.5, **turn)
-
-
 def _launch(row: dict, devices: dict[str, Device]) -> float:
-    """Seconds before the chip begins; 0 for what is no launch of a kernel."""
+    """Seconds before the chip begins; 0 for a board that isn't known."""
     device = devices.get(row.get("device", ""))
     return max(row["seconds"] - row["clocks"] / (device.clock_ghz * 1e9), 0.0) if device else 0.0
 
@@ -132,7 +120,7 @@ def _ceiling(row: dict, launch: bool = True) -> tuple[str, float]:
     busy = {key.removeprefix("busy_"): value for key, value in row.items() if key.startswith("busy_")}
     busy.pop("DRAM rows", None)  # that is waiting
     unit, waits = max(busy, key=busy.__getitem__), row["launch"]
-    runs = row.get("seconds", 1.0) - waits
+    runs = row["seconds"] - waits
     return unit, row["gflops"] * (waits + runs) / (busy[unit] * runs + waits * launch)
 
 
@@ -140,12 +128,10 @@ def _short(number: float) -> str:
     return f"{number:.1f}" if number < 9.95 else f"{number:.0f}"
 
 
-def _said(name: str, row: dict | None, ceiling: float) -> str:
+def _said(name: str, row: dict | None) -> str:
     if row is None:
         return f"**{name}** has no point here"
     said = f"**{name}**: {_short(row['gflops'])} Gflop/s"
-    if "registers" not in row:
-        return f"{said}, {_short(100 * row['gflops'] / ceiling)} % of {ceiling:.0f}, bound by {row['bound']}"
     said += f", {_short(row['percent'])} % of peak, bound by {row['bound']}"
     fetched = f"{row['bytes_L1'] / (row['gflops'] * row['seconds'] * 1e9 / 2):.2g}"
     said += f"; {row['registers']} registers, room for {row['active']} wavefronts an engine, {row['wavefronts']} in all"

@@ -1,24 +1,9 @@
-"""Lesson 09: the transfer model's chart, and the checks of its three exercises."""
+"""Lesson 09: the checks of its three exercises on what the bus costs."""
 
-from collections.abc import Iterable
-
-from cypresskit.devices import HD5870
-from cypresskit.host.transfer import balance, kernel_seconds, round_trip, transfer_seconds
+from cypresskit.host.transfer import balance, kernel_seconds
 from cypresskit.teach.formula import formula_exercise
 
 TRIED = [(3e9, 450e9), (6e9, 450e9), (10e9, 472e9), (3e9, 31e9)]  # byte/s of the bus, flop/s of the kernel
-
-
-def rows(name: str, sizes: Iterable[int], bandwidth: float, rate: float) -> list[dict]:
-    """Rows for ``ck.draw.performance``: the product with transfers, one for each size."""
-    table = []
-    for n in sizes:
-        speed, bus = round_trip(n, bandwidth, rate).gflops, transfer_seconds(n, bandwidth)
-        share = bus / (bus + kernel_seconds(n, rate))
-        row = {"kernel": name, "n": n, "gflops": speed, "percent": 100 * speed / HD5870.double_gflops}
-        row |= {"busy_bus": share, "busy_kernel": 1 - share, "bound": "bus" if share > 0.5 else "kernel"}
-        table.append(row)
-    return table
 
 
 def product_seconds(n, b, f, matrices=3, size=8):

@@ -1,4 +1,4 @@
-"""Lesson 10: rows for its chart, a small card that counts what it does, and the checks of its three exercises."""
+"""Lesson 10: a small card that counts what it does, and the checks of its three exercises."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -9,24 +9,11 @@ import numpy as np
 from cypresskit.blas import CardMemoryError, MatrixFactory
 from cypresskit.blas.factory import OnCard
 from cypresskit.devices import HD5870
-from cypresskit.host.blocked import MULTIPLE, blocked_time, card_bytes
-from cypresskit.host.machine import Machine
+from cypresskit.host.blocked import MULTIPLE, card_bytes
 from cypresskit.teach.check import Verdict, exercise, tried, unless
 from cypresskit.teach.formula import chance, formula_exercise
 
-MACHINE = Machine(HD5870)
 TINY = replace(HD5870, name="tiny card", memory_bytes=600_000)
-
-
-def rows(name: str, sizes: Iterable[int], **options) -> list[dict]:
-    """Rows for ``ck.draw.performance``: `blocked_time` of square products, one for each size."""
-    table = []
-    for n in sizes:
-        timeline = blocked_time(n, n, n, MACHINE, **options)
-        speed, bound = timeline.gflops, timeline.bound
-        row = {"kernel": name, "n": n, "gflops": speed, "percent": 100 * speed / HD5870.double_gflops}
-        table.append(row | {"bound": bound, "busy_" + bound: timeline.busy[bound]})
-    return table
 
 
 def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
