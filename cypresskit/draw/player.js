@@ -283,7 +283,7 @@ for (const figure of new Set(picks.map((p) => p.figure).filter((f) => f))) {
 for (const {figure, source, reach} of heads) {
   const track = tracks.find((one) => one.source === source && one.column === "x")
   const drag = ({x}) => {
-    const away = (k) => Math.min(...Array.from(track.all[k], (at) => Math.abs(at - x)))
+    const away = (k) => Math.min(...Array.from(track.all.subarray(k * track.size, (k + 1) * track.size), (at) => Math.abs(at - x)))
     let near = first
     for (let k = first; k < first + frames; k++) if (away(k) < away(near)) near = k
     if (near === frame) return
