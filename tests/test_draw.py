@@ -4,7 +4,6 @@ import base64
 import os
 import re
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +11,12 @@ from bokeh.models import ColumnDataSource
 from pages import pipeline, recorded, view, whole_numbers
 
 import cypresskit as ck
-from cypresskit import host
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.register_block import _Frames
 from cypresskit.draw.sheet import Sheet
-from cypresskit.kernels import samples
 from cypresskit.machine.record import ROWS
 from cypresskit.teach import l12_contest
-from cypresskit.teach.l01_register_block import block_runs
 from cypresskit.timing import Table
 
 
@@ -100,56 +96,6 @@ def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
         ck.Recording.load(tmp_path / "other")
     with pytest.raises(FileNotFoundError):
         ck.Recording.load(tmp_path / "none")
-
-
-@pytest.mark.parametrize(
-    ("said", "draw"),
-    [
-        ("layouts are .* not 'zz'", lambda: ck.draw.texture_fetch("dgemm_tn", layouts=["zz"])),
-        ("1,000 clocks at most together", lambda: ck.draw.waiting(1000, 1000)),
-        ("pairs of finite numbers", lambda: ck.draw.exponents([(float("inf"), 1.0)])),
-        ("pairs of finite numbers", lambda: ck.draw.exponents([])),
-        ("1 or more", lambda: ck.draw.waiting(0)),
-        ("letters for 1 to 26", lambda: ck.draw.waiting(2, 6, 27)),
-        ("shows no register block", lambda: ck.draw.register_block(record("sgemm_64x64_lds", 3, (1, 1))[3])),
-        ("shows no register block", lambda: ck.draw.explore("sgemm_64x64_lds", 64)),
-        ("LDS", lambda: ck.draw.lds_transpose(samples.listened("sgemm_64x64"))),
-        *(
-            ("sgemv_n_reduce4 does", partial(ck.draw.reduction, of))
-            for of in ("sgemv_n", "sgemv_t_reduce4", "sgemm_tn")
-        ),
-        ("the same product", lambda: ck.draw.block_race(block_runs((8,)) | {"part": block_runs((4,))["4 x 4"][:2]})),
-        *(
-            ("names of kernels", partial(ck.draw.performance, rows))
-            for rows in ([], [{"kernel": "a"}], [{"kernel": "a", "n": 8, "gflops": 1.0, "bound": "ALU"}])
-        ),
-        *(("logarithmic axis", partial(ck.draw.curves, {"a": {0: 0}}, "x", "y", log=log)) for log in "xy"),
-        ("can be drawn", lambda: ck.draw.card_memory(host.five_stage(512, 512, 256, host.Machine(), block=256))),
-        ("something to choose for b", lambda: ck.draw.controls(str, b=[])),
-        ("largest height", lambda: ck.draw.predict("?", curve=[1, 2])),
-        ("nothing to draw", lambda: ck.draw.curves({}, "x", "y")),
-        ("at least one task", lambda: ck.draw.timeline(host.run([], {}, 1.0))),
-    ],
-)
-def test_what_cannot_be_drawn_is_told(said, draw):
-    with pytest.raises(ValueError, match=said):
-        draw()
-
-
-@pytest.mark.parametrize(
-    ("said", "draw", "given"),
-    [
-        ("3 can't be drawn: pass compiled code, a program, or a kernel", "bundles", 3),
-        *(("pass reports of simulate", view, 64) for view in ("roofline", "chip", "wavefronts")),
-        ("'x' can't be drawn: pass a dict of launches by name", "block_race", "x"),
-        ("pass timelines of ck.host", "timeline", []),
-        ("pass a timeline of host.blocked_time", "card_memory", 3),
-        ("1 can't be drawn: two-sum is drawn for pairs", "exponents", (1, 2)),
-    ],
-)
-def test_what_is_of_another_kind_is_told_in_words(said, draw, given):
-    with pytest.raises(TypeError, match=said):
-        getattr(ck.draw, draw)(given)
 
 
 def test_bundles_are_drawn_of_a_program_and_of_a_kernel_too():

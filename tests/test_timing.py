@@ -213,55 +213,6 @@ def test_bound_is_the_busiest_unit_or_why_none_is_busy():
     assert [simulate("sgemv_n_reduce4", 2048, device=board).bound for board in (HD5870, quick)] == ["DRAM rows", "DRAM"]
 
 
-SHAPES = KERNELS["sgemm_tn"].shape(64, 64, 64, 1.0, 0.0, 1)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (("sgemm_tn",), "pass n, the matrices' size"),
-        (("sgemm_tn", 0), "have to be whole numbers from 1 to 65,536"),
-        (("sgemm_tn", 10**11), "have to be whole numbers from 1 to 65,536"),
-        (("sgemm_tn", 256, {"layout": "zigzag"}), '"linear" or "tiled", not \'zigzag\''),
-        (("sgemm_tn", 256, {"count": 3}), "take a packed kernel"),
-        (("sgemm_tn", True), "have to be whole numbers"),
-        (("sgemm_tn", 256, {"beta": float("nan")}), "have to be finite"),
-        (("sgemm_tn", 256, {"flops": -5}), "flops not below 0"),
-        (("sgemm_tn", 256, {"flops": ()}), "have to be finite numbers"),
-        (("sgemm_tn", 256, {"beta": "x"}), "have to be finite numbers"),
-        (("sgemm_tn", 256, {"precision": "nope"}), "'nope' is not one of single"),
-        *((("sgemm_packed", 64, {"count": count}), "count = .* has to be a whole number") for count in (-1, 2.5)),
-        (("sgemm_packed", 64, {"count": 1000}), r"textures\[0\] has 64,000 rows of 16 texels: .* at most 16,384 rows"),
-        (("sgemm_packed", 64, {"count": 10**9}), "64,000,000,000 rows"),
-        (("sgemm_tn", 64, {"k": 60_000}), "60,000 rows of 16 texels"),
-        (("sgemm_tn", 256, {"launch": 3}), "a catalogue kernel has its own launch"),
-        (("sgemm_tn", 256, {"device": "HD5870"}), "cypresskit.devices.DEVICES .* not 'HD5870'"),
-        ((5, 256), "int can't be timed: pass a kernel's name"),
-        ((compile(KERNELS["sgemm_tn"].program), 256, {"launch": SHAPES}), "leave out n, m and k"),
-        ((compile(KERNELS["sgemm_nn"].program), {"launch": SHAPES}), "two programs"),
-        ((compile(KERNELS["sgemm_tn"].program), {"launch": SHAPES, "precision": "half"}), "'half' is not one"),
-    ],
-)
-def test_arguments_that_make_no_sense(arguments, message):
-    *positional, more = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
-    with pytest.raises((ValueError, TypeError), match=message):
-        simulate(*positional, **more)
-
-
-@pytest.mark.parametrize(
-    "kernel, board, message",
-    [
-        ("sgemm_tn", {"texture_side": 128}, "have to be whole numbers from 1 to 512"),
-        ("dgemm_tn", {"double_fmas": 0}, "dmad works on doubles, and the HD 5870 has none: compute in single"),
-        ("sgemm_tn", {"memory_bytes": 1 << 20}, r"sgemm_tn.il: it accesses g\[\d+\], .* HD 5870 ends at g\[65535\]"),
-        ("dgemm_tn_buffer", {"memory_bytes": 1 << 22}, r"accesses g\[\d+\], .* \(4,194,304 bytes\): try smaller"),
-    ],
-)
-def test_what_a_board_cannot_do_is_refused(kernel, board, message):
-    with pytest.raises(ValueError, match=message):
-        simulate(kernel, 1024, k=64, device=replace(HD5870, **board))
-
-
 def test_textures_are_as_large_as_the_boards_may_be():
     kernel = KERNELS["sgemm_tn"]
     launch = Shape(kernel.program, (8, 8), {0: (16, 200), 1: (16, 200)}, kernel.shape(64, 64, 200).constants)
@@ -332,19 +283,6 @@ def test_shapes_of_a_launch_are_those_of_the_arrays():
     shapes = kernel.shape(64, 128, 32, 1.0, 0.0, 1)
     assert shapes.textures == {0: Extent(16, 64, 16), 1: Extent(64, 32, 16)}
     assert shapes.domain == launch.domain and shapes.wavefronts == launch.wavefronts
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"textures": {}}, r"(?s)sgemm_tn.il:\d+: .*fetches from resource 0: pass textures="),
-        ({"constants": {0: np.zeros((1, 4), np.uint32)}}, r"constants\[0\] holds 1 element .* declares cb0\[5\]"),
-        ({"domain": (8, -8, 1)}, "whole and not negative; found"),
-    ],
-)
-def test_shapes_that_leave_something_out_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        replace(SHAPES, **change)
 
 
 def test_a_sweep_is_a_table_that_saves(tmp_path):
