@@ -1,9 +1,9 @@
-"""Loads from textures, LDS and global memory, checked every time; stores to LDS, outputs and global memory.
+"""Loads from textures, LDS and global memory; stores to LDS, outputs and global memory.
 
-An access reads one 128-bit *texel* for each lane, or one for all lanes that are known to share its address.
-Neighbouring accesses make up a group with one test for all of them: where every address of every lane is inside, the
-loads follow at once; otherwise a second copy of the loads sends each outside address to a texel of zeros and counts it.
-Each LDS array is padded with 16 zero bytes, so a vector load may run past its end.
+An access reads one 128-bit *texel* for each lane, or one for all lanes that are known to share its address. An address
+outside is sent to a texel of zeros, and counted; only in strips of loops (``blocking``) all are known to be inside.
+There, neighbouring fetches make up a group, which reads whole lines where lanes' texels lie side by side. Each LDS
+array is padded with 16 zero bytes, so a vector load may run past its end.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from functools import partial, reduce
 
 from cypresskit.il import Instruction, Program, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
-from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_blocks, load_lines, load_texel, side_by_side
+from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_lines, load_texel, side_by_side
 from cypresskit.machine.fast.operands import Operands, column
 from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
@@ -20,15 +20,13 @@ from cypresskit.machine.fast.vec import Vec, pick
 
 
 class Loads(Operands):
-    """Translation of loads. ``inside``: whether all places are known to be inside, or some probably not; None where
-    that is to be tested."""
+    """Translation of loads. ``inside``: whether all places are known to be inside."""
 
     def __init__(self, program: Program, target: Target):
         super().__init__(program, target)
-        self.loops = [(at, program.matching[at]) for at, i in enumerate(self.body) if i.op.flow == "loop"]
         self.layouts = layouts(self.analysis)
         self.axes: dict[tuple, Axis] = {}  # coordinates of a group of fetches
-        self.inside: bool | None = None
+        self.inside = False
         self.blocks: list[list[LaneLoads]] = []  # of those known to be inside: what lies side by side, too
 
     # Groups of accesses
@@ -44,10 +42,11 @@ class Loads(Operands):
             group.append(self._fetch(at) if i.op.kind == "fetch" else self._lds_load(at))
             written |= {(self.dest(at).register.index, c) for c in defines(i)}
             at += 1
-        inside, looped = self.inside, any(start < at < stop for start, stop in self.loops)
-        if inside is None and not looped and not any(access.axes for access in group):
-            inside = False  # what isn't repeated isn't worth two copies
-        self._load_all(group, inside)
+        blocks = side_by_side(group, self.lanes) if self.inside else []
+        self.blocks += blocks
+        lines = {at: line for block in blocks for at, line in load_lines(block).items()}
+        for access, texels in [(access, lines.get(access.at) or self._texels(access)) for access in group]:
+            self._deliver(access.at, texels)
         return at
 
     def _depends(self, at: int, written: set[tuple[int, int]]) -> bool:
@@ -60,37 +59,12 @@ class Loads(Operands):
             for c in components(source, positions)
         )
 
-    def _load_all(self, group: list[LaneLoads], inside: bool | None) -> None:
-        """Test all addresses of a group at once; load them, or replace those outside one by one."""
-        e = self.ir
-        near, far, after = (e.new(name) for name in ("inside", "outside", "loaded"))
-        for test in {test: None for access in group for test in access.tests()} if inside is None else ():
-            further = e.new("fits")
-            e.branch(test().freeze(), further, far, "no")
-            e.label(further)
-        e.go(far if inside is False else near)
-        for label, checked in ((near, False), (far, True)):
-            if inside is checked:
-                continue
-            e.label(label)
-            blocks = [] if checked else side_by_side(group, self.lanes)
-            if inside:
-                self.blocks += blocks
-                loaded = {at: line for block in blocks for at, line in load_lines(block).items()}
-            else:
-                loaded = load_blocks(e, blocks) if blocks else {}
-            texels = [loaded.get(access.at) or self._texels(access, checked) for access in group]
-            for access, found in zip(group, texels, strict=True):
-                self._deliver(access.at, found)
-            e.go(after)
-        e.label(after)
-
-    def _texels(self, access: LaneLoads, checked: bool) -> list[Vec]:
+    def _texels(self, access: LaneLoads) -> list[Vec]:
         """A <4 x i32> for each lane, or one for all."""
         half = access.half
         places = access.places(self.lanes if access.varies else 1)
         halves = [half] * len(places)
-        if checked:
+        if not self.inside:
             inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
             if all_words.n:
                 there = self.ir.consts(range(self.lanes), "i64").cmp("ult", self.gang.count)
@@ -223,7 +197,7 @@ class Loads(Operands):
     def _read_element(self, at: int, n: int, register: Register) -> list[Vec]:
         element, inside = self.global_elements(at, -1 - n, register)
         places = partial(self._places, self.slot("global", "ptr"), element << 4)
-        return self._texels(LaneLoads(at, bool(element.n), places, lambda word: inside), True)
+        return self._texels(LaneLoads(at, bool(element.n), places, lambda word: inside))
 
     def _places(self, base: Vec, offsets: Vec, lanes: int) -> list[Vec]:
         return [base.at(offsets[lane]) for lane in range(lanes)]

@@ -37,7 +37,6 @@ class Blocking(Instructions):
         turns = self.variable(f"turns{at}", "i64")
         ir.go(head)
         ir.label(rest)
-        self.inside = False
         segments = general()  # first, as it tells what strips have to count
         issued = sum(length for _, length in segments)
         ir.go(done)
@@ -47,7 +46,7 @@ class Blocking(Instructions):
             self.add_count(counter, self.gang.count * self.load(turns))
         self.add("issued", self.load(turns) * issued)
         self._passes(at, parts, self.load(turns))
-        self.inside = None
+        self.inside = False
         longest = LONG if len(parts) < 2 else TURNS
         ir.branch(self.load(turns).cmp("slt", longest), rest, head)
         ir.label(head)

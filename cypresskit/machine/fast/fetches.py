@@ -1,17 +1,16 @@
 """Texture coordinates, and loads of texels that lie side by side.
 
 What addresses are made of is computed axis by axis, so that the host's compiler moves whatever stays the same out of a
-loop, tests included. Where a group of fetches may read what lies in one line for all lanes (see ``texel_layout``),
-compiled code looks whether the lanes do lie side by side, and then loads the line.
+loop, tests included. Where a group of fetches may read what lies in one line for all lanes (see ``texel_layout``), a
+strip (``blocking``) begins only if the lanes do lie side by side, and then loads the line.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
 
 from cypresskit.machine.fast.analysis import EXACT
 from cypresskit.machine.fast.texel_layout import IN_ORDER, LINE, TexelLayout
-from cypresskit.machine.fast.vec import Emitter, Vec, of, pick
+from cypresskit.machine.fast.vec import Vec, pick
 
 
 @dataclass
@@ -69,10 +68,6 @@ class LaneLoads:
         """Bytes from a texel's first two words to its last two."""
         return self.pitch if self.layout.parts > 1 else 8
 
-    def tests(self) -> list[Callable[[], Vec]]:
-        """What makes the i1 that no lane reads outside, one for each axis."""
-        return [axis.fits for axis in self.axes] or [lambda: self.inside(max(self.words, default=0)).all()]
-
 
 def side_by_side(group: list[LaneLoads], lanes: int) -> list[list[LaneLoads]]:
     """The fetches that read rows of texels together, if the lanes may lie side by side: then as many texels apart as
@@ -113,26 +108,3 @@ def load_texel(place: Vec, half: Vec | int = 8, align: int = 16) -> Vec:
     if half == 8:
         return place.load("i32", 4, align)
     return pick([place.load("i32", 2, 8), place.at(half).load("i32", 2, 8)], [divmod(c, 2) for c in range(4)])
-
-
-def load_blocks(e: Emitter, blocks: list[list[LaneLoads]]) -> dict[int, list[Vec]]:
-    """The texels of blocks of fetches: whole lines if the lanes do lie side by side, which is tested once for all."""
-    one, each, done = (e.new(name) for name in ("lines", "texels", "block"))
-    different = {(id(block[0].axes[0]), block[0].column, len(block)): block for block in blocks}
-    adjacent = reduce(lambda a, b: a & b, map(beside, different.values()))
-    e.branch(adjacent.freeze(), one, each, "no")
-    e.label(one)
-    near: dict[int, list[Vec]] = {}
-    for block in blocks:
-        near |= load_lines(block)
-    e.go(done)
-    e.label(each)
-    apart = {}
-    for access in (access for block in blocks for access in block):
-        single = [load_texel(place, access.half) for place in access.places(access.layout.lanes)]
-        apart[access.at] = pick(single, [(lane, c) for lane in range(len(single)) for c in range(4)])
-    e.label(done)
-    return {
-        at: [e.op(f"phi {of(a.kind, a.n)} [{a.name}, %{one}], [{apart[at].name}, %{each}]", a.kind, a.n)]
-        for at, (a,) in near.items()
-    }
