@@ -144,8 +144,7 @@ class Loads(Operands):
         value = self.component(at, 0, k)
         value = value if self.uniformity.varies(at, 0, i.sources[0], (k,)) else value.lanes(0)
         if i.opcode == "load":
-            whole, place = value.cast("sitofp", "float"), value.cast("sitofp", "double")
-            return Axis(place, value.cast("sext", "i64"), whole.bits("i32"), limit)
+            return Axis(value.cast("sitofp", "double"), value.cast("sext", "i64"), limit)
         value = self.floats.taken(value.bits("float"))
         if not texture.unnormalised:
             value = value * limit.cast("fptrunc", "float")
@@ -154,7 +153,7 @@ class Loads(Operands):
             index = self.load(self.count_of(cell.name))
         else:
             index = whole.cast("fptosi", "i64")
-        return Axis(whole.cast("fpext", "double"), index, whole.bits("i32"), limit)
+        return Axis(whole.cast("fpext", "double"), index, limit)
 
     # LDS
 

@@ -8,7 +8,6 @@ strip (``blocking``) begins only if the lanes do lie side by side, and then load
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cypresskit.machine.fast.analysis import EXACT
 from cypresskit.machine.fast.texel_layout import IN_ORDER, LINE, TexelLayout
 from cypresskit.machine.fast.vec import Vec, pick
 
@@ -16,33 +15,23 @@ from cypresskit.machine.fast.vec import Vec, pick
 @dataclass
 class Axis:
     """One coordinate of fetches, in every lane or (a scalar) the same in all: ``place`` (a whole double), as an integer
-    ``index`` (i64), and ``pattern``, its bits as a float. ``limit`` (double): the texture's size. ``low``, ``high``:
-    the least and the largest that is added to it. ``known``: what is inside, by what is added."""
+    ``index`` (i64). ``limit`` (double): the texture's size. ``low``, ``high``: the least and the largest that is added
+    to it."""
 
     place: Vec
     index: Vec
-    pattern: Vec
     limit: Vec
     low: int = 0
     high: int = 0
-    known: dict[int, Vec] = field(default_factory=dict)
 
     def fits(self) -> Vec:
-        """i1: in every lane it lies inside, with all that is added to it. Where this is false it may still lie inside:
-        only -0.0 and places beyond 2^24 are such cases. One comparison does for both ends: as integers, the bits of
-        floats from 0 up are in order, those of negative numbers and NaN lie above."""
-        bound = (self.limit - float(self.high)).call("minnum", EXACT).call("maxnum", 0.0)
-        test = self.pattern.cmp("ult", bound.cast("fptrunc", "float").bits("i32"))
-        if self.low < 0:
-            test = test & self.place.cmp("oge", float(-self.low))
-        return test.all()
+        """i1: in every lane it lies inside, with all that is added to it."""
+        return (self.inside(self.low) & self.inside(self.high)).all()
 
     def inside(self, offset: int) -> Vec:
         """i1 in each lane: exactly whether the place at that offset lies inside."""
-        if offset not in self.known:
-            place = self.place + float(offset) if offset else self.place
-            self.known[offset] = place.cmp("oge", 0.0) & place.cmp("olt", self.limit)
-        return self.known[offset]
+        place = self.place + float(offset) if offset else self.place
+        return place.cmp("oge", 0.0) & place.cmp("olt", self.limit)
 
 
 @dataclass(frozen=True)
