@@ -15,7 +15,6 @@ from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.register_block import _Frames
 from cypresskit.draw.sheet import Sheet
-from cypresskit.machine.record import ROWS
 from cypresskit.teach import l12_contest
 from cypresskit.timing import Table
 
@@ -56,19 +55,9 @@ def test_a_recording_has_the_registers_of_its_work_item_alone(run):
         assert value == pytest.approx(exact[i, j], abs=1e-5)
 
 
-def test_a_recording_reloads_as_it_was(run, tmp_path):
-    recording = run[3]
-    again = ck.Recording.load(recording.save(tmp_path / "run.zip"))
-    one, other = ([getattr(r, name).tolist() for name in ("at", *ROWS)] for r in (again, recording))
-    assert (one, again.program, again.textures) == (other, recording.program, recording.textures)
-    assert repr(ck.draw.register_block(again)) == repr(ck.draw.register_block(recording))
-
-
 SAVED = {
     "sweep.csv": lambda file: Table([{"n": 64}]).save(file),
-    "sweep.json": lambda file: Table([{"n": 64}]).save(file),
     "tasks.json": lambda file: pipeline().save(file),
-    "run.zip": lambda file: record("sgemm_tn")[3].save(file),
     "page.html": lambda file: view("waiting").save(file),
     "still.svg": lambda file: view("waiting").save(file),
     "entry.il": lambda file: l12_contest.save(l12_contest.BAR, file, "me"),
@@ -86,16 +75,6 @@ def test_a_full_disk_leaves_an_older_file_as_it_was(name, tmp_path, monkeypatch)
     with pytest.raises(OSError, match=f"No space left on device: .*{name}"):
         SAVED[name](file)
     assert file.read_text() == "older" and list(tmp_path.iterdir()) == [file]
-
-
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"{}", b"\x93NUMPY\x01\x00", None])
-def test_a_file_that_holds_no_recording_is_told(run, tmp_path, data):
-    whole = run[3].save(tmp_path / "run.zip").read_bytes()
-    (tmp_path / "other").write_bytes(whole[: len(whole) // 2] if data is None else data)
-    with pytest.raises(ValueError, match="other holds no recording, or a part of one"):
-        ck.Recording.load(tmp_path / "other")
-    with pytest.raises(FileNotFoundError):
-        ck.Recording.load(tmp_path / "none")
 
 
 def test_bundles_are_drawn_of_a_program_and_of_a_kernel_too():

@@ -1,7 +1,6 @@
 """The timing model as a whole: published figures, sampling, what-if boards, reports, sweeps."""
 
 import importlib
-import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
@@ -288,14 +287,9 @@ def test_shapes_of_a_launch_are_those_of_the_arrays():
 def test_a_sweep_is_a_table_that_saves(tmp_path):
     table = sweep(["sgemm_tn", "dgemm_tn"], [64, 128], [HD5870, HD5850], progress=False)
     assert len(table) == 8
-    assert table.where(kernel="dgemm_tn", device="HD 5850")["n"] == [64, 128]
-    table.save(tmp_path / "t.json")
-    assert json.loads((tmp_path / "t.json").read_text()) == table.rows
+    assert table["n"] == [64, 128] * 4
     table.save(tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith("kernel,device,m,n,k,gflops")
-    assert "| kernel | gflops |" in table.markdown(["kernel", "gflops"])
-    with pytest.raises(ValueError, match=r"saved as \.csv or \.json"):
-        table.save(tmp_path / "t.txt")
 
 
 def test_a_sweep_over_one_thing_needs_no_list():

@@ -17,6 +17,7 @@ import numpy as np
 import cypresskit as ck
 from cypresskit import published
 from cypresskit.devices import HD5870, Device, calibrations
+from cypresskit.tables import markdown
 from cypresskit.timing import Table
 from cypresskit.timing.sweep import timed
 
@@ -83,4 +84,5 @@ def leave_one_out() -> Table:
 
 
 if __name__ == "__main__":
-    print(sensitivity().markdown(), leave_one_out().markdown(), sep="\n\n")
+    for table in (sensitivity(), leave_one_out()):
+        print(markdown(list(table.rows[0]), (row.values() for row in table)), end="\n\n")

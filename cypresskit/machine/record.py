@@ -1,22 +1,16 @@
 """A recorded run of one work-item: what it executed, fetched, stored, and every register value after every step.
 
 ``Recorder`` is an observer; after the run its ``recording`` holds the trace as writes only, from which the registers at
-any step follow. A ``Recording`` is saved as an npz, its program's text included, and reloads to an equal one;
-pictures are drawn from it. Left out: LDS traffic, and what the other work-items did.
+any step follow. Pictures are drawn from it. Left out: LDS traffic, and what the other work-items did.
 """
 
-import json
 from dataclasses import dataclass
-from io import BytesIO
-from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
-from cypresskit.il import Program, assemble
+from cypresskit.il import Program
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
-from cypresskit.saving import save_file
 
 ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # what a recording holds of each
 
@@ -59,27 +53,6 @@ class Recording:
         for _, register, component, bits in self.writes[: np.searchsorted(self.writes[:, 0], step, "right")]:
             values.setdefault(int(register), np.zeros(4, np.uint32))[component] = bits
         return values
-
-    def save(self, path: str | Path) -> Path:
-        """Write the trace as one file; ``Recording.load`` reads it."""
-        head: dict = {"name": self.program.name, "text": "\n".join(self.program.lines), "domain": self.domain}
-        head |= {"item": self.item, "place": self.place, "textures": list(self.textures.items())}
-        data, arrays = BytesIO(), {name: getattr(self, name) for name in ("at", *ROWS)}
-        np.savez_compressed(data, head=np.array(json.dumps(head)), **arrays)
-        save_file(path, data.getvalue())
-        return Path(path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Recording":
-        """Read what ``save`` wrote. ``ValueError`` for a file that holds something else."""
-        try:
-            with np.load(path) as file:
-                head, arrays = json.loads(str(file["head"])), {name: file[name] for name in ("at", *ROWS)}
-        except (BadZipFile, EOFError, KeyError, TypeError, ValueError):
-            raise ValueError(f"{path} holds no recording, or a part of one") from None
-        program, (x, y, z) = assemble(head["text"], head["name"]), head["domain"]
-        textures = {n: tuple(shape) for n, shape in head["textures"]}
-        return cls(program, (x, y, z), head["item"], tuple(head["place"]), textures, **arrays)
 
 
 class Recorder(Observer):

@@ -1,11 +1,10 @@
 """``sweep``: a table of simulated performance over kernels, sizes and devices, on all cores.
 
 Each point is a task for a ``concurrent.futures`` executor: threads of its own, since the engine is native code, or what
-it is given: processes, or those of other machines. Results come as a ``Table``: rows that save to CSV and JSON.
+it is given: processes, or those of other machines. Results come as a ``Table``: rows that save to CSV.
 """
 
 import csv
-import json
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -21,7 +20,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import Kernel
 from cypresskit.machine.fast.execute import processors
 from cypresskit.saving import save_file
-from cypresskit.tables import markdown, table
+from cypresskit.tables import table
 from cypresskit.timing.simulate import simulate
 
 Point = tuple[str | Kernel, int, Device]
@@ -44,34 +43,19 @@ class Table:
         """A column's values."""
         return [row[column] for row in self.rows]
 
-    def where(self, **values) -> "Table":
-        """The rows with these values, such as ``where(kernel="sgemm_tn")``."""
-        return Table([row for row in self.rows if all(row[name] == value for name, value in values.items())])
-
     def save(self, path: str | Path) -> None:
-        """Write as CSV or JSON, by the name's ending."""
-        path = Path(path)
-        if path.suffix == ".json":
-            save_file(path, json.dumps(self.rows, indent=1) + "\n")
-        elif path.suffix == ".csv":
-            text = StringIO()
-            writer = csv.DictWriter(text, list(self.rows[0]) if self.rows else [])
-            writer.writeheader()
-            writer.writerows(self.rows)
-            save_file(path, text.getvalue())
-        else:
-            raise ValueError(f"{path}: a table is saved as .csv or .json")
+        """Write as CSV."""
+        text = StringIO()
+        writer = csv.DictWriter(text, list(self.rows[0]) if self.rows else [])
+        writer.writeheader()
+        writer.writerows(self.rows)
+        save_file(path, text.getvalue())
 
     def __repr__(self) -> str:
         return f"<Table of {len(self)} rows: {', '.join(self.rows[0] if self.rows else ())}>"
 
     def _repr_html_(self) -> str:
         return table(list(self.rows[0]) if self.rows else [], [row.values() for row in self.rows], f"{len(self)} rows")
-
-    def markdown(self, columns: Iterable[str] | None = None) -> str:
-        """The rows (or some columns of them) as a Markdown table."""
-        names = list(columns or (self.rows[0] if self.rows else ()))
-        return markdown(names, ([row[name] for name in names] for row in self.rows))
 
 
 def sweep(
