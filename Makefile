@@ -67,7 +67,7 @@ address:  ## write the repository's public address into README.md: URL=https://g
 	@$(PYTHON) .ci/address $(URL)
 
 clean:  ## remove caches and build products
-	rm -rf build dist docs/views site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find cypresskit tests notebooks -name __pycache__ -prune -exec rm -rf {} +
 	find notebooks -name .ipynb_checkpoints -prune -exec rm -rf {} +
 

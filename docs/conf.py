@@ -3,7 +3,6 @@ tell it, and pictures. Lessons and pictures play: all pages share one script wit
 docs/answers.md are left out, unless the tag `solutions` asks for them."""
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -21,8 +20,8 @@ from tools import gallery  # noqa: E402
 project, release = "cypresskit", cypresskit.__version__
 author = copyright = "The cypresskit developers"
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "docs/views/*.md", "notebooks/[0-9]*.ipynb", "notebooks/README.md"]
-exclude_patterns = [".*", "build", "dist", "site", "notebooks/source", "notebooks/solutions"]
+include_patterns = ["*.md", "docs/*.md", "notebooks/[0-9]*.ipynb", "notebooks/README.md"]
+exclude_patterns = [".*", "build", "dist", "site", "notebooks/source", "notebooks/solutions", "docs/front.md"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme, html_title = "furo", "cypresskit"
 html_static_path, html_css_files = ["static"], ["site.css"]
@@ -70,11 +69,6 @@ CODE_OF_CONDUCT
 ```
 """
 
-shutil.rmtree(ROOT / "docs/views", ignore_errors=True)  # with pages of views that are gone
-(ROOT / "docs/views").mkdir()
-for name, (title, _) in gallery.VIEWS.items():
-    (ROOT / f"docs/views/{name}.md").write_text(f"# {title}\n\n```{{view}} {name}\n```\n", encoding="utf-8")
-
 
 class View(SphinxDirective):
     """A picture, playing."""
@@ -84,6 +78,13 @@ class View(SphinxDirective):
     def run(self):
         html = gallery.VIEWS[self.arguments[0]][1]()._repr_mimebundle_()["text/html"]
         return [nodes.raw("", html, format="html")]
+
+
+class Views(SphinxDirective):
+    """The stills of all pictures. Each leads to a page with nothing but the picture, which plays there."""
+
+    def run(self):
+        return [nodes.raw("", gallery.write_pages(Path(self.env.app.outdir) / "pictures"), format="html")]
 
 
 def formula(writer, node):
@@ -101,6 +102,10 @@ def end_sections(app, what, name, value, options, lines):
 def add_contents(app, name, source):
     if name == root_doc:  # a badge would need the network
         source[0] = re.sub(r"!\[(.*?)\]\(https:.*?\)", r"\1", source[0]) + CONTENTS
+        front, *stills = re.findall(r"(?s)<!-- front -->.*?<!-- end -->", source[0])
+        source[0] = source[0].replace(front, (ROOT / "docs/front.md").read_text(encoding="utf-8"))
+        for still in stills:  # which plays on top
+            source[0] = source[0].replace(still, "")
     if not solutions:  # no link may lead to what is left out
         source[0] = re.sub(r"\[[^\]]*\]\([\w/.]*answers\.md\)|^docs/answers\n", _left_out, source[0], flags=re.M)
 
@@ -122,18 +127,16 @@ def amend(app, name, template, context, doctree):
 
 
 def finish(app, error):
-    """The page that a folder opens with, README's pictures, and the script that all players share."""
+    """The page that a folder opens with, and the script that all players share."""
     site = Path(app.outdir)
     if error is None:
         (site / "index.html").write_bytes((site / "README.html").read_bytes())
         (site / "_static/players.js").write_text(scripts(), encoding="utf-8")
-        (site / "docs/pictures").mkdir(exist_ok=True)
-        for picture in (ROOT / "docs/pictures").glob("*.*"):
-            (site / "docs/pictures" / picture.name).write_bytes(picture.read_bytes())
 
 
 def setup(app):
     app.add_directive("view", View)
+    app.add_directive("views", Views)
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("autodoc-process-docstring", end_sections, priority=400)
     app.connect("source-read", add_contents)

@@ -62,7 +62,8 @@ const level = () => {
 // What is wrong with the text in the pictures: cut off, too small, or one over the other.
 const faults = () => {
     const pen = document.createElement("canvas").getContext("2d"), boxes = [], faults = []
-    for (const figure of [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "Figure")) {
+    const seen = m => m.type === "Figure" && Bokeh.index.get_one(m)?.el.getClientRects().length
+    for (const figure of Bokeh.documents.flatMap(doc => [...doc.all_models].filter(seen))) {
         const view = Bokeh.index.get_one(figure), {x_scale, y_scale, bbox} = view.frame
         for (const {glyph, data_source: {data}} of figure.renderers.filter(r => r.glyph.type === "Text")) {
             const column = (p) => p?.field ? data[p.field] : undefined

@@ -25,7 +25,7 @@ from tools.grade import needed
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
-# The name of a picture's page: its title, and the view.
+# The name of a picture's page: what it is called in the list, and the view.
 VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "road": ("The road: what each lesson's idea is worth", draw.road),
     "explore": ("From the chip to the register, click by click", draw.explore),
@@ -73,6 +73,22 @@ ENTRY = '<p class="guess"><label><b>Your guess:</b> {} <input size="8"></label>{
 NO_GUESS = re.compile(r" *\(You made no guess\.\)")
 FOLDED = {"tags": ["hide-output"], "mystnb": {"code_prompt_show": "The result: guess first, then open this",
           "code_prompt_hide": "The result"}}  # fmt: skip
+
+
+def write_pages(folder: Path) -> str:
+    """Write each picture's page and still into ``folder``. Returns the stills as links, in HTML, for a page in a folder
+    beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scripts = '<script src="../_static/players.js" async></script>'
+    links = '<a href="../docs/views.html">More pictures</a>'
+    cards = []
+    for name, (title, make) in VIEWS.items():
+        shown = make()
+        (folder / f"{name}.html").write_text(shown.page(scripts, links), encoding="utf-8")
+        (folder / f"{name}.svg").write_text(shown.still(), encoding="utf-8")
+        still = f'<img src="../pictures/{name}.svg" alt="" loading="lazy">'
+        cards.append(f'<a href="../pictures/{name}.html">{still}{escape(title)}</a>')
+    return f'<div class="stills">{"".join(cards)}</div>'
 
 
 def read_lesson(text: str, solutions: bool = False) -> NotebookNode:

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from sphinx.cmd.build import build_main
 
 ROOT = Path(__file__).parent.parent
-MOST_BYTES = 15_000_000
+MOST_BYTES = 12_000_000
 
 
 class Page(HTMLParser):

@@ -118,17 +118,23 @@ class Shown:
         own = f"<style>:root {{ --ck-high: 440px }}</style><script>{scripts()}</script>" if self.framed else ""
         return {"text/plain": repr(self), "text/html": own + self._embedded()}
 
+    def page(self, scripts: str, links: str = "") -> str:
+        """A page with the picture alone, in HTML, with the elements that load the players' ``scripts``, and ``links``
+        below it. Its address may say what to show: see page.js."""
+        parts = {"player": self._embedded(), "address": theme.packaged("page.js")}
+        return theme.PAGE.substitute(parts, title=escape(self.title), scripts=scripts, links=links)
+
     def save(self, path: str | Path) -> Path:
-        """Write a page with everything in it (.html), which plays from disk, without network; or a still (.svg, or .png
-        where Chromium is at hand). Raises ``ValueError`` for another ending."""
+        """Write a page with everything in it (.html), which plays from disk, without network, and begins where its
+        address says (page.html#frame=120&at=7); or a still (.svg, or .png where Chromium is at hand). Raises
+        ``ValueError`` for another ending."""
         path = Path(path)
         if path.suffix == ".svg":
             save_file(path, self.still())
         elif path.suffix == ".png":
             save_file(path, still.png(self.still()))
         elif path.suffix in (".html", ".htm"):
-            parts = {"title": escape(self.title), "scripts": f"<script>{scripts()}</script>"}
-            save_file(path, theme.PAGE.substitute(parts | {"player": self._embedded()}))
+            save_file(path, self.page(f"<script>{scripts()}</script>"))
         else:
             raise ValueError(f"{path.name}: a player is saved as .html, .svg or .png")
         return path

@@ -74,7 +74,8 @@ TEXT_CSS = packaged("text.css")
 # Read out, not seen.
 HIDDEN_CSS = ":host { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }"
 
-PAGE = Template(packaged("page.html"))  # a page of its own: title, Bokeh's scripts, the player
+# A page of its own: title, the players' scripts, the player, more links, and what reads and makes addresses.
+PAGE = Template(packaged("page.html"))
 
 
 HIGH = 480  # pixels that a figure without axes takes at most in a still
