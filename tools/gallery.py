@@ -43,10 +43,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
     "channels": ("Matrix-vector kernels on one clock: who waits for memory to open a row", draw.channels),
-    "roofline": (
-        "Rooflines: Cypress against Fermi",
-        lambda: draw.roofline([simulate(name, 1024) for name in ("sgemm_tn", "dgemm_tn", "dgemm_nn")]),
-    ),
+    "roofline": ("Rooflines: Cypress against Fermi", draw.roofline),
     "performance": ("Gflop/s against N", draw.performance),
     "card_memory": (
         "What lies on the card while it multiplies larger matrices",
