@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,8 +22,9 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import SliceError, simulate, steady, sweep
+from cypresskit.timing.engine import Outcome
 from cypresskit.timing.report import bound
-from cypresskit.timing.sampling import Policy, sample
+from cypresskit.timing.sampling import Policy, measured_pace, sample
 from cypresskit.timing.walk import keep
 from tools import sensitivity
 
@@ -120,6 +122,16 @@ def test_all_rounds_of_a_launch_that_is_losing_its_sharing_are_simulated():
     # Up to the sixth of 20 rounds its pace is even, but L2 misses more and more; then it falls by 8 per cent.
     few, _ = sampled("dgemm_tt", 2048, 2048, Policy())
     assert few.part == 1
+
+
+@pytest.mark.parametrize("alu, dram, even", [(0.95, 0.3, True), (0.8, 0.3, False), (0.95, 0.9, False)])
+def test_more_and_more_misses_are_hidden_by_a_busy_unit_while_dram_has_time(alu, dram, even):
+    rounds = np.arange(8.0)[:, np.newaxis]
+    done = dict.fromkeys(("texture", "lds", "dram_rows"), 0 * rounds)
+    done |= {"alu": 1000 * alu * rounds, "dram": 1000 * dram * rounds, "l2_missed": rounds**1.3}
+    outcome = Outcome(7000.0, *[rounds] * 4, 1000 * rounds[:-1, 0], 100, done, {}, 1.0)
+    work = SimpleNamespace(path=np.zeros(100, int), clauses_run=np.ones(1))
+    assert measured_pace(outcome, work, 6, 100) == (1000, even)
 
 
 def test_one_wavefront_by_hand():

@@ -3,8 +3,8 @@
 A short launch is simulated whole. In a longer one, turns of loops that go by as those before them did are passed over
 (``steady``): the longer the launch, the more. Rounds of wavefronts (as many as the chip holds) are alike too: a launch
 of many is cut to its first ones and its ragged last one, and what was left out is added at the pace of those that were
-simulated; more of them if that pace changes, or if more and more lines are missed in L2, since the pace will follow. Of
-a launch whose late wavefronts have other work than its first ones, all rounds are simulated.
+simulated; more of them if that pace changes, or will as more and more lines are missed in L2. Of a launch whose late
+wavefronts have other work than its first ones, all rounds are simulated.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the
 UNEVEN = 0.004  # by which late wavefronts' bundles may differ from the first ones', and so may the pace of rounds
 RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles of most sizes
 DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
+BUSY = 0.9  # from this share of the time on a unit hides what others wait for
 SILENT = 2.0  # seconds after which a simulation shows how far it is
 
 
@@ -113,12 +114,15 @@ def _work(clause: Clause) -> np.ndarray:
 
 
 def measured_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, bool]:
-    """Clocks a round, once the first one's cold caches are warm; whether neither they nor L2 misses change much from
-    the first half of the rounds to the second."""
+    """Clocks a round, once the first one's cold caches are warm; whether they don't change much from the first half of
+    the rounds to the second, nor L2 misses, or these without being felt."""
     first, last = 1.0, rounds - 0.5
     marks = np.array([first, (first + last) / 2, last]) * work.clauses_run[work.path].mean() * round_
     clocks = outcome.when(marks, outcome.progress)
     early, late = np.diff(clocks)
-    sooner, later = np.diff(outcome.when(marks, outcome.done["l2_missed"][:-1].sum(axis=1)))
-    even = abs(early - late) <= UNEVEN * late and later <= (1 + DRIFT) * sooner
+    did = {name: np.diff(outcome.when(marks, of[:-1].mean(axis=1))) for name, of in outcome.done.items()}
+    sooner, later = did["l2_missed"]
+    hidden = max(did[unit][1] for unit in ("alu", "texture", "lds")) >= BUSY * late
+    hidden &= (did["dram"] + did["dram_rows"])[1] * later <= sooner * late
+    even = abs(early - late) <= UNEVEN * late and (later <= (1 + DRIFT) * sooner or hidden)
     return (clocks[2] - clocks[0]) / (last - first), bool(even)
