@@ -11,10 +11,12 @@ from bokeh.models import ColumnDataSource
 from pages import pipeline, recorded, view, whole_numbers
 
 import cypresskit as ck
+from cypresskit.draw import followed
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.register_block import _Frames
 from cypresskit.draw.sheet import Sheet
+from cypresskit.kernels import samples
 from cypresskit.teach import l12_contest
 from cypresskit.timing import Table
 
@@ -294,3 +296,46 @@ def test_a_player_can_be_shown_and_saved_again_and_again(player, tmp_path):
 )
 def test_short_numbers(value, text):
     assert short(value) == text
+
+
+@pytest.fixture
+def nobody(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(followed, "_now", [])
+    return tmp_path / followed.FILE
+
+
+def starred(player, name: str) -> list[int]:
+    """Which boxes of a source have a star, in the last frame."""
+    moving = [track.frames[-1] for track in player.tracks if (track.source.name, track.column) == (name, "mine")]
+    (source,) = {r.data_source for f in player.figures for r in f.renderers if r.data_source.name == name}
+    return np.flatnonzero(moving[0] if moving else np.array(source.data.get("star", [])) != "").tolist()
+
+
+def test_what_belongs_to_the_element_has_a_star_in_every_picture(nobody):
+    report, kernel = ck.simulate("sgemm_tn", 512), ck.kernels["sgemm_tn"]
+    assert "work-item (16, 8) computes it, in row 5 and column 3" in repr(ck.draw.follow(69, 131))
+    assert starred(ck.draw.chip(report), "map") == [1 * 8 + 2], "of 8 x 8 tiles"
+    loop = [bundle for clause in ck.compile(kernel.program).main_loop for bundle in clause.bundles]
+    slots = {5 * n + o.slot: o for n, bundle in enumerate(loop) for o in bundle.operations}
+    found = [slots[n] for n in starred(ck.draw.bundles("sgemm_tn"), "slots")]
+    lines = [kernel.program.lines[o.line - 1].split(",")[0].strip() for o in found if o.channel == 3]
+    assert lines == ["mad r20"] * 2, "two steps of k"
+    ck.draw.follow(5, 3)
+    places = list(find_block(samples.recorded("sgemm_tn")).totals)
+    assert [places[n] for n in starred(ck.draw.register_block("sgemm_tn"), "cells C")] == [(5, 3)]
+    stars = [starred(ck.draw.texture_fetch(of), f"words A {of}") for of in ("dgemm_tn", "dgemm_nn")]
+    assert stars == [[16 * k + 5 // 2 for k in range(16)], [8 * 5 + k for k in range(8)]], "column 5, and row 5"
+    assert starred(ck.draw.lds_transpose("sgemm_64x64_lds"), "registers lds") == [20, 21, 22, 23]
+
+
+def test_the_next_lesson_follows_the_same_whatever_the_file_holds(nobody):
+    ck.draw.follow(7, 200)
+    kept = nobody.read_text()
+    for text in ("", "[5]", "null", '["a", 2]', "[-1, 4]", "[256, 0]", "[1.5, 2]", "{}", "[" * 90, kept * 99, kept):
+        nobody.write_text(text)
+        followed._now.clear()
+        assert followed.followed(followed.Element()) == ((7, 200) if text == kept else (5, 3)), text
+    for place in ((256, 0), (-1, 0), (True, 0), (1.0, 2), ("a", 0)):
+        with pytest.raises(ValueError, match="give a row and a column from 0 to 255"):
+            ck.draw.follow(*place)

@@ -395,6 +395,7 @@ def test_the_roads_figures_are_the_models():
         gflops, ceiling, unit = kept.road(launch)
         assert [gflops, ceiling] == pytest.approx(known[launch][:2], rel=0.005), "make it anew: python -m tools.kept"
         assert gflops <= ceiling and unit == known[launch][2]
+    assert (ROOT / "docs/pictures/road.svg").read_text() == draw.road().still(), "make it anew: make clip"
 
 
 @pytest.mark.parametrize("lesson", range(14))
@@ -408,10 +409,6 @@ def test_the_road_ends_each_lesson_and_tells_no_later_one(lesson):
     assert len(told) == len(shown) and len(repr(road).splitlines()) == 1 + len(shown)
     (source,) = (ROOT / "notebooks/source").glob(f"{lesson:02}_*.md")
     assert source.read_text().rstrip().count(f"\n```python\nck.draw.road({lesson})\n```\n") == 1
-
-
-def test_the_readmes_road_is_todays():
-    assert (ROOT / "docs/pictures/road.svg").read_text() == draw.road().still(), "make it anew: make clip"
 
 
 def test_the_toy_is_the_lessons_by_hand():
@@ -789,7 +786,7 @@ def test_controls_draw_from_a_thread_of_jupyters():
 
 def test_every_view_is_on_the_site():
     names = {name for name in draw.__all__ if name.islower()}
-    assert names - {"controls", "load", "pack", "predict", "curves"} <= gallery.VIEWS.keys()
+    assert names - {"controls", "follow", "load", "predict", "curves"} <= gallery.VIEWS.keys()
 
 
 # -- in the browser

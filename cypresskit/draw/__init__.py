@@ -12,6 +12,7 @@ from cypresskit.draw.curves import curves
 from cypresskit.draw.dial import dial
 from cypresskit.draw.explore import explore
 from cypresskit.draw.exponents import exponents
+from cypresskit.draw.followed import follow
 from cypresskit.draw.lds import lds_transpose
 from cypresskit.draw.lds_pitch import lds_pitch
 from cypresskit.draw.performance import performance
@@ -27,6 +28,6 @@ from cypresskit.draw.wavefronts import waiting, wavefronts
 
 __all__ = [
     "Player", "Prediction", "block_race", "bundle_game", "bundles", "card_memory", "channels", "chip", "controls",
-    "curves", "dial", "explore", "exponents", "lds_pitch", "lds_transpose", "load", "performance", "predict",
+    "curves", "dial", "explore", "exponents", "follow", "lds_pitch", "lds_transpose", "load", "performance", "predict",
     "reduction", "register_block", "road", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
 ]  # fmt: skip

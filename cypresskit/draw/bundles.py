@@ -13,6 +13,7 @@ from bokeh.core.properties import value
 from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
+from cypresskit.draw.followed import mads
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty, together
 from cypresskit.il import Program
@@ -157,25 +158,28 @@ def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
 
 def _table(loop: _Loop, left: float, wide: float) -> list:
     """The slots of all bundles, in as many columns as they need, and each frame's bundle framed. Place and size, colour
-    and key, and the frames, (frames, slots) each."""
+    key, the frames, and stars, (frames, slots) each."""
     count = len(loop.bundles)
     columns = -(-count // 17)
     rows = -(-count // columns)
     w, h = (wide / columns - 28) / 5, min(22.0, (HIGH - TOP - 4) / rows)
     row, slot = np.divmod(np.arange(5 * count), 5)
-    colour, key = np.full((2, 5 * count), [[IDLE], [-1]])
+    colour, key, mine = np.full((3, 5 * count), [[IDLE], [-1], [0]])
+    adds = mads(loop.name)
     for n, bundle in enumerate(loop.bundles):
         for o in bundle.operations:
             colour[5 * n + o.slot], key[5 * n + o.slot] = loop.colour(o.line), loop.base + o.line
+            mine[5 * n + o.slot] = (o.line, "xyzw"[o.channel]) in adds
     x, y = left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w, TOP + (row % rows + 0.5) * h
     now = 2 * (row == np.arange(count)[:, np.newaxis])
-    return [np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now)]
+    return [np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now, mine)]
 
 
 def _draw_table(sheet: Sheet, fig, tables: Sequence[list]) -> None:
-    x, y, w, h, colour, key, now = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0))
+    x, y, w, h, colour, key, now, mine = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0, 0))
     source = sheet.boxes(fig, "slots", x, y, w, h, fill=(COLOURS, colour), key=key, now=now)
     sheet.ring(fig, source, "w", "h", "now", "ink")
+    sheet.star(fig, source, mine)
 
 
 def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:

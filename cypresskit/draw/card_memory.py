@@ -12,6 +12,7 @@ import numpy as np
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.draw import theme
+from cypresskit.draw.followed import followed
 from cypresskit.draw.pipelines import FRAMES, draw_tasks
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
@@ -95,7 +96,11 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
     wide, high = WHOLE / columns, WHOLE / rows
     shapes = {"A": (LEFT - 20 - DEEP, TOP, DEEP / chunks, high), "C": (LEFT, TOP, wide, high),
               "B": (LEFT, TOP - 10 - DEEP, wide, (DEEP - 10) / chunks)}  # fmt: skip
-    back = {s.task.name.split(" ")[1].rstrip("'"): s.end for s in timeline.spans if s.task.stage == "store2"}
+    side = max(s.task.bytes for s in timeline.spans if s.task.stage == "store1") ** 0.5 // 8**0.5
+    element, back = (
+        followed(),
+        {s.task.name.split(" ")[1].rstrip("'"): s.end for s in timeline.spans if s.task.stage == "store2"},
+    )
     for kind, (x0, y0, w, h) in shapes.items():
         mine = [name for name in level if name[0] == kind]
         row, column = np.array([_place(name) for name in mine]).T
@@ -105,6 +110,8 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
         done = 3 * np.stack([moments >= back.get(name, np.inf) for name in mine], axis=1)
         source = sheet.boxes(fig, f"matrix {kind}", *at, fill=(TINTS[kind], state), words=mine, done=done)
         sheet.ring(fig, source, w - 5, h - 5, "done", "ink")
+        if element and kind == "C":
+            sheet.star(fig, source, (row == element.row // side) & (column == element.column // side), y_offset=-18)
         sheet.words(fig, x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
     mults = [s for s in timeline.spans if s.task.stage == "mult"]
     path = np.array([_place(s.task.name) for s in mults], float) + 0.5

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.devices import Device
+from cypresskit.draw.followed import wavefront_of
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty, together
 from cypresskit.kernels import KERNELS
@@ -43,6 +44,9 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     scenes = [_Scene(r, r.use, 100_000 * n, alone) for n, r in enumerate(made) if r.use]
     if len(scenes) < len(made):
         raise ValueError("the chip is drawn from reports that tell what its parts did: those of simulate")
+    for scene in scenes:
+        mine = wavefront_of(KERNELS.get(scene.report.kernel), scene.report.size)
+        sheet.mine |= set() if mine is None or scene.grid()[2] > 1 else {scene.key + mine}
     parts = f"{made[0].device.simd_engines} SIMD engines, {made[0].device.l2_slices} L2 slices"
     across, rows = _rows(made[0].device)
     high = HIGH + max(rows - 4, 0) * ENGINE_HIGH

@@ -15,6 +15,7 @@ import numpy as np
 
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
+from cypresskit.draw.followed import followed
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.samples import listened
@@ -39,6 +40,8 @@ def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Play
     runs = [listened(layout) for layout in layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst")]
     panels = [Layout(run, turn, item) for run in runs]
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
+    if (mine := followed()) and mine.row < 64:
+        sheet.mine = {4 * mine.row + k for k in range(4)}
     most = max(panel.clocks for panel in panels)
     label = "; ".join(f"{panel.name}: registers, 32 banks with stacks of requests, what arrives" for panel in panels)
     fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 40, HIGH)

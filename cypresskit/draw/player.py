@@ -29,6 +29,7 @@ from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from cypresskit.draw import still, theme
+from cypresskit.draw.followed import Element, followed
 from cypresskit.saving import save_file
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
@@ -364,10 +365,12 @@ EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="
 def load(frames: bool | None = None) -> None:
     """Put the players' scripts on a notebook's page (0.6 MB), and one that colours IL in its cells and says how long a
     cell runs: once, in a cell of its own. With ``frames`` each picture brings the players' scripts itself, for where
-    each output has a frame of its own; by default in Google Colab."""
+    each output has a frame of its own; by default in Google Colab. From then on pictures mark what belongs to the
+    element that ``follow`` chose."""
     from IPython.display import HTML, display
 
     Shown.framed = "google.colab" in sys.modules if frames is None else frames
+    followed(Element())
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
     code = f"<script>{scripts()}</script>{wrap}<script>{theme.packaged('cells.js')}</script>"
     display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))

@@ -16,6 +16,7 @@ from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
 from cypresskit.draw.block import Block, Origins, find_block
+from cypresskit.draw.followed import followed
 from cypresskit.draw.player import Player, short
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.samples import recorded
@@ -268,6 +269,8 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
     if name == "C":
         sheet.ring(fig, source, 0.7, 0.7, "lit", "ink")
         sheet.picks.append({"source": source, "figure": fig, "w": 1, "h": 1, "on": 3})
+        mine = [[place == followed() for place in one.block.totals] for one in scenes]
+        sheet.star(fig, source, np.repeat(mine, [one.steps for one in scenes], axis=0), x_offset=14, y_offset=-12)
     sheet.words(fig, "x", "y", "text", align="center", fit=0.34, source=source)
 
 

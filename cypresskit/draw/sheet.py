@@ -14,11 +14,19 @@ from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
+from cypresskit.draw.followed import followed
 from cypresskit.draw.player import Parts, Player, Track, text_box
+
+STAR = "\N{BLACK STAR}"
 
 
 class Sheet(Parts):
-    """See the module."""
+    """See the module. ``mine`` are the keys of what belongs to the element that the reader follows."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self.mine: set[int] = set()
+        self._starred = False
 
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> figure:
         """A bare figure from (0, 0) at the upper left to (width, height); a unit is about a pixel, at most ``most``."""
@@ -92,7 +100,18 @@ class Sheet(Parts):
             self.ring(fig, source, wide, high, "lit", "ink", border_radius=round, level="annotation")
             thin = isinstance(high, int | float) and high < 8  # a thick frame would hide its colour
             self.picks.append({"source": source, "figure": fig, "w": wide, "h": high, "on": 1 if thin else 3})
+            self.star(fig, source, np.isin(key, list(self.mine)))
         return source
+
+    def star(self, fig: figure, source: ColumnDataSource, mine, **where) -> None:
+        """A star on those boxes of a source that belong to the element that the reader follows: ``mine`` says which."""
+        if np.any(mine):
+            self._starred = True
+            source.data["star"] = [STAR * bool(each) for each in np.ravel(mine)[: np.shape(mine)[-1]]]
+            if np.ndim(mine) == 2:
+                self.track(source, "mine", mine, text="star", names=["", STAR])
+            drawn = self.words(fig, "x", "y", "star", source=source, align="center", size=18, **where)
+            self.inks(drawn, text_outline_color="surface")
 
     def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
         """Frames round the boxes of a source, as wide as a column of it says: 0 is none."""
@@ -183,11 +202,14 @@ class Sheet(Parts):
             style |= {dash: f"border-top:3px {dash} {colour};height:0.3em" for dash in ("solid", "dashed", "dotted")}
             mark = f'<span class="key" style="{style[look]}"></span>'
             spans.append(f'<span style="white-space:nowrap">{mark}{escape(words)}</span>')
+        if self._starred and (element := followed()):
+            spans.append(f"<b>{STAR}</b> belongs to your C[{element.row}, {element.column}]")
+            self._starred = False
         return text_box(text=" &ensp;".join(spans))
 
     def note(self, text: str) -> Div:
         """Words below a picture; see ``theme.html``."""
-        return text_box(text=theme.html(text))
+        return text_box(text=f"{theme.html(text)} {self.key().text}")
 
     def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, **more) -> Player:
         """The finished picture; see ``Player``."""

@@ -76,7 +76,8 @@ class _Drawing:
 def _styles(d: _Drawing, r, n: int) -> Iterator[str]:
     """Stroke and fill of each of a glyph's n points; "" for what isn't seen."""
     columns = [d.column(r, name, n) for name in ("line_width", "line_alpha", "fill_alpha")]
-    dash = r.glyph.line_dash  # numbers: of pixels that are drawn, and that are not
+    dash = r.glyph.line_dash  # numbers: of pixels that are drawn, and that are not; a rectangle keeps the name
+    dash = [6] if dash == "dashed" else dash
     dashed = f' stroke-dasharray="{",".join(map(str, dash))}"' if dash else ""
     colours = d.colour(r, "line_color", n), d.colour(r, "fill_color", n)
     for stroke, fill, width, alpha, clear in zip(*colours, *columns):

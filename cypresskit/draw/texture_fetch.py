@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
+from cypresskit.draw.followed import operands
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels import KERNELS
@@ -228,6 +229,7 @@ class _Replay:
         called = f"words {name} {self.name}"
         source = sheet.boxes(fig, called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key)
         sheet.ring(fig, source, "w", "h", "wait")
+        sheet.star(fig, source, operands(self.run.launch.program.name.removesuffix(".il"), resource, *ends[[0, 2, 1]]))
         title, ink = f"{name}: {of.height} rows of {of.width} texels", INKS.get(resource, "ink")
         sheet.words(fig, x0, TOP - 14, title, ink, size=13)
         top, foot = np.flatnonzero(ends[1] == 0), TOP + of.height * (y1 - y0) + 9

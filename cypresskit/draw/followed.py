@@ -1,0 +1,84 @@
+"""The element of C that the reader follows: chosen once, and marked by a star in every picture that contains it.
+
+``follow`` keeps it for the session, and in a file beside the notebook for the next lesson. Pictures ask here what of
+theirs belongs to it; the star itself is ``Sheet``'s.
+"""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.draw.block import find_block
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.samples import recorded
+from cypresskit.saving import save_file
+
+FILE, SIDE = ".cypresskit-follows.json", 256
+
+
+class Element(NamedTuple):
+    """An element of C."""
+
+    row: int = 5
+    column: int = 3
+
+    def __repr__(self) -> str:
+        (down, i), (across, j) = (divmod(n, 8) for n in self)
+        where = f"in 8 x 8 blocks, work-item ({across}, {down}) computes it, in row {i} and column {j} of its block"
+        return f"C[{self.row}, {self.column}]: {where}. From now on a star marks it."
+
+
+_now: list[Element] = []  # the session's, once there is one
+
+
+def follow(row: int = 5, column: int = 3) -> Element:
+    """Follow C[row, column] from now on, here and in later lessons. Raises ``ValueError`` for what isn't in a matrix of
+    256 x 256."""
+    if not all(type(n) is int and 0 <= n < SIDE for n in (row, column)):
+        raise ValueError(f"C[{row!r}, {column!r}]: give a row and a column from 0 to {SIDE - 1}, as in follow(5, 3)")
+    _now[:] = [Element(row, column)]
+    with suppress(OSError):  # a folder that can't be written to: then it is kept for this session
+        save_file(FILE, json.dumps([row, column]))
+    return _now[0]
+
+
+def followed(usual: Element | None = None) -> Element | None:
+    """The element that is followed, if any; with one that is ``usual`` what the file names, or else that."""
+    if usual and not _now:
+        _now.append(usual)
+        with suppress(OSError, ValueError, TypeError):
+            follow(*json.loads(Path(FILE).read_text(encoding="utf-8")[:100]))
+    return _now[0] if _now else None
+
+
+def wavefront_of(kernel: Kernel | None, size: tuple[int, int, int] | None) -> int | None:
+    """The wavefront, in the order of dispatch, that computes it in a launch of C, m x n, by a pixel shader."""
+    if not (_now and kernel and size) or kernel.mode != "pixel" or any(n >= most for n, most in zip(_now[0], size)):
+        return None
+    down, across = (8 * side for side in kernel.block)
+    return _now[0].row // down * -(-size[1] // across) + _now[0].column // across
+
+
+def mads(name: str) -> set[tuple[int, str]]:
+    """The lines of a kernel that add to it, and the component that each writes; none without a register block."""
+    with suppress(ValueError, KeyError, IndexError):
+        element, recording = _now[0], recorded(name)
+        block = find_block(recording)
+        total = block.totals[element.row % len(block.rows), element.column % len(block.columns)]
+        return {(recording.line(u.step), "xyzw"[u.total[1]]) for u in block.updates if u.total == total}
+    return set()
+
+
+def operands(name: str, resource: int, x0: np.ndarray, x1: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Which boxes of a kernel's matrix A (resource 0) or B, from texel ``x0`` to ``x1`` of row ``y``, hold what it is
+    computed from."""
+    if not _now or name not in KERNELS or resource > 1:
+        return np.zeros(len(y), bool)
+    kernel, n = KERNELS[name], _now[0][resource]
+    if (kernel.trans_a, kernel.trans_b)[resource] == (resource == 1):
+        return y == n
+    texel = n * np.dtype(kernel.dtype).itemsize * (2 if kernel.precision == "double-double" else 1) // kernel.texel
+    return (x0 <= texel) & (texel <= x1)
