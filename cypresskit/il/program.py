@@ -135,8 +135,8 @@ class Instruction:
     saturate: bool = False
     numbers: tuple[int, ...] = ()
     outputs: tuple[Dest, ...] = ()
-    line: int = field(default=0, compare=False)
-    calls: tuple[int, ...] = field(default=(), compare=False)
+    line: int = field(default=0, compare=False, repr=False)
+    calls: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def op(self) -> Opcode:
@@ -167,8 +167,6 @@ class Instruction:
         return self.controls.relop or self.op.relation
 
     def __str__(self) -> str:
-        if self.op.kind == "declaration":
-            return self._declaration()
         text = self.opcode
         for name in self.op.controls:
             value = getattr(self.controls, name, None)
@@ -179,31 +177,12 @@ class Instruction:
                 text += f"_{name}"
             elif value is not None and value is not False:
                 text += f"_{name}({value})".removeprefix("_k")
-        if self.opcode == "mcall":
-            outputs, inputs = (", ".join(map(str, group)) for group in (self.outputs, self.sources))
-            return f"{text} ({outputs}), ({inputs})"
         if self.shift != 1.0:
             text += f"_x{int(self.shift)}" if self.shift > 1 else f"_d{int(1 / self.shift)}"
         if self.saturate:
             text += "_sat"
         operands = [self.dest, *self.sources] if self.dest else self.sources
         return f"{text} {', '.join(map(str, operands))}".rstrip()
-
-    def _declaration(self) -> str:
-        control, text = self.controls, self.opcode
-        numbers = ", ".join(map(str, self.numbers))
-        if text == "dcl_literal":
-            numbers = "".join(f", 0x{number:08x}" for number in self.numbers)
-        elif text == "dcl_resource":
-            text += f"_id({control.id})_type({control.type}{',unnorm' * control.unnorm})"
-            text += "".join(f"_fmt{axis}({control.format})" for axis in LETTERS)
-        elif text == "dcl_input_position_interp":
-            text += f"({control.interp})"
-        elif text == "dcl_cb":
-            numbers = f"cb{self.numbers[0]}[{self.numbers[1]}]"
-        elif text in ("dcl_lds", "dcl_struct_lds"):
-            text += f"_id({control.id})"
-        return f"{text} {self.dest or ''}{numbers}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -215,10 +194,6 @@ class Macro:
     inputs: int
     body: tuple[Instruction, ...]
     line: int = field(default=0, compare=False)
-
-    def __str__(self) -> str:
-        head = f"mdef({self.number})_out({self.outputs})_in({self.inputs})"
-        return "\n".join([head, *_indented(self.body, 1), "mend"])
 
 
 @dataclass(frozen=True)
@@ -254,8 +229,7 @@ class Program:
         return folded(repr(self), str(self))
 
     def __str__(self) -> str:
-        head = "il_ps_2_0" if self.mode == "pixel" else "il_cs_2_0"
-        return "\n".join([head, *map(str, self.macros), *_indented(self.instructions, 0), "end", ""])
+        return "\n".join(self.lines)
 
     def __hash__(self) -> int:
         return self._hash
@@ -362,12 +336,3 @@ class Program:
     def registers(self) -> tuple[int, ...]:
         """The numbers of all ``r`` registers that ``body`` names, in order."""
         return tuple(sorted({r.index for i in self.body for r in i.registers if r.kind == "r"}))
-
-
-def _indented(instructions, depth: int) -> list[str]:
-    lines = []
-    for i in instructions:
-        depth -= i.op.flow in ("endloop", "endif", "else")
-        lines.append("    " * depth + str(i))
-        depth += i.op.flow in ("loop", "if", "else")
-    return lines

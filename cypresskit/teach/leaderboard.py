@@ -77,7 +77,7 @@ def judged(text: str, file: str, n: int) -> dict:
     score = contest.judge(entry, chip, n)
     row: dict = {"name": entry.name, "file": file, "verdict": str(score.verdict), "chip": contest.changes(chip)}
     if of := score.report:
-        row["code"] = sha256(f"{row['chip']} {entry.block} {entry.program}".encode()).hexdigest()
+        row["code"] = sha256(f"{row['chip']} {entry.block} {entry.program.expanded}".encode()).hexdigest()
         row |= {"gflops": of.gflops, "percent": of.percent, "registers": of.registers}
         row |= {"wavefronts": of.active, "bound": of.bound}
     return row

@@ -107,7 +107,7 @@ def _key(program: Program, target: Target) -> str:
     import llvmlite.binding as llvm
 
     told = SOURCES.copy()
-    told.update(repr((str(program), target, llvm.llvm_version_info)).encode())
+    told.update(repr((program.mode, program.expanded, target, llvm.llvm_version_info)).encode())
     return told.hexdigest()[:32]
 
 
