@@ -110,7 +110,6 @@ def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     """Lesson 08's questions, asked of the picture: a row's texels go round, and leaders add the sums of all parts."""
     player, parts = draw.reduction(kernel), ck.kernels[kernel].parts
     steps, leaders = finish(player, kernel), 64 // parts
-    assert player.title.endswith(f"{leaders} leaders and {64 - leaders} helpers")
     for name, column in ((kernel, lambda texel: texel % parts), ("sgemv_n", lambda texel: 0 * texel)):
         texel = frames(player, f"texels {name}", "shade")
         rows = texel[-1].reshape(leaders * 4, -1)
@@ -673,7 +672,9 @@ def test_lesson_10_reads_its_answers_off_the_picture():
     machine = host.Machine(ck.HD5870)
     made = [host.blocked_time(3584, 3584, 3584, machine, block=1792, overlap=overlap) for overlap in (False, True)]
     player = draw.timeline(*made, names=("waits", "overlaps"))
+    assert player.root.tags[0]["right"] == "overlaps" and "1.44 times as long" in player.root.tags[0]["truth"]
     for name, one, gaps in zip(("waits", "overlaps"), made, (3, 0)):
+        assert frames(player, f"tasks {name}", "w")[0].max() < 0.01, "nothing is told before it is played"
         rows = [row.strip() for row in player._text.split(f"{name}:")[1].splitlines()[1:]]
         binds = np.flatnonzero(frames(player, f"binds {name}", "value")[-1])
         assert [rows[n] for n in binds] == ["chip 0"] == [one.bound]
@@ -688,8 +689,8 @@ def test_the_labels_of_blocks_are_whole():
     """A prime counts the sums of a block so far; the legend has red only where something is full."""
     tasks = [Task(f"mult {name}", "mult", "chip 0", {"chip 0": 9.0}) for name in ("C[0,0]'", "AB[0.1.0.1]", "A[3]")]
     player = draw.timeline(run(tasks, {"chip 0": Resource("chip 0", 1.0, "seconds")}, 1e9), names=("one",))
-    text = [m.data["text"] for m in player.root.references() if "text" in getattr(m, "data", {})]
-    said = {word for words in text for word in words}
+    said = {name for track in player.tracks for name in track.names}
+    said |= {word for m in player.root.references() for word in getattr(m, "data", {}).get("text", ())}
     assert {"mult C[0,0]'", "mult AB[0.1.0.1]", "mult A[3]", "chip 0: mult", "worked"} <= said
     keys = [m.text for m in player.root.references() if "the product" in str(getattr(m, "text", ""))]
     assert keys and "full" not in keys[0] and "slower" not in keys[0]

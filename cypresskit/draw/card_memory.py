@@ -14,6 +14,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.draw import theme
 from cypresskit.draw.followed import followed
 from cypresskit.draw.pipelines import FRAMES, draw_tasks
+from cypresskit.draw.pipelines import TINTS as OF_TASKS
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import Timeline
@@ -22,6 +23,7 @@ LEFT, TOP, WHOLE, DEEP = 122, 118, 188, 90  # of the matrices: C's corner and si
 LIST, ROW, LONG, QUEUES = 420, 28, 420, 332  # the buffers' left edge, height and most width; where the queues begin
 WIDE, NAMES = 1100, 84  # the stage, and the room of the queues' names
 AWAY, ARRIVES, THERE, USED = range(4)
+PRODUCT = OF_TASKS[3]
 # Of a strip or block that is not on the card, on its way, there, in use.
 TINTS = {
     kind: [theme.faded(theme.SERIES[n], alpha) for alpha in (0, 0.15, 0.35, 0.75)] for kind, n in zip("ABC", (0, 4, 2))
@@ -59,12 +61,10 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
         runs = [s.task.name for s in timeline.spans if s.start <= moment < s.end]
         words = f"On the card: {', '.join(there) or 'nothing yet'}. Running: {', '.join(runs) or 'nothing'}."
         captions.append(f"At {1e3 * moment:.1f} ms. {words}")
-    matrices = ((name, tints[USED], "box") for name, tints in TINTS.items())
-    states = (
-        ("faint: on its way, or waits", TINTS["C"][THERE], "box"),
-        ("framed: done, and back with the host", "ink", "ring"),
-    )
-    key = sheet.key(*matrices, *states)
+    used = ((f"{name} in use", tints[USED], "box") for name, tints in TINTS.items())
+    states = (("paler: there, waits", TINTS["C"][THERE], "box"), ("palest: on its way", TINTS["C"][ARRIVES], "box"),
+              ("done, and back with the host", "ink", "ring"), ("the product", PRODUCT, "box"))  # fmt: skip
+    key = sheet.key(*used, *states)
     return sheet.player([fig], captions, sheet.title, step="Moment", below=[key], tells=3 * FRAMES // 4)
 
 

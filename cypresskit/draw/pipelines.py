@@ -5,7 +5,6 @@ bus, the host's memory) shows who takes how much of it, under its capacity. A cl
 and what waited for it. Left out: how a task's share changes while it runs; its average is drawn.
 """
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,13 +14,13 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Player
+from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
-FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 436, 66  # moments; pixels: the rows' left edge, their width; the stage
+FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 376, 66  # moments; pixels: the rows' left edge, their width; the stage
 SHARED = 1.5  # times as high as another is a row that shows shares
-STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.67, "chip": 0.92}
+STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.65, "chip": 0.88}
 # Where a stage takes its block from, and to.
 ROUTES = {"load1": (0, 1), "load2": (1, 2), "send": (0, 2), "mult": (3, 3), "mult1": (3, 3), "store1": (2, 1),
           "store2": (1, 0), "store": (1, 0), "fetch": (2, 0), "cpu": (0, 0)}  # fmt: skip
@@ -49,11 +48,21 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     paces = [_pace(one) for one in timelines]
     fastest = min((pace for pace in paces if pace), default=0.0)
     slower = [pace / fastest if pace > 1.05 * fastest else 0.0 for pace in paces]
-    panels = [_Chart(n, *parts, end, shared) for n, parts in enumerate(zip(names, timelines, slower))]
+    # Of one product done in several ways, it is asked which is done first, and nothing tells before that time has come.
+    race = len(timelines) > 1 and len({one.flops for one in timelines}) == 1
+    panels = [_Chart(n, *parts, end, shared, race) for n, parts in enumerate(zip(names, timelines, slower))]
     count = sum(sum(panel.rows.values()) for panel in panels)
     row = min(24.0, (HIGH - len(panels) * ROAD) / count)
     label = "; ".join(f"{panel.name}: blocks on their way, and tasks of each resource" for panel in panels)
-    fig = sheet.stage(label, LEFT + WIDE + 54, len(panels) * ROAD + count * row + 6, most=1.06)
+    high = len(panels) * ROAD + count * row
+    fig = sheet.stage(label, LEFT + WIDE + 54, high + 18, most=1.06)
+    step = next(s for power in range(-9, 9) for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if end / s < 12)
+    ticks = LEFT + np.arange(0, end, step) / end * WIDE
+    sheet.boxes(fig, "ticks", ticks, (high + ROAD) / 2 - 10, 1, high - ROAD + 20, ink="line", alpha=0.6)
+    sheet.words(
+        fig, ticks, high + 9, [f"{1e3 * n * step:g}" for n in range(len(ticks))], "soft", align="center", size=11
+    )
+    sheet.words(fig, LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=11)
     top = 0.0
     for panel in panels:
         panel.draw(sheet, fig, top, row)
@@ -67,7 +76,15 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     key = sheet.key(*((words, tint, "box") for words, tint in zip(MATTERS[:shown], TINTS)), *line, *full)
     starts = sorted({s.start for s in timelines[0].spans})
     marks = sorted(set(np.searchsorted(moments, starts).clip(0, FRAMES - 1).tolist()))
-    return sheet.player([fig], captions, text, step="Moment", below=[key], marks=marks)
+    guess = _question(panels) if race else None
+    return sheet.player([fig], captions, text, step="Moment", below=[key], marks=marks, guess=guess)
+
+
+def _question(panels: Sequence["_Chart"]) -> Guess:
+    first, *others = sorted(panels, key=lambda panel: panel.one.seconds)
+    ends = [f"{other.name} takes {other.one.seconds / first.one.seconds:.2f} times as long" for other in others]
+    truth = f"{first.name} ends after {1e3 * first.one.seconds:.0f} ms; {', '.join(ends)}."
+    return Guess("Which run ends first, and by how much?", [panel.name for panel in panels], truth, first.name)
 
 
 def _rows(one: Timeline) -> list[str]:
@@ -115,16 +132,18 @@ def _needs(late: Task, early: Task) -> bool:
 
 
 def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: float, moments: np.ndarray, at, *,
-               slower: float = 0, **more) -> None:  # fmt: skip
-    """A bar for each task, with its name if there is room; ``at`` turns seconds into x, ``more`` is as for boxes."""
+               slower: float = 0, ahead: str = "", **more) -> None:  # fmt: skip
+    """A bar for each task, with its name if there is room; ``at`` turns seconds into x, ``ahead`` is as for ``past``,
+    ``more`` as for boxes."""
     start, end = (np.array([getattr(span, side) for span in spans]) for side in ("start", "end"))
     matter = [_matter(span, slower) for span in spans]
-    sheet.past(fig, name, start, end, y, high, moments, at, fill=(TINTS, matter), **more)
+    sheet.past(fig, name, start, end, y, high, moments, at, ahead, fill=(TINTS, matter), **more)
     said = []
-    for span, room in zip(spans, at(end) - at(start) - 3):
-        names = span.task.name, _short(span), re.sub(r"[\[\]]", "", _short(span)), ""
-        said.append(next(text for text in names if not text or 6.5 * len(text) < room))
-    sheet.words(fig, at((start + end) / 2), y, said, size=11, align="center")
+    for span, room in zip(spans, at(end) - at(start) - 1):
+        said.append(next(text for text in (span.task.name, _short(span), "") if not text or 5.6 * len(text) < room))
+    begun = (start <= moments[:, np.newaxis]) if ahead else np.ones((len(moments), len(spans)), bool)
+    shown = np.where(begun, np.arange(1, len(spans) + 1), 0)
+    sheet.numbers(fig, f"labels {name}", at((start + end) / 2), y, shown, names=["", *said], size=11, align="center")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +156,7 @@ class _Chart:
     slower: float  # how many times as long per flop its kernel takes as the fastest beside it; 0 for no longer
     end: float  # of the longest timeline, in seconds
     together: set[str]  # resources that are shared in some timeline
+    hides: bool = False  # what is to come
     full: list[str] = field(default_factory=list)  # those of them that are full at some time
 
     @cached_property
@@ -148,6 +168,10 @@ class _Chart:
     @cached_property
     def keys(self) -> np.ndarray:
         return 10_000 * self.number + np.arange(len(self.one.spans))
+
+    @property
+    def ahead(self) -> str:
+        return "hidden" if self.hides else ""
 
     @property
     def moments(self) -> np.ndarray:
@@ -172,6 +196,8 @@ class _Chart:
     def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
         sheet.words(fig, 4, top + 12, self.name, bold=True, size=15)
         spans, words = self.one.spans, np.array([self._tip(s) for s in self.one.spans])
+        high = row * sum(self.rows.values())
+        sheet.rule(fig, f"head {self.name}", self.at(self.moments), top + ROAD - 4 + high / 2, high)
         self._draw_road(sheet, fig, top + 24)
         foot, place = top + ROAD - 4, {}
         for name, times in self.rows.items():
@@ -186,10 +212,8 @@ class _Chart:
         if bars:
             at, down = (list(column) for column in zip(*bars))
             draw_tasks(sheet, fig, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, self.moments, self.at,
-                       slower=self.slower, words=words[at], key=self.keys[at])  # fmt: skip
+                       slower=self.slower, ahead=self.ahead, words=words[at], key=self.keys[at])  # fmt: skip
         self._draw_labels(sheet, fig, place, top)
-        high = foot - top - ROAD + 4
-        sheet.rule(fig, f"head {self.name}", self.at(self.moments), foot - high / 2, high)
         self._draw_causes(sheet, fig, place)
 
     def _draw_causes(self, sheet: Sheet, fig, place: dict[str, float]) -> None:
@@ -241,13 +265,24 @@ class _Chart:
                 full.append((start, end))
         start, end, under, height, matter, at = (np.array(column) for column in zip(*boxes))
         middle = y + high / 2 - (under + height / 2) * high
-        place = start, end, middle, np.maximum(height * high, 0.3), self.moments, self.at
+        place = start, end, middle, np.maximum(height * high, 0.3), self.moments, self.at, self.ahead
         sheet.past(fig, f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=self.keys[at])
         sheet.boxes(fig, f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft")
         if full:
             self.full.append(row)
             start, end = np.transpose(full)
-            sheet.past(fig, f"{row} full {self.name}", start, end, y - high / 2, 3, self.moments, self.at, ink="wait")
+            sheet.past(
+                fig,
+                f"{row} full {self.name}",
+                start,
+                end,
+                y - high / 2,
+                3,
+                self.moments,
+                self.at,
+                self.ahead,
+                ink="wait",
+            )
 
     def _draw_road(self, sheet: Sheet, fig, top: float) -> None:
         """The stations, and each queue's block between the two of its stage."""
@@ -262,8 +297,7 @@ class _Chart:
         chips = max(chip.values())
         place = np.full((FRAMES, 2 * len(queues)), np.nan, np.float32)
         names = ["", *dict.fromkeys(_short(s) for s in self.one.spans)]
-        shown = [name if len(name) < 9 else re.sub(r"[\[\]]", "", name) for name in names]
-        wide = max(38, 8 + 6 * max(map(len, shown)))  # of a block on the road, with its name
+        wide = max(38, 8 + 7 * max(map(len, names)))  # of a block on the road, with its name
         label, matter, key = np.zeros((3, *place.shape), int)
         key -= 1
         turns = Counter[str]()
@@ -280,7 +314,7 @@ class _Chart:
         look: dict = {"round": 3, "moves": ("x",)}
         sheet.boxes(fig, f"under {self.name}", place, y, wide, 18, ink="faint", **look)
         sheet.boxes(fig, f"blocks {self.name}", place, y, wide, 18, fill=(TINTS, matter), key=key, **look)
-        words = sheet.numbers(fig, f"names {self.name}", 0, y, label, names=shown, size=11, align="center")
+        words = sheet.numbers(fig, f"names {self.name}", 0, y, label, names=names, size=11, align="center")
         sheet.track(words, "x", place, moves=True)
 
     def _slow(self, span: Span) -> str:

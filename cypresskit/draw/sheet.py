@@ -121,17 +121,20 @@ class Sheet(Parts):
     def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, at, ahead: str = "",
              **look) -> None:  # fmt: skip
         """Bars from ``start`` to ``end`` in time: what is past at each of the ``clocks`` (frames,) is drawn in full,
-        what is to come faintly, or in the ink ``ahead``, and the border moves. Clocks of shape (frames, bars) are each
-        bar's own, NaN where it isn't there. ``at`` turns time into x; the rest is as for ``boxes``."""
+        what is to come faintly, or in the ink ``ahead``, or not if that is "hidden"; and the border moves. Clocks of
+        shape (frames, bars) are each bar's own, NaN where it isn't there. ``at`` turns time into x; the rest is as for
+        ``boxes``."""
         start, end = np.asarray(start, float), np.asarray(end, float)
         # Words and keys are those of the whole bar, so that what is to come can be chosen, too.
         plain = {name: value for name, value in look.items() if name not in ("key", "words")}
+        if ahead == "hidden":
+            look, plain = plain | {"alpha": 0.0}, look
         now = clocks if clocks.ndim == 2 else clocks[:, np.newaxis]
         wide = np.fmax(at(np.clip(now, start, end)) - at(start) - 0.7, 0.001)
         # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
         whole = np.maximum(at(end) - at(start) - 0.7, 0.001)
         there = 0 * clocks if clocks.ndim == 2 else 0
-        look |= {"ink": ahead} if ahead else {"alpha": 0.3 * look.get("alpha", 1.0)}
+        look |= {"ink": ahead} if ahead not in ("", "hidden") else {"alpha": 0.3 * look.get("alpha", 1.0)}
         self.boxes(fig, f"{name} to come", at(start) + whole / 2 + there, y, whole, h, **look)
         self.boxes(fig, name, at(start) + 0 * now + wide / 2, y, wide, h, moves=("x", "w"), **plain)
 
