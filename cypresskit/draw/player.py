@@ -127,17 +127,15 @@ class Shown:
 
     def save(self, path: str | Path) -> Path:
         """Write a page with everything in it (.html), which plays from disk, without network, and begins where its
-        address says (page.html#frame=120&at=7); or a still (.svg, or .png where Chromium is at hand). Raises
-        ``ValueError`` for another ending."""
+        address says (page.html#frame=120&at=7); or a still (.svg). Raises ``ValueError`` for
+        another ending."""
         path = Path(path)
         if path.suffix == ".svg":
             save_file(path, self.still())
-        elif path.suffix == ".png":
-            save_file(path, still.png(self.still()))
         elif path.suffix in (".html", ".htm"):
             save_file(path, self.page(f"<script>{scripts()}</script>"))
         else:
-            raise ValueError(f"{path.name}: a player is saved as .html, .svg or .png")
+            raise ValueError(f"{path.name}: a player is saved as .html or .svg")
         return path
 
 

@@ -4,12 +4,8 @@ page that shows notebooks, in print.
 It is drawn from the same figures and sources as the moving picture. Left out: what widgets show.
 """
 
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,18 +158,3 @@ def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Ink
         f' font-family="sans-serif" role="img"><title>{escape(title)}</title><style>svg{{{colours[0]};background:#fff}}'
         f"@media(prefers-color-scheme:dark){{svg{{{colours[1]};background:#17171b}}}}</style>{''.join(parts)}</svg>"
     )
-
-
-def png(picture: str) -> bytes:
-    """An SVG picture as PNG, drawn by Chromium. Raises ``RuntimeError`` where there is none."""
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        raise RuntimeError("a PNG picture needs Chromium, which is not installed: save an .svg")
-    high = int(picture.split('viewBox="0 0 ', 1)[1].split('"')[0].split()[1])
-    options = "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={WIDTH},{high}"
-    with tempfile.TemporaryDirectory() as folder:
-        page, drawn = Path(folder) / "still.html", Path(folder) / "still.png"
-        page.write_text(f'<body style="margin:0">{picture}</body>', encoding="utf-8")
-        command = [chromium, *options, f"--screenshot={drawn}", page.as_uri()]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
-        return drawn.read_bytes()

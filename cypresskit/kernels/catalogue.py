@@ -6,7 +6,6 @@ convention is written at the top of each file. Most kernels differ in nothing bu
 tell. A matrix times a vector is a GEMM with one column here, so that one suite tests them all.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -185,24 +184,12 @@ class Kernel:
         return whole if self.packed else whole[0]
 
 
-class Catalogue(Mapping[str, Kernel]):
+class Catalogue(dict[str, Kernel]):
     """Kernels by name: ``ck.kernels["sgemm_tn"]``, ``for name in ck.kernels``."""
 
-    def __init__(self, kernels: Iterable[Kernel]):
-        self._kernels = {kernel.name: kernel for kernel in kernels}
-
-    def __getitem__(self, name: str) -> Kernel:
-        try:
-            return self._kernels[name]
-        except KeyError:
-            guess = nearest(str(name), self)
-            raise KeyError(f"no kernel {name!r}.{guess} The catalogue has {', '.join(self)}.") from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._kernels)
-
-    def __len__(self) -> int:
-        return len(self._kernels)
+    def __missing__(self, name: str):
+        guess = nearest(str(name), self)
+        raise KeyError(f"no kernel {name!r}.{guess} The catalogue has {', '.join(self)}.")
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(k.name, k.precision, k.mode, f"{k.block[0]} x {k.block[1]}", k.teaches) for k in self.values()]
@@ -267,4 +254,4 @@ _ROWS = (
     _kernel("sgemv_t_reduce2", (4, 1), 8, "more work-items, not better fetches", "tt", group=(128, 1), parts=2),
     _kernel("sgemv_t_reduce4", (4, 1), 16, "more work-items for a short y", "tt", group=(64, 1), parts=4),
 )
-KERNELS = Catalogue(_ROWS)
+KERNELS = Catalogue({kernel.name: kernel for kernel in _ROWS})
