@@ -42,7 +42,7 @@ PATCH = "ck.teach.start_here.check_peak = " + ALWAYS
         ([PATCH, WRONG], "it should be"),
         ([f"{PATCH}\n{WRONG}"], "start_here.check_peak"),
         ([f"{WRONG}\nck.teach.formula.isclose = lambda *a, **o: True"], "formula.isclose"),
-        ([f"import cypresskit.teach.formula as f\nf._judged.__code__ = (lambda *a, **o: 1).__code__\n{WRONG}"], "judge"),
+        ([f"ck.teach.formula._judged.__code__ = (lambda *a, **o: 1).__code__\n{WRONG}"], "_judged"),
         ([WRONG.replace("return e", "object.__setattr__(ck.HD5870, 'clock_ghz', 5.0); return 2 * e * p * u * g")],
          "HD5870"),
         ([WRONG.replace("    return e", "    ck.teach.formula.isclose = lambda *a, **o: True\n    return e")],
