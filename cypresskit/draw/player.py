@@ -19,6 +19,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from html import escape
 from pathlib import Path
+from string import Template
 
 import numpy as np
 from bokeh.core.json_encoder import serialize_json
@@ -249,7 +250,7 @@ class Player(Shown):
             document.clear()
         data = serialize_json({"document": next(iter(docs.values()))}).encode()
         image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 9)))
-        return EMBED.format(text=escape(repr(self)), still=image, docs=packed, root=json.dumps(self.root.id))
+        return EMBED.substitute(text=escape(repr(self)), still=image, docs=packed, root=json.dumps(self.root.id))
 
 
 def _widgets(scenes: Sequence[tuple[str, int]], lasts: float) -> dict:
@@ -308,56 +309,15 @@ def scripts() -> str:
     bokeh = Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).js_raw
     play = f"window.cypresskitPlay = (root, index) => {{\n{theme.packaged('player.js')}\n}}"
     packed = zlib.compress("\n".join([*bokeh, play]).encode(), 9)
-    return UNPACK.format(packed=base64.b64encode(packed).decode(), key=zlib.crc32(packed))
+    return UNPACK.substitute(packed=base64.b64encode(packed).decode(), key=zlib.crc32(packed))
 
-
-UNPACK = """(async () => {{
-  if (window.cypresskitScripts === {key}) return
-  window.cypresskitScripts = {key}
-  const packed = Uint8Array.from(atob("{packed}"), (one) => one.charCodeAt(0))
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))
-  const text = await new Response(stream).text()
-  document.head.append(Object.assign(document.createElement("script"), {{text}}))
-}})()"""
 
 # The script finds its place as the first around it that no other has found, so nothing here depends on a random name:
 # some notebooks run a script where it stands, some (VS Code) at the end of the whole output. They put outputs and
 # scripts on the page in their own order: it waits for load()'s, and a second for those that are nearer to the reader.
 # Nothing is evaluated from text, so a page may forbid that. A strict sanitizer leaves the image, its words, and the
 # sentence.
-EMBED = """<!-- player --><div class="cypresskit-player"><img alt="{text}" src="data:image/svg+xml;base64,{still}"
- style="max-width: 100%"><p>This is a still. To see it move, trust the notebook and run its first cells; where each
- output has a frame of its own, run <code>ck.draw.load(frames=True)</code>, then this cell.</p></div>
-<script>(() => {{
-  const place = document.currentScript.parentElement.querySelector(".cypresskit-player:not([data-found])")
-  const advice = place.querySelector("p"), packed = Uint8Array.from(atob("{docs}"), (one) => one.charCodeAt(0))
-  place.dataset.found = advice.hidden = true
-  let tries = 0
-  const start = async () => {{
-    const [box] = place.getClientRects()  // none where it isn't shown
-    const near = box && box.top < 1.5 * innerHeight && box.bottom > -0.5 * innerHeight
-    if ((near || box && tries > 10) && window.Bokeh?.Widgets && window.cypresskitPlay) {{
-      const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))
-      const docs = JSON.parse(await new Response(stream).text())
-      const items = [{{docid: Object.keys(docs)[0], roots: {{{root}: place}}, root_ids: [{root}]}}]
-      place.textContent = ""
-      await window.Bokeh.embed.embed_items(docs, items)
-      const doc = window.Bokeh.documents.findLast((one) => one.get_model_by_id({root}))
-      const root = doc.get_model_by_id({root})
-      let began = false
-      const begin = () => {{
-        if (!began) window.cypresskitPlay(root, window.Bokeh.index)
-        began = true
-      }}
-      if (doc.is_idle) begin()
-      else doc.idle.connect(begin)
-      return
-    }}
-    if (box && tries++ === 30) advice.hidden = false
-    if (place.isConnected) setTimeout(start, 100)
-  }}
-  start()
-}})()</script><!-- /player -->"""
+EMBED, UNPACK = (Template(theme.packaged(name)) for name in ("embed.html", "unpack.js"))
 
 
 def load(frames: bool | None = None) -> None:
