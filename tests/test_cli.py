@@ -1,6 +1,5 @@
 """The `cypresskit` command."""
 
-import json
 import os
 import re
 import shutil
@@ -180,12 +179,11 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
 # -- time, card --------------------------------------------------------------------------------------------------------
 
 
-def test_time_prints_a_report_and_its_json(capsys):
+def test_time_prints_a_report(capsys):
     text = said(capsys, "time", "dgemm_tn", "--n", "256", "--device", "HD5850")
     assert text.startswith("dgemm_tn 256 x 256 x 256 on HD 5850: ")
-    row = json.loads(said(capsys, "time", "dgemm_tn", "--n", "256", "--m", "128", "--k", "64", "--json"))
-    assert {"gflops", "clocks", "bound"} <= set(row)
-    assert (row["m"], row["n"], row["k"]) == (128, 256, 64)
+    text = said(capsys, "time", "dgemm_tn", "--n", "256", "--m", "128", "--k", "64")
+    assert text.startswith("dgemm_tn 128 x 256 x 64 on HD 5870: ")
 
 
 def test_a_launch_without_arrays_says_what_it_lacks():
@@ -207,10 +205,8 @@ def test_a_launch_without_arrays_says_what_it_lacks():
     assert shape.textures[0] == shape.textures[1]
 
 
-def test_card_prints_the_keys_that_others_read(capsys):
-    card = json.loads(said(capsys, "card", "sgemm_tn", "--json"))
-    keys = "gprs loop_bundles k_per_iteration slots4_pct slots5_pct wavefronts fetches nominal_gflops".split()
-    assert set(keys) <= set(card)
+def test_card_prints_a_card_or_a_listing(capsys):
+    assert re.search(r"gprs +25 +registers of a work-item", said(capsys, "card", "sgemm_tn"))
     assert "MULADD_IEEE" in said(capsys, "card", "sgemm_tn", "--listing")
 
 

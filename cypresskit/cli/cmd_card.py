@@ -9,7 +9,7 @@ import cypresskit as ck
 from cypresskit import published
 from cypresskit.blas.choice import figures
 from cypresskit.cli import reference
-from cypresskit.cli.command import CommandError, command, json_option, option, show, style_option, user_errors
+from cypresskit.cli.command import CommandError, command, option, style_option, user_errors
 from cypresskit.il import OPCODES
 from cypresskit.il.errors import nearest
 from cypresskit.il.parser import MAX_TEXT
@@ -21,7 +21,6 @@ from cypresskit.tables import markdown
     "list the catalogue of kernels",
     "For each: precision, mode, the block of C that a work-item computes, registers and the bundles of a turn of its "
     "loop as compiled for the HD 5870, Gflop/s on it at N = 2048 by the timing model, and what it teaches.",
-    json_option("a list of the table's rows"),
     option("--update", action="store_true", help="compile and time all of them anew first, and keep the figures"),
 )
 def kernels(args: argparse.Namespace) -> None:
@@ -32,21 +31,11 @@ def kernels(args: argparse.Namespace) -> None:
         from cypresskit.blas.modelled import update
 
         update(tqdm(ck.kernels.values(), "compiling and timing"))
-    rows = [_row(kernel) for kernel in ck.kernels.values()]
-    head = "kernel                 precision      mode     block  registers  bundles  Gflop/s  it teaches"
-    show(args, rows, "\n".join([head, *map(_line, rows)]))
-
-
-def _row(kernel: ck.Kernel) -> dict:
-    known = figures(kernel)
-    row: dict = {"kernel": kernel.name, "precision": kernel.precision, "mode": kernel.mode, "block": list(kernel.block)}
-    row |= {"registers": known.registers, "bundles": known.bundles, "gflops": known.gflops}
-    return row | {"teaches": kernel.teaches}
-
-
-def _line(row: dict) -> str:
-    kind = f"{row['kernel']:22} {row['precision']:14} {row['mode']:8} {'x'.join(map(str, row['block'])):6}"
-    return f"{kind} {row['registers']:9}  {row['bundles']:7}  {row['gflops']:7.1f}  {row['teaches']}"
+    print("kernel                 precision      mode     block  registers  bundles  Gflop/s  it teaches")
+    for kernel in ck.kernels.values():
+        known, block = figures(kernel), "x".join(map(str, kernel.block))
+        kind = f"{kernel.name:22} {kernel.precision:14} {kernel.mode:8} {block:6}"
+        print(f"{kind} {known.registers:9}  {known.bundles:7}  {known.gflops:7.1f}  {kernel.teaches}")
 
 
 @command(
@@ -58,7 +47,6 @@ def _line(row: dict) -> str:
     option("--all", action="store_true", help="a Markdown table: published against compiled"),
     style_option(),
     option("--listing", action="store_true", help="the compiled code, in the manner of AMD's disassembly"),
-    json_option("the card's fields"),
     example="cypresskit card sgemm_tn",
 )
 def card(args: argparse.Namespace) -> None:
@@ -74,7 +62,7 @@ def card(args: argparse.Namespace) -> None:
         program, known = _program(args.kernel)
         code = ck.compile(program, style=args.style)
         page = kernel_card(known, code) if known else code.card()
-    show(args, page.as_dict(), code.listing() if args.listing else page)
+    print(code.listing() if args.listing else page)
 
 
 def card_table(kernels: Iterable[ck.Kernel]) -> str:

@@ -5,7 +5,7 @@ import os
 
 import cypresskit as ck
 from cypresskit import devices
-from cypresskit.cli.command import command, json_option, option, show, style_option, user_errors, whole
+from cypresskit.cli.command import command, option, style_option, user_errors, whole
 from cypresskit.tables import markdown
 
 SIZE = whole(1, 10**9)
@@ -24,7 +24,6 @@ SIZE = whole(1, 10**9)
     option("--layout", choices=("linear", "tiled"), default="linear", help="of textures (default: linear)"),
     style_option(),
     option("--exact", action="store_true", help="simulate every wavefront, not a sample of them"),
-    json_option("one object: gflops, clocks, bound, ..."),
     example="cypresskit time sgemm_tn --n 2048",
 )
 def time(args: argparse.Namespace) -> None:
@@ -32,7 +31,7 @@ def time(args: argparse.Namespace) -> None:
     with user_errors(KeyError, TypeError, ValueError, ck.CompileError):
         kernel, how = ck.kernels[args.kernel], {"style": args.style, "layout": args.layout, "exact": args.exact}
         report = ck.simulate(kernel, args.n, m=args.m, k=args.k, device=devices.device(args.device), **how)
-    show(args, report.row(), report)
+    print(report)
 
 
 @command(
@@ -40,7 +39,6 @@ def time(args: argparse.Namespace) -> None:
     "print a Markdown table of the model against what was published",
     "Compiles and simulates every kernel of which figures were published, and times the pipelines, on all cores. "
     "The ratio is simulated over published; what a paper shows in a picture only has neither.",
-    json_option("a list of the table's rows"),
 )
 def score(args: argparse.Namespace) -> None:
     """Print published against simulated."""
@@ -57,7 +55,7 @@ def score(args: argparse.Namespace) -> None:
         except KeyboardInterrupt:
             os._exit(130)  # Python would wait for what the pool simulates now: ten seconds
     table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))
-    show(args, rows, "\n".join([table, "", verdict(rows)]))
+    print(table, "", verdict(rows), sep="\n")
 
 
 def _shown(value) -> str:

@@ -1,7 +1,6 @@
 """The table of commands: each module named ``cmd_`` adds its own with ``@command``."""
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,11 +43,6 @@ def option(*names: str, **how: Any) -> Option:
     return names, how
 
 
-def json_option(what: str) -> Option:
-    """`--json`, for what ``show`` prints."""
-    return option("--json", action="store_true", help=f"print JSON in place of text: {what}")
-
-
 def style_option() -> Option:
     """`--style`, whose habits the compiler follows."""
     words = "compile as AMD's compiler did (default), or the fastest code"
@@ -73,11 +67,6 @@ def user_errors(*kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         raise CommandError(str(error.args[0] if isinstance(error, KeyError) else error)) from None
-
-
-def show(args: argparse.Namespace, numbers: Any, text: Any) -> None:
-    """Print ``numbers`` as JSON where that is asked for, otherwise ``text``."""
-    print(json.dumps(numbers) if args.json else text)
 
 
 def printable(text: str) -> str:

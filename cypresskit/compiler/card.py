@@ -8,7 +8,7 @@ bundle, doubles and vector-only operations four, t-only ones one; no allocation 
 registers than a quarter of the words alive at once.
 """
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 
 from cypresskit.devices import Device
 from cypresskit.tables import table
@@ -46,10 +46,6 @@ class KernelCard:
     bound_by: str = _row("what takes longest: bundles, fetches or, shared by the wavefronts, latency")
     bundles_bound: int = _row("no fewer bundles could hold these operations")
     gprs_bound: int = _row("no fewer registers would do in this order of the IL")
-
-    def as_dict(self) -> dict:
-        """All fields by name, for JSON."""
-        return asdict(self)
 
     def _repr_html_(self) -> str:
         rows = [(row.name.replace("_", " "), getattr(self, row.name), row.metadata["means"]) for row in fields(self)]
