@@ -68,12 +68,8 @@ def test_solving_only_adds_lines(path):
 
 def verdicts(notebook) -> list[str]:
     """What the checks of an executed notebook said, in order."""
-    said = []
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and book.CHECK.search(cell.source):
-            texts = [out["data"]["text/plain"] for out in cell.outputs if out.output_type == "execute_result"]
-            said.append(texts[0] if texts else "nothing")
-    return said
+    checks = [cell for cell in notebook.cells if cell.cell_type == "code" and book.CHECK.search(cell.source)]
+    return [out.data["text/plain"] for cell in checks for out in cell.outputs if out.output_type == "execute_result"]
 
 
 @each_lesson
@@ -97,6 +93,16 @@ def test_every_lesson_has_the_form(path):
     assert re.search(r"\d\d minutes", text)
     too_long = [line for line in text.splitlines() if len(line) > 130 and not line.startswith("|")]
     assert not too_long, f"lines over 130: {too_long}"
+
+
+@each_lesson
+def test_a_lesson_has_eight_slides(path):
+    cells = [(cell.metadata.slideshow.slide_type, cell.source) for cell in book.student(book.read(path)).cells]
+    slides = [text for kind, text in cells if kind == "slide"]
+    assert len(slides) == 8 and slides[0].startswith("# ") and slides[-1].startswith("## Summary")
+    guess = next(text for text in slides if "**Predict first" in text)
+    asks = any(book.PREDICT in text for kind, text in cells if kind == "-")
+    assert asks == ("The picture asks" not in guess) and "ck.draw." in "".join(slides)
 
 
 @each_lesson

@@ -257,8 +257,7 @@ def test_scripts_find_their_pictures_where_they_run_at_the_end_of_an_output(page
 def test_the_first_page_is_a_lesson_without_a_list_of_files_or_a_question(lab, page):
     page.goto(f"{lab.url}{lab.opens}")
     page.wait_for_function(JS.idle, arg=lab.opens.split("/")[-1], timeout=600_000)
-    assert page.evaluate("() => window.jupyterapp.shell.leftCollapsed")
-    assert page.locator(".jp-DirListing:visible, .jp-Dialog, .Toastify__toast").count() == 0
+    assert not page.locator(".jp-DirListing:visible, .jp-Dialog, .Toastify__toast").count()
 
 
 def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):

@@ -168,12 +168,12 @@ def test_the_public_address_is_set_by_one_command_and_no_link_leads_nowhere_befo
     for name in (".ci/address", "README.md", "setup.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    for url in ([], ["github.com/a/b"], ["https://github.com/OWNER"]):
-        assert run(sys.executable, ".ci/address", *url, cwd=tmp_path).returncode == 1
     ours = re.search(r"git clone https://github\.com/(\S+)", README)
     assert ours or "mybinder.org" not in README, "a badge without a repository"
-    for url in ("https://github.com/ada/kit.git", "https://github.com/ada/kit"):
-        assert run(sys.executable, ".ci/address", url, cwd=tmp_path).returncode == 0
+    for (
+        url
+    ) in "github.com/a/b https://github.com/OWNER https://github.com/ada/kit.git https://github.com/ada/kit".split():
+        assert run(sys.executable, ".ci/address", url, cwd=tmp_path).returncode == ("/ada/" not in url)
     readme = (tmp_path / "README.md").read_text()
     assert re.search(r"```sh\ngit clone https://github.com/ada/kit && cd kit\nmake lab\n```", readme)
     assert re.findall(r"mybinder.org/v2/gh/(\S+)\)", readme) == [f"ada/kit/HEAD?urlpath=lab/tree/{OPENED}"]

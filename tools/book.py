@@ -1,16 +1,8 @@
 """The book tool: one source per lesson makes the student's notebook and the solved one.
 
-A lesson is ``notebooks/source/NN_name.md``: Markdown, with code cells between ```` ```python ```` fences (jupytext's
-form). Lines between ``### BEGIN SOLUTION`` and ``### END SOLUTION`` are left out for the student and kept, without the
-marks, in ``notebooks/solutions``; so solving only adds lines. A line ``<!-- solution -->`` below an exercise becomes
-the same lines, folded. A cell whose last line calls a check (``ck.teach.lesson.check_it(answer)``) shows the verdict.
-A cell that asks for a guess (``ck.draw.predict``) is followed by the one that shows the result, whose output is saved
-folded: JupyterLab unfolds it when the cell is run. ``<!-- why: Why so? Because. -->`` becomes a cell of its own that
-asks for one sentence; the solved notebook has the answer. Other prose can't be edited, which would show folded
-solutions, nor can a check be deleted.
-
-``python -m tools.book notebooks [01 ...]`` makes and runs them. Saved outputs are those of the run, but for the cell
-that loads the players' scripts and the ids of widgets, which differ each time.
+``python -m tools.book notebooks [01 ...]`` makes and runs them; notebooks/README.md says how a source is written. Saved
+outputs are those of the run, but for the cell that loads the players' scripts and the ids of widgets, which differ each
+time. Prose can't be edited, which would show folded solutions, nor a check be deleted.
 """
 
 import argparse
@@ -148,11 +140,29 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
             cell.metadata["deletable"] = False
         elif cell.cell_type == "markdown":
             cell.metadata["editable"] = False
-            if re.match("##? ", cell.source):
-                cell.metadata["slideshow"] = {"slide_type": "slide"}  # for nbconvert
         elif CHECK.search(cell.source):
             cell.metadata["deletable"] = False
+    shown = slides([(cell.cell_type, cell.source) for cell in cells])
+    for number, cell in enumerate(cells):
+        cell.metadata["slideshow"] = {"slide_type": shown.get(number, "skip")}
     return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
+
+
+def slides(cells: list[tuple[str, str]]) -> dict[int, str]:
+    """nbconvert's eight slides, by the numbers of cells: title, case by hand, picture, its questions, a guess, its
+    result, what was measured, summary."""
+
+    def find(words: str, kind: str = "markdown", after: int = -1) -> int:
+        places = range(after + 1, len(cells))
+        return next((n for n in places if cells[n][0] == kind and re.search(words, cells[n][1])), after)
+
+    hand, measured, asked = find("^## "), find("^## What was m"), find(r"(?m)^1\. ", after=find("^## The picture"))
+    picture = max((n for n in range(asked) if re.search(r"(?m)^ck\.draw\.(?!load|predict)", cells[n][1])), default=0)
+    guess = find(r"\*\*Predict first", after=asked)
+    result = find(rf"(?s)\A(?!.*{re.escape(PREDICT)})", "code", guess)
+    goes_on = find("", "code", hand), find("", "code", measured), *range(guess + 1, result)
+    begins = 0, hand, picture, asked, guess, result, measured, find("^## Summary")
+    return dict.fromkeys(goes_on, "-") | dict.fromkeys(begins, "slide")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -18,7 +18,7 @@ from cypresskit import __version__
 from cypresskit.draw.predict import KEPT
 from cypresskit.teach.check import Verdict
 from tools import book
-from tools.grade import CHECK, judge
+from tools.grade import judge
 
 LESSONS = Path(__file__).parents[1] / "notebooks"
 HEADING = re.compile(r"## (?:Exercise (\d+): (.+))?")
@@ -120,20 +120,14 @@ def work(notebook: Path, lesson: Lesson, verdicts: dict[str, list]) -> Work:
         if key not in verdicts:
             verdict = judge(code, exercise.check)
             verdicts[key] = [verdict.right, verdict.finding, verdict.hint]
-        cell = answered(code, exercise.check)
+        sets = re.compile(rf"^(def )?{exercise.check.rpartition('(')[2].rstrip(')')} *[=(]", re.M)
+        cell = next((cell for cell in reversed(code) if sets.search(cell)), "")
         answers[exercise] = Answer(Verdict(*verdicts[key]), cell, wrote.get(number, ""))
     guesses = {question: saved[question][0] for question in lesson.truths if question in saved}
     made = {
         question: str(guess)[:LONGEST] for question, guess in guesses.items() if isinstance(guess, int | float | str)
     }
     return Work(answers, made)
-
-
-def answered(code: list[str], check: str) -> str:
-    """The last cell that sets what ``check`` is asked about."""
-    found = CHECK.search(check)
-    sets = re.compile(rf"^(def )?{found[3]} *[=(]" if found else r"\Z.", re.M)
-    return next((cell for cell in reversed(code) if sets.search(cell)), "")
 
 
 def handed_in(student: Path, asked: dict[str, Lesson], verdicts: dict[str, list]) -> dict[str, Work]:

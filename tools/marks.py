@@ -107,12 +107,8 @@ def save(path: Path, rows: Iterable[dict]) -> None:
     with path.open("w", newline="", encoding="utf-8-sig") as file:  # without the mark, Excel guesses the encoding
         sheet = csv.DictWriter(file, sorted(columns, key=lambda name: name[:2] * name[:2].isdigit()))
         sheet.writeheader()
-        sheet.writerows({column: safe(value) for column, value in row.items()} for row in rows)
-
-
-def safe(value: object) -> object:
-    """What a spreadsheet doesn't take for a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
+        for row in rows:  # with a mark before what a spreadsheet would take for a formula
+            sheet.writerow({n: f"'{v}" if isinstance(v, str) and v[:1] in {*"=+-@"} else v for n, v in row.items()})
 
 
 def points(sheet: Path) -> dict[tuple[str, str], float]:
@@ -166,15 +162,15 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     folders = sorted(path for path in asked.submitted.iterdir() if path.is_dir()) if asked.submitted.is_dir() else []
     if not folders:
-        print(f"{asked.submitted} has no folder of a student", file=sys.stderr)
-        return 1
+        raise SystemExit(f"{asked.submitted} has no folder of a student")
     (asked.marks / "feedback").mkdir(parents=True, exist_ok=True)
     sheet, judged = asked.marks / "explanations.csv", asked.marks / "verdicts.json"
     class_ = Class(lessons(), {}, points(sheet))
     verdicts = json.loads(judged.read_text(encoding="utf-8")) if judged.exists() else {}
     for folder in folders:
         found = MOODLE.match(folder.name)
-        student = Student(*(found.groups()[::-1] if found else (folder.name, folder.name)), folder.name)
+        name, number_ = found.groups() if found else (folder.name, folder.name)
+        student = Student(number_, name, folder.name)
         class_.works[student] = handed_in(folder, class_.asked, verdicts)
         judged.write_text(json.dumps(verdicts), encoding="utf-8")
         print(student.name, *(f"{each[1].name}: {class_.mark(*each)[0]:g}" for each in class_.each(student)), sep="; ")
@@ -182,8 +178,7 @@ def main(arguments: list[str] | None = None) -> int:
     rows = explanations(class_)
     if lost := class_.points.keys() - {(row["id"], row["exercise"]) for row in rows}:
         owners = ", ".join(sorted({owner for owner, _ in lost}))
-        print(f"{sheet} has points for what isn't handed in here, by {owners}: nothing was written", file=sys.stderr)
-        return 1
+        raise SystemExit(f"{sheet} has points for what isn't handed in here, by {owners}: nothing was written")
     for name, table in (("marks", marks(class_)), ("guesses", guesses(class_)), ("explanations", rows)):
         save(asked.marks / f"{name}.csv", table)
     if wait := sum(row[RUBRIC] is None for row in rows):
