@@ -52,7 +52,7 @@ def said_otherwise(check, answer, right: bool, *words: str) -> str:
     verdict = check(answer)
     text = str(verdict)
     fine = verdict.right == right and bool(verdict.hint) != right and all(word in text for word in words)
-    return "" if fine else f"{answer!r}: {text}\n"
+    return "" if fine else f"{answer.__code__.co_filename if hasattr(answer, '__code__') else repr(answer)}: {text}\n"
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check.__module__.split('.')[-1]}-{check.__name__}")

@@ -42,15 +42,15 @@ def planted() -> dict:
         names |= vars(import_module(f"cypresskit.teach.{lesson.stem}"))
         if path.with_suffix(".py").exists():
             names |= vars(import_module(f"answers.{path.stem}"))
-        right, wrong = [], []
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            answer, told, words = (part.strip() for part in line.partition(";!"))
-            if head := re.fullmatch(r"(\w+) \((\w+)\): (.+)", line):
-                check, kind, form = head.groups()
-                right, wrong = found[names[check]] = KINDS[kind]()
-            elif answer:
-                value = _made(form, answer, f"{path.name}:{number}", names)
+        for part in path.read_text(encoding="utf-8").strip().split("\n\n"):
+            head, *lines = part.splitlines()
+            check, kind, form = re.fullmatch(r"(\w+) \((\w+)\): (.+)", head).groups()
+            right, wrong = found[names[check]] = [], []
+            for line in lines:
+                answer, told, words = (piece.strip() for piece in line.partition(";!"))
+                value = _made(form, answer, f"{path.name}: {line}", names)
                 wrong.append((value, words.split(" | "))) if told else right.append(value)
+            wrong += ALWAYS_WRONG[kind]
     return found
 
 
@@ -67,26 +67,15 @@ def raises(*_):
     raise ZeroDivisionError("of course")
 
 
-def value():
-    return [], []
-
-
-def text():
-    return [], [("", [""]), ("hello", [""]), (None, ["None, not text"]), (4, ["an int, not text"])]
-
-
-def function():
-    none = [(it, [f"is of type {type(it).__name__}, not a function", "keep the line"]) for it in (None, 42, "f")]
-    return [], [*none, (raises, ["ZeroDivisionError: of course"]), (lambda *_: 10**5000, [""])]
-
-
-def number():
-    nothing = (lambda *_: None, ["returns nothing", "`return` is missing, or has nothing to return"])
-    others = [(lambda *_: "x", ["returns a text, not a number"]), (lambda: 1.0, ["TypeError", "the call was"])]
-    others += [(lambda a, b, c, d, e: 1.0, ["TypeError", "missing", "the call was"])]
-    odd = [(lambda *_, it=it: it, ["it should be"]) for it in (0.0, math.inf, math.nan)]
-    right, wrong = function()
-    return right, [*wrong, nothing, *others, *odd]
-
-
-KINDS = {"value": value, "text": text, "function": function, "number": number}
+TEXTS = [("", [""]), ("hello", [""]), (None, ["None, not text"]), (4, ["an int, not text"])]
+FUNCTIONS = [
+    *((it, [f"is of type {type(it).__name__}, not a function", "keep the line"]) for it in (None, 42, "f")),
+    (raises, ["ZeroDivisionError: of course"]), (lambda *_: 10**5000, [""]),
+]  # fmt: skip
+NUMBERS = [
+    (lambda *_: None, ["returns nothing", "`return` is missing, or has nothing to return"]),
+    (lambda *_: "x", ["returns a text, not a number"]), (lambda: 1.0, ["TypeError", "the call was"]),
+    (lambda a, b, c, d, e: 1.0, ["TypeError", "missing", "the call was"]),
+    *((lambda *_, it=it: it, ["it should be"]) for it in (0.0, math.inf, math.nan)),
+]  # fmt: skip
+ALWAYS_WRONG = {"value": [], "text": TEXTS, "function": FUNCTIONS, "number": NUMBERS + FUNCTIONS}
