@@ -24,7 +24,7 @@ from cypresskit.machine.checks import check
 from cypresskit.machine.checks.findings import Places
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.explain import run as explain
-from cypresskit.machine.launch import Launch, prepare
+from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from tools.fuzz.law import timed
 from tools.fuzz.programs import random_program
@@ -165,63 +165,48 @@ def compiled(program: ck.Program, launch: dict) -> None:
     """In either style the compiler says why it refuses a program, or its code ends like the program and leaves the same
     bits."""
     for style in STYLES:
-        compiled_as(style, program, launch)
-
-
-def compiled_as(style: str, program: ck.Program, launch: dict) -> None:
-    try:
-        code = compile(program, style=style)
-    except CompileError as error:
-        if not str(error):
-            raise Wrong("an error without words") from error
-        return
-    prepared = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
-    explained = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
-    for name, run_it in (("compiled", lambda: execute(code, prepared)), ("explained", lambda: explain(explained))):
         try:
-            run_it()
-        except ck.KernelError as error:
-            if name == "compiled":
-                return  # it may give up later or sooner: it counts bundles
-            raise Wrong("the compiled code ends, the program does not") from error
-    for name, array in words_of(explained).items():
-        differs(name, array, words_of(prepared)[name], f"compiled as {style}")
+            code = compile(program, style=style)
+        except CompileError as error:
+            if not str(error):
+                raise Wrong("an error without words") from error
+            continue
+        ran, explained = (prepare(program, **copy.deepcopy(launch), max_instructions=STEPS) for _ in range(2))
+        with contextlib.suppress(ck.KernelError):  # it may give up later or sooner: it counts bundles
+            execute(code, ran)
+            try:
+                explain(explained)
+            except ck.KernelError as error:
+                raise Wrong("the compiled code ends, the program does not") from error
+            differ(*({f"o{n}": o.words for n, o in x.outputs.items()} | {"g": x.global_memory}
+                     for x in (explained, ran)), f"compiled as {style}")  # fmt: skip
 
 
 def both_engines(program: ck.Program, launch: dict, racing: bool = False) -> None:
     """Both engines end in the same way, with the same bits and counts."""
-    results: list[tuple[dict, list | int]] = []
+    results = []
     for engine in ("explain", "fast"):
         arguments = copy.deepcopy(launch)
         try:
             counts = ck.launch(program, **arguments, engine=engine, max_instructions=STEPS)
-            results.append((words(arguments), [*counts.executed.tolist(), counts.out_of_range]))
+            ending: list | int = [*counts.executed.tolist(), counts.out_of_range]
         except ck.KernelError as error:
-            results.append((words(arguments), error.line))
-    (arrays, ending), (fast_arrays, fast_ending) = results
+            ending = error.line
+        arrays = {f"o{n}": array for n, array in arguments.get("outputs", {}).items()} | {
+            "g": arguments["global_memory"]
+        }
+        results.append((ending, {name: array.view(np.uint32) for name, array in arrays.items()}))
+    (ending, explained), (fast_ending, fast) = results
     if racing:
         return
     if ending != fast_ending:
         raise Wrong(f"the explaining engine ends with {ending}, the fast one with {fast_ending}")
-    for name, array in arrays.items():
-        differs(name, array, fast_arrays[name], "fast")
+    differ(explained, fast, "fast")
 
 
-def differs(name: str, array: np.ndarray, other: np.ndarray, how: str) -> None:
+def differ(explained: dict, others: dict, how: str) -> None:
     """``Wrong`` if the arrays differ."""
-    if len(different := np.argwhere(array != other)):
-        place = tuple(different[0].tolist())
-        raise Wrong(f"{name}{list(place)}: {array[place]:#x} explained, {other[place]:#x} {how}")
-
-
-def words_of(launch: Launch) -> dict[str, np.ndarray]:
-    """The arrays that a prepared launch has written, as bits."""
-    assert launch.global_memory is not None
-    return {f"o{n}": surface.words for n, surface in launch.outputs.items()} | {"g": launch.global_memory}
-
-
-def words(arguments: dict) -> dict[str, np.ndarray]:
-    """The arrays that a launch writes, as bits."""
-    arrays = {f"o{n}": array for n, array in arguments.get("outputs", {}).items()}
-    arrays["g"] = arguments["global_memory"]
-    return {name: array.view(np.uint32) for name, array in arrays.items()}
+    for name, array in explained.items():
+        if len(different := np.argwhere(array != others[name])):
+            place = tuple(different[0].tolist())
+            raise Wrong(f"{name}{list(place)}: {array[place]:#x} explained, {others[name][place]:#x} {how}")
