@@ -20,10 +20,10 @@ from cypresskit.today import cuda_kernels, experiments
 FakeCUDAModule.fma = lambda _, a, b, c: float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)))
 FakeCUDAModule.syncwarp = FakeCUDAModule.syncthreads
 def add(self, experiment, case, unit, amount, work, **more):
-    work()
+    unit == "Gflop/s" or work()  # whose product has been checked
     self.rows.append({"experiment": experiment, "case": str(case), "unit": unit})
 timed, experiments.Bench.add = experiments.Bench.add, add
-bench = experiments.Bench(n=16, sizes=(16,), side=2, megabytes=1, turns=3, warm=1, runs=3, seconds=1e-9)
+bench = experiments.Bench(n=16, sizes=(16,), side=2, megabytes=1, turns=2, warm=1, runs=3, seconds=1e-9)
 """
 
 
