@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.machine.checks.findings import Places
+from cypresskit.machine.checks.findings import Naming
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
@@ -32,7 +32,7 @@ def test_a_race_is_found_where_there_is_one(name):
     items, group = launch.items, np.arange(launch.items) // size
     random, outcomes = np.random.default_rng(4), []
     for _ in range(3000):
-        check = RaceCheck(Places(launch, {}, {}, ()))
+        check = RaceCheck(Naming(launch, {}, {}, ()))
         epochs, accesses = np.zeros(items, int), []
         for _ in range(random.integers(3, 8)):
             at = int(random.integers(len(program.body)))

@@ -21,7 +21,7 @@ import cypresskit as ck
 from cypresskit.compiler import STYLES, CompileError, compile
 from cypresskit.il import OPCODES
 from cypresskit.machine.checks import check
-from cypresskit.machine.checks.findings import Places
+from cypresskit.machine.checks.findings import Naming
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.explain import run as explain
 from cypresskit.machine.launch import prepare
@@ -110,7 +110,7 @@ def nearly_valid(rng: random.Random) -> None:
 def races(program: ck.Program, launch: dict) -> bool:
     """Whether work-items race, those included of which ``check`` keeps silent since another fault explains them."""
     prepared = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
-    race_check = RaceCheck(Places(prepared, {}, {}, ()))
+    race_check = RaceCheck(Naming(prepared, {}, {}, ()))
     with contextlib.suppress(ck.KernelError):
         explain(prepared, (race_check,))
     return bool(race_check.found)

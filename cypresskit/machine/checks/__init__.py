@@ -16,7 +16,7 @@ from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
 from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
 from cypresskit.machine.checks.cost import CostCheck
-from cypresskit.machine.checks.findings import Check, Finding, Findings, Places
+from cypresskit.machine.checks.findings import Check, Finding, Findings, Naming
 from cypresskit.machine.checks.numbers import NumbersCheck
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
@@ -65,16 +65,16 @@ def check(
     dtypes |= {f"o{n}": array.dtype for n, array in (outputs or {}).items()}
     if global_memory is not None:
         dtypes["g"] = global_memory.dtype
-    places = Places(launch, names or {}, dtypes, () if global_memory is None else global_memory.shape)
-    checks: list[Check] = [MemoryCheck(places, border), RaceCheck(places), NumbersCheck(places, expected)]
-    if (unset := UninitialisedCheck(places)).marks or program.lds:
+    naming = Naming(launch, names or {}, dtypes, () if global_memory is None else global_memory.shape)
+    checks: list[Check] = [MemoryCheck(naming, border), RaceCheck(naming), NumbersCheck(naming, expected)]
+    if (unset := UninitialisedCheck(naming)).marks or program.lds:
         checks.append(unset)
     if any(i.op.kind == "fence" for i in program.body):
-        checks.append(BarrierCheck(places))
+        checks.append(BarrierCheck(naming))
     if budgets:
-        checks.append(CostCheck(places, budgets))
+        checks.append(CostCheck(naming, budgets))
     if expected is not None:
-        checks.append(AnswerCheck(places, outputs or {}, global_memory, expected, tolerance, mistakes or {}))
+        checks.append(AnswerCheck(naming, outputs or {}, global_memory, expected, tolerance, mistakes or {}))
     try:
         explain.run(launch, tuple(checks))
     except KernelError as error:
@@ -88,6 +88,6 @@ def _report_loop(check: Check, error: KernelError) -> None:
     if error.kind not in ("endless", "long") or check.is_suppressed(error.at):
         return
     item = place[0] + place[1] * launch.domain[0] if isinstance(place, tuple) else place
-    text = str(error).replace(launch.item_name(item), check.places.item(item))
+    text = str(error).replace(launch.item_name(item), check.naming.item(item))
     message, _, advice = text.splitlines()[-1].strip().partition(". ")
     check.report(f"{error.kind} loop", error.at, message, advice, item=item)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import WroteEvent
 
 Mistakes = Mapping[str, Callable[[], np.ndarray]]
@@ -19,8 +19,8 @@ class AnswerCheck(Check):
     """Compares global memory, or else the first output, with ``expected`` of the same shape and type; elements within
     ``tolerance`` (a number or an array) are right."""
 
-    def __init__(self, places: Places, outputs: Mapping, memory, expected, tolerance, mistakes: Mistakes):
-        super().__init__(places)
+    def __init__(self, naming: Naming, outputs: Mapping, memory, expected, tolerance, mistakes: Mistakes):
+        super().__init__(naming)
         first = min(outputs, default=-1)
         self.where, array = ("g", memory) if memory is not None else (f"o{first}", outputs.get(first))
         if array is None:
@@ -71,8 +71,8 @@ class AnswerCheck(Check):
             return
         place = tuple(int(n) for n in np.argwhere(wrong)[0])
         item, at = self._writer(int(np.argmax(wrong)))
-        element = f"{self.places.names.get(self.where, self.where)}[{', '.join(map(str, place))}]"
-        wrote = f"{self.places.item(item)} wrote it" if item >= 0 else "no work-item wrote it"
+        element = f"{self.naming.names.get(self.where, self.where)}[{', '.join(map(str, place))}]"
+        wrote = f"{self.naming.item(item)} wrote it" if item >= 0 else "no work-item wrote it"
         first = f"{element} is the first wrong element: {_shown(got[place], self.expected[place])}; {wrote}"
         message = f"{first}. {count:,} of {wrong.size:,} elements are wrong"
         more: dict = {"index": place, "got": float(got[place]), "wanted": float(self.expected[place])}

@@ -26,6 +26,6 @@ class BarrierCheck(Check):
             turns = f"take different numbers of turns through the loop of line {line}"
             advice = f"The work-items of a group {turns}: make its condition the same for all of them."
         reach = f"{int(here[group].sum())} of {size} work-items of group {group} reach this barrier"
-        message = f"{reach}, such as {self.places.item(present)}; the others never come"
-        other = f"{self.places.item(absent)} does not reach it"
+        message = f"{reach}, such as {self.naming.item(present)}; the others never come"
+        other = f"{self.naming.item(absent)} does not reach it"
         self.report("barrier", event.at, message, advice, count=len(split), item=present, other=other, other_line=line)

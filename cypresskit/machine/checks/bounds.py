@@ -1,4 +1,4 @@
-"""Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS; unaligned LDS bytes.
+"""Naming that don't exist: fetches, loads and stores outside their texture, global memory or LDS; unaligned LDS bytes.
 
 Where an address is wrong for a reason that has been reported (``Marks``), nothing more is. A constant beyond the end
 of its declared buffer is found without running: ``prepare`` makes sure that the array is long enough.
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cypresskit.il.dataflow import components, read_positions
-from cypresskit.machine.checks.findings import FAR, Check, Places
+from cypresskit.machine.checks.findings import FAR, Check, Naming
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 from cypresskit.machine.places import INFINITE, NOWHERE
 
@@ -22,8 +22,8 @@ Described = tuple[str, str, str]  # what a work-item does, advice, and the eleme
 class MemoryCheck(Check):
     """Reports accesses out of range, negative or unaligned, and whole numbers as coordinates of ``sample``."""
 
-    def __init__(self, places: Places, border: bool):
-        super().__init__(places)
+    def __init__(self, naming: Naming, border: bool):
+        super().__init__(naming)
         self.border = border
         self.sampled: dict[int, list[int]] = {}  # instruction to the components of a register that are its coordinates
         for at, i in enumerate(self.program.body):
@@ -35,7 +35,7 @@ class MemoryCheck(Check):
         bad = np.flatnonzero(wrong & ~self.suppressed[at] if at in self.suppressed else wrong)
         if len(bad):
             does, advice, element = describe(item := int(bad[0]))
-            message = f"{self.places.item(item)} {does}"
+            message = f"{self.naming.item(item)} {does}"
             self.report(kind, at, message, advice, count=len(bad), word=word, item=item, element=element)
 
     def start(self, launch) -> None:
@@ -71,8 +71,8 @@ class MemoryCheck(Check):
 
     def _fetched(self, event: FetchEvent, item: int) -> Described:
         x, y = int(event.x[item]), int(event.y[item])
-        element = self.places.texel(event.resource, x, y)
-        does = f"fetches {element}, but {self.places.extent(event.resource)}; it gets 0"
+        element = self.naming.texel(event.resource, x, y)
+        does = f"fetches {element}, but {self.naming.extent(event.resource)}; it gets 0"
         return does, self._fetch_advice(event, x, y), element
 
     def _fetch_advice(self, event: FetchEvent, x: int, y: int) -> str:
@@ -112,13 +112,13 @@ class MemoryCheck(Check):
             stride, size = self.program.lds[event.array]
             if not stride and place >= 1 << 31:  # the chip takes the address for positive, a reader doesn't
                 place -= 1 << 32
-            element = self.places.lds(event.array, place)
+            element = self.naming.lds(event.array, place)
             has = f"byte {place}, but LDS array {event.array} has {size} bytes"
             advice = "LDS addresses count bytes (a number is 4, four are 16): check the shift, and the size declared."
             if stride:
                 advice = f"This array's addresses count records of {stride} bytes, and then bytes: check both."
         else:
-            element = self.places.element(place)
+            element = self.naming.element(place)
             has = f"element {place}, but global memory has {len(self.launch.memory)} elements of 128 bits"
             advice = "Check the row stride (in 128-bit elements, not numbers), and that the domain fits the array."
         if place < 0:
@@ -129,7 +129,7 @@ class MemoryCheck(Check):
     def _unaligned(self, event: MemoryEvent, item: int) -> Described:
         does = f"asks for byte {event.element[item]} of LDS {event.array}; the chip drops the two low bits"
         advice = "An LDS address counts bytes and must be a multiple of 4: shift the word's number left by 2."
-        return does, advice, self.places.lds(event.array, int(event.element[item]))
+        return does, advice, self.naming.lds(event.array, int(event.element[item]))
 
 
 def _float_advice(place: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from cypresskit.compiler import CompileError, compile
-from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.checks.findings import Check, Naming
 
 #: What may have a budget: what it counts, and what brings it down.
 BUDGETS = {
@@ -18,8 +18,8 @@ BUDGETS = {
 class CostCheck(Check):
     """Reports what is over ``budgets``: a number for any of "fetches", "bundles", "registers"."""
 
-    def __init__(self, places: Places, budgets: Mapping[str, float]):
-        super().__init__(places)
+    def __init__(self, naming: Naming, budgets: Mapping[str, float]):
+        super().__init__(naming)
         if not isinstance(budgets, Mapping):
             raise TypeError(f"budgets maps names to numbers, as in {{'fetches': 8}}; found {budgets!r}")
         if unknown := [name for name in budgets if name not in BUDGETS]:

@@ -94,7 +94,7 @@ class Findings(tuple[Finding, ...]):
         return cls(first.values())
 
 
-class Places:
+class Naming:
     """A launch that is checked, and how its places are called: work-items, and elements of its memories by the caller's
     ``names`` (resource number, "g" or "o0" .. "o7" to a name). ``dtypes`` and ``shape``, global memory's, are those of
     the caller's arrays. ``suppressed``: of an instruction, the work-items (bool) whose address or condition has been
@@ -160,9 +160,9 @@ def coordinate(place: int) -> str:
 class Check(Observer):
     """An observer that collects faults; see the module."""
 
-    def __init__(self, places: Places):
-        self.places, self.launch, self.program = places, places.launch, places.launch.program
-        self.suppressed = places.suppressed
+    def __init__(self, naming: Naming):
+        self.naming, self.launch, self.program = naming, naming.launch, naming.launch.program
+        self.suppressed = naming.suppressed
         self.found: dict[tuple, Finding] = {}
 
     def report(self, kind: str, at: int, message: str, advice: str, *, key=(), count: int = 1, word: str = "", **more):

@@ -18,7 +18,7 @@ import numpy as np
 
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import Key, Numbering, Use, backward, defines, is_address, keys, uses
-from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import StepEvent, WroteEvent
 
 
@@ -86,8 +86,8 @@ class Marks(Check):
     """A check that marks values. A subclass puts marks on components (``marks``, or ``carried`` for the result of the
     running instruction); ``report_use`` reports the use of one, and uses that are the ``same`` are reported once."""
 
-    def __init__(self, places: Places):
-        super().__init__(places)
+    def __init__(self, naming: Naming):
+        super().__init__(naming)
         widths = tuple((f"o{n}", output.texel // 4) for n, output in self.launch.outputs.items())
         self.needs = needs_of(self.program, widths)
         self.marks: dict[Key, list[Mark]] = {}

@@ -14,7 +14,7 @@ import numpy as np
 
 from cypresskit.il import Instruction, Source
 from cypresskit.il.dataflow import Key, components
-from cypresskit.machine.checks.findings import Places
+from cypresskit.machine.checks.findings import Naming
 from cypresskit.machine.checks.marks import Mark, Marks
 from cypresskit.machine.observer import FetchEvent, StepEvent, WroteEvent
 
@@ -40,8 +40,8 @@ class _Made:
 class NumbersCheck(Marks):
     """Reports the first NaN and the first infinity."""
 
-    def __init__(self, places: Places, expected: np.ndarray | None):
-        super().__init__(places)
+    def __init__(self, naming: Naming, expected: np.ndarray | None):
+        super().__init__(naming)
         self.expected = expected
         self.kinds = [self._kind(i) for i in self.program.body]
         matter = zip(self.kinds, self.needs.writes, strict=True)
@@ -57,7 +57,7 @@ class NumbersCheck(Marks):
         kind = i.op.result if i.op.kind == "alu" else ""
         if kind not in LEAST and i.dest and i.dest.register.kind in "og":
             array = "g" if i.dest.register.kind == "g" else str(i.dest.register)
-            kind = KINDS.get(str(self.places.dtypes.get(array)), "")
+            kind = KINDS.get(str(self.naming.dtypes.get(array)), "")
         return kind
 
     def step(self, event: StepEvent) -> None:
@@ -131,9 +131,9 @@ class NumbersCheck(Marks):
         letters = "xyzw"[fault.component - (self.kinds[fault.at] == "d") : fault.component + 1]
         element = f"{i.dest.register}.{letters}"
         if i.dest.register.kind == "g" and self.element is not None:
-            element = self.places.element(int(self.element[item]), fault.component)
+            element = self.naming.element(int(self.element[item]), fault.component)
         of = ", ".join(f"{text} = {value:g}" for text, value in operands)
-        gets = f"{self.places.item(item)} gets {element} = {fault.name} from `{i.op.name}` of {of}"
+        gets = f"{self.naming.item(item)} gets {element} = {fault.name} from `{i.op.name}` of {of}"
         advice = self._advice(fault, i, [value for _, value in operands], item)
         more: dict = {"count": int(who.sum()), "word": i.op.name, "item": item, "element": element}
         self.report("number", fault.at, f"the first {fault.name}: {gets}", advice, key=(fault.name,), **more)
@@ -179,7 +179,7 @@ class NumbersCheck(Marks):
             return "the caller's data hold it."
         origin = fault.came[source.register.index]
         if isinstance(origin, FetchEvent):
-            texel = self.places.texel(origin.resource, int(origin.x[item]), int(origin.y[item]))
+            texel = self.naming.texel(origin.resource, int(origin.x[item]), int(origin.y[item]))
             return f"line {self.program.body[origin.at].line} fetched it from {texel}."
         return f"line {self.program.body[origin].line} wrote it." if origin is not None else "nobody set it."
 

@@ -18,7 +18,7 @@ next chip may have other wavefronts. Accesses whose address is known to be wrong
 
 import numpy as np
 
-from cypresskit.machine.checks.findings import Check, Places
+from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.ids import wavefront
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 
@@ -30,8 +30,8 @@ ITEM, AT, EPOCH = (1 << ITEM_BITS) - 1, (1 << AT_BITS) - 1, (1 << EPOCH_BITS) - 
 class RaceCheck(Check):
     """Reports races in LDS and in global memory, with both sides."""
 
-    def __init__(self, places: Places):
-        super().__init__(places)
+    def __init__(self, naming: Naming):
+        super().__init__(naming)
         self.group_size = self.launch.group_items
         self.group = np.arange(self.launch.items) // self.group_size
         self.groups = self.launch.items // self.group_size
@@ -111,17 +111,17 @@ class RaceCheck(Check):
     def _race(self, event: MemoryEvent, at: int, old: int, item: int, place: int, verb: str, count: int) -> None:
         other, line = old & ITEM, self.program.body[at].line
         if event.space == "lds":
-            element = self.places.lds(event.array, place * 4 % self.program.lds[event.array][1])
+            element = self.naming.lds(event.array, place * 4 % self.program.lds[event.array][1])
         else:
-            element = self.places.element(place // 4, place % 4)
+            element = self.naming.element(place // 4, place % 4)
         between = "with no fence between" if self.group[item] == self.group[other] else "at a time that nothing orders"
         does = f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it {between}"
         advice = self._advice(event, at, item, other, at == event.at and verb == "wrote")
         key = event.space, tuple(sorted((line, self.program.body[event.at].line)))
-        side = f"{self.places.item(other)}, {verb} it in {self.program.where(line)}"
+        side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
         sides: dict = {"item": item, "element": element, "other": side, "other_line": line}
         word = "g" if event.space == "global" else ""
-        message = f"{self.places.item(item)} {does}"
+        message = f"{self.naming.item(item)} {does}"
         self.report("race", event.at, message, advice, key=key, count=count, word=word, **sides)
 
     def _advice(self, event: MemoryEvent, at: int, item: int, other: int, together: bool) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cypresskit.il.dataflow import Key, defines
-from cypresskit.machine.checks.findings import Places
+from cypresskit.machine.checks.findings import Naming
 from cypresskit.machine.checks.marks import Mark, Marks
 from cypresskit.machine.observer import MemoryEvent
 
@@ -27,8 +27,8 @@ class _Unset:
 class UninitialisedCheck(Marks):
     """Reports the use of registers and LDS words that were never set."""
 
-    def __init__(self, places: Places):
-        super().__init__(places)
+    def __init__(self, naming: Naming):
+        super().__init__(naming)
         items, group_items = self.launch.items, self.launch.group_items
         self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in self.needs.start}
         self.group, groups = np.arange(items) // group_items, items // group_items
@@ -66,7 +66,7 @@ class UninitialisedCheck(Marks):
         bad = np.flatnonzero(who)
         item, name = int(bad[0]), _named(key) if key else ""
         if unset.source is None:
-            element = self.places.lds(unset.array, int(unset.addresses[item]))
+            element = self.naming.lds(unset.array, int(unset.addresses[item]))
             uses = f"uses {name}, loaded from" if key else "stores what it loads from"
             does = f"{uses} {element}, where nobody stored before"
             advice = "Store to it first, with `fence_threads_lds` between, or load from another place."
@@ -75,7 +75,7 @@ class UninitialisedCheck(Marks):
             copied = f", a copy of {element}," if element != name else ""
             does = f"uses {name}{copied} which was never set"
             advice = self._setters(at if unset.copied < 0 else unset.copied, unset.source)
-        message, memory = f"{self.places.item(item)} {does}", element.split(".")[0].split("[")[0]
+        message, memory = f"{self.naming.item(item)} {does}", element.split(".")[0].split("[")[0]
         word = f",{name[:-2]}" if name else ""
         more: dict = {"count": len(bad), "word": word, "item": item, "element": element}
         self.report("uninitialised", at, message, advice, key=(memory,), **more)

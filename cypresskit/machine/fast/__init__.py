@@ -2,12 +2,12 @@
 
 ``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what happens on the way.
 
-- ``defuse``       which definitions and uses of registers belong together, and what is live
+- ``webs``         which definitions and uses of registers belong together, and what is live
 - ``uniformity``   what is the same in all lanes, and whether all lanes take the same way
 - ``analysis``     how registers are stored, and which results have an observable NaN payload
 - ``vec``          LLVM IR as text behind typed values
 - ``native_meaning``  what each arithmetic opcode computes, on such values
-- ``texel_layout``, ``fetches``, ``units``  textures in memory, loads of lines, where a gang's work-items are
+- ``texel_layout``, ``fetches``, ``tiles``  textures in memory, loads of lines, where a gang's work-items are
 - ``context``, ``operands``, ``access``, ``instructions``, ``blocking``, ``control``, ``translate``  the translator, in
   layers: each is a class that extends the one before
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch

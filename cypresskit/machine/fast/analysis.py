@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import components, defines, is_address
-from cypresskit.machine.fast.defuse import Webs
 from cypresskit.machine.fast.uniformity import Uniformity, literal
+from cypresskit.machine.fast.webs import Webs
 
 
 @dataclass(frozen=True)

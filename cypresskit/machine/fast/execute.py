@@ -1,4 +1,4 @@
-"""Runs a launch on compiled code: lays out its arrays, hands units to host threads, and makes a ``Run`` of the counts.
+"""Runs a launch on compiled code: lays out its arrays, hands tiles to host threads, and makes a ``Run`` of the counts.
 
 The calling thread takes part; short launches it runs alone, since waking a worker would take longer. Compiled code
 returns every few milliseconds, so that Ctrl-C is heard; a flag that every loop of the kernel looks at is then cleared.
@@ -14,11 +14,11 @@ from functools import cache, partial
 
 import numpy as np
 
-from cypresskit.machine.fast.context import DIVERGED, DONE, ENDLESS, FAILED, STOPPED, UNDERFLOWED, UNIT
+from cypresskit.machine.fast.context import DIVERGED, DONE, ENDLESS, FAILED, NEXT, STOPPED, UNDERFLOWED
 from cypresskit.machine.fast.jit import NativeCode, compiled
 from cypresskit.machine.fast.target import MODES, this_host
 from cypresskit.machine.fast.texel_layout import address, aligned, pitch
-from cypresskit.machine.fast.units import BAND
+from cypresskit.machine.fast.tiles import BAND
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
 from cypresskit.machine.run import Run, tally
 
@@ -51,7 +51,7 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
     space.fill(launch, threads)
     results = [memory, *(surface.words for surface in launch.outputs.values())]
     kept = [array.copy() for array in results if MODES[this_host().mode].flagged]
-    workers = _run_units(launch, space, threads)
+    workers = _run_tiles(launch, space, threads)
     ends = {worker.status for worker in workers}
     if UNDERFLOWED in ends:
         for array, old in zip(results, kept, strict=True):
@@ -68,29 +68,29 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
         raise _failure(launch, failed[0])
     counts = np.sum([worker.counts for worker in workers], axis=0)
     space.give_back()
-    return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
+    return tally(launch, "fast", counts[kernel.translation.counters], int(counts[0]))
 
 
-def _run_units(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:
-    """The workers that have run all units: the caller, and others if it can't do that in two slices."""
-    units, quick = space.units, launch.max_instructions <= MAX_INSTRUCTIONS  # no unit takes long
+def _run_tiles(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:
+    """The workers that have run all tiles: the caller, and others if it can't do that in two slices."""
+    tiles, quick = space.tiles, launch.max_instructions <= MAX_INSTRUCTIONS  # no tile takes long
     first = space.worker(0)
-    begun = first.call(SLICE, 0, units) if quick else 0
-    if first.status or begun == units:
+    begun = first.call(SLICE, 0, tiles) if quick else 0
+    if first.status or begun == tiles:
         return [first]
-    threads = 1 if units - begun <= begun else min(threads, units - begun)
+    threads = 1 if tiles - begun <= begun else min(threads, tiles - begun)
     workers = [first, *(space.worker(n) for n in range(1, threads))]
-    todo = deque(_pieces(begun, units, BAND if launch.pixels else 1, threads))
+    todo = deque(_pieces(begun, tiles, BAND if launch.pixels else 1, threads))
     _do_all([partial(space.run, worker, todo) for worker in workers], quick, partial(space.limit.fill, 0))
     return workers
 
 
-def _pieces(begun: int, units: int, column: int, workers: int) -> Iterator[tuple[int, int]]:
-    """The units from ``begun`` on in pieces, (first, last + 1): half of what is left, shared equally, so that all
+def _pieces(begun: int, tiles: int, column: int, workers: int) -> Iterator[tuple[int, int]]:
+    """The tiles from ``begun`` on in pieces, (first, last + 1): half of what is left, shared equally, so that all
     workers end at the same time. Whole columns of a band of tiles, since these share columns of textures."""
-    while begun < units:
-        share = -(-(units - begun) // (2 * workers * column)) * column if workers > 1 else units
-        yield begun, min(begun + share, units)
+    while begun < tiles:
+        share = -(-(tiles - begun) // (2 * workers * column)) * column if workers > 1 else tiles
+        yield begun, min(begun + share, tiles)
         begun += share
 
 
@@ -173,9 +173,9 @@ class _Workspace:
         self.values = {"width": width, "height": height, "global_size": len(launch.memory)}
         self.values |= {"limit": address(self.limit), "literals": address(kernel.literals)}
         if launch.pixels:
-            self.units = -(-width // kernel.translation.lanes) * height
+            self.tiles = -(-width // kernel.translation.lanes) * height
         else:
-            self.units = math.prod(launch.groups)
+            self.tiles = math.prod(launch.groups)
             self.values |= {f"groups_{axis}": size for axis, size in zip("xyz", launch.groups)}
         self.texels: dict[int, np.ndarray] = {}
         for n, layout in kernel.layouts.items():
@@ -239,7 +239,7 @@ class _Worker:
     """What one host thread uses: its own context, counters, LDS and spill memory, and what the kernel reports."""
 
     def __init__(self, kernel: NativeCode, values: dict[str, int]):
-        self.kernel, self.status = kernel, DONE
+        self.slots, self.status = kernel.translation.slots, DONE
         self.memory = {name: aligned(size) for name, size in kernel.translation.sizes.items()}
         values = values | {name: address(memory) for name, memory in self.memory.items()}
         self.context, self.counts, self.told = (self.memory[name] for name in ("context", "counts", "report"))
@@ -249,10 +249,10 @@ class _Worker:
 
     def set(self, name: str, value: int) -> None:
         """Set a value of the context, if the kernel asks for it."""
-        if name in self.kernel.slots:
-            self.context[self.kernel.slots[name]] = value
+        if name in self.slots:
+            self.context[self.slots[name]] = value
 
     def call(self, budget: int, at: int, end: int) -> int:
-        """Run units from ``at`` on, as many as ``budget`` instructions of gangs make up; the first that is left."""
+        """Run tiles from ``at`` on, as many as ``budget`` instructions of gangs make up; the first that is left."""
         self.status = self.function(budget, at, end)
-        return int(self.told[UNIT])
+        return int(self.told[NEXT])

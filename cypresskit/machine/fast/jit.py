@@ -31,13 +31,10 @@ FOLDER = Path(CACHE, "cypresskit")
 
 @dataclass(frozen=True, eq=False)
 class NativeCode:
-    """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs units, without Python's lock.
-    ``slots``: where in the context what stands. ``counters``: which counter tells how often each instruction was
-    executed. ``layouts`` of the textures that are fetched from."""
+    """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs tiles, without Python's lock.
+    ``layouts`` of the textures that are fetched from."""
 
     translation: Translation
-    slots: dict[str, int]
-    counters: np.ndarray
     layouts: dict[int, TexelLayout]
     call: Callable[..., int]
     engine: object  # owns the machine code
@@ -67,8 +64,6 @@ def _compiled(program: Program, target: Target) -> NativeCode:
     engine.finalize_object()
     return NativeCode(
         translation,
-        {name: at for at, name in enumerate(translation.slots)},
-        np.array(translation.counters, np.intp),
         {int(n): TexelLayout(*layout) for n, layout in translation.layouts.items()},
         SIGNATURE(engine.get_function_address("kernel")),
         engine,

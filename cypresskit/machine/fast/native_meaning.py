@@ -10,7 +10,7 @@ the C library's, which is exact and slow.
 
 from collections.abc import Callable, Sequence
 
-from cypresskit.il import Source
+from cypresskit.il import OPCODES, Source
 from cypresskit.machine.fast.vec import Emitter, Vec
 
 TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 lies below this
@@ -122,18 +122,6 @@ def _shift(name: str) -> Callable:
     return lambda f, a, b: a.two(name, b & 31)
 
 
-def _mask(condition: Vec) -> Vec:
-    return condition.cast("sext", "i32")
-
-
-def _compared(relation: str) -> Callable:
-    return lambda f, a, b: _mask(a.cmp(relation, b))
-
-
-def _floats(relation: str) -> Callable:
-    return lambda f, a, b: _mask(f.compare(relation, a, b))
-
-
 def _extreme(relation: str) -> Callable:
     def smaller_or_larger(f: Floats, a: Vec, b: Vec) -> Vec:
         a, b = f.flush(a), f.flush(b)
@@ -212,7 +200,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "sub": lambda f, a, b: f.add("sub", a, b),
     "mul": lambda f, a, b: f.multiply("mul", a, b),
     "mad": Floats.mad,
-    "fma": Floats.mad,
     "div": lambda f, a, b: f.multiply("div", a, b),
     "mod": _mod,
     "flr": lambda f, a: f.taken(a).call("floor"),
@@ -220,19 +207,11 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "min": _extreme("olt"),
     "max": _extreme("oge"),
     "round_nearest": lambda f, a: f.taken(a).call("rint"),
-    "round_neginf": lambda f, a: f.taken(a).call("floor"),
     "round_plusinf": lambda f, a: f.taken(a).call("ceil"),
     "round_z": lambda f, a: f.taken(a).call("trunc"),
     "rcp": _rcp,
-    "rcp_vec": _rcp,
     "sqrt": lambda f, a: f.taken(a).call("sqrt"),
-    "sqrt_vec": lambda f, a: f.taken(a).call("sqrt"),
     "rsq": _rsq,
-    "rsq_vec": _rsq,
-    "lt": _floats("lt"),
-    "ge": _floats("ge"),
-    "eq": _floats("eq"),
-    "ne": _floats("ne"),
     "dp2": _dot,
     "dp3": _dot,
     "dp4": _dot,
@@ -240,7 +219,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "isub": _two("sub"),
     "inegate": lambda f, a: f.e.const(0, "i32", a.n) - a,
     "imul": _two("mul"),
-    "umul": _two("mul"),
     "imul_high": _high("sext"),
     "umul_high": _high("zext"),
     "umul24": lambda f, a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF),
@@ -253,7 +231,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "ubit_extract": _field("lshr"),
     "ubit_insert": _insert,
     "imad": lambda f, a, b, c: a * b + c,
-    "umad": lambda f, a, b, c: a * b + c,
     "udiv": _divided("udiv"),
     "umod": _divided("urem"),
     "ishl": _shift("shl"),
@@ -267,12 +244,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "imax": _call("smax"),
     "umin": _call("umin"),
     "umax": _call("umax"),
-    "ilt": _compared("slt"),
-    "ige": _compared("sge"),
-    "ieq": _compared("eq"),
-    "ine": _compared("ne"),
-    "ult": _compared("ult"),
-    "uge": _compared("uge"),
     "cmov_logical": lambda f, a, b, c: a.cmp("ne", 0).select(b, c),
     "ftoi": _to_integer("fptosi"),
     "ftou": _to_integer("fptoui"),
@@ -286,10 +257,25 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "dmin": lambda f, a, b: a.cmp("olt", b).select(a, b),
     "dmax": lambda f, a, b: a.cmp("oge", b).select(a, b),
     "dfrac": lambda f, a: a - a.call("floor"),
-    "dlt": _compared("olt"),
-    "dge": _compared("oge"),
-    "deq": _compared("oeq"),
-    "dne": _compared("une"),
     "d2f": _narrow,
     "f2d": lambda f, a: wide(f.flush(a)),
 }
+
+
+def _relation(kind: str, relation: str) -> Callable:
+    """All ones where numbers of a type (a letter of ``Opcode.types``) stand in the relation, as LLVM names it."""
+    if kind == "f":
+        return lambda f, a, b: f.compare(relation, a, b).cast("sext", "i32")
+    if kind == "d":
+        name = ("u" if relation == "ne" else "o") + relation
+    else:
+        name = relation if relation in ("eq", "ne") else {"i": "s", "u": "u"}[kind] + relation
+    return lambda f, a, b: a.cmp(name, b).cast("sext", "i32")
+
+
+NATIVE |= {
+    op.name: _relation(op.sources[0], op.relation) for op in OPCODES.values() if op.relation and op.kind == "alu"
+}
+_SAME = {"fma": "mad", "round_neginf": "flr", "umul": "imul", "umad": "imad"}
+_SAME |= {f"{name}_vec": name for name in ("rcp", "sqrt", "rsq")}
+NATIVE |= {name: NATIVE[other] for name, other in _SAME.items()}

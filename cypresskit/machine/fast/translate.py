@@ -1,13 +1,13 @@
-"""From IL to LLVM IR: one function that runs a range of *units* (tiles of pixels, or workgroups) of a launch.
+"""From IL to LLVM IR: one function that runs a range of *tiles* (gangs of pixels, or workgroups) of a launch.
 
     i32 kernel(ptr context, ptr counts, ptr spill, i64 budget, i64 first, i64 last)
 
 ``context`` holds addresses and sizes (``Translation.slots`` says where), ``counts`` how many work-items passed each
-straight run of instructions, ``spill`` the registers of a workgroup between barriers. Within a unit, *regions* without
+straight run of instructions, ``spill`` the registers of a workgroup between barriers. Within a tile, *regions* without
 barriers run for one gang after another; where a program has no barrier, the whole of it is one region. Control flow
 that holds barriers lies outside the regions and must go one way for the whole group: where it doesn't, the kernel
-gives up (status DIVERGED) and the explaining engine decides. A launch may be left between two units, too, when as many
-instructions as ``budget`` have been issued; the next unit is then told.
+gives up (status DIVERGED) and the explaining engine decides. A launch may be left between two tiles, too, when as many
+instructions as ``budget`` have been issued; the next tile is then told.
 """
 
 import math
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from cypresskit.il import Program
 from cypresskit.machine.fast.access import lds_offsets
-from cypresskit.machine.fast.context import DIVERGED, DONE, UNDERFLOWED, UNIT
+from cypresskit.machine.fast.context import DIVERGED, DONE, NEXT, UNDERFLOWED
 from cypresskit.machine.fast.control import ControlFlow
 from cypresskit.machine.fast.target import MODES, Target
-from cypresskit.machine.fast.units import gang, tile, workgroup
+from cypresskit.machine.fast.tiles import corner, gang, workgroup
 from cypresskit.machine.fast.vec import EXPECT, SIZES, Vec
 
 LINE = 64  # bytes at whose multiples spilled registers lie
@@ -26,13 +26,13 @@ LINE = 64  # bytes at whose multiples spilled registers lie
 
 @dataclass(frozen=True)
 class Translation:
-    """IR text and how to talk to it: the names of the context's slots, the literals in the order of their table, which
-    of the counters counts each instruction of the program's body; and ``sizes``, the bytes of what a host thread owns.
+    """IR text and how to talk to it: the context's slots by name, the literals in the order of their table, which of
+    the counters counts each instruction of the program's body; and ``sizes``, the bytes of what a host thread owns.
     ``reads_global``: what global memory held before matters, also to the explaining engine, which decides where flow
     that holds barriers diverges. ``layouts``: the fields of textures' layouts, by their numbers."""
 
     text: str
-    slots: tuple[str, ...]
+    slots: dict[str, int]
     literals: tuple[int, ...]
     counters: list[int]
     sizes: dict[str, int]
@@ -47,7 +47,7 @@ def translate(program: Program, target: Target) -> Translation:
 
 
 class Translator(ControlFlow):
-    """The whole function: units, regions, and flow that holds barriers."""
+    """The whole function: tiles, regions, and flow that holds barriers."""
 
     def __init__(self, program: Program, target: Target):
         super().__init__(program, target)
@@ -60,20 +60,20 @@ class Translator(ControlFlow):
         """Translate the program."""
         for name, kind in (("issued", "i64"), ("spent", "i64"), ("status", "i32")):
             self.variable(name, kind)
-        self.ir.label("unit_loop")
-        self.ir.do("%unit = phi i64 [%first, %entry], [%next_unit, %unit_next]")
-        self.ir.branch(self.unit.cmp("slt", Vec(self.ir, "%last", "i64")), "unit_body", "exit")
-        self.ir.label("unit_body")
-        self.where = (tile if self.program.mode == "pixel" else workgroup)(self, self.unit)
+        self.ir.label("tile_loop")
+        self.ir.do("%tile = phi i64 [%first, %entry], [%next_tile, %tile_next]")
+        self.ir.branch(self.tile.cmp("slt", Vec(self.ir, "%last", "i64")), "tile_body", "exit")
+        self.ir.label("tile_body")
+        self.where = (corner if self.program.mode == "pixel" else workgroup)(self, self.tile)
         if self.uniformity.barriers:
             self._group(0, len(self.body))
         else:
             self._region(0, len(self.body), None)
-        self.ir.label("unit_next")
-        self.ir.do("%next_unit = add i64 %unit, 1")
-        self.report(UNIT, Vec(self.ir, "%next_unit", "i64"))
+        self.ir.label("tile_next")
+        self.ir.do("%next_tile = add i64 %tile, 1")
+        self.report(NEXT, Vec(self.ir, "%next_tile", "i64"))
         self.add("spent", self.load("issued") * self.gangs)
-        self.ir.branch(self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "unit_loop", "yes")
+        self.ir.branch(self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "tile_loop", "yes")
         self.ir.label("exit")
         self.ir.lines.append(MODES[self.mode].end)
         status = self.load("status")
@@ -100,7 +100,7 @@ class Translator(ControlFlow):
                 *head,
                 mode.begin,
                 *self.entry,
-                f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %unit_loop",
+                f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %tile_loop",
                 *self.ir.lines,
                 "}",
                 EXPECT,
@@ -111,7 +111,7 @@ class Translator(ControlFlow):
         sizes = {"context": 8 * len(self.slots), "counts": 8 * (1 + never), "spill": size * self.gangs, "report": 32}
         return Translation(
             text,
-            tuple(self.slots),
+            {name: at for at, name in enumerate(self.slots)},
             tuple(self.literals),
             [counted.get(at, never) for at in range(len(self.body))],
             sizes | {"lds": lds_offsets(self.program.lds)[-1]},
@@ -123,7 +123,7 @@ class Translator(ControlFlow):
     # Regions
 
     def _region(self, start: int, stop: int, condition: int | None) -> None:
-        """Instructions start .. stop - 1 for every gang of the unit. With ``condition``, the flow instruction there is
+        """Instructions start .. stop - 1 for every gang of the tile. With ``condition``, the flow instruction there is
         evaluated at the end: variables any_true and any_false then tell what the work-items found."""
         if start == stop and condition is None and start:
             return
@@ -140,7 +140,7 @@ class Translator(ControlFlow):
             self.ir.branch(number.cmp("ult", self.gangs), body, done)
             self.ir.label(body)
             spill = spill.at(number * Vec(self.ir, "@spill_size", "ptr").load("i64"))
-        self.gang = gang(self, self.unit, self.where, number, spill)
+        self.gang = gang(self, self.tile, self.where, number, spill)
         opening = len(self.ir.lines)
         self.modified = set()
         if self.uniformity.barriers and not start:  # registers that start at zero, wherever they are read first

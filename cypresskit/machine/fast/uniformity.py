@@ -1,7 +1,7 @@
 """Uniformity analysis: which values differ between lanes, in which bits, and whether lanes take different ways.
 
 Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles, eight, a *gang*.
-``varying`` of a web (see ``defuse``) holds the bits in which its value may differ between lanes. No bit at all means
+``varying`` of a web (see ``webs``) holds the bits in which its value may differ between lanes. No bit at all means
 that the value is the same in all lanes: it is kept as a scalar, and its fetches are one load. Integer operations by
 literals are followed bit by bit, since that is how compute kernels make rows and columns of a work-item's number.
 """
@@ -12,7 +12,7 @@ from operator import or_
 
 from cypresskit.il import Instruction, Program, Source
 from cypresskit.il.dataflow import components, defines
-from cypresskit.machine.fast.defuse import Webs
+from cypresskit.machine.fast.webs import Webs
 
 ALL = 0xFFFFFFFF
 
