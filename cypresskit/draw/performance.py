@@ -72,19 +72,14 @@ def performance(
 
 
 def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
-    """The rows by curve and N (of a product with a vector, its length). A curve has its kernel's name, with the board
-    and m and k where rows differ in them; what a row doesn't tell, such as a board of the same name, by a number."""
+    """The rows by curve and N (of a product with a vector, its length). A curve has its kernel's name, with the
+    board if there are several, and m and k where they aren't N; what a row doesn't tell is told apart by a number."""
     curves: dict[str, dict[int, dict]] = {}
     several = len({row.get("device") for row in rows}) > 1
     for row in rows:
-        n, name = _size(row), row["kernel"] + (f", {row.get('device')}" if several else "")
-        alike = [
-            other for other in rows if (other["kernel"], other.get("device")) == (row["kernel"], row.get("device"))
-        ]
-        for side in ("m", "k"):
-            fixed = len({other.get(side) for other in alike}) == 1 < len({_size(other) for other in alike})
-            if side in row and (fixed or row[side] != n):
-                name += f", {side} = {row[side]}"
+        n = row["n"] if row["n"] > 1 else row.get("m", 1)
+        sides = [f"{side} = {row[side]}" for side in "mk" if row.get(side, n) != n]
+        name = ", ".join([row["kernel"], *([row.get("device", "")] if several else []), *sides])
         called, number = name, 1
         while curves.get(called, {}).get(n, row) != row:
             called, number = f"{name} ({number + 1})", number + 1
@@ -98,10 +93,6 @@ def _published(curves: dict[str, dict[int, dict]]) -> dict[str, dict]:
     here = {name for name, curve in curves.items() if all(row.get("device", chip) == chip for row in curve.values())}
     named = {name: rows.get(name.removesuffix(f", {chip}"), {}) for name in curves if name in here}
     return {name: row for name, row in named.items() if "gflops_max" in row}
-
-
-def _size(row: dict) -> int:
-    return row["n"] if row["n"] > 1 else row.get("m", 1)
 
 
 def _is_row(row) -> bool:

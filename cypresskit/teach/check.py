@@ -20,13 +20,14 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from typing import BinaryIO, NoReturn, TypeVar
+from unittest.mock import patch
 
 import numpy as np
 
@@ -107,13 +108,14 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None  # whose `exit` does other things
     page = getattr(shell, "display_pub", None)  # which a copy can't reach
     before = threading.enumerate()
+    instead: list[tuple[object, str, Callable]] = [(builtins, "input", refuse), (shell, "ask_exit", sys.exit)]
+    instead.append((page, "publish", lambda data, *_, **__: print(data.get("text/plain", ""))))
     try:
-        with (
-            _replaced(builtins, "input", refuse),
-            _replaced(shell, "ask_exit", sys.exit),
-            _replaced(page, "publish", lambda data, *_, **__: print(data.get("text/plain", ""))),
-            _limits(),
-        ):
+        with ExitStack() as stack:
+            for of, name, other in instead:
+                if getattr(of, name, None):
+                    stack.enter_context(patch.object(of, name, other))
+            stack.enter_context(_limits())
             result = answer(*arguments)
     except CardMemoryError:
         raise
@@ -244,19 +246,6 @@ def unless(fine: object, finding: str, hint: str) -> None:
     """Ends a check with "Not yet.", ``finding`` and ``hint``, unless all is ``fine``."""
     if not fine:
         raise Halted(finding, hint)
-
-
-@contextmanager
-def _replaced(of: Any, name: str, other: Callable) -> Iterator[None]:
-    """Meanwhile ``of`` has another method ``name``, if it has one."""
-    before = getattr(of, name, None)
-    if before:
-        setattr(of, name, other)
-    try:
-        yield
-    finally:
-        if before:
-            setattr(of, name, before)
 
 
 class Page(io.TextIOBase):
