@@ -23,6 +23,7 @@ FRAMES = 120  # of a report
 WIDE, HIGH, MAP, TOP = 1250, 424, 224, 46  # the stage, the map of C and where it begins
 LEFT, ENGINES_WIDE, ENGINE_HIGH = 268, 974, 72  # the engines' left edge, the room of a row of them and its height
 ENGINES = 50_000  # what an engine's number is added to, to be a key
+DOT = 12  # a wavefront's width
 TILES = 1024  # in the map at most: then a tile stands for several wavefronts
 STATES = ["rgba(128,128,128,0.16)", "rgba(0,158,115,0.38)", "rgba(0,158,115,1)"]  # to come, running, done
 IDLE = ["rgba(128,128,128,0.05)", "rgba(128,128,128,0.20)"]
@@ -57,8 +58,8 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     _draw_running(sheet, fig, scenes, high - 46)
     if alone and len(scenes) > 1:
         _draw_real_clock(sheet, fig, scenes)
-    x, y, key = map(together, zip(*(scene.dots(places) for scene in scenes)), (np.nan, np.nan, -1))
-    sheet.boxes(fig, "dots", x, y, 12, 12, ink="ink", key=key, moves=("x", "y"), round=6)
+    x, y, wide, key = map(together, zip(*(scene.dots(places) for scene in scenes)), (np.nan, np.nan, 0.05, -1))
+    sheet.boxes(fig, "dots", x, y, wide, DOT, ink="ink", key=key, moves=("x", "y", "w"), round=6)
     key = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
                     ("tile done", "c", "box"), ("a wavefront", "ink", "box"), ("arithmetic (ALU)", "alu", "box"),
                     ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"),
@@ -142,9 +143,10 @@ class _Scene:
 
     def dots(self, places: np.ndarray) -> tuple[np.ndarray, ...]:
         """The wavefronts under way, two to a slot that take turns: from their tile to a slot of their engine, whose
-        ``places`` are (engines, slots, 2), and back; x, y and key in each frame."""
+        ``places`` are (engines, slots, 2), and back; x, y, width (none while it doesn't run) and key in each frame."""
         engines, slots, _ = places.shape
         at = np.full((2, FRAMES, 2 * engines * slots), np.nan, np.float32)
+        wide = np.full(at.shape[1:], 0.05, np.float32)
         key, step = np.full(at.shape[1:], -1), self.clocks[1]
         free, turns = np.zeros((engines, slots)), np.zeros((engines, slots), int)
         x, y, _ = self.tile(np.arange(len(self.wavefronts)))
@@ -157,8 +159,9 @@ class _Scene:
             first, last = int(start / step) + 1, min(int(np.ceil(end / step)), FRAMES - 1)
             at[:, first:last, dot] = places[e, slot][:, np.newaxis]
             at[:, [first - 1, last], dot] = np.array([x[wavefront], y[wavefront]])[:, np.newaxis]
-            key[first - 1 : last + 1, dot] = self.key + wavefront if each == 1 else -1
-        return *at, key
+            wide[first:last, dot] = DOT
+            key[first:last, dot] = self.key + wavefront if each == 1 else -1
+        return *at, wide, key
 
     def story(self, engine: int) -> str:
         """What an engine does in the whole run."""

@@ -15,6 +15,7 @@ What was done to the judge, the kernel or the board in a notebook changes what i
 """
 
 import random
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -42,6 +43,7 @@ FIRST = 512  # where they are compared before
 FREE = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 EXACT = 1 << 24  # up to which every whole number is a float
+BLOCKS = [(rows, columns) for rows in (8, 4, 12) for columns in (8, 4, 12)]  # that an entry's text may have meant
 CLOSE = 1.005  # speeds less than half a per cent apart share a place: the model is no better than that
 
 
@@ -174,17 +176,27 @@ def _not_an_entry(of, name: str) -> Verdict | None:
     return None
 
 
-@lru_cache(maxsize=64)
-def _checked(of: Kernel, full: int) -> Verdict | Run:
-    """What is wrong with a kernel, or the counts of its run at ``full`` cubed: it is run at two small sizes with every
-    check on, as it is to be timed, and at odd ones with alpha and beta."""
-    rng = np.random.default_rng(12)  # so that a finding stays what it was until it is mended; what decides is below
+def _small_fault(of: Kernel) -> str:
+    """What is wrong with a kernel at two small sizes, with every check on; "" if nothing is."""
+    rng = np.random.default_rng(12)  # so that a finding stays what it was until it is mended; what decides comes later
     (rows, columns), k = of.block, 2 * of.k_step
     for m, n in ((rows, 2 * columns), (2 * rows, columns)):
         a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
         if found := check_gemm(of, a, b, c, alpha=2.0, beta=-1.0):
-            finding = f"{found[0]}\nHere C is {m} x {n} and k = {k}."
-            return Verdict(False, finding, "that line and what its registers come from, before you think of speed.")
+            return f"{found[0]}\nHere C is {m} x {n} and k = {k}."
+    return ""
+
+
+@lru_cache(maxsize=64)
+def _checked(of: Kernel, full: int) -> Verdict | Run:
+    """What is wrong with a kernel, or the counts of its run at ``full`` cubed: it is run at two small sizes with every
+    check on, as it is to be timed, and at odd ones with alpha and beta."""
+    if finding := _small_fault(of):
+        hint = "that line and what its registers come from, before you think of speed."
+        tried = BLOCKS if "endless" not in finding else ()
+        if other := next((block for block in tried if not _small_fault(replace(of, block=block))), None):
+            hint = f"with block={other} it is right: is block={of.block} what the text computes?"
+        return Verdict(False, finding, hint)
     if unset := liveness(of.program, numbering := Numbering(of.program))[0]:
         number, component = min(numbering.keys(unset))
         finding = f"On some way through the program r{number}.{'xyzw'[component]} is read, but nothing has set it."
@@ -277,7 +289,10 @@ def check_two_steps(loop) -> Verdict:
             finding = "A turn does two steps, but counts one: the next turn does the second step's row again."
             hint = "the loop has to count to two, with `add r0.z, r0.z, l9.x` once for each step."
             return Verdict(False, finding, hint)
-        return score.verdict
+        line = re.search(r"mine\.il:(\d+)", finding := score.verdict.finding)
+        given = line and int(line[1]) > len(loop.splitlines())
+        behind = "\nThat line is given, and stands behind your loop: what it stores was added up in yours."
+        return replace(score.verdict, finding=finding + behind) if given else score.verdict
     card, speed = compile(mine.program).card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
     finding = f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k."
     hint = "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again."
