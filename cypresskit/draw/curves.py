@@ -45,7 +45,8 @@ def curves(
     ends = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (first - room, places[-1] + room)
     decades = [step * 10.0**power for power in range(-9, 10) for step in ((1, 2, 5) if top < 1000 * low else (1,))]
     down = Scale(y, low, top, "y" in log, decades if "y" in log else ())
-    drawn = chart(sheet, 240, Scale(x, *ends, "x" in log, places), down, [*series, *(["your guess"] if mine else [])])
+    apart = [p for n, p in enumerate(places) if "x" in log or not n or p - places[n - 1] > room]
+    drawn = chart(sheet, 240, Scale(x, *ends, "x" in log, apart), down, [*series, *(["your guess"] if mine else [])])
     frames = [-np.inf, *places] if guessed is not None else [places[-1]]
     lines, captions = [sheet.title], [_say(series, x, frame) for frame in frames]
     for number, (name, curve) in enumerate(series.items()):
