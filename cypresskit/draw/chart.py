@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from bokeh.models import HoverTool
+from bokeh.models import HoverTool, Line, Scatter
 from bokeh.plotting import figure
 
 from cypresskit.draw import theme
@@ -94,12 +94,14 @@ class Chart:
         self.sheet.rule(self.fig, "head", self.x(x), top + high / 2, high)
 
     def _line(self, x, y, number: int, **look) -> None:
-        style = {"line_width": 2, "line_dash": theme.DASHES[number % len(theme.DASHES)]} | look
-        self.sheet.inks(self.fig.line(x, y, **style), line_color=theme.LINES[number % len(theme.LINES)])
+        style: dict = {"line_width": 2, "line_dash": theme.DASHES[number % len(theme.DASHES)]} | look
+        line = self.sheet.glyph(self.fig, Line, x, y, **style)
+        self.sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
 
     def _points(self, x, y, number: int, hollow: bool, size: int = 9, **more):
         ink, shape = (looks[number % len(looks)] for looks in (theme.LINES, theme.SHAPES))
-        drawn = self.fig.scatter(x, y, marker=shape, size=size, line_width=2, fill_color=None, **more)
+        more |= {"marker": shape, "size": size, "line_width": 2, "fill_color": None}
+        drawn = self.sheet.glyph(self.fig, Scatter, x, y, **more)
         return self.sheet.inks(drawn, line_color=ink, **({} if hollow else {"fill_color": ink}))
 
     def _named(self, name: str) -> tuple[float, float] | None:

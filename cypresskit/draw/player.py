@@ -23,8 +23,8 @@ from string import Template
 
 import numpy as np
 from bokeh.core.json_encoder import serialize_json
+from bokeh.core.serialization import Serializer
 from bokeh.document import Document
-from bokeh.embed.util import standalone_docs_json_and_render_items
 from bokeh.models import Button, Column, ColumnDataSource, Div, LayoutDOM, RadioButtonGroup, Row, Select, Slider
 from bokeh.plotting import figure
 from bokeh.resources import Resources
@@ -242,13 +242,10 @@ class Player(Shown):
     def _embedded(self) -> str:
         """HTML that shows the player on a page where ``load()`` was called; until then, its still stands there, and its
         text form for those who don't see."""
-        document = Document(title=self.title)
-        document.add_root(self.root)
-        try:
-            docs, _ = standalone_docs_json_and_render_items([self.root])
-        finally:
-            document.clear()
-        data = serialize_json({"document": next(iter(docs.values()))}).encode()
+        # The root is written beside an empty document: one that has it would look through all models three times.
+        document = Document(title=self.title).to_json(deferred=False)
+        document["roots"] = Serializer(deferred=False).encode([self.root])
+        data = serialize_json({"document": document}).encode()
         image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 9)))
         return EMBED.substitute(text=escape(repr(self)), still=image, docs=packed, root=json.dumps(self.root.id))
 

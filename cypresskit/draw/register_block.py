@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool
+from bokeh.models import ColumnDataSource, HoverTool, Rect
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
@@ -263,7 +263,7 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
     finite = values[np.isfinite(values)]
     top = float(np.abs(finite).max(initial=0)) or 1.0
     tint = linear_cmap("value", theme.TINTS, -top, top, nan_color="rgba(0,0,0,0)")
-    box = fig.rect("x", "y", 0.94, 0.94, source=source, fill_color=tint)
+    box = sheet.glyph(fig, Rect, "x", "y", 0.94, 0.94, source=source, fill_color=tint)
     fig.add_tools(HoverTool(renderers=[sheet.inks(box, line_color="line")], tooltips="@register = @value"))
     _draw_frames(sheet, fig, source, 0.9, 0.9)
     if name == "C":
@@ -299,7 +299,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
         return x, (rows[0] + rows[-1] + 1) / 2, len(columns), len(rows)
 
     outlines = zip(*(boxes(name, range(r), range(c)) for name, (r, c) in shapes.items()))
-    sheet.inks(fig.rect(*map(list, outlines), fill_color=None, line_width=1.5), line_color="ink")
+    sheet.inks(sheet.glyph(fig, Rect, *map(list, outlines), fill_color=None, line_width=1.5), line_color="ink")
     stripes = [[boxes(*stripe) for stripe in _stripes(one.block, shapes)] for one in scenes]
     parts = np.repeat(stripes, [one.steps for one in scenes], axis=0)
     sheet.boxes(fig, "stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")

@@ -9,6 +9,7 @@ out: what Fermi's caches deliver.
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from bokeh.models import Line, Scatter, Segment
 
 from cypresskit import published
 from cypresskit.devices import C2050, HD5870, Board
@@ -71,8 +72,9 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             come = np.array(list(mine)) <= np.array(BLOCKS)[:, np.newaxis]
             y = np.where(come, drawn.y([r.gflops for r in mine.values()]), np.nan)
             stars = sheet.source(f"paces {precision}", x=drawn.x(np.array(list(mine)) / size), y=y)
-            sheet.inks(fig.line("x", "y", source=stars, line_width=1.5), line_color="ink")
-            sheet.inks(fig.scatter("x", "y", source=stars, marker="star", size=15), line_color="ink", fill_color="b")
+            sheet.inks(sheet.glyph(fig, Line, "x", "y", source=stars, line_width=1.5), line_color="ink")
+            star = sheet.glyph(fig, Scatter, "x", "y", source=stars, marker="star", size=15)
+            sheet.inks(star, line_color="ink", fill_color="b")
     sheet.rule(fig, "uprights", np.hstack(uprights), TOP + HIGH / 2, HIGH)
     captions = [_say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces) for k, b in enumerate(BLOCKS)]
     key = sheet.key(
@@ -141,9 +143,9 @@ def _points(drawn: Chart, precision: str, size: int, reports: Sequence[Report]) 
     for n, (x, y, _, what) in sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])):
         across, here = float(drawn.x(x)), float(drawn.y(y))
         last, down = x, max(here, down + 16) if x < 1.1 * last else here
-        look = {"marker": "x", "size": 10} if what == "published" else {"marker": "star", "size": 15}
-        sheet.inks(fig.scatter([across], [here], line_width=2, fill_color=None, **look), line_color="ink")
-        sheet.inks(fig.segment(across, here, across + 16, down, line_width=1), line_color="soft")
+        look: dict = {"marker": "x", "size": 10} if what == "published" else {"marker": "star", "size": 15}
+        sheet.inks(sheet.glyph(fig, Scatter, [across], [here], line_width=2, fill_color=None, **look), line_color="ink")
+        sheet.inks(sheet.glyph(fig, Segment, [across], [here], [across + 16], [down], line_width=1), line_color="soft")
         sheet.words(fig, across + 19, down, str(n), size=12, bold=True)
     return [
         (f"{name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s", f"{name} {y:.0f}") for x, y, name, what in points

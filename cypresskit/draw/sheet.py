@@ -9,7 +9,21 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Div, HoverTool, LayoutDOM
+from bokeh.models import (
+    AllIndices,
+    CDSView,
+    ColumnDataSource,
+    Div,
+    Glyph,
+    GlyphRenderer,
+    HoverTool,
+    LayoutDOM,
+    Rect,
+    Scatter,
+    Segment,
+    Text,
+    UnionRenderers,
+)
 from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
@@ -27,6 +41,9 @@ class Sheet(Parts):
         super().__init__(title)
         self.mine: set[int] = set()
         self._starred = False
+        # Bokeh makes one of each for every source or glyph: half of all models. These have no state of their own.
+        self._policy, self._everything = UnionRenderers(), AllIndices()
+        self._views: dict[str, CDSView] = {}  # by source
 
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> figure:
         """A bare figure from (0, 0) at the upper left to (width, height); a unit is about a pixel, at most ``most``."""
@@ -57,7 +74,8 @@ class Sheet(Parts):
         through what lies between. ``key``: whole numbers by which its cells are chosen."""
         if key is not None:
             columns |= {"key": np.asarray(key), "lit": [0] * np.shape(key)[-1]}
-        source = ColumnDataSource({column: value for column, value in columns.items() if np.ndim(value) < 2}, name=name)
+        still = {column: value for column, value in columns.items() if np.ndim(value) < 2}
+        source = ColumnDataSource(still, name=name, selection_policy=self._policy)
         for column, value in columns.items():
             if np.ndim(value) == 2:
                 self.track(source, column, value, moves=column in moves)
@@ -69,6 +87,18 @@ class Sheet(Parts):
         if frames.dtype.kind != "f":
             frames = frames.astype(np.uint8 if frames.min(initial=0) >= 0 and frames.max(initial=0) < 256 else np.int32)
         self.tracks.append(Track(source, column, frames, **how))
+
+    def glyph(self, fig: figure, kind: type[Glyph], *places, source: ColumnDataSource | None = None,
+              level: str = "glyph", **look) -> GlyphRenderer:  # fmt: skip
+        """A glyph at ``places``: numbers, columns of a ``source``, or sequences in place of one. It looks the same
+        whether or not it is selected: bokeh.plotting has a model for each of these looks, which takes its time."""
+        given = dict(zip(kind._args, places))
+        if source is None:
+            source = self.source("", **{name: value for name, value in given.items() if np.ndim(value)})
+            given |= {name: name for name in source.column_names}
+        if source.id not in self._views:
+            self._views[source.id] = CDSView(filter=self._everything)
+        return fig.add_glyph(source, kind(**given, **look), level=level, view=self._views[source.id])
 
     def boxes(
         self, fig: figure, name: str, x, y, w, h, *, fill=None, ink: str = "", line: str = "", words=None, key=None,
@@ -92,7 +122,8 @@ class Sheet(Parts):
         source = self.source(name, moves, key, **columns)
         if isinstance(words, tuple):
             self.track(source, "said", words[1], text="words", names=words[0])
-        box = fig.rect("x", "y", wide, high, source=source, **look, **({} if ink else {"fill_color": fill}))
+        look |= {} if ink else {"fill_color": fill}
+        box = self.glyph(fig, Rect, "x", "y", wide, high, source=source, **look)
         self.inks(box, **({"fill_color": ink} if ink else {}), **({"line_color": line} if line else {}))
         if words is not None:
             fig.add_tools(HoverTool(renderers=[box], tooltips=tip))
@@ -115,7 +146,7 @@ class Sheet(Parts):
 
     def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
         """Frames round the boxes of a source, as wide as a column of it says: 0 is none."""
-        edge = fig.rect("x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
+        edge = self.glyph(fig, Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
         self.inks(edge, line_color=ink)
 
     def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, at, ahead: str = "",
@@ -144,8 +175,8 @@ class Sheet(Parts):
         chosen."""
         ends = {k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))}
         source, seen = self.source(name, (), key, **ends), 1.0 if key is None else "lit"
-        line = fig.segment("x0", "y0", "x1", "y1", source=source, line_width=width, line_alpha=seen)
-        tip = fig.scatter("x1", "y1", source=source, size=size, line_alpha=seen, fill_alpha=seen)
+        line = self.glyph(fig, Segment, "x0", "y0", "x1", "y1", source=source, line_width=width, line_alpha=seen)
+        tip = self.glyph(fig, Scatter, "x1", "y1", source=source, size=size, line_alpha=seen, fill_alpha=seen)
         self.inks(line, line_color=ink)
         self.inks(tip, line_color=ink, fill_color=ink)
         if key is not None:
@@ -183,7 +214,7 @@ class Sheet(Parts):
         staged = fig in self._stages
         style = {"text_baseline": "middle", "text_font_size": f"{8 if fit or staged else size}px", "text_align": align}
         style |= {"text_font_style": "bold"} if bold else {}
-        drawn = self.inks(fig.text(x, y, text=text, **style | more), text_color=ink)
+        drawn = self.inks(self.glyph(fig, Text, x, y, text, **style | more), text_color=ink)
         if staged or fit:
             self.inks.fit(fig, drawn, *((size, 2 * size) if staged else (fit,)))
         return drawn
