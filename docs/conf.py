@@ -117,6 +117,8 @@ def _left_out(link):
 def add_players(app, name, template, context, doctree):
     if "cypresskit-player" in context.get("body", ""):
         app.add_js_file("players.js", loading_method="async")
+    if name == root_doc:
+        app.add_js_file("front.js", loading_method="defer")
 
 
 def amend(app, name, template, context, doctree):

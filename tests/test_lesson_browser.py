@@ -3,6 +3,8 @@
 What is on the screen is read back from the page's Bokeh document and compared with the recorded run.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from conftest import JS, READY
@@ -240,6 +242,9 @@ def test_after_load_for_frames_an_output_plays_in_a_frame_of_its_own(page, playe
     assert inner.locator(".bk-Figure").first.bounding_box()["height"] > 300
     ck.draw.load()
     assert not player.framed, "elsewhere all share one"
+    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    ck.draw.load()
+    assert player.framed, "in Colab by itself"
 
 
 def test_scripts_find_their_pictures_where_they_run_at_the_end_of_an_output(page, show):

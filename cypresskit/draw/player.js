@@ -211,6 +211,9 @@ function toggle() {
   if (still.matches) { show(frame + 1); return }
   el.focus({preventScroll: true})  // not every browser gives it to a button that is clicked
   if (over()) show(first, true)
+  start()
+}
+function start() {
   name("Pause")
   el.dataset.playing = "yes"
   due = performance.now() + period()
@@ -401,5 +404,6 @@ function visit() {
 }
 if (Number(around?.dataset.scene ?? -1) in scenes) scene.active = Number(around.dataset.scene)
 place.addEventListener("cypresskit-go", visit)
+place.addEventListener("cypresskit-play", () => { if (timer === null && !over() && !dials.length && !still.matches) start() })
 visit()
 el.dataset.ready = "yes"
