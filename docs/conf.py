@@ -1,6 +1,6 @@
 """The site that `make docs` builds with Sphinx: README, lessons and pages as they stand here, the API as its docstrings
 tell it, and pictures. Lessons and pictures play: all pages share one script with what players need. Solutions and
-docs/answers.md are left out, unless the tag `solutions` asks for them."""
+the pages of answers for teachers are left out, unless the tag `solutions` asks for them."""
 
 import re
 import sys
@@ -29,7 +29,7 @@ html_copy_source = html_show_sourcelink = False
 html_show_search_summary = False  # it would fetch pages, which a browser refuses from disk
 html_math_renderer = "mathml"
 solutions = tags.has("solutions")  # type: ignore[name-defined]  # noqa: F821
-exclude_patterns += [] if solutions else ["docs/answers.md"]
+exclude_patterns += [] if solutions else ["docs/answers.md", "docs/questions.md"]
 nb_custom_formats = {".ipynb": ("tools.gallery.read_lesson", {"solutions": solutions})}
 nb_execution_mode = "off"
 myst_enable_extensions = ["dollarmath"]
@@ -60,6 +60,7 @@ docs/model
 :hidden:
 :caption: For teachers and developers
 docs/teaching
+docs/questions
 docs/answers
 CONTRIBUTING
 notebooks/README
@@ -107,11 +108,12 @@ def add_contents(app, name, source):
         for still in stills:  # which plays on top
             source[0] = source[0].replace(still, "")
     if not solutions:  # no link may lead to what is left out
-        source[0] = re.sub(r"\[[^\]]*\]\([\w/.]*answers\.md\)|^docs/answers\n", _left_out, source[0], flags=re.M)
+        teachers = r"\[([^\]]*)\]\([\w/.]*(?:answers|questions)\.md\)|^docs/(?:answers|questions)\n"
+        source[0] = re.sub(teachers, _left_out, source[0], flags=re.M)
 
 
 def _left_out(link):
-    return "`docs/answers.md`, which this site leaves out" if link[0].startswith("[") else ""
+    return f"`{link[1]}` (not on this site)" if link[1] else ""
 
 
 def add_players(app, name, template, context, doctree):

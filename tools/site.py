@@ -1,7 +1,7 @@
 """The documentation as a site that works from disk, without network: `make docs`, or `python -m tools.site FOLDER`.
 
 Sphinx builds it as `docs/conf.py` says; then every link in every page, and the site's size, are checked. Solutions, and
-the answers for teachers with their rubric, are left out unless asked for with `--solutions`.
+the pages of answers for teachers, are left out unless asked for with `--solutions`.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def build(site: Path, solutions: bool = False) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tools.site", description="The documentation as a site.")
     parser.add_argument("site", type=Path, help="the folder to write into")
-    parser.add_argument("--solutions", action="store_true", help="with solutions, and answers and rubric for teachers")
+    parser.add_argument("--solutions", action="store_true", help="with solutions, and the answers for teachers")
     asked = parser.parse_args()
     build(asked.site, asked.solutions)
     print(*(lost := faults(asked.site)) or [f"open {asked.site}/index.html"], sep="\n")
