@@ -114,7 +114,9 @@ class _Loop:
         )
 
     def text(self) -> list[str]:
-        lines = [f"{self.name}: {len(self.bundles)} bundles in the loop, {self.code.gprs} registers"]
+        lines = [
+            f"{self.name}: {len(self.bundles)} bundles in the loop (*: a clause begins), {self.code.gprs} registers"
+        ]
         for n, bundle in enumerate(self.bundles):
             by = {o.slot: _short(o.name) for o in bundle.operations}
             slots = " ".join(f"{by.get(slot, '-'):7}" for slot in range(5))

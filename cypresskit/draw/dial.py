@@ -104,7 +104,8 @@ def dial() -> Player:
     _draw_speed(sheet, fig, points)
     captions = [_say(points, n, *one) for n, one in enumerate(choices)]
     key = sheet.key(("computes (half height: one alone)", "alu", "box"), ("in the texture unit", "texture", "box"),
-                    ("data on their way", "soft", "solid"), ("nobody computes", "wait", "box"))  # fmt: skip
+                    ("data on their way", "soft", "solid"), ("nobody computes", "wait", "box"),
+                    ("gap in a row: it waits for its turn", "line", "frame"))  # fmt: skip
     note = sheet.note(
         "Turn the registers until you have lost the 1.3 that was measured. How much latency do ten wavefronts forgive?"
     )
@@ -121,7 +122,7 @@ def _say(points: list[Point], n: int, switch: int, latency: int, registers: int)
     usual = points[n - REGISTERS.index(registers) + REGISTERS.index(GPRS)].gflops
     speed = points[n].gflops
     slower = f"{usual / speed:.2f} times slower" if usual > speed else f"{speed / usual:.2f} times faster"
-    than = "" if usual == speed else f", {slower} than with {GPRS} registers"
+    than = "" if usual == speed else f", {slower} than with {GPRS} registers at this latency"
     room = HD5870.register_pool // registers
     return f"**{registers} registers**: room for {room} wavefronts; {speed:.0f} Gflop/s{than}."
 

@@ -88,7 +88,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     if paces:
         best = max(paces, key=lambda b: paces[b].gflops)
         truth = f"{best} x {best} is the fastest, at {paces[best].gflops:.0f} Gflop/s."
-        guess = Guess("which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}")
+        guess = Guess("Which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}")
     text = "\n".join(lines)
     return sheet.player([fig], captions, text, step="Block", below=[key, note], guess=guess, lasts=8)
 

@@ -40,6 +40,9 @@ def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = No
 @formula_exercise(
     [(96, 64, 0), (96, 32, 38000), (128, 256, 8192), (16, 256, 0), (166, 64, 0), (40, 1024, 100000)],
     {
+        "workgroups come whole: `//` rounds down.": (
+            lambda r, t, s: min(65536 / (r * t), 233472 / (s + 1024), 2048 / t) * t / 32
+        ),
         "workgroups come whole.": lambda r, t, s: min(65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64),
         "each takes 1,024 bytes more.": lambda r, t, s: min(65536 // (r * t), 233472 // max(s, 1), 2048 // t) * t // 32,
         "these are workgroups, not warps.": lambda r, t, s: min(65536 // (r * t), 233472 // (s + 1024), 2048 // t),
