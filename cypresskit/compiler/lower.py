@@ -204,12 +204,9 @@ class _Lowering:
                 total = b.emit("ADD", total, part)
             words = dict.fromkeys(positions, scaled(b, i, total))
         else:
-            done: dict[tuple, Word] = {}
             for p in positions:
                 srcs = [self.sources.operand(i, n, p) for n in range(len(op.sources))]
-                if op.name == "mov" or tuple(srcs) not in done:
-                    done[tuple(srcs)] = scaled(b, i, scalar(b, op, srcs))
-                words[p] = done[tuple(srcs)]
+                words[p] = scaled(b, i, scalar(b, op, srcs))
         self.write(dest, words)
 
     def write(self, dest: Dest, words: dict[int, Word]) -> None:

@@ -68,7 +68,7 @@ class Pressure:
         if vreg.channel is not None:
             return
         if channel is None:
-            channel = min(self.preferred(vreg), key=lambda c: (self.excess(vreg, c), self.peak[c], c))
+            channel = min(self.preferred(vreg), key=lambda c: (self.peak[c], c))
         pair = vreg.pair if vreg.pair is not None and vreg.pair.channel is None else None
         decide(vreg, channel)
         for w, c in ((vreg, channel), (pair, channel ^ 1)):

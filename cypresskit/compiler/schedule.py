@@ -83,13 +83,8 @@ class ListScheduler(BlockScheduler):
         return batch, urgent
 
     def cost(self, op: Op, way: Way) -> tuple:
-        """First channels that are less full, then fewer clashes of banks."""
-        return (
-            sum(self.pressure.excess(r.vreg, c) for r, c in way),
-            self.clashes(way),
-            sum(self.pressure.count[c] for _, c in way) if len(way) < 4 else 0,
-            sum(op.results.index(r) != c for r, c in way),
-        )
+        """Fewer clashes of banks, then channels that are less full."""
+        return self.clashes(way), sum(self.pressure.count[c] for _, c in way) if len(way) < 4 else 0
 
     def bundle(self, urgent: set[int]) -> bool:
         """Build one bundle; False if no op would go in."""

@@ -351,13 +351,13 @@ def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) ->
 
 
 def _macro_call(controls: Controls, line: Line) -> Instruction:
-    def operands(one: Callable, what: str) -> tuple:
+    def operands(read: Callable, what: str) -> tuple:
         line.expect("(", f"before the list of {what}, as in `mcall(7) (r1), (r2, r3)`")
         found: list = []
         while not line.eat(")"):
             if found:
                 line.expect(",", f"or `)` in the list of {what}")
-            found.append(one())
+            found.append(read())
         return tuple(found)
 
     line.eat(",")

@@ -59,7 +59,7 @@ def input_registers(shape: Shape, first: np.ndarray, second: np.ndarray) -> dict
         "vThreadGrpIdFlat": np.stack([first] * 4),
         "vTidInGrpFlat": np.stack([second] * 4),
     }
-    return {name: of.astype(np.uint32) for name, of in rows.items()}
+    return {name: row.astype(np.uint32) for name, row in rows.items()}
 
 
 def _unflattened(index: np.ndarray, size: tuple[int, int, int]) -> np.ndarray:

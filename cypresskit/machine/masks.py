@@ -60,9 +60,9 @@ class Masks:
         none = np.zeros_like(self.active)
         self.stack.append(StackEntry("loop", at, self.active, none, none.copy(), self.active.copy(), issued))
 
-    def leave(self, who: np.ndarray, for_good: bool) -> None:
+    def leave(self, items: np.ndarray, for_good: bool) -> None:
         """Take active work-items out of the innermost loop, for good or until its next iteration."""
-        loop, leaving = self.loops[-1], self.active & who
+        loop, leaving = self.loops[-1], self.active & items
         loop.gone |= leaving
         if for_good:
             loop.running &= ~leaving

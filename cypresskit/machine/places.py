@@ -28,11 +28,11 @@ class Coordinate(NamedTuple):
     size: int
 
 
-def coordinates(rows: Sequence[np.ndarray], of: Extent, *, whole: bool, unnormalised: bool) -> list[Coordinate]:
+def coordinates(rows: Sequence[np.ndarray], texture: Extent, *, whole: bool, unnormalised: bool) -> list[Coordinate]:
     """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if subnormal) that count
     texels (``unnormalised``) or run from 0 to 1 over the texture."""
     found = []
-    for bits, size in zip(rows, (of.width, of.height)):
+    for bits, size in zip(rows, (texture.width, texture.height)):
         if whole:
             place = bits.view(np.int32)
         else:
@@ -56,11 +56,11 @@ def moved(found: Sequence[Coordinate], offset: Sequence[int]) -> tuple[np.ndarra
 
 
 def texel(
-    rows: Sequence[np.ndarray], of: Extent, offset: Sequence[int], *, whole: bool, unnormalised: bool
+    rows: Sequence[np.ndarray], texture: Extent, offset: Sequence[int], *, whole: bool, unnormalised: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The texel that a fetch with coordinates ``rows``, one for each dimension, asks for: `coordinates` finds it, and
     it is `moved` by ``offset``; returned as by `moved`."""
-    return moved(coordinates(rows, of, whole=whole, unnormalised=unnormalised), offset)
+    return moved(coordinates(rows, texture, whole=whole, unnormalised=unnormalised), offset)
 
 
 def integers(place: np.ndarray) -> np.ndarray:

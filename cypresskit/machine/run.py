@@ -46,7 +46,8 @@ def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
     weights, resources = _weights(launch.program)
     sums = (executed @ weights).tolist()
     counts: dict = dict(zip(COUNTED, sums)) | {"instructions": int(executed.sum()), "out_of_range": out_of_range}
-    counts["fetch_bytes"] = sum(n * launch.textures[of].texel for n, of in zip(sums[len(COUNTED) :], resources))
+    fetched = zip(sums[len(COUNTED) :], resources)
+    counts["fetch_bytes"] = sum(count * launch.textures[resource].texel for count, resource in fetched)
     return Run(engine, launch.items, launch.wavefronts, **counts, executed=executed)
 
 

@@ -61,22 +61,22 @@ class Shape:
         given["outputs"] = {n: domain[:2] for kind, n, _ in self.program.needs if kind == "o"} | given["outputs"]
         arguments.check_needs(self.program, given, "(width, height)")
         for name in ("outputs", "textures"):
-            given[name] = {n: self._extent(name, n, of) for n, of in given[name].items()}
-        given["constants"] = {n: arguments.constant_words(of, self.program, n) for n, of in given["constants"].items()}
+            given[name] = {n: self._extent(name, n, size) for n, size in given[name].items()}
+        given["constants"] = {n: arguments.constant_words(v, self.program, n) for n, v in given["constants"].items()}
         for name, value in {"domain": domain, **given}.items():
             object.__setattr__(self, name, value)
 
-    def _extent(self, name: str, n: int, of) -> Extent:
-        if isinstance(of, Extent):
-            return of
-        if isinstance(of, np.ndarray):
+    def _extent(self, name: str, n: int, size) -> Extent:
+        if isinstance(size, Extent):
+            return size
+        if isinstance(size, np.ndarray):
             flat = name == "textures" and n in self.program.textures and self.program.textures[n].dimensions == 1
-            height, width, words = arguments.texel_words(of, f"{name}[{n}]", 1 if flat else 2).shape
+            height, width, words = arguments.texel_words(size, f"{name}[{n}]", 1 if flat else 2).shape
             return Extent(width, height, 4 * words)
-        sizes = (*of, 16)[:3] if isinstance(of, Sequence) and len(of) in (2, 3) else (0,)
+        sizes = (*size, 16)[:3] if isinstance(size, Sequence) and len(size) in (2, 3) else (0,)
         if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):
             taken = "(width, height), (width, height, 4, 8 or 16 bytes of a texel) or an array"
-            raise ValueError(f"{name}[{n}] is {taken}; found {of!r}")
+            raise ValueError(f"{name}[{n}] is {taken}; found {size!r}")
         return Extent(*map(int, sizes))
 
     @property

@@ -74,15 +74,15 @@ def to_bits(number: np.ndarray, kind: str) -> np.ndarray:
     return narrow.view(np.uint32)
 
 
-def merge(new: Affine, old: Affine, who: np.ndarray) -> Affine:
+def merge(new: Affine, old: Affine, active: np.ndarray) -> Affine:
     """``new`` for those who are in ``who`` and ``old`` for the others."""
     if IRREGULAR in (new, old):
         return IRREGULAR
     if new.loaded is EVERYBODY and old.loaded is EVERYBODY:
         return new
     nobody = new.loaded is NOBODY and old.loaded is NOBODY
-    loaded = NOBODY if nobody else np.where(who, new.loaded, old.loaded)
-    bits = old.bits if new.loaded is EVERYBODY else np.where(who, new.bits, old.bits)
+    loaded = NOBODY if nobody else np.where(active, new.loaded, old.loaded)
+    bits = old.bits if new.loaded is EVERYBODY else np.where(active, new.bits, old.bits)
     return Affine(bits, new.kind, None, loaded, max(new.at, old.at))
 
 

@@ -140,8 +140,8 @@ class Lanes(Processor):
         rows, steps = zip(*(self._usable(word, f.at, "int" if whole else "float") for word in words))
         if any(steps) and not (whole or f.unnormalised):
             raise NotAffine
-        of = self.shape.textures[f.resource]
-        x, y, _ = places.texel(rows, of, f.offset, whole=whole, unnormalised=f.unnormalised)
+        texture = self.shape.textures[f.resource]
+        x, y, _ = places.texel(rows, texture, f.offset, whole=whole, unnormalised=f.unnormalised)
         dx, dy = (*(int(step) for step in steps), 0)[:2]
         return self.surfaces.fetch(f.resource, x, y, self.masks.active, Motion(dx, dy, self.turns))
 

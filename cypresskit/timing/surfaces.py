@@ -42,9 +42,9 @@ class Surfaces:
         self.shape, self.device, self.layout, self.line = shape, device, layout, device.line_bytes
         self.bases: dict[int, int] = {}
         start, unit = 0, device.channel_bytes * device.memory_channels * device.memory_banks
-        for n, of in sorted(shape.textures.items()):
+        for n, texture in sorted(shape.textures.items()):
             self.bases[n] = start
-            start += -(-self._pitch(of.width, of.texel) * (of.height + TILE) // unit) * unit
+            start += -(-self._pitch(texture.width, texture.texel) * (texture.height + TILE) // unit) * unit
 
     @property
     def key(self) -> tuple:
@@ -55,20 +55,20 @@ class Surfaces:
 
     def address(self, resource: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The bytes at which texels (x, y) of a texture begin."""
-        of = self.shape.textures[resource]
-        return self.bases[resource] + self._addresses(of.width, of.texel)(x, y)
+        texture = self.shape.textures[resource]
+        return self.bases[resource] + self._addresses(texture.width, texture.texel)(x, y)
 
     def fetch(self, resource: int, x: np.ndarray, y: np.ndarray, on: np.ndarray, motion: Motion) -> Stream:
         """The lines of texels (x, y) of a texture for work-items ``on``, as far as they lie in it."""
-        of, last = self.shape.textures[resource], motion.turns - 1
-        inside = (x >= 0) & (x < of.width) & (y >= 0) & (y < of.height)
+        texture, last = self.shape.textures[resource], motion.turns - 1
+        inside = (x >= 0) & (x < texture.width) & (y >= 0) & (y < texture.height)
         far_x, far_y = x + last * motion.x, y + last * motion.y
-        stays = inside & (far_x >= 0) & (far_x < of.width) & (far_y >= 0) & (far_y < of.height)
-        for at, far, size in ((x, far_x, of.width), (y, far_y, of.height)):  # or it never comes in
+        stays = inside & (far_x >= 0) & (far_x < texture.width) & (far_y >= 0) & (far_y < texture.height)
+        for at, far, size in ((x, far_x, texture.width), (y, far_y, texture.height)):  # or it never comes in
             stays |= (np.maximum(at, far) < 0) | (np.minimum(at, far) >= size)
         if (on & ~stays).any():
             raise NotAffine
-        address = self._addresses(of.width, of.texel)
+        address = self._addresses(texture.width, texture.texel)
         side = TILE if self.layout == "tiled" else 1
         return self._stream(address, x, y, on & inside, motion, self.bases[resource] // self.line, side=side)
 

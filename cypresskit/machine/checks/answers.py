@@ -56,10 +56,10 @@ class AnswerCheck(Check):
     def wrote(self, event: WroteEvent) -> None:
         if not self._is_here(event.register):
             return
-        who = np.flatnonzero(event.active)
-        first = who * (self.writer.size // self.launch.items) if event.element is None else event.element[who] * 4
+        items = np.flatnonzero(event.active)
+        first = items * (self.writer.size // self.launch.items) if event.element is None else event.element[items] * 4
         for c in event.components:
-            self.writer[first + c], self.at[first + c] = who, event.at
+            self.writer[first + c], self.at[first + c] = items, event.at
 
     def _is_here(self, register) -> bool:
         return register.kind == "g" if self.where == "g" else str(register) == self.where

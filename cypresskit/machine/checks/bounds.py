@@ -57,8 +57,8 @@ class MemoryCheck(Check):
         if (tiny := rows < TINY).any():
             does = f"samples at {register}, which holds a whole number: as a float that is 0"
             advice = "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole numbers."
-            told, wrong = (does, advice, str(register)), event.active & tiny.any(axis=0)
-            self._report("whole coordinate", event.at, wrong, str(register), lambda item: told)
+            described, wrong = (does, advice, str(register)), event.active & tiny.any(axis=0)
+            self._report("whole coordinate", event.at, wrong, str(register), lambda item: described)
 
     def fetch(self, event: FetchEvent) -> None:
         if event.inside.all():

@@ -82,9 +82,9 @@ class Findings(tuple[Finding, ...]):
         """Findings by line; a fault that several lines have is reported once."""
         first: dict[tuple, Finding] = {}
         for finding in sorted(found, key=lambda finding: (finding.line, finding.column)):
-            who, memory = finding.other.split(",")[0], re.split(r"[\[.]", finding.element)[0]
+            side, memory = finding.other.split(",")[0], re.split(r"[\[.]", finding.element)[0]
             line = finding.line if finding.kind == "number" else 0
-            key = (finding.kind, finding.work_item, finding.advice, who, memory, line)
+            key = (finding.kind, finding.work_item, finding.advice, side, memory, line)
             if key not in first:
                 first[key] = finding
             elif finding.line != first[key].line:
@@ -176,7 +176,7 @@ class Check(Observer):
         text = program.lines[line - 1] if 0 < line <= len(program.lines) else ""
         item = more.pop("item", None)
         more |= {"message": message, "advice": advice, "more": count - 1, "calls": tuple(calls)}
-        more |= {part: program.as_written(of) for part, of in more.items() if isinstance(of, str)}
+        more |= {part: program.as_written(value) for part, value in more.items() if isinstance(value, str)}
         place = None if item is None else self.launch.place(item)
         where = column(text, program.as_written(word))
         self.found[name] = Finding(kind, program.name, line, where, text, work_item=place, **more)

@@ -68,7 +68,7 @@ needs_of = lru_cache(maxsize=1)(Needs)  # found once for a launch's several chec
 class Mark:
     """Which work-items (bool) hold the bad value, the fault, and whether it has been reported."""
 
-    who: np.ndarray
+    holders: np.ndarray
     fault: object
     reported: bool = False
 
@@ -79,7 +79,7 @@ class MarkedUse:
 
     key: Key
     fault: object
-    who: np.ndarray
+    users: np.ndarray
 
 
 class Marks(Check):
@@ -94,7 +94,7 @@ class Marks(Check):
         self.carried: dict[int, list[Mark]] = {}  # what the running instruction brings: component of its result
         self.used: dict[object, MarkedUse] = {}  # what it uses, by ``same``
 
-    def report_use(self, at: int, key: Key, fault, who: np.ndarray) -> None:
+    def report_use(self, at: int, key: Key, fault, users: np.ndarray) -> None:
         """Report that instruction ``at`` uses a marked component."""
         raise NotImplementedError
 
@@ -120,41 +120,41 @@ class Marks(Check):
             for p in positions:
                 key = source.register.index, "xyzw".find(source.swizzle[p])
                 for mark in tuple(self.marks.get(key, ())):
-                    who = mark.who & event.active
+                    users = mark.holders & event.active
                     if passed and len(i.op.sources) > 1:
-                        who &= (self.rows(i.sources[0], i.sources[0].swizzle[p])[0] != 0) == (n == 1)
-                    if not who.any():
+                        users &= (self.rows(i.sources[0], i.sources[0].swizzle[p])[0] != 0) == (n == 1)
+                    if not users.any():
                         continue
                     if passed and i.dest is not None and i.dest.register.kind == "r":
-                        self._carry(self.carried, p, Mark(who, self.copied(event.at, mark.fault), mark.reported))
+                        self._carry(self.carried, p, Mark(users, self.copied(event.at, mark.fault), mark.reported))
                     else:
-                        self._use(event.at, i, n, p, key, mark, who)
+                        self._use(event.at, i, n, p, key, mark, users)
         for use in self.used.values():
-            self.report_use(event.at, use.key, use.fault, use.who)
+            self.report_use(event.at, use.key, use.fault, use.users)
 
-    def _use(self, at: int, i: Instruction, n: int, p: int, key: Key, mark: Mark, who: np.ndarray) -> None:
+    def _use(self, at: int, i: Instruction, n: int, p: int, key: Key, mark: Mark, users: np.ndarray) -> None:
         """Note the use of a mark by these work-items, and taint the result; what was reported before only taints."""
         if not mark.reported and not self.spares(i):
-            use = self.used.setdefault(self.same(key, mark.fault), MarkedUse(key, mark.fault, who))
-            use.who = use.who | who
-            mark.who = mark.who & ~who  # they hold a reported mark from here on
-            mark = Mark(who, mark.fault, reported=True)
+            use = self.used.setdefault(self.same(key, mark.fault), MarkedUse(key, mark.fault, users))
+            use.users = use.users | users
+            mark.holders = mark.holders & ~users  # they hold a reported mark from here on
+            mark = Mark(users, mark.fault, reported=True)
             self._carry(self.marks, key, mark)
         if not mark.reported:
             return
         for c in self.needs.writes[at] if i.op.vector else (p,):
             self._carry(self.carried, c, mark)
         if is_address(i, n):
-            self.suppressed[at] = self.suppressed.get(at, False) | who
+            self.suppressed[at] = self.suppressed.get(at, False) | users
 
     @staticmethod
     def _carry(marks: dict, key, mark: Mark) -> None:
         """Add a mark; tainted ones become one."""
         for old in marks.setdefault(key, []):
             if old.reported == mark.reported and (mark.reported or old.fault is mark.fault):
-                old.who = old.who | mark.who
+                old.holders = old.holders | mark.holders
                 return
-        marks[key].append(Mark(mark.who, mark.fault, mark.reported))
+        marks[key].append(Mark(mark.holders, mark.fault, mark.reported))
 
     def wrote(self, event: WroteEvent) -> None:
         if event.register.kind != "r" or not (self.marks or self.carried):
@@ -163,6 +163,6 @@ class Marks(Check):
             key = (event.register.index, c)
             old = self.marks.pop(key, [])
             for mark in old:
-                mark.who = mark.who & ~event.active
-            if left := [mark for mark in old if mark.who.any()] + self.carried.get(c, []):
+                mark.holders = mark.holders & ~event.active
+            if left := [mark for mark in old if mark.holders.any()] + self.carried.get(c, []):
                 self.marks[key] = left

@@ -120,22 +120,22 @@ class NumbersCheck(Marks):
         lows, highs = (slice(0, None, 2), slice(1, None, 2)) if kind == "d" else (slice(None), slice(None))
         return any(_special(kind, a.reshape(-1)[highs], a.reshape(-1)[lows])[name].any() for a in arrays)
 
-    def report_use(self, at: int, key: Key, fault: _Made, who: np.ndarray) -> None:
+    def report_use(self, at: int, key: Key, fault: _Made, users: np.ndarray) -> None:
         if fault.name not in self.wanted:
             return
         self.wanted.discard(fault.name)
         i = self.program.body[fault.at]
         assert i.dest is not None
-        n = int(np.argmax(who[fault.items]))
+        n = int(np.argmax(users[fault.items]))
         item, operands = int(fault.items[n]), [(text, values[n]) for text, values in fault.operands]
         letters = "xyzw"[fault.component - (self.kinds[fault.at] == "d") : fault.component + 1]
         element = f"{i.dest.register}.{letters}"
         if i.dest.register.kind == "g" and self.element is not None:
             element = self.naming.element(int(self.element[item]), fault.component)
-        of = ", ".join(f"{text} = {value:g}" for text, value in operands)
-        gets = f"{self.naming.item(item)} gets {element} = {fault.name} from `{i.op.name}` of {of}"
+        values = ", ".join(f"{text} = {value:g}" for text, value in operands)
+        gets = f"{self.naming.item(item)} gets {element} = {fault.name} from `{i.op.name}` of {values}"
         advice = self._advice(fault, i, [value for _, value in operands], item)
-        more: dict = {"count": int(who.sum()), "word": i.op.name, "item": item, "element": element}
+        more: dict = {"count": int(users.sum()), "word": i.op.name, "item": item, "element": element}
         self.report("number", fault.at, f"the first {fault.name}: {gets}", advice, key=(fault.name,), **more)
 
     def _operand(self, i: Instruction, n: int, position: int, items: np.ndarray) -> tuple[str, np.ndarray]:

@@ -54,16 +54,16 @@ class RaceCheck(Check):
             right &= event.element & 3 == 0
         if event.at in self.suppressed:
             right &= ~self.suppressed[event.at]
-        who = np.flatnonzero(right)
-        if not len(who):
+        items = np.flatnonzero(right)
+        if not len(items):
             return
         words, lds = np.array(event.words, np.int64), event.space == "lds"
         size = self.program.lds[event.array][1] // 4 if lds else 0
-        first = self.group[who] * size + (event.element[who] >> 2) if lds else event.element[who] * 4
+        first = self.group[items] * size + (event.element[items] >> 2) if lds else event.element[items] * 4
         place = (first[:, np.newaxis] + words).ravel()
-        who = np.repeat(who, len(words))
-        epoch = self.epochs[event.space][self.group[who]] & EPOCH
-        stamp = SEEN | (epoch << AT_BITS | event.at) << ITEM_BITS | who
+        items = np.repeat(items, len(words))
+        epoch = self.epochs[event.space][self.group[items]] & EPOCH
+        stamp = SEEN | (epoch << AT_BITS | event.at) << ITEM_BITS | items
         if (key := (event.space, event.array)) not in self.stamps:
             self.stamps[key] = np.zeros((4, self.groups * size if lds else self.launch.memory.size), np.int64)
         writer, reader, another, foreign = self.stamps[key]
@@ -86,7 +86,7 @@ class RaceCheck(Check):
         reader[place[fresh]] = stamp[fresh]
         old = reader[place]
         together = self._same_group(old, stamp)
-        second = together & self._same_epoch(old, stamp) & (old & ITEM != who)
+        second = together & self._same_epoch(old, stamp) & (old & ITEM != items)
         another[place[second]] = stamp[second]
         foreign[place[~together]] = stamp[~together]
 

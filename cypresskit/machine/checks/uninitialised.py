@@ -41,15 +41,15 @@ class UninitialisedCheck(Marks):
         lost = event.active & ((event.element & 3 != 0) | self.suppressed.get(event.at, False))
         if event.store and lost.any():  # reported as out of bounds already
             stored[self.group[lost]] = True
-        who = np.flatnonzero(event.active & event.inside & ~lost)
+        there = np.flatnonzero(event.active & event.inside & ~lost)
         for word in event.words:
-            looked = self.group[who], (event.element[who] >> 2) + word
+            looked = self.group[there], (event.element[there] >> 2) + word
             missing = ~stored[looked]
             if event.store:
                 stored[looked] = True
             elif missing.any() and i.dest:
                 bad = np.zeros(self.launch.items, bool)
-                bad[who[missing]] = True
+                bad[there[missing]] = True
                 unset = _Unset(None, event.at, event.array, (event.element & ~3) + 4 * word)
                 if i.dest.register.kind != "r":
                     self.report_use(event.at, None, unset, bad)
@@ -62,8 +62,8 @@ class UninitialisedCheck(Marks):
     def same(self, key: Key, fault: _Unset):
         return key[0], fault.source and fault.source[0]
 
-    def report_use(self, at: int, key: Key | None, unset: _Unset, who: np.ndarray) -> None:
-        bad = np.flatnonzero(who)
+    def report_use(self, at: int, key: Key | None, unset: _Unset, users: np.ndarray) -> None:
+        bad = np.flatnonzero(users)
         item, name = int(bad[0]), _named(key) if key else ""
         if unset.source is None:
             element = self.naming.lds(unset.array, int(unset.addresses[item]))
@@ -91,8 +91,8 @@ class UninitialisedCheck(Marks):
             return f"No line sets {name}. A wrong number, or a forgotten `mov {name}, l0.x` before?"
         if min(full) >= at:
             later = [body[n].line for n in full if n > at]
-            who = f"Line {later[0]} sets it, which comes later" if later else "Only this line sets it"
-            return f"{who}: give it a first value before the loop."
+            setter = f"Line {later[0]} sets it, which comes later" if later else "Only this line sets it"
+            return f"{setter}: give it a first value before the loop."
         return f"Line {body[full[0]].line} sets it, but not every work-item comes there: set it before the branch."
 
 

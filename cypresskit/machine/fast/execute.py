@@ -151,7 +151,8 @@ _spare: deque["_Workspace"] = deque(maxlen=SPARE)
 
 def _workspace(launch: Launch, kernel: NativeCode) -> "_Workspace":
     """What ``launch`` can run in: the workspace of an earlier one of that shape, or a new one."""
-    shapes = [(n, surface.words.shape) for of in (launch.textures, launch.outputs) for n, surface in of.items()]
+    surfaces = (*launch.textures.items(), *launch.outputs.items())
+    shapes = [(n, surface.words.shape) for n, surface in surfaces]
     key = kernel, launch.domain, len(launch.memory), *shapes
     for space in tuple(_spare):
         if space.key == key:

@@ -101,9 +101,9 @@ def _key(program: Program, target: Target) -> str:
     """What object code depends on: the program, the processor, LLVM and the translator."""
     import llvmlite.binding as llvm
 
-    told = SOURCES.copy()
-    told.update(repr((program.mode, program.expanded, target, llvm.llvm_version_info)).encode())
-    return told.hexdigest()[:32]
+    digest = SOURCES.copy()
+    digest.update(repr((program.mode, program.expanded, target, llvm.llvm_version_info)).encode())
+    return digest.hexdigest()[:32]
 
 
 def _is_ours(folder: Path) -> bool:
