@@ -28,7 +28,7 @@ def two_sum(a, b):
 
 
 def fast_two_sum(a, b):
-    """The same where \\|a\\| >= \\|b\\| (Dekker)."""
+    """``two_sum`` where the size of a is at least that of b (Dekker)."""
     s = a + b
     return s, b - (s - a)
 

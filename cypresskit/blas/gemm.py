@@ -162,8 +162,8 @@ def gemm_packed(
 
 
 def plain(array):
-    """An array of a subclass of numpy's, such as a matrix, as an ordinary one: it would reshape and multiply in its own
-    way. What is no array, or has a mask, stays, to be refused."""
+    """A numpy subclass, such as ``np.matrix``, as an ordinary array, since it reshapes and multiplies in its own way.
+    Anything else, masked arrays too, comes back unchanged, to be refused later."""
     return np.asarray(array) if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray) else array
 
 

@@ -88,7 +88,7 @@ class Origins:
         self._fetched = {int(row[0]): row for row in recording.fetches}
 
     def step(self, step: int) -> list[Update]:
-        """Follow one instruction; the updates that it makes to a block."""
+        """Follow one instruction. Returns the updates that it makes to a block."""
         i = self.recording.program.body[self.recording.at[step]]
         if i.dest is None or i.dest.register.kind != "r":
             return []

@@ -105,7 +105,7 @@ class _Scene:
         return (start < self.clocks[:, np.newaxis]) & (end > self.clocks[:, np.newaxis])
 
     def share(self, name: str) -> np.ndarray:
-        """What each part of a kind was busy for, or had, in each frame, in per cent; -1 for nothing asked."""
+        """How busy each part of a kind was in each frame, in per cent; of hits, -1 where nothing was asked for."""
         at = np.clip(np.searchsorted(self.use.clocks, self.clocks, "right") - 1, 0, len(self.use.clocks) - 2)
         shares = np.nan_to_num(np.round(100 * self.use.shares[name][at]), nan=-1).astype(int)
         shares[[0, -1]] = np.minimum(shares[[0, -1]], 0)
@@ -129,7 +129,7 @@ class _Scene:
         return 12 + (at % across + 0.5) * size, TOP + (at // across + 0.5) * size, size
 
     def tiles(self) -> list[np.ndarray]:
-        """Of the map's tiles in each frame: where they are, their size, state and key."""
+        """The map's tiles in each frame: x, y, size, state and key."""
         each, count = self.grid()[2], self.report.wavefronts
         number = np.arange(-(-count // each))
         _, start, end = self.wavefronts.T
@@ -164,7 +164,7 @@ class _Scene:
         return *at, wide, key
 
     def story(self, engine: int) -> str:
-        """What an engine does in the whole run."""
+        """A sentence on what an engine does in the whole run."""
         ran = np.flatnonzero(self.wavefronts[:, 0] == engine)
         some = ", ".join(map(str, ran[:12])) + f" and {len(ran) - 12} more" * (len(ran) > 12)
         return f"**SIMD engine {engine}** at {self.name}: " + (
@@ -209,7 +209,7 @@ def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
 
 
 def _rows(device: Device) -> tuple[int, int]:
-    """How many SIMD engines stand side by side, and in how many rows: those of the HD 5870 in four of five."""
+    """How many SIMD engines stand side by side, and in how many rows: five and four for the HD 5870."""
     across = 5 if device.simd_engines <= 20 else 10
     return across, -(-device.simd_engines // across)
 

@@ -69,7 +69,7 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
 
 
 def _span(run: dict[str, float]) -> tuple[int, int]:
-    """Above the largest exponent of any bit of a run, and the least one."""
+    """One more than the largest exponent of any bit of a run, and the least one."""
     found = [e for value in run.values() for e in _bits(value)]
     if not found:
         raise ValueError("there are no bits to draw: both numbers are 0")

@@ -64,7 +64,7 @@ class _Frames:
         self.captions = [self._caption(step) for step in range(self.steps)]
 
     def _follow(self) -> np.ndarray:
-        """Run through the steps, for the registers and for k; which registers each step writes."""
+        """Fill in registers and k, step by step. Returns which registers each step writes."""
         recording, block = self.recording, self.block
         operands = [(n, axis, [cell for key, cell in group.items() if key[1 - n] == phase])
                     for n, (group, axis) in enumerate(zip((block.a, block.b), block.k_axis))
@@ -213,7 +213,7 @@ def _registers(cells: dict[tuple[int, int], tuple[int, int]], axis: int, at: int
 
 
 def _all(scenes: Sequence[_Frames], name: str, n: int | None = None) -> np.ndarray:
-    """An array of all scenes, one below the other."""
+    """The attribute ``name`` of all scenes (or its ``n``-th array), joined along the frames."""
     return np.concatenate([getattr(one, name) if n is None else getattr(one, name)[n] for one in scenes])
 
 

@@ -145,7 +145,7 @@ class Sheet(Parts):
             self.inks(drawn, text_outline_color="surface")
 
     def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
-        """Frames round the boxes of a source, as wide as a column of it says: 0 is none."""
+        """Frames round the boxes of a source; ``width`` is the line's, or a column of it: 0 is none."""
         edge = self.glyph(fig, Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
         self.inks(edge, line_color=ink)
 

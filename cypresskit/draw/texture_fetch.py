@@ -67,7 +67,7 @@ def texture_fetch(
 
 
 def _question(panels: "Sequence[_Replay]") -> Guess | None:
-    """Which of several misses more; per cent, since the slower of two is seen, and mustn't be told."""
+    """The question which of several runs misses more, answered in per cent; None for a single run."""
     shares = {panel.name: round(100 * np.divide(*panel.lines()), 1) for panel in panels}
     low, high = min(shares.values()), max(shares.values())
     truth = ", ".join(f"{share:g} % of {name}'s lines" for name, share in shares.items()) + " weren't in L1."

@@ -11,7 +11,7 @@ STEADY_K = 1536  # from here on a kernel's loop goes at the same pace: within 0.
 
 
 def tn_kernel(kernel: str | Kernel) -> Kernel:
-    """A kernel, by its name in the catalogue or as it is, that multiplies what the host sends: A transposed and B as it
+    """The kernel, given by name or as it is, once it is known to multiply what the host sends: A transposed and B as it
     is, one product at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for another kernel."""
     found = KERNELS[kernel] if isinstance(kernel, str) else kernel
     check_type(Kernel, kernel=found)
@@ -37,7 +37,7 @@ def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) ->
 
 @lru_cache(maxsize=256)
 def _seconds(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
-    """What a launch takes: simulated once for all k from ``STEADY_K`` on, and for all sizes that are padded to it."""
+    """Seconds of a launch by the timing model, remembered for the next block of the same size."""
     return simulate(kernel, n=n, m=m, k=k, device=device).seconds
 
 

@@ -220,7 +220,7 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
 
 
 def _demand(task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]) -> tuple[float, Demand]:
-    """Seconds that a dominant share of 1 would take, and the demand."""
+    """How long a task takes if nothing else runs, in seconds, and which part of each resource it takes meanwhile."""
     check_type(Task, task=task)
     for name, amount in task.uses.items():
         if name not in resources:

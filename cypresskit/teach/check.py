@@ -84,7 +84,7 @@ def said(error: BaseException) -> str:
 
 
 def slip(got: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
-    """The first of ``slips``, which map hints to what the mistake gives, that explains every element of ``got``."""
+    """The hint of the first of ``slips`` (hint: what the mistake gives) that gives ``got``, or ``otherwise``."""
     return next((hint for hint, wrong in slips.items() if np.array_equal(got, wrong)), otherwise)
 
 
@@ -272,7 +272,7 @@ class Page(io.TextIOBase):
 
 
 def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[..., Verdict]:
-    """A check that gives a verdict whatever the answer does, says whose it is, and shows a page of what is printed.
+    """A decorator: the check gives a verdict whatever the answer does, and shows a page at most of what that prints.
     ``function``: what the answer is called, if it has to be one; by default as the check's parameter."""
     name, parameter = next(iter(signature(check).parameters.items()))
     needed = function or parameter.annotation is Callable

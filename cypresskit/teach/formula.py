@@ -25,9 +25,9 @@ chance = random.SystemRandom()
 def formula_exercise(
     cases: Sequence[tuple], slips: Slips, hint: str, unit: str = "", *, name: str = "", draw: Draw = None
 ) -> Callable[[Callable], Callable[[object], Verdict]]:
-    """A function that is right, made a check of a student's, called ``name``, by default as it is without ``check_``:
-    the answer has to give what it gives for ``cases``, and for some that ``draw`` returns, by default ``drawn`` between
-    those.
+    """A decorator that makes a right function the check of a student's, called ``name``, by default as it is without
+    ``check_``: the answer has to give the same for ``cases``, and for some that ``draw`` returns, by default ``drawn``
+    between those.
 
     ``slips``: hints to the function that makes the mistake. ``hint`` is for other mistakes; ``unit`` stands after
     numbers. Whoever returns True or False has to, where the right function does.

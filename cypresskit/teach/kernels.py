@@ -53,7 +53,7 @@ def judge_kernel(
 
 
 def kernel_exercise(name: str, **how) -> Callable[[Callable[[Program], Verdict]], Callable[[object], Verdict]]:
-    """A check of a program, made a check of IL text: what ``judge_kernel`` says of it, told ``how``."""
+    """A decorator that makes a function from Program to Verdict a check of IL text; ``how`` as for ``judge_kernel``."""
 
     def made(judge: Callable[[Program], Verdict]) -> Callable[[object], Verdict]:
         @exercise

@@ -44,7 +44,7 @@ def table(what: Code | list[Bundle]) -> str:
 
 
 def working(code: Code) -> list[Bundle]:
-    """All bundles that do more than move values."""
+    """All bundles but those that only move values."""
     bundles = (bundle for control in code.controls for bundle in control.bundles)
     return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
 
@@ -151,7 +151,7 @@ def check_sum(program: Program) -> Verdict:
     texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)
 
     def sums(count: int, of: slice = slice(4)) -> np.ndarray:
-        """What two work-items put out that add these numbers ``of`` so many of their texels."""
+        """The output of two work-items that add up the components ``of`` their first ``count`` texels."""
         return np.array([[[texels[0, x : x + count, of].sum()] * 4 for x in (0, 1)]], np.float32)
 
     slips = {

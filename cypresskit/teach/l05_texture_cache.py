@@ -23,7 +23,7 @@ def touched(texels: list[tuple[int, int]], width: int) -> int:
 
 
 def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], int]:
-    """A count of different places; ``place(x, y, width)`` says what is taken for that of a texel."""
+    """A function that counts the different places of texels, as ``place(x, y, width)`` gives them."""
     return lambda texels, width: len({place(x, y, width) for x, y in texels})
 
 

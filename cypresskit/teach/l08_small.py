@@ -70,7 +70,7 @@ def _reduction_slip(program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarr
 
 
 def useful(m: int, n: int, t: int) -> float:
-    """The share of the arithmetic that is not padding: the rest of exercise 3's answer."""
+    """The share of the arithmetic that isn't padding: 1 minus the answer to exercise 3."""
     return m * n / (-(-m // t) * -(-n // t) * t * t)
 
 

@@ -26,7 +26,7 @@ def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
 
 
 def twins(block: int, depth: int) -> float:
-    """Bytes of the buffers of exercise 1."""
+    """Bytes on the card for a square block and strips ``depth`` deep, double buffered: exercise 1's buffers."""
     return sum(card_bytes(block, depth).values())
 
 

@@ -75,7 +75,7 @@ BAR = write(8, 8, 3)  # the fastest that it makes
 
 
 def changes(chip: Device) -> str:
-    """What of a chip isn't the HD 5870's: ``register_pool 288, lds_bytes 0``."""
+    """The sizes of a chip that aren't the HD 5870's, as text: ``register_pool 288, lds_bytes 0``."""
     return ", ".join(f"{f} {getattr(chip, f)}" for f in FREE if getattr(chip, f) != getattr(HD5870, f))
 
 
@@ -122,7 +122,7 @@ def judge(of: Kernel, device: Device = HD5870, n: int = N) -> Score:
 
 
 def _name(of) -> str:
-    """What to call an entry in a line of text."""
+    """An entry's name as printable text of 60 characters at most."""
     name = getattr(of, "name", None)
     name = name if type(name) is str else a_type(of if name is None else name)
     return shorten("".join(c if c.isprintable() else " " for c in name), 60)
@@ -163,7 +163,7 @@ def least_seconds(run: Run, device: Device) -> float:
 
 
 def _not_an_entry(of, name: str) -> Verdict | None:
-    """What keeps anything from being run as an entry, or None."""
+    """The verdict on what can't be run as an entry, or None."""
     if type(of) not in (Kernel, Written):
         what = f"An entry is what contest.entry(...) or contest.write(...) returns, not {a_type(of)}."
         return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
@@ -263,7 +263,7 @@ def die_bytes(device: Device) -> int:
 
 
 def chip_fault(device) -> Verdict | None:
-    """What a chip may not be, or None: only memories change, and all together they don't grow."""
+    """The verdict on a chip that breaks the rules, or None: only memories change, and their sum doesn't grow."""
     if type(device) is not Device:
         return Verdict(False, f"A chip is a Device, not {a_type(device)}.", "replace(ck.HD5870, ...) makes one.")
     for field in fields(Device):

@@ -20,9 +20,9 @@ BLUE, ORANGE = "#0072b2", "#b84f00"  # as different to those who can't tell red 
 
 
 def unread(cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = None) -> Verdict | None:
-    """What to say in a verdict's place if the cell that sets what ``cells[-1]`` checks isn't Python as it was run last,
-    or did not get that far, else nothing; ``cells`` in the order in which they were run, ``failed``: of those that
-    stopped, by their places in ``cells``, the line and the error."""
+    """The verdict that the answer which ``cells[-1]`` checks was never set, since its cell isn't valid Python or ended
+    too early; None if it was set. ``cells`` in the order in which they were run, ``failed``: of those that stopped, by
+    their places in ``cells``, the line and the error."""
     answer = re.search(r"\((\w+)\)\s*\Z", cells[-1])
     sets = re.compile(rf"^(def )?{answer[1]} *[=(]" if answer else r"\Z.", re.M)
     at = next((n for n in reversed(range(len(cells) - 1)) if sets.search(cells[n])), None)

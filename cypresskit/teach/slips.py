@@ -52,7 +52,7 @@ def _scalars(alpha: float, beta: float) -> Iterator[tuple[str, float, float]]:
 
 
 def _exchanged(left: np.ndarray, right: np.ndarray) -> Factors:
-    """Matrices taken for others; where shapes don't fit, it can't be."""
+    """Matrices taken for each other, or for their transposes; ``mistakes`` drops those whose shapes don't fit."""
     yield "A is taken for its transpose", left.T, right
     yield "B is taken for its transpose", left, right.T
     yield "both A and B are taken for their transposes", left.T, right.T
@@ -61,7 +61,7 @@ def _exchanged(left: np.ndarray, right: np.ndarray) -> Factors:
 
 
 def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Callable) -> Iterator[Slip]:
-    """Block (y, x) of C in place of (Y, X), as long as there are as many down as across."""
+    """Blocks of C computed or stored in another's place; told only where there are as many down as across."""
     (rows, columns), m, n = kernel.block, len(left), right.shape[1]
     if m % rows or n % columns or m // rows != n // columns:
         return
@@ -79,7 +79,7 @@ def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Callable
 
 
 def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
-    """Steps of k that are done more or less often than once; ``turn`` of them in a round of the loop."""
+    """Steps of k done twice or not at all; a round of the loop does ``turn`` of them."""
     k = np.arange(len(right))
     times: dict[str, np.ndarray] = {"every step of k is added twice": np.full(len(k), 2)}
     for count in sorted({1, turn} & set(range(1, len(k)))):
@@ -105,7 +105,7 @@ def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
 
 
 def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
-    """A or B read at another place than where it is; outside there are zeros."""
+    """A or B read at a wrong place; outside the matrices there are zeros."""
     (rows, columns), texel = kernel.block, 16 // kernel.dtype.itemsize
     grains = texel if kernel.trans_a else 1, 1 if kernel.trans_b else texel  # numbers of a block that come together
     i, j = np.arange(len(left)), np.arange(right.shape[1])
@@ -125,7 +125,7 @@ def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
 
 
 def _shifted(matrix: np.ndarray, by: int, axis: int) -> np.ndarray:
-    """What is read at places ``by`` too far: 0 outside."""
+    """The matrix, read ``by`` places too far along an axis; outside it there are zeros."""
     places = np.arange(matrix.shape[axis]) + by
     inside = (0 <= places) & (places < len(places))
     return np.take(matrix, places * inside, axis) * np.expand_dims(inside, 1 - axis)
