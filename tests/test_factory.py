@@ -89,7 +89,7 @@ def test_padding_is_chosen_by_cost():
 
 @pytest.mark.slow
 def test_the_kept_figures_are_those_of_the_compiler_and_the_timing_model():
-    """If this fails after a change to either, `cypresskit kernels --update` makes the file anew."""
+    """If this fails after a change to either, `python -m cypresskit.blas.modelled` makes the file anew."""
     from cypresskit.blas.choice import figures
     from cypresskit.blas.modelled import modelled
     from cypresskit.compiler import compile

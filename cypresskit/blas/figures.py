@@ -1,8 +1,8 @@
 """Figures of the catalogue's kernels, as compiled and timed: what ``cypresskit kernels`` lists and ``choose`` goes by.
 
 Compiling and timing every kernel takes a minute or two. So the figures for the HD 5870 are kept in ``figures.json``
-beside this module (``cypresskit kernels --update`` makes it anew, a test compares), and serve its sister boards too,
-whose engines need as many clocks; those of other devices are found when first needed (``modelled``).
+beside this module (``python -m cypresskit.blas.modelled`` makes it anew, a test compares), and serve its sister boards
+too, whose engines need as many clocks; those of other devices are found when first needed (``modelled``).
 """
 
 import json

@@ -1,11 +1,15 @@
-"""How the catalogue's figures are found: compile each kernel, and ask the timing model."""
+"""How the catalogue's figures are found: compile each kernel, and ask the timing model.
+
+``python -m cypresskit.blas.modelled`` writes ``figures.json`` anew, in a minute or two.
+"""
 
 import json
-from collections.abc import Iterable
 from dataclasses import astuple
 from functools import lru_cache
 
-from cypresskit.blas.figures import FILE, Figures, read
+from tqdm import tqdm
+
+from cypresskit.blas.figures import FILE, Figures
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
@@ -37,8 +41,6 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
     return Figures(card.gprs, card.loop_bundles, gflops, lines[0], lines[1], few.active)
 
 
-def update(kernels: Iterable[Kernel] = KERNELS.values()) -> None:
-    """Write ``figures.json`` anew; the package's directory must be writable."""
-    rows = [f'"{kernel.name}": {json.dumps(astuple(modelled(kernel)))}' for kernel in kernels]
+if __name__ == "__main__":
+    rows = [f'"{kernel.name}": {json.dumps(astuple(modelled(kernel)))}' for kernel in tqdm(KERNELS.values())]
     FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
-    read.cache_clear()

@@ -21,16 +21,9 @@ from cypresskit.tables import markdown
     "list the catalogue of kernels",
     "For each: precision, mode, the block of C that a work-item computes, registers and the bundles of a turn of its "
     "loop as compiled for the HD 5870, Gflop/s on it at N = 2048 by the timing model, and what it teaches.",
-    option("--update", action="store_true", help="compile and time all of them anew first, and keep the figures"),
 )
 def kernels(args: argparse.Namespace) -> None:
     """List the catalogue."""
-    if args.update:
-        from tqdm import tqdm
-
-        from cypresskit.blas.modelled import update
-
-        update(tqdm(ck.kernels.values(), "compiling and timing"))
     print("kernel                 precision      mode     block  registers  bundles  Gflop/s  it teaches")
     for kernel in ck.kernels.values():
         known, block = figures(kernel), "x".join(map(str, kernel.block))
