@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import TEXTURE, compute, pixel
-from launches import launch_of
+from launches import HERE, launch_of
 
 import cypresskit as ck
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.teach.kernels import check_gemm
 
 TN, TN_TEXT = ck.kernels["sgemm_tn"].program, ck.kernels["sgemm_tn"].text
-ZOO = sorted((Path(__file__).parent / "zoo").glob("*.txt"))
+ZOO = sorted((HERE / "zoo").glob("*.txt"))
 
 
 def parts(path: Path) -> tuple[str, str, dict, dict]:
@@ -110,50 +110,18 @@ def moved(register: str, by: str) -> list[tuple[str, str]]:
             ("; r1.x = place", f"sub {register}, {register}, {by}\n; r1.x = place")]  # fmt: skip
 
 
-FIRST = ("C[0, 0]", (0, 0))
-SLIPS = [
-    ([("ge r1.x, r0.z", "add r1.y, r0.z, l0.x\nge r1.x, r1.y")], "the last round is missing", FIRST),
-    ([("mov r0.z, l0.z", "mov r0.z, l0.x")], "the first round is missing", FIRST),
-    ([(STEPS, STEPS.partition("    ; block += a * b, step 1")[0])], "step 1 of each round is missing", FIRST),
-    ([("r6.", "r2."), ("r7.", "r3."), (", r8, ", ", r4, "), (", r9, ", ", r5, ")],
-     "step 1 of each round is step 0 once more", FIRST),
-    ([("add r0.z, r0.z, l0.x", "sub r0.z, r0.z, l0.y")], "the loop's counter advances by 1, not 2", FIRST),
-    ([("endloop\n", f"endloop\nsub r0.z, r0.z, l0.x\n{STEPS}")], "the last round is done twice", FIRST),
-    ([("whileloop\n", f"{STEPS}whileloop\n")], "the first round is done twice", FIRST),
-    ([(STEPS, STEPS * 2)], "every step of k is added twice", FIRST),
-    ([("break_logicalnz r1.x\n", f"break_logicalnz r1.x\n{CLEAR}")], "only the last round is kept", FIRST),
-    ([("whileloop\n", f"whileloop\n{CLEAR}")], "the sums are all 0 when C is stored", FIRST),
-    (ALPHAS, "alpha is forgotten", FIRST),
-    ([(line, line * 2) for line, _ in ALPHAS], "alpha is applied twice", FIRST),
-    ([(line, line.replace("cb0[0].x", "cb0[0].y")) for line, _ in ALPHAS], "beta stands in alpha's place", FIRST),
-    ([("if_logicalnz cb0[4].x", "if_logicalz cb0[4].x")], "beta * C is forgotten", FIRST),
-    (moved("r0.x", "l0.x"), "A is read a block (8 rows) too far down", FIRST),
-    (moved("r0.x", "l0.y"), "A is read one texel too far up", FIRST),
-    (moved("r0.y", "l0.x"), "B is read a block (8 columns) too far right", FIRST),
-    (moved("r0.y", "l0.y"), "B is read one texel too far left", FIRST),
-    (FETCHES_OF_A, "A is read one step of k too late", FIRST),
-    ([("_aoffimmi(1,0,0) r5", " r5"), ("_aoffimmi(1,1,0) r9", "_aoffimmi(0,1,0) r9")],
-     "every fetch of a block's columns of B is the first", ("C[0, 4]", (0, 0))),
-    ([("r0.xz00", "r0.yz00")], "A is read at the work-item's x in place of its y", ("C[0, 8]", (1, 0))),
-    ([("r0.yz00", "r0.xz00")], "B is read at the work-item's y in place of its x", ("C[0, 8]", (1, 0))),
-    ([("mul r1.x, r0.x, l0.w", "mul r1.x, r0.y, l0.w"), ("ftoi r1.y, r0.y", "ftoi r1.y, r0.x")],
-     "x and y of the work-item are swapped where C is stored", ("C[0, 8]", (0, 1))),
-    ([("r0.xz00", "r9.xz00"), ("r0.yz00", "r0.xz00"), ("r9.xz00", "r0.yz00")],
-     "C is stored, or in both fetches", ("C[0, 8]", (1, 0))),
-    ([("resource(0)_s", "resource(9)_s"), ("resource(1)_s", "resource(0)_s"), ("resource(9)_s", "resource(1)_s")],
-     "C is stored transposed", ("C[0, 1]", (0, 0))),
-    ([("mul r10, r10, cb0[0].x\n", "")], "stored by `wrong.il:154: mov g[r1.x], r10`", FIRST),
-    ([("mov g[r1.x], ", "mov r40, "), ("mov g[r1.x+1]", "mov r40")], "nothing is stored", ("C[0, 0]", None)),
-]  # fmt: skip
+SLIPS = re.findall(r"(?m)^([^#\n].*?) +;! (.+)", (HERE / "slips.txt").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("changes", "explanation", "first"), SLIPS, ids=[slip[1] for slip in SLIPS])
-def test_wrong_answers_are_explained(changes, explanation, first):
+@pytest.mark.parametrize(("changes", "said"), SLIPS, ids=[said for _, said in SLIPS])
+def test_wrong_answers_are_explained(changes, said):
     a, b, c = matrices()
-    found = check_gemm(ck.kernels["sgemm_tn"], a, b, c, alpha=2, beta=3, program=changed("sgemm_tn", *changes))
+    program = changed("sgemm_tn", *eval(changes))
+    found = check_gemm(ck.kernels["sgemm_tn"], a, b, c, alpha=2, beta=3, program=program)
     finding = next(f for f in found if f.kind == "answer")
+    explanation, element, item = [*said.split(" | "), "C[0, 0]", "(0, 0)"][:3]
     assert explanation in finding.advice, str(finding)
-    assert (finding.element, finding.work_item) == first
+    assert (finding.element, finding.work_item) == (element, ast.literal_eval(item))
 
 
 @pytest.mark.parametrize(
@@ -226,13 +194,13 @@ end
 
 @pytest.mark.parametrize("name", ["fetch_negative", "fetch_one_column_too_far"])
 def test_fetches_outside_may_be_intended(name):
-    bug, _, launch, _ = parts(Path(__file__).parent / f"zoo/{name}.txt")
+    bug, _, launch, _ = parts(HERE / f"zoo/{name}.txt")
     assert checked(bug, launch) and not checked(bug, launch | {"border": True})
 
 
 @pytest.mark.parametrize("name", ["fetch_nan_coordinate", "fetch_infinite_coordinate"])
 def test_coordinates_that_are_no_numbers_never_are(name):
-    bug, _, launch, _ = parts(Path(__file__).parent / f"zoo/{name}.txt")
+    bug, _, launch, _ = parts(HERE / f"zoo/{name}.txt")
     assert str(checked(bug, launch | {"border": True})) == str(checked(bug, launch))
 
 
