@@ -13,6 +13,7 @@ from pages import at, hold_clock, recorded, view, whole_numbers
 import cypresskit as ck
 from cypresskit.draw.player import Shown
 from cypresskit.draw.predict import KEPT
+from cypresskit.draw.theme import packaged
 
 LESSON = "01_register_block.ipynb"
 SOURCES = {"cells C": range(10, 26), "cells A": (2, 3, 6, 7), "cells B": (4, 5, 8, 9)}
@@ -353,3 +354,9 @@ def test_a_cell_that_runs_for_over_a_second_says_so(lab, page):
     assert page.evaluate(told)[2] == "", "the one behind it only waits"
     page.locator(".jp-Stdin-input").press("Enter")
     page.wait_for_function(f"() => ({told})().every(one => !one)")
+
+
+def test_a_widget_whose_kernel_is_gone_says_how_it_comes_back(page):
+    page.set_content('<div class="jp-OutputArea-output">Error displaying widget: model not found</div>')
+    page.add_script_tag(content=packaged("cells.js"))
+    page.get_by_text("Guesses and sliders come back when their cells run").wait_for()

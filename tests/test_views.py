@@ -707,6 +707,8 @@ def test_the_ruler_has_the_bits_of_the_numbers():
     assert "Lost: 8.68e-19" in player.captions[1] and "s + e is a + b, exactly" in player.captions[6]
     x = [[v for v in frames(player, f"bits {step}", "x")[6].tolist() if v == v] for step in ("b", "e")]
     assert x[0] == x[1] and len(x[0]) == 2, "all of b is lost, and e has it"
+    fall = frames(player, "bits e", "y")[[1, 6], 0]
+    assert fall[0] == drawn(player, "bits b")["y"][0] < fall[1], "and falls from b's row"
 
 
 def test_digits_agree_with_exact_arithmetic():

@@ -1,14 +1,18 @@
 // What load() does to a notebook's cells, in JupyterLab and Notebook 7.
 //
-// One that runs for over a second says so, beside it; after 15, which button stops it.
+// One that runs for over a second says so, beside it; after 15, which button stops it. What a kernel that is gone has left
+// of guesses and sliders says how it comes back.
 (() => {
   if (window.cypresskitClock) return
   window.cypresskitClock = true
+  const BACK = "Guesses and sliders come back when their cells run: in the menu Run, choose Run All Cells."
   const rule = '.jp-InputPrompt[data-works]::after { content: attr(data-works); display: block; white-space: pre }'
   document.head.append(Object.assign(document.createElement("style"), {textContent: rule}))
   let running = null, since = 0
   setInterval(() => {
     if (document.hidden) return
+    for (const lost of document.querySelectorAll(".jp-OutputArea-output"))
+      if (lost.textContent === "Error displaying widget: model not found") lost.textContent = BACK
     const first = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].find((one) => one.textContent.includes("*"))
     if (first !== running) {
       if (running) delete running.dataset.works

@@ -12,6 +12,8 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.predict import Prediction
 from cypresskit.draw.sheet import Sheet, nonempty
 
+GUESS = 5  # a guess looks the same in every chart: the last of the series' looks
+
 
 def curves(
     series: Mapping[str, Mapping[float, float]], x: str, y: str, *, guess: Prediction | None = None, log: str = "",
@@ -58,7 +60,7 @@ def curves(
         lines.append(f"{name}: " + ", ".join(f"{p:g}: {_short(v)}" for p, v in zip(at, values)))
     if mine:
         words = [f"your guess: {_short(height)} at {place:g}" for place, height in mine.items()]
-        drawn.curve("your guess", [*mine], [*mine.values()], len(series), words, hollow=True, alpha=0.5)
+        drawn.curve("your guess", [*mine], [*mine.values()], GUESS, words, hollow=True, alpha=0.5)
     if isinstance(guessed, int | float):
         drawn.line([guessed] * 2, [low, top], 5, line_dash="dashed")
         captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]

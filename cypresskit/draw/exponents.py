@@ -56,10 +56,13 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
                 if kind == "format" and found:
                     found = range(max(found), max(max(found) - BITS, right - 1), -1)
                 at = LEFT + (left - np.array(found, float) + 0.5) * WIDE / (left - right + 1)
-                places.append(np.where(come, at, np.nan))
+                # Bits of b that s has lost are seen there first, and fall.
+                falls = kind == "bits" and step == "e" and set(found) <= set(_bits(run["b"]))
+                places.append(np.where(come | (falls & (np.arange(FRAMES) > 0))[:, np.newaxis], at, np.nan))
             x = together(places)
+            down = np.where(np.tile(come, (len(runs), 1)), y, TOP + ROW * 1.5) + 0 * x if step == "e" else y
             size = np.broadcast_to(wide - 0.5, x.shape)
-            sheet.boxes(fig, f"{kind} {step}", x, y, size, ROW - 14, ink=ink, alpha=alpha)
+            sheet.boxes(fig, f"{kind} {step}", x, down, size, ROW - 14, ink=ink, alpha=alpha, moves=("y",))
         nothing = np.repeat([run[step] == 0 for run in runs], FRAMES) & np.tile(come[:, 0], len(runs))
         sheet.numbers(fig, f"nothing {step}", LEFT + 4, y, nothing, names=["", "0"], ink=ink, bold=True, size=14)
     captions = [_say(run, frame) for run in runs for frame in range(FRAMES)]
