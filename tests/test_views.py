@@ -21,11 +21,13 @@ from pages import IN_LESSONS, VIEWS, at, blocked, pipeline, recorded, reports, v
 import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.compiler import compile, kernel_card
+from cypresskit.draw import followed
 from cypresskit.draw.block import find_block
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.dial import grid, point, settings, timed
+from cypresskit.draw.life import CLOCK, _parts
 from cypresskit.draw.player import Player
-from cypresskit.draw.road import RUNGS, figures
+from cypresskit.draw.road import FIGURES, RUNGS
 from cypresskit.host import Resource, Task, run
 from cypresskit.kernels import samples
 from cypresskit.machine.traffic import Traffic
@@ -388,12 +390,11 @@ def test_a_dial_that_is_turned_changes_rows_and_dot(show):
 
 
 def test_the_roads_figures_are_the_models():
-    known = figures()
-    assert set(known) == {launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch}
+    assert set(FIGURES) == {launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch}
     for launch in ("sgemm_naive 2048", "block_4x4 2048", "sgemm_tn_37 2048", "sgemm_tn 2048 best", "round_trip 2048"):
         gflops, ceiling, unit = kept.road(launch)
-        assert [gflops, ceiling] == pytest.approx(known[launch][:2], rel=0.005), "make it anew: python -m tools.kept"
-        assert gflops <= ceiling and unit == known[launch][2]
+        assert [gflops, ceiling] == pytest.approx(FIGURES[launch][:2], rel=0.005), "make it anew: python -m tools.kept"
+        assert gflops <= ceiling and unit == FIGURES[launch][2]
     assert (ROOT / "docs/pictures/road.svg").read_text() == draw.road().still(), "make it anew: make clip"
 
 
@@ -404,10 +405,22 @@ def test_the_road_ends_each_lesson_and_tells_no_later_one(lesson):
     assert RUNGS[lit].lesson == min(lesson, 12)
     shown = np.flatnonzero(frames(road, "figures", "value")[0]).tolist()
     assert shown == [n for n, rung in enumerate(RUNGS) if rung.lesson <= lesson]
-    told = [text for words in road.about.values() for _, text in words if "Gflop/s" in text]
-    assert len(told) == len(shown) and len(repr(road).splitlines()) == 1 + len(shown)
+    assert str(road.about.values()).count("Gflop/s") == len(shown) == len(repr(road).splitlines()) - 1
     (source,) = (ROOT / "notebooks/source").glob(f"{lesson:02}_*.md")
     assert source.read_text().rstrip().count(f"\n```python\nck.draw.road({lesson})\n```\n") == 1
+
+
+def test_a_life_is_what_the_report_and_the_recording_say(monkeypatch):
+    monkeypatch.setattr(followed, "_now", [followed.Element(69, 131)])
+    parts, clauses = list(_parts(followed.followed())), simulate("sgemm_tn", 256).timeline
+    spent = [sum(p.end - p.start for p in parts if p.name == name) / CLOCK for name in ("computes", "fetches")]
+    assert spent == pytest.approx(
+        [sum(e.served - e.start for e in clauses if e.kind == kind) for kind in ("ALU", "TEX")]
+    )
+    own = [p for p in parts if p.mine]
+    assert "wavefront 6 runs on SIMD engine 6" in [p.said for p in own], "row 1, column 2 of 4 x 4 tiles"
+    sums = [p.name.replace("\N{MULTIPLICATION SIGN}", "*").split(" = ") for p in own if p.lane == 5]
+    assert [eval(left) for left, _ in sums] == [float(right) for _, right in sums] and len(sums) == 2
 
 
 def test_the_toy_is_the_lessons_by_hand():

@@ -50,6 +50,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         lambda: draw.card_memory(host.blocked_time(5376, 5376, 3584, host.Machine(), block=1792)),
     ),
     "timeline": ("Four and five stages of a pipeline", draw.timeline),
+    "life": ("The life of one element of C, from half a millisecond to a clock", draw.life),
     "exponents": ("Two-sum, bit by bit", draw.exponents),
 }
 

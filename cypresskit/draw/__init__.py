@@ -15,6 +15,7 @@ from cypresskit.draw.exponents import exponents
 from cypresskit.draw.followed import follow
 from cypresskit.draw.lds import lds_transpose
 from cypresskit.draw.lds_pitch import lds_pitch
+from cypresskit.draw.life import life
 from cypresskit.draw.performance import performance
 from cypresskit.draw.pipelines import timeline
 from cypresskit.draw.player import Player, load
@@ -28,6 +29,7 @@ from cypresskit.draw.wavefronts import waiting, wavefronts
 
 __all__ = [
     "Player", "Prediction", "block_race", "bundle_game", "bundles", "card_memory", "channels", "chip", "controls",
-    "curves", "dial", "explore", "exponents", "follow", "lds_pitch", "lds_transpose", "load", "performance", "predict",
-    "reduction", "register_block", "road", "roofline", "texture_fetch", "timeline", "waiting", "wavefronts",
+    "curves", "dial", "explore", "exponents", "follow", "lds_pitch", "lds_transpose", "life", "load", "performance",
+    "predict", "reduction", "register_block", "road", "roofline", "texture_fetch", "timeline", "waiting",
+    "wavefronts",
 ]  # fmt: skip

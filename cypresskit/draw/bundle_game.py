@@ -21,42 +21,14 @@ from cypresskit.kernels import KERNELS
 UNSTORED = 1000  # registers from here on: results that the compiler handed on over PV or PS and never stored
 TABLES = {"unstored": UNSTORED, "swizzles": {"vector": VECTOR_SWIZZLES, "t": SCALAR_SWIZZLES}, "sets": SLOT_SETS}
 STYLES = {"amd": "AMD's way", "best": "Looking ahead"}
-SMALL = """il_ps_2_0
-dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
-{}
-{}
-endmain
-end
-"""
-# Two small levels: how many texels they fetch into r1, r2 and so on, and what they compute.
-DOT = (
-    4,
-    """mul r10, r1, r2
-mul r11.x, r3.x, r4.x
-add r10.xy, r10.xy, r10.zw
-add r10.x, r10.x, r10.y
-add r10.x, r10.x, r11.x
-mov g[0].x___, r10""",
-)
-RANK_1 = (
-    6,
-    """mad r3, r1.x, r2, r3
-mad r4, r1.y, r2, r4
-mad r5, r1.z, r2, r5
-mad r6, r1.w, r2, r6
-mov g[0], r3
-mov g[1], r4
-mov g[2], r5
-mov g[3], r6""",
-)
 
 
 def bundle_game(kernel: str = "sgemm_tn") -> Toy:
     """A game: pack a small dot product, a rank-1 update and the loop of a kernel of the catalogue into as few bundles
     as you can. What the hardware can't do comes back, with the reason."""
-    named = (("a dot product", _small(*DOT)), ("a rank-1 update", _small(*RANK_1)), (kernel, KERNELS[kernel].program))
-    levels = [level(*one) for one in named]
+    small = {"a dot product": "dot_product.il", "a rank-1 update": "rank_1.il"}
+    named = {name: assemble(theme.packaged(file), file) for name, file in small.items()}
+    levels = [level(*one) for one in (named | {kernel: KERNELS[kernel].program}).items()]
     title = "The bundle game"
     said = [f"{title}: pack operations into bundles of five slots"]
     said += [f"{one['name']}; fewest bundles {one['least']}" for one in levels]
@@ -149,11 +121,6 @@ def _part(o: Operation, reads: tuple[Read, ...], dest: tuple[int, int] | None) -
 
 def _words(reads: Iterable[Read]) -> Iterable[tuple[int, int]]:
     return ((r.index, r.channel) for r in reads if r.kind == "gpr")
-
-
-def _small(texels: int, lines: str) -> Program:
-    fetches = (f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 1}, vWinCoord0.xy00" for n in range(texels))
-    return assemble(SMALL.format("\n".join(fetches), lines), "small.il")
 
 
 def _bundles(code: Code) -> list[Bundle]:

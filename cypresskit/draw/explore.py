@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from string import Template
 
 import numpy as np
 
@@ -28,16 +29,7 @@ from cypresskit.timing import simulate
 STEPS = 320  # of the work-item that are drawn
 CLOCKS = 4000  # of the wavefronts
 
-JOURNEY = """<div class="cypresskit-journey" style="--ck-room: 36px">
-<style>.cypresskit-journey nav {{ display: flex; flex-wrap: wrap; gap: 4px 8px; align-items: center; font-size: 13px }}
-.cypresskit-journey nav button {{ font: inherit; color: inherit; background: none; border: 1px solid; padding: 3px 9px;
- border-radius: 4px; cursor: pointer }}
-.cypresskit-journey nav [aria-current] {{ font-weight: bold; border-width: 2px }}
-</style><nav aria-label="Levels, from the chip to the register">{crumbs}<span role="status"></span></nav>{levels}
-<script>(() => {{
-const around = document.currentScript.parentElement, own = ".cypresskit-journey"
-const host = around.closest(own) ?? around.querySelector(own), ways = {ways}, hints = {hints}, start = {start}
-{script}}})()</script></div>"""
+JOURNEY = Template(theme.packaged("journey.html"))
 
 
 @dataclass(frozen=True)
@@ -72,7 +64,7 @@ class Journey(Shown):
         hints = json.dumps([one.hint for one in self.levels]).replace("<", "\\u003c")
         start = json.dumps([0, next(iter(self.levels[0].ways), None)])
         parts = {"crumbs": "&rsaquo;".join(crumbs), "levels": "".join(shown), "script": theme.packaged("journey.js")}
-        return JOURNEY.format(**parts, ways=ways, hints=hints, start=start)
+        return JOURNEY.substitute(**parts, ways=ways, hints=hints, start=start)
 
 
 def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> Journey:

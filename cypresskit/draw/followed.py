@@ -45,12 +45,17 @@ def follow(row: int = 5, column: int = 3) -> Element:
     return _now[0]
 
 
-def followed(usual: Element | None = None) -> Element | None:
-    """The element that is followed, if any; with one that is ``usual`` what the file names, or else that."""
-    if usual and not _now:
-        _now.append(usual)
+def remember() -> Element:
+    """The element that is followed: if there is none yet, what the file names, or else C[5, 3]."""
+    if not _now:
+        _now.append(Element())
         with suppress(OSError, ValueError, TypeError):
             follow(*json.loads(Path(FILE).read_text(encoding="utf-8")[:100]))
+    return _now[0]
+
+
+def followed() -> Element | None:
+    """The element that is followed, if any."""
     return _now[0] if _now else None
 
 

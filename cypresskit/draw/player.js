@@ -298,6 +298,17 @@ for (const {figure, source, reach} of heads) {
   const free = !picks.some((pick) => pick.figure === figure)
   figure.on_event("tap", (at) => { if (free || (reach?.[0] < at.y && at.y < reach[1])) drag(at) })
 }
+// A strip of time zooms by the wheel, too, once its player has the focus.
+if (step === "Zoom") el.addEventListener("wheel", (event) => {
+  if (!el.matches(":focus-within")) return
+  event.preventDefault()
+  go(frame + (event.deltaY < 0 ? 1 : -1))
+}, {passive: false})
+// On the site lessons are pages.
+el.addEventListener("click", (event) => {
+  const link = event.composedPath().find((one) => one.localName === "a")
+  if (link && /\d\d_\w+\.html$/.test(location.pathname)) link.href = link.href.replace(/ipynb$/, "html")
+}, true)
 if (listing) child(listing.place).el.addEventListener("click", (event) => {
   const line = Number(event.composedPath().find((e) => e.dataset?.line)?.dataset.line)
   const runs = listing.current.flatMap((now, k) => now === line && k >= first && k < first + frames ? [k] : [])

@@ -30,7 +30,7 @@ from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from cypresskit.draw import still, theme
-from cypresskit.draw.followed import Element, followed
+from cypresskit.draw.followed import remember
 from cypresskit.saving import save_file
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
@@ -325,7 +325,7 @@ def load(frames: bool | None = None) -> None:
     from IPython.display import HTML, display
 
     Shown.framed = "google.colab" in sys.modules if frames is None else frames
-    followed(Element())
+    remember()
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
     code = f"<script>{scripts()}</script>{wrap}<script>{theme.packaged('cells.js')}</script>"
     display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))

@@ -5,6 +5,7 @@ figure is the timing model's own output, kept in ``road.json`` (``python -m tool
 """
 
 import json
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +16,8 @@ from cypresskit.draw.sheet import Sheet
 
 WIDE, HIGH, TOP, FOOT, LEFT, APART = 1250, 262, 48, 196, 8, 40  # the stage; the bars' top and foot; before side roads
 COLUMN = {True: 116, False: 62}  # the room of a rung of the climb, and of a side road's
-INKS = {
-    "ALU": "alu",
-    "texture": "texture",
-    "LDS": "wait",
-}  # of a ceiling; what isn't on the chip is in the ink of words
+# Of a ceiling; what isn't on the chip is in the ink of words.
+INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
 
 
 class Rung(NamedTuple):
@@ -54,11 +52,8 @@ RUNGS = (
     Rung(10, "in blocks,\nN = 7168", "blocked_time 7168", "round_trip 2048"),
     Rung(11, "two chips,\npipeline", "five_stage 16384", "blocked_time 7168"),
 )
-
-
-def figures() -> dict[str, list]:
-    """Of each launch its Gflop/s, what its busiest unit would do without a pause, and that unit's name."""
-    return json.loads(theme.packaged("road.json"))
+# Of each launch its Gflop/s, what its busiest unit would do without a pause, and that unit's name.
+FIGURES: dict[str, list] = json.loads(theme.packaged("road.json"))
 
 
 def road(lesson: int | None = None) -> Player:
@@ -68,7 +63,7 @@ def road(lesson: int | None = None) -> Player:
         raise ValueError(f"the road leads from lesson 0 to lesson 13; there is no lesson {lesson!r}")
     last = max(rung.lesson for rung in RUNGS)
     lessons = np.arange(last + 1) if lesson is None else np.array([min(lesson, last)])
-    known, sheet = figures(), Sheet("The road: what each idea is worth")
+    sheet = Sheet("The road: what each idea is worth")
     wide = np.array([COLUMN[rung.climb] for rung in RUNGS])
     side = np.array([not rung.climb for rung in RUNGS])
     x = LEFT + np.cumsum(wide) - wide / 2 + APART * side
@@ -76,49 +71,43 @@ def road(lesson: int | None = None) -> Player:
     firsts = [min(n for n, rung in enumerate(RUNGS) if rung.lesson == at) for at in lessons]
     lit = np.arange(len(RUNGS)) == np.array(firsts)[:, np.newaxis]
     fig = sheet.stage("Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with", WIDE, HIGH)
-    _draw_bars(sheet, fig, known, x, wide - 14, seen, lit)
+    _draw_bars(sheet, fig, x, wide - 14, seen, lit)
     sheet.words(fig, x, FOOT + 11, [f"{rung.lesson:02}" for rung in RUNGS], align="center", bold=True, size=12)
-    lines = [
-        (x[n], FOOT + 25 + 14 * k, line)
-        for n, rung in enumerate(RUNGS)
-        for k, line in enumerate(rung.phrase.split("\n"))
-    ]
-    sheet.words(fig, *map(list, zip(*lines)), "soft", align="center", size=12)
+    for k, lines in enumerate(zip_longest(*(rung.phrase.split("\n") for rung in RUNGS), fillvalue="")):
+        sheet.words(fig, x, FOOT + 25 + 14 * k, lines, "soft", align="center", size=12)
     heads = [LEFT, LEFT + x[side][0] - wide[side][0] / 2 - LEFT]
     sheet.words(fig, heads, 12, ["The climb, Gflop/s", "Side roads, from where each sets out"], bold=True, size=14)
-    captions = [_say(RUNGS[first], known) for first in firsts]
+    captions = [_say(RUNGS[first]) for first in firsts]
     key = sheet.key(("gained", "c", "box"), ("had before", "c", "pale"), ("lit: the lesson you are in", "ink", "ring"),
                     ("what it sets out from", "soft", "frame"), ("its ceiling: texture", "texture", "solid"),
                     ("arithmetic", "alu", "solid"), ("bus, memory, chips", "ink", "solid"))  # fmt: skip
     for n, rung in enumerate(RUNGS):
         told = [(0, f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson.")]
         if seen[:, n].any():
-            told.append((int(np.argmax(seen[:, n])), _say(rung, known)))
+            told.append((int(np.argmax(seen[:, n])), _say(rung)))
         sheet.about[n] = told
-    text = "\n".join(
-        [sheet.title, *(_say(rung, known).replace("**", "") for n, rung in enumerate(RUNGS) if seen[-1, n])]
-    )
+    text = "\n".join([sheet.title, *(_say(rung).replace("**", "") for n, rung in enumerate(RUNGS) if seen[-1, n])])
     return sheet.player([fig], captions, text, step="Lesson", below=[key])
 
 
-def _say(rung: Rung, known: dict) -> str:
-    gflops, ceiling, unit = known[rung.launch]
+def _say(rung: Rung) -> str:
+    gflops, ceiling, unit = FIGURES[rung.launch]
     than = ""
     if rung.before:
-        gain = gflops / known[rung.before][0]
+        gain = gflops / FIGURES[rung.before][0]
         times = f"{gain:.3g} times as fast as" if gain > 1 else f"{1 / gain:.3g} times slower than"
-        than = f", {times} the {known[rung.before][0]:.0f} before"
+        than = f", {times} the {FIGURES[rung.before][0]:.0f} before"
     allows = f"Its busiest part, {unit}, would allow {ceiling:.0f}"
     return f"**Lesson {rung.lesson:02}: {rung.name}**: {gflops:.0f} Gflop/s{than}. {allows}."
 
 
-def _draw_bars(sheet: Sheet, fig, known: dict, x, wide, seen: np.ndarray, lit: np.ndarray) -> None:
+def _draw_bars(sheet: Sheet, fig, x, wide, seen: np.ndarray, lit: np.ndarray) -> None:
     """Of each rung that is ``seen`` its bar, what it is compared with, and its ceiling; the others at the foot."""
-    speed, ceiling = (np.array([known[rung.launch][n] for rung in RUNGS]) for n in (0, 1))
-    before = np.array([known[rung.before][0] if rung.before else 0 for rung in RUNGS])
+    speed, ceiling = (np.array([FIGURES[rung.launch][n] for rung in RUNGS]) for n in (0, 1))
+    before = np.array([FIGURES[rung.before][0] if rung.before else 0 for rung in RUNGS])
     tall, old, bound = (np.maximum((FOOT - TOP) * part / ceiling.max(), 1.5) for part in (speed, before, ceiling))
     nowhere = np.where(seen, 0, np.nan)
-    said = [_say(rung, known).replace("**", "") for rung in RUNGS]
+    said = [_say(rung).replace("**", "") for rung in RUNGS]
     sheet.boxes(fig, "to come", x, FOOT - 8 + np.where(seen, np.nan, 0), wide, 16, line="line")
     sheet.boxes(fig, "rungs", x, FOOT - tall / 2 + nowhere, wide, tall, ink="c", alpha=0.4, words=said,
                 key=np.arange(len(RUNGS)))  # fmt: skip
@@ -126,7 +115,7 @@ def _draw_bars(sheet: Sheet, fig, known: dict, x, wide, seen: np.ndarray, lit: n
     sheet.boxes(fig, "gains", x, FOOT - tall + gain / 2 + nowhere, wide, gain, ink="c")
     outline = sheet.source("before", x=x, w=wide, y=FOOT - old / 2 + nowhere, h=old)
     sheet.ring(fig, outline, "w", "h", 1.5, "soft", line_dash="dashed")
-    inks = np.array([INKS.get(known[rung.launch][2], "ink") for rung in RUNGS])
+    inks = np.array([INKS.get(FIGURES[rung.launch][2], "ink") for rung in RUNGS])
     for ink in dict.fromkeys(inks.tolist()):
         mine = inks == ink
         sheet.boxes(fig, f"ceilings {ink}", x[mine], (FOOT - bound + nowhere)[:, mine], wide[mine] + 8, 2, ink=ink)

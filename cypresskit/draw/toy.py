@@ -4,20 +4,12 @@ import base64
 import json
 from dataclasses import dataclass, field
 from html import escape
+from string import Template
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Shown
 
-TOY = """<div class="cypresskit-toy" tabindex="0" role="group" data-lm-suppress-shortcuts="true"
- aria-label="{title}. Keys: {keys}.">
-<style>{css}</style><img alt="{text}" src="data:image/svg+xml;base64,{still}" style="max-width: 100%">
-<p>This is a still. To play, trust the notebook.</p>
-<script>(() => {{
-const around = document.currentScript.parentElement, own = ".cypresskit-toy"  // VS Code runs it at the output's end
-const host = around.closest(own) ?? around.querySelector(own), data = {data}
-host.querySelectorAll("img, p").forEach((one) => one.remove())
-{script}
-}})()</script></div>"""
+TOY = Template(theme.packaged("toy.html"))
 LIGHT, DARK = ("".join(f"--ck-{name}:{pair[n]};" for name, pair in theme.TOKENS.items()) for n in (0, 1))
 CSS = f"""
 .cypresskit-toy {{ {LIGHT} color: var(--ck-ink); font: 13px sans-serif; max-width: 1250px; outline-offset: -1px }}
@@ -63,4 +55,4 @@ class Toy(Shown):
             CSS + theme.packaged("toy.css"),
             {"title": self.title, "keys": self.keys, "text": escape(repr(self))},
         )
-        return TOY.format(data=data, still=still, script=script, css=css, **words)
+        return TOY.substitute(data=data, still=still, script=script, css=css, **words)

@@ -18,6 +18,8 @@ import io
 import re
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
+from pathlib import Path
+from string import Template
 from typing import Any
 
 from cypresskit import published, tables
@@ -136,18 +138,7 @@ def table(rows: list[Row], n: int = contest.N) -> str:
     return out.getvalue()
 
 
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Beat the paper</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>:root {{ color-scheme: light dark; }} tr {{ border-top: 1px solid #8886; }}
-table {{ border-collapse: collapse; }}
-body {{ max-width: 60em; margin: 2em auto; padding: 0 1em; font: 16px/1.5 sans-serif; }}
-td, th {{ padding: 4px 10px; text-align: left; vertical-align: top; white-space: pre-wrap; }}</style></head>
-<body><h1>Beat the paper</h1><p>SGEMM on a simulated Radeon HD 5870 at N = {n}, whose peak is {peak:.0f} Gflop/s. Each
-entry was checked before it was timed: a wrong result has no speed. Speeds less than half a per cent apart share a
-place. Rows without a place are for comparison.</p>
-{tables}</body></html>
-"""
+PAGE = Template(Path(__file__).with_name("leaderboard.html").read_text(encoding="utf-8"))
 COLUMNS = "place", "name", "file", "Gflop/s", "% of peak", "registers", "bound by", ""
 
 
@@ -165,4 +156,4 @@ def page(rows: list[Row], n: int = contest.N) -> str:
         right[title].append((place, of.name, of.file, *speed, of.registers or "", of.bound, note))
     parts = [(title, COLUMNS, lines) for title, lines in right.items()] + [("Not yet", ("name", "file", ""), wrong)]
     shown = "\n".join(f"<h2>{title}</h2>{tables.table(head, lines)}" for title, head, lines in parts if lines)
-    return PAGE.format(n=n, peak=HD5870.single_gflops, tables=shown)
+    return PAGE.substitute(n=n, peak=f"{HD5870.single_gflops:.0f}", tables=shown)
