@@ -40,7 +40,6 @@ from cypresskit.teach.l01_register_block import SIZES, block_gemm
 from cypresskit.teach.l02_why_blocks import counted, pace
 from cypresskit.teach.l04_registers import BUDGET
 from cypresskit.teach.l06_double_double import hilbert
-from cypresskit.teach.l07_lds import clocks_of_turn
 from cypresskit.teach.l08_small import first_quad
 from cypresskit.teach.notebook import html, install, progress, unread
 
@@ -345,22 +344,6 @@ def test_the_budget_lies_between_late_and_early():
 def test_hilbert_times_its_inverse_is_one(n):
     matrix, inverse = hilbert(n)
     assert np.array_equal(matrix @ inverse, np.eye(n, dtype=int))
-
-
-@pytest.mark.parametrize(
-    ("name", "texture", "lds"),
-    [
-        ("sgemm_64x64", 8 * 16 + 8 * 32, 0),
-        ("sgemm_64x64_lds", 64 + 8 * 32, 4 * (4 + 8 + 8)),
-        ("sgemm_64x64_lds_rows", 64 + 8 * 32, 16 + 8 * 16),
-        ("sgemm_64x64_lds_padded", 64 + 8 * 32, 8 + 8 * 8),
-        ("sgemm_64x64_lds_worst", 64 + 8 * 32, 4 * (64 + 8 * 8)),
-    ],
-)
-def test_clocks_of_a_turn(name, texture, lds):
-    clocks = clocks_of_turn(name)
-    assert (clocks["texture"], clocks["LDS"]) == (texture, lds)
-    assert clocks["ALU"] % 4 == 0 and 200 < clocks["ALU"] < 360
 
 
 def test_a_quad_shares_lines_as_the_lesson_says():
