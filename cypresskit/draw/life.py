@@ -92,7 +92,8 @@ def _on_chip(report: Report, element: Element) -> Iterator[Part]:
     said = f"wavefront {number} runs on SIMD engine {engine:.0f}"
     yield Part(CHIP, start, end, "c", f"wavefront {number}", said, True)
     events = [e for e in report.timeline if e.wavefront == 0]
-    yield Part(CLAUSES, events[0].start, events[-1].end, "faint", "", "its wavefront goes through its kernel")
+    said = "its wavefront goes through its kernel" + ", timed as wavefront 0's, whose clauses are kept" * (number > 0)
+    yield Part(CLAUSES, events[0].start, events[-1].end, "faint", "", said)
     for e in events:
         yield Part(CLAUSES, e.start, e.served, SPENT[DOES[e.kind]], DOES[e.kind], f"it {DOES[e.kind]}")
         if e.end > e.served:
