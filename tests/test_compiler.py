@@ -8,6 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
+from conftest import pixel
 
 import cypresskit as ck
 from cypresskit.compiler import STYLES, CompileError, kernel_card
@@ -91,8 +92,18 @@ def test_catalogue_is_legal_and_gives_the_same_bits(name):
         assert same_bits(kernel.program, kernel.arguments(a, b, c, 1.5, beta), *codes)
 
 
-@pytest.mark.parametrize("seeds", [*(range(n, n + 10) for n in range(0, 60, 10)), [6897]], ids=lambda s: s[0])
-def test_random_programs(seeds):  # a double of number 6897 has both words in one bank, and gets copies
+def test_a_double_whose_words_come_from_one_bank_gets_copies():
+    words = [f"add r{n}.x, vWinCoord0.x, l0.{'xyzw'[n % 4]}\nmul r{n}.x, r{n}.x, vWinCoord0.y" for n in range(1, 7)]
+    halves = [f"mov r{7 + n // 2}.{'xy'[n % 2]}, r{n + 1}.x" for n in range(6)]
+    double = "dmad r10.xy, r7.xy, r8.xy, r9.xy", "mov o0, r10.xyxy"
+    program = pixel("dcl_literal l0, 1.0, 2.0, 3.0, 4.0", *words, *halves, *double)
+    code = compile(program, style="amd")
+    assert check(code) == [] and code.listing().count("MOV") >= 6, "six words for the four slots"
+    assert same_bits(program, {"domain": (8, 8), "outputs": {0: np.zeros((8, 8, 4), np.float32)}}, code)
+
+
+@pytest.mark.parametrize("seeds", [range(n, n + 10) for n in range(0, 60, 10)], ids=lambda s: s[0])
+def test_random_programs(seeds):
     for seed in seeds:
         text, arguments = random_program(random.Random(seed))
         program = ck.assemble(text)

@@ -19,8 +19,9 @@ from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
 from cypresskit.machine.fast.vec import Vec, pick
 
 
-class Loads(Operands):
-    """Translation of loads. ``inside``: whether all places are known to be inside."""
+class Accesses(Operands):
+    """Translation of loads, and of stores, which give up where the place of some lane isn't inside. ``inside``: whether
+    all places that are loaded from are known to be inside."""
 
     def __init__(self, program: Program, target: Target):
         super().__init__(program, target)
@@ -201,31 +202,7 @@ class Loads(Operands):
     def _places(self, base: Vec, offsets: Vec, lanes: int) -> list[Vec]:
         return [base.at(offsets[lane]) for lane in range(lanes)]
 
-
-def lds_offsets(arrays: dict[int, tuple[int, int]]) -> dict[int, int]:
-    """Byte offset of each LDS array in a group's memory, and under -1 the size of all; 16 bytes in reserve behind
-    each."""
-    offsets, size = {}, 0
-    for array, (_, length) in sorted(arrays.items()):
-        offsets[array] = size
-        size += -(-length // 16) * 16 + 16
-    return offsets | {-1: size}
-
-
-def _loads(i: Instruction) -> bool:
-    return i.op.kind == "fetch" or (i.op.kind == "lds" and not i.op.store)
-
-
-def vector(parts: Sequence[Vec]) -> Vec:
-    """A vector of scalars."""
-    whole = Vec(parts[0].e, "poison", parts[0].kind, len(parts))
-    for k, part in enumerate(parts):
-        whole = whole.e.op(f"insertelement {whole}, {part}, i32 {k}", whole.kind, whole.n)
-    return replace(whole, parts=parts)
-
-
-class Stores(Loads):
-    """Translation of stores. Where the place of some lane isn't inside, the kernel gives up."""
+    # Stores
 
     def _store_rows(self, places: Sequence[Vec], rows: Sequence[Vec], words: Sequence[int]) -> None:
         """Store ``words`` of each lane's row at its place."""
@@ -238,7 +215,7 @@ class Stores(Loads):
     def _check(self, at: int, inside: Vec, place: Vec) -> None:
         """Give up where the place of some lane isn't inside."""
         fail, rest = self.ir.new("fail"), self.ir.new("store")
-        self.ir.branch(inside.all(), rest, fail, "no")
+        self.ir.branch(inside.all(), rest, fail)
         self.ir.label(fail)
         self.refuse(at, ~inside, place)
         self.ir.label(rest)
@@ -287,3 +264,25 @@ class Stores(Loads):
             return
         whole = self.wide(at, last, stored)
         self._store_rows(self._places(array, address, self.lanes), self._rows({}, whole), stored)
+
+
+def lds_offsets(arrays: dict[int, tuple[int, int]]) -> dict[int, int]:
+    """Byte offset of each LDS array in a group's memory, and under -1 the size of all; 16 bytes in reserve behind
+    each."""
+    offsets, size = {}, 0
+    for array, (_, length) in sorted(arrays.items()):
+        offsets[array] = size
+        size += -(-length // 16) * 16 + 16
+    return offsets | {-1: size}
+
+
+def _loads(i: Instruction) -> bool:
+    return i.op.kind == "fetch" or (i.op.kind == "lds" and not i.op.store)
+
+
+def vector(parts: Sequence[Vec]) -> Vec:
+    """A vector of scalars."""
+    whole = Vec(parts[0].e, "poison", parts[0].kind, len(parts))
+    for k, part in enumerate(parts):
+        whole = whole.e.op(f"insertelement {whole}, {part}, i32 {k}", whole.kind, whole.n)
+    return replace(whole, parts=parts)

@@ -135,7 +135,7 @@ class ControlFlow(Blocking):
         """At the head of a loop: stop if told, or if it has run for too long, by the first work-item here."""
         e = self.ir
         stop, on = e.new("endless"), e.new("go")
-        e.branch((self._issued(at) - self.load(f"before{at}")).cmp("ugt", self.bound()), stop, on, "yes")
+        e.branch((self._issued(at) - self.load(f"before{at}")).cmp("ugt", self.bound()), stop, on)
         e.label(stop)
         if at in self.group_flow:
             item = self.tile * math.prod(self.program.group)

@@ -1,7 +1,7 @@
 """Translates every instruction except control flow."""
 
 from cypresskit.il import Instruction, Program
-from cypresskit.machine.fast.access import Stores
+from cypresskit.machine.fast.access import Accesses
 from cypresskit.machine.fast.native_meaning import KIND, NATIVE, canonical
 from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.uniformity import literal
@@ -10,7 +10,7 @@ from cypresskit.machine.fast.vec import Vec
 CONSTANT_SECOND = ("ishl", "ishr", "ushr", "udiv", "umod", "iand", "imul", "umul")  # worth telling LLVM a literal
 
 
-class Instructions(Stores):
+class Instructions(Accesses):
     """Translation of straight runs. ``skipped``: the instructions that another pass over the loop executes."""
 
     def __init__(self, program: Program, target: Target):

@@ -19,7 +19,7 @@ from cypresskit.machine.fast.context import DIVERGED, DONE, NEXT, UNDERFLOWED
 from cypresskit.machine.fast.control import ControlFlow
 from cypresskit.machine.fast.target import MODES, Target
 from cypresskit.machine.fast.tiles import corner, gang, workgroup
-from cypresskit.machine.fast.vec import EXPECT, SIZES, Vec
+from cypresskit.machine.fast.vec import SIZES, Vec
 
 LINE = 64  # bytes at whose multiples spilled registers lie
 
@@ -73,7 +73,7 @@ class Translator(ControlFlow):
         self.ir.do("%next_tile = add i64 %tile, 1")
         self.report(NEXT, Vec(self.ir, "%next_tile", "i64"))
         self.add("spent", self.load("issued") * self.gangs)
-        self.ir.branch(self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "tile_loop", "yes")
+        self.ir.branch(self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "tile_loop")
         self.ir.label("exit")
         self.ir.lines.append(MODES[self.mode].end)
         status = self.load("status")
@@ -103,7 +103,6 @@ class Translator(ControlFlow):
                 f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %tile_loop",
                 *self.ir.lines,
                 "}",
-                EXPECT,
             ]
         )
         counted = {at: 1 + n for n, segment in enumerate(self.segments) for at in segment}
@@ -228,7 +227,7 @@ class Translator(ControlFlow):
 
     def _decide(self, at: int) -> None:
         apart, together = self.ir.new("apart"), self.ir.new("together")
-        self.ir.branch(self.load("any_true") & self.load("any_false"), apart, together, "yes")
+        self.ir.branch(self.load("any_true") & self.load("any_false"), apart, together)
         self.ir.label(apart)
         self.give_up(DIVERGED, self.ir.const(at, "i64"))
         self.ir.label(together)

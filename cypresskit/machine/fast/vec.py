@@ -10,7 +10,6 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-EXPECT = '!0 = !{!"branch_weights", i32 100000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
 SIZES = {"i1": 1, "i32": 32, "i64": 64, "float": 32, "double": 64}
 SUFFIX = {"float": "f32", "double": "f64"}
 
@@ -53,10 +52,9 @@ class Emitter:
         """Jump."""
         self.do(f"br label %{name}")
 
-    def branch(self, condition: "Vec", yes: str, no: str, rare: str = "") -> None:
-        """Jump by an i1; ``rare`` "no" or "yes" names the way that is hardly ever taken."""
-        hint = {"": "", "no": ", !prof !0", "yes": ", !prof !1"}[rare]
-        self.do(f"br {condition}, label %{yes}, label %{no}{hint}")
+    def branch(self, condition: "Vec", yes: str, no: str) -> None:
+        """Jump by an i1."""
+        self.do(f"br {condition}, label %{yes}, label %{no}")
 
     def const(self, value: float | str, kind: str, n: int = 0) -> "Vec":
         """A constant in every lane; floats are written as the bits of the double they equal."""
@@ -87,7 +85,6 @@ class Vec:
     name: str
     kind: str
     n: int = 0
-    origin: "Vec | None" = None  # of which these are the bits
     parts: Sequence["Vec"] = ()  # the lanes, if they were scalars before
 
     def __str__(self) -> str:
@@ -135,10 +132,8 @@ class Vec:
         """The same bits as another type; words of 64 bits take two lanes of 32."""
         if kind == self.kind:
             return self
-        if self.origin and self.origin.kind == kind:
-            return self.origin
         n = self.n * SIZES[self.kind] // SIZES[kind]
-        return replace(self.e.op(f"bitcast {self} to {of(kind, n)}", kind, n), origin=self)
+        return self.e.op(f"bitcast {self} to {of(kind, n)}", kind, n)
 
     def cast(self, name: str, kind: str) -> "Vec":
         """Converted by the LLVM instruction of that name."""
