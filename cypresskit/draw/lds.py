@@ -168,8 +168,9 @@ class Layout:
         frames = most + 2
         so_far, title = np.arange(frames).clip(1, self.clocks + 1) - 1, f"{self.name}: clocks of the LDS alone"
         sheet.race(fig, self.name, left, WIDE, so_far, self.clocks, most, title=title)
-        walls = left + WIDE * np.array(self.barriers()) / most
-        sheet.boxes(fig, f"barriers {self.name}", walls, 34, 3, 18, ink="ink", words=["a barrier"] * len(walls))
+        begins = np.array(self.barriers())
+        walls = np.where(np.arange(frames)[:, np.newaxis] > begins, left + WIDE * begins / most, np.nan)
+        sheet.boxes(fig, f"barriers {self.name}", walls, 34, 3, 18, ink="ink", words=["a barrier"] * len(begins))
         element = np.arange(256)
         words = [f"A[{e // 4}, k = {e % 4}] in work-item {e // 4}" for e in element]
         x, y = self._registers(left, element)
