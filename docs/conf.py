@@ -116,16 +116,14 @@ def _left_out(link):
     return f"`{link[1]}` (not on this site)" if link[1] else ""
 
 
-def add_players(app, name, template, context, doctree):
-    if "cypresskit-player" in context.get("body", ""):
+def amend(app, name, template, context, doctree):
+    """Pages with pictures load what plays them, and go without a list of their headings: pictures take its place.
+    Headings have a level."""
+    if pictures := "cypresskit-player" in context.get("body", ""):
         app.add_js_file("players.js", loading_method="async")
     if name == root_doc:
         app.add_js_file("front.js", loading_method="defer")
-
-
-def amend(app, name, template, context, doctree):
-    """Pages with pictures go without a list of their headings: pictures take its place. Headings have a level."""
-    context["furo_hide_toc"] = context.get("furo_hide_toc") or "cypresskit-player" in context.get("body", "")
+    context["furo_hide_toc"] = context.get("furo_hide_toc") or pictures
     tree = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
 
@@ -144,7 +142,6 @@ def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("autodoc-process-docstring", end_sections, priority=400)
     app.connect("source-read", add_contents)
-    app.connect("html-page-context", add_players)
     app.connect("html-page-context", amend, priority=900)  # after the theme
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
