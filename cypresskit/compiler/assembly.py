@@ -58,7 +58,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Bundle:
-    """What issues together: at most one operation per slot, and up to four literal dwords."""
+    """Operations that issue together: at most one per slot, and up to four literal dwords."""
 
     operations: tuple[Operation, ...]
     literals: tuple[int, ...] = ()

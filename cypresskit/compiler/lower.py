@@ -98,7 +98,7 @@ class _Lowering:
             self.end_if()
 
     def test_to_rotate(self, at: int) -> int | None:
-        """Where the test of the loop at ``at`` stands if that can be rotated, or None."""
+        """The index of the test of the loop at ``at``, or None if that can't be rotated."""
         body, matching = self.body, self.program.matching
         for test in range(at + 1, min(at + 2 + ROTATED, matching[at])):
             i = body[test]

@@ -111,7 +111,7 @@ def _search(ports: Ports, slots: list[SlotReads], n: int, table: list, chosen: l
 
 
 class Constants(NamedTuple):
-    """What operands take besides registers: ``literals``, ``pairs`` of channels in constant buffers (buffer, element,
+    """Constants that operands need: ``literals``, ``pairs`` of channels in constant buffers (buffer, element,
     half), and the ``windows`` of 32 elements that these lie in (buffer, number)."""
 
     literals: set[int]
@@ -130,7 +130,7 @@ class Constants(NamedTuple):
 
 
 def constants_of(ops: Iterable[Op]) -> Constants:
-    """What the operands of ``ops`` take."""
+    """The constants that the operands of ``ops`` need."""
     found = Constants(set(), set(), set())
     for op in ops:
         for n, src in enumerate(op.srcs):
@@ -190,7 +190,7 @@ class Draft:
 
     @property
     def results(self) -> dict[Word, tuple[str, int]]:
-        """What PV and PS hold in the next bundle of the clause."""
+        """The words that the next bundle of the clause finds in PV and PS, and where."""
         made = {p.result: ("ps", 0) if p.slot == T else ("pv", p.slot) for p in self.slots.values()}
         return {word: place for word, place in made.items() if word is not None}
 

@@ -80,7 +80,7 @@ class Pressure:
                     self.peak[c] = max(self.peak[c] + (w in self.problem.live_in), self.count[c])
 
     def state(self) -> tuple[int, list[int], list[int]]:
-        """What ``undo`` needs to take back later decisions."""
+        """A snapshot for ``undo``: how many channels were decided, and how full each is."""
         return len(self.settled), list(self.count), list(self.peak)
 
     def undo(self, state: tuple[int, list[int], list[int]]) -> None:

@@ -61,7 +61,7 @@ class Sources:
         return self.kept[place]
 
     def address(self, register: Register) -> list[Word]:
-        """What is added to the number of an element of global memory, if anything."""
+        """The word that an access adds to its element's number, in a list; an empty one if there is none."""
         source = register.address
         return [] if source is None else [self.component(source, source.swizzle[0])]
 

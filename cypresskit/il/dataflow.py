@@ -84,7 +84,7 @@ def keys(found: Iterable[Use]) -> set[Key]:
 
 
 def successors(program: Program, at: int) -> tuple[int, ...]:
-    """Where control may go from ``at``; len(program.body) is the end."""
+    """The instructions that may follow ``at``; len(program.body) is the end."""
     i, match = program.body[at], program.matching.get(at, at)
     flow = i.op.flow
     if flow == "else":

@@ -163,7 +163,8 @@ class Instruction:
 
     @property
     def relation(self) -> str:
-        """What a comparison or a branch tests, a name of ``RELATIONS``; of a branch without a ``relop`` against 0."""
+        """The relation that a comparison or a branch tests, a name of ``RELATIONS``; a branch without ``relop`` tests
+        against 0."""
         return self.controls.relop or self.op.relation
 
     def __str__(self) -> str:
@@ -263,7 +264,7 @@ class Program:
 
     @cached_property
     def body(self) -> tuple[Instruction, ...]:
-        """What runs: macros expanded, declarations and ``end`` removed."""
+        """The instructions that run: macros expanded, declarations and ``end`` removed."""
         return tuple(i for i in self.expanded if i.op.kind not in ("declaration", "end"))
 
     @cached_property

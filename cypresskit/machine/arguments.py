@@ -1,4 +1,4 @@
-"""What a program is launched on, checked against the program, and arrays as the 32-bit words that the chip sees."""
+"""Checks of a launch's arguments against its program, and arrays as the 32-bit words that the chip sees."""
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations

@@ -79,7 +79,7 @@ class Launch(Shape):
         return input_registers(self, *coordinates(self, np.arange(self.items)))
 
     def exist(self, element: np.ndarray) -> np.ndarray:
-        """Which elements of global memory there are."""
+        """Whether elements of global memory exist (bool)."""
         return (element >= 0) & (element < len(self.memory))
 
     def elements(self, element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

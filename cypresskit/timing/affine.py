@@ -64,7 +64,7 @@ IRREGULAR = Affine(np.zeros(1, np.uint32))
 
 @cache
 def from_memory(at: int) -> Affine:
-    """What instruction ``at`` has read."""
+    """The word that instruction ``at`` reads from memory: its value is unknown."""
     return Affine(ZERO.bits, loaded=EVERYBODY, at=at)
 
 

@@ -23,7 +23,7 @@ COUNTABLE = re.compile(r"(ALU |TEX |ALU_BREAK |ALU_PUSH_BEFORE JUMP LOOP_BREAK P
 
 
 def loop_body(code: Code, start: int) -> tuple[Control, ...]:
-    """What is between a loop's start and its end."""
+    """The controls between a loop's start and its end."""
     return code.controls[start + 1 : loop_end(code, start)]
 
 

@@ -36,7 +36,7 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """What each part of the chip did over time, in equal intervals bounded by ``clocks`` (n + 1,). ``shares`` of 1 are
+    """How busy each part of the chip was, in equal intervals bounded by ``clocks`` (n + 1,). ``shares`` of 1 are
     arrays (n, parts): "ALU", "texture", "LDS", "L1 hits" of each SIMD engine, "L2", "L2 hits" of each slice, "DRAM" and
     "DRAM rows" of each channel. Work counts from where it begins. Hits are NaN where nothing was asked for.
     ``wavefronts`` has a row (SIMD engine, first clock, last clock) for each wavefront, in the order of dispatch."""

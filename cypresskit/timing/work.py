@@ -83,7 +83,7 @@ class Packed(NamedTuple):
 
     @property
     def clauses_run(self) -> np.ndarray:
-        """How many clauses a wavefront of each path runs, repeats counted."""
+        """The number of clauses that a wavefront of each path runs, repeats counted."""
         each = (self.segments[:, 1] - self.segments[:, 0]) * self.segments[:, 2]
         return np.diff(np.concatenate(([0], np.cumsum(each)))[self.paths])
 

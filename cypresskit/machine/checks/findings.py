@@ -1,4 +1,4 @@
-"""What a check says: findings that name the kernel's line, the work-item and the element, one for each fault.
+"""Findings: they name the kernel's line, the work-item and the element, one for each fault.
 
 ``Check`` is the observer that all checks are built on. A fault has a key (what is wrong, at which instruction); the
 first work-item that hits it is described, the others are counted.
@@ -187,7 +187,7 @@ class Check(Observer):
         return any(at == opener or matching.get(at) == opener for at in self.suppressed if body[at].op.flow)
 
     def findings(self) -> Iterator[Finding]:
-        """What was found."""
+        """The findings so far."""
         return iter(self.found.values())
 
 

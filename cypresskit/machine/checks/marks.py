@@ -66,7 +66,7 @@ needs_of = lru_cache(maxsize=1)(Needs)  # found once for a launch's several chec
 
 @dataclass(eq=False)
 class Mark:
-    """Which work-items (bool) hold the bad value, the fault, and whether it has been reported."""
+    """A bad value: which work-items (bool) hold it, its fault, and whether that has been reported."""
 
     holders: np.ndarray
     fault: object

@@ -16,7 +16,7 @@ from cypresskit.machine.observer import MemoryEvent
 
 @dataclass(frozen=True, eq=False)
 class _Unset:
-    """Where a value should have come from: a register's component, or an LDS array and byte addresses."""
+    """The source of an unset value: a register's component, or an LDS array and byte addresses."""
 
     source: Key | None
     copied: int = -1  # by the instruction that copied it first

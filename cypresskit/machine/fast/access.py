@@ -159,8 +159,8 @@ class Accesses(Operands):
     # LDS
 
     def lds_places(self, at: int) -> tuple[Vec, Vec, Callable[[int], Vec]]:
-        """Of an LDS access: its array, byte addresses (i64) in each lane or of all, and whether a word after them lies
-        inside."""
+        """An LDS access's array, its byte addresses (i64, in each lane or one for all), and a test whether a word after
+        them lies inside."""
         i = self.body[at]
         stride, size = self.program.lds[i.controls.id]
         parts = lds_address(self.program, i)

@@ -78,7 +78,7 @@ class Blocking(Instructions):
         self._hide(self._names(sums, unused), True)
 
     def _strip(self, at: int, turns: Vec) -> None:
-        """So many turns, none of which ends the loop or reads outside."""
+        """Translate a strip of ``turns`` turns, none of which ends the loop or reads outside."""
         ir, k, end = self.ir, at + 1, self.program.matching[at]
         left, turn, over = self.variable(f"left{ir.names}", "i64"), ir.new("turn"), ir.new("turns_done")
         self.store(left, turns)
@@ -134,11 +134,12 @@ class Blocking(Instructions):
         return good.select(reduce(lambda x, y: x.call("smin", y), turns), 0)
 
     def _added(self, cell: Cell, inside: range, until: int) -> int:
-        """What a turn adds to a counter before that instruction."""
+        """The amount that a turn adds to a counter before that instruction."""
         return sum(step for at, step in self.analysis.steps[cell.name].items() if inside.start <= at < until)
 
     def _ends(self, inside: range) -> dict[Cell, list[Vec]]:
-        """Of counters that breaks compare: what (i64) each stays below where a turn begins that isn't the last."""
+        """The bounds (i64) of counters that breaks compare: each stays below them where a turn begins that isn't the
+        last."""
         ends: dict[Cell, list[Vec]] = {}
         for at in inside:
             test = _test_of(self.analysis, inside, at)
@@ -193,7 +194,7 @@ def _simple(analysis: Analysis, inside: range, at: int) -> bool:
 
 
 def _test_of(analysis: Analysis, inside: range, at: int) -> tuple[int, int, Cell] | None:
-    """Of a break where a counter has reached a bound that stays: the comparison, its component, and the counter."""
+    """The comparison, its component and the counter of a break that is taken once a counter reaches a fixed bound."""
     i, webs = analysis.body[at], analysis.webs
     if i.opcode != "break_logicalnz" or not analysis.plain(at, 0, 0):
         return None
@@ -267,7 +268,7 @@ def temporary(analysis: Analysis, inside: range) -> set[str]:
 
 
 def _bytes(cells: Iterable[Cell]) -> int:
-    """Of registers, for the largest of these."""
+    """The bytes of the largest of these cells."""
     return max((cell.n * SIZES[cell.kind] // 8 for cell in cells), default=0)
 
 

@@ -1,4 +1,4 @@
-"""Where a translated function keeps things: the launch's context, literals and constants, variables, the registers in
+"""The state of a function being translated: the launch's context, literals and constants, variables, the registers in
 their cells, and the gang that runs: its lanes, its work-items and its input registers."""
 
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ class Context:
         self.address_of(name).store(value if isinstance(value, Vec) else self.ir.const(value, kind, n))
 
     def address_of(self, name: str) -> Vec:
-        """Where a variable lies."""
+        """The pointer to a variable."""
         return Vec(self.ir, f"%{name}", "ptr")
 
     def add(self, name: str, value: Vec | int) -> None:
@@ -109,7 +109,7 @@ class Context:
         self.slot("report", "ptr").at(8 * what).store(value)
 
     def bound(self) -> Vec:
-        """How many instructions a loop may issue; becomes 0 if the kernel is to stop."""
+        """i64: the number of instructions that a loop may issue; 0 once the kernel is to stop."""
         return self.slot("limit", "ptr").load("i64", volatile=True)
 
     def give_up(self, status: int, at: Vec) -> None:

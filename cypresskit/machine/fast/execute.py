@@ -150,7 +150,7 @@ _spare: deque["_Workspace"] = deque(maxlen=SPARE)
 
 
 def _workspace(launch: Launch, kernel: NativeCode) -> "_Workspace":
-    """What ``launch`` can run in: the workspace of an earlier one of that shape, or a new one."""
+    """A workspace for ``launch``: that of an earlier one of its shape, or a new one."""
     surfaces = (*launch.textures.items(), *launch.outputs.items())
     shapes = [(n, surface.words.shape) for n, surface in surfaces]
     key = kernel, launch.domain, len(launch.memory), *shapes
@@ -163,7 +163,7 @@ def _workspace(launch: Launch, kernel: NativeCode) -> "_Workspace":
 
 
 class _Workspace:
-    """What launches of one kernel and shape, ``key``, run in, one at a time."""
+    """The memory that launches of one kernel and shape, ``key``, run in, one at a time."""
 
     def __init__(self, launch: Launch, kernel: NativeCode, key: tuple):
         self.kernel, self.key = kernel, key
@@ -237,7 +237,7 @@ class _Workspace:
 
 
 class _Worker:
-    """What one host thread uses: its own context, counters, LDS and spill memory, and what the kernel reports."""
+    """The state of one host thread: its own context, counters, LDS and spill memory, and what the kernel reports."""
 
     def __init__(self, kernel: NativeCode, values: dict[str, int]):
         self.slots, self.status = kernel.translation.slots, DONE

@@ -98,7 +98,7 @@ SOURCES = hashlib.sha256(b"".join(file.read_bytes() for room in ROOMS for file i
 
 
 def _key(program: Program, target: Target) -> str:
-    """What object code depends on: the program, the processor, LLVM and the translator."""
+    """A hash of all that object code depends on: the program, the processor, LLVM and the translator."""
     import llvmlite.binding as llvm
 
     digest = SOURCES.copy()
@@ -114,7 +114,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _read(file: Path) -> tuple[Translation, bytes] | None:
-    """What ``_write`` kept, if it is there, whole and the user's own."""
+    """The translation and object code in a file; None unless it is there, whole and the user's own."""
     try:
         if not _is_ours(file.parent):
             return None

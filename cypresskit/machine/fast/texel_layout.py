@@ -19,12 +19,12 @@ LINE = 64  # bytes
 
 
 def address(array: np.ndarray) -> int:
-    """Where an array begins."""
+    """The address of an array's first byte."""
     return array.__array_interface__["data"][0]  # half the time of array.ctypes.data
 
 
 def aligned(size: int) -> np.ndarray:
-    """So many bytes, a multiple of 8, that begin at a line of the cache: zeros, int64."""
+    """Zeros (int64) of ``size`` bytes, a multiple of 8, that begin at a line of the cache."""
     memory = np.zeros((size + LINE) // 8, np.int64)
     start = -address(memory) % LINE // 8
     return memory[start : start + size // 8]
@@ -87,7 +87,7 @@ def row_offset(y: Vec) -> Vec:
 
 
 def layouts(analysis: Analysis) -> dict[int, TexelLayout]:
-    """How textures that are fetched from lie in memory."""
+    """The layouts of the textures that are fetched from, by number."""
     found, rows = {}, defaultdict(set)
     for at, i in enumerate(analysis.body):
         if i.op.kind == "fetch":

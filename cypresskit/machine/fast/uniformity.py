@@ -119,7 +119,7 @@ class Uniformity:
         return self.varying.get(self.webs.find(web), 0)
 
     def _result_bits(self, at: int, i: Instruction, c: int) -> int:
-        """How the value of component ``c`` of ``i``'s result may differ."""
+        """The bits in which component ``c`` of ``i``'s result may differ between lanes."""
         if i.dest and i.dest.mask[c] in "01":
             return 0
         if i.op.kind != "alu" or i.op.vector:

@@ -140,7 +140,7 @@ class Vec:
         return self.e.op(f"{name} {self} to {of(kind, self.n)}", kind, self.n)
 
     def suffix(self, kind: str = "") -> str:
-        """How an overloaded intrinsic's name tells of this type, or of as many lanes of ``kind``."""
+        """The end of an overloaded intrinsic's name for this type, or for as many lanes of ``kind``."""
         return (f"v{self.n}" if self.n else "") + SUFFIX.get(kind or self.kind, kind or self.kind)
 
     def call(self, name: str, *others: "Vec | float") -> "Vec":
@@ -180,7 +180,7 @@ class Vec:
         return self.e.call(f"llvm.cttz.i{self.n}", f"i{self.n}", 0, number, self.e.const("true", "i1"))
 
     def freeze(self) -> "Vec":
-        """Some value, even if it is undefined."""
+        """The same value, or an arbitrary one if it is undefined (LLVM's ``freeze``)."""
         return self.e.op(f"freeze {self}", self.kind, self.n)
 
     # Pointers
@@ -192,7 +192,7 @@ class Vec:
         return self.e.op(f"getelementptr i8, {self}, {offset}", "ptr")
 
     def load(self, kind: str, n: int = 0, align: int = 0, volatile: bool = False) -> "Vec":
-        """What lies there; ``volatile``: LLVM must not know."""
+        """The value at this address; ``volatile`` ones LLVM may not keep in registers."""
         text = f"load {'volatile ' * volatile}{of(kind, n)}, {self}{f', align {align}' * bool(align)}"
         return self.e.op(text, kind, n)
 
