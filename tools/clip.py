@@ -4,10 +4,10 @@ The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as
 by frame. It needs Chromium and Playwright, which the tests bring.
 """
 
+import re
 import shutil
-import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -16,13 +16,11 @@ from PIL import Image  # Bokeh needs it too
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 import cypresskit as ck
+from cypresskit.draw.player import Shown
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-from conftest import JS  # noqa: E402
-
 FOLDER = ROOT / "docs/pictures"
-STILLS = {"road": ck.draw.road, "pipelines": ck.draw.timeline}
+STILLS: dict[str, Callable[[], Shown]] = {"road": ck.draw.road, "pipelines": ck.draw.timeline}
 SIZE = ViewportSize(width=1120, height=655)
 COLOURS, PACE, READ = 64, 140, 900  # of a clip; milliseconds that a frame stands, and one that has words to read
 # Of each level how often which key is pressed before each photograph, how many are taken, and the source and which of
@@ -34,6 +32,7 @@ STEPS = (
     (1, 26, "cells C", 10),
     (1, 16, "", 0),
 )
+PLACE = re.findall(r"(?s)const place = (.+?)\n\n", (ROOT / "tests/pages.js").read_text(encoding="utf-8"))[0]
 POINTER = """([x, y]) => { document.querySelector("#pointer")?.remove()
     if (x >= 0) document.body.insertAdjacentHTML("beforeend", `<div id="pointer" style="position: fixed; width: 20px;
         height: 20px; left: ${x - 13}px; top: ${y - 13}px; border: 3px solid #d55e00; border-radius: 50%"></div>`) }"""
@@ -54,7 +53,7 @@ def journey(page: Page) -> Iterator[tuple[Image.Image, int]]:
                 page.keyboard.press("ArrowRight")
             page.wait_for_timeout(260)  # what travels arrives
         if name:
-            x, y = page.evaluate(JS.place, [name, which])
+            x, y = page.evaluate(PLACE, [name, which])
             page.evaluate(POINTER, [x, y])
             yield photograph(page), READ
             page.evaluate(POINTER, [-1, 0])

@@ -4,6 +4,7 @@ import base64
 import json
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,7 @@ PRODUCTS = {
 def road(launch: str) -> tuple[float, float, str]:
     """Of a launch of the road its Gflop/s, what its busiest unit would do without a pause, and that unit."""
     name, n, *style = launch.split()
+    run: Any
     if name in PRODUCTS:
         run = PRODUCTS[name](int(n))
         busy = run.busy

@@ -173,9 +173,7 @@ def _draw_speed(sheet: Sheet, fig, points: list[Point]) -> None:
     """The speed for each number of registers, at the latency that is set, and a dot where one is."""
     sheet.words(fig, CHART[0] - 50, 16, "Gflop/s in the steady state", bold=True, size=15)
     down = Scale("", 0, PLOT, ticks=range(0, int(PLOT) + 1, 680))
-    drawn = Chart(
-        sheet, fig, CHART, Scale("registers a work-item", *REGISTERS[:: len(REGISTERS) - 1], ticks=SHOWN), down
-    )
+    drawn = Chart(sheet, fig, CHART, Scale("registers a work-item", REGISTERS[0], REGISTERS[-1], ticks=SHOWN), down)
     speed = np.array([p.gflops for p in points])
     curves = np.repeat(speed.reshape(-1, len(REGISTERS)), len(REGISTERS), axis=0)
     drawn.curve("speed", REGISTERS, curves, 0, [f"{r} registers" for r in REGISTERS])

@@ -215,8 +215,7 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
     for (ink, found), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
         row, start, stop, shown = np.array(found).T.reshape(4, -1)
         clocks = np.where(scene == shown, clock, np.nan)
-        y = 30 + tall * row
-        sheet.past(fig, f"toy {ink}", start, stop, y, high, clocks, at, ink=ink, ahead="faint")
+        sheet.past(fig, f"toy {ink}", start, stop, 30 + tall * row, high, clocks, at, ink=ink, ahead="faint")
     y = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
