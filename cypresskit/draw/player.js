@@ -10,6 +10,13 @@ const el = child(root).el
 const place = el.closest(".cypresskit-player")
 const count = captions.length
 
+// Bokeh would make the element anew, with its styles, and lay out all that is around it.
+function write(div, text) {
+  if (div.text === text) return
+  div.setv({text}, {silent: true})
+  child(div).markup_el.innerHTML = text
+}
+
 // Five characters or so for any number; the same rule as short() in player.py.
 const short = (v) => {
   const a = Math.abs(v)
@@ -34,6 +41,13 @@ for (const track of tracks) {
   }
   Object.assign(track, {all, size})
 }
+
+// Bokeh has four more of every glyph, for what is selected, or isn't, or is muted, or drawn in haste. Nothing ever is, so
+// they needn't be told of every frame.
+const nothing = () => {}
+for (const figure of figures) for (const view of child(figure).renderer_views.values())
+  for (const glyph of [view.selection_glyph, view.nonselection_glyph, view.muted_glyph, view.decimated_glyph])
+    if (glyph) Object.assign(glyph, {set_data: nothing, set_visuals: nothing, after_visuals: nothing, map_data: nothing})
 
 let frame = -1, timer = null, due = 0, shown = 0
 let [first, frames] = scenes[0]  // of the scene that is shown
@@ -102,14 +116,14 @@ function light() {
 const said = new Map(about), scenesOf = new Map(goes)
 function say() {
   const told = said.get(pick)
-  chosen.text = (Array.isArray(told) ? told.findLast(([from]) => from <= frame)?.[1] : told) ?? `<span class="soft">Click anything to keep it highlighted.</span> ${hint}`
+  write(chosen, (Array.isArray(told) ? told.findLast(([from]) => from <= frame)?.[1] : told) ?? `<span class="soft">Click anything to keep it highlighted.</span> ${hint}`)
 }
 function choose(key) {
   pick = said.has(key) ? key : null
   light()
   say()
   el.dataset.pick = pick ?? ""
-  if (pick !== null) live.text = chosen.text.replace(/<[^>]*>/g, " ")
+  if (pick !== null) write(live, chosen.text.replace(/<[^>]*>/g, " "))
 }
 // What was clicked, or chosen by keys and then Enter, may have a scene of its own, or be the way to another picture,
 // which whoever is around this one knows. Whether it was the latter.
@@ -141,11 +155,11 @@ function show(k, quiet, time) {
   if (pick !== null) { light(); say() }
   if (time && from >= first && movers.size && !still.matches) travel(from, k, time)
   slider.value = k - first
-  caption.text = captions[k]
+  write(caption, captions[k])
   if (truth) ask(k > first && guessed === null)  // later frames give the answer away
-  if (listing) listing.place.text = list(listing, listing.current[k])
+  if (listing) write(listing.place, list(listing, listing.current[k]))
   for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words()}`)
-  if (!quiet) live.text = words()
+  if (!quiet) write(live, words())
   handle()
   turn()
   shown++
@@ -176,7 +190,7 @@ function turn() {
   dials.forEach(({slider, label, name, values}, n) => {
     const value = Math.floor(frame / strides[n]) % values.length
     if (slider.value !== value) slider.value = value
-    label.text = `${name}: <b>${values[value]}</b>`
+    write(label, `${name}: <b>${values[value]}</b>`)
     turned[n]()
   })
   turning = false
@@ -199,7 +213,7 @@ function name(label) {
 const period = () => 1000 / Number(speed.value)
 const over = () => frame >= first + frames - 1
 function tick() {
-  if (!el.isConnected || over()) { stop(); live.text = words(); reveal(); return }
+  if (!el.isConnected || over()) { stop(); write(live, words()); reveal(); return }
   show(frame + 1, true, period())
   due = Math.max(due + period(), performance.now() - 200)
   timer = setTimeout(tick, Math.max(0, due - performance.now()))
@@ -207,7 +221,7 @@ function tick() {
 
 function toggle() {
   if (dials.length) return
-  if (timer !== null) { stop(); live.text = words(); return }
+  if (timer !== null) { stop(); write(live, words()); return }
   if (still.matches) { show(frame + 1); return }
   el.focus({preventScroll: true})  // not every browser gives it to a button that is clicked
   if (over()) show(first, true)
@@ -258,7 +272,7 @@ function reveal() {
     child(asked).el.style.minHeight = `${Math.max(one.bottom, other.bottom) - Math.min(one.top, other.top)}px`
   }
   const verdict = guessed === null ? "" : `You said <b>${guessed}</b>, ${guessed === right ? "and that is right" : `but it is <b>${right}</b>`}: `
-  asked.text = verdict + truth
+  write(asked, verdict + truth)
   child(answers).el.style.display = "none"
   el.dataset.revealed = "yes"
   ask(false)

@@ -246,7 +246,7 @@ class Player(Shown):
         document = Document(title=self.title).to_json(deferred=False)
         document["roots"] = Serializer(deferred=False).encode([self.root])
         data = serialize_json({"document": document}).encode()
-        image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 9)))
+        image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 6)))
         return EMBED.substitute(text=escape(repr(self)), still=image, docs=packed, root=json.dumps(self.root.id))
 
 
@@ -305,7 +305,7 @@ def scripts() -> str:
     """Bokeh's scripts and the player's as one that unpacks them, once on a page: 0.6 MB instead of 1.7."""
     bokeh = Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).js_raw
     play = f"window.cypresskitPlay = (root, index) => {{\n{theme.packaged('player.js')}\n}}"
-    packed = zlib.compress("\n".join([*bokeh, play]).encode(), 9)
+    packed = zlib.compress("\n".join([*bokeh, play]).encode(), 6)
     return UNPACK.substitute(packed=base64.b64encode(packed).decode(), key=zlib.crc32(packed))
 
 

@@ -43,7 +43,6 @@ class Sheet(Parts):
         self._starred = False
         # Bokeh makes one of each for every source or glyph: half of all models. These have no state of their own.
         self._policy, self._everything = UnionRenderers(), AllIndices()
-        self._views: dict[str, CDSView] = {}  # by source
 
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> figure:
         """A bare figure from (0, 0) at the upper left to (width, height); a unit is about a pixel, at most ``most``."""
@@ -96,9 +95,7 @@ class Sheet(Parts):
         if source is None:
             source = self.source("", **{name: value for name, value in given.items() if np.ndim(value)})
             given |= {name: name for name in source.column_names}
-        if source.id not in self._views:
-            self._views[source.id] = CDSView(filter=self._everything)
-        return fig.add_glyph(source, kind(**given, **look), level=level, view=self._views[source.id])
+        return fig.add_glyph(source, kind(**given, **look), level=level, view=CDSView(filter=self._everything))
 
     def boxes(
         self, fig: figure, name: str, x, y, w, h, *, fill=None, ink: str = "", line: str = "", words=None, key=None,
