@@ -102,7 +102,7 @@ def dial() -> Player:
     fig = sheet.stage(label, 1250, 372)
     _draw_rows(sheet, fig, points, choices)
     _draw_speed(sheet, fig, points)
-    captions = [_say(points, n, *one) for n, one in enumerate(choices)]
+    captions = [_say(points, n, *setting) for n, setting in enumerate(choices)]
     key = sheet.key(("computes (half height: one alone)", "alu", "box"), ("in the texture unit", "texture", "box"),
                     ("data on their way", "soft", "solid"), ("nobody computes", "wait", "box"),
                     ("gap in a row: it waits for its turn", "line", "frame"))  # fmt: skip
@@ -154,11 +154,11 @@ def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, 
         bars(f"{kind} {begin}", start, end, TOP + ROW * (row + 0.5), high, ink)
     sheet.words(fig, LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
     shares = []
-    for n, (who, ink, high, _) in enumerate(COMPUTING):
+    for n, (state, ink, high, _) in enumerate(COMPUTING):
         start, end, _ = _padded([p.alu[p.alu[:, 2] == n] for p in points])
         bars(f"computing {n}", start, end, strip + (16 - high) / 2, high, ink)
         shares.append(100 * np.nansum(end - start, axis=1) / LONG)
-        said = [f"{who} {part} %" for part in range(101)]
+        said = [f"{state} {part} %" for part in range(101)]
         left, whole = LEFT + (320, 430, 590)[n], np.round(shares[n]).astype(int)
         sheet.numbers(fig, f"share {n}", left, 16, whole, names=said, ink=ink, bold=n == 0, size=14)
     start, end, _ = _padded([p.texture[p.texture[:, 2] > 0] for p in points])

@@ -49,19 +49,19 @@ class Journey(Shown):
         self.title, self.levels = title, list(levels)
 
     def __repr__(self) -> str:
-        return "\n".join([self.title, *(f"{one.name}: {one.player!r}" for one in self.levels)])
+        return "\n".join([self.title, *(f"{level.name}: {level.player!r}" for level in self.levels)])
 
     def still(self) -> str:
         """That of the first level."""
         return self.levels[0].player.still()
 
     def _embedded(self) -> str:
-        crumbs = [f'<button type="button">{escape(one.name)}</button>' for one in self.levels]
+        crumbs = [f'<button type="button">{escape(level.name)}</button>' for level in self.levels]
         shown = [
-            f"<section{' hidden' * (n > 0)}>{one.player._embedded()}</section>" for n, one in enumerate(self.levels)
+            f"<section{' hidden' * (n > 0)}>{level.player._embedded()}</section>" for n, level in enumerate(self.levels)
         ]
-        ways = json.dumps([{str(key): way for key, way in one.ways.items()} for one in self.levels])
-        hints = json.dumps([one.hint for one in self.levels]).replace("<", "\\u003c")
+        ways = json.dumps([{str(key): way for key, way in level.ways.items()} for level in self.levels])
+        hints = json.dumps([level.hint for level in self.levels]).replace("<", "\\u003c")
         start = json.dumps([0, next(iter(self.levels[0].ways), None)])
         parts = {"crumbs": "&rsaquo;".join(crumbs), "levels": "".join(shown), "script": theme.packaged("journey.js")}
         return JOURNEY.substitute(**parts, ways=ways, hints=hints, start=start)

@@ -63,7 +63,7 @@ def performance(
         if name in known:
             drawn.point(name, known[name].get("n_at_max", right), known[name]["gflops_max"], number)
     drawn.head(sizes)
-    captions = [f"N = {n}. " + "\n".join(_said(name, of.get(n)) for name, of in curves.items()) for n in sizes]
+    captions = [f"N = {n}. " + "\n".join(_said(name, curve.get(n)) for name, curve in curves.items()) for n in sizes]
     launch = any(row["launch"] for row in table)
     dotted = "if the busiest unit never paused" + ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]

@@ -129,7 +129,7 @@ class _Replay:
 
     def lines(self) -> tuple[int, int]:
         """How many lines were missed, and asked for."""
-        return sum(one.missed for one in self.served), sum(one.asked for one in self.served)
+        return sum(step.missed for step in self.served), sum(step.asked for step in self.served)
 
     def say(self, clock: int) -> str:
         if clock >= len(self.served):
@@ -186,15 +186,15 @@ class _Replay:
 
     def _texel(self, left: float, resource: int, x, y) -> tuple:
         """Where texels are drawn: the matrices share the room."""
-        of, each = self.textures[resource], ROOM[0] * 2 / len(self.textures)
+        texture, each = self.textures[resource], ROOM[0] * 2 / len(self.textures)
         start = left + MATRIX + list(self.textures).index(resource) * (each + 12)
-        return start + x * min(each / of.width, 13.0), TOP + y * min(ROOM[1] / of.height, 13.0)
+        return start + x * min(each / texture.width, 13.0), TOP + y * min(ROOM[1] / texture.height, 13.0)
 
     def _draw_words(self, sheet: Sheet, fig, left: float, most: int) -> None:
         """The matrices as they lie in memory: a box for each word, those of a line close together."""
         self.place: dict[int, int] = {}  # the number of a word's box
-        for resource, of in self.textures.items():
-            y, x = np.divmod(np.arange(of.width * of.height), of.width)
+        for resource, texture in self.textures.items():
+            y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
             address = self.memory.address(resource, x, y)
             order = np.argsort(address, kind="stable")
             word, first = np.unique(address[order] // WORD, return_index=True)
@@ -202,7 +202,8 @@ class _Replay:
             self._draw_matrix(sheet, fig, left, most, resource, word, np.array(ends))
 
     def _draw_matrix(self, sheet: Sheet, fig, left: float, most: int, resource: int, word, ends) -> None:
-        name, of, key = _matrix(resource), self.textures[resource], self.keys + len(self.place) + np.arange(len(word))
+        name, texture = _matrix(resource), self.textures[resource]
+        key = self.keys + len(self.place) + np.arange(len(word))
         at = {int(w): n for n, w in enumerate(word)}
         self.place |= {w: int(key[n]) for w, n in at.items()}
         line = word * WORD // self.memory.line
@@ -230,9 +231,9 @@ class _Replay:
         source = sheet.boxes(fig, called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key)
         sheet.ring(fig, source, "w", "h", "wait")
         sheet.star(fig, source, operands(self.run.launch.program.name.removesuffix(".il"), resource, *ends[[0, 2, 1]]))
-        title, ink = f"{name}: {of.height} rows of {of.width} texels", INKS.get(resource, "ink")
+        title, ink = f"{name}: {texture.height} rows of {texture.width} texels", INKS.get(resource, "ink")
         sheet.words(fig, x0, TOP - 14, title, ink, size=13)
-        top, foot = np.flatnonzero(ends[1] == 0), TOP + of.height * (y1 - y0) + 9
+        top, foot = np.flatnonzero(ends[1] == 0), TOP + texture.height * (y1 - y0) + 9
         names = [str(w % self.banks) for w in word[top]]
         sheet.words(fig, x[top], foot, names, "soft", align="center", size=11)
         if resource == min(self.textures):
@@ -244,16 +245,16 @@ class _Replay:
 
     def _draw_ticks(self, sheet: Sheet, fig, left: float, clocks: np.ndarray) -> None:
         """A row for each fetch, and in it a box for each clock that it has taken so far."""
-        fetch = np.array([one.fetch for one in self.served])
+        fetch = np.array([step.fetch for step in self.served])
         across = np.arange(len(fetch)) - np.searchsorted(fetch, fetch)
         wide, row = min(14.5, (WIDE - 76) / (across.max() + 1)), min(8.0, 128 / len(self.accesses))
         paid = np.arange(len(fetch)) < clocks[:, np.newaxis]  # what is to come isn't told
         x, y = left + 76 + (across + 0.5) * wide, TICKS + (fetch + 0.5) * row
         matrix = [min(self.accesses[f].resource, 1) for f in fetch]
-        missed = paid * 2 * np.array([one.missed > 0 for one in self.served])
-        keys = [self.place[one.words[0]] for one in self.served]
-        words = [f"clock {t}: quad {one.quad + 1} of fetch {one.fetch + 1}, its clock {one.number + 1}, "
-                 f"{'not in L1' if one.missed else 'in L1'}" for t, one in enumerate(self.served, 1)]  # fmt: skip
+        missed = paid * 2 * np.array([step.missed > 0 for step in self.served])
+        keys = [self.place[step.words[0]] for step in self.served]
+        words = [f"clock {t}: quad {step.quad + 1} of fetch {step.fetch + 1}, its clock {step.number + 1}, "
+                 f"{'not in L1' if step.missed else 'in L1'}" for t, step in enumerate(self.served, 1)]  # fmt: skip
         sheet.words(fig, left, TICKS - 14, "What each fetch has paid: a box is a clock", size=13)
         at = f"ticks {self.name}", np.where(paid, x, np.nan), y, max(wide - 1.5, 1), max(row - 1.5, 0.5)
         source = sheet.boxes(fig, *at, fill=(TINTS, matrix), words=words, key=keys, missed=missed)

@@ -151,9 +151,9 @@ def _draw_units(
         sheet.past(fig, f"{what} {name}", start, end, y, high, clocks, at, ink=ink, ahead="faint", words=said)
         return 100 * np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1) / passed
 
-    for n, (who, ink, high, x) in enumerate(COMPUTING):
-        shares.append(draw(f"computing {n}", who, alu[alu[:, 2] == n], strip + (16 - high) / 2, high, ink))
-        whole, names = np.round(shares[n]).astype(int), [f"{who} {part}" for part in percent]
+    for n, (state, ink, high, x) in enumerate(COMPUTING):
+        shares.append(draw(f"computing {n}", state, alu[alu[:, 2] == n], strip + (16 - high) / 2, high, ink))
+        whole, names = np.round(shares[n]).astype(int), [f"{state} {part}" for part in percent]
         sheet.numbers(fig, f"share {n} {name}", LEFT + WIDE - x, title, whole, names=names, bold=n == 0, ink=ink,
                       align="right", size=14)  # fmt: skip
     serving = draw("texture", "the texture unit works", tex[tex[:, 2] > 0], strip + 20, 12, "texture")
@@ -168,7 +168,7 @@ def _draw_units(
 
 def _story(report: Report, wavefront: int, here: Sequence[Event], window: tuple[float, float]) -> str:
     mine = [(e.kind, min(e.end, window[1]) - max(e.start, window[0])) for e in here if e.wavefront == wavefront]
-    spent = {kind: sum(clocks for of, clocks in mine if of == kind) for kind in ("ALU", "TEX")}
+    spent = {kind: sum(clocks for done, clocks in mine if done == kind) for kind in ("ALU", "TEX")}
     return (
         f"**Wavefront {wavefront}** of {report.kernel} in these {window[1] - window[0]:.0f} clocks: computes "
         f"{spent['ALU']:.0f}, fetches {spent['TEX']:.0f}, waits for its turn the rest."

@@ -13,13 +13,13 @@ STEADY_K = 1536  # from here on a kernel's loop goes at the same pace: within 0.
 def tn_kernel(kernel: str | Kernel) -> Kernel:
     """The kernel, given by name or as it is, once it is known to multiply what the host sends: A transposed and B as it
     is, one product at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for another kernel."""
-    found = KERNELS[kernel] if isinstance(kernel, str) else kernel
-    check_type(Kernel, kernel=found)
-    if (found.trans_a, found.trans_b, found.vector, found.packed) != (True, False, False, False):
-        raise ValueError(f"the host transposes A, so it needs a TN kernel for whole matrices; {found.name} is not one")
-    if found.precision == "double-double":
-        raise ValueError(f"the host sends float32 or float64; {found.name} is not for one of them")
-    return found
+    chosen = KERNELS[kernel] if isinstance(kernel, str) else kernel
+    check_type(Kernel, kernel=chosen)
+    if (chosen.trans_a, chosen.trans_b, chosen.vector, chosen.packed) != (True, False, False, False):
+        raise ValueError(f"the host transposes A, so it needs a TN kernel for whole matrices; {chosen.name} is not one")
+    if chosen.precision == "double-double":
+        raise ValueError(f"the host sends float32 or float64; {chosen.name} is not for one of them")
+    return chosen
 
 
 def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) -> float:
@@ -27,10 +27,10 @@ def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) ->
     ``STEADY_K`` at the pace of what is before."""
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
-    found, launch = tn_kernel(kernel), device.launch_us * 1e-6
-    wide, tall = (padded_row(s, found.dtype.itemsize, device) if found.buffer else s for s in (n, m))
+    chosen, launch = tn_kernel(kernel), device.launch_us * 1e-6
+    wide, tall = (padded_row(s, chosen.dtype.itemsize, device) if chosen.buffer else s for s in (n, m))
     deep = min(k, STEADY_K)
-    running = _seconds(found, tall, wide, deep, device) - launch
+    running = _seconds(chosen, tall, wide, deep, device) - launch
     flops = 2.0 * m * n * k
     return flops / (launch + running * flops / (2.0 * tall * wide * deep))
 

@@ -142,7 +142,7 @@ class Timeline:
             events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": queue}})
         for span in self.spans:
             task = span.task
-            args = {"bytes": task.bytes} | {of: dict(getattr(task, of)) for of in ("reads", "writes", "uses")}
+            args = {"bytes": task.bytes} | {kind: dict(getattr(task, kind)) for kind in ("reads", "writes", "uses")}
             when = {"ts": span.start * 1e6, "dur": (span.end - span.start) * 1e6, "args": args}
             row = {"pid": 1, "tid": queues.index(task.queue) + 1}
             events.append({"ph": "X", "name": task.name, "cat": task.stage, **row, **when})

@@ -112,9 +112,9 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     instead.append((page, "publish", lambda data, *_, **__: print(data.get("text/plain", ""))))
     try:
         with ExitStack() as stack:
-            for of, name, other in instead:
-                if getattr(of, name, None):
-                    stack.enter_context(patch.object(of, name, other))
+            for owner, name, other in instead:
+                if getattr(owner, name, None):
+                    stack.enter_context(patch.object(owner, name, other))
             stack.enter_context(_limits())
             result = answer(*arguments)
     except CardMemoryError:

@@ -150,9 +150,9 @@ def check_sum(program: Program) -> Verdict:
     """Exercise 3: IL that adds the 16 numbers of r1 to r4 into r0.x, in five bundles."""
     texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)
 
-    def sums(count: int, of: slice = slice(4)) -> np.ndarray:
-        """The output of two work-items that add up the components ``of`` their first ``count`` texels."""
-        return np.array([[[texels[0, x : x + count, of].sum()] * 4 for x in (0, 1)]], np.float32)
+    def sums(count: int, part: slice = slice(4)) -> np.ndarray:
+        """The output of two work-items that add up a ``part`` of the components of their first ``count`` texels."""
+        return np.array([[[texels[0, x : x + count, part].sum()] * 4 for x in (0, 1)]], np.float32)
 
     slips = {
         "only one of the four texels is added": lambda: sums(1),

@@ -23,8 +23,8 @@ BUDGET = 8  # double instructions of exercise 2
 def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Hilbert's matrix, 1 / (i + j + 1), as fractions, and its inverse as whole numbers: object arrays (n, n)."""
 
-    def filled(of: Callable[[int, int], object]) -> np.ndarray:
-        return np.array([[of(i, j) for j in range(n)] for i in range(n)], object)
+    def filled(element: Callable[[int, int], object]) -> np.ndarray:
+        return np.array([[element(i, j) for j in range(n)] for i in range(n)], object)
 
     def inverse(i: int, j: int) -> int:
         ways = comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2

@@ -79,13 +79,13 @@ def changes(chip: Device) -> str:
     return ", ".join(f"{f} {getattr(chip, f)}" for f in FREE if getattr(chip, f) != getattr(HD5870, f))
 
 
-def save(of: Written, path: str | Path, name: str, chip: Device = HD5870) -> str:
+def save(kernel: Written, path: str | Path, name: str, chip: Device = HD5870) -> str:
     """Write an entry as a file to hand in, its IL below a head with ``name``, and with what the chip changes that it is
     to run on; returns what it did."""
     told = " ".join(name.split()) or "nameless"
-    rows, columns = of.block
-    text = f"; name: {told}\n; block: {rows} x {columns}\n; steps: {of.k_step}\n"
-    text += f"; chip: {changes(chip)}\n" * bool(changes(chip)) + of.text.strip() + "\n"
+    rows, columns = kernel.block
+    text = f"; name: {told}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
+    text += f"; chip: {changes(chip)}\n" * bool(changes(chip)) + kernel.text.strip() + "\n"
     save_file(path, text)
     return f"{path}: {len(text.splitlines())} lines by {told}, to hand in"
 
@@ -105,40 +105,40 @@ class Score:
 
 
 @lru_cache(maxsize=64)
-def timed(of: Kernel, n: int, device: Device = HD5870, *, exact: bool = False) -> Report:
+def timed(kernel: Kernel, n: int, device: Device = HD5870, *, exact: bool = False) -> Report:
     """The timing model's report on a kernel at n x n x n; up to n = ``N`` always of the whole launch."""
-    return simulate(of, n, device=device, exact=exact or n <= N)
+    return simulate(kernel, n, device=device, exact=exact or n <= N)
 
 
-def judge(of: Kernel, device: Device = HD5870, n: int = N) -> Score:
+def judge(kernel: Kernel, device: Device = HD5870, n: int = N) -> Score:
     """Check an entry (or ``sgemm_tn`` and its like) and, if it is right, time it at n x n x n. It never raises."""
-    name = _name(of)
-    if fault := chip_fault(device) or _not_an_entry(of, name):
+    name = _name(kernel)
+    if fault := chip_fault(device) or _not_an_entry(kernel, name):
         return Score(name, fault)
     try:
-        return _judged(of, name, device, n)
+        return _judged(kernel, name, device, n)
     except Exception as error:
         return Score(name, Verdict(False, f"{name} can't be judged: {error}", "what is unusual about it?"))
 
 
-def _name(of) -> str:
+def _name(kernel) -> str:
     """An entry's name as printable text of 60 characters at most."""
-    name = getattr(of, "name", None)
-    name = name if type(name) is str else a_type(of if name is None else name)
+    name = getattr(kernel, "name", None)
+    name = name if type(name) is str else a_type(kernel if name is None else name)
     return shorten("".join(c if c.isprintable() else " " for c in name), 60)
 
 
 @lru_cache(maxsize=64)
-def _judged(of: Kernel, name: str, device: Device, n: int) -> Score:
+def _judged(kernel: Kernel, name: str, device: Device, n: int) -> Score:
     reports: list[Report] = []
 
     def judged(program: Program) -> Verdict:
-        compile(of.program, device)
-        run = _checked(of, n)
+        compile(kernel.program, device)
+        run = _checked(kernel, n)
         if isinstance(run, Verdict):
             return run
         try:
-            report = timed(of, n, device=device, exact=True)
+            report = timed(kernel, n, device=device, exact=True)
         except ValueError as error:
             hint = "addresses and branches may not depend on what the matrices hold; a wavefront has to fit the chip."
             return Verdict(False, f"{name} can't be timed: {error}", hint)
@@ -152,7 +152,7 @@ def _judged(of: Kernel, name: str, device: Device, n: int) -> Score:
 
     hints = {"stuck": "are its mode, block and k_step those of the text?"}
     hints["crowded"] = "fewer registers: a smaller block, fewer steps."
-    text, hints["before"] = (of.source, of.before) if isinstance(of, Written) else (of.text, "")
+    text, hints["before"] = (kernel.source, kernel.before) if isinstance(kernel, Written) else (kernel.text, "")
     return Score(name, judge_kernel(text, f"{name}.il", judged, **hints), *reports)
 
 
@@ -162,42 +162,43 @@ def least_seconds(run: Run, device: Device) -> float:
     return max(run.flops / device.single_gflops, quads / device.clock_ghz) / 1e9
 
 
-def _not_an_entry(of, name: str) -> Verdict | None:
+def _not_an_entry(kernel, name: str) -> Verdict | None:
     """The verdict on what can't be run as an entry, or None."""
-    if type(of) not in (Kernel, Written):
-        what = f"An entry is what contest.entry(...) or contest.write(...) returns, not {a_type(of)}."
+    if type(kernel) not in (Kernel, Written):
+        what = f"An entry is what contest.entry(...) or contest.write(...) returns, not {a_type(kernel)}."
         return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
-    if (of.precision, of.mode, of.trans_a, of.trans_b, of.streams) != ("single", "pixel", True, False, 0):
+    kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.streams
+    if kind != ("single", "pixel", True, False, 0):
         return Verdict(False, f"{name} is no rival of sgemm_tn.", "entries compute SGEMM TN as pixel kernels.")
-    sizes = [*of.block, of.k_step] if type(of.block) is tuple else []
+    sizes = [*kernel.block, kernel.k_step] if type(kernel.block) is tuple else []
     if len(sizes) != 3 or not all(type(size) is int and 0 < size <= 64 for size in sizes):
-        what = f"block = {of.block!r}, k_step = {of.k_step!r}: three whole numbers from 1 to 64 are needed."
+        what = f"block = {kernel.block!r}, k_step = {kernel.k_step!r}: three whole numbers from 1 to 64 are needed."
         return Verdict(False, what, "rows and columns of C that a work-item computes, as (8, 8); steps of k in a turn.")
     return None
 
 
-def _small_fault(of: Kernel) -> str:
+def _small_fault(kernel: Kernel) -> str:
     """What is wrong with a kernel at two small sizes, with every check on; "" if nothing is."""
     rng = np.random.default_rng(12)  # so that a finding stays what it was until it is mended; what decides comes later
-    (rows, columns), k = of.block, 2 * of.k_step
+    (rows, columns), k = kernel.block, 2 * kernel.k_step
     for m, n in ((rows, 2 * columns), (2 * rows, columns)):
         a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
-        if found := check_gemm(of, a, b, c, alpha=2.0, beta=-1.0):
+        if found := check_gemm(kernel, a, b, c, alpha=2.0, beta=-1.0):
             return f"{found[0]}\nHere C is {m} x {n} and k = {k}."
     return ""
 
 
 @lru_cache(maxsize=64)
-def _checked(of: Kernel, full: int) -> Verdict | Run:
+def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     """What is wrong with a kernel, or the counts of its run at ``full`` cubed: it is run at two small sizes with every
     check on, as it is to be timed, and at odd ones with alpha and beta."""
-    if finding := _small_fault(of):
+    if finding := _small_fault(kernel):
         hint = "that line and what its registers come from, before you think of speed."
         tried = BLOCKS if "endless" not in finding else ()
-        if other := next((block for block in tried if not _small_fault(replace(of, block=block))), None):
-            hint = f"with block={other} it is right: is block={of.block} what the text computes?"
+        if other := next((block for block in tried if not _small_fault(replace(kernel, block=block))), None):
+            hint = f"with block={other} it is right: is block={kernel.block} what the text computes?"
         return Verdict(False, finding, hint)
-    if unset := liveness(of.program, numbering := Numbering(of.program))[0]:
+    if unset := liveness(kernel.program, numbering := Numbering(kernel.program))[0]:
         number, component = min(numbering.keys(unset))
         finding = f"On some way through the program r{number}.{'xyzw'[component]} is read, but nothing has set it."
         return Verdict(False, finding, "set it before the loop, or before the branch that leaves it out.")
@@ -207,7 +208,7 @@ def _checked(of: Kernel, full: int) -> Verdict | Run:
     sizes = [((n, n, n), 1.0, 0.0) for n in sorted({min(FIRST, full), full})]
     runs: dict[int, Run] = {}
     for (m, n, k), alpha, beta in (*sizes, (large, 3.0, -2.0), (deep, -2.0, 1.0)):
-        wrong, runs[m] = _compared(of, m, n, k, alpha, beta)
+        wrong, runs[m] = _compared(kernel, m, n, k, alpha, beta)
         if wrong:
             place = "where it would be timed" if m == full else f"with alpha = {alpha:g} and beta = {beta:g}"
             finding = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is right."
@@ -223,13 +224,13 @@ def _problem(m: int, n: int, k: int, most: int) -> tuple[np.ndarray, ...]:
     return a, b, c, a.T @ b
 
 
-def _compared(of: Kernel, m: int, n: int, k: int, alpha: float, beta: float) -> tuple[str, Run]:
+def _compared(kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float) -> tuple[str, Run]:
     """What is wrong with a product of random matrices, compared in every element, and the run's counts."""
     most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
     a, b, c, product = _problem(m, n, k, most)
-    arguments = of.arguments(a, b, c, alpha, beta)
-    run = launch(of.program, **arguments)
-    got, want = of.result(arguments, m, n), alpha * product + beta * c
+    arguments = kernel.arguments(a, b, c, alpha, beta)
+    run = launch(kernel.program, **arguments)
+    got, want = kernel.result(arguments, m, n), alpha * product + beta * c
     wrong = got != want
     if wrong.any():
         i, j = divmod(int(wrong.argmax()), n)
@@ -243,8 +244,8 @@ def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -
     published figure among them. Wrong ones stand below, with the reason."""
     paper = published.kernel("sgemm_tn")
     rows, wrong = [(float(paper["gflops_max"]), "Nakasato 2010", f"measured at N = {paper['n_at_max']}")], []
-    for of in entries:
-        kernel, chip = of if isinstance(of, tuple) and len(of) == 2 else (of, HD5870)
+    for given in entries:
+        kernel, chip = given if isinstance(given, tuple) and len(given) == 2 else (given, HD5870)
         score = judge(kernel, chip, n)
         name = shorten(score.name if chip is HD5870 else f"{score.name}, {_name(chip)}", 20)
         if score.report:

@@ -31,7 +31,7 @@ def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = No
     parts |= {mine["device"]: figures(experiment, mine)} if mine else {}
     lines = [" " * 14 + "".join(f"{name:>22}" for name in parts)]
     for case in figures(experiment):
-        pairs = [(of.get(case), next(iter(of.values()))) for of in parts.values()]
+        pairs = [(values.get(case), next(iter(values.values()))) for values in parts.values()]
         cells = [f"{value:,.0f} {value / first:8.2f} x" if value else "-" for value, first in pairs]
         lines.append(f"{case:14}" + "".join(f"{cell:>22}" for cell in cells))
     return "\n".join(lines)

@@ -78,10 +78,10 @@ def judged(text: str, file: str, n: int) -> dict:
     entry, chip = read(text, file)
     score = contest.judge(entry, chip, n)
     row: dict = {"name": entry.name, "file": file, "verdict": str(score.verdict), "chip": contest.changes(chip)}
-    if of := score.report:
+    if report := score.report:
         row["code"] = sha256(f"{row['chip']} {entry.block} {entry.program.expanded}".encode()).hexdigest()
-        row |= {"gflops": of.gflops, "percent": of.percent, "registers": of.registers}
-        row |= {"wavefronts": of.active, "bound": of.bound}
+        row |= {"gflops": report.gflops, "percent": report.percent, "registers": report.registers}
+        row |= {"wavefronts": report.active, "bound": report.bound}
     return row
 
 
@@ -100,9 +100,9 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
     percent, said = 100 * best / HD5870.single_gflops, "Published, not simulated."
     nakasato = Row(name, "", best, percent, paper["gprs"], verdict=said)
-    of = contest.timed(contest.BAR, n)
+    report = contest.timed(contest.BAR, n)
     name, said = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
-    bar = Row(name, "", of.gflops, of.percent, of.registers, of.active, of.bound, said)
+    bar = Row(name, "", report.gflops, report.percent, report.registers, report.active, report.bound, said)
     places: list[tuple[int | str, Row]] = []
     for own in (False, True):
         mine = [row for row in _noted(rows) if bool(row.chip) == own]
@@ -146,14 +146,14 @@ def page(rows: list[Row], n: int = contest.N) -> str:
     """The leaderboard as a web page that needs nothing else."""
     right: dict[str, list] = {"On the HD 5870": [], "On chips of their own": []}
     wrong = []
-    for place, of in ranked(rows, n):
-        if not of.gflops:
-            wrong.append((of.name, of.file, of.verdict))
+    for place, entry in ranked(rows, n):
+        if not entry.gflops:
+            wrong.append((entry.name, entry.file, entry.verdict))
             continue
-        speed = f"{of.gflops:.0f}", f"{of.percent:.0f}"
-        note = "; ".join(filter(None, (of.chip, of.note)))
-        title = [*right][bool(of.chip)]
-        right[title].append((place, of.name, of.file, *speed, of.registers or "", of.bound, note))
+        speed = f"{entry.gflops:.0f}", f"{entry.percent:.0f}"
+        note = "; ".join(filter(None, (entry.chip, entry.note)))
+        title = [*right][bool(entry.chip)]
+        right[title].append((place, entry.name, entry.file, *speed, entry.registers or "", entry.bound, note))
     parts = [(title, COLUMNS, lines) for title, lines in right.items()] + [("Not yet", ("name", "file", ""), wrong)]
     shown = "\n".join(f"<h2>{title}</h2>{tables.table(head, lines)}" for title, head, lines in parts if lines)
     return PAGE.substitute(n=n, peak=f"{HD5870.single_gflops:.0f}", tables=shown)

@@ -14,6 +14,6 @@ def record() -> dict:
     return json.loads(files("cypresskit.today").joinpath("record.json").read_text(encoding="utf-8"))
 
 
-def figures(experiment: str, of: dict | None = None) -> dict[str, float]:
+def figures(experiment: str, another: dict | None = None) -> dict[str, float]:
     """The figures of an experiment by case, such as ``{"8 x 8": 18800.0}``: the record's, or another's."""
-    return {row["case"]: row["value"] for row in (of or record())["rows"] if row["experiment"] == experiment}
+    return {row["case"]: row["value"] for row in (another or record())["rows"] if row["experiment"] == experiment}

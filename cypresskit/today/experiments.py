@@ -108,7 +108,7 @@ class Bench:
         work()
         exact, some = np.frompyfunc(Fraction, 1, 1), [0, n // 3, n - 1]
         pairs = *zip(high, low), [matrix.copy_to_host() for matrix in arrays[4:]]
-        a, b, c = (exact(of[:, some]) + exact(rest[:, some]) for of, rest in pairs)
+        a, b, c = (exact(high[:, some]) + exact(low[:, some]) for high, low in pairs)
         if np.any(np.abs(c[some] - a.T @ b) > n * Fraction(2) ** -103 * (np.abs(a).T @ np.abs(b))):
             raise ArithmeticError("the double-double product has lost digits")
         self.add("double-double", "1 x 1", "Gflop/s", 2e-9 * n**3, work)
