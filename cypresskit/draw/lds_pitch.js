@@ -29,7 +29,7 @@ const typed = make(label, "input", {type: "number", min: 4, max: most, value: pi
 typed.addEventListener("change", () => lay(Math.max(4, Math.min(most, Math.round(typed.value) || 4))))
 button(bar, "Lay out by the pitch", () => lay(pitch), "key R")
 const status = make(host, "p", {role: "status"})
-const drawing = make(host, "svg", {viewBox: "0 0 1106 440", class: "banks"})
+const drawing = make(host, "svg", {viewBox: "0 0 1106 440", class: "banks", role: "img", "aria-label": "32 banks with 16 rows of A, and who stacks up"})
 make(host, "p", {class: "soft"}, "Drag a row to another bank, or choose it by the arrows up and down and move it left and right. Each work-item stores a row; eight work-items load one. What waits is framed in red.")
 
 function lay(value) {
