@@ -473,7 +473,7 @@ def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
     monkeypatch.setattr(shell, "MEGABYTES", 20)
     verdict = start.check_peak(answer)
     assert (
-        verdict.finding == f"`{PEAK}` fills the memory: with one huge array, or what grows without end?"
+        verdict.finding == f"`{PEAK}` fills the memory: is it one huge array, or something that grows without end?"
         and "add to" in verdict.hint
     )
 
@@ -508,7 +508,7 @@ def test_a_thread_that_is_left_behind_is_told():
         threading.Thread(target=end.wait, daemon=True).start()
 
     end = threading.Event()
-    assert start.check_peak(starts).finding == f"`{PEAK}` leaves a thread at work."
+    assert start.check_peak(starts).finding == f"`{PEAK}` leaves a thread running."
     end.set()
 
 

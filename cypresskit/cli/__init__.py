@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check_output() -> None:
     if sys.stdout is None:
-        raise CommandError("standard output is closed: send it to /dev/null if nobody is to read it")
+        raise CommandError("standard output is closed: send it to /dev/null if nobody needs to read it")
     if isinstance(sys.stdout, io.TextIOWrapper):  # a kernel's comments may hold what a terminal doesn't know
         sys.stdout.reconfigure(errors="backslashreplace")
 

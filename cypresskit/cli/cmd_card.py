@@ -50,7 +50,7 @@ def card(args: argparse.Namespace) -> None:
         print(card_table(kernel for kernel in ck.kernels.values() if kernel.name in published.kernels()))
         return
     if not args.kernel:
-        raise CommandError("name a kernel or an IL file, or say --all; `cypresskit kernels` lists the kernels.")
+        raise CommandError("name a kernel or an IL file, or use --all. `cypresskit kernels` lists the kernels.")
     with user_errors(ck.ILError, ck.CompileError):
         program, known = _program(args.kernel)
         code = ck.compile(program, style=args.style)
@@ -84,7 +84,9 @@ def _program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
     if Path(name).suffix or Path(name).exists():
         return _read(Path(name)), None
     guess = nearest(name, ck.kernels)
-    raise CommandError(f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}.")
+    raise CommandError(
+        f"there is no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}."
+    )
 
 
 def _read(path: Path) -> ck.Program:
@@ -93,7 +95,7 @@ def _read(path: Path) -> ck.Program:
         why = "it is a folder, a pipe or a device" if path.exists() else "there is no such file"
         raise CommandError(f"can't read {path}: {why}")
     if path.stat().st_size > MAX_TEXT:
-        raise CommandError(f"can't read {path}: it is no program, which has at most {MAX_TEXT:,} bytes")
+        raise CommandError(f"can't read {path}: a program has at most {MAX_TEXT:,} bytes")
     data = path.read_bytes()
     try:
         return ck.assemble(data.decode(), str(path))

@@ -57,10 +57,10 @@ def contest(args: argparse.Namespace) -> None:
 def _check_targets(html: Path, csv: Path) -> None:
     """``CommandError`` before the long run for what can't be written after it."""
     if html.absolute() == csv.absolute():
-        raise CommandError(f"{html} and {csv} are one file: one of the two results would be lost")
+        raise CommandError(f"{html} and {csv} are the same file: give the page and the table a name each")
     for path in (html, csv):
         if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
-            raise CommandError(f"can't write {path}: is its folder there, and yours?")
+            raise CommandError(f"can't write {path}: does its folder exist, and may you write there?")
 
 
 def _files(entry: Path) -> list[Path]:

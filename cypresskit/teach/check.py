@@ -102,7 +102,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
     it has not ended after ``SECONDS`` or ``WALL``, a disposable process ends."""
 
     def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
-        raise Halted(f"`{call}` waits for `input`.", "nobody types here: what it needs is in its arguments.")
+        raise Halted(f"`{call}` waits for `input`.", "nobody can type here: what it needs is in its arguments.")
 
     _tell(call)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None  # whose `exit` does other things
@@ -121,14 +121,16 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
         raise
     except MemoryError:
         grows = "what does each turn of the loop add to, and when is it enough?"
-        raise Halted(f"`{call}` fills the memory: with one huge array, or what grows without end?", grows) from None
+        raise Halted(
+            f"`{call}` fills the memory: is it one huge array, or something that grows without end?", grows
+        ) from None
     except KeyboardInterrupt:
         raise Halted(STOPPED.format(call), LOOP) from None
     except SystemExit:
         raise Halted(f"`{call}` tries to quit Python.", "leave out `exit`: `return` ends a function.") from None
     left = [thread for thread in threading.enumerate() if thread not in before]
     fine = all(thread.name.startswith("cypresskit") for thread in left)  # those compute launches
-    unless(fine, f"`{call}` leaves a thread at work.", "`join` waits for its end. Does it take one at all?")
+    unless(fine, f"`{call}` leaves a thread running.", "wait for it with `join`. Do you need a thread at all?")
     return result
 
 
@@ -195,7 +197,9 @@ def _heard(heard: BinaryIO, child: int) -> Verdict:
     if end in limits:
         return Verdict(False, f"`{call}` had not ended after {limits[end]}: does its loop end?", LOOP)
     how = f" ({signal.Signals(end).name})" if end > 0 else ""
-    return Verdict(False, f"`{call}` brings Python down{how}.", "an endless recursion, or something that quits?")
+    return Verdict(
+        False, f"`{call}` brings Python down{how}.", "is there an endless recursion, or something that quits?"
+    )
 
 
 def _serve(judge: Callable[[], Verdict], tells: BinaryIO) -> NoReturn:
