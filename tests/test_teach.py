@@ -473,7 +473,7 @@ def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
     monkeypatch.setattr(shell, "MEGABYTES", 20)
     verdict = start.check_peak(answer)
     assert (
-        verdict.finding == f"`{PEAK}` fills the memory: is it one huge array, or something that grows without end?"
+        verdict.finding == f"`{PEAK}` fills the memory: is an array too large, or growing without end?"
         and "add to" in verdict.hint
     )
 

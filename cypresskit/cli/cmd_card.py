@@ -84,9 +84,7 @@ def _program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
     if Path(name).suffix or Path(name).exists():
         return _read(Path(name)), None
     guess = nearest(name, ck.kernels)
-    raise CommandError(
-        f"there is no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}."
-    )
+    raise CommandError(f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}.")
 
 
 def _read(path: Path) -> ck.Program:

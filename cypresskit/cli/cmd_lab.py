@@ -67,9 +67,7 @@ def find_lessons() -> list[Path]:
     source, own = (CHECKOUT, CHECKOUT.parent / FOLDER) if _lessons(CHECKOUT) else (INSTALLED, here / FOLDER)
     if not _lessons(source):
         looked = "\n".join(f"  {place}" for place in (here, CHECKOUT, INSTALLED))
-        raise CommandError(
-            f"no lessons found: install the package, or run `make lab` in the repository. Looked in:\n{looked}"
-        )
+        raise CommandError(f"no lessons here: install the package, or run `make lab`. Looked in:\n{looked}")
     try:
         own.mkdir(exist_ok=True)
         for lesson in _lessons(source):

@@ -121,9 +121,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
         raise
     except MemoryError:
         grows = "what does each turn of the loop add to, and when is it enough?"
-        raise Halted(
-            f"`{call}` fills the memory: is it one huge array, or something that grows without end?", grows
-        ) from None
+        raise Halted(f"`{call}` fills the memory: is an array too large, or growing without end?", grows) from None
     except KeyboardInterrupt:
         raise Halted(STOPPED.format(call), LOOP) from None
     except SystemExit:
@@ -197,9 +195,7 @@ def _heard(heard: BinaryIO, child: int) -> Verdict:
     if end in limits:
         return Verdict(False, f"`{call}` had not ended after {limits[end]}: does its loop end?", LOOP)
     how = f" ({signal.Signals(end).name})" if end > 0 else ""
-    return Verdict(
-        False, f"`{call}` brings Python down{how}.", "is there an endless recursion, or something that quits?"
-    )
+    return Verdict(False, f"`{call}` brings Python down{how}.", "does it recurse without end, or quit Python?")
 
 
 def _serve(judge: Callable[[], Verdict], tells: BinaryIO) -> NoReturn:
