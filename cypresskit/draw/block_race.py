@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cypresskit.draw.block import find_block
+from cypresskit.draw.followed import followed
 from cypresskit.draw.player import Player, beside
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.machine.record import Recording
@@ -91,6 +92,7 @@ def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, s
     source = sheet.boxes(fig, f"cells {name}", x, y, w, h, fill=(SHADES, shade), words=words, tip="@words: @times",
                          times=so_far, now=now)  # fmt: skip
     sheet.ring(fig, source, "w", "h", "now", "ink")
+    sheet.star(fig, source, np.char.startswith(words, "C[{}, {}]:".format(*followed() or (-1, -1))))
     words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))
     said = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
     rate = [f"{w / (2 * t):.3f} words per flop" if t else "no flop yet" for w, t in zip(words, terms)]
