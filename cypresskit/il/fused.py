@@ -136,8 +136,3 @@ def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
         return result.reshape(shape), odd
     result = np.empty(tuple(map(max, a.shape, b.shape, c.shape)), a.dtype)
     return prepared(a, b, c, result)() if result.size else (result, False)
-
-
-def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """a * b + c with one rounding, for float32 or float64 arrays of shapes that broadcast."""
-    return multiply_add(a, b, c)[0]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cypresskit.il.fused import fused, multiply_add
+from cypresskit.il.fused import multiply_add
 from cypresskit.il.opcodes import OPCODES
 
 SIGN, INFINITY = np.uint32(0x80000000), np.uint32(0x7F800000)
@@ -76,7 +76,7 @@ def _mad(a, b, c):
         lost = (product - (total - back)) + (z - back)  # what the sum dropped (Knuth)
         return np.where(lost * np.sign(total) < 0, np.nextafter(total, 0), total)
 
-    return _single_of(fused(x, y, z), nearer)
+    return _single_of(multiply_add(x, y, z)[0], nearer)
 
 
 def _dot(count: int) -> Callable:
@@ -213,7 +213,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "dmov": lambda a: a,
     "dadd": _doubles(np.add),
     "dmul": _doubles(np.multiply),
-    "dmad": _doubles(fused),
+    "dmad": _doubles(lambda a, b, c: multiply_add(a, b, c)[0]),
     "ddiv": _doubles(np.divide),
     "dmin": _doubles(lambda a, b: np.where(a < b, a, b)),
     "dmax": _doubles(lambda a, b: np.where(a >= b, a, b)),

@@ -14,15 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.compiler.assembly import (
-    TEMPORARY,
-    Bundle,
-    Control,
-    FetchInstruction,
-    Operation,
-    Read,
-    StoreInstruction,
-)
+from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
 from cypresskit.compiler.code import Code
 from cypresskit.il.meaning import ONE, SIGN, pair, scaled, split
 from cypresskit.machine import places
