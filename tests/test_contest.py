@@ -88,6 +88,7 @@ def test_what_is_no_entry_is_refused_in_words(text, said):
         leaderboard.read(text)
 
 
+@pytest.mark.slow
 def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, capsys):
     """Right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, HTML, a formula, a name
     that is taken, a program that is another's, who looks like the paper."""

@@ -64,6 +64,7 @@ EACH_KIND = ("sgemm_tn", "dgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds", "sgemm_
              "dgemm_tn_stream", "sgemm_naive")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["HD 5870", "HD 5850", "HD 5970", *FAMILY])
 def test_any_board_of_the_family_runs_what_its_chip_can(name):
     board = replace(HD5870, name=name, **FAMILY[name]) if name in FAMILY else devices.device(name)

@@ -10,6 +10,7 @@ from conftest import ROOT
 from cypresskit.draw.predict import KEPT
 from tools import book, grade, handed_in, marks
 
+pytestmark = pytest.mark.slow
 BOOK = ROOT / "notebooks"
 SETUP = "import cypresskit as ck\nfrom types import SimpleNamespace\nfrom dataclasses import replace"
 CHECK = "ck.teach.start_here.check_peak(peak)"

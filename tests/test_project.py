@@ -344,6 +344,7 @@ def test_clean(tool):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.slow
 def test_types_are_clean_and_reach_who_uses_the_package(tmp_path):
     """`ck.simulate` and others are imported when first used; mypy knows them all the same, and refuses what isn't."""
     used = tmp_path / "used.py"
@@ -364,6 +365,7 @@ FORGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", FORGE)
 def test_the_forge_understands_its_files(schema):
     assert FORGE[schema]

@@ -133,6 +133,7 @@ def test_ifs_as_deep_as_may_be_run_alike_on_both_engines():
     assert results[0].tobytes() == results[1].tobytes() and results[0][0, 0, 1] == 128.5
 
 
+@pytest.mark.slow
 def test_a_thousand_products_leave_nothing_behind():
     """Neither an object of Python's for each, nor an array."""
     matrices = [np.ones((n, n), kind) for n in (3, 16, 40) for kind in (np.float32, np.float64)]

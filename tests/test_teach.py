@@ -704,6 +704,7 @@ def test_the_bar_is_what_write_reaches():
     )
 
 
+@pytest.mark.slow
 def test_a_launch_is_timed_whole():
     """Wavefronts that do less at the beginning of a launch, and more at its end, win nothing."""
     score = contest.judge(sleight(1024), n=1024)

@@ -56,6 +56,7 @@ STEADY = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEADY)
 def test_turns_that_are_passed_over_are_told_within_1_per_cent(name):
     few, all_ = sampled(name, *STEADY[name], Policy(whole=1e6))
@@ -338,6 +339,7 @@ def test_a_point_that_fails_stops_no_other(monkeypatch, pool):
     assert sorted(asked) == [-1, 64, 128]
 
 
+@pytest.mark.slow
 def test_score_has_every_figure_of_the_kernels(monkeypatch):
     module = importlib.import_module("cypresskit.scoring")
     monkeypatch.setattr(module, "SIZES", (64, 128))

@@ -119,6 +119,7 @@ def test_another_number_of_banks_changes_the_conflicts():
     assert clocks_of(4 * LANES, replace(HD5870, lds_banks=8)) == 8
 
 
+@pytest.mark.slow
 def test_a_buffer_sgemm_collapses_where_its_rows_are_a_power_of_two_apart():
     """Rows of A and B 16 KB apart meet one channel and two of its banks (APP 4.6.2); 65 bursts apart, all in turn."""
     kept, spread = (simulate("sgemm_nn_buffer", n, m=512, k=n).gflops for n in (4096, 4160))

@@ -42,3 +42,10 @@ def in_double_double(x, y):
     for a, b in zip(x, y):
         total = total + dd.DD.from_pairs(*dd.two_product(a, b))
     return float(total.hi)
+
+
+def plain(x, y):
+    total = 0.0
+    for a, b in zip(x, y):
+        total += a * b
+    return total
