@@ -87,18 +87,6 @@ def test_arrays_are_cut_and_turned():
     assert (a @ a.T).shape == (2, 2)
 
 
-@pytest.mark.parametrize("value", ["one", None, "1/0", 1j, [[1], [2, 3]]])
-def test_what_is_no_number_is_refused(value):
-    with pytest.raises((TypeError, ValueError), match=r"no number that a double-double|inhomogeneous"):
-        ck.DD(value)
-
-
-def test_a_number_beyond_the_range_is_refused():
-    for value in (10**400, -(10**5000), "1e400"):
-        with pytest.raises(OverflowError, match="too large for a double-double"):
-            ck.DD(value)
-
-
 @pytest.mark.parametrize(
     ("value", "plain"),
     [

@@ -30,8 +30,3 @@ def test_the_event_model_measures_the_same(n, bandwidth, rate, precision):
     timeline = round_trip(n, bandwidth, rate, precision)
     timeline.check()
     assert timeline.gflops * 1e9 == pytest.approx(effective_rate(n, bandwidth, rate, precision))
-
-
-def test_arguments_of_another_kind_are_told_in_words():
-    with pytest.raises(ValueError, match=r"n = \(1, 2\) has to be a whole number"):
-        effective_rate((1, 2), 1e9, 1e12)

@@ -265,12 +265,6 @@ def test_observers_hear_what_happens_in_order():
     ]
 
 
-@pytest.mark.parametrize("item", [None, "first", 1.5, (1,), (1, 2, 3), (0.5, 1)])
-def test_what_is_no_work_item_is_not_recorded(item):
-    with pytest.raises(TypeError, match="its number or its place"):
-        ck.Recorder(item)
-
-
 def test_a_recording_is_there_after_the_run():
     recorder = ck.Recorder()
     with pytest.raises(ValueError, match="nothing is recorded yet"):
