@@ -933,6 +933,8 @@ def test_a_guess_is_answered_at_the_end(show):
 
 def test_a_click_on_a_line_of_code_goes_to_where_it_runs(show):
     page = show(view("register_block"))
+    fetches = [n for n, caption in enumerate(view("register_block").captions) if "sample_resource" in caption]
+    assert page.locator("[data-ready]").get_attribute("data-frame") == str(fetches[0]), "it begins with a fetch"
     at(page, 40)
     line = page.locator(".code [data-line]").nth(6)
     number = int(line.get_attribute("data-line"))

@@ -4,7 +4,7 @@
 // Player and Sheet. A track is a column of a source over time: its changes (arrays frame, cell and value) are spread out
 // once, from the column as it stands, into an array of frames x cells. No message to Python is ever needed.
 const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, scenes, captions,
-  marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about, goes, heads, dials, tells} = root.tags[0]
+  marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about, goes, heads, dials, tells, begins} = root.tags[0]
 const child = (model) => index.get_one(model)
 const el = child(root).el
 const place = el.closest(".cypresskit-player")
@@ -416,7 +416,7 @@ new ResizeObserver(() => {
 
 colour()
 stop()
-show(dials.length ? tells : 0, true)
+show(dials.length ? tells : begins, true)
 choose(null)
 // Whoever is around may say what to show: a frame, a key to choose, and whether the keys are meant for it from now on.
 function visit() {

@@ -167,16 +167,16 @@ class Player(Shown):
     current one, counted from 1, stands on top of ``side``; a click on a line goes to the next frame in which it is
     current. ``dials`` in place of a clock: names and what can be set, the first turning fastest through the frames;
     nothing plays. ``scenes``: several recordings in one picture, a name and a number of frames each, one after
-    another in all tracks. It plays in ``lasts`` seconds. A still shows the frame ``tells``: by default the last, or an
-    early one if there is a guess, which the last would answer. With one frame there is nothing to play, and no
-    controls."""
+    another in all tracks. It plays in ``lasts`` seconds, and shows the frame ``begins`` first. A still shows the frame
+    ``tells``: by default the last, or an early one if there is a guess, which the last would answer. With one frame
+    there is nothing to play, and no controls."""
 
     def __init__(
         self, parts: Parts, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *,
         side: Sequence[LayoutDOM] = (), listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
         marks: Sequence[int] = (), below: Sequence[LayoutDOM] = (), scenes: Sequence[tuple[str, int]] = (),
         dials: Sequence[tuple[str, Sequence[str]]] = (), step: str = "Step", guess: Guess | None = None,
-        lasts: float = LASTS, tells: int | None = None,
+        lasts: float = LASTS, tells: int | None = None, begins: int = 0,
     ) -> None:  # fmt: skip
         self.title, self.tracks, self.figures, self.about = parts.title, parts.tracks, parts.figures, parts.about
         self._text, self._inks = text, parts.inks
@@ -220,7 +220,7 @@ class Player(Shown):
                        [[at, theme.html(part)] for at, part in words]] for key, words in self.about.items()],
             "listing": {"place": place[0], "lines": shown, "current": current} if lines else None,
             "picks": parts.picks, "heads": parts.heads, "tells": self.tells, "step": step, "hint": hint,
-            "goes": list(parts.goes.items()), "marks": list(marks),
+            "goes": list(parts.goes.items()), "marks": list(marks), "begins": begins,
         }]  # fmt: skip
 
     def __len__(self) -> int:

@@ -203,7 +203,8 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
     size = f"{len(first.block.rows)} x {len(first.block.columns)} {kind}"
     text = f"{sheet.title}: {first.where}, {size}, {first.steps} steps, {len(first.rounds())} rank-1 updates"
     return sheet.player([cells], captions, text, side=[maps, legend, *notes], listing=listing, marks=marks,
-                        scenes=names if len(made) > 1 else (), tells=3 * first.steps // 4)  # fmt: skip
+                        scenes=names if len(made) > 1 else (), tells=3 * first.steps // 4,
+                        begins=int(np.isfinite(scenes[0].marks[:, :2, 0]).any(axis=1).argmax()))  # fmt: skip
 
 
 def _registers(cells: dict[tuple[int, int], tuple[int, int]], axis: int, at: int) -> str:
