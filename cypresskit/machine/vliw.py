@@ -253,7 +253,7 @@ class _Execution(Processor):
     def fetch(self, f: FetchInstruction) -> None:
         rows = [np.broadcast_to(self.component(f.source, letter), self.items) for letter in f.coordinates]
         if f.name == "MEM_READ":
-            texels = self.launch.elements(places.element(f.offset[0], *(rows or [None]), self.items))[0].T
+            texels = self.launch.elements(places.element(f.offset[0], rows[0] if rows else None, self.items))[0].T
         else:
             surface = self.launch.textures[f.resource]
             x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
