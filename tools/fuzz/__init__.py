@@ -24,7 +24,7 @@ from cypresskit.machine.checks import check
 from cypresskit.machine.checks.findings import Naming
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.explain import run as explain
-from cypresskit.machine.launch import prepare
+from cypresskit.machine.launch import Launch, prepare
 from cypresskit.machine.vliw import execute
 from tools.fuzz.law import timed
 from tools.fuzz.programs import random_program
@@ -178,8 +178,13 @@ def compiled(program: ck.Program, launch: dict) -> None:
                 explain(explained)
             except ck.KernelError as error:
                 raise Wrong("the compiled code ends, the program does not") from error
-            differ(*({f"o{n}": o.words for n, o in x.outputs.items()} | {"g": x.global_memory}
-                     for x in (explained, ran)), f"compiled as {style}")  # fmt: skip
+            differ(written(explained), written(ran), f"compiled as {style}")
+
+
+def written(launch: Launch) -> dict[str, np.ndarray]:
+    """The arrays that a prepared launch has written, as bits."""
+    assert launch.global_memory is not None
+    return {f"o{n}": surface.words for n, surface in launch.outputs.items()} | {"g": launch.global_memory}
 
 
 def both_engines(program: ck.Program, launch: dict, racing: bool = False) -> None:
