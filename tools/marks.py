@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cypresskit.draw.predict import number
+from cypresskit.saving import save_file
 from cypresskit.teach.notebook import html
 from tools.handed_in import Answer, Exercise, Lesson, Work, handed_in, lessons
 
@@ -104,11 +105,13 @@ def save(path: Path, rows: Iterable[dict]) -> None:
     """A table of ``rows`` with the columns of all, those of a lesson beside each other."""
     rows = list(rows)
     columns = dict.fromkeys(column for row in rows for column in row)
-    with path.open("w", newline="", encoding="utf-8-sig") as file:  # without the mark, Excel guesses the encoding
-        sheet = csv.DictWriter(file, sorted(columns, key=lambda name: name[:2] * name[:2].isdigit()))
-        sheet.writeheader()
-        for row in rows:  # with a mark before what a spreadsheet would take for a formula
-            sheet.writerow({n: f"'{v}" if isinstance(v, str) and v[:1] in {*"=+-@"} else v for n, v in row.items()})
+    text = io.StringIO(newline="")
+    sheet = csv.DictWriter(text, sorted(columns, key=lambda name: name[:2] * name[:2].isdigit()))
+    sheet.writeheader()
+    for row in rows:  # with a mark before what a spreadsheet would take for a formula
+        risky = {name for name, value in row.items() if isinstance(value, str) and value.strip()[:1] in {*"=+-@"}}
+        sheet.writerow({name: f"'{value}" if name in risky else value for name, value in row.items()})
+    save_file(path, text.getvalue().encode("utf-8-sig"))  # without this mark, Excel guesses the encoding
 
 
 def points(sheet: Path) -> dict[tuple[str, str], float]:
@@ -172,13 +175,14 @@ def main(arguments: list[str] | None = None) -> int:
         name, number_ = found.groups() if found else (folder.name, folder.name)
         student = Student(number_, name, folder.name)
         class_.works[student] = handed_in(folder, class_.asked, verdicts)
-        judged.write_text(json.dumps(verdicts), encoding="utf-8")
+        save_file(judged, json.dumps(verdicts))
         print(student.name, *(f"{each[1].name}: {class_.mark(*each)[0]:g}" for each in class_.each(student)), sep="; ")
-        (asked.marks / "feedback" / f"{folder.name}.html").write_text(feedback(class_, student), encoding="utf-8")
     rows = explanations(class_)
     if lost := class_.points.keys() - {(row["id"], row["exercise"]) for row in rows}:
         owners = ", ".join(sorted({owner for owner, _ in lost}))
-        raise SystemExit(f"{sheet} has points for what isn't handed in here, by {owners}: nothing was written")
+        raise SystemExit(f"{sheet} has points for what isn't handed in here, by {owners}: no table or page was written")
+    for student in class_.works:
+        save_file(asked.marks / "feedback" / f"{student.folder}.html", feedback(class_, student))
     for name, table in (("marks", marks(class_)), ("guesses", guesses(class_)), ("explanations", rows)):
         save(asked.marks / f"{name}.csv", table)
     if wait := sum(row[RUBRIC] is None for row in rows):
