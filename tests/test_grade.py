@@ -48,6 +48,7 @@ PATCH = "ck.teach.start_here.check_peak = " + ALWAYS
          "HD5870"),
         ([WRONG.replace("    return e", "    ck.teach.formula.isclose = lambda *a, **o: True\n    return e")],
          "formula.isclose"),
+        ([f"ck.kernels['sgemm_tn'] = ck.kernels['sgemm_nn']\n{RIGHT}"], "KERNELS"),
         ([f"import math\nmath.isclose = lambda *a, **o: True\n{WRONG}"], "isclose"),
         ([RIGHT.replace("return", "import os; os._exit(0) or")], "could not be judged"),
         ([WRONG, "def peak(e:\n    return"], "isn't valid Python"),
@@ -73,7 +74,7 @@ def test_solved_lessons_get_all_points_and_unsolved_none(path):
 
 ASKED = "From which N does the chip take at least as long?"
 EVIL = [{"question": ["x"], "guess": 1, "truth": {"y": 1}}, 7, None,
-        {"question": ASKED, "guess": "=2+2" + "9" * 10**5, "truth": float("nan")}]  # fmt: skip
+        {"question": ASKED, "guess": "\t=2+2" + "9" * 10**5, "truth": float("nan")}]  # fmt: skip
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys, monkeypa
     guesses = [list(row.values()) for row in rows(tmp_path / "guesses.csv")]
     assert guesses[0] == ["4711", "Ada L", "09 The bus", ASKED, "1200", "1200.0", "2400", "-50.0"]
     assert guesses[1][4:] == ["the bus", "", "the bus", ""]
-    assert guesses[2][:5] == ["eve", "eve", "09 The bus", ASKED, "'=2+2" + "9" * 996] and len(guesses) == 3
+    assert guesses[2][:5] == ["eve", "eve", "09 The bus", ASKED, "'\t=2+2" + "9" * 995] and len(guesses) == 3
 
     sheet = tmp_path / "explanations.csv"
     wrote = rows(sheet)
@@ -147,3 +148,9 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys, monkeypa
     page = (tmp_path / "feedback/Ada L_4711_assignsubmission_file.html").read_text()
     assert "<h1>Ada L: 80.8 of 100 points" in page and f"<h3>{first}" in page
     assert "def seconds(" in page and "1.5 of 2 points" in page and "not read yet" in page and "You said 1200" in page
+
+    marks.save(sheet, [row | {"id": "nobody"} for row in rows(sheet)])
+    (tmp_path / "feedback/eve.html").unlink()
+    with pytest.raises(SystemExit, match="by nobody: no table or page was written"):
+        marks.main(command)
+    assert not (tmp_path / "feedback/eve.html").exists() and rows(sheet)[0]["id"] == "nobody"

@@ -22,6 +22,7 @@ import numpy as np
 
 from cypresskit import teach
 from cypresskit.devices import Board
+from cypresskit.kernels.catalogue import Catalogue
 from cypresskit.teach import apart
 from cypresskit.teach.check import Verdict, said
 
@@ -140,6 +141,8 @@ def _note(state: dict, owner, place: str) -> None:
         key = f"{place}.{name}"
         if isinstance(value, FunctionType):
             state[key] = id(value), id(value.__code__), repr(value.__defaults__)
+        elif isinstance(value, Catalogue):
+            state[key] = tuple((kernel, id(value[kernel])) for kernel in value)
         elif isinstance(value, Board):
             state[key] = id(value), *(repr(getattr(value, field.name)) for field in fields(value))
         elif isinstance(value, type) and value.__module__.startswith("cypresskit") and value.__module__ == place:
