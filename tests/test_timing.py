@@ -1,6 +1,7 @@
 """The timing model as a whole: published figures, sampling, what-if boards, reports, sweeps."""
 
 import importlib
+import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
@@ -212,6 +213,7 @@ def test_a_report_as_text_and_row():
     assert "sgemm_tn 256 x 256 x 256 on HD 5850" in str(report)
     assert report.row()["gflops"] == pytest.approx(report.gflops, abs=0.01)
     assert report.wavefronts == 16 and report.active == 10
+    assert pickle.loads(pickle.dumps(report)).busy == report.busy, "it can come from another process"
 
 
 def test_bound_is_the_busiest_unit_or_why_none_is_busy():

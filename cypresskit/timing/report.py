@@ -6,9 +6,12 @@ banks to open rows; else, if the engines' wavefront slots stand empty too long, 
 there is more than a round of them; or "latency": they were there, and all of them waited.
 """
 
+import copyreg
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +21,14 @@ from cypresskit.timing.work import KINDS
 
 BUSY = 0.8  # from this share on a unit is what bounds
 FULL = 0.6  # below this share of occupied wavefront slots too few are there
+
+
+def read_only(values: dict[str, Any]) -> MappingProxyType[str, Any]:
+    """A dict that nobody can change, which can be copied and sent to another process all the same."""
+    return MappingProxyType(values)
+
+
+copyreg.pickle(MappingProxyType, lambda mapping: (read_only, (dict(mapping),)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ The compiled code is followed without data, which gives every wavefront's clause
 import math
 from functools import partial
 from numbers import Real
-from types import MappingProxyType
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.engine import Outcome
-from cypresskit.timing.report import Report, Use, bound
+from cypresskit.timing.report import Report, Use, bound, read_only
 from cypresskit.timing.sampling import Sample, sample
 from cypresskit.timing.walk import keep
 
@@ -166,9 +165,9 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
         active=active,
         wavefronts=wavefronts,
         simulated=of.share,
-        busy=MappingProxyType(busy),  # a report may be given again, so nobody may change it
-        hits=MappingProxyType(hits),
-        bytes=MappingProxyType({"L1": delivered} | {level: n * device.line_bytes for level, n in moved.items()}),
+        busy=read_only(busy),  # a report may be given again, so nobody may change it
+        hits=read_only(hits),
+        bytes=read_only({"L1": delivered} | {level: n * device.line_bytes for level, n in moved.items()}),
         use=_use(out, device),
         events=out.timeline,
         again=again,
@@ -188,7 +187,7 @@ def _use(out: Outcome, device: Device) -> Use:
     busy |= {"DRAM": did["dram"], "DRAM rows": did["dram_rows"]}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
     shares |= {f"{level.upper()} hits": _hits(did[f"{level}_asked"], did[f"{level}_missed"]) for level in ("l1", "l2")}
-    return Use(bounds, MappingProxyType(shares), np.stack([out.engine, out.start, out.end], axis=1))
+    return Use(bounds, read_only(shares), np.stack([out.engine, out.start, out.end], axis=1))
 
 
 def _served(given: np.ndarray) -> np.ndarray:
