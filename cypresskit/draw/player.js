@@ -318,10 +318,11 @@ if (step === "Zoom") el.addEventListener("wheel", (event) => {
   event.preventDefault()
   go(frame + (event.deltaY < 0 ? 1 : -1))
 }, {passive: false})
-// On the site lessons are pages.
+// On the site lessons are pages, in a folder beside that of the pictures.
 el.addEventListener("click", (event) => {
   const link = event.composedPath().find((one) => one.localName === "a")
-  if (link && /\d\d_\w+\.html$/.test(location.pathname)) link.href = link.href.replace(/ipynb$/, "html")
+  if (link && /\/(notebooks|pictures)\/\w+\.html$/.test(location.pathname))
+    link.href = link.href.replace(/(notebooks|pictures)\/(\w+)\.ipynb$/, "notebooks/$2.html")
 }, true)
 if (listing) child(listing.place).el.addEventListener("click", (event) => {
   const line = Number(event.composedPath().find((e) => e.dataset?.line)?.dataset.line)
