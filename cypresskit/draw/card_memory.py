@@ -7,6 +7,7 @@ who reads it. Left out: the pinned buffers of the host, and where in the memory 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from math import isqrt
 
 import numpy as np
 
@@ -96,7 +97,7 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
     wide, high = WHOLE / columns, WHOLE / rows
     shapes = {"A": (LEFT - 20 - DEEP, TOP, DEEP / chunks, high), "C": (LEFT, TOP, wide, high),
               "B": (LEFT, TOP - 10 - DEEP, wide, (DEEP - 10) / chunks)}  # fmt: skip
-    side = max(s.task.bytes for s in timeline.spans if s.task.stage == "store1") ** 0.5 // 8**0.5
+    side = isqrt(int(max(s.task.bytes for s in timeline.spans if s.task.stage == "store1")) // 8)  # doubles
     element, back = (
         followed(),
         {s.task.name.split(" ")[1].rstrip("'"): s.end for s in timeline.spans if s.task.stage == "store2"},

@@ -75,7 +75,7 @@ def to_bits(number: np.ndarray, kind: str) -> np.ndarray:
 
 
 def merge(new: Affine, old: Affine, active: np.ndarray) -> Affine:
-    """``new`` for those who are in ``who`` and ``old`` for the others."""
+    """``new`` for those who are ``active`` and ``old`` for the others."""
     if IRREGULAR in (new, old):
         return IRREGULAR
     if new.loaded is EVERYBODY and old.loaded is EVERYBODY:

@@ -1,4 +1,4 @@
-"""Naming that don't exist: fetches, loads and stores outside their texture, global memory or LDS; unaligned LDS bytes.
+"""Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS; unaligned LDS bytes.
 
 Where an address is wrong for a reason that has been reported (``Marks``), nothing more is. A constant beyond the end
 of its declared buffer is found without running: ``prepare`` makes sure that the array is long enough.
