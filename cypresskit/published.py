@@ -1,5 +1,5 @@
 """What the five source texts print (``data/published.json``, which says what each text is), and what LLVM once made of
-the kernels (``data/llvm.json``, with its version and the date; ``tools/llvm.py`` in the history recorded it)."""
+the kernels (``data/llvm.json``, with its version and the date, recorded by ``python -m tools.llvm``)."""
 
 import json
 from functools import cache

@@ -1,0 +1,200 @@
+"""A second opinion: what LLVM's back end for this chip (triple ``r600--``, cpu ``cypress``) makes of the kernels.
+
+    python -m tools.llvm     # writes cypresskit/data/llvm.json, with LLVM's version and the date; lesson 03 shows it
+
+The compiler's scalar form is written as LLVM IR, blocks and phis one to one; in the assembly that comes back, registers
+and the bundles of the innermost loop are counted. Kernels with doubles or LDS, which this way doesn't know, are not in
+the record. The back end's own scheduler decides the rest: it is nobody's optimum.
+"""
+
+import datetime
+import json
+import re
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+import cypresskit as ck
+from cypresskit.compiler.ir import BasicBlock, CompileError, FetchDetail, Function, Op, Src, StoreDetail, Word, refuse
+from cypresskit.compiler.lower import lower
+from cypresskit.compiler.simplify import simplify
+
+FILE = Path(ck.__file__).parent / "data" / "llvm.json"
+TEXTURE = "declare <4 x float> @llvm.r600.tex(<4 x float>, i32, i32, i32, i32, i32, i32, i32, i32, i32)"
+FMA = "declare float @llvm.fmuladd.f32(float, float, float)"
+MAIN = "define amdgpu_ps void @main(<4 x float> inreg %r0, <4 x float> inreg %r1) {"
+FLOATS = {"ADD": "fadd", "MUL_IEEE": "fmul"}
+INTEGERS = {"ADD_INT": "add", "SUB_INT": "sub", "AND_INT": "and", "LSHL_INT": "shl", "LSHR_INT": "lshr",
+            "MULLO_INT": "mul"}  # fmt: skip
+
+
+def opinion(program: ck.Program) -> dict[str, int]:
+    """Registers and bundles of the innermost loop. Raises ``CompileError`` for what this way doesn't know."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module = llvm.parse_assembly(ModuleWriter(simplify(lower(program, ck.HD5870))).module())
+    module.verify()
+    machine = llvm.Target.from_triple("r600--").create_target_machine(cpu="cypress", opt=3)
+    return read(machine.emit_assembly(module))
+
+
+def read(assembly: str) -> dict[str, int]:
+    """The figures of the back end's assembly: control flow, then the clauses that it names by address. A bundle's
+    slots have a line each, with a star at the last one."""
+    _, *clauses = re.split(r"(ALU|Fetch) clause starting at (\d+):", assembly)
+    last = re.compile(r"^\s+[A-Z]\S* +\*", re.MULTILINE)
+    bundles = {at: len(last.findall(body)) for kind, at, body in zip(*[iter(clauses)] * 3, strict=True)}
+    loop = re.search(r"LOOP_START(?:(?!LOOP_START).)*?END_LOOP", assembly, re.DOTALL)
+    named = re.findall(r"^\s*ALU.*?@(\d+)", loop[0], re.MULTILINE) if loop else []
+    registers = len(set(re.findall(r"\bT(\d+)\.", assembly)))
+    return {"registers": registers, "loop_bundles": sum(bundles[at] for at in named)}
+
+
+class ModuleWriter:
+    """LLVM IR of a function. Words are i32 values ``%v<n>``; floats are bitcasts of them."""
+
+    def __init__(self, function: Function):
+        self.function = function
+        self.labels = {block: f"b{n}" for n, block in enumerate(function.blocks)}
+        words = [w for b in function.blocks for w in (*b.phis, *(r for op in b.ops for r in op.results))]
+        self.names: dict[Word, str] = {word: f"%v{n}" for n, word in enumerate(words)}
+        self.lines = [TEXTURE, FMA, MAIN]
+        self.count = 0
+
+    def module(self) -> str:
+        for block in self.function.blocks:
+            if not block.dead:
+                self.block(block)
+        return "\n".join([*self.lines, "}", ""])
+
+    def new(self, text: str) -> str:
+        """The name of a new value."""
+        self.count += 1
+        self.lines.append(f"  %t{self.count} = {text}")
+        return f"%t{self.count}"
+
+    def word(self, value: Word) -> str:
+        """A word as i32."""
+        if value.kind == "const":
+            return str(value.bits)
+        if value.kind == "constant":
+            buffer, element, channel = value.place
+            place = f"getelementptr ([1024 x <4 x float>], ptr addrspace({8 + buffer}) null, i32 0, i32 {element})"
+            vector = self.new(f"load <4 x float>, ptr addrspace({8 + buffer}) {place}")
+        elif value.kind == "input":
+            register, channel = value.place
+            vector = f"%r{register}"
+        else:
+            return self.names[value]
+        return self.new(f"bitcast float {self.new(f'extractelement <4 x float> {vector}, i32 {channel}')} to i32")
+
+    def number(self, src: Src) -> str:
+        """An operand as float."""
+        if src.neg or src.abs:
+            raise CompileError("a negated operand is not known to the way through LLVM")
+        return self.new(f"bitcast i32 {self.word(src.value)} to float")
+
+    def vector(self, srcs: list[Src]) -> str:
+        text = "undef"
+        for n, number in enumerate([self.number(src) for src in srcs]):
+            text = self.new(f"insertelement <4 x float> {text}, float {number}, i32 {n}")
+        return text
+
+    def block(self, block: BasicBlock) -> None:
+        self.lines.append(f"{self.labels[block]}:")
+        for phi in block.phis:
+            if any(value.kind in ("constant", "input") for value in phi.args.values()):
+                raise CompileError("an input that flows into a loop unchanged is not known to the way through LLVM")
+            pairs = [f"[ {self.word(value)}, %{self.labels[b]} ]" for b, value in phi.args.items()]
+            self.lines.append(f"  {self.names[phi]} = phi i32 {', '.join(pairs)}")
+        targets = [f"label %{self.labels[b]}" for b in block.succs]
+        end = f"br {targets[0]}" if targets else "ret void"
+        for op in block.ops:
+            if op.row.predicate:
+                end = f"br i1 {self.new(self.comparison(op))}, {', '.join(targets)}"
+            else:
+                self.op(op)
+        self.lines.append(f"  {end}")
+
+    def op(self, op: Op) -> None:
+        detail = op.detail
+        if isinstance(detail, FetchDetail) and op.name != "LD":
+            self.fetch(op, detail)
+        elif isinstance(detail, StoreDetail) and op.name == "MEM_WRITE" and detail.mask == (0, 1, 2, 3):
+            vector, address = self.vector(op.srcs[:4]), self.address(detail.place, op.srcs[4:])
+            self.lines.append(f"  store <4 x float> {vector}, ptr addrspace(1) {address}")
+        elif op.row.slots and op.plain and len(op.results) == 1:
+            self.lines.append(f"  {self.names[op.results[0]]} = {self.arithmetic(op)}")
+        else:
+            raise self.unknown(op)
+
+    def comparison(self, op: Op) -> str:
+        """An i1 of a comparison or test."""
+        relation = op.row.relation
+        if op.row.kind == "float":
+            a, b = map(self.number, op.srcs)
+            return f"fcmp {'u' if relation == 'ne' else 'o'}{relation} float {a}, {b}"
+        a, b = (self.word(src.value) for src in op.srcs)
+        sign = "" if relation in ("eq", "ne") else op.row.compares.replace("i", "s")
+        return f"icmp {sign}{relation} i32 {a}, {b}"
+
+    def arithmetic(self, op: Op) -> str:
+        """What gives the i32 word that an op computes."""
+        if op.row.relation:
+            return f"sext i1 {self.new(self.comparison(op))} to i32"
+        if op.row.kind == "float" or op.name == "MOV":
+            numbers = [self.number(src) for src in op.srcs]
+            if op.name == "MOV":
+                return f"bitcast float {numbers[0]} to i32"
+            if op.name == "FLT_TO_INT":
+                return f"fptosi float {numbers[0]} to i32"
+            if op.name == "MULADD_IEEE":
+                call = f"call float @llvm.fmuladd.f32({', '.join(f'float {number}' for number in numbers)})"
+                return f"bitcast float {self.new(call)} to i32"
+            if op.name in FLOATS:
+                return f"bitcast float {self.new(f'{FLOATS[op.name]} float {numbers[0]}, {numbers[1]}')} to i32"
+            raise self.unknown(op)
+        a, b, c = [*(self.word(src.value) for src in op.srcs), "", "", ""][:3]
+        if op.name in INTEGERS:
+            return f"{INTEGERS[op.name]} i32 {a}, {b}"
+        if op.name == "INT_TO_FLT":
+            return f"bitcast float {self.new(f'sitofp i32 {a} to float')} to i32"
+        if op.name == "MULHI_UINT":
+            product = self.new(f"mul i64 {self.new(f'zext i32 {a} to i64')}, {self.new(f'zext i32 {b} to i64')}")
+            return f"trunc i64 {self.new(f'lshr i64 {product}, 32')} to i32"
+        if op.name == "CNDE_INT":
+            return f"select i1 {self.new(f'icmp eq i32 {a}, 0')}, i32 {b}, i32 {c}"
+        if op.name == "RECIP_UINT":
+            return f"udiv i32 -1, {a}"
+        raise self.unknown(op)
+
+    def unknown(self, op: Op) -> CompileError:
+        return refuse(self.function.program, op.at, f"{op.name} is not known to the way through LLVM")
+
+    def fetch(self, op: Op, detail: FetchDetail) -> None:
+        if op.samples:
+            resource, (x, y) = detail.resource, (*detail.offset, 0)[:2]
+            numbers = ", ".join(f"i32 {n}" for n in (x, y, 0, resource, resource, 0, 0, 0, 0))
+            vector = self.new(f"call <4 x float> @llvm.r600.tex(<4 x float> {self.vector(op.srcs)}, {numbers})")
+        else:
+            vector = self.new(f"load <4 x float>, ptr addrspace(1) {self.address(detail.offset[0], op.srcs)}")
+        for channel, word in enumerate(op.results):
+            part = self.new(f"extractelement <4 x float> {vector}, i32 {channel}")
+            self.lines.append(f"  {self.names[word]} = bitcast float {part} to i32")
+
+    def address(self, offset: int, srcs: list[Src]) -> str:
+        index = self.word(srcs[0].value) if srcs else "0"
+        place = self.new(f"add i32 {index}, {offset}")
+        return self.new(f"inttoptr i32 {self.new(f'shl i32 {place}, 4')} to ptr addrspace(1)")
+
+
+if __name__ == "__main__":
+    kernels = {}
+    for name, kernel in ck.kernels.items():
+        try:
+            kernels[name] = opinion(kernel.program)
+        except CompileError as error:
+            print(f"{name}: {error}")
+    version = ".".join(map(str, llvm.llvm_version_info))
+    record = {"llvm": version, "date": str(datetime.date.today()), "kernels": kernels}
+    FILE.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
