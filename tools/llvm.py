@@ -23,9 +23,21 @@ FILE = Path(ck.__file__).parent / "data" / "llvm.json"
 TEXTURE = "declare <4 x float> @llvm.r600.tex(<4 x float>, i32, i32, i32, i32, i32, i32, i32, i32, i32)"
 FMA = "declare float @llvm.fmuladd.f32(float, float, float)"
 MAIN = "define amdgpu_ps void @main(<4 x float> inreg %r0, <4 x float> inreg %r1) {"
-FLOATS = {"ADD": "fadd", "MUL_IEEE": "fmul"}
 INTEGERS = {"ADD_INT": "add", "SUB_INT": "sub", "AND_INT": "and", "LSHL_INT": "shl", "LSHR_INT": "lshr",
             "MULLO_INT": "mul"}  # fmt: skip
+IR = {  # operands by number; each step gives the next one, the last the result as i32
+    "MOV": ["bitcast float {0} to i32"],
+    "ADD": ["fadd float {0}, {1}", "bitcast float {2} to i32"],
+    "MUL_IEEE": ["fmul float {0}, {1}", "bitcast float {2} to i32"],
+    "MULADD_IEEE": ["call float @llvm.fmuladd.f32(float {0}, float {1}, float {2})", "bitcast float {3} to i32"],
+    "FLT_TO_INT": ["fptosi float {0} to i32"],
+    "INT_TO_FLT": ["sitofp i32 {0} to float", "bitcast float {1} to i32"],
+    **{name: [f"{ir} i32 {{0}}, {{1}}"] for name, ir in INTEGERS.items()},
+    "MULHI_UINT": ["zext i32 {0} to i64", "zext i32 {1} to i64", "mul i64 {2}, {3}", "lshr i64 {4}, 32",
+                   "trunc i64 {5} to i32"],
+    "CNDE_INT": ["icmp eq i32 {0}, 0", "select i1 {3}, i32 {1}, i32 {2}"],
+    "RECIP_UINT": ["udiv i32 -1, {0}"],
+}  # fmt: skip
 
 
 def opinion(program: ck.Program) -> dict[str, int]:
@@ -128,45 +140,30 @@ class ModuleWriter:
         else:
             raise self.unknown(op)
 
+    def operands(self, op: Op) -> list[str]:
+        """As floats or words, as the operation takes them."""
+        if op.row.kind == "float" or op.name == "MOV":
+            return [self.number(src) for src in op.srcs]
+        return [self.word(src.value) for src in op.srcs]
+
     def comparison(self, op: Op) -> str:
         """An i1 of a comparison or test."""
-        relation = op.row.relation
+        relation, operands = op.row.relation, ", ".join(self.operands(op))
         if op.row.kind == "float":
-            a, b = map(self.number, op.srcs)
-            return f"fcmp {'u' if relation == 'ne' else 'o'}{relation} float {a}, {b}"
-        a, b = (self.word(src.value) for src in op.srcs)
+            return f"fcmp {'u' if relation == 'ne' else 'o'}{relation} float {operands}"
         sign = "" if relation in ("eq", "ne") else op.row.compares.replace("i", "s")
-        return f"icmp {sign}{relation} i32 {a}, {b}"
+        return f"icmp {sign}{relation} i32 {operands}"
 
     def arithmetic(self, op: Op) -> str:
         """What gives the i32 word that an op computes."""
         if op.row.relation:
             return f"sext i1 {self.new(self.comparison(op))} to i32"
-        if op.row.kind == "float" or op.name == "MOV":
-            numbers = [self.number(src) for src in op.srcs]
-            if op.name == "MOV":
-                return f"bitcast float {numbers[0]} to i32"
-            if op.name == "FLT_TO_INT":
-                return f"fptosi float {numbers[0]} to i32"
-            if op.name == "MULADD_IEEE":
-                call = f"call float @llvm.fmuladd.f32({', '.join(f'float {number}' for number in numbers)})"
-                return f"bitcast float {self.new(call)} to i32"
-            if op.name in FLOATS:
-                return f"bitcast float {self.new(f'{FLOATS[op.name]} float {numbers[0]}, {numbers[1]}')} to i32"
+        if op.name not in IR:
             raise self.unknown(op)
-        a, b, c = [*(self.word(src.value) for src in op.srcs), "", "", ""][:3]
-        if op.name in INTEGERS:
-            return f"{INTEGERS[op.name]} i32 {a}, {b}"
-        if op.name == "INT_TO_FLT":
-            return f"bitcast float {self.new(f'sitofp i32 {a} to float')} to i32"
-        if op.name == "MULHI_UINT":
-            product = self.new(f"mul i64 {self.new(f'zext i32 {a} to i64')}, {self.new(f'zext i32 {b} to i64')}")
-            return f"trunc i64 {self.new(f'lshr i64 {product}, 32')} to i32"
-        if op.name == "CNDE_INT":
-            return f"select i1 {self.new(f'icmp eq i32 {a}, 0')}, i32 {b}, i32 {c}"
-        if op.name == "RECIP_UINT":
-            return f"udiv i32 -1, {a}"
-        raise self.unknown(op)
+        operands, (*steps, last) = self.operands(op), IR[op.name]
+        for step in steps:
+            operands.append(self.new(step.format(*operands)))
+        return last.format(*operands)
 
     def unknown(self, op: Op) -> CompileError:
         return refuse(self.function.program, op.at, f"{op.name} is not known to the way through LLVM")

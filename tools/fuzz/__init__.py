@@ -11,6 +11,7 @@ import contextlib
 import copy
 import math
 import random
+import re
 import signal
 import time
 import traceback
@@ -24,7 +25,7 @@ from cypresskit.machine.checks import check
 from cypresskit.machine.checks.findings import Naming
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.explain import run as explain
-from cypresskit.machine.launch import Launch, prepare
+from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from tools.fuzz.law import timed
 from tools.fuzz.programs import random_program
@@ -85,8 +86,7 @@ def valid(rng: random.Random) -> None:
     found = check(program, **launch)
     if SILENT & {finding.kind for finding in found}:
         raise Wrong(f"the checks find a fault in a valid program:\n{found}")
-    compiled(program, launch)
-    both_engines(program, launch)
+    agree(program, launch)
 
 
 def nearly_valid(rng: random.Random) -> None:
@@ -96,15 +96,10 @@ def nearly_valid(rng: random.Random) -> None:
         program = ck.assemble(text)
         found = check(program, **launch, max_instructions=STEPS)
     except REFUSED as error:
-        if not str(error):
-            raise Wrong("an error without words") from error
-        return
+        return in_words(error)
     str(found)
     kinds = {finding.kind for finding in found}
-    racing = "unaligned" in kinds or races(program, launch)
-    if not racing and "uninitialised" not in kinds:
-        compiled(program, launch)
-    both_engines(program, launch, racing)
+    agree(program, launch, "unaligned" in kinds or races(program, launch), "uninitialised" in kinds)
 
 
 def races(program: ck.Program, launch: dict) -> bool:
@@ -127,86 +122,72 @@ def anything(rng: random.Random) -> None:
     try:
         ck.assemble(text)
     except ck.ILError as error:
-        str(error)
+        in_words(error)
 
 
 KINDS = {"valid": valid, "nearly valid": nearly_valid, "random": anything, "timed": timed}
 
 
 def damaged(rng: random.Random, text: str) -> str:
-    """A text with one to three places changed."""
+    """A text with one to three lines changed."""
     lines = text.split("\n")
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(1, len(lines))
-        kind, line = rng.randrange(6), lines[at]
+        line, other = lines[at], rng.choice(lines)
         column = rng.randrange(len(line) + 1)
-        if kind == 0:
-            del lines[at]
-        elif kind == 1:
-            lines.insert(at, rng.choice(lines))
-        elif kind == 2:
-            lines[at] = line[:column] + rng.choice(WORDS) + line[column:]
-        elif kind == 3:
-            lines[at] = line[:column] + line[column + 1 :]
-        elif kind == 4:
-            digits = [n for n, c in enumerate(line) if c.isdigit()]
-            if digits:
-                n = rng.choice(digits)
-                lines[at] = line[:n] + rng.choice("0123456789") + line[n + 1 :]
-        else:
-            other = rng.randrange(1, len(lines))
-            lines[at], lines[other] = lines[other], line
+        before, after = line[:column], line[column:]
+        digit = re.sub("[0-9]", rng.choice("0123456789"), after, count=1)
+        changed = (
+            [],
+            [line, other],
+            [other],
+            [before + rng.choice(WORDS) + after],
+            [before + after[1:]],
+            [before + digit],
+        )
+        lines[at : at + 1] = rng.choice(changed)
         if len(lines) < 2:
             break
     return "\n".join(lines)
 
 
-def compiled(program: ck.Program, launch: dict) -> None:
-    """In either style the compiler says why it refuses a program, or its code ends like the program and leaves the same
-    bits."""
-    for style in STYLES:
-        try:
-            code = compile(program, style=style)
-        except CompileError as error:
-            if not str(error):
-                raise Wrong("an error without words") from error
-            continue
-        ran, explained = (prepare(program, **copy.deepcopy(launch), max_instructions=STEPS) for _ in range(2))
-        with contextlib.suppress(ck.KernelError):  # it may give up later or sooner: it counts bundles
-            execute(code, ran)
-            try:
-                explain(explained)
-            except ck.KernelError as error:
-                raise Wrong("the compiled code ends, the program does not") from error
-            differ(written(explained), written(ran), f"compiled as {style}")
-
-
-def written(launch: Launch) -> dict[str, np.ndarray]:
-    """The arrays that a prepared launch has written, as bits."""
-    assert launch.global_memory is not None
-    return {f"o{n}": surface.words for n, surface in launch.outputs.items()} | {"g": launch.global_memory}
-
-
-def both_engines(program: ck.Program, launch: dict, racing: bool = False) -> None:
-    """Both engines end in the same way, with the same bits and counts."""
-    results = []
-    for engine in ("explain", "fast"):
-        arguments = copy.deepcopy(launch)
-        try:
-            counts = ck.launch(program, **arguments, engine=engine, max_instructions=STEPS)
-            ending: list | int = [*counts.executed.tolist(), counts.out_of_range]
-        except ck.KernelError as error:
-            ending = error.line
-        arrays = {f"o{n}": array for n, array in arguments.get("outputs", {}).items()} | {
-            "g": arguments["global_memory"]
-        }
-        results.append((ending, {name: array.view(np.uint32) for name, array in arrays.items()}))
-    (ending, explained), (fast_ending, fast) = results
+def agree(program: ck.Program, launch: dict, racing: bool = False, unset: bool = False) -> None:
+    """Both engines end in the same way, with the same bits and counts, unless work-items race. In either style the
+    compiler says why it refuses a program, or its code ends like the program and leaves the same bits, unless it reads
+    what is ``unset``."""
+    ending, explained = ran(program, launch, "explain")
+    fast_ending, fast = ran(program, launch, "fast")
     if racing:
         return
     if ending != fast_ending:
         raise Wrong(f"the explaining engine ends with {ending}, the fast one with {fast_ending}")
     differ(explained, fast, "fast")
+    for style in () if unset else STYLES:
+        prepared = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
+        try:
+            execute(compile(program, style=style), prepared)
+        except CompileError as error:
+            in_words(error)
+            continue
+        except ck.KernelError:  # it may give up later or sooner: it counts bundles
+            continue
+        if isinstance(ending, int):
+            raise Wrong("the compiled code ends, the program does not")
+        assert prepared.global_memory is not None
+        written = {f"o{n}": surface.words for n, surface in prepared.outputs.items()}
+        differ(explained, written | {"g": prepared.global_memory}, f"compiled as {style}")
+
+
+def ran(program: ck.Program, launch: dict, engine: str) -> tuple[list | int, dict[str, np.ndarray]]:
+    """How a launch ends, in its counts or with the line of a fault, and the arrays that it leaves, as bits."""
+    given = copy.deepcopy(launch)
+    try:
+        counts = ck.launch(program, **given, engine=engine, max_instructions=STEPS)
+        ending: list | int = [*counts.executed.tolist(), counts.out_of_range]
+    except ck.KernelError as error:
+        ending = error.line
+    arrays = {f"o{n}": array for n, array in given.get("outputs", {}).items()} | {"g": given["global_memory"]}
+    return ending, {name: array.view(np.uint32) for name, array in arrays.items()}
 
 
 def differ(explained: dict, others: dict, how: str) -> None:
@@ -215,3 +196,8 @@ def differ(explained: dict, others: dict, how: str) -> None:
         if len(different := np.argwhere(array != others[name])):
             place = tuple(different[0].tolist())
             raise Wrong(f"{name}{list(place)}: {array[place]:#x} explained, {others[name][place]:#x} {how}")
+
+
+def in_words(error: Exception) -> None:
+    if not str(error):
+        raise Wrong("an error without words") from error
