@@ -137,15 +137,8 @@ def damaged(rng: random.Random, text: str) -> str:
         column = rng.randrange(len(line) + 1)
         before, after = line[:column], line[column:]
         digit = re.sub("[0-9]", rng.choice("0123456789"), after, count=1)
-        changed = (
-            [],
-            [line, other],
-            [other],
-            [before + rng.choice(WORDS) + after],
-            [before + after[1:]],
-            [before + digit],
-        )
-        lines[at : at + 1] = rng.choice(changed)
+        mixed = [before + rng.choice(WORDS) + after], [before + after[1:]], [before + digit]
+        lines[at : at + 1] = rng.choice((lines[:0], [line, other], [other], *mixed))
         if len(lines) < 2:
             break
     return "\n".join(lines)
