@@ -359,4 +359,4 @@ def test_a_cell_that_runs_for_over_a_second_says_so(lab, page):
 def test_a_widget_whose_kernel_is_gone_says_how_it_comes_back(page):
     page.set_content('<div class="jp-OutputArea-output">Error displaying widget: model not found</div>')
     page.add_script_tag(content=packaged("cells.js"))
-    page.get_by_text("Guesses and sliders come back when their cells run").wait_for()
+    page.get_by_text("What you guessed has to be entered again").wait_for()

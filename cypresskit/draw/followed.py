@@ -35,8 +35,8 @@ _now: list[Element] = []  # the session's, once there is one
 
 
 def follow(row: int = 5, column: int = 3) -> Element:
-    """Follow C[row, column] from now on, here and in later lessons. Raises ``ValueError`` for what isn't in a matrix of
-    256 x 256."""
+    """Follow C[row, column] from now on, here and, by way of a small file in this folder, in later lessons. Raises
+    ``ValueError`` for what isn't in a matrix of 256 x 256."""
     if not all(type(n) is int and 0 <= n < SIDE for n in (row, column)):
         raise ValueError(f"C[{row!r}, {column!r}]: give a row and a column from 0 to {SIDE - 1}, as in follow(5, 3)")
     _now[:] = [Element(row, column)]
