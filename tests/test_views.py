@@ -34,7 +34,7 @@ from cypresskit.machine.traffic import Traffic
 from cypresskit.timing import simulate
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.work import quad_clocks
-from tools import gallery, kept
+from tools import clip, gallery, kept
 
 
 def frames(player: Player, name: str, column: str) -> np.ndarray:
@@ -395,7 +395,8 @@ def test_the_roads_figures_are_the_models():
         gflops, ceiling, unit = kept.road(launch)
         assert [gflops, ceiling] == pytest.approx(FIGURES[launch][:2], rel=0.005), "make it anew: python -m tools.kept"
         assert gflops <= ceiling and unit == FIGURES[launch][2]
-    assert (ROOT / "docs/pictures/road.svg").read_text() == draw.road().still(), "make it anew: make clip"
+    for name, picture in clip.STILLS.items():
+        assert (ROOT / f"docs/pictures/{name}.svg").read_text() == picture().still(), "make it anew: make clip"
 
 
 @pytest.mark.parametrize("lesson", range(14))
