@@ -205,6 +205,9 @@ def test_a_long_loop_that_ends_is_not_taken_for_endless(engine):
     out = np.zeros((2, 2), np.int32)
     ck.launch(program, (2, 2), outputs={0: out}, engine=engine)
     assert (out == 6000).all()
+    program = pixel("dcl_literal l0, 1, 20000, 0, 0", *COUNTS)
+    ck.launch(program, (1, 1), outputs={0: out[:1, :1]}, engine=engine, max_instructions=2_000_000)  # what the fast has
+    assert out[0, 0] == 20000
 
 
 def test_a_loop_too_long_to_step_through_is_refused():

@@ -67,7 +67,7 @@ class Interpreter:
         self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = self.issued = self.at = 0
-        self.limit = STEPS if launch.max_instructions == MAX_INSTRUCTIONS else launch.max_instructions
+        self.limit = launch.max_instructions if launch.limited else STEPS
         self.patience = most // max(1, launch.items) if launch.max_instructions <= MAX_INSTRUCTIONS else self.limit
         self.read: dict[int, np.ndarray] = {}  # global elements that this instruction's operands read, by operand
         self.operands: dict[tuple, np.ndarray | Callable] = {}  # by instruction, source and positions: see _operand

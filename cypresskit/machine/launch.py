@@ -64,6 +64,7 @@ class Launch(Shape):
     global_memory: np.ndarray | None = None
     device: Device = HD5870
     max_instructions: int = MAX_INSTRUCTIONS
+    limited: bool = False  # whether the caller said how many
 
     def __post_init__(self) -> None:
         """``prepare`` has checked the arguments."""
@@ -137,7 +138,7 @@ def prepare(
     streams = {n: _output(a, n, shape, in_place) for n, a in given["outputs"].items()}
     buffers = {n: arguments.constant_words(a, program, n) for n, a in given["constants"].items()}
     memory = None if global_memory is None else _global(global_memory, in_place)
-    return Launch(program, shape, textures, buffers, streams, memory, device, int(most))
+    return Launch(program, shape, textures, buffers, streams, memory, device, int(most), max_instructions is not None)
 
 
 def _surface(array, name: str, dimensions: int = 2, written: bool = False) -> Surface:
