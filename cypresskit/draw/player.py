@@ -10,6 +10,7 @@ simulation is built anew, in Python (see ``controls``).
 """
 
 import base64
+import gc
 import json
 import sys
 import zlib
@@ -326,6 +327,8 @@ def load(frames: bool | None = None) -> None:
 
     Shown.framed = "google.colab" in sys.modules if frames is None else frames
     remember()
+    if not gc.get_freeze_count():
+        gc.freeze()  # modules stay: to look through them for garbage takes a tenth of a lesson's time
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
     code = f"<script>{scripts()}</script>{wrap}<script>{theme.packaged('cells.js')}</script>"
     display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))
