@@ -320,9 +320,8 @@ EMBED, UNPACK = (Template(theme.packaged(name)) for name in ("embed.html", "unpa
 
 def load(frames: bool | None = None) -> None:
     """Put the players' scripts on a notebook's page (0.6 MB), and one that colours IL in its cells and says how long a
-    cell runs: once, in a cell of its own. With ``frames`` each picture brings the players' scripts itself, for where
-    each output has a frame of its own; by default in Google Colab. From then on pictures mark what belongs to the
-    element that ``follow`` chose."""
+    cell runs: once, in a cell of its own. With ``frames`` each picture brings the players' scripts itself, for outputs
+    that have frames of their own; by default in Colab. From then on pictures mark what the followed element has."""
     from IPython.display import HTML, display
 
     Shown.framed = "google.colab" in sys.modules if frames is None else frames

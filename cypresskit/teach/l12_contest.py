@@ -269,11 +269,9 @@ def chip_fault(device) -> Verdict | None:
     if type(device) is not Device:
         return Verdict(False, f"A chip is a Device, not {a_type(device)}.", "replace(ck.HD5870, ...) makes one.")
     for field in fields(Device):
-        same = getattr(device, field.name) == getattr(HD5870, field.name)
-        if not same and field.name not in ("name", *FREE):
+        if field.name not in ("name", *FREE) and getattr(device, field.name) != getattr(HD5870, field.name):
             return Verdict(False, f"{field.name} is not the HD 5870's.", f"only {', '.join(FREE)} may change.")
-    over = die_bytes(device) - die_bytes(HD5870)
-    if over > 0:
+    if (over := die_bytes(device) - die_bytes(HD5870)) > 0:
         return Verdict(False, f"{over:,} bytes more than the HD 5870 has.", "take them from another memory.")
     return None
 
