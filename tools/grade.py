@@ -10,13 +10,13 @@ Not proof against code that is written to deceive this module, which runs in the
 
 import ast
 import builtins
-import dis
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from importlib import import_module
-from types import CodeType, FunctionType, ModuleType
+from symtable import SymbolTable, symtable
+from types import FunctionType, ModuleType
 
 import numpy as np
 
@@ -77,46 +77,38 @@ def _plain(cell: str) -> str:
 
 def needed(cells: Sequence[str], asked: str) -> list[str]:
     """The cells that set what the code ``asked`` uses, and those that set what these use, in their order."""
-    wanted, seen, chosen = _uses(compile(asked, "<asked>", "exec")) - vars(builtins).keys(), set[str](), set[int]()
-    trees: list[ast.Module] = []
+    wanted, seen, chosen = _uses(_table(asked)), set[str](), set[int]()
+    tables = []
     for cell in cells:
         try:
-            trees.append(ast.parse(cell))
+            tables.append(_table(cell))
         except SyntaxError:
-            trees.append(ast.Module([], []))
+            tables.append(_table(""))
             if re.search(rf"^(def )?({'|'.join(wanted)}) *[=(]", cell, re.M):
                 raise
-    sets = [_sets(tree) for tree in trees]
+    sets = [{s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()} for table in tables]
     while wanted - seen:
         name = (wanted - seen).pop()
         seen.add(name)
         for number in reversed([n for n, names in enumerate(sets) if name in names]):
             chosen.add(number)
-            wanted |= _uses(compile(trees[number], "<cell>", "exec")) - vars(builtins).keys()
-            adds = [node for node in ast.walk(trees[number]) if isinstance(node, ast.AugAssign)]
+            wanted |= _uses(tables[number])
+            adds = [node for node in ast.walk(ast.parse(cells[number])) if isinstance(node, ast.AugAssign)]
             if not any(getattr(node.target, "id", "") == name for node in adds):
                 break
     return [cells[number] for number in sorted(chosen)]
 
 
-def _uses(code: CodeType) -> set[str]:
+def _table(cell: str) -> SymbolTable:
+    return symtable(cell, "<cell>", "exec")
+
+
+def _uses(table: SymbolTable) -> set[str]:
     """The names that code takes from around it."""
-    inner = [_uses(const) for const in code.co_consts if isinstance(const, CodeType)]
-    taken = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_NAME", "LOAD_GLOBAL")}
-    return taken.union(*inner)
-
-
-def _sets(tree: ast.Module) -> set[str]:
-    """The names that a cell sets at its top level."""
-    names: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-        else:
-            names |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return names
+    inner = [_uses(child) for child in table.get_children()]
+    top = table.get_type() == "module"
+    taken = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())}
+    return taken.union(*inner) - vars(builtins).keys()
 
 
 def _run(cells: list[str]) -> dict:

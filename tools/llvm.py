@@ -123,7 +123,7 @@ class ModuleWriter:
         end = f"br {targets[0]}" if targets else "ret void"
         for op in block.ops:
             if op.row.predicate:
-                end = f"br i1 {self.new(self.comparison(op))}, {', '.join(targets)}"
+                end = f"br i1 {self.new(self.computed(op))}, {', '.join(targets)}"
             else:
                 self.op(op)
         self.lines.append(f"  {end}")
@@ -136,34 +136,26 @@ class ModuleWriter:
             vector, address = self.vector(op.srcs[:4]), self.address(detail.place, op.srcs[4:])
             self.lines.append(f"  store <4 x float> {vector}, ptr addrspace(1) {address}")
         elif op.row.slots and op.plain and len(op.results) == 1:
-            self.lines.append(f"  {self.names[op.results[0]]} = {self.arithmetic(op)}")
+            self.lines.append(f"  {self.names[op.results[0]]} = {self.computed(op)}")
         else:
             raise self.unknown(op)
 
-    def operands(self, op: Op) -> list[str]:
-        """As floats or words, as the operation takes them."""
-        if op.row.kind == "float" or op.name == "MOV":
-            return [self.number(src) for src in op.srcs]
-        return [self.word(src.value) for src in op.srcs]
-
-    def comparison(self, op: Op) -> str:
-        """An i1 of a comparison or test."""
-        relation, operands = op.row.relation, ", ".join(self.operands(op))
-        if op.row.kind == "float":
-            return f"fcmp {'u' if relation == 'ne' else 'o'}{relation} float {operands}"
-        sign = "" if relation in ("eq", "ne") else op.row.compares.replace("i", "s")
-        return f"icmp {sign}{relation} i32 {operands}"
-
-    def arithmetic(self, op: Op) -> str:
-        """What gives the i32 word that an op computes."""
-        if op.row.relation:
-            return f"sext i1 {self.new(self.comparison(op))} to i32"
-        if op.name not in IR:
+    def computed(self, op: Op) -> str:
+        """What gives the i32 word that an op computes, or the i1 of a test."""
+        floats, relation = op.row.kind == "float", op.row.relation
+        if relation:
+            sign = "" if relation in ("eq", "ne") else op.row.compares.replace("i", "s")
+            compare = (
+                f"fcmp {'u' if relation == 'ne' else 'o'}{relation} float" if floats else f"icmp {sign}{relation} i32"
+            )
+            steps = [f"{compare} {{0}}, {{1}}", "sext i1 {2} to i32"][: 1 if op.row.predicate else 2]
+        elif not (steps := IR.get(op.name, [])):
             raise self.unknown(op)
-        operands, (*steps, last) = self.operands(op), IR[op.name]
-        for step in steps:
+        floats |= op.name == "MOV"
+        operands = [self.number(src) if floats else self.word(src.value) for src in op.srcs]
+        for step in steps[:-1]:
             operands.append(self.new(step.format(*operands)))
-        return last.format(*operands)
+        return steps[-1].format(*operands)
 
     def unknown(self, op: Op) -> CompileError:
         return refuse(self.function.program, op.at, f"{op.name} is not known to the way through LLVM")
