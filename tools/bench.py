@@ -139,18 +139,20 @@ def words() -> Iterator[Row]:
         for kernel in ck.kernels.values():
             compile(kernel.program, style=style)
 
-    for style in STYLES:
-        yield row(f"all kernels compiled, style {style}", partial(seconds, partial(compile_all, style)), loop)
     kernel, ones = ck.kernels["sgemm_tn"], np.ones((256, 256), np.float32)
-    arguments = kernel.arguments(ones, ones, None, 1.0, 0.0)
-    yield row("sgemm_tn 256 checked", lambda: seconds(lambda: check(kernel.program, **arguments)), loop)
-    for name, text in (("many lines", "mov r0, r1\n" * 350_000), ("one line", "mov" + "_x2" * 1_300_000 + " r0, r1")):
-        yield row(f"refused: {name}", partial(seconds, partial(refuse, text)), loop)
-        size = partial(float, len(text) / 1e6)
-        yield row(f"refused: {name}, memory", partial(traced, partial(refuse, text)), size, "MB", most=3)
-    plan = partial(five_stage, 32768, 32768, 1536, Machine())
-    plan()  # its kernel's rate is simulated once
-    yield row("five_stage 32768 planned", partial(seconds, plan), loop)
+    texts = {"many lines": "mov r0, r1\n" * 350_000, "one line": "mov" + "_x2" * 1_300_000 + " r0, r1"}
+    work: dict[str, Callable[[], object]] = {
+        f"all kernels compiled, style {style}": partial(compile_all, style) for style in STYLES
+    }
+    work["sgemm_tn 256 checked"] = partial(check, kernel.program, **kernel.arguments(ones, ones, None, 1.0, 0.0))
+    work |= {f"refused: {name}": partial(refuse, text) for name, text in texts.items()}
+    work["five_stage 32768 planned"] = partial(five_stage, 32768, 32768, 1536, Machine())
+    work["five_stage 32768 planned"]()  # its kernel's rate is simulated once
+    for name, do in work.items():
+        yield row(name, partial(seconds, do), loop)
+    for name, text in texts.items():
+        most = partial(traced, work[f"refused: {name}"])
+        yield row(f"refused: {name}, memory", most, partial(float, len(text) / 1e6), "MB", most=3)
 
 
 def traced(work: Callable[[], object]) -> float:
@@ -199,8 +201,8 @@ def lessons() -> Iterator[Row]:
         begins = [source.strip().splitlines()[0][:50] for source in cells]
         parts = [("all", sum(spent), ""), *((f"cell {n}", *cell) for n, cell in enumerate(zip(spent, begins), 1))]
         for name, time, begin in parts:
-            yield {"name": f"{path.stem[:2]}: {name}", "here": time, "unit": "s", "yardstick": turns,
-                   "ratio": time / turns, "span": [time / turns] * 2, "note": begin}  # fmt: skip
+            once = partial(float, time), partial(float, turns)
+            yield row(f"{path.stem[:2]}: {name}", *once, least=1, most=1, note=begin)
 
 
 COUNT = "() => { let s = 0; for (let i = 0; i < 1e7; i++) s += i % 7; return s }"

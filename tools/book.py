@@ -65,10 +65,17 @@ def solved(source: NotebookNode) -> NotebookNode:
 
 
 def _made(source: NotebookNode, lines: str, why: str) -> NotebookNode:
-    """The notebook with ``lines`` in the place of each solution, and ``why`` in that of each question."""
-    return _notebook(
-        [_cell(c.cell_type, WHY.sub(why, MARKS.sub(lines, c.source)), c.metadata) for c in _folded(source)]
-    )
+    """The notebook with ``lines`` in the place of each solution, and ``why`` in that of each question. A ``FOLD`` shows
+    the solutions that are marked above it and below the fold before."""
+    cells, above = [], ""
+    for cell in source.cells:
+        text = cell.source
+        above += "".join(MARKS.findall(text)) if cell.cell_type == "code" else ""
+        if FOLD in text:
+            fold = f"<details><summary>Solution</summary>\n\n```\n{above.rstrip()}\n```\n\n</details>"
+            text, above = text.replace(FOLD, fold), ""
+        cells.append(_cell(cell.cell_type, WHY.sub(why, MARKS.sub(lines, text)), cell.metadata))
+    return _notebook(cells)
 
 
 def execute(notebook: NotebookNode, where: Path) -> None:
@@ -104,19 +111,6 @@ def write(notebook: NotebookNode, path: Path) -> None:
 def sources(book: Path, chosen: list[str] | None = None) -> list[Path]:
     """The sources of the book in directory ``book``, in order; of lessons whose names begin with one of ``chosen``."""
     return [p for p in sorted((book / "source").glob("*.md")) if not chosen or p.name.startswith(tuple(chosen))]
-
-
-def _folded(source: NotebookNode) -> list[NotebookNode]:
-    """The cells, with each ``FOLD`` replaced by the solutions marked above it and below the fold before."""
-    cells, lines = [], ""
-    for cell in source.cells:
-        text = cell.source
-        lines += "".join(MARKS.findall(text)) if cell.cell_type == "code" else ""
-        if FOLD in text:
-            fold = f"<details><summary>Solution</summary>\n\n```\n{lines.rstrip()}\n```\n\n</details>"
-            text, lines = text.replace(FOLD, fold), ""
-        cells.append(_cell(cell.cell_type, text, cell.metadata))
-    return cells
 
 
 def _cell(kind: str, text: str, metadata: dict) -> NotebookNode:

@@ -123,11 +123,8 @@ def work(notebook: Path, lesson: Lesson, verdicts: dict[str, list]) -> Work:
         sets = re.compile(rf"^(def )?{exercise.check.rpartition('(')[2].rstrip(')')} *[=(]", re.M)
         cell = next((cell for cell in reversed(code) if sets.search(cell)), "")
         answers[exercise] = Answer(Verdict(*verdicts[key]), cell, wrote.get(number, ""))
-    guesses = {question: saved[question][0] for question in lesson.truths if question in saved}
-    made = {
-        question: str(guess)[:LONGEST] for question, guess in guesses.items() if isinstance(guess, int | float | str)
-    }
-    return Work(answers, made)
+    guesses = {question: guess for question, (guess, _) in saved.items() if isinstance(guess, int | float | str)}
+    return Work(answers, {q: str(guesses[q])[:LONGEST] for q in lesson.truths if q in guesses})
 
 
 def handed_in(student: Path, asked: dict[str, Lesson], verdicts: dict[str, list]) -> dict[str, Work]:

@@ -58,9 +58,9 @@ def kernels() -> dict[str, dict]:
         counts = [run | {"engine": "", "executed": hashed(run["executed"])} for run in runs.values()]
         launch = prepare(kernel.program, **given["vliw"])
         execute(ck.compile(kernel.program), launch)
-        left = [] if launch.global_memory is None or not launch.global_memory.size else [launch.global_memory]
-        left += [surface.words for _, surface in sorted(launch.outputs.items())]
-        bits = {how: hashed(*written(given[how])) for how in runs} | {"vliw": hashed(*left)}
+        outputs = {n: surface.words for n, surface in launch.outputs.items()}
+        given["vliw"] = {"global_memory": launch.global_memory, "outputs": outputs}
+        bits = {how: hashed(*written(arguments)) for how, arguments in given.items()}
         row = {"run": counts[0] | {"engine": "explain"}, "same counts": counts[0] == counts[1], "bits": bits}
         row |= {f"listing {s}": hashed(ck.compile(kernel.program, style=s).listing()) for s in ("amd", "best")}
         told[name] = row | {"time": {str(n): ck.simulate(name, n).row() for n in (128, 512, 1024)}}
@@ -149,8 +149,6 @@ def main() -> int:
     if not asked.compare:
         return 0
     before = json.loads(Path(asked.compare).read_text(encoding="utf-8"))
-    if "kernels" not in before:  # as this tool once wrote it
-        before["kernels"] = {name: row for name, row in before.items() if name in ck.kernels}
     found = differences({part: before.get(part) for part in parts}, told)
     print("\n".join(found) or "equal")
     return bool(found)

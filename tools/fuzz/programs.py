@@ -20,6 +20,7 @@ from cypresskit.il import OPCODES, Opcode
 PLAYED = 12  # registers r0.. that statements read and write
 OWN = 4  # elements of global memory that belong to a work-item
 SHARED = 16  # elements of global memory, behind the own ones, that are only read
+TYPES = np.float32, np.float32, np.int32, np.float64  # of textures
 FIELD = re.compile(r"\{([^{}]*)\}")
 GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "r": "|".join(f"r{n}" for n in range(PLAYED)),
@@ -112,7 +113,7 @@ class _Writer:
         self.items, self.group_items = int(np.prod(self.domain)), int(np.prod(self.group or (1,)))
         self.outputs = sorted(rng.sample(range(8), rng.randint(1, 4))) if mode == "pixel" else []
         self.textures = [
-            (rng.choice(("1d", "2d", "2d")), rng.random() < 0.7, rng.choice((1, 2, 4)), rng.choice("ffid"))
+            (rng.choice(("1d", "2d", "2d")), rng.random() < 0.7, rng.choice((1, 2, 4)), rng.choice(TYPES))
             for _ in range(rng.randint(1, 4))
         ]
         self.constants = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
@@ -152,12 +153,7 @@ class _Writer:
         inputs = {}
         for n, (kind, _, count, dtype) in enumerate(self.textures):
             shape = (rng.randint(1, 9),) if kind == "1d" else (rng.randint(1, 9), rng.randint(1, 9))
-            if dtype == "d":
-                words = random_words(rng, (*shape, 2 if count == 1 else count))
-                inputs[n] = words.view(np.float64)[..., :2]
-            else:
-                words = random_words(rng, (*shape, count))
-                inputs[n] = words.view(np.float32 if dtype == "f" else np.int32)
+            inputs[n] = random_words(rng, (*shape, max(count, dtype(0).itemsize // 4))).view(dtype)
         result: dict = {"domain": self.domain, "inputs": inputs}
         result["constants"] = {n: random_words(rng, (size, 4)) for n, size in enumerate(self.constants)}
         result["global_memory"] = random_words(rng, (self.items * OWN + SHARED, 4))
@@ -308,9 +304,8 @@ class _Writer:
         self.say(f"mdef({number})_out({outputs})_in({inputs})")
         self.depth += 1
         self.literal("l0")
-        given, results = (
-            "|".join(f"{kind}{n}" for n in range(many)) for kind, many in (("in", inputs), ("out", outputs))
-        )
+        given = "|".join(f"in{n}" for n in range(inputs))
+        results = "|".join(f"out{n}" for n in range(outputs))
         inside = {"any": f"r0|r1|r0|r1|l0|{{{given}}}|{{{given}}}|{{{given}}}", "target": f"r0|r1|{{{results}}}"}
         outside, self.grammar = self.grammar, self.grammar | inside
         for name in ("r0", "r1", *results.split("|")):
