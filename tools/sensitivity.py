@@ -6,8 +6,7 @@ to the ratio of 25 to 37 registers. A row has the values that fit best, the peak
 published one, and the least and the most of what values that fit nearly as well predict.
 """
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -41,14 +40,19 @@ def calibrated(device: Device, **values: Any) -> Device:
     return replace(device, **values)
 
 
+def rates(launches: Iterable[tuple[str, int]], boards: Collection[Device]) -> np.ndarray:
+    """Gflop/s: a row for each kernel and N, a column for each board."""
+    rows = timed([(name, n, board) for name, n in launches for board in boards], None, progress=False)
+    return np.array([row["gflops"] for row in rows]).reshape(-1, len(boards))
+
+
 def sensitivity(device: Device = HD5870) -> Table:
     """Rows ``calibration``, ``value``, then one column per kernel: per cent."""
     boards: dict[tuple[str, float | str], Device] = {("as calibrated", ""): device}
     for c in calibrations(device):
         for value in (type(c.value)(c.value / 2), c.value * 2):
             boards[c.name, value] = calibrated(device, **{c.name: value})
-    rows = timed([(name, n, board) for name, n in HEADLINES for board in boards.values()], None, progress=False)
-    gflops = np.array([row["gflops"] for row in rows]).reshape(len(HEADLINES), -1)
+    gflops = rates(HEADLINES, boards.values())
     moved = (100 * (gflops / gflops[:, :1] - 1)).round(1) + 0.0
     names = [name for name, _ in HEADLINES]
     return Table([
@@ -62,14 +66,9 @@ def leave_one_out() -> Table:
     boards = [replace(ck.HD5870, **fit) for fit in fits]
     peaks = {name: row for name, row in published.kernels().items() if name in ck.kernels and "gflops_max" in row}
     sizes = {name: row.get("n_at_max", LARGE) for name, row in peaks.items()}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-
-        def rates(name: str, n: int) -> np.ndarray:
-            return np.array(ck.sweep(name, n, boards, executor=pool)["gflops"])
-
-        ratios = {name: rates(name, n) / peaks[name]["gflops_max"] for name, n in sizes.items()}
-        slower = published.kernel("sgemm_tn_37")["slower_than_sgemm_tn_by"]
-        ratios["sgemm_tn_37"] = rates("sgemm_tn", RATIO_N) / rates("sgemm_tn_37", RATIO_N) / slower
+    few, many = rates([("sgemm_tn", RATIO_N), ("sgemm_tn_37", RATIO_N)], boards)
+    ratios = {name: row / peaks[name]["gflops_max"] for name, row in zip(sizes, rates(sizes.items(), boards))}
+    ratios["sgemm_tn_37"] = few / many / published.kernel("sgemm_tn_37")["slower_than_sgemm_tn_by"]
     table = []
     for name in peaks:
         errors = np.array([np.log(ratio) for other, ratio in ratios.items() if other != name])

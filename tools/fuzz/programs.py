@@ -59,16 +59,6 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "leave": "iand r31.w, {component}, l1.x\n"
              "{{break|continue}_logical{nz|z} {r31.w|{component}}|{breakc|continuec}_{compared}}",
 }  # fmt: skip
-START = {
-    "pixel": """ftoi r30.xy, vWinCoord0
-imad r30.x, r30.y, l1.y, r30.x
-""",
-    "compute": """mov r30.x, vAbsTidFlat.x
-ishl r32.x, vTidInGrpFlat.x, l0.w
-mov r32.y, vTidInGrpFlat.x
-mov r32.z, l0.x
-""",
-}
 SPECIAL = np.array(
     [0, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC01234, 0x7F800001, 1, 0x807FFFFF,
      0x00800000, 0x80800001, 0x7F7FFFFF, 0x4B7FFFFF, 0x4F000000, 0x3F7FFFFF, 0x20000000, 0x1FFFFFFF, 0x00400000,
@@ -186,7 +176,11 @@ class _Writer:
 
     def prepare(self) -> None:
         """Give every register that is read later a value."""
-        self.say(START[self.mode] + "imul r30.x, r30.x, l0.w\nmov r31.x, l1.z\nmov r31.yzw, l0.x\nmov r33, l0.x")
+        if self.mode == "pixel":
+            self.say("ftoi r30.xy, vWinCoord0\nimad r30.x, r30.y, l1.y, r30.x")
+        else:
+            self.say("mov r30.x, vAbsTidFlat.x\nishl r32.x, vTidInGrpFlat.x, l0.w\nmov r32.y, vTidInGrpFlat.x")
+        self.say("mov r32.z, l0.x\nimul r30.x, r30.x, l0.w\nmov r31.x, l1.z\nmov r31.yzw, l0.x\nmov r33, l0.x")
         for n in range(PLAYED):
             self.say(f"mov r{n}, {{{{own}}|{{own}}|l3|{{id}}|cb0[0]|cb0[0]}}")
         if self.mode == "compute":
