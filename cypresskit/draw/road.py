@@ -52,12 +52,14 @@ RUNGS = (
     Rung(10, "in blocks,\nN = 7168", "blocked_time 7168", "round_trip 2048"),
     Rung(11, "two chips,\npipeline", "five_stage 16384", "blocked_time 7168"),
 )
+# Whose figure a rung begins with, if no rung has it.
+OTHERS = {"sgemm_tn_compute 2048": "a compute shader's", "sgemm_tn 256": "sgemm_tn's"}
 # Of each launch its Gflop/s, what its busiest unit would do without a pause, and that unit's name.
 FIGURES: dict[str, list] = json.loads(theme.packaged("road.json"))
 
 
 def road(lesson: int | None = None) -> Player:
-    """A picture of the road with the rung of ``lesson`` (0 to 13) lit: figures as far as that lesson, later rungs by
+    """A picture of the road with the rungs of ``lesson`` (0 to 13) lit: figures as far as that lesson, later rungs by
     name. Without a lesson it plays through all of them. Raises ``ValueError`` for other lessons."""
     if lesson not in (None, *range(14)):
         raise ValueError(f"the road leads from lesson 0 to lesson 13; there is no lesson {lesson!r}")
@@ -67,9 +69,8 @@ def road(lesson: int | None = None) -> Player:
     wide = np.array([COLUMN[rung.climb] for rung in RUNGS])
     side = np.array([not rung.climb for rung in RUNGS])
     x = LEFT + np.cumsum(wide) - wide / 2 + APART * side
-    seen = np.array([rung.lesson for rung in RUNGS]) <= lessons[:, np.newaxis]
-    firsts = [min(n for n, rung in enumerate(RUNGS) if rung.lesson == at) for at in lessons]
-    lit = np.arange(len(RUNGS)) == np.array(firsts)[:, np.newaxis]
+    at = np.array([rung.lesson for rung in RUNGS])
+    seen, lit = at <= lessons[:, np.newaxis], at == lessons[:, np.newaxis]
     fig = sheet.stage("Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with", WIDE, HIGH)
     _draw_bars(sheet, fig, x, wide - 14, seen, lit)
     sheet.words(fig, x, FOOT + 11, [f"{rung.lesson:02}" for rung in RUNGS], align="center", bold=True, size=12)
@@ -77,10 +78,11 @@ def road(lesson: int | None = None) -> Player:
         sheet.words(fig, x, FOOT + 25 + 14 * k, lines, "soft", align="center", size=12)
     heads = [LEFT, LEFT + x[side][0] - wide[side][0] / 2 - LEFT]
     sheet.words(fig, heads, 12, ["The climb, Gflop/s", "Side roads, from where each sets out"], bold=True, size=14)
-    captions = [_say(RUNGS[first]) for first in firsts]
-    key = sheet.key(("gained", "c", "box"), ("had before", "c", "pale"), ("lit: the lesson you are in", "ink", "ring"),
-                    ("what it sets out from", "soft", "frame"), ("its ceiling: texture", "texture", "solid"),
-                    ("arithmetic", "alu", "solid"), ("bus, memory, chips", "ink", "solid"))  # fmt: skip
+    captions = ["\n".join(_say(rung) for rung in RUNGS if rung.lesson == lesson) for lesson in lessons]
+    key = sheet.key(("gained", "c", "box"), ("had before", "c", "pale"), ("lost", "wait", "pale"),
+                    ("lit: the lesson you are in", "ink", "ring"), ("what it sets out from", "soft", "frame"),
+                    ("its ceiling: texture", "texture", "solid"), ("arithmetic", "alu", "solid"),
+                    ("bus, memory, chips", "ink", "solid"))  # fmt: skip
     for n, rung in enumerate(RUNGS):
         told = [(0, f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson.")]
         if seen[:, n].any():
@@ -96,7 +98,10 @@ def _say(rung: Rung) -> str:
     if rung.before:
         gain = gflops / FIGURES[rung.before][0]
         times = f"{gain:.3g} times as fast as" if gain > 1 else f"{1 / gain:.3g} times slower than"
-        than = f", {times} the {FIGURES[rung.before][0]:.0f} before"
+        lesson = next((other.lesson for other in RUNGS if other.launch == rung.before), 0)
+        whose = OTHERS.get(rung.before, f"lesson {lesson:02}'s")
+        later = ", on top of which it comes" * (lesson > rung.lesson)
+        than = f", {times} {whose} {FIGURES[rung.before][0]:.0f}{later}"
     allows = f"Its busiest part, {unit}, would allow {ceiling:.0f}"
     return f"**Lesson {rung.lesson:02}: {rung.name}**: {gflops:.0f} Gflop/s{than}. {allows}."
 
@@ -111,8 +116,9 @@ def _draw_bars(sheet: Sheet, fig, x, wide, seen: np.ndarray, lit: np.ndarray) ->
     sheet.boxes(fig, "to come", x, FOOT - 8 + np.where(seen, np.nan, 0), wide, 16, line="line")
     sheet.boxes(fig, "rungs", x, FOOT - tall / 2 + nowhere, wide, tall, ink="c", alpha=0.4, words=said,
                 key=np.arange(len(RUNGS)))  # fmt: skip
-    gain = np.maximum(tall - old, 0.01)
+    gain, loss = np.maximum(tall - old, 0.01), np.maximum(old - tall, 0.01)
     sheet.boxes(fig, "gains", x, FOOT - tall + gain / 2 + nowhere, wide, gain, ink="c")
+    sheet.boxes(fig, "losses", x, FOOT - tall - loss / 2 + nowhere, wide, loss, ink="wait", alpha=0.35)
     outline = sheet.source("before", x=x, w=wide, y=FOOT - old / 2 + nowhere, h=old)
     sheet.ring(fig, outline, "w", "h", 1.5, "soft", line_dash="dashed")
     inks = np.array([INKS.get(FIGURES[rung.launch][2], "ink") for rung in RUNGS])
@@ -121,7 +127,6 @@ def _draw_bars(sheet: Sheet, fig, x, wide, seen: np.ndarray, lit: np.ndarray) ->
         sheet.boxes(fig, f"ceilings {ink}", x[mine], (FOOT - bound + nowhere)[:, mine], wide[mine] + 8, 2, ink=ink)
     ring = sheet.source("lit rung", x=x, y=[(FOOT + HIGH) / 2] * len(x), w=wide + 10, on=3 * lit)
     sheet.ring(fig, ring, "w", HIGH - FOOT - 4, "on", "ink")
-    top = np.maximum(tall, old)
-    top = np.where((bound > top - 2) & (bound < top + 20), bound, top)  # not across its ceiling
+    top = np.where((bound > tall - 2) & (bound < tall + 20), bound, tall)  # not across its ceiling
     names, number = ["", *(f"{gflops:.0f}" for gflops in speed)], seen * np.arange(1, len(RUNGS) + 1)
     sheet.numbers(fig, "figures", x, FOOT - top - 10, number, names=names, bold=True, align="center", size=13)
