@@ -256,8 +256,11 @@ scene.properties.active.change.connect(() => {
 })
 
 // A guess, and at the end what was recorded.
+const question = asked.text
 function ask(late) {
-  child(answers).el.style.visibility = late && !el.dataset.revealed ? "hidden" : ""
+  const kept = late && !el.dataset.revealed
+  child(answers).el.style.visibility = kept ? "hidden" : ""
+  if (!el.dataset.revealed) write(asked, kept ? question.replace("Guess first:", "Without a guess (the start takes one):") : question)
 }
 answers.properties.active.change.connect(() => {
   if (answers.active === null || timer !== null) return
@@ -337,7 +340,7 @@ const neighbour = (way) => {
 // In a notebook or a lesson keys count only while the focus is in the player; a saved page has nothing else to use them.
 // A control keeps the keys that it uses itself. JupyterLab looks for its shortcuts before the page's elements see a key;
 // the attribute tells it to leave this element's keys alone.
-const keys = {
+const keys = dials.length ? {} : {
   Enter: enter, " ": toggle, ArrowRight: () => go(frame + 1), ArrowLeft: () => go(frame - 1), Home: () => go(first),
   End: () => go(first + frames - 1), PageDown: () => go(mark(1)), PageUp: () => go(mark(-1)),
 }
@@ -347,14 +350,15 @@ function press(event) {
   if (!el.getClientRects().length || event.altKey || event.ctrlKey || event.metaKey || !(event.key in keys)) return
   const target = event.composedPath()[0]
   if (target.matches("select, input, textarea") || (target.matches("button, a") && [" ", "Enter"].includes(event.key))) return
-  if (target.matches(".noUi-handle") && event.key !== " ") return
+  if (target.closest(".noUi-handle") && event.key !== " ") return
   event.preventDefault()
   event.stopPropagation()
   keys[event.key]()
 }
 for (const part of [el, ...(place.closest(".cypresskit-page") ? [document.body] : [])]) part.addEventListener("keydown", press)
 el.addEventListener("pointerdown", (event) => {
-  if (!event.composedPath()[0].matches("button, select, input, .noUi-handle")) setTimeout(() => el.focus({preventScroll: true}))
+  const target = event.composedPath()[0], grip = target.closest(".noUi-handle")
+  if (grip || !target.matches("button, select, input")) setTimeout(() => (grip ?? el).focus({preventScroll: true}))
 })
 
 // Light or dark: JupyterLab, VS Code and the site say so on <body>, Colab on <html>; a plain page follows the reader's

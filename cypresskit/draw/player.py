@@ -189,7 +189,7 @@ class Player(Shown):
         moving = not dials and (max(frames for _, frames in self.scenes) > 1 or len(self.scenes) > 1)
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
         keys += ", up and down choose, Escape lets go" if self.about and keys else ""
-        hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
+        hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>' if keys else ""
         tag = _widgets(self.scenes, lasts) | _question(guess) | {"dials": [_dial(*one) for one in dials]}
         tag["chosen"].visible = bool(self.about)
         below = [tag["chosen"], *below, *([text_box(text=hint)] if keys and not self.about else [])]
