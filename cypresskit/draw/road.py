@@ -52,8 +52,9 @@ RUNGS = (
     Rung(10, "in blocks,\nN = 7168", "blocked_time 7168", "round_trip 2048"),
     Rung(11, "two chips,\npipeline", "five_stage 16384", "blocked_time 7168"),
 )
-# Whose figure a rung begins with, if no rung has it.
-OTHERS = {"sgemm_tn_compute 2048": "a compute shader's", "sgemm_tn 256": "sgemm_tn's"}
+# Whose figure that of a launch is.
+WHOSE = {rung.launch: f"lesson {rung.lesson:02}'s" for rung in RUNGS}
+WHOSE |= {"sgemm_tn_compute 2048": "a compute shader's", "sgemm_tn 256": "sgemm_tn's"}
 # Of each launch its Gflop/s, what its busiest unit would do without a pause, and that unit's name.
 FIGURES: dict[str, list] = json.loads(theme.packaged("road.json"))
 
@@ -63,31 +64,26 @@ def road(lesson: int | None = None) -> Player:
     name. Without a lesson it plays through all of them. Raises ``ValueError`` for other lessons."""
     if lesson not in (None, *range(14)):
         raise ValueError(f"the road leads from lesson 0 to lesson 13; there is no lesson {lesson!r}")
-    last = max(rung.lesson for rung in RUNGS)
-    lessons = np.arange(last + 1) if lesson is None else np.array([min(lesson, last)])
-    sheet = Sheet("The road: what each idea is worth")
-    wide = np.array([COLUMN[rung.climb] for rung in RUNGS])
-    side = np.array([not rung.climb for rung in RUNGS])
-    x = LEFT + np.cumsum(wide) - wide / 2 + APART * side
     at = np.array([rung.lesson for rung in RUNGS])
+    lessons = np.unique(at) if lesson is None else np.minimum([lesson], at.max())
+    sheet = Sheet("The road: what each idea is worth")
+    wide, side = np.array([(COLUMN[rung.climb], not rung.climb) for rung in RUNGS]).T
+    x = LEFT + np.cumsum(wide) - wide / 2 + APART * side
     seen, lit = at <= lessons[:, np.newaxis], at == lessons[:, np.newaxis]
     fig = sheet.stage("Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with", WIDE, HIGH)
     _draw_bars(sheet, fig, x, wide - 14, seen, lit)
     sheet.words(fig, x, FOOT + 11, [f"{rung.lesson:02}" for rung in RUNGS], align="center", bold=True, size=12)
     for k, lines in enumerate(zip_longest(*(rung.phrase.split("\n") for rung in RUNGS), fillvalue="")):
         sheet.words(fig, x, FOOT + 25 + 14 * k, lines, "soft", align="center", size=12)
-    heads = [LEFT, LEFT + x[side][0] - wide[side][0] / 2 - LEFT]
-    sheet.words(fig, heads, 12, ["The climb, Gflop/s", "Side roads, from where each sets out"], bold=True, size=14)
+    heads = {LEFT: "The climb, Gflop/s", x[side > 0][0] - COLUMN[False] / 2: "Side roads, from where each sets out"}
+    sheet.words(fig, list(heads), 12, list(heads.values()), bold=True, size=14)
     captions = ["\n".join(_say(rung) for rung in RUNGS if rung.lesson == lesson) for lesson in lessons]
     key = sheet.key(("gained", "c", "box"), ("had before", "c", "pale"), ("lost", "wait", "pale"),
-                    ("lit: the lesson you are in", "ink", "ring"), ("what it sets out from", "soft", "frame"),
-                    ("its ceiling: texture", "texture", "solid"), ("arithmetic", "alu", "solid"),
-                    ("bus, memory, chips", "ink", "solid"))  # fmt: skip
+                    ("this lesson", "ink", "ring"), ("sets out from", "soft", "frame"), ("ceiling: texture", "texture",
+                    "solid"), ("arithmetic", "alu", "solid"), ("bus, memory, chips", "ink", "solid"))  # fmt: skip
     for n, rung in enumerate(RUNGS):
-        told = [(0, f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson.")]
-        if seen[:, n].any():
-            told.append((int(np.argmax(seen[:, n])), _say(rung)))
-        sheet.about[n] = told
+        later = f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson."
+        sheet.about[n] = [(0, later), *((int(frame), _say(rung)) for frame in np.flatnonzero(seen[:, n])[:1])]
     text = "\n".join([sheet.title, *(_say(rung).replace("**", "") for n, rung in enumerate(RUNGS) if seen[-1, n])])
     return sheet.player([fig], captions, text, step="Lesson", below=[key])
 
@@ -98,10 +94,7 @@ def _say(rung: Rung) -> str:
     if rung.before:
         gain = gflops / FIGURES[rung.before][0]
         times = f"{gain:.3g} times as fast as" if gain > 1 else f"{1 / gain:.3g} times slower than"
-        lesson = next((other.lesson for other in RUNGS if other.launch == rung.before), 0)
-        whose = OTHERS.get(rung.before, f"lesson {lesson:02}'s")
-        later = ", on top of which it comes" * (lesson > rung.lesson)
-        than = f", {times} {whose} {FIGURES[rung.before][0]:.0f}{later}"
+        than = f", {times} {WHOSE[rung.before]} {FIGURES[rung.before][0]:.0f}"
     allows = f"Its busiest part, {unit}, would allow {ceiling:.0f}"
     return f"**Lesson {rung.lesson:02}: {rung.name}**: {gflops:.0f} Gflop/s{than}. {allows}."
 

@@ -51,8 +51,5 @@ class Toy(Shown):
         script = "".join(map(theme.packaged, ("toy.js", *self.scripts)))
         still = base64.b64encode(self.still().encode()).decode()
         data = json.dumps(self.data | {"series": theme.SERIES}).replace("<", "\\u003c")
-        css, words = (
-            CSS + theme.packaged("toy.css"),
-            {"title": self.title, "keys": self.keys, "text": escape(repr(self))},
-        )
-        return TOY.substitute(data=data, still=still, script=script, css=css, **words)
+        words = {"title": self.title, "keys": self.keys, "text": escape(repr(self))}
+        return TOY.substitute(words, data=data, still=still, script=script, css=CSS + theme.packaged("toy.css"))
