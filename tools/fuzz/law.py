@@ -8,6 +8,7 @@ find the same; of all wavefronts together the event engine, and the report, what
 
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -123,10 +124,7 @@ class Counting(Processor):
 
 def fullest(words: list, banks: int) -> int:
     """How many different words the bank has to give that has most of them to give."""
-    of: dict[int, set[int]] = {}
-    for word in words:
-        of.setdefault(int(word) % banks, set()).add(int(word))
-    return max(map(len, of.values()), default=0)
+    return max(Counter(word % banks for word in {*map(int, words)}).values(), default=0)
 
 
 def walked(paths: list[Path], device: Device) -> dict[int, np.ndarray]:
