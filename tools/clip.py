@@ -76,7 +76,7 @@ def write_clip(frames: list[tuple[Image.Image, int]], path: Path) -> None:
     """Write a GIF in the colours of all frames."""
     pictures, times = zip(*frames)
     some = Image.fromarray(np.concatenate([np.asarray(picture) for picture in pictures[::6]]))
-    palette = some.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+    palette = some.quantize(COLOURS, Image.Quantize.FASTOCTREE)  # others lose the pale greys to a red
     first, *rest = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures)
     first.save(path, save_all=True, append_images=rest, duration=list(times), loop=0, optimize=True)
 
