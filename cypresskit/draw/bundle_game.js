@@ -2,7 +2,7 @@
 // bundle_game.py; bundle_rules.js says what a bundle may hold.
 const {levels, tables, series, styles} = data
 const register = ({register: r, bank}) => (r < 124 ? `R${r}` : r < tables.unstored ? `T${r - 124}` : `V${r - tables.unstored}`) + `.${SLOTS[bank]}`
-let level, moves, bundles, where, chosen, slot, timer
+let level, moves, bundles, where, chosen, slot, timer, hints
 
 const held = () => heldBy(bundles.at(-2) ?? [])
 
@@ -37,10 +37,14 @@ button(bar, "Restart", () => start(level))
 function start(one) {
   level = one
   moves = []
+  hints = 0
   list.replaceChildren()
   level.chips = []
   for (const [line, text] of Object.entries(level.lines)) {
-    const row = make(list, "div", {class: "row"}), mine = [...level.cards.keys()].filter((n) => level.cards[n].line === +line)
+    const row = make(list, "div", {class: "row", draggable: true}), mine = [...level.cards.keys()].filter((n) => level.cards[n].line === +line)
+    const grasp = (target) => level.chips.includes(target) ? level.chips.indexOf(target) : mine.find((n) => !where.has(n))
+    row.addEventListener("click", ({target}) => choose(grasp(target) ?? chosen))
+    row.addEventListener("dragstart", (event) => grasp(event.target) === undefined ? event.preventDefault() : choose(grasp(event.target)))
     make(row, "span", {class: "ink", style: `background: ${series[level.cards[mine[0]].colour]}`})
     make(row, "code", {title: text}, `${line} ${text}`)
     for (const n of mine) {
@@ -48,7 +52,6 @@ function start(one) {
       const chip = level.chips[n] = button(row, letters, () => choose(n))
       Object.assign(chip, {tabIndex: -1, draggable: true})
       chip.addEventListener("dblclick", () => drop())
-      chip.addEventListener("dragstart", () => choose(n))
     }
   }
   choices.forEach((choice, n) => choice.setAttribute("aria-pressed", levels[n] === one))
@@ -67,12 +70,14 @@ function replay(words) {
   const rest = left()
   if (!rest.includes(chosen)) chosen = rest.find((n) => n > chosen) ?? rest[0]
   choose(chosen ?? -1)
-  say(rest.length ? words : `Done: ${count()} bundles. ${score()} ${count() <= level.least ? "Nobody can do better." : "Watch how they did it:"}`)
+  say(rest.length ? words : finished())
   host.dataset.bundles = count()
   host.dataset.left = rest.length
 }
 const count = () => bundles.filter((bundle) => bundle.length).length
 const score = () => Object.entries(styles).map(([style, name]) => `${name}: ${level.filled[style].length}.`).join(" ") + ` ${level.least} is a lower bound.`
+const helped = () => hints ? `, ${hints} hint${hints > 1 ? "s" : ""}` : ""
+const finished = () => `Done: ${count()} bundles${helped()}. ${score()} ${count() <= level.least ? "Nobody can do better." : "Watch how they did it:"}`
 function say(words) { status.textContent = words }
 
 function choose(n) {
@@ -105,14 +110,25 @@ function drop(to = slot) {
   replay(`${card.name} of line ${card.line} is in ${set.map((s) => SLOTS[s]).join("")}.`)
 }
 function close() {
+  if (!left().length) return say(finished())
   if (!bundles.at(-1).length) return say("No: a bundle has one operation at least.")
   moves.push("close")
   replay(`Bundle ${bundles.length} is closed.`)
 }
-function undo() { moves.pop(); replay("Taken back.") }
+function undo() { replay(moves.pop() ? "Taken back." : "There is nothing to take back.") }
+// One card of the bundle under way.
+function takeOut(n) {
+  const later = bundles.at(-1).map(([card]) => card).find(({waits}) => waits.some(([m]) => m === n))
+  if (later) return say(`No: ${later.name} of line ${later.line} overwrites what this one reads. Take that back first.`)
+  moves = moves.filter(([m]) => m !== n)
+  replay("Taken back.")
+}
 function help() {
+  if (!left().length) return say(finished())
   const found = hint()
-  if (!found) return say(left().length ? "Nothing more fits: close the bundle." : "All are packed.")
+  hints++
+  draw()
+  if (!found) return say("Nothing more fits: close the bundle.")
   choose(found[0])
   slot = found[1][0]
   draw()
@@ -141,8 +157,14 @@ function draw(refused = -1) {
   }
   for (let n = 0; n < 5; n++) {
     const [card, part] = placed.find(([, , at]) => at === n) ?? []
-    const field = box(x(n) - 2, 160, 78, 56, {class: `slot${n === refused ? " refused" : n === slot && chosen >= 0 ? " aim" : ""}`})
-    if (card) box(x(n) + 2, 206, 70, 6, {fill: series[card.colour]})
+    const field = box(x(n) - 2, 160, 78, 56, {class: `slot${card ? " full" : ""}${n === refused ? " refused" : n === slot && chosen >= 0 ? " aim" : ""}`})
+    if (card) box(x(n) + 2, 206, 70, 6, {fill: series[card.colour], "pointer-events": "none"})
+    if (card) field.addEventListener("pointerdown", () => {
+      const {left, right, top, bottom} = field.getBoundingClientRect()
+      window.addEventListener("pointerup", ({clientX: x, clientY: y}) => {
+        if (x < left || x > right || y < top || y > bottom) takeOut(level.cards.indexOf(card))
+      }, {once: true})
+    })
     if (card) text(x(n) + 37, 180, card.name.slice(0, 9))
     if (card) text(x(n) + 37, 197, part.dest ? register({register: part.dest[0], bank: part.dest[1]}) : "test", {class: "soft"})
     text(x(n) + 37, 236, SLOTS[n], {"font-weight": "bold", "font-size": 15})
@@ -155,7 +177,7 @@ function draw(refused = -1) {
     for (const [card, slots] of bundle) for (const at of slots) row[at] = card.colour
     return row
   })
-  pile("You", count(), colours.filter((row, n) => bundles[n].length || n === bundles.length - 1))
+  pile("You", `${count()}${helped()}`, colours.filter((row, n) => bundles[n].length || n === bundles.length - 1))
 }
 function pile(who, so_far, rows) {
   done.replaceChildren()
@@ -164,8 +186,9 @@ function pile(who, so_far, rows) {
   rows.forEach((row, n) => {
     const line = make(grid, "div")
     make(line, "span", {}, n + 1)
-    for (const colour of row) make(line, "i", colour < 0 ? {} : {style: `background: ${series[colour]}`})
+    for (const colour of row) make(line, "i", colour < 0 ? {class: colour < -1 ? "more" : ""} : {style: `background: ${series[colour]}`})
   })
+  grid.scrollTop = grid.scrollHeight
   const others = make(done, "div", {class: "others"})
   for (const [style, name] of Object.entries(styles)) {
     button(others, `${name}: ${level.filled[style].length}`, () => watch(style), "Watch it")
@@ -173,7 +196,8 @@ function pile(who, so_far, rows) {
   make(others, "span", {}, `lower bound: ${level.least}`)
 }
 function watch(style) {
-  const rows = level.filled[style]
+  const rows = level.filled[style], more = level.more[style].join(", ")
+  say(`${styles[style]}: ${rows.length} bundles.` + (more && ` Striped: what you needn't pack: ${more}.` + (more.startsWith("SET") ? " Its test takes two operations, yours one." : "")))
   let n = still.matches ? rows.length - 1 : 0
   clearInterval(timer)
   timer = setInterval(() => {

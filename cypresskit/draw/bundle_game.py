@@ -131,7 +131,7 @@ def _bundles(code: Code) -> list[Bundle]:
 
 def level(name: str, program: Program) -> dict:
     """A level for the script: the operations of the style that needs fewer, the lines of IL that they come from,
-    how both styles packed these (the line's colour in each slot), and a bound."""
+    how both styles packed these (the line's colour in each slot, -2 for what is ``more`` than those), and a bound."""
     made = {style: _bundles(compile(program, style=style)) for style in STYLES}
     mine = min(map(cards, made.values()), key=lambda some: (len(some), sum(len(card.waits) for card in some)))
     lines = sorted({card.parts[0].line for card in mine})
@@ -141,14 +141,16 @@ def level(name: str, program: Program) -> dict:
         longest.append(1 + max((longest[n] for n, later in card.waits.items() if later), default=0))
     slots = Counter(part.row.slots for card in mine for part in card.parts)
     filled = {
-        style: [[colours.get(by.get(slot, 0), -1) for slot in range(5)] for by in map(_lines, bundles)]
+        style: [[colours.get(by[slot], -2) if slot in by else -1 for slot in range(5)] for by in map(_lines, bundles)]
         for style, bundles in made.items()
     }
+    more = {s: sorted({f"{o.name} of line {o.line}" for b in bundles for o in b.operations if o.line not in colours})
+            for s, bundles in made.items()}  # fmt: skip
     return {
         "name": f"{name}: {len(mine)} operations",
         "cards": [card.as_dict(colours[card.parts[0].line]) for card in mine],
         "lines": {n: program.lines[n - 1].split(";")[0].strip() for n in lines}, "filled": filled,
-        "least": max(fewest_bundles(slots), *longest),
+        "more": more, "least": max(fewest_bundles(slots), *longest),
     }  # fmt: skip
 
 
