@@ -330,11 +330,11 @@ def test_what_belongs_to_the_element_has_a_star_in_every_picture(nobody):
 
 
 def test_the_next_lesson_follows_the_same_whatever_the_file_holds(nobody):
-    ck.draw.follow(7, 200)
+    ck.draw.follow((7, 200))
     kept = nobody.read_text()
     for text in ("", "[5]", "null", '["a", 2]', "[-1, 4]", "[256, 0]", "[1.5, 2]", "{}", "[" * 90, kept * 99, kept):
         nobody.write_text(text)
         followed._now.clear()
         assert followed.remember() == ((7, 200) if text == kept else (5, 3)), text
     with pytest.raises(ValueError, match="give a row and a column from 0 to 255"):
-        ck.draw.follow(True, 0)
+        ck.draw.follow(5)

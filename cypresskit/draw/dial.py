@@ -106,9 +106,7 @@ def dial() -> Player:
     key = sheet.key(("computes (half height: one alone)", "alu", "box"), ("in the texture unit", "texture", "box"),
                     ("data on their way", "soft", "solid"), ("nobody computes", "wait", "box"),
                     ("gap in a row: it waits for its turn", "line", "frame"))  # fmt: skip
-    note = sheet.note(
-        "Turn the registers until you have lost the 1.3 that was measured. How much latency do ten wavefronts forgive?"
-    )
+    note = sheet.note("Turn the registers until the measured 1.3 is lost. How much latency do ten wavefronts forgive?")
     dials = [
         ("registers a work-item", [f"{r} (room for {HD5870.register_pool // r})" for r in REGISTERS]),
         ("clocks until memory's data are there", list(map(str, LATENCIES))),

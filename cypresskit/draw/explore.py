@@ -58,7 +58,7 @@ class Journey(Shown):
     def _embedded(self) -> str:
         crumbs = [f'<button type="button">{escape(level.name)}</button>' for level in self.levels]
         shown = [
-            f"<section{' hidden' * (n > 0)}>{level.player._embedded()}</section>" for n, level in enumerate(self.levels)
+            f"<section{' hidden' * (n > 0)}>{one.player._embedded()}</section>" for n, one in enumerate(self.levels)
         ]
         ways = json.dumps([{str(key): way for key, way in level.ways.items()} for level in self.levels])
         hints = json.dumps([level.hint for level in self.levels]).replace("<", "\\u003c")

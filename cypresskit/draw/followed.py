@@ -34,14 +34,15 @@ class Element(NamedTuple):
 _now: list[Element] = []  # the session's, once there is one
 
 
-def follow(row: int = 5, column: int = 3) -> Element:
-    """Follow C[row, column] from now on, here and, by way of a small file in this folder, in later lessons. Raises
-    ``ValueError`` for what isn't in a matrix of 256 x 256."""
-    if not all(type(n) is int and 0 <= n < SIDE for n in (row, column)):
-        raise ValueError(f"C[{row!r}, {column!r}]: give a row and a column from 0 to {SIDE - 1}, as in follow(5, 3)")
-    _now[:] = [Element(row, column)]
+def follow(*place: int | tuple[int, int]) -> Element:
+    """Follow C[row, column] from now on, here and, by way of a small file in this folder, in later lessons: ``place``
+    is a row and a column, or a pair of them. Raises ``ValueError`` for what isn't in a matrix of 256 x 256."""
+    pair = place[0] if len(place) == 1 and isinstance(place[0], tuple | list) else place
+    if len(pair) != 2 or not all(type(n) is int and 0 <= n < SIDE for n in pair):
+        raise ValueError(f"C{list(pair)}: give a row and a column from 0 to {SIDE - 1}, as in follow(5, 3)")
+    _now[:] = [Element(*pair)]
     with suppress(OSError):  # a folder that can't be written to: then it is kept for this session
-        save_file(FILE, json.dumps([row, column]))
+        save_file(FILE, json.dumps(pair))
     return _now[0]
 
 

@@ -12,23 +12,25 @@ from typing import Any
 
 KEPT = "cypresskit"  # what of an output's metadata is ours
 
-#: The first number of what was entered, perhaps over another: "about 8 times", "1/70". Spaces that part thousands, and
-#: points and commas, are sorted out by ``number``.
-NUMBER = re.compile(r"([-+]?(?:\d[\d.,]*|[.,]\d+)(?:e[-+]?\d+)?)(?:\s*/\s*(\d+))?", re.I)
+#: The first number, perhaps over another, touched by no letters but its unit's: "about 8x", "1/70"; see ``number``.
+NUMBER = r"(?<![\w.,])([-+]?(?:\d[\d.,]*|[.,]\d+)(?:e[-+]?\d+)?)(?:\s*/\s*(\d+))?(?:x|UNIT)?(?![\w.,/])"
 THOUSANDS = re.compile(r"(?<=\d)[\s'\u2019\u202f](?=\d{3}(?!\d))")
 
 
-def number(text: str) -> float | None:
+def number(text: str, unit: str = "") -> float | None:
     """The first number in what somebody wrote, or None: 1,3 and 0,5 are decimals, 1 000 and 1,000 a thousand, 1/70 is a
-    fraction."""
-    found = NUMBER.search(THOUSANDS.sub("", text.replace("\u2212", "-")))
-    if not found:
+    fraction; 2k, 0x10 and 1.3.4 are none, nor is anything with a ``<``."""
+    pattern = NUMBER.replace("UNIT", re.escape(unit or "x"))
+    found = re.search(pattern, THOUSANDS.sub("", text.replace("\u2212", "-")), re.I)
+    if not found or "<" in text:
         return None
     digits = found[1].rstrip(".,")
     mark = max(digits.rfind("."), digits.rfind(","))
     if mark >= 0:
         whole, part = digits[:mark], digits[mark + 1 :]
         grouped = re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+|[-+]?[1-9]\d{0,2}(\.\d{3}){2,}", digits)
+        if not (grouped or re.fullmatch(rf"[-+]?(\d*|\d{{1,3}}([^\d{digits[mark]}]\d{{3}})+)", whole)):
+            return None
         digits = re.sub("[.,]", "", digits) if grouped else f"{re.sub('[.,]', '', whole)}.{part}"
     value = float(digits) / float(found[2] or 1) if float(found[2] or 1) else inf
     return value if isfinite(value) else None
@@ -51,7 +53,7 @@ class Prediction:
             return dict(zip(self.curve, entered)) if any(entered) else None
         if self.choices or not entered:
             return entered[0] if entered else None
-        return number(entered[0])
+        return number(entered[0], self.unit)
 
     def keep(self, truth) -> None:
         """Write question, guess and ``truth`` into the notebook. A curve's ``truth`` is a dict from place to height."""
@@ -99,8 +101,7 @@ class Prediction:
         else:
             self._entries = [widgets.Text(placeholder="a number", layout={"width": "9em"})]
             unit = [widgets.Label(self.unit)]
-        asked = widgets.HTML(f"<b>Your guess:</b> {self.question}")
-        after = widgets.HTML("Then run the next cell.")
+        asked, after = map(widgets.HTML, (f"<b>Your guess:</b> {self.question}", "Then run the next cell."))
         self._widget = widgets.VBox([asked, widgets.HBox([*self._entries, *unit]), after])
 
 

@@ -82,7 +82,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     )
     stars = "Stars: simulated. " * bool(reports)
     crosses = "" if paces else "Crosses: published kernels at the flops per byte of their blocks. "
-    below = "Below a roof there is something to gain without a larger block. Drag an upright."
+    below = "Below a roof there is something to gain without a larger block. Drag a vertical line."
     note = sheet.note(f"{' '.join(notes)}\n{crosses}{stars}{below}".strip())
     guess = None
     if paces:

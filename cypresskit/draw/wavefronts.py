@@ -38,10 +38,12 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
     """A player over the ``window`` (clocks) of one or more reports, one above the other.
 
     ``reports`` come from ``simulate``; kernels by name are simulated with size ``n``. By default "sgemm_tn" (25
-    registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without timeline.
+    registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without timeline, or an empty window.
     """
     given = [simulate(r, n) if isinstance(r, str) else r for r in reports or ("sgemm_tn", "sgemm_tn_37")]
     made = nonempty(given, "pass reports of simulate, or names of kernels", Report)
+    if not window[0] < window[1]:
+        raise ValueError(f"window={window}: from a clock to a later one, as in (2000, 6000)")
     for report in made:
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
@@ -59,10 +61,9 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
     captions[-1] = f"Clock {window[1]:.0f}. Of the turns of their loops, " + ", ".join(done) + "."
     text = [f"{sheet.title}, clocks {window[0]:.0f} to {window[1]:.0f}"]
     text += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in made]
-    key = sheet.key(("computes (half height: one alone, at half speed)", "alu", "box"),
+    key = sheet.key(("computes (half height: one alone, at half speed)", "alu", "box"), ("stores", "c", "box"),
                     ("in the texture unit", "texture", "box"), ("data on their way", "soft", "solid"),
-                    ("stores", "c", "box"), ("nobody computes", "wait", "box"),
-                    ("to come", "faint", "box"))  # fmt: skip
+                    ("nobody computes", "wait", "box"), ("to come", "faint", "box"))  # fmt: skip
     return sheet.player([fig], captions, "\n".join(text), below=[key], step="Clock")
 
 

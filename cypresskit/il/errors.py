@@ -54,10 +54,11 @@ class ILError(ValueError):
 
 
 def nearest(word: str, known, cutoff: float = 0.6) -> str:
-    """`` Did you mean `x`?`` for the known name nearest to ``word``: of those that are as much alike as ``cutoff``, the
-    one that takes the fewest slips to write ``word`` instead, rather not a wrong letter; nothing if there is none."""
+    """`` Did you mean `x`?`` for the known name nearest to ``word``: the first that begins with its four letters or
+    more; or of those as much alike as ``cutoff`` the one with the fewest slips, rather not a wrong letter; or none."""
     word, names = word.lower()[:64], list(known)
-    alike = get_close_matches(word, names, n=len(names), cutoff=cutoff) if names else []
+    begun = [name for name in names if len(word) > 3 and name.startswith(word)]
+    alike = begun[:1] or get_close_matches(word, names, n=len(names) or 1, cutoff=cutoff)
 
     def far(name: str) -> tuple[int, bool]:
         return slips(word, name), len(name) == len(word) and sorted(name) != sorted(word)

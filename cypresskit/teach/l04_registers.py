@@ -87,7 +87,7 @@ def check_chip(chip: object) -> Verdict:
     except ValueError as error:
         return Verdict(False, f"The kernel does not fit: {error}", "equation 2, the other way round.")
     finding = f"With {chip.register_pool} registers, {room} wavefronts of sgemm_tn_37 fit; sgemm_tn has {want}"
-    unless(room == want, f"{finding}.", f"a wavefront of this kernel takes {registers} registers of the pool.")
+    unless(room >= want, f"{finding}.", f"a wavefront of this kernel takes {registers} registers of the pool.")
     least = f"what is the least pool for {want} wavefronts?"
     unless(chip.register_pool <= want * registers, f"{finding}, but fewer registers would do.", least)
     slow, fast = (simulate("sgemm_tn_37", m=3840, n=1024, k=128, device=d).gflops for d in (HD5870, chip))

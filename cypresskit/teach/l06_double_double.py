@@ -96,12 +96,14 @@ def check_product(program: Program) -> Verdict:
     a, b = (np.stack([h, h * 2.0**-54 * rng.uniform(-1, 1, h.shape)], -1) for h in rng.uniform(1, 9, (2, 4, 16)))
     out = np.zeros((4, 16, 2))
     launch(program, (16, 4), inputs={0: a, 1: b}, outputs={0: out}, max_instructions=LONGEST)
-    hint = "dmul, dmad and dadd are all that is needed, and none of them makes that of these numbers."
+    singles = (i for i in program.body if i.opcode in ("add", "mul", "mad"))
+    half = next((f"`{i.opcode}` in line {i.line} is for singles, `d{i.opcode}` for doubles." for i in singles), "")
+    hint = half or "dmul, dmad and dadd are all that is needed, and none of them makes that of these numbers."
     unless(np.isfinite(out).all(), f"The product comes out as {out.flat[np.isfinite(out).argmin()]}.", hint)
     x, y, z = (np.vectorize(Fraction)(m[..., 0]) + np.vectorize(Fraction)(m[..., 1]) for m in (a, b, out))
     digits = -np.log10(np.maximum(np.abs((z - x * y) / (x * y)).astype(float).max(), 1e-40))
     finding = f"The worst of 64 products has {abs(max(digits, 0)):.1f} right digits; 31 can be had."
-    unless(digits >= 31, finding, _product_hint(a, b, out))
+    unless(digits >= 31, finding, half or _product_hint(a, b, out))
     overlap = (np.abs(out[..., 1]) > np.spacing(out[..., 0]) / 2).any()
     finding = "The products are right, but high and low part overlap: high isn't the sum rounded to a double."
     unless(not overlap, finding, "renormalise: high' = high + low, low' = low - (high' - high).")
