@@ -62,12 +62,8 @@ def test_queues_keep_program_order_and_data_are_waited_for():
         Task("load 2", "load", "dma", {"bus": 6.0}, {}, {"z": "2"}),  # z is free, but the queue is not
     ]
     timeline = run(tasks, BUS)
-    assert [(s.task.name, round(s.start, 9), round(s.end, 9)) for s in timeline.spans] == [
-        ("load 0", 0, 1),
-        ("use 0", 1, 3),
-        ("load 1", 3, 4),
-        ("load 2", 4, 5),
-    ]
+    when = [(s.task.name, round(s.start, 9), round(s.end, 9)) for s in timeline.spans]
+    assert when == [("load 0", 0, 1), ("use 0", 1, 3), ("load 1", 3, 4), ("load 2", 4, 5)]
     timeline.check()
 
 
@@ -101,10 +97,8 @@ def _shifted(**starts: float) -> Timeline:
     ]
     timeline = run(tasks, BUS)
     timeline.check()
-    moved = [
-        Span(s.task, starts.get(s.task.name, s.start), starts.get(s.task.name, s.start) + s.end - s.start)
-        for s in timeline.spans
-    ]
+    begun = [starts.get(s.task.name, s.start) for s in timeline.spans]
+    moved = [Span(s.task, start, start + s.end - s.start) for s, start in zip(timeline.spans, begun)]
     return replace(timeline, spans=tuple(moved))
 
 

@@ -33,10 +33,9 @@ def clocks(toy) -> int:
 def test_rows_that_are_dragged_cost_what_the_lds_charges_for_their_addresses(page, toy):
     """Any pitch, and then rows moved to any bank by mouse and keys."""
     rng = np.random.default_rng(7)
-    for pitch in (*PITCHES, 100, 128):
-        page.locator("input").fill(str(pitch))
-        page.keyboard.press("Enter")
-        assert clocks(toy) == turn_clocks(pitch * np.arange(64)), pitch
+    for pitch in (*PITCHES, 100, -5, 1000):
+        page.locator("input").fill(str(pitch))  # without Enter, which JupyterLab keeps to itself
+        assert clocks(toy) == turn_clocks(max(4, min(pitch, 128)) * np.arange(64)), pitch
     bank, wide = np.zeros(16, int), 16 * page.evaluate("document.querySelector('.banks').getScreenCTM().a")
     for row in rng.permutation(16):
         bank[row] = rng.integers(1, 28)
@@ -55,9 +54,8 @@ def test_rows_that_are_dragged_cost_what_the_lds_charges_for_their_addresses(pag
 def test_the_first_pitch_is_that_of_rows_and_nothing_is_told_before_the_guess(page, toy):
     assert clocks(toy) == clocks_of_turn("sgemm_64x64_lds_rows")["LDS"]
     assert toy.locator(".fewest, .most").count() == 0 and "72" not in toy.inner_text()
-    page.emulate_media(reduced_motion="reduce")
     toy.get_by_role("button", name="8", exact=True).click()
-    toy.locator(".fewest").first.wait_for()
+    toy.locator(".room").nth(2).click()  # before all bars have come
     assert "You said 8, but it is 6: pitch 4 takes 144, 5 takes 80, 6 takes 72, 8 takes 160" in toy.inner_text()
     assert (clocks(toy), toy.locator(".fewest").count(), toy.locator(".most").count()) == (72, 8, 1)
     assert toy.bounding_box()["height"] < 620

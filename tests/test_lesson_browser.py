@@ -251,10 +251,7 @@ def test_after_load_for_frames_an_output_plays_in_a_frame_of_its_own(page, playe
 def test_scripts_find_their_pictures_where_they_run_at_the_end_of_an_output(page, show):
     """VS Code runs copies of an output's scripts, appended to it one after another."""
     show(view("exponents"))  # a page with the scripts
-    pictures = {
-        ".cypresskit-journey [data-ready]": ck.draw.explore,
-        ".cypresskit-toy[data-ready]": ck.draw.bundle_game,
-    }
+    pictures = {".cypresskit-journey [data-ready]": ck.draw.explore, ".cypresskit-toy[data-ready]": ck.draw.bundle_game}
     for ready, make in pictures.items():
         page.evaluate(JS.append, make()._repr_mimebundle_()["text/html"])
         page.wait_for_selector(ready)

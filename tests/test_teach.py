@@ -143,6 +143,11 @@ def test_what_is_right_but_rounded_is_told_so(check, rounded):
     assert check(rounded).hint.startswith("right, but rounded")
 
 
+def test_what_is_rounded_is_told_so_of_other_numbers_too():
+    made = formula.formula_exercise([(2.0,), (3.0,)], {}, "HINT", draw=lambda: (2.1,), name="f")
+    assert made(lambda x: x)(round).hint.startswith("right, but rounded")
+
+
 def test_what_a_verdict_shows_alike_is_alike():
     assert bus.check_balance(lambda b, f, s, moved: float(f"{moved * s * f / b / 2:.6g}")).right
 
@@ -722,12 +727,8 @@ def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
 
 
 def test_one_entry_can_not_spoil_the_board():
-    entries = [
-        SGEMM,
-        *(contest.entry(TEXT + " ", name=name) for name in (None, 5, "two\nlines", "", "\x1b[2J")),
-        7,
-        None,
-    ]
+    named = [contest.entry(TEXT + " ", name=name) for name in (None, 5, "two\nlines", "", "\x1b[2J")]
+    entries = [SGEMM, *named, 7, None]
     lines = contest.leaderboard([*entries, (SGEMM, None), (SGEMM, HD5870, 3)], n=256).splitlines()
     assert len(lines) == 2 + len(entries) + 2 and all(line.isprintable() for line in lines)
     assert sum("sgemm_tn" in line for line in lines) == 2

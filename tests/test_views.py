@@ -425,6 +425,13 @@ def test_a_life_is_what_the_report_and_the_recording_say(monkeypatch):
     assert [eval(left) for left, _ in sums] == [float(right) for _, right in sums] and len(sums) == 2
 
 
+def test_a_saved_page_links_to_no_lesson_and_an_address_beyond_the_end_is_the_last_frame(show):
+    page = show(player := draw.life())
+    assert page.get_by_text("lesson 09").count() and not page.get_by_role("link", name="lesson").count()
+    page.evaluate("() => { location.hash = 'frame=99999' }")
+    page.locator(f"[data-frame='{len(player) - 1}']").wait_for()
+
+
 def test_the_toy_is_the_lessons_by_hand():
     """Lesson 04 by hand: with 3 wavefronts nobody computes in clocks 6 and 7, and from 4 on the engine never rests."""
     player = draw.waiting(2, 6)
@@ -541,10 +548,8 @@ def test_curves_of_zeros_and_below_zero_fit_their_chart(heights):
 
 def test_performance_takes_the_clock_of_the_device_that_its_rows_are_of():
     fast = replace(ck.HD5870, clock_ghz=1.7, memory_gb_s=307.2)  # twice of both, under the same name
-    ceilings = [
-        int(str(draw.performance(["sgemm_tn"], [512], device)).partition("ceiling ")[2].partition(";")[0])
-        for device in (ck.HD5870, fast)
-    ]
+    texts = [str(draw.performance(["sgemm_tn"], [512], device)) for device in (ck.HD5870, fast)]
+    ceilings = [int(text.partition("ceiling ")[2].partition(";")[0]) for text in texts]
     assert ceilings[1] == 2 * ceilings[0]
 
 
@@ -914,10 +919,12 @@ def test_a_guess_is_answered_at_the_end(show):
     page = show(view("lds_transpose"))
     page.locator("button", has_text="lds_rows").click()
     page.wait_for_function("() => document.querySelector('[data-ready]').dataset.playing")
+    page.get_by_role("button", name="lds", exact=True).click()
     page.locator("[data-ready]").focus()
     page.keyboard.press("End")
     page.get_by_text("lds is done after 80 clocks").wait_for()
-    assert page.get_by_text("You said").is_visible() and page.get_by_text("but it is").is_visible()
+    assert page.get_by_text("You said lds_rows").is_visible(), "a guess stands"
+    assert page.get_by_text("but it is").is_visible()
     page = show(view("lds_transpose"))
     answer, canvas = page.locator("button", has_text="lds_rows"), page.locator("canvas").first
     high, asked = canvas.bounding_box()["y"], page.get_by_text("Guess first")

@@ -127,13 +127,7 @@ def gemv(
 
 
 def gemm_packed(
-    a: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray | None = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    **launching,
+    a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, alpha: float = 1.0, beta: float = 0.0, **launching
 ) -> np.ndarray:
     """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape (count, m, n).
 

@@ -55,11 +55,10 @@ class Journey(Shown):
         """That of the first level."""
         return self.levels[0].player.still()
 
-    def _embedded(self) -> str:
+    def _embedded(self, alone: bool = False) -> str:
         crumbs = [f'<button type="button">{escape(level.name)}</button>' for level in self.levels]
-        shown = [
-            f"<section{' hidden' * (n > 0)}>{one.player._embedded()}</section>" for n, one in enumerate(self.levels)
-        ]
+        players = [level.player._embedded(alone) for level in self.levels]
+        shown = [f"<section{' hidden' * (n > 0)}>{player}</section>" for n, player in enumerate(players)]
         ways = json.dumps([{str(key): way for key, way in level.ways.items()} for level in self.levels])
         hints = json.dumps([level.hint for level in self.levels]).replace("<", "\\u003c")
         start = json.dumps([0, next(iter(self.levels[0].ways), None)])

@@ -30,18 +30,22 @@ NOTHING = len(theme.SERIES)
 ROWS = [(f"row modulo 8: {n}" if not n else f"{n}", colour, "box") for n, colour in enumerate(theme.SERIES)]  # a key
 
 
-def lds_transpose(*layouts: Traffic | str, item: int = 9, turn: int = 1) -> Player:
+def lds_transpose(*layouts: Traffic | str, item: int | None = None, turn: int = 1) -> Player:
     """A player of one loop turn's LDS accesses, clock by clock; several layouts race.
 
     ``layouts`` are kernels that use the LDS, by name, or ``Traffic`` that listened to a launch of one; by default
-    "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". ``item`` (0 to 63) is the work-item that is followed, ``turn``
-    the turn of the loop, from 1. Raises ``ValueError`` for runs without LDS accesses in that turn.
+    "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". ``item`` (0 to 63) is the work-item that is followed, by
+    default that of the star, or 9; ``turn`` the turn of the loop, from 1. Raises ``ValueError`` for runs without LDS
+    accesses in that turn.
     """
     runs = [listened(layout) for layout in layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst")]
+    mine = followed()
+    if item is None:
+        item = 8 * (mine.row // 8) + mine.column // 8 if mine and max(mine) < 64 else 9
     panels = [Layout(run, turn, item) for run in runs]
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
-    if (mine := followed()) and mine.row < 64:
-        sheet.mine = {4 * mine.row + k for k in range(4)}
+    if mine and mine.row < 64:
+        sheet.mine = {4 * mine.row}  # k = 0 of its row: four stars side by side are a stripe
     most = max(panel.clocks for panel in panels)
     label = "; ".join(f"{panel.name}: registers, 32 banks with stacks of requests, what arrives" for panel in panels)
     fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 40, HIGH)

@@ -20,20 +20,30 @@ const totals = new Map(pitches.map((pitch) => [pitch, total(pitch)]))
 const best = choices.reduce((a, b) => (total(b) < total(a) ? b : a))
 const [fewest, highest] = [Math.min(...totals.values()), Math.max(...totals.values())]
 
-let pitch = pitches[0], start = laid(pitch), row = 0, seen = new Set([pitch]), over = false, timer
+let pitch = pitches[0], start = laid(pitch), row = 0, seen = new Set([pitch]), told = false, over = false, timer
 const bar = make(host, "div", {class: "bar"})
 const asks = make(bar, "span", {}, "Guess first: which pitch costs the fewest clocks?")
 const answers = choices.map((choice) => button(bar, choice, () => guess(choice)))
 const label = make(bar, "label", {}, "Pitch, in words: ")
 const typed = make(label, "input", {type: "number", min: 4, max: most, value: pitch})
-typed.addEventListener("change", () => lay(Math.max(4, Math.min(most, Math.round(typed.value) || 4))))
+// JupyterLab lets no Enter through to `change`. While a number is typed, one below 4 may be the beginning of a larger one.
+const enter = () => lay(Math.max(4, Math.min(most, Math.round(typed.value) || 4)))
+typed.addEventListener("input", () => { if (typed.value < 0 || typed.value >= 4) enter() })
+typed.addEventListener("change", enter)
+typed.addEventListener("keydown", ({key}) => { if (key === "Enter") enter() })
 button(bar, "Lay out by the pitch", () => lay(pitch), "key R")
 const status = make(host, "p", {role: "status"})
 const drawing = make(host, "svg", {viewBox: "0 0 1106 440", class: "banks", role: "img", "aria-label": "32 banks with 16 rows of A, and who stacks up"})
 make(host, "p", {class: "soft"}, "Drag a row to another bank, or choose it by the arrows up and down and move it left and right. Each work-item stores a row; eight work-items load one. What waits is framed in red.")
 
-function lay(value) {
+// What was guessed is told at once where somebody goes on before the bars have come one by one.
+function settle() {
   clearInterval(timer)
+  over = told
+  if (told) pitches.forEach((one) => seen.add(one))
+}
+function lay(value) {
+  settle()
   show(value)
 }
 function show(value) {
@@ -47,17 +57,15 @@ function guess(choice) {
   asks.textContent = `You said ${choice}, ${choice === best ? "and that is right" : `but it is ${best}`}: pitch ${said} clocks a turn.`
   for (const one of answers) one.remove()
   let n = still.matches ? pitches.length : 0
+  told = true
   clearInterval(timer)
   timer = setInterval(() => {
     if (host.isConnected && n < pitches.length) return show(pitches[n++])
-    clearInterval(timer)
-    for (const one of pitches) seen.add(one)
-    over = true
-    show(best)
+    lay(best)
   }, 220)
 }
 function move(way) {
-  clearInterval(timer)
+  settle()
   start[row] = (start[row] + way + banks) % banks
   draw()
 }

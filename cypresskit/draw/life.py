@@ -49,13 +49,13 @@ class Part(NamedTuple):
 
 def life() -> Player:
     """A player of the life of the element that is followed, in a product of 256 x 256 by ``sgemm_tn``. The wheel or the
-    arrow keys zoom, towards a fetch or a multiply-add in the middle of the loop."""
+    arrow keys zoom, towards a multiply-add or a fetch in the middle of the loop."""
     element = remember()
     parts = list(_parts(element))
     sheet, whole = Sheet(f"The life of C[{element.row}, {element.column}]"), max(part.end for part in parts)
     fig = sheet.stage(f"{sheet.title}: a strip of time with a lane for each place", WIDE, HIGH)
     wide = whole * (CLOSEST * CLOCK / whole) ** np.linspace(0, 1, ZOOMS)
-    goals = [next((p.start + p.end) / 2 for p in parts if p.lane == lane and p.mine) for lane in (FETCH, SUM)]
+    goals = [next((p.start + p.end) / 2 for p in parts if p.lane == lane and p.mine) for lane in (SUM, FETCH)]
     left = np.concatenate([goal - np.linspace(goal / whole, 0.5, ZOOMS) * wide for goal in goals])
     windows = list(zip(left, np.tile(wide, 2)))
     _draw_lanes(sheet, fig, parts, *np.array(windows).T[:, :, np.newaxis])
@@ -66,7 +66,7 @@ def life() -> Player:
                     ("A", "a", "dim"), ("B", "b", "dim"), ("C", "c", "dim"))  # fmt: skip
     return sheet.player([fig], [_say(parts, *window) for window in windows], f"{sheet.title}\n{total}",
                         below=[sheet.note(f"**{total}** The wheel zooms, after a click. More: {lessons}."), key],
-                        scenes=[("to a fetch", ZOOMS), ("to a multiply-add", ZOOMS)], step="Zoom", lasts=10,
+                        scenes=[("to a multiply-add", ZOOMS), ("to a fetch", ZOOMS)], step="Zoom", lasts=10,
                         tells=ZOOMS // 2)  # fmt: skip
 
 

@@ -19,9 +19,7 @@ SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
 
 
 def performance(
-    rows: Iterable[dict] | Sequence[str] = KERNELS,
-    sizes: Sequence[int] = SIZES,
-    device: Device = HD5870,
+    rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[int] = SIZES, device: Device = HD5870
 ) -> Player:
     """A player with a frame for each N. ``rows`` come from ``sweep`` (with ``ranges=True`` each point has a bar for
     what the calibrations leave open) on ``device`` or on boards of the package; kernels by name are swept over

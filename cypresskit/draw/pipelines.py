@@ -59,9 +59,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     step = next(s for power in range(-9, 9) for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if end / s < 12)
     ticks = LEFT + np.arange(0, end, step) / end * WIDE
     sheet.boxes(fig, "ticks", ticks, (high + ROAD) / 2 - 10, 1, high - ROAD + 20, ink="line", alpha=0.6)
-    sheet.words(
-        fig, ticks, high + 9, [f"{1e3 * n * step:g}" for n in range(len(ticks))], "soft", align="center", size=11
-    )
+    called = [f"{1e3 * n * step:g}" for n in range(len(ticks))]
+    sheet.words(fig, ticks, high + 9, called, "soft", align="center", size=11)
     sheet.words(fig, LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=11)
     top = 0.0
     for panel in panels:
@@ -82,8 +81,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
 
 def _question(panels: Sequence["_Chart"]) -> Guess:
     first, *others = sorted(panels, key=lambda panel: panel.one.seconds)
-    ends = [f"{other.name} takes {other.one.seconds / first.one.seconds:.2f} times as long" for other in others]
-    truth = f"{first.name} ends after {1e3 * first.one.seconds:.0f} ms; {', '.join(ends)}."
+    ends = [f"{other.name}: {other.one.seconds / first.one.seconds:.2f} times as long" for other in others]
+    truth = f"{first.name}: done after {1e3 * first.one.seconds:.0f} ms; {', '.join(ends)}."
     return Guess("Which run ends first, and by how much?", [panel.name for panel in panels], truth, first.name)
 
 
@@ -270,19 +269,8 @@ class _Chart:
         sheet.boxes(fig, f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft")
         if full:
             self.full.append(row)
-            start, end = np.transpose(full)
-            sheet.past(
-                fig,
-                f"{row} full {self.name}",
-                start,
-                end,
-                y - high / 2,
-                3,
-                self.moments,
-                self.at,
-                self.ahead,
-                ink="wait",
-            )
+            place = *np.transpose(full), y - high / 2, 3, self.moments, self.at, self.ahead
+            sheet.past(fig, f"{row} full {self.name}", *place, ink="wait")
 
     def _draw_road(self, sheet: Sheet, fig, top: float) -> None:
         """The stations, and each queue's block between the two of its stage."""

@@ -263,7 +263,8 @@ function ask(late) {
   if (!el.dataset.revealed) write(asked, kept ? question.replace("Guess first:", "Without a guess (the start takes one):") : question)
 }
 answers.properties.active.change.connect(() => {
-  if (answers.active === null || timer !== null) return
+  if (guessed !== null) answers.active = choices.indexOf(guessed)  // a guess is a guess
+  if (answers.active === null || guessed !== null) return
   guessed = choices[answers.active]
   show(first, true)
   if (!still.matches) toggle()
@@ -425,7 +426,7 @@ show(dials.length ? tells : begins, true)
 choose(null)
 // Whoever is around may say what to show: a frame, a key to choose, and whether the keys are meant for it from now on.
 function visit() {
-  const {frame: at, key, focus} = JSON.parse(place.dataset.go ?? "{}")
+  const {frame: asked, key, focus} = JSON.parse(place.dataset.go ?? "{}"), at = Math.min(asked, count - 1)
   if (!(at in captions)) return
   scene.active = scenes.findLastIndex(([from]) => from <= at)
   go(at)

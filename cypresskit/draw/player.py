@@ -114,7 +114,7 @@ class Shown:
         """The frame that tells most as an SVG picture."""
         raise NotImplementedError
 
-    def _embedded(self) -> str:
+    def _embedded(self, alone: bool = False) -> str:
         raise NotImplementedError
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
@@ -123,14 +123,13 @@ class Shown:
 
     def page(self, scripts: str, links: str = "") -> str:
         """A page with the picture alone, in HTML, with the elements that load the players' ``scripts``, and ``links``
-        below it. Its address may say what to show: see page.js."""
-        parts = {"player": self._embedded(), "address": theme.packaged("page.js")}
+        below it; without any, none leads to a lesson. Its address may say what to show: see page.js."""
+        parts = {"player": self._embedded(alone=not links), "address": theme.packaged("page.js")}
         return theme.PAGE.substitute(parts, title=escape(self.title), scripts=scripts, links=links)
 
     def save(self, path: str | Path) -> Path:
         """Write a page with everything in it (.html), which plays from disk, without network, and begins where its
-        address says (page.html#frame=120&at=7); or a still (.svg). Raises ``ValueError`` for
-        another ending."""
+        address says (page.html#frame=120&at=7); or a still (.svg). Raises ``ValueError`` for another ending."""
         path = Path(path)
         if path.suffix == ".svg":
             save_file(path, self.still())
@@ -240,13 +239,14 @@ class Player(Shown):
                 named[track.text] = [track.written(value) for value in values.tolist()]
         return still.svg(self.title, self.captions[self.tells], self.figures, shown, self._inks)
 
-    def _embedded(self) -> str:
+    def _embedded(self, alone: bool = False) -> str:
         """HTML that shows the player on a page where ``load()`` was called; until then, its still stands there, and its
-        text form for those who don't see."""
+        text form for those who don't see. Where it is ``alone`` there are no lessons to link to."""
         # The root is written beside an empty document: one that has it would look through all models three times.
         document = Document(title=self.title).to_json(deferred=False)
         document["roots"] = Serializer(deferred=False).encode([self.root])
-        data = serialize_json({"document": document}).encode()
+        data = serialize_json({"document": document})
+        data = (theme.without_links(data) if alone else data).encode()
         image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 6)))
         return EMBED.substitute(text=escape(repr(self)), still=image, docs=packed, root=json.dumps(self.root.id))
 

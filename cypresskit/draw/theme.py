@@ -100,6 +100,11 @@ def html(text: str) -> str:
     return text
 
 
+def without_links(text: str) -> str:
+    """What ``html`` made, or JSON of it, with the names of lessons alone."""
+    return re.sub(r"<a href=[^>]*>(lesson \d\d)</a>", r"\1", text)
+
+
 class Inks:
     """Which glyph properties take which colour token, and which texts must fit a cell; filled as a picture is built."""
 

@@ -47,7 +47,7 @@ class Toy(Shown):
             f"@media(prefers-color-scheme:dark){{{dark}}}</style>{self.marks}</svg>"
         )
 
-    def _embedded(self) -> str:
+    def _embedded(self, alone: bool = False) -> str:
         script = "".join(map(theme.packaged, ("toy.js", *self.scripts)))
         still = base64.b64encode(self.still().encode()).decode()
         data = json.dumps(self.data | {"series": theme.SERIES}).replace("<", "\\u003c")

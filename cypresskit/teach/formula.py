@@ -19,6 +19,7 @@ Slips = Mapping[str, Callable]
 Draw = Callable[[], tuple] | None
 CLOSE = 5e-6  # relative: what a verdict shows alike, in six digits, is alike
 DRAWN = 3  # calls with other numbers than those that are shown
+ROUNDED = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
 chance = random.SystemRandom()
 
 
@@ -57,7 +58,8 @@ def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, 
         for case in [draw() for _ in range(DRAWN)]:
             value = _result(f"{name}({', '.join(map(_text, case))})", answer, case, hint, whether)
             finding = f"The {len(cases)} calls that are shown are right, but it is wrong for other numbers, too."
-            unless(_same(value, right(*case)), finding, f"does it compute from what it is given? {hint}")
+            why = ROUNDED if _rounded(value, right(*case)) else f"does it compute from what it is given? {hint}"
+            unless(_same(value, right(*case)), finding, why)
         return Verdict(True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}.")
     n = fine.index(False)
     finding = f"{calls[n]} gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
@@ -65,7 +67,7 @@ def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, 
         if all(_same(value, slip(*case)) for value, case in zip(got, cases)):
             return Verdict(False, finding, said)
     if not whether and all(map(_rounded, got, want)):
-        hint = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
+        hint = ROUNDED
     if any(fine):
         if got[0] and len(set(got)) == 1 and not whether:  # a number, not the 0 of before one begins
             hint = f"it gives that in every call, as if it did not use its arguments; {hint}"

@@ -43,7 +43,8 @@ def judge_kernel(
     try:
         return judge(assemble(text, name, before=before))
     except ILError as error:
-        return Verdict(False, f"The kernel does not assemble.\n{error}", "the line above the caret.")
+        hint = "the line above the caret." if str(error).endswith("^") else "the place that it names."
+        return Verdict(False, f"The kernel does not assemble.\n{error}", hint)
     except CompileError as error:
         hint = crowded if "registers" in str(error) else "the line it names."
         return Verdict(False, f"The kernel does not compile: {error}", hint)

@@ -61,11 +61,11 @@ def with_loop(loop: str) -> Written:
 
 def write(rows: int, columns: int, steps: int) -> Written:
     """An entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k a turn; ``ValueError`` unless rows and
-    columns are multiples of 4 and the block has at most 16 x 16 elements."""
-    if rows % 4 or columns % 4 or not 0 < rows * columns <= 256 or min(rows, columns, steps) < 1:
+    columns are multiples of 4 the block has at most 16 x 16 elements, and ``steps`` at most 64."""
+    if rows % 4 or columns % 4 or not 0 < rows * columns <= 256 or min(rows, columns, steps) < 1 or steps > 64:
         raise ValueError(
             f"write({rows}, {columns}, {steps}): rows and columns are multiples of 4, as texels are, for at most 256"
-            " elements; steps are at least 1"
+            " elements; steps are 1 to 64"
         )
     name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
     return block_kernel(rows, columns, steps, scaled=True, name=name)
