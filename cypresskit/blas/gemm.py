@@ -7,6 +7,7 @@ small products in one launch.
 """
 
 import numbers
+from inspect import signature
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from cypresskit.blas.choice import choose
 from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device
+from cypresskit.il.errors import nearest
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine.engines import launch
 
@@ -48,6 +50,9 @@ def gemm(
     Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit and for numbers beyond the precision,
     ``KeyError`` for an unknown kernel.
     """
+    for name in launching.keys() - signature(launch).parameters:
+        guess = nearest(name, signature(gemm).parameters)
+        raise TypeError(f"gemm() got an unexpected keyword argument {name!r}.{guess}")
     a, b, c = map(plain, (a, b, c))
     precision, alpha, beta, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)
@@ -195,9 +200,8 @@ def _scalar(name: str, value, precision: str) -> tuple[float, float]:
     """A scalar as a (high, low) pair."""
     if isinstance(value, DD) and precision == "double-double" and not value.shape:
         return float(value.hi), float(value.lo)
-    if isinstance(value, (float, numbers.Real)) or (
-        isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiu"
-    ):
+    zero_d = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiu"
+    if zero_d or isinstance(value, numbers.Real):
         try:
             high, low = DD(value).pairs.tolist() if precision == "double-double" else (float(value), 0.0)
         except OverflowError:

@@ -40,7 +40,7 @@ def follow(*place: int | tuple[int, int]) -> Element:
     pair = place[0] if len(place) == 1 and isinstance(place[0], tuple | list) else place
     if len(pair) != 2 or not all(type(n) is int and 0 <= n < SIDE for n in pair):
         raise ValueError(f"C{list(pair)}: give a row and a column from 0 to {SIDE - 1}, as in follow(5, 3)")
-    _now[:] = [Element(*pair)]
+    _now[:] = [Element._make(pair)]
     with suppress(OSError):  # a folder that can't be written to: then it is kept for this session
         save_file(FILE, json.dumps(pair))
     return _now[0]
