@@ -66,6 +66,13 @@ def test_solving_only_adds_lines(path):
         assert "SOLUTION" not in cell.source and book.FOLD not in cell.source
 
 
+def test_no_output_tells_how_busy_the_computer_was():
+    told = [{"text": f"{book.NOTICE}\n"}, {"data": {"text/plain": "simulating:   1%"}}, {"text": "simulated"}, {}]
+    assert [book.lasting(output) for output in told] == [False, False, True, True]
+    cells = [cell for path in BOOK.rglob("[!.]*.ipynb") for cell in nbformat.read(path, 4).cells]
+    assert all(book.lasting(output) for cell in cells for output in cell.get("outputs", ()))
+
+
 def verdicts(notebook) -> list[str]:
     """What the checks of an executed notebook said, in order."""
     checks = [cell for cell in notebook.cells if cell.cell_type == "code" and book.CHECK.search(cell.source)]

@@ -1,8 +1,8 @@
 """The book tool: one source per lesson makes the student's notebook and the solved one.
 
 ``python -m tools.book notebooks [01 ...]`` makes and runs them; notebooks/README.md says how a source is written. Saved
-outputs are those of the run, but for the cell that loads the players' scripts and the ids of widgets, which differ each
-time. Prose can't be edited, which would show folded solutions, nor a check be deleted.
+outputs are those of the run, but for the cell that loads the players' scripts, the ids of widgets and bars of progress,
+which differ each time. Prose can't be edited, which would show folded solutions, nor a check be deleted.
 """
 
 import argparse
@@ -15,6 +15,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from cypresskit.timing.native import NOTICE
+
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
 FOLD = "<!-- solution -->"
 WHY = re.compile(r"<!-- why: (.*?\?)\s+(.*?)\s+-->", re.S)  # and the answer
@@ -26,6 +28,7 @@ WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.m
 PREDICT = "ck.draw.predict("
 CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
 LOADER = "nbval-ignore-output"
+BUSY = re.compile(r"\s*simulating:|" + re.escape(NOTICE))  # what is told on a busy or new computer alone
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -97,8 +100,14 @@ def execute(notebook: NotebookNode, where: Path) -> None:
         for output in cell.get("outputs", ()):
             for data in (output.get("data", {}), output.get("metadata", {})):
                 data.pop("application/vnd.jupyter.widget-view+json", None)
-        if LOADER in cell.metadata.get("tags", ()):
-            cell.outputs = []
+        if "outputs" in cell:
+            loads = LOADER in cell.metadata.get("tags", ())
+            cell.outputs = [] if loads else [output for output in cell.outputs if lasting(output)]
+
+
+def lasting(output: NotebookNode) -> bool:
+    """Whether an output is no bar of progress, and no notice that the engine is compiled."""
+    return not BUSY.match(output.get("text") or output.get("data", {}).get("text/plain", ""))
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
