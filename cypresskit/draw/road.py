@@ -52,8 +52,8 @@ RUNGS = (
     Rung(10, "in blocks,\nN = 7168", "blocked_time 7168", "round_trip 2048"),
     Rung(11, "two chips,\npipeline", "five_stage 16384", "blocked_time 7168"),
 )
-# Whose figure that of a launch is.
-WHOSE = {rung.launch: f"lesson {rung.lesson:02}'s" for rung in RUNGS}
+# Whose figure that of a launch is: the first rung's that has it.
+WHOSE = {rung.launch: f"lesson {rung.lesson:02}'s" for rung in reversed(RUNGS)}
 WHOSE |= {"sgemm_tn_compute 2048": "a compute shader's", "sgemm_tn 256": "sgemm_tn's"}
 # Of each launch its Gflop/s, what its busiest unit would do without a pause, and that unit's name.
 FIGURES: dict[str, list] = json.loads(theme.packaged("road.json"))
