@@ -120,10 +120,9 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
 
 
 @pytest.mark.slow
-def test_all_rounds_of_a_launch_that_is_losing_its_sharing_are_simulated():
-    # Up to the sixth of 20 rounds its pace is even, but L2 misses more and more; then it falls by 8 per cent.
-    few, _ = sampled("dgemm_tt", 2048, 2048, Policy())
-    assert few.part == 1
+@pytest.mark.parametrize("launch", [("dgemm_tt", 2048, 2048), ("sgemm_nt", 3072, 512)])
+def test_a_launch_that_is_losing_its_sharing_is_simulated_whole(launch):  # its pace is even, but more and more misses
+    assert len({each.clocks for each in sampled(*launch, Policy())}) == 1
 
 
 @pytest.mark.parametrize("alu, dram, even", [(0.95, 0.3, True), (0.8, 0.3, False), (0.95, 0.9, False)])
@@ -133,7 +132,7 @@ def test_more_and_more_misses_are_hidden_by_a_busy_unit_while_dram_has_time(alu,
     done |= {"alu": 1000 * alu * rounds, "dram": 1000 * dram * rounds, "l2_missed": rounds**1.3}
     outcome = Outcome(7000.0, *[rounds] * 4, 1000 * rounds[:-1, 0], 100, done, {}, 1.0)
     work = SimpleNamespace(path=np.zeros(100, int), clauses_run=np.ones(1))
-    assert measured_pace(outcome, work, 6, 100) == (1000, even)
+    assert measured_pace(outcome, work, 6, 100) == (1000, even, False)
 
 
 def test_one_wavefront_by_hand():

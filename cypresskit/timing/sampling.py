@@ -26,6 +26,7 @@ SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the
 UNEVEN = 0.004  # by which late wavefronts' bundles may differ from the first ones', and so may the pace of rounds
 RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles of most sizes
 DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
+MOVING = 0.1, 0.5  # by which pace and L2 misses may grow before all is simulated: where L2 overflows, both double
 BUSY = 0.9  # from this share of the time on a unit hides what others wait for
 SILENT = 2.0  # seconds after which a simulation shows how far it is
 
@@ -34,10 +35,11 @@ SILENT = 2.0  # seconds after which a simulation shows how far it is
 class Policy:
     """How much is simulated. ``whole``: a launch of so many cache lines and clauses is simulated whole, and about as
     many of a longer one; up to about ``most`` where its pace doesn't settle. Of many rounds as many as the first of
-    ``rounds``; as the next where these are uneven."""
+    ``rounds``; as the next where these are uneven, and all, up to ``moving``, where much changes."""
 
     whole: float = 4e6
     most: float = 1e8
+    moving: float = 3e8  # some ten seconds
     rounds: tuple[int, ...] = (6, 24)
 
 
@@ -79,7 +81,9 @@ def sample(
         share = outcome.simulated * some / total
         if some == total:
             break
-        pace, even = measured_pace(outcome, work, rounds, round_)
+        pace, even, moving = measured_pace(outcome, work, rounds, round_)
+        if moving and effort * total <= policy.moving * some:
+            return sample(code, shape, device, layout, active, True, progress)
         if even or rounds == policy.rounds[-1] or outcome.simulated * effort > policy.most / 2:
             return Sample(outcome, share, some / total, outcome.end_clock + (total - some) / round_ * pace)
     return Sample(outcome, share, 1.0, outcome.end_clock)
@@ -113,9 +117,9 @@ def _work(clause: Clause) -> np.ndarray:
     return np.array([1.0 + clause.bundles, sum(stream.cost.mean() for stream in clause.streams) + _lines(clause)])
 
 
-def measured_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, bool]:
-    """Clocks a round, once the first one's cold caches are warm; whether they don't change much from the first half of
-    the rounds to the second, nor L2 misses, or these without being felt."""
+def measured_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, bool, bool]:
+    """Clocks a round after the cold first one, or of uneven rounds a late one's; whether they don't change much from
+    the first half to the second, nor L2 misses, or these without being felt; whether one of them changes very much."""
     first, last = 1.0, rounds - 0.5
     marks = np.array([first, (first + last) / 2, last]) * work.clauses_run[work.path].mean() * round_
     clocks = outcome.when(marks, outcome.progress)
@@ -124,5 +128,7 @@ def measured_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> t
     sooner, later = did["l2_missed"]
     hidden = max(did[unit][1] for unit in ("alu", "texture", "lds")) >= BUSY * late
     hidden &= (did["dram"] + did["dram_rows"])[1] * later <= sooner * late
-    even = abs(early - late) <= UNEVEN * late and (later <= (1 + DRIFT) * sooner or hidden)
-    return (clocks[2] - clocks[0]) / (last - first), bool(even)
+    change = abs(early - late) / late
+    even = change <= UNEVEN and (later <= (1 + DRIFT) * sooner or hidden)
+    moving = change > MOVING[0] or later > (1 + MOVING[1]) * sooner
+    return ((early + late) / 2 if even else late) / (last - first) * 2, bool(even), bool(moving and not even)

@@ -20,9 +20,7 @@ from cypresskit.timing.units.state import SNAPSHOTS, Chip, Times
 # As they are it is 0.6 % off.
 TURNS = 4  # of every wavefront between two looks (1.1 %; 0.5 %, and 50 % are simulated)
 LOOKS = 6  # or a multiple, before the pace is judged (7 %: a buffer kernel is judged too early; 0.7 %, and 49 %)
-AGREE = (
-    0.01  # by which the pace may differ from the second third to the last, and half of what it may scatter (the same)
-)
+AGREE = 0.01  # by which the pace may differ from the second third to the last; it may scatter twice as much (the same)
 LOOSE = 20  # times that, when enough is simulated: only chaotic launches come so far
 APART = 0.15  # by which wavefronts' speeds may differ: standard deviation over mean (the same)
 MARGIN = 4  # turns before its loop's end in which a wavefront is simulated again (0.8 %; 0.7 %)
@@ -82,10 +80,8 @@ class Steady:
         slots, segments = self.chip.slots, self.chip.work.segments
         segment = np.where(slots.wavefront >= 0, slots.segment, 0)
         turn = slots.turn + (slots.clause - segments[segment, 0]) / self.length[segment]
-        clock = float(self.chip.engines.next_clock.min())
-        return Look(
-            slots.wavefront.copy(), segment, turn, clock, int(self.chip.log.over[0]), self.chip.tally.all.copy()
-        )
+        clock, clauses = float(self.chip.engines.next_clock.min()), int(self.chip.log.over[0])
+        return Look(slots.wavefront.copy(), segment, turn, clock, clauses, self.chip.tally.all.copy())
 
     @staticmethod
     def _same(one: Look, other: Look) -> bool:
