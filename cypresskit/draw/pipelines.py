@@ -18,7 +18,7 @@ from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
-FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 168, 878, 376, 66  # moments; pixels: the rows' left edge, their width; the stage
+FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 196, 850, 480, 78  # moments; pixels: the rows' left edge, their width; the stage
 SHARED = 1.5  # times as high as another is a row that shows shares
 STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.65, "chip": 0.88}
 # Where a stage takes its block from, and to.
@@ -52,16 +52,16 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     race = len(timelines) > 1 and len({one.flops for one in timelines}) == 1
     panels = [_Chart(n, *parts, end, shared, race) for n, parts in enumerate(zip(names, timelines, slower))]
     count = sum(sum(panel.rows.values()) for panel in panels)
-    row = min(24.0, (HIGH - len(panels) * ROAD) / count)
+    row = min(20.0, (HIGH - len(panels) * ROAD) / count)
     label = "; ".join(f"{panel.name}: blocks on their way, and tasks of each resource" for panel in panels)
     high = len(panels) * ROAD + count * row
-    fig = sheet.stage(label, LEFT + WIDE + 54, high + 18, most=1.06)
+    fig = sheet.stage(label, LEFT + WIDE + 54, high + 18, most=min(1.06, 430 / (high + 18)))
     step = next(s for power in range(-9, 9) for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if end / s < 12)
     ticks = LEFT + np.arange(0, end, step) / end * WIDE
     sheet.boxes(fig, "ticks", ticks, (high + ROAD) / 2 - 10, 1, high - ROAD + 20, ink="line", alpha=0.6)
     called = [f"{1e3 * n * step:g}" for n in range(len(ticks))]
-    sheet.words(fig, ticks, high + 9, called, "soft", align="center", size=11)
-    sheet.words(fig, LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=11)
+    sheet.words(fig, ticks, high + 9, called, "soft", align="center", size=13)
+    sheet.words(fig, LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=13)
     top = 0.0
     for panel in panels:
         panel.draw(sheet, fig, top, row)
@@ -138,11 +138,11 @@ def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: flo
     matter = [_matter(span, slower) for span in spans]
     sheet.past(fig, name, start, end, y, high, moments, at, ahead, fill=(TINTS, matter), **more)
     said = []
-    for span, room in zip(spans, at(end) - at(start) - 1):
-        said.append(next(text for text in (span.task.name, _short(span), "") if not text or 5.6 * len(text) < room))
-    begun = (start <= moments[:, np.newaxis]) if ahead else np.ones((len(moments), len(spans)), bool)
-    shown = np.where(begun, np.arange(1, len(spans) + 1), 0)
-    sheet.numbers(fig, f"labels {name}", at((start + end) / 2), y, shown, names=["", *said], size=11, align="center")
+    for span, room in zip(spans, at(end) - at(start) - 8):
+        said.append(next(text for text in (span.task.name, _short(span), "") if not text or 6.8 * len(text) < room))
+    until = at((start + end) / 2) + 3.4 * np.array([len(text) for text in said]) + 3  # where a name ends
+    shown = np.where(at(moments)[:, np.newaxis] >= (until if ahead else -np.inf), np.arange(1, len(spans) + 1), 0)
+    sheet.numbers(fig, f"labels {name}", at((start + end) / 2), y, shown, names=["", *said], size=13, align="center")
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,18 +233,18 @@ class _Chart:
         y, right, moments = list(place.values()), LEFT + WIDE, self.moments
         stages = {row: dict.fromkeys(s.task.stage for s in self.one.spans if self.row(s.task) == row) for row in place}
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
-        sheet.words(fig, LEFT - 8, y, called, align="right", size=12)
-        sheet.words(fig, right + 46, top + ROAD - 13, "worked", "soft", align="right", size=12)
+        sheet.words(fig, LEFT - 8, y, called, align="right", size=13)
+        sheet.words(fig, right + 46, top + ROAD - 13, "worked", "soft", align="right", size=13)
         capacity = {row: self.one.resources[row].capacity for row in place}
         uses = [[s.task.uses.get(row, 0) / capacity[row] for row in place] for s in self.one.spans]
         part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in self.one.spans]
         so_far = np.minimum(moments, self.one.seconds).clip(1e-12)[:, np.newaxis]
         percent = np.round(100 * np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
         names = [f"{n} %" for n in range(101)]
-        sheet.numbers(fig, f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=12)
+        sheet.numbers(fig, f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=13)
         over = (moments >= self.one.seconds - 1e-12)[:, np.newaxis] * np.array([row == self.one.bound for row in place])
         mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
-        sheet.numbers(fig, f"binds {self.name}", 4, y, over, names=mark, bold=True)
+        sheet.numbers(fig, f"binds {self.name}", 4, y, over, names=mark, bold=True, size=13)
         said = f"{1e3 * self.one.seconds:.1f} ms, {self.one.gflops:.0f} Gflop/s, bound by {self.one.bound}"
         sheet.numbers(fig, f"finish {self.name}", right, top + 10, over.any(axis=1), names=["", said], align="right",
                       bold=True, size=14, ink="c")  # fmt: skip
@@ -274,12 +274,12 @@ class _Chart:
 
     def _draw_road(self, sheet: Sheet, fig, top: float) -> None:
         """The stations, and each queue's block between the two of its stage."""
-        stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 26, self.moments
+        stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 31, self.moments
         used = sorted({stop for s in self.one.spans for stop in ROUTES.get(s.task.stage, ())})
         here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
         sheet.boxes(fig, f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
-        sheet.boxes(fig, f"stations {self.name}", here, y, 118, 22, ink="faint", line="line", round=5)
-        sheet.words(fig, here, y - 19, called, "soft", align="center", size=12)
+        sheet.boxes(fig, f"stations {self.name}", here, y, 118, 36, ink="faint", line="line", round=5)
+        sheet.words(fig, here, y - 26, called, "soft", align="center", size=13)
         queues = list(dict.fromkeys(s.task.queue for s in self.one.spans))
         chip = {queue: int(queue[-1]) if queue[-1].isdigit() else -1 for queue in queues}
         chips = max(chip.values())
@@ -288,6 +288,8 @@ class _Chart:
         wide = max(38, 8 + 7 * max(map(len, names)))  # of a block on the road, with its name
         label, matter, key = np.zeros((3, *place.shape), int)
         key -= 1
+        lanes = [18 * (chip[queue] - chips / 2) * (chips > 0 <= chip[queue]) for queue in queues]
+        down = y + np.repeat(lanes, 2)  # two chips' blocks are one above the other
         turns = Counter[str]()
         for s, chosen in zip(self.one.spans, self.keys):
             queue, now = s.task.queue, np.flatnonzero((moments >= s.start) & (moments <= s.end))
@@ -295,14 +297,14 @@ class _Chart:
             turns[queue] += 1
             if s.task.stage in ROUTES:
                 start, end = (stops[stop] for stop in ROUTES[s.task.stage])
-                aside = (wide + 2) * (chip[queue] - chips / 2) if chips > 0 <= chip[queue] else 9 * (dot // 2 % 3 - 1)
+                aside = 0 if chips > 0 <= chip[queue] else 9 * (dot // 2 % 3 - 1)
                 place[now, dot] = start + (moments[now] - s.start) / (s.end - s.start) * (end - start) + aside
                 label[now, dot], key[now, dot] = names.index(_short(s)), chosen
                 matter[now, dot] = _matter(s, self.slower)
         look: dict = {"round": 3, "moves": ("x",)}
-        sheet.boxes(fig, f"under {self.name}", place, y, wide, 18, ink="faint", **look)
-        sheet.boxes(fig, f"blocks {self.name}", place, y, wide, 18, fill=(TINTS, matter), key=key, **look)
-        words = sheet.numbers(fig, f"names {self.name}", 0, y, label, names=names, size=11, align="center")
+        sheet.boxes(fig, f"under {self.name}", place, down, wide, 17, ink="faint", **look)
+        sheet.boxes(fig, f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look)
+        words = sheet.numbers(fig, f"names {self.name}", 0, down, label, names=names, size=13, align="center")
         sheet.track(words, "x", place, moves=True)
 
     def _slow(self, span: Span) -> str:
