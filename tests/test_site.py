@@ -91,7 +91,7 @@ def test_a_picture_is_shown_in_a_frame_of_another_page(site, page, tmp_path):
 
 def test_a_prediction_is_a_guess_and_then_a_fold(site, page):
     page.goto(f"file://{site}/notebooks/09_bus.html")
-    result = page.get_by_text("what helps more if it is faster? It is the bus.")
+    result = page.get_by_text("which is worth doubling: the bus or the kernel? It is the bus.")
     assert not result.is_visible()
     field = page.get_by_role("textbox", name="Your guess: At N = 1024")
     field.fill("the kernel")

@@ -64,12 +64,12 @@ def sample(
     progress: bool = True,
     policy: Policy = Policy(),
 ) -> Sample:
-    """Simulate a launch with ``active`` wavefronts on each SIMD engine, all of it if ``exact``. What takes more
-    than ``SILENT`` seconds shows its ``progress``."""
+    """Simulate a launch, ``active`` wavefronts an engine, all if ``exact``; past ``SILENT`` s with ``progress``."""
     surfaces = Surfaces(shape, device, layout)
     total, round_ = shape.wavefronts, active * device.simd_engines
     whole, rest = divmod(total, round_)
-    parts = partial(tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, disable=not progress)
+    hidden = {} if progress else {"disable": True}  # TQDM_DISABLE=1 hides all
+    parts = partial(tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, **hidden)
     alike = not exact and _alike(code, surfaces, min(total, policy.rounds[0] * round_), total)
     for rounds in [*(r for r in policy.rounds if alike and 2 * r < whole), whole]:
         some = rest + rounds * round_
