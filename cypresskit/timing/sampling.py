@@ -7,6 +7,7 @@ simulated; more of them if that pace changes, or will as more and more lines are
 wavefronts have other work than its first ones, all rounds are simulated.
 """
 
+import os
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +29,7 @@ RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles
 DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
 MOVING = 0.1, 0.5  # by which pace and L2 misses may grow before all is simulated: where L2 overflows, both double
 BUSY = 0.9  # from this share of the time on a unit hides what others wait for
-SILENT = 2.0  # seconds after which a simulation shows how far it is
+SILENT = float(os.environ.get("CYPRESSKIT_SILENT", 2))  # seconds after which a simulation shows how far it is
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,7 @@ def sample(
     surfaces = Surfaces(shape, device, layout)
     total, round_ = shape.wavefronts, active * device.simd_engines
     whole, rest = divmod(total, round_)
-    hidden = {} if progress else {"disable": True}  # TQDM_DISABLE=1 hides all
-    parts = partial(tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, **hidden)
+    parts = partial(tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, disable=not progress)
     alike = not exact and _alike(code, surfaces, min(total, policy.rounds[0] * round_), total)
     for rounds in [*(r for r in policy.rounds if alike and 2 * r < whole), whole]:
         some = rest + rounds * round_
