@@ -338,8 +338,8 @@ def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, pag
     assert {"whileloop", "mda", "sample_resource(0)_sampler(0)", "dcl_cb"} <= set(seen["keyword"])
     assert {"r10", "r2.x", "cb0[0].z", "vWinCoord0.yx"} <= set(seen["def"]) and "4.0" in seen["number"]
     assert "; row 0" in seen["comment"]
-    verdict = page.evaluate("""() => [...document.querySelectorAll(".jp-OutputArea-output")]
-        .map(one => one.textContent).find(text => text.includes("four_by_four.il:"))""")
+    verdict = page.wait_for_function("""() => [...document.querySelectorAll(".jp-OutputArea-output")]
+        .map(one => one.textContent).find(text => text.includes("four_by_four.il:"))""").json_value()
     assert f"four_by_four.il:{seen['wrong']}:" in verdict, (seen["wrong"], verdict)
 
 
