@@ -1,4 +1,4 @@
-"""Pictures that move, drawn from recorded runs, compiled code, reports and timelines: the only part that imports
+"""Pictures that play, made from recorded runs, compiled code, reports and timelines: the only part that imports
 bokeh."""
 
 from cypresskit.draw.block_race import block_race

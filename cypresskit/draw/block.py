@@ -1,11 +1,11 @@
-"""Which registers hold the block, A's column and B's row: found out from a recorded run.
+"""Find the register block of a recorded run: which registers hold the block of C, A's column and B's row.
 
-It follows where every register component came from: a fetch gives it a place in a matrix, a copy hands that on,
-anything else wipes it. A multiply-add that adds to its own destination and multiplies elements of two different
-matrices is part of a rank-1 update. Of an operand's two indices the one that never changes for an element of the block
-is its row (from A) or column (from B) in C; the other is k. In double-double a sum is many instructions; there the
-elements of C are what is stored in the end, and each is updated when a copy into its register has seen one more element
-of A and of B than what was there before. Left out: kernels whose operands pass through LDS.
+The origin of every register component is traced. A fetch gives it a place in a matrix, a copy passes that place on,
+anything else erases it. A multiply-add that adds to its own destination and multiplies elements of two different
+matrices is part of a rank-1 update. Of an operand's two indices, the one that stays the same for an element of the
+block is its row (of A) or column (of B) in C; the other is k. In double-double a sum takes many instructions. There the
+elements of C are the values stored at the end, and an update is a copy into their registers that depends on one more
+element of A and of B than the value before it. Left out: kernels whose operands pass through LDS.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Update:
-    """At ``step`` the element held in ``total`` grew by ``a`` times ``b``; each is a (register, component)."""
+    """At ``step``, the register component ``total`` grew by ``a`` times ``b``; each is a (register, component)."""
 
     step: int
     total: tuple[int, int]
@@ -40,10 +40,10 @@ class Update:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Which register components hold what. ``totals`` maps (row, column) of C to a (register, component); ``a`` maps
-    (row, phase) and ``b`` (phase, column), where phases count the steps of k that registers hold at a time. ``k_axis``
-    tells for A and B whether k is the stored row (0) or column (1). ``words`` is 1 for singles, 2 for doubles, 4 for
-    double-doubles."""
+    """A register block. ``totals`` maps (row, column) of C to the (register, component) that holds it; ``a`` maps (row,
+    phase) and ``b`` (phase, column), where a phase is one of the steps of k whose operands are held at the same time.
+    ``k_axis``: for A and for B, whether k is the stored row (0) or column (1). ``words``: 1 for single, 2 for double, 4
+    for double-double."""
 
     totals: dict[tuple[int, int], tuple[int, int]]
     a: dict[tuple[int, int], tuple[int, int]]
@@ -66,7 +66,7 @@ class Block:
 
     @cached_property
     def at(self) -> dict[int, list[Update]]:
-        """The updates of each step that makes any."""
+        """The updates by step; steps without one are left out."""
         steps: dict[int, list[Update]] = {}
         for update in self.updates:
             steps.setdefault(update.step, []).append(update)
@@ -78,7 +78,7 @@ class Block:
 
 
 class Origins:
-    """Where each register component's value came from, followed step by step."""
+    """The matrix element that each register component was fetched from, tracked instruction by instruction."""
 
     def __init__(self, recording: Recording, words: int) -> None:
         self.recording, self.words = recording, words
@@ -88,7 +88,7 @@ class Origins:
         self._fetched = {int(row[0]): row for row in recording.fetches}
 
     def step(self, step: int) -> list[Update]:
-        """Follow one instruction. Returns the updates that it makes to a block."""
+        """Trace one instruction. Returns the updates that it makes to a block."""
         i = self.recording.program.body[self.recording.at[step]]
         if i.dest is None or i.dest.register.kind != "r":
             return []
@@ -133,7 +133,7 @@ class Origins:
 
 
 def find_block(recording: Recording) -> Block:
-    """The register block of a recorded run; ``ValueError`` if there is none to be found."""
+    """The register block of a recorded run. Raises ``ValueError`` if the run keeps none."""
     opcodes = [i.opcode for i in recording.program.body]
     if opcodes.count("dadd") > opcodes.count("dmad"):
         words, updates = 4, _pair_updates(recording)
@@ -161,7 +161,7 @@ def find_block(recording: Recording) -> Block:
 
 
 def _pair_updates(recording: Recording) -> list[Update]:
-    """The updates of a double-double run: copies into registers that are stored in the end."""
+    """The updates of a double-double run: copies into registers that are stored at the end."""
     origins, copies, stored, stores = Origins(recording, 4), [], set(), set(recording.stores[:, 0].tolist())
     for step in range(len(recording)):
         i = recording.program.body[recording.at[step]]
@@ -179,7 +179,7 @@ def _pair_updates(recording: Recording) -> list[Update]:
 
 
 def _k_axis(updates: list[Update], name: str) -> int:
-    """Which index of an operand varies while it adds to one and the same element."""
+    """The axis of k in an operand, 0 for rows, 1 for columns: the index that varies for one element of C."""
     seen: dict[tuple[int, int], list[Origin]] = {}
     for u in updates:
         seen.setdefault(u.total, []).append(getattr(u, name))

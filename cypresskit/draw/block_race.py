@@ -1,7 +1,7 @@
-"""A race of register blocks: the same product with blocks of several sizes, on one clock that counts the words fetched.
+"""A race of register blocks: the same product with blocks of several sizes, on a clock that counts the words fetched.
 
-Drawn from recordings of every work-item, one after the other; ``find_block`` tells which of their multiply-adds adds to
-which element of C. Left out: time. Whoever needs fewer words is done first, as if nothing else took any.
+Drawn from recordings of every work-item, one after the other; ``find_block`` tells which element of C each multiply-add
+adds to. Left out: time. Whoever fetches fewer words is done first, as if nothing else took any time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ SHADES = [f"rgba({hue},{0.1 + 0.1125 * n:.2f})" for hue in ("0,114,178", "201,13
 
 
 def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
-    """A player of a product in several launches, by the name of each: recordings of all its work-items, in any order.
+    """A player of a race between launches of one product. ``runs`` maps a name to the recordings of all its work-items.
 
-    Raises ``ValueError`` where ``find_block`` does, and if the launches don't compute products of one size.
+    Raises ``ValueError`` if a run keeps no block in registers (see ``find_block``) or the products differ in size.
 
         ck.draw.block_race(ck.teach.register_block.block_runs((1, 2, 4, 8)))
     """
@@ -44,8 +44,8 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
 
 
 def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int], int]:
-    """Of a launch, elements fetched (words so far, 0 for A or 1 for B, row or column of C, k), and terms added (words
-    so far, row, column of C); m, n and k of the product, and how many terms there are."""
+    """A launch as (fetched, added, (m, n, k), number of terms). A row of ``fetched``: words so far, matrix (0 A, 1 B),
+    row or column of C, k; a row of ``added``: words so far, row and column of C."""
     fetched, added, words = [], [], 0
     for one in run:
         block = find_block(one)

@@ -1,8 +1,8 @@
 """The bundle game: the operations of a loop, to be packed into bundles of five slots by hand.
 
-Played with the mouse or the keyboard, in the browser alone. Levels come from compiled code: its operations, who waits
-for whom, and how AMD's style and looking ahead packed them. What a bundle may hold is decided by ``bundle_rules.js``
-with the tables of ``compiler.legality``. Left out: registers are those that the compiler gave, and never run out.
+Played with the mouse or the keyboard, in the browser alone. A level comes from compiled code: the operations, their
+dependences, and how both compiler styles packed them. ``bundle_rules.js`` decides what a bundle may hold, with the
+tables of ``compiler.legality``. Left out: registers stay those that the compiler gave, and never run out.
 """
 
 from collections import Counter
@@ -50,15 +50,15 @@ def _marks(lines: dict[int, str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """An operation with its parts, one for each slot that it takes, whose reads are registers and constants (and never
-    PV and PS: what those hold depends on how one packs). ``waits``: the cards that it waits for, by number, with True
-    for those that must be in an earlier bundle; for the others the same one will do."""
+    """An operation to be packed. ``parts``: one for each slot that it takes; they read registers and constants, never
+    PV and PS, whose contents depend on the packing. ``waits``: the cards that it depends on, by number; True if such a
+    card must be in an earlier bundle, False if the same bundle will do."""
 
     parts: tuple[Operation, ...]
     waits: dict[int, bool]
 
     def as_dict(self, colour: int) -> dict:
-        """For the script; see ``bundle_rules.js``."""
+        """The card as ``bundle_rules.js`` takes it."""
         o = self.parts[0]
         parts = [
             {"channel": p.channel, "dest": p.dest and list(p.dest), "reads": [_read(r) for r in p.reads]}
@@ -79,7 +79,7 @@ def _read(r: Read) -> dict:
 
 
 def cards(bundles: Sequence[Bundle]) -> list[Card]:
-    """The operations of a loop's ``bundles``, in their order, and who waits for whom."""
+    """The operations of a loop's ``bundles``, in order, with their dependences."""
     made: list[Card] = []
     writer: dict[tuple[int, int], int] = {}  # the card that wrote a word last, and those that have read it since
     readers: dict[tuple[int, int], list[int]] = {}
@@ -124,14 +124,14 @@ def _words(reads: Iterable[Read]) -> Iterable[tuple[int, int]]:
 
 
 def _bundles(code: Code) -> list[Bundle]:
-    """Those of the main loop, or without one all that do more than move values."""
+    """The bundles of the main loop; of code without a loop, all that do more than copy values."""
     made = [bundle for clause in code.main_loop or code.controls for bundle in clause.bundles]
     return [bundle for bundle in made if any(o.name != "MOV" for o in bundle.operations)]
 
 
 def level(name: str, program: Program) -> dict:
-    """A level for the script: the operations of the style that needs fewer, the lines of IL that they come from,
-    how both styles packed these (the line's colour in each slot, -2 for what is ``more`` than those), and a bound."""
+    """A level, for the script: the operations of the style that needs fewer, their lines of IL, how each style packed
+    them (a line's colour in each slot; -1 is empty, -2 an operation that the level hasn't), and a lower bound."""
     made = {style: _bundles(compile(program, style=style)) for style in STYLES}
     mine = min(map(cards, made.values()), key=lambda some: (len(some), sum(len(card.waits) for card in some)))
     lines = sorted({card.parts[0].line for card in mine})

@@ -1,7 +1,7 @@
-"""The VLIW bundles of a kernel's loop: which lines of IL are in which slots, what they read, what is handed on.
+"""A kernel's loop as VLIW bundles: the IL line in each slot, the registers read, the results passed through PV and PS.
 
-Drawn from compiled code, a frame for each bundle. A line of IL and all that became of it have one colour. Left out:
-fetches, and bundles outside the main loop.
+Drawn from compiled code, a frame for each bundle. A line of IL and the operations made from it share a colour. Left
+out: fetches, and bundles outside the main loop.
 """
 
 from collections.abc import Sequence
@@ -61,8 +61,8 @@ def _compiled(given):
 
 @dataclass(frozen=True, eq=False)
 class _Loop:
-    """The bundles of a main loop; ``firsts`` begin a clause, so nothing is handed on to them; ``used`` are the lines of
-    IL that the loop comes from, whose keys begin at ``base``."""
+    """The bundles of a main loop. ``firsts``: the bundles that begin a clause, which can read nothing from PV or PS.
+    ``used``: the lines of IL that the loop comes from; the keys of these lines begin at ``base``."""
 
     code: Code
     bundles: Sequence[Bundle]
@@ -82,13 +82,13 @@ class _Loop:
         return self.used.index(line) % len(theme.SERIES) if line in self.used else IDLE
 
     def handed(self, n: int) -> list[tuple[int, int]]:
-        """Slots of the bundle before and of this one, for every result handed on."""
+        """(slot of the bundle before, slot of bundle ``n``) for every result passed through PV or PS."""
         pairs = {(4 if r.kind == "ps" else r.channel, o.slot) for o in self.bundles[n].operations for r in o.reads
                  if r.kind in ("pv", "ps")}  # fmt: skip
         return sorted(pairs)
 
     def ports(self, n: int) -> dict[tuple[int, int], tuple[int, list[int]]]:
-        """(cycle, bank) to the register that is read there, and the slots that take it."""
+        """The read ports in use: (cycle, bank) to the register read there and the slots that take it."""
         used: dict[tuple[int, int], tuple[int, list[int]]] = {}
         for o in self.bundles[n].operations:
             swizzles = SCALAR_SWIZZLES if o.slot == 4 else VECTOR_SWIZZLES
@@ -134,7 +134,7 @@ def _loop(code: Code, base: int = 0) -> _Loop:
 
 
 def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
-    """The lines of IL round those that the bundle comes from, in their colours."""
+    """The lines of IL around those of the current bundle, in their colours."""
     names, whole, rows = [""], [""], []
     for loop in loops:
         listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
@@ -159,8 +159,8 @@ def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
 
 
 def _table(loop: _Loop, left: float, wide: float) -> list:
-    """The slots of all bundles, in as many columns as they need, and each frame's bundle framed. Place and size, colour
-    key, the frames, and stars, (frames, slots) each."""
+    """The layout of all slots, in as many columns as they need, with the current bundle framed. Returns x, y, width,
+    height, colour and key, then for each frame (frames, slots) the frame's line widths and the stars."""
     count = len(loop.bundles)
     columns = -(-count // 17)
     rows = -(-count // columns)
@@ -185,7 +185,7 @@ def _draw_table(sheet: Sheet, fig, tables: Sequence[list]) -> None:
 
 
 def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:
-    """The bundle that runs: the bundle before, the read ports, and wires from each into its slots."""
+    """The current bundle in detail: the bundle before it, the read ports, and a wire from each into the slots."""
     full = ["", *dict.fromkeys(o.name for loop in loops for b in loop.bundles for o in b.operations)]
     middle = left + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
     rows = {"before": TOP + 16, "now": HIGH - 34}
@@ -234,7 +234,7 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
 
 
 def _short(name: str) -> str:
-    """An operation's name in eight letters or so."""
+    """An operation's name in about eight letters."""
     for old, new in (("_IEEE", ""), ("_DX10", ""), ("PRED_SET", "P_"), ("_INT", "_I"), ("_UINT", "_U"), ("LDS_", "")):
         name = name.replace(old, new)
     return _elided(name, 8)

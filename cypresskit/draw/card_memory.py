@@ -1,7 +1,7 @@
-"""What lies on the card while matrices larger than it are multiplied: strips, blocks of C, and the buffers they are in.
+"""The card's memory during a product larger than it: strips, blocks of C, and the buffers that hold them.
 
-From a timeline of ``host.blocked_time`` or ``gemm_out_of_core``: what each task writes into a buffer of the card, and
-who reads it. Left out: the pinned buffers of the host, and where in the memory a buffer lies.
+From a timeline of ``host.blocked_time`` or ``gemm_out_of_core``: what each task writes into a buffer on the card, and
+which tasks read it. Left out: the host's pinned buffers, and where in the memory a buffer lies.
 """
 
 import re
@@ -34,8 +34,8 @@ Held = Sequence[tuple[str, str, np.ndarray]]  # a buffer, what it holds at some 
 
 
 def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
-    """A player over the time of a blocked product on one chip. Raises ``ValueError`` for a timeline whose tasks write
-    no buffer of the card."""
+    """A player over the time of a blocked product on one chip. Raises ``ValueError`` for a timeline in which no task
+    writes to a buffer on the card."""
     nonempty([timeline], "pass a timeline of host.blocked_time", Timeline)
     moments = np.linspace(0, timeline.seconds, FRAMES)
     held = list(_held(timeline, moments))
@@ -70,7 +70,7 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
 
 
 def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:
-    """All that lies on the card at some time. A prime, for a sum so far, makes no other content."""
+    """(buffer, content, state at each moment) of all that the card holds, partial sums without primes."""
     for buffer in dict.fromkeys(name for span in timeline.spans for name in span.task.writes if name[:4] == "card"):
         spans = [s for s in timeline.spans if buffer in s.task.writes and buffer not in s.task.reads]
         for span, late in zip_longest(spans, spans[1:]):
@@ -123,7 +123,7 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
 
 
 def _draw_buffers(sheet: Sheet, fig, timeline: Timeline, held: Held) -> float:
-    """A row for each buffer: how large it is, what it holds, and whether that is used; their size in bytes."""
+    """A row for each buffer: its size, its content, and whether that is in use. Returns the size of all, in bytes."""
     buffers = sorted({buffer for buffer, _, _ in held})
     size = np.array(
         [max(s.task.bytes for s in timeline.spans if b in {**s.task.reads, **s.task.writes}) for b in buffers]

@@ -1,7 +1,7 @@
-"""Launches under each other on one clock: who is awake, and what the memory channels do, or wait for.
+"""Several launches on one clock: how many engines have work, and what the memory channels do or wait for.
 
-From timing reports: how many engines have a wavefront, and in each interval what share of the channels' time went into
-sending, and what into opening rows, in which a channel sends nothing. Left out: which channel it is.
+From timing reports: how many engines have a wavefront, and for each interval the share of the channels' time spent
+sending data, and the share spent opening rows, when nothing is sent. Left out: the individual channels.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ EACH, TOP = 92, 22  # from one launch to the next, and the first one's heading
 
 
 def channels(reports: Sequence[Report] = ()) -> Player:
-    """A player of launches of boards with equally many parts, on one clock that ends with the longest; without any, of
-    four products of a matrix with a vector, N = 2048."""
+    """A player of launches, one below the other, on a clock that ends with the longest. By default four products of a
+    matrix with a vector, N = 2048. Raises ``ValueError`` for none, ``TypeError`` for what is no report."""
     reports = reports or [simulate(f"sgemv_{kind}", 2048) for kind in ("n", "t_reduce4", "n_reduce2", "n_reduce4")]
     made = nonempty(reports, "pass reports of simulate", Report)
     sheet = Sheet("The memory channels: " + ", ".join(r.kernel for r in made))
@@ -45,7 +45,7 @@ def _awake(report: Report) -> int:
 
 
 def _question(made: Sequence[Report]) -> Guess | None:
-    """How much sooner the last of them is done than the one before, which has fewer wavefronts."""
+    """How much faster is the last launch than the one before it, which has fewer wavefronts? None for one launch."""
     if len(made) < 2:
         return None
     before, last = made[-2:]

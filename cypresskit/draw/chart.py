@@ -1,7 +1,7 @@
-"""A chart on a stage: axes, curves with points, level lines, names below, and a play head.
+"""A chart on a stage: axes, curves with points, level lines, a legend, and a play head.
 
 Everything is drawn in the stage's pixels, so a chart scales, becomes a still and takes a theme as every other picture
-does. What lies outside of the axes isn't drawn.
+does. Whatever lies outside the axes isn't drawn.
 """
 
 import math
@@ -19,7 +19,7 @@ WIDE, LEFT, TOP, FOOT, LINE = 1100, 62, 28, 44, 20  # a stage; the room around t
 
 
 class Scale(NamedTuple):
-    """An axis from ``low`` to ``high``, perhaps logarithmic, with numbers at ``ticks``, by default round ones."""
+    """An axis from ``low`` to ``high``, linear or logarithmic, labelled at ``ticks``, by default round numbers."""
 
     title: str
     low: float
@@ -28,14 +28,14 @@ class Scale(NamedTuple):
     ticks: Sequence[float] = ()
 
     def part(self, value) -> np.ndarray:
-        """How far along the axis numbers lie, 0 to 1; NaN for those beyond its ends."""
+        """The position of values along the axis, 0 to 1; NaN for those beyond its ends."""
         value = np.asarray(value, float)
         value = np.where((value >= self.low) & (value <= self.high), value, np.nan)
         low, high, value = map(np.log10, (self.low, self.high, value)) if self.log else (self.low, self.high, value)
         return (value - low) / (high - low)
 
     def numbers(self) -> list[float]:
-        """The ticks that lie on it."""
+        """The ticks within the axis."""
         ten = 10 ** math.floor(math.log10((self.high - self.low) / 5))
         step = next(step for step in (ten, 2 * ten, 5 * ten, 10 * ten) if 5 * step >= 0.999 * (self.high - self.low))
         rounds = [n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
@@ -43,8 +43,8 @@ class Scale(NamedTuple):
 
 
 class Chart:
-    """Axes at ``place`` on a stage: left, top, width, height. Series are told apart by number: a colour, a dash and a
-    shape; what is named below stands at ``names``, in the order in which it is drawn."""
+    """Axes at ``place`` on a stage: left, top, width, height. A series' number gives it a colour, a dash and a shape.
+    ``names`` is the legend: (x, y, words) for each curve or point, in the order in which they are drawn."""
 
     def __init__(
         self, sheet: Sheet, fig: figure, place: tuple, x: Scale, y: Scale, names: Sequence[tuple] = ()
@@ -69,11 +69,11 @@ class Chart:
         return self.place[1] + self.place[3] * (1 - self.up.part(value))
 
     def line(self, x, y, number: int, width: float = 2, **look) -> None:
-        """A line in the look of a series, without points."""
+        """Draw a line in a series' colour and dash, without points."""
         self._line(self.x(x), self.y(y), number, line_width=width, **look)
 
     def curve(self, name: str, x, y, number: int, words: Sequence[str], *, hollow: bool = False, alpha=1.0) -> None:
-        """A line with points, whose hover says ``words``; ``y`` (frames, points) follows the frames."""
+        """Draw a line with points that show ``words`` on hover; ``y`` (frames, points) follows the frames."""
         source = self.sheet.source(f"points {name}", x=self.x(x), y=self.y(y), words=words)
         self._line("x", "y", number, source=source, line_alpha=alpha)
         drawn = self._points("x", "y", number, hollow, source=source)
@@ -83,13 +83,13 @@ class Chart:
             self._points([at[0] + 13], [at[1]], number, hollow)
 
     def point(self, name: str, x: float, y: float, number: int) -> None:
-        """A large hollow point in the look of a series."""
+        """Draw a large hollow point in a series' colour and shape."""
         self._points([self.x(x)], [self.y(y)], number, True, size=14)
         if at := self._named(name):
             self._points([at[0] + 13], [at[1]], number, True)
 
     def head(self, x: Sequence[float]) -> None:
-        """A play head, which stands at ``x`` in each frame and can be dragged."""
+        """Draw a play head that can be dragged; it stands at ``x`` in each frame."""
         _, top, _, high = self.place
         self.sheet.rule(self.fig, "head", self.x(x), top + high / 2, high)
 
@@ -105,7 +105,7 @@ class Chart:
         return self.sheet.inks(drawn, line_color=ink, **({} if hollow else {"fill_color": ink}))
 
     def _named(self, name: str) -> tuple[float, float] | None:
-        """Where the look of what is named next stands, beside which the name is written."""
+        """Write the next words of the legend. Returns where their sample goes, or None if there are no more."""
         if not self.names:
             return None
         x, y, words = self.names.pop(0)
@@ -114,7 +114,7 @@ class Chart:
 
 
 def chart(sheet: Sheet, high: float, x: Scale, y: Scale, names: Sequence[str]) -> Chart:
-    """A chart on a stage of its own, with ``names`` below for what is drawn."""
+    """A chart on a stage of its own, with a legend of ``names`` below it."""
     left, down, places = float(LEFT), TOP + high + FOOT + LINE / 2, []
     for name in names:
         long = 54 + 6.7 * len(name)

@@ -1,8 +1,8 @@
 """The chip at work: wavefronts leave the map of C for a SIMD engine, stay there while they run, and come back done.
 
-From timing reports, each drawn over its time: when each wavefront ran and on which engine, how busy its arithmetic and
-texture unit were, the L2 slices and the memory channels. Several reports (sizes of a matrix, kernels) are scenes of one
-picture. Left out: what a launch does after the simulated time, if only a share is simulated.
+From timing reports, each drawn over its own time: when and on which engine each wavefront ran, how busy arithmetic and
+texture units, L2 slices and memory channels were. Several reports (sizes of a matrix, kernels) are scenes of one
+picture. Left out: everything after the simulated time, if only a part of the launch was simulated.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """A report with what the chip's parts did, the key of its first wavefront, and whether all are of one kernel."""
+    """A report, its record of the units, the key of its first wavefront, and whether all scenes are of one kernel."""
 
     report: Report
     use: Use
@@ -90,29 +90,29 @@ class _Scene:
 
     @property
     def clocks(self) -> np.ndarray:
-        """The clock of each frame; in the last all is over."""
+        """The clock of each frame; the last frame is the end."""
         return np.linspace(0, self.use.clocks[-1], FRAMES)
 
     @property
     def wavefronts(self) -> np.ndarray:
-        """Engine, start and end of each that was simulated."""
+        """(engine, start, end) of each wavefront that was simulated."""
         return self.use.wavefronts
 
     @property
     def running(self) -> np.ndarray:
-        """Of each frame and wavefront, whether it runs."""
+        """Whether each wavefront is running, of shape (frames, wavefronts)."""
         _, start, end = self.wavefronts.T
         return (start < self.clocks[:, np.newaxis]) & (end > self.clocks[:, np.newaxis])
 
     def share(self, name: str) -> np.ndarray:
-        """How busy each part of a kind was in each frame, in per cent; of hits, -1 where nothing was asked for."""
+        """Use of each unit of a kind in each frame, in per cent; for hit rates, -1 where nothing was asked for."""
         at = np.clip(np.searchsorted(self.use.clocks, self.clocks, "right") - 1, 0, len(self.use.clocks) - 2)
         shares = np.nan_to_num(np.round(100 * self.use.shares[name][at]), nan=-1).astype(int)
         shares[[0, -1]] = np.minimum(shares[[0, -1]], 0)
         return shares
 
     def grid(self) -> tuple[int, int, int]:
-        """The map of C: tiles across and down, and wavefronts to a tile."""
+        """The map of C: tiles across, tiles down, and wavefronts to a tile."""
         count = self.report.wavefronts
         each = -(-count // TILES)
         tiles = -(-count // each)
@@ -122,14 +122,14 @@ class _Scene:
         return across, -(-tiles // across), each
 
     def tile(self, wavefront: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Where the tile of a wavefront is in the map, and its size."""
+        """Centre x, centre y and size of the tile of each wavefront in the map."""
         across, down, each = self.grid()
         size = min(MAP / across, MAP / down, 40.0)
         at = wavefront // each
         return 12 + (at % across + 0.5) * size, TOP + (at // across + 0.5) * size, size
 
     def tiles(self) -> list[np.ndarray]:
-        """The map's tiles in each frame: x, y, size, state and key."""
+        """x, y, size, state and key of the map's tiles in each frame."""
         each, count = self.grid()[2], self.report.wavefronts
         number = np.arange(-(-count // each))
         _, start, end = self.wavefronts.T
@@ -142,8 +142,8 @@ class _Scene:
         return [np.broadcast_to(part, state.shape) for part in (x, y, size - 1, state, key)]
 
     def dots(self, places: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The wavefronts under way, two to a slot that take turns: from their tile to a slot of their engine, whose
-        ``places`` are (engines, slots, 2), and back; x, y, width (none while it doesn't run) and key in each frame."""
+        """x, y, width (0 while it doesn't run) and key of each wavefront in each frame, from its tile to a slot of its
+        engine and back. Two take turns in a slot; ``places`` (engines, slots, 2) are the slots' centres."""
         engines, slots, _ = places.shape
         at = np.full((2, FRAMES, 2 * engines * slots), np.nan, np.float32)
         wide = np.full(at.shape[1:], 0.05, np.float32)
@@ -209,13 +209,13 @@ def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
 
 
 def _rows(device: Device) -> tuple[int, int]:
-    """How many SIMD engines stand side by side, and in how many rows: five and four for the HD 5870."""
+    """SIMD engines side by side, and rows of them: five and four for the HD 5870."""
     across = 5 if device.simd_engines <= 20 else 10
     return across, -(-device.simd_engines // across)
 
 
 def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene], across: int, rows: int) -> np.ndarray:
-    """The engines with their bars; where each slot is: (engines, slots, 2)."""
+    """Draw the engines with their bars. Returns the centres of all slots, of shape (engines, slots, 2)."""
     engines, slots = scenes[0].report.device.simd_engines, max(scene.report.active for scene in scenes)
     number = np.arange(engines)
     wide, high = (ENGINES_WIDE + 6) // across - 6, ENGINE_HIGH - 6
@@ -250,7 +250,7 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene], across: int, rows
 
 
 def _tell_hits(sheet: Sheet, bars, scenes: Sequence[_Scene], cache: str) -> None:
-    """For the hover: how many of the lines that were asked for a cache had."""
+    """Hover texts for a cache: the share of the requested lines that it held."""
     hits = together([scene.share(f"{cache} hits") for scene in scenes], -1)
     names = ["it is asked for nothing", *(f"{cache} has {percent} % of the lines" for percent in range(101))]
     sheet.track(bars, "hits", hits + 1, text="found", names=names)
@@ -280,7 +280,7 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene], middle: float) -> 
 
 
 def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> None:
-    """How many wavefronts run, over time: it fills, it holds, it drains."""
+    """A chart of the number of running wavefronts: it rises, stays level, and drains."""
     wide, high = ENGINES_WIDE, 40
     slots = max(scene.report.active for scene in scenes) * scenes[0].report.device.simd_engines
     count = np.concatenate([np.tile(scene.running.sum(axis=1), (FRAMES, 1)) for scene in scenes])
@@ -295,7 +295,7 @@ def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> No
 
 
 def _draw_real_clock(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
-    """How long each scene takes on one clock, with the launch: the small ones are done at once, and do little."""
+    """All scenes on one clock, launch included: small launches end at once, and do little."""
     top, left, wide = TOP + MAP + 88, 84, 96
     longest, shown = max(scene.report.seconds for scene in scenes), np.repeat(np.arange(len(scenes)), FRAMES)
     sheet.words(fig, 12, top, f"one real clock: {1e3 * longest:.3g} ms, with the launch", "soft", size=12)

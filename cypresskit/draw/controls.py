@@ -1,8 +1,8 @@
-"""Sliders and menus round a view that has to be computed anew, in a notebook with a running kernel.
+"""Sliders and menus around a view that has to be computed anew, in a notebook with a running kernel.
 
-``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or the text, and calls again when the reader
-chooses; what is chosen while it computes is left out, but for the last. What takes longer than a blink says so
-meanwhile. Players themselves need none of it: they play without Python.
+``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or text that it returns, and calls it again
+whenever the reader makes a choice. Of the choices made during a computation only the last counts. A status line says
+that it is computing. Players themselves need none of this: they play without Python.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ TEXT = "Controls for "  # how the text form begins, which a saved notebook shows
 
 
 def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
-    """The widget that an argument is chosen with."""
+    """The slider or menu for one argument."""
     import ipywidgets as widgets
 
     options = [("empty" if value is None else str(value), value) for value in values]
@@ -33,7 +33,7 @@ def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
 
 @contextmanager
 def _stoppable():
-    """The stop button works, also between two messages, when a notebook's kernel ignores it."""
+    """Let the stop button interrupt what runs here, even between two messages, when a notebook's kernel ignores it."""
     # JupyterLab may send a slider's messages to a thread of their own, which can set no signals.
     ignored = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if ignored:
@@ -46,9 +46,11 @@ def _stoppable():
 
 
 def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **choices: Sequence):
-    """A widget with a slider (for numbers) or menu (for anything else, with None as "empty") for each argument of
-    ``view`` in ``choices``, above the player or the text that ``view`` returns. They begin with what ``start`` says, or
-    the first. Raises ``ValueError`` for an argument without choices."""
+    """Sliders (for numbers) and menus (for anything else; None is shown as "empty") above what ``view`` returns for
+    them.
+
+    ``view`` returns a player or a text. ``choices``: an argument of ``view`` to the values to choose from. ``start``:
+    an argument to its first value, by default the first of its choices. Raises ``ValueError`` for an empty choice."""
     import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
 
     empty = [name for name, values in choices.items() if not len(values)]
@@ -78,7 +80,7 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
         status.value = f'<span role="status">{words()}</span>'
 
     def choose(_) -> None:
-        """Draw, in a notebook once the messages that wait have been read: they may choose something else."""
+        """Draw, in a notebook after the waiting messages have been read, since they may change the choice."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:

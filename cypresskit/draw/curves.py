@@ -1,6 +1,6 @@
-"""Curves of an experiment: a number that moves as one thing changes, over what the reader guessed.
+"""Curves of an experiment: a number that moves as one thing changes, drawn over the reader's guess.
 
-What is drawn is given, measured or simulated by the caller. Published figures and play heads are in ``performance``.
+The values are the caller's, measured or simulated. Published figures and play heads are in ``performance``.
 """
 
 from collections.abc import Mapping

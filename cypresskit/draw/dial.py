@@ -1,9 +1,9 @@
-"""The dial of lesson 04: registers, the memory's latency and what a change of clauses costs, and what they make of an
-engine: its rows of wavefronts, its two units, and its speed.
+"""The dial of lesson 04: turn a kernel's registers, the memory's latency and the cost of a clause switch, and see a
+SIMD engine's rows of wavefronts, its two units and its speed.
 
-All points of a grid were simulated beforehand: ``dial.json`` is the timing model's own output, written by ``python -m
-tools.kept``. A kernel of so many registers is the same kernel with so many wavefronts. Left out: how a launch
-begins and ends; every point is a window of the steady state.
+All settings of a grid were simulated beforehand: ``dial.json`` is the timing model's own output, written by ``python -m
+tools.kept``. A kernel with more registers is the same kernel with fewer wavefronts. Left out: how a launch begins and
+ends; every setting shows a window of the steady state.
 """
 
 import base64
@@ -38,8 +38,8 @@ CHART, PLOT = (880, 40, 350, 290), 2720.0  # its left, top, width and height; th
 
 
 class Point(NamedTuple):
-    """A point of the grid: bars of a kind in the window (row, from, to), by the numbers of ``ROWS``; the strips of ALU
-    and texture unit (from, to, how many); the Gflop/s."""
+    """A setting of the dials, simulated: for each kind in ``ROWS`` its bars in the window (row, from, to); the strips
+    of ALU and texture unit (from, to, how many wavefronts); Gflop/s."""
 
     bars: list[np.ndarray]
     alu: np.ndarray
@@ -48,19 +48,19 @@ class Point(NamedTuple):
 
 
 def settings() -> Iterator[tuple[int, int, int]]:
-    """(clocks to change clauses, latency, registers) of every point, in the grid's order."""
+    """(clocks of a clause switch, latency, registers) of every setting, in the grid's order."""
     return product(SWITCHES, LATENCIES, REGISTERS)
 
 
 def timed(switch: int, latency: int, registers: int) -> Report:
-    """The launch of a point."""
+    """The report on a launch with these settings."""
     pool = GPRS * (HD5870.register_pool // registers)
     board = replace(HD5870, register_pool=pool, dram_clocks=latency, switch_clocks=switch, launch_us=0)
     return simulate(KERNEL, N, m=M, k=K, device=board)
 
 
 def point(report: Report) -> Point:
-    """What the picture needs of a report, in whole clocks from the window's first."""
+    """The part of a report that the picture shows, in whole clocks from the window's start."""
     window = (FROM, FROM + LONG)
     here = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
     bars = []
@@ -79,7 +79,7 @@ def point(report: Report) -> Point:
 
 @cache
 def grid() -> list[Point]:
-    """The points as they were recorded."""
+    """The recorded settings, decoded from ``dial.json``."""
     kept = json.loads(theme.packaged("dial.json"))
     flat = np.frombuffer(zlib.decompress(base64.b64decode(kept["parts"])), np.uint16).astype(float)
     parts, at, made = iter(kept["rows"]), 0, []
@@ -126,7 +126,7 @@ def _say(points: list[Point], n: int, switch: int, latency: int, registers: int)
 
 
 def _padded(arrays: list[np.ndarray]) -> np.ndarray:
-    """Arrays of (things, 3), one for each frame, as (3, frames, things), filled up with NaN."""
+    """Arrays (things, 3), one for each frame, as one of shape (3, frames, most things), filled up with NaN."""
     padded = np.full((3, len(arrays), max(map(len, arrays))), np.nan, np.float32)
     for frame, array in enumerate(arrays):
         padded[:, frame, : len(array)] = array.T
@@ -134,7 +134,7 @@ def _padded(arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, int, int]]) -> None:
-    """The wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
+    """Draw the wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
     strip = TOP + ROW * MOST + 14
 
     def bars(name: str, start, end, y, high: float, ink: str) -> None:
@@ -168,7 +168,7 @@ def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, 
 
 
 def _draw_speed(sheet: Sheet, fig, points: list[Point]) -> None:
-    """The speed for each number of registers, at the latency that is set, and a dot where one is."""
+    """Draw Gflop/s over registers at the chosen latency, with a dot at the current setting."""
     sheet.words(fig, CHART[0] - 50, 16, "Gflop/s in the steady state", bold=True, size=15)
     down = Scale("", 0, PLOT, ticks=range(0, int(PLOT) + 1, 680))
     drawn = Chart(sheet, fig, CHART, Scale("registers a work-item", REGISTERS[0], REGISTERS[-1], ticks=SHOWN), down)

@@ -1,7 +1,7 @@
-"""From the chip to the register that changes, in one journey: each click goes a level deeper, Escape goes back.
+"""From the chip down to the register that changes, in one journey: each click goes a level deeper, Escape goes back.
 
-The levels are views of their own, all drawn from one simulation, one compilation and one launch, recorded before, so a
-saved page has everything. Left out: the clauses of other engines, of which a report keeps no timeline, and the steps
+The levels are views of their own, all made from one simulation, one compilation and one recorded launch, so a saved
+page has everything. Left out: the clauses of engines other than 0, for which a report keeps no timeline, and the steps
 after the first.
 """
 
@@ -34,7 +34,7 @@ JOURNEY = Template(theme.packaged("journey.html"))
 
 @dataclass(frozen=True)
 class Level:
-    """A view on the way: its name, what to do there, and for the keys that lead on the frame and key to go to."""
+    """A level of the journey: its name, what to do there, its picture, and for each key that leads on, where to."""
 
     name: str
     hint: str
@@ -43,7 +43,7 @@ class Level:
 
 
 class Journey(Shown):
-    """Players, one of which is seen at a time; a thing that is clicked leads from one to the next."""
+    """Players shown one at a time; a click on certain things leads from one to the next."""
 
     def __init__(self, title: str, levels: Sequence[Level]) -> None:
         self.title, self.levels = title, list(levels)
@@ -52,7 +52,7 @@ class Journey(Shown):
         return "\n".join([self.title, *(f"{level.name}: {level.player!r}" for level in self.levels)])
 
     def still(self) -> str:
-        """That of the first level."""
+        """The first level's still."""
         return self.levels[0].player.still()
 
     def _embedded(self, alone: bool = False) -> str:

@@ -1,7 +1,7 @@
-"""Where the bits of numbers lie: a ruler of exponents, and Knuth's two-sum on it, step by step.
+"""A ruler of exponents that shows where the bits of numbers lie, and Knuth's two-sum on it, step by step.
 
-Every number is a float64, computed as in lesson 06; a box is one of its bits, over its power of two. What a sum rounds
-off is drawn where it would have been. Left out: numbers below the normal ones.
+Every number is a float64, computed as in lesson 06; a box is one of its bits, over its power of two. Bits that a sum
+rounds off are drawn where they would have been. Left out: subnormal numbers.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ LEFT, WIDE, TOP, ROW, BITS = 120, 970, 8, 42, 53
 
 
 def two_sum(a: float, b: float) -> dict[str, float]:
-    """The numbers of Knuth's two-sum by name: s is a + b rounded, e what was rounded off; s + e is a + b exactly."""
+    """Knuth's two-sum, all numbers by name: s is a + b rounded, e what rounding lost; s + e = a + b exactly."""
     s = a + b
     t = s - a
     lost = {"a - (s - t)": a - (s - t), "b - t": b - t}
@@ -29,8 +29,8 @@ def two_sum(a: float, b: float) -> dict[str, float]:
 
 
 def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
-    """A player of two-sum, a scene for each pair of numbers. Raises ``ValueError`` for a pair without a normal number
-    other than 0, and for infinities and NaN."""
+    """A player of two-sum, a scene for each pair of floats. Raises ``ValueError`` for infinities, NaN, and a pair in
+    which no number is normal."""
     nonempty(pairs, "two-sum is drawn for pairs of finite numbers", (Sequence, np.ndarray))
     sheet = Sheet("Two-sum on a ruler of exponents")
     fig = sheet.stage("A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(STEPS) + 24)
@@ -72,7 +72,7 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
 
 
 def _span(run: dict[str, float]) -> tuple[int, int]:
-    """One more than the largest exponent of any bit of a run, and the least one."""
+    """One more than the largest exponent of any bit in a run, and the smallest exponent."""
     found = [e for value in run.values() for e in _bits(value)]
     if not found:
         raise ValueError("there are no bits to draw: both numbers are 0")
@@ -80,7 +80,7 @@ def _span(run: dict[str, float]) -> tuple[int, int]:
 
 
 def _bits(value: float) -> list[int]:
-    """The exponents of the bits that are 1."""
+    """The exponents of a number's bits that are 1."""
     fraction = abs(Fraction(value))
     low, number = 1 - fraction.denominator.bit_length(), fraction.numerator
     return [low + n for n in range(number.bit_length()) if number >> n & 1]

@@ -1,7 +1,7 @@
 """The element of C that the reader follows: chosen once, and marked by a star in every picture that contains it.
 
-``follow`` keeps it for the session, and in a file beside the notebook for the next lesson. Pictures ask here what of
-theirs belongs to it; the star itself is ``Sheet``'s.
+``follow`` keeps it for the session, and in a file beside the notebook for later lessons. Pictures ask here which of
+their parts belong to it; ``Sheet.star`` draws the star.
 """
 
 import json
@@ -35,8 +35,8 @@ _now: list[Element] = []  # the session's, once there is one
 
 
 def follow(*place: int | tuple[int, int]) -> Element:
-    """Follow C[row, column] from now on, here and, by way of a small file in this folder, in later lessons: ``place``
-    is a row and a column, or a pair of them. Raises ``ValueError`` for what isn't in a matrix of 256 x 256."""
+    """Mark C[row, column] by a star in all pictures from now on: ``follow(5, 3)`` or ``follow((5, 3))``. A small file
+    in the current folder keeps it for later lessons. Raises ``ValueError`` unless both are 0 to 255."""
     pair = place[0] if len(place) == 1 and isinstance(place[0], tuple | list) else place
     if len(pair) != 2 or not all(type(n) is int and 0 <= n < SIDE for n in pair):
         raise ValueError(f"C{list(pair)}: give a row and a column from 0 to {SIDE - 1}, as in follow(5, 3)")
@@ -47,7 +47,7 @@ def follow(*place: int | tuple[int, int]) -> Element:
 
 
 def remember() -> Element:
-    """The element that is followed: if there is none yet, what the file names, or else C[5, 3]."""
+    """The element that is followed; without one, the file's, or else C[5, 3], is followed from now on."""
     if not _now:
         _now.append(Element())
         with suppress(OSError, ValueError, TypeError):
@@ -56,12 +56,12 @@ def remember() -> Element:
 
 
 def followed() -> Element | None:
-    """The element that is followed, if any."""
+    """The element that is followed, or None."""
     return _now[0] if _now else None
 
 
 def wavefront_of(kernel: Kernel | None, size: tuple[int, int, int] | None) -> int | None:
-    """The wavefront, in the order of dispatch, that computes it in a launch of C, m x n, by a pixel shader."""
+    """The wavefront, in dispatch order, that computes the followed element in a pixel shader's launch of m x n x k."""
     if not (_now and kernel and size) or kernel.mode != "pixel" or any(n >= most for n, most in zip(_now[0], size)):
         return None
     down, across = (8 * side for side in kernel.block)
@@ -69,7 +69,7 @@ def wavefront_of(kernel: Kernel | None, size: tuple[int, int, int] | None) -> in
 
 
 def mads(name: str) -> set[tuple[int, str]]:
-    """The lines of a kernel that add to it, and the component that each writes; none without a register block."""
+    """(line, component) of a kernel's multiply-adds for the followed element; none without a register block."""
     with suppress(ValueError, KeyError, IndexError):
         element, recording = _now[0], recorded(name)
         block = find_block(recording)
@@ -79,8 +79,8 @@ def mads(name: str) -> set[tuple[int, str]]:
 
 
 def operands(name: str, resource: int, x0: np.ndarray, x1: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Which boxes of a kernel's matrix A (resource 0) or B, from texel ``x0`` to ``x1`` of row ``y``, hold what it is
-    computed from."""
+    """Which boxes hold operands of the followed element, as bools. A box is texels ``x0`` to ``x1`` of row ``y`` of A
+    (resource 0) or B (1) of a kernel."""
     if not _now or name not in KERNELS or resource > 1:
         return np.zeros(len(y), bool)
     kernel, n = KERNELS[name], _now[0][resource]

@@ -1,9 +1,9 @@
-"""A tile of A on its way through the LDS, clock by clock: rows come, columns are wanted, and banks are in the way.
+"""A tile of A on its way through the LDS, clock by clock: rows are stored, columns are loaded, and banks conflict.
 
-From the recorded LDS accesses of a wavefront during one turn of the loop. Sixteen work-items ask in a clock, each for
-up to two words; a bank gives one word a clock, to all who want the same. Several layouts race on one clock: whoever has
-fewer layers in its stacks is done first. A frame is a clock. Left out: what other wavefronts do meanwhile, and how long
-a barrier takes: where one stands is marked.
+From the recorded LDS accesses of a wavefront during one turn of the loop. Sixteen work-items ask at a time, each for up
+to two words; a bank gives one word a clock, to all who want it. Several layouts race on one clock: the one with the
+lower stacks over its banks is done first. A frame is a clock. Left out: other wavefronts, and how long a barrier takes;
+only its place is marked.
 """
 
 from collections import Counter
@@ -31,11 +31,11 @@ ROWS = [(f"row modulo 8: {n}" if not n else f"{n}", colour, "box") for n, colour
 
 
 def lds_transpose(*layouts: Traffic | str, item: int | None = None, turn: int = 1) -> Player:
-    """A player of one loop turn's LDS accesses, clock by clock; several layouts race.
+    """A player of the LDS accesses in one turn of a loop, clock by clock; several layouts race.
 
     ``layouts`` are kernels that use the LDS, by name, or ``Traffic`` that listened to a launch of one; by default
-    "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". ``item`` (0 to 63) is the work-item that is followed, by
-    default that of the star, or 9; ``turn`` the turn of the loop, from 1. Raises ``ValueError`` for runs without LDS
+    "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". ``item`` (0 to 63) is the work-item to follow, by default the
+    starred element's, or 9; ``turn`` is the turn of the loop, from 1. Raises ``ValueError`` for runs without LDS
     accesses in that turn.
     """
     runs = [listened(layout) for layout in layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst")]
@@ -70,7 +70,7 @@ def lds_transpose(*layouts: Traffic | str, item: int | None = None, turn: int = 
 
 
 def name_banks(sheet: Sheet, fig, left: float, top: float, foot: float, name: str) -> None:
-    """The banks as columns, with some of their numbers below."""
+    """Draw the banks as columns, with some of their numbers below."""
     bank = np.arange(BANKS)
     x, y = left + (bank + 0.5) * BANK, (top + foot) / 2
     sheet.boxes(fig, f"banks {name}", x, y, BANK - 2, foot - top, ink="faint", alpha=0.45)
@@ -81,7 +81,7 @@ def name_banks(sheet: Sheet, fig, left: float, top: float, foot: float, name: st
 
 
 def _turn(run: Traffic, turn: int) -> list[Access]:
-    """The LDS accesses of a turn: from one time that the first of them runs to the next."""
+    """The LDS accesses of turn ``turn`` of the loop. Raises ``ValueError`` if there is no such turn."""
     lds = [access for access in run.accesses if access.kind != "fetch"]
     starts = [n for n, access in enumerate(lds) if access.at == lds[0].at]
     if not 1 <= turn <= len(starts):
@@ -94,7 +94,7 @@ def _turn(run: Traffic, turn: int) -> list[Access]:
 
 @dataclass(frozen=True)
 class Request:
-    """A word that some of 16 work-items ask for, from clock ``begin`` on; it is served ``layer`` clocks later."""
+    """A word that some of 16 work-items ask for at clock ``begin``; it is served ``layer`` clocks later."""
 
     access: int
     store: bool
@@ -110,7 +110,7 @@ class Request:
 
 
 class Layout:
-    """One layout: what is asked of the LDS, and where everything is at every half clock."""
+    """One layout of the tile: the requests to the LDS, and where everything is drawn at every half clock."""
 
     def __init__(self, run: Traffic, turn: int, item: int) -> None:
         self.name = run.launch.program.name.removesuffix(".il").removeprefix("sgemm_64x64_")
@@ -142,7 +142,7 @@ class Layout:
         self.clocks += max(deep.values(), default=0)
 
     def story(self, element: int) -> tuple[str, list[int]]:
-        """Who stores and who loads an element, and in which clocks."""
+        """A sentence on an element: which work-items store and load it, and in which clocks."""
         stored = next(r for r in self.requests if r.store and r.element == element)
         loaded = next(r for r in self.requests if not r.store and r.element == element)
         words = (
@@ -161,7 +161,7 @@ class Layout:
         return f"line {line}: work-items {who} {'store' if here[0].store else 'load'} {words}, up to {deep} per bank"
 
     def barriers(self) -> list[int]:
-        """The clocks of the LDS at which the work-items wait for each other."""
+        """The LDS clocks at which there is a barrier."""
         body = self.run.launch.program.body
         begins = {r.access: r.begin for r in reversed(self.requests)}
         places = [0, *(access.at for access in self.accesses)]
@@ -192,18 +192,18 @@ class Layout:
 
     @staticmethod
     def _registers(left: float, element) -> tuple:
-        """Where the four numbers of each work-item are, 16 work-items in a row."""
+        """Where the four numbers of each work-item are drawn, 16 work-items in a row."""
         item = element // 4
         x = left + item % TOGETHER * ITEM + (element % 4 + 0.5) * (ITEM / 4 - 1) + 1
         return x, REGISTERS + item // TOGETHER * 15.0 + 8
 
     def _word(self, left: float, word) -> tuple:
-        """The box of a word in the LDS."""
+        """The box of a word of the LDS."""
         high = min(8.0, 64 / self.rows)
         return left + (word % BANKS + 0.5) * BANK, WORDS + (word // BANKS + 0.5) * high, BANK - 1.5, high - 0.8
 
     def _lie(self, sheet: Sheet, fig, left: float, frames: int) -> None:
-        """What lies in the LDS."""
+        """Draw the contents of the LDS."""
         word = np.arange(self.rows * BANKS)
         row, key = np.full((2, frames, len(word)), [[[NOTHING]], [[-1]]])
         for r in (r for r in self.requests if r.store):
@@ -213,7 +213,7 @@ class Layout:
         sheet.boxes(fig, f"lds {self.name}", *at, fill=(COLOURS, row), key=key, words=words)
 
     def _arrive(self, sheet: Sheet, fig, left: float, frames: int) -> None:
-        """The eight numbers of each step that the chosen work-item loads, and the rows of C that grow by them."""
+        """Draw the eight numbers that the chosen work-item loads in each step, and the rows of C that they update."""
         first = 8 * (self.item // 8)
         element = (4 * (first + np.arange(8)) + np.arange(4)[:, np.newaxis]).ravel()
         row, levels = np.full((frames, 32), NOTHING), np.zeros((frames, 64), int)
@@ -237,8 +237,8 @@ class Layout:
         sheet.boxes(fig, f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=(tints, level), words=words)
 
     def _fly(self, sheet: Sheet, fig, left: float, frames: int) -> None:
-        """Requests on their way: to the stack over their bank, down a layer a clock, then to their end. A word that
-        several work-items load is a dot for each."""
+        """Draw requests on their way: to the stack over their bank, down a layer a clock, then to their work-item. A
+        word loaded by several work-items is a dot for each."""
         places = np.full((4, frames, 6 * TOGETHER), np.nan, np.float32)
         row, wait, key = np.full((3, frames, 6 * TOGETHER), [[[NOTHING]], [[0]], [[-1]]])
         high = min(13.0, 84 / (1 + max(r.layer for r in self.requests)))
@@ -265,7 +265,7 @@ class Layout:
 
 
 def _span(items: Sequence[int]) -> str:
-    """``8 to 15``, or ``1, 9 and so on`` where they don't lie side by side."""
+    """Whole numbers as text: ``8 to 15``, or ``1, 9 and so on`` where they aren't consecutive."""
     if len(items) == 1:
         return str(items[0])
     even = items[-1] - items[0] == len(items) - 1

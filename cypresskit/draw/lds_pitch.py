@@ -1,7 +1,7 @@
-"""Where rows of A begin in the LDS: any pitch from one to the next, or each row dragged to a bank of one's choice.
+"""The rows of A in the LDS, to be laid out by hand: choose a pitch from row to row, or drag each row to a bank.
 
-Sixteen work-items ask at a time, each group for its own sixteen rows, and all groups' rows lie alike: so sixteen rows
-tell the clocks of a turn. ``lds_pitch.js`` counts them in the browser. Left out: who computes what meanwhile.
+Sixteen work-items ask at a time, each group for its own sixteen rows. All groups' rows lie alike, so sixteen rows give
+the clocks of a whole turn. ``lds_pitch.js`` counts them in the browser. Left out: the other units.
 """
 
 from cypresskit.devices import HD5870
@@ -14,8 +14,8 @@ TOGETHER, ROW = HD5870.lds_items_clock, 4  # work-items that ask at a time, word
 
 
 def lds_pitch() -> Toy:
-    """Sixteen rows of A in the banks of the LDS, to be laid out by hand: what a store and a load ask of each bank, and
-    the clocks of a whole turn."""
+    """Sixteen rows of A in the LDS banks, to be laid out by hand: how many words a store and a load want from each
+    bank, and the clocks of a whole turn."""
     data = {
         "banks": HD5870.lds_banks, "groups": 64 // TOGETHER, "rows": TOGETHER, "pitches": list(PITCHES),
         "choices": CHOICES, "most": HD5870.lds_bytes // 256,
@@ -26,7 +26,7 @@ def lds_pitch() -> Toy:
 
 
 def _marks() -> str:
-    """A still's marks: the banks that the words of sixteen rows lie in, at a pitch of 4."""
+    """The still's SVG: the banks of sixteen rows at a pitch of 4 words."""
     boxes = [(row, (ROW * row + word) % HD5870.lds_banks) for row in range(TOGETHER) for word in range(ROW)]
     drawn = [f'<text x="8" y="22">{title}</text>' for title in ("32 banks, and 16 rows of A at a pitch of 4",)]
     drawn += [f'<rect x="{8 + 34 * n}" y="36" width="31" height="354" fill="var(--faint)"/>' for n in range(32)]

@@ -1,7 +1,7 @@
-"""The life of one element of C, from the host's memory and back: a strip of time that zooms from all of it to a clock.
+"""The life of one element of C, from the host's memory and back: a strip of time that zooms down to a single clock.
 
 Drawn from a timeline of the host, a simulation, and a recording of the work-item that computes the element. A report
-keeps the clauses of SIMD engine 0; the other engines' wavefronts run the same ones. Left out: who else is there.
+keeps the clauses of SIMD engine 0 alone; wavefronts of other engines run the same ones. Left out: all other elements.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ CLOCK = 1 / (HD5870.clock_ghz * 1e9)  # seconds
 
 
 class Part(NamedTuple):
-    """Something that happens, in seconds: its ink, a word, a sentence, and whether it happens to the element itself."""
+    """An event: lane, start and end in seconds, colour, name, a sentence, and whether it is the element's own."""
 
     lane: int
     start: float
@@ -48,8 +48,8 @@ class Part(NamedTuple):
 
 
 def life() -> Player:
-    """A player of the life of the element that is followed, in a product of 256 x 256 by ``sgemm_tn``. The wheel or the
-    arrow keys zoom, towards a multiply-add or a fetch in the middle of the loop."""
+    """A player of the life of the followed element, in a product of 256 x 256 by ``sgemm_tn``. The wheel or the arrow
+    keys zoom, to a multiply-add or to a fetch in the middle of the loop."""
     element = remember()
     parts = list(_parts(element))
     sheet, whole = Sheet(f"The life of C[{element.row}, {element.column}]"), max(part.end for part in parts)
@@ -71,7 +71,7 @@ def life() -> Player:
 
 
 def _parts(element: Element) -> Iterator[Part]:
-    """All that happens, the outermost first."""
+    """All events, from the host inwards."""
     report, machine = simulate(KERNEL, SIDE), host.Machine(HD5870)
     trip = host.round_trip(SIDE, 1e9 * machine.host.dma_gb_s, report.flops / report.seconds, "single")
     for span in trip.spans:
@@ -85,7 +85,7 @@ def _parts(element: Element) -> Iterator[Part]:
 
 
 def _on_chip(report: Report, element: Element) -> Iterator[Part]:
-    """What its wavefront does, in clocks; fetches, bundles and sums of the turn in the middle."""
+    """Events of the element's wavefront, in clocks; of its middle turn also fetches, bundles and multiply-adds."""
     number = wavefront_of(KERNELS[KERNEL], (SIDE,) * 3)
     assert report.use and number is not None
     engine, start, end = report.use.wavefronts[number]
@@ -118,7 +118,7 @@ def _on_chip(report: Report, element: Element) -> Iterator[Part]:
 
 
 def _bundles(clauses: Sequence[Event], recording: Recording, mine: dict[int, Update]) -> Iterator[Part]:
-    """The bundles of a turn, and in them the multiply-adds that are the element's, by their lines."""
+    """The bundles of a turn, and in them the element's own multiply-adds, with their lines of IL."""
     test, *rest = (clause.bundles for clause in compile(KERNELS[KERNEL].program).main_loop if clause.bundles)
     each = HD5870.result_clocks
     begun = ((e.start + HD5870.clause_clocks, bundles) for e, bundles in zip(clauses, [*rest, test]))
@@ -136,7 +136,7 @@ def _bundles(clauses: Sequence[Event], recording: Recording, mine: dict[int, Upd
 
 
 def _draw_lanes(sheet: Sheet, fig, parts: Sequence[Part], left: np.ndarray, wide: np.ndarray) -> None:
-    """A lane for each place, with those parts that are wide enough to be seen; stars where it is the element's own."""
+    """Draw a lane for each place, with the events wide enough to be seen, and stars on the element's own."""
     y, (names, stems) = TOP + ROW * (np.arange(len(LANES)) + 0.5), zip(*LANES)
     sheet.words(fig, LEFT - 10, y - 7, names, align="right", bold=True, size=14)
     sheet.words(fig, LEFT - 10, y + 9, [f"lesson {stem[:2]}" for stem in stems], "soft", align="right", size=12)
@@ -164,7 +164,7 @@ def _draw_lanes(sheet: Sheet, fig, parts: Sequence[Part], left: np.ndarray, wide
 
 
 def _draw_sums(sheet: Sheet, fig, parts: Sequence[Part], whole: float) -> str:
-    """What the whole time was spent on, side by side; the same in words."""
+    """Draw what the whole time was spent on, side by side. Returns the same in words."""
     spent = dict.fromkeys(SPENT, 0.0)
     for part in parts:
         name = "bus" if part.lane == HOST and part.name != "kernel" else part.name
@@ -181,14 +181,14 @@ def _draw_sums(sheet: Sheet, fig, parts: Sequence[Part], whole: float) -> str:
 
 
 def _took(seconds: float) -> str:
-    """A time in a unit that suits it."""
+    """A duration as text, in a suitable unit."""
     if seconds < 1e-6:
         return f"{seconds / CLOCK:.0f} clocks"
     return f"{1e3 * seconds:.3g} ms" if seconds > 1e-4 else f"{1e6 * seconds:.3g} \N{MICRO SIGN}s"
 
 
 def _say(parts: Sequence[Part], start: float, span: float) -> str:
-    """What happens in the middle of what is in sight, of all that is wide enough to be seen."""
+    """A caption: what happens at the middle of the window, as far as it is wide enough to be seen."""
     middle = start + span / 2
     here = [part.said for part in parts if part.start <= middle < part.end and part.end - part.start > span / 100]
     return f"**{_took(span)}** in sight. In its middle: {'; '.join(here)}."

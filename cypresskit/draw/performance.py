@@ -1,8 +1,8 @@
-"""Gflop/s against N: simulated curves, published points, and what the busiest unit would allow.
+"""Gflop/s against N: simulated curves, published points, and the ceiling that the busiest unit sets.
 
-Curves come from the rows of ``timing.sweep``; published figures from the papers. A curve's ceiling is what its busiest
-unit would do without a pause: with the launch for each N, and without it, level, for the largest. Left out: published
-curves, which exist as pictures only.
+Curves come from the rows of ``timing.sweep``, published figures from the papers. A ceiling is the speed if the busiest
+unit never paused: for each N with the launch, and for the largest N, as a level line, without it. Left out: curves that
+were published as pictures only.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,9 +21,9 @@ SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
 def performance(
     rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[int] = SIZES, device: Device = HD5870
 ) -> Player:
-    """A player with a frame for each N. ``rows`` come from ``sweep`` (with ``ranges=True`` each point has a bar for
-    what the calibrations leave open) on ``device`` or on boards of the package; kernels by name are swept over
-    ``sizes`` first, which takes a second or so each. Raises ``ValueError`` for other rows, and for none."""
+    """A player of Gflop/s over N, with a frame for each N. ``rows`` come from ``sweep`` (with ``ranges=True`` each
+    point gets a bar for what the calibrations leave open), on ``device`` or boards of the package; kernels by name are
+    first swept over ``sizes``, a second or so each. Raises ``ValueError`` for other rows, and for none."""
     what = "pass rows of timing.sweep, or names of kernels"
     given = nonempty(rows, what)
     if all(isinstance(row, str) for row in given):
@@ -70,8 +70,8 @@ def performance(
 
 
 def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
-    """The rows by curve and N (of a product with a vector, its length). A curve has its kernel's name, with the
-    board if there are several, and m and k where they aren't N; what a row doesn't tell is told apart by a number."""
+    """The rows by curve and N (of matrix-vector products, the vector's length). A curve is named by kernel, board if
+    there are several, and m and k where they aren't N; rows that still collide go into numbered curves."""
     curves: dict[str, dict[int, dict]] = {}
     several = len({row.get("device") for row in rows}) > 1
     for row in rows:
@@ -86,7 +86,7 @@ def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
 
 
 def _published(curves: dict[str, dict[int, dict]]) -> dict[str, dict]:
-    """What the papers printed about the HD 5870, by the name of the curve of square products that it belongs to."""
+    """The papers' figures for square products on the HD 5870, by the name of the curve that they belong to."""
     rows, chip = published.kernels(), HD5870.name
     here = {name for name, curve in curves.items() if all(row.get("device", chip) == chip for row in curve.values())}
     named = {name: rows.get(name.removesuffix(f", {chip}"), {}) for name in curves if name in here}
@@ -99,13 +99,13 @@ def _is_row(row) -> bool:
 
 
 def _launch(row: dict, devices: dict[str, Device]) -> float:
-    """Seconds before the chip begins; 0 for a board that isn't known."""
+    """Seconds that the launch takes before the chip begins; 0 for an unknown board."""
     device = devices.get(row.get("device", ""))
     return max(row["seconds"] - row["clocks"] / (device.clock_ghz * 1e9), 0.0) if device else 0.0
 
 
 def _ceiling(row: dict, launch: bool = True) -> tuple[str, float]:
-    """The busiest unit and what it would allow, with the time of the launch or without."""
+    """The busiest unit, and the Gflop/s if it never paused, with the time of the launch or without."""
     busy = {key.removeprefix("busy_"): value for key, value in row.items() if key.startswith("busy_")}
     busy.pop("DRAM rows", None)  # that is waiting
     unit, waits = max(busy, key=busy.__getitem__), row["launch"]

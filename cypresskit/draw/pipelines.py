@@ -1,8 +1,8 @@
-"""Pipelines in time: above, the blocks on their way; below, a row for each resource; several on one clock.
+"""Host pipelines over time: above, blocks moving from stage to stage; below, a row for each resource.
 
-A resource that one queue has to itself (a chip, a DMA engine, a thread) shows that queue's tasks; what is shared (the
-bus, the host's memory) shows who takes how much of it, under its capacity. A click on a task shows what it waited for,
-and what waited for it. Left out: how a task's share changes while it runs; its average is drawn.
+A resource used by one queue alone (a chip, a DMA engine, a thread) shows that queue's tasks; a shared one (the bus, the
+host's memory) shows how much each task takes of its capacity. A click on a task shows what it waited for, and what
+waited for it. Timelines share one clock. Left out: how a task's share varies while it runs; its average is drawn.
 """
 
 from collections import Counter
@@ -87,7 +87,7 @@ def _question(panels: Sequence["_Chart"]) -> Guess:
 
 
 def _rows(one: Timeline) -> list[str]:
-    """The resources that are used, in the order in which they are first."""
+    """The resources that are used, in the order of their first use."""
     first: dict[str, float] = {}
     for span in one.spans:
         for name in (name for name, amount in span.task.uses.items() if amount):
@@ -96,20 +96,20 @@ def _rows(one: Timeline) -> list[str]:
 
 
 def _shared(one: Timeline, name: str) -> bool:
-    """Whether several queues use a resource, or one that has a resource of its own name besides."""
+    """Whether a resource is used by several queues, or by one that has a resource of its own name besides."""
     queues = {span.task.queue for span in one.spans if span.task.uses.get(name)}
     return len(queues) > 1 or bool((queues - {name}) & set(one.resources))
 
 
 def _pace(one: Timeline) -> float:
-    """The chips' seconds per flop; 0 where a CPU does a part of them."""
+    """The chips' seconds per flop; 0 if a CPU does a part of the work."""
     spans = [span for span in one.spans if span.task.stage in PRODUCTS]
     alone = one.flops and not any(span.task.stage == "cpu" for span in spans)
     return sum(span.task.uses.get(span.task.queue, 0.0) for span in spans) / one.flops if alone else 0.0
 
 
 def _matter(span: Span, slower: float = 0) -> int:
-    """What a task moves (A, B, C) or does: a number into ``MATTERS``."""
+    """The index in ``MATTERS`` of what a task moves (A, B, C) or does."""
     if span.task.stage in PRODUCTS:
         return 4 if slower else 3
     what = span.task.name.split(" ", 1)[-1]
@@ -117,7 +117,7 @@ def _matter(span: Span, slower: float = 0) -> int:
 
 
 def _short(span: Span) -> str:
-    """What a task moves or makes: ``A[0]``, ``B[1.0]``, ``AB[1.0.0.3]``; a prime for each sum after the first."""
+    """A task's data: ``A[0]``, ``B[1.0]``, ``AB[1.0.0.3]``; a prime for each sum after the first."""
     return span.task.name.split(" ", 1)[-1]
 
 
@@ -132,8 +132,8 @@ def _needs(late: Task, early: Task) -> bool:
 
 def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: float, moments: np.ndarray, at, *,
                slower: float = 0, ahead: str = "", **more) -> None:  # fmt: skip
-    """A bar for each task, with its name if there is room; ``at`` turns seconds into x, ``ahead`` is as for ``past``,
-    ``more`` as for boxes."""
+    """Draw a bar for each task, with its name if there is room. ``at`` maps seconds to x; ``ahead`` is that of
+    ``Sheet.past``, ``more`` goes to ``boxes``."""
     start, end = (np.array([getattr(span, side) for span in spans]) for side in ("start", "end"))
     matter = [_matter(span, slower) for span in spans]
     sheet.past(fig, name, start, end, y, high, moments, at, ahead, fill=(TINTS, matter), **more)
@@ -147,7 +147,7 @@ def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: flo
 
 @dataclass(frozen=True, eq=False)
 class _Chart:
-    """One timeline: its heading, its blocks on the road, its rows."""
+    """One timeline in the picture: its heading, its road of stages, its rows of resources."""
 
     number: int
     name: str
@@ -160,7 +160,7 @@ class _Chart:
 
     @cached_property
     def rows(self) -> dict[str, float]:
-        """The resources, and how many times as high as a row theirs is; the shared ones are the last."""
+        """The resources with their heights, in rows; shared ones are higher, and come last."""
         rows = {name: SHARED if name in self.together else 1.0 for name in _rows(self.one)}
         return dict(sorted(rows.items(), key=lambda row: row[1]))
 
@@ -180,15 +180,15 @@ class _Chart:
         return LEFT + np.asarray(seconds) / self.end * WIDE
 
     def causes(self) -> list[tuple[int, int]]:
-        """(earlier, later) for each task that began as soon as another was over, on which it depends: the one before it
-        in its queue, who wrote what it reads, or who used what it overwrites."""
+        """(earlier, later) for each task that began the moment a task it depends on ended: the one before it in its
+        queue, the writer of what it reads, or a user of what it overwrites."""
         spans, close = self.one.spans, CLOSE * max(1.0, self.end)
         pairs = [(m, n) for n, late in enumerate(spans) for m, early in enumerate(spans)
                  if m != n and abs(early.end - late.start) < close]  # fmt: skip
         return [(m, n) for m, n in pairs if _needs(spans[n].task, spans[m].task)]
 
     def row(self, task: Task) -> str:
-        """Whose row has a task's bar: its queue's or, where one program does all in turn, that of what it uses."""
+        """The row that shows a task: its queue's or, in a serial program, that of the resource it uses."""
         own = [name for name in task.uses if name not in self.together]
         return task.queue if task.queue in self.one.resources or not own else own[-1]
 
@@ -216,7 +216,7 @@ class _Chart:
         self._draw_causes(sheet, fig, place)
 
     def _draw_causes(self, sheet: Sheet, fig, place: dict[str, float]) -> None:
-        """Arrows to a chosen task from those that it waited for, and from it to those that waited for it."""
+        """Draw arrows to a chosen task from those that it waited for, and from it to those that waited for it."""
         spans, pairs = self.one.spans, self.causes()
         y = [next(y for row, y in place.items() if span.task.uses.get(row)) for span in spans]
         ends = [(self.at(spans[m].end) - 3, y[m], self.at(spans[n].start) + 3, y[n]) for m, n in pairs]
@@ -229,7 +229,7 @@ class _Chart:
             sheet.about[int(self.keys[n])] = said
 
     def _draw_labels(self, sheet: Sheet, fig, place: dict[str, float], top: float) -> None:
-        """Names of the rows; at the right what share of the time so far each has worked; a mark at what binds."""
+        """Draw the rows' names, the share of the time so far that each has worked, and a mark on the busiest."""
         y, right, moments = list(place.values()), LEFT + WIDE, self.moments
         stages = {row: dict.fromkeys(s.task.stage for s in self.one.spans if self.row(s.task) == row) for row in place}
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
@@ -250,7 +250,7 @@ class _Chart:
                       bold=True, size=14, ink="c")  # fmt: skip
 
     def _draw_shared(self, sheet: Sheet, fig, row: str, y: float, high: float, words: np.ndarray) -> None:
-        """Who takes how much of a shared resource: stacked boxes from event to event, under its capacity."""
+        """Draw the use of a shared resource: a stack of boxes between any two events, under its capacity."""
         users = [(n, s) for n, s in enumerate(self.one.spans) if s.task.uses.get(row)]
         boxes, full = [], []
         for start, end in pairwise(np.unique([t for _, s in users for t in (s.start, s.end)])):
@@ -273,7 +273,7 @@ class _Chart:
             sheet.past(fig, f"{row} full {self.name}", *place, ink="wait")
 
     def _draw_road(self, sheet: Sheet, fig, top: float) -> None:
-        """The stations, and each queue's block between the two of its stage."""
+        """Draw the stages' stations, and each queue's block on the road between two of them."""
         stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 31, self.moments
         used = sorted({stop for s in self.one.spans for stop in ROUTES.get(s.task.stage, ())})
         here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]

@@ -59,9 +59,9 @@ def short(value: float) -> str:
 @dataclass(frozen=True, eq=False)
 class Track:
     """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32, float64, int32, uint8
-    or uint16. With ``text`` a second column of that name gets the numbers as text; with a ``prefix`` ("k = ") the
-    numbers are indices, written after it, and a negative one is left blank; with ``names`` they say which of them. What
-    ``moves`` goes through the values in between; from or to NaN it jumps."""
+    or uint16. ``text`` names a second column, which gets the numbers as text. With a ``prefix`` ("k = ") they are whole
+    numbers written after it, blank if negative; ``names`` replaces each by a name. With ``moves`` a value glides from
+    frame to frame, except from or to NaN, where it jumps."""
 
     source: ColumnDataSource
     column: str
@@ -78,7 +78,7 @@ class Track:
             self.source.data[self.text] = [""] * self.frames.shape[1]
 
     def changes(self) -> dict[str, np.ndarray]:
-        """The changes in order of frames."""
+        """The values that change from frame to frame, for ``player.js``, in order."""
         bits = np.ascontiguousarray(self.frames).view(f"u{self.frames.dtype.itemsize}")
         at, cell = np.nonzero(bits[1:] != bits[:-1])
         small = np.uint16 if max(self.frames.shape) < 1 << 16 else np.int32
@@ -95,8 +95,8 @@ class Track:
 
 @dataclass(frozen=True)
 class Guess:
-    """A question asked before the picture plays, what can be answered, and at the end what was recorded: in words, and
-    as the right one of the choices."""
+    """A question asked before the picture plays, its choices, and for the end the recorded answer: in words, and as the
+    right choice."""
 
     question: str
     choices: Sequence[str]
@@ -105,13 +105,13 @@ class Guess:
 
 
 class Shown:
-    """What a notebook shows as a cell's value, and what can be saved: a ``title``, a text form, a still, and HTML."""
+    """A picture that a notebook shows and that can be saved: a ``title``, a text form, a still, and HTML."""
 
     title: str
     framed = False  # each output has a frame of its own; see load()
 
     def still(self) -> str:
-        """The frame that tells most as an SVG picture."""
+        """The most telling frame as an SVG picture."""
         raise NotImplementedError
 
     def _embedded(self, alone: bool = False) -> str:
@@ -122,14 +122,14 @@ class Shown:
         return {"text/plain": repr(self), "text/html": own + self._embedded()}
 
     def page(self, scripts: str, links: str = "") -> str:
-        """A page with the picture alone, in HTML, with the elements that load the players' ``scripts``, and ``links``
-        below it; without any, none leads to a lesson. Its address may say what to show: see page.js."""
+        """The picture as an HTML page, with the elements that load the players' ``scripts`` and with ``links`` below
+        it; without ``links`` none leads to a lesson. Its address may set frame and selection: see page.js."""
         parts = {"player": self._embedded(alone=not links), "address": theme.packaged("page.js")}
         return theme.PAGE.substitute(parts, title=escape(self.title), scripts=scripts, links=links)
 
     def save(self, path: str | Path) -> Path:
-        """Write a page with everything in it (.html), which plays from disk, without network, and begins where its
-        address says (page.html#frame=120&at=7); or a still (.svg). Raises ``ValueError`` for another ending."""
+        """Write a page (.html) that plays from disk, without network, or a still (.svg), and return its path. A page
+        begins where its address says (page.html#frame=120&at=7). Raises ``ValueError`` for other endings."""
         path = Path(path)
         if path.suffix == ".svg":
             save_file(path, self.still())
@@ -141,12 +141,12 @@ class Shown:
 
 
 class Parts:
-    """What a view fills for its player. ``title`` names the picture. ``about`` says what each key is that can be
-    chosen: words, or pairs of a frame and the words from it on; ``goes`` are the keys that choose a scene, by its
-    number. ``picks``: in which ``figure`` a click chooses cells of a ``source`` by their ``key`` (a column of whole
-    numbers, negative for nothing); ``w`` and ``h`` are their sizes, numbers or columns, and the chosen ones get ``on``
-    in the column ``lit``, all others 0. ``heads``: a ``figure``, and the ``source`` whose x says where in it each frame
-    is; a drag there goes to the nearest, and so does a click in its ``reach`` of y."""
+    """The parts of a picture that a view fills in for its player. ``title`` names it. ``about`` has the words for each
+    key that can be chosen: a text, or pairs of a frame and the text from it on. ``goes``: keys that choose a scene, to
+    the scene's number. ``picks``: clicks in a ``figure`` choose cells of a ``source`` by the column ``key`` (whole
+    numbers, negative for none); ``w`` and ``h`` are the cells' sizes, numbers or columns, and the column ``lit`` is
+    ``on`` for the chosen ones and 0 for others. ``heads``: play heads, as a ``figure`` and a ``source`` whose x is that
+    of each frame; a drag there, or a click within ``reach`` of y, goes to the nearest frame."""
 
     def __init__(self, title: str) -> None:
         self.title, self.inks = title, theme.Inks()
@@ -230,7 +230,7 @@ class Player(Shown):
         return self._text
 
     def still(self) -> str:
-        """The frame that tells most as an SVG picture."""
+        """The most telling frame, ``tells``, as an SVG picture."""
         shown: dict[str, dict] = {}
         for track in self.tracks:
             named, values = shown.setdefault(track.source.id, {}), track.frames[self.tells]
@@ -240,8 +240,8 @@ class Player(Shown):
         return still.svg(self.title, self.captions[self.tells], self.figures, shown, self._inks)
 
     def _embedded(self, alone: bool = False) -> str:
-        """HTML that shows the player on a page where ``load()`` was called; until then, its still stands there, and its
-        text form for those who don't see. Where it is ``alone`` there are no lessons to link to."""
+        """The player as HTML for a page on which ``load()`` was called. Until the scripts run it is a still, with the
+        text form as alternative text. If it is ``alone`` there are no lessons to link to."""
         # The root is written beside an empty document: one that has it would look through all models three times.
         document = Document(title=self.title).to_json(deferred=False)
         document["roots"] = Serializer(deferred=False).encode([self.root])
@@ -268,14 +268,14 @@ def _widgets(scenes: Sequence[tuple[str, int]], lasts: float) -> dict:
 
 
 def _dial(name: str, values: Sequence[str]) -> dict:
-    """A slider over values with a label, and what the script knows about it."""
+    """A labelled slider, and what the script needs to know of it."""
     slider = Slider(start=0, end=len(values) - 1, step=1, value=0, show_value=False, tooltips=False, margin=(4, 14),
                     sizing_mode="stretch_width", stylesheets=[theme.WIDGET_CSS])  # fmt: skip
     return {"slider": slider, "label": text_box(), "name": name, "values": list(values)}
 
 
 def _question(guess: Guess | None) -> dict:
-    """The widgets of a guess, and what the script knows about it."""
+    """The widgets of a guess, and what the script needs to know of it."""
     labels = list(guess.choices) if guess else []
     answers = RadioButtonGroup(labels=labels, active=None, stylesheets=[theme.WIDGET_CSS], height=32)
     asked = Div(stylesheets=[theme.TEXT_CSS], text=theme.html(f"**Guess first:** {guess.question}") if guess else "")
@@ -284,19 +284,19 @@ def _question(guess: Guess | None) -> dict:
 
 
 def text_box(**options) -> Div:
-    """Text as wide as there is room."""
+    """A text as wide as there is room."""
     return Div(stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width", **options)
 
 
 def beside(*parts: LayoutDOM, room: int = 300) -> Row:
-    """Parts side by side as long as each finds ``room`` pixels, else one below the other."""
+    """A row of parts, which wraps where a part would have less than ``room`` pixels."""
     for part in parts:
         part.styles = dict(part.styles) | {"flex": f"1 1 {room}px", "min-width": "0"}
     return row(*parts, gap="4px 16px", align="start")
 
 
 def row(*parts: LayoutDOM, gap: str = "normal", align: str = "normal", **options) -> Row:
-    """Parts side by side, in several lines where there is no room."""
+    """A row of parts, which wraps where there is no room."""
     styles = {"flex-wrap": "wrap", "gap": gap, "align-items": align}
     return Row(*parts, sizing_mode="stretch_width", styles=styles, **options)
 
@@ -319,9 +319,9 @@ EMBED, UNPACK = (Template(theme.packaged(name)) for name in ("embed.html", "unpa
 
 
 def load(frames: bool | None = None) -> None:
-    """Put the players' scripts on a notebook's page (0.6 MB), and one that colours IL in its cells and says how long a
-    cell runs: once, in a cell of its own. With ``frames`` each picture brings the players' scripts itself, for outputs
-    that have frames of their own; by default in Colab. From then on pictures mark what the followed element has."""
+    """Load the players' scripts (0.6 MB) into a notebook: once, in a cell of its own. IL in cells gets colours, a
+    running cell shows its seconds, and pictures star the element of ``follow``. With ``frames``, by default on Colab
+    alone, every picture brings the scripts along, for notebooks that show each output in a frame of its own."""
     from IPython.display import HTML, display
 
     Shown.framed = "google.colab" in sys.modules if frames is None else frames

@@ -1,8 +1,8 @@
-"""Predict, then see: a control for a reader's guess, which the next cell shows beside what came out.
+"""Predict, then see: a widget for a reader's guess, which the next cell shows beside the result.
 
-``guess = ck.draw.predict("How many?")`` asks, ``guess.value`` is what was entered, or None; ``guess.said(31)`` puts
-question, guess and result into a line; ``curves`` draws a guess below its curves. Both also keep guess and result in
-the saved notebook, in the metadata of the output that asks: ``tools.marks`` reads them there.
+``guess = ck.draw.predict("How many?")`` asks; ``guess.value`` is the answer, or None; ``guess.said(31)`` puts question,
+guess and result into a line; ``curves`` draws a guess below its curves. Both also keep guess and result in the saved
+notebook, in the metadata of the output that asks, where ``tools.marks`` reads them.
 """
 
 import re
@@ -18,8 +18,8 @@ THOUSANDS = re.compile(r"(?<=\d)[\s'\u2019\u202f](?=\d{3}(?!\d))")
 
 
 def number(text: str, unit: str = "") -> float | None:
-    """The first number in what somebody wrote, or None: 1,3 and 0,5 are decimals, 1 000 and 1,000 a thousand, 1/70 is a
-    fraction; 2k, 0x10 and 1.3.4 are none, nor is anything with a ``<``."""
+    """The first number in a text, or None. 1,3 and 0,5 are decimals, 1 000 and 1,000 thousands, 1/70 a fraction; 2k,
+    0x10 and 1.3.4 are none, nor is anything with a ``<``."""
     pattern = NUMBER.replace("UNIT", re.escape(unit or "x"))
     found = re.search(pattern, THOUSANDS.sub("", text.replace("\u2212", "-")), re.I)
     if not found or "<" in text:
@@ -37,7 +37,7 @@ def number(text: str, unit: str = "") -> float | None:
 
 
 class Prediction:
-    """A question, and what a reader answered."""
+    """A question, and the reader's guess."""
 
     def __init__(self, question: str, choices: Sequence, curve: Sequence[float], top: float, unit: str) -> None:
         self.question, self.choices, self.curve, self.top, self.unit = question, choices, curve, top, unit
@@ -47,7 +47,7 @@ class Prediction:
 
     @property
     def value(self):
-        """One of the choices, a number, a dict from place to height; None as long as nothing was entered."""
+        """The guess: a choice, a number, or a dict from place to height; None until something is entered."""
         entered = [entry.value for entry in self._entries]
         if self.curve:
             return dict(zip(self.curve, entered)) if any(entered) else None
@@ -106,22 +106,22 @@ class Prediction:
 
 
 def _plain(value):
-    """A guess or a result as JSON has it."""
+    """A guess or a result as JSON stores it."""
     if isinstance(value, Mapping):
         return {f"{place:g}": float(height) for place, height in value.items()}
     return float(value) if isinstance(value, float) else value
 
 
 def _shown(number: float) -> str:
-    """Two digits of what isn't whole, all of what is."""
+    """A number as text: two digits if it isn't whole, all if it is."""
     return f"{number:,.0f}" if abs(number) >= 10 or number % 1 == 0 else f"{number:.2g}"
 
 
 def predict(
     question: str, choices: Sequence = (), *, curve: Sequence[float] = (), top: float = 0.0, unit: str = ""
 ) -> Prediction:
-    """Show a control for a guess, and return what it holds: one of ``choices``, heights from 0 to ``top`` at each place
-    of ``curve``, or else a number of ``unit``."""
+    """Ask for a guess, and return the ``Prediction`` that holds it: one of ``choices``; with ``curve``, a height from 0
+    to ``top`` for each of its places; or else a number, in ``unit``."""
     from IPython.display import display
 
     if curve and not top > 0:

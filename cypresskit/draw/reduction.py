@@ -1,8 +1,8 @@
 """A reduction against the kernel without one, step by step: several work-items share a row of A, and one adds up.
 
-From the recorded fetches and LDS accesses of a wavefront of two matrix-vector kernels, on the same rows: who reads
-which texel, who leaves a sum in which word, and who picks it up. A step is one access of all work-items that take part.
-Left out: the fetches of x, and what other wavefronts do.
+From the recorded fetches and LDS accesses of one wavefront of each of two matrix-vector kernels, on the same rows:
+which work-item reads which texel, who stores its sum in which word, and who adds them up. A step is one access by all
+work-items that take part. Left out: the fetches of x, and other wavefronts.
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ NOTHING = len(theme.SERIES)
 
 
 def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
-    """A player of a wavefront of ``kernel``, one of the catalogue that multiplies a matrix, stored row by row, with a
-    vector and has several work-items for each result, beside ``sgemv_n``, which has one. Raises ``ValueError`` for any
-    other."""
+    """A player of a wavefront of ``kernel`` beside one of ``sgemv_n``, which has one work-item for each result.
+    ``kernel`` is one of the catalogue that multiplies a matrix, stored row by row, with a vector and has several.
+    Raises ``ValueError`` for any other."""
     of = KERNELS[kernel]
     if not of.vector or of.trans_a or of.parts == 1:
         raise ValueError(f"{kernel} has no row of A that work-items share: sgemv_n_reduce4 does, and sgemv_n_reduce2")
@@ -60,7 +60,7 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """A kernel, in how many columns its 64 work-items stand, the shape of A, and where the panel begins."""
+    """A kernel's half of the picture: in how many columns its 64 work-items stand, the shape of A, the left edge."""
 
     name: str
     columns: int
@@ -70,7 +70,7 @@ class _Side:
 
     @cached_property
     def steps(self) -> list[Access]:
-        """The accesses of a wavefront to A and the LDS, by those work-items that have a row of it."""
+        """The accesses to A and the LDS by those work-items of the wavefront that have a row of A."""
         traffic = Traffic()
         run(KERNELS[self.name], self.rows, 1, self.k, traffic)
         for access in traffic.accesses:
@@ -79,7 +79,7 @@ class _Side:
 
     @cached_property
     def lines(self) -> list[list[tuple[int, int]]]:
-        """(row, line) of all lines that quads ask for, in each step."""
+        """(row, line) of all lines that the quads ask for, for each step."""
         quads, asked = np.arange(64) // 4, []
         for a in self.steps:
             on = [] if a.x is None or a.y is None else zip(quads[a.active], a.y[a.active], a.x[a.active] // LINE)
@@ -88,13 +88,13 @@ class _Side:
 
     @cached_property
     def asked(self) -> np.ndarray:
-        """How many lines were asked for before each step, and in all."""
+        """The number of lines asked for before each step, and in all."""
         return np.cumsum([0, *map(len, self.lines)])
 
     @property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column of each work-item. Helpers stand beside their leader; without, those who have rows of A are
-        the first column."""
+        """Row and column of each work-item. Helpers stand beside their leader; in a kernel without any, the work-items
+        with rows of A fill the first column."""
         item, down = np.arange(64), 64 // self.columns
         alone = KERNELS[self.name].parts == 1
         return (item % down, item // down) if alone else (item // self.columns, item % self.columns)
@@ -146,7 +146,7 @@ class _Side:
         return f"{who} load a helper's sum and add it to their own; the others sleep."
 
     def _draw_matrix(self, sheet: Sheet, fig, frames: int) -> None:
-        """A's texels, in the colour of the work-item that has fetched them, and the lines that are asked for."""
+        """Draw A's texels, in the colour of the work-item that has fetched them, and the lines asked for."""
         across, part = self.k // 4, self.places[1]
         seen = np.full((frames, self.rows * across), NOTHING)
         ring = np.full((2, frames, max(map(len, self.lines))), np.nan, np.float32)
@@ -166,7 +166,7 @@ class _Side:
         sheet.numbers(fig, f"asked {self.name}", self.left, foot, asked, prefix="lines asked for: ", size=14, bold=True)
 
     def _draw_flights(self, sheet: Sheet, fig, frames: int, places: dict) -> None:
-        """What moves in each step: from a texel to its work-item, from there to the LDS, from there to the leader."""
+        """Draw what moves in each step: from texel to work-item, from there to the LDS, from there to the leader."""
         at, part = np.full((2, frames, 128), np.nan, np.float32), self.places[1]
         colour = np.tile(part, (frames, 2))
         for n, access in enumerate(self.steps):

@@ -1,9 +1,8 @@
-"""The register block of a work-item, filling up: operands, products, place in the matrices, and the line that runs.
+"""The register block of a work-item, filling up: operands, products, place in the matrices, and the current line.
 
-Every number comes from a recorded run: the values in the registers after each instruction, the texels fetched, the
-lines executed. ``block.py`` finds out which registers play which part; its limits are this view's. Several work-items
-of one launch are scenes of one picture; a click on the map of C chooses one, a click on an element of the block tells
-its sum so far.
+Every number comes from a recorded run: register values after each instruction, texels fetched, lines executed.
+``find_block`` finds the role of each register; its limits are this view's. Several work-items of one launch are scenes
+of one picture; a click on the map of C chooses one, a click on an element of the block shows its sum so far.
 """
 
 import re
@@ -32,7 +31,7 @@ ITEM, ITEMS = 10_000, 64  # what a work-item's number is added to, to be a key; 
 
 
 class _Frames:
-    """Every number of the picture at every step, or at the first ``most``, from one pass over a recording."""
+    """Every number in the picture for each step, or for the first ``most``, from one pass over a recording."""
 
     def __init__(self, recording: Recording, block: Block, most: int | None = None) -> None:
         self.recording, self.block = recording, block
@@ -84,7 +83,7 @@ class _Frames:
         return touched
 
     def _number(self, step: int, cell: tuple[int, int]) -> str:
-        """What a register component holds after a step."""
+        """A register component's value after a step, as text."""
         register, c = cell
         return short(float(self.bits[step, register, c : c + self.block.words].view(self.dtype)[0]))
 
@@ -118,13 +117,13 @@ class _Frames:
 
     @property
     def where(self) -> str:
-        """The work-item's part of C."""
+        """The work-item's block of C, as text."""
         rows, columns = self.block.rows, self.block.columns
         return f"C[{rows[0]}:{rows[-1] + 1}, {columns[0]}:{columns[-1] + 1}]"
 
     def sums(self, first: int) -> Iterator[tuple[int, tuple[int, str]]]:
-        """For each element of the block its number, and what its sum is from which frame on; ``first`` is that of the
-        recording's first step."""
+        """(number, (frame, words)) for each element of the block: its sum from that frame on. ``first`` is the frame of
+        the recording's first step."""
         cells = list(self.block.totals.values())
         names = {c: f"**C[{i}, {j}]**, in r{c[0]}.{'xyzw'[c[1]]}" for (i, j), c in self.block.totals.items()}
         yield from ((n, (first, f"{names[cell]}: nothing added yet.")) for n, cell in enumerate(cells))
@@ -145,7 +144,7 @@ class _Frames:
         return [next(same)[0] for _, same in groupby(self.updates.items(), lambda one: one[1][0].from_a[axis])]
 
     def _register(self, i, step: int) -> str:
-        """What an instruction wrote, read as its type; a copy's or fetch's as numbers of the kernel's precision."""
+        """The result of an instruction as text, read in its own type; of a copy or fetch, in the kernel's precision."""
         bits, written = self.bits[step, i.dest.register.index], list(i.dest.written)
         copies = i.op.kind == "fetch" or i.opcode in ("mov", "cmov_logical")
         if i.op.result == "b" and not copies:
@@ -163,7 +162,7 @@ def _listed(values: list[str]) -> str:
 
 
 def _span(places: Iterable, name: str) -> str:
-    """``A[3, 8:12]`` for the elements that an instruction reads."""
+    """Elements as text: ``A[3, 8:12]``."""
     rows, columns = (sorted(set(along)) for along in zip(*((place[0], place[1]) for place in places)))
     parts = [f"{p[0]}:{p[-1] + 1}" if len(p) > 1 else str(p[0]) for p in (rows, columns)]
     return f"{name}[{', '.join(parts)}]"
@@ -208,7 +207,7 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
 
 
 def _registers(cells: dict[tuple[int, int], tuple[int, int]], axis: int, at: int) -> str:
-    """Those of the cells in a row (axis 0) or column: ``r2 r3``, or ``r2-r9`` for more than two."""
+    """The registers of the cells in a row (axis 0) or column, as text: ``r2 r3``, or ``r2-r9`` for more than two."""
     numbers = sorted({register for place, (register, _) in cells.items() if place[axis] == at})
     return " ".join(f"r{n}" for n in numbers) if len(numbers) < 3 else f"r{numbers[0]}-r{numbers[-1]}"
 
@@ -219,7 +218,7 @@ def _all(scenes: Sequence[_Frames], name: str, n: int | None = None) -> np.ndarr
 
 
 def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
-    """The block, with A's columns on its left and B's rows above it."""
+    """Draw the block, with A's columns on its left and B's rows above it."""
     block = scenes[0].block
     rows, columns, phases = block.rows, block.columns, block.phases
     edge = phases + GAP  # from the block to the far side of the operands
@@ -254,7 +253,7 @@ def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
 
 
 def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes: Sequence[_Frames], n: int) -> None:
-    """One group of cells: a box tinted by its number, the number, and frames round what is read or written."""
+    """Draw a group of cells: boxes tinted by their numbers, the numbers, and frames around those read or written."""
     x, y = (np.array(axis, np.float32) for axis in zip(*places))
     names = [f"r{register}.{'xyzw'[c : c + words]}" for register, c in cells]
     values = _all(scenes, "values", n)
@@ -276,13 +275,13 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
 
 
 def _draw_frames(sheet: Sheet, fig, source: ColumnDataSource, w, h) -> None:
-    """Frames round what is read and what is written; columns of those names are their lines' widths."""
+    """Draw frames around what is read and what is written; the columns of those names are their line widths."""
     for column, dash in (("read", "dashed"), ("wrote", "solid")):
         sheet.ring(fig, source, w, h, column, column, line_dash=dash)
 
 
 def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
-    """The matrices, this work-item's part of them, and what moves: texels fetched, elements read and written."""
+    """Draw the matrices, the work-item's part of them, and what moves: texels fetched, elements read and written."""
     recording, block = scenes[0].recording, scenes[0].block
     shapes = {NAMES[n]: (h, w * words // block.words) for n, (h, w, words) in recording.textures.items() if n in NAMES}
     shapes["C"] = (shapes["A"][1 - block.k_axis[0]], shapes["B"][1 - block.k_axis[1]])
@@ -324,7 +323,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
 
 
 def _stripes(block: Block, shapes) -> list[tuple[str, range, range]]:
-    """A work-item's part of each matrix: its rows and columns."""
+    """The rows and columns of each matrix that the work-item uses."""
     depth = [range(shapes[name][axis]) for name, axis in zip("AB", block.k_axis)]
     of_a = (depth[0], block.rows) if block.k_axis[0] == 0 else (block.rows, depth[0])
     of_b = (depth[1], block.columns) if block.k_axis[1] == 0 else (block.columns, depth[1])
@@ -332,7 +331,7 @@ def _stripes(block: Block, shapes) -> list[tuple[str, range, range]]:
 
 
 def _draw_items(sheet: Sheet, fig, scenes: Sequence[_Frames], shape: tuple[int, int], left: float) -> None:
-    """All work-items in the map of C, to be chosen."""
+    """Draw all work-items in the map of C, to be chosen."""
     wide, high, _ = scenes[0].recording.domain
     down, across = len(scenes[0].block.rows), len(scenes[0].block.columns)
     if (high * down, wide * across) != shape or wide * high > ITEMS:

@@ -1,7 +1,7 @@
 """The road: what each lesson's idea is worth, from the kernel that everybody writes first to the record.
 
-Left the climb, a rung for each idea that the record needs; right the side roads, each with what it sets out from. Every
-figure is the timing model's own output, kept in ``road.json`` (``python -m tools.kept`` makes it anew).
+On the left the climb, a rung for each idea that the record needs; on the right the side roads, each with its starting
+point. Every figure is the timing model's own output, kept in ``road.json`` (``python -m tools.kept`` renews it).
 """
 
 import json
@@ -21,8 +21,8 @@ INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
 
 
 class Rung(NamedTuple):
-    """A step: the lesson that explains it, a phrase in lines, what is timed (a kernel or a function of ``host``, its
-    N, and a style of the compiler), what it is compared with, and whether it is one of the climb."""
+    """A step of the road: the lesson that explains it, its name in lines, what is timed (a kernel or a function of
+    ``host``, its N, a compiler style), the rung that it is compared with, and whether it belongs to the climb."""
 
     lesson: int
     phrase: str
@@ -60,8 +60,8 @@ FIGURES: dict[str, list] = json.loads(theme.packaged("road.json"))
 
 
 def road(lesson: int | None = None) -> Player:
-    """A picture of the road with the rungs of ``lesson`` (0 to 13) lit: figures as far as that lesson, later rungs by
-    name. Without a lesson it plays through all of them. Raises ``ValueError`` for other lessons."""
+    """A picture of the road with the rungs of ``lesson`` (0 to 13) lit: earlier ones with their figures, later ones by
+    name alone. Without a lesson it plays through all of them. Raises ``ValueError`` for other lessons."""
     if lesson not in (None, *range(14)):
         raise ValueError(f"the road leads from lesson 0 to lesson 13; there is no lesson {lesson!r}")
     at = np.array([rung.lesson for rung in RUNGS])
@@ -100,7 +100,7 @@ def _say(rung: Rung) -> str:
 
 
 def _draw_bars(sheet: Sheet, fig, x, wide, seen: np.ndarray, lit: np.ndarray) -> None:
-    """Of each rung that is ``seen`` its bar, what it is compared with, and its ceiling; the others at the foot."""
+    """Draw the rungs ``seen`` as bars with starting point and ceiling; the others at the foot, by name."""
     speed, ceiling = (np.array([FIGURES[rung.launch][n] for rung in RUNGS]) for n in (0, 1))
     before = np.array([FIGURES[rung.before][0] if rung.before else 0 for rung in RUNGS])
     tall, old, bound = (np.maximum((FOOT - TOP) * part / ceiling.max(), 1.5) for part in (speed, before, ceiling))

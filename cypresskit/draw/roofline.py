@@ -35,9 +35,9 @@ ROOFS: tuple[tuple[str, Board, float, str], ...] = (  # whose, GB/s, and how the
 
 
 def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
-    """A player with a frame for each block size b, single precision beside double; ``reports`` are added as points.
-    Those of one kernel by its block size b appear when b gets there, and the picture asks first which is the
-    fastest."""
+    """A player of the rooflines, single precision beside double, with a frame for each block size b. ``reports`` of
+    ``simulate`` are added as points; if they are of one kernel by its block size, each appears when b gets there, and
+    the picture first asks which is the fastest."""
     sheet = Sheet("Roofline: the HD 5870 against the Tesla C2050")
     if reports != ():
         nonempty(reports.values() if isinstance(reports, Mapping) else reports, "pass reports of simulate", Report)
@@ -112,7 +112,7 @@ def _say(b: int, allowed: dict[str, float], paces: Mapping[int, Report]) -> str:
 
 
 def _draw_block(sheet: Sheet, fig) -> None:
-    """A block of C, the rows of A and the columns of B that it needs, and how often each of their numbers is used."""
+    """Draw a block of C, the rows of A and columns of B that it needs, and how often each of their numbers is used."""
     size = np.array(BLOCKS, float)[:, np.newaxis] * 10
     left, top, whole, deep = 110, 120, 200, 80
     middle = left + whole / 2, top + whole / 2
@@ -130,7 +130,7 @@ def _draw_block(sheet: Sheet, fig) -> None:
 
 
 def _points(drawn: Chart, precision: str, size: int, reports: Sequence[Report]) -> list[tuple[str, str]]:
-    """Published kernels as crosses, reports as stars, numbered; of each a line of text, and its name and speed."""
+    """Draw published kernels as crosses, reports as stars, numbered. Returns text, name and speed of each."""
     known = [row for row in published.kernels().values() if row["precision"] == precision and "gflops_max" in row]
     points = []
     for row in sorted((row for row in known if row["id"] in KERNELS), key=lambda row: -row["gflops_max"]):

@@ -1,7 +1,7 @@
-"""A picture under construction: figures, boxes, arrows, words and lines, and how they change with the frame.
+"""A picture under construction: figures, boxes, arrows, words and lines, and how they change from frame to frame.
 
-A view fills a ``Sheet`` and asks it for the ``Player``. An array given with one row per frame becomes a track; anything
-else stands still. On a *stage* a unit is about a pixel; words on it grow and shrink with it.
+A view draws on a ``Sheet`` and asks it for the ``Player``. An array with one row per frame becomes a track; anything
+else stands still. On a *stage* a unit is about a pixel, and words scale with it.
 """
 
 import reprlib
@@ -35,7 +35,7 @@ STAR = "\N{BLACK STAR}"
 
 
 class Sheet(Parts):
-    """See the module. ``mine`` are the keys of what belongs to the element that the reader follows."""
+    """A picture under construction. ``mine``: the keys of all that belongs to the followed element."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
@@ -45,13 +45,13 @@ class Sheet(Parts):
         self._policy, self._everything = UnionRenderers(), AllIndices()
 
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> figure:
-        """A bare figure from (0, 0) at the upper left to (width, height); a unit is about a pixel, at most ``most``."""
+        """A bare figure from (0, 0) at the upper left to (width, height). A unit is a pixel or so, at most ``most``."""
         self._stages.append(self.plot(label, (0, width), (height, 0), high=most * height))
         return self._stages[-1]
 
     def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options) -> figure:
-        """A bare figure: units of x and y equally long, y downwards if its range is; as high as the window has room, or
-        at most ``high`` pixels."""
+        """A bare figure with equal units of x and y, y downwards if its range is; as high as the window allows, or
+        ``high`` pixels at most."""
         shape = abs((x[1] - x[0]) / (y[1] - y[0]))
         most = f"{theme.ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px" if high else "")
         styles = {"max-width": f"max(340px, min({most}))"}
@@ -69,8 +69,8 @@ class Sheet(Parts):
         return fig
 
     def source(self, name: str, moves: Sequence[str] = (), key=None, **columns) -> ColumnDataSource:
-        """A source called ``name``; columns of shape (frames, cells) follow the frames, and those in ``moves`` go
-        through what lies between. ``key``: whole numbers by which its cells are chosen."""
+        """A data source called ``name``. Columns of shape (frames, cells) follow the frames, and those named in
+        ``moves`` glide between them. ``key``: whole numbers by which a click chooses cells."""
         if key is not None:
             columns |= {"key": np.asarray(key), "lit": [0] * np.shape(key)[-1]}
         still = {column: value for column, value in columns.items() if np.ndim(value) < 2}
@@ -81,7 +81,7 @@ class Sheet(Parts):
         return source
 
     def track(self, source: ColumnDataSource, column: str, frames, **how) -> None:
-        """Let a column follow the frames, whole numbers in as few bytes as they need; ``how`` as for ``Track``."""
+        """Let a column follow the frames; whole numbers take as few bytes as they need. ``how`` as for ``Track``."""
         frames = np.ascontiguousarray(frames)
         if frames.dtype.kind != "f":
             frames = frames.astype(np.uint8 if frames.min(initial=0) >= 0 and frames.max(initial=0) < 256 else np.int32)
@@ -89,8 +89,8 @@ class Sheet(Parts):
 
     def glyph(self, fig: figure, kind: type[Glyph], *places, source: ColumnDataSource | None = None,
               level: str = "glyph", **look) -> GlyphRenderer:  # fmt: skip
-        """A glyph at ``places``: numbers, columns of a ``source``, or sequences in place of one. It looks the same
-        whether or not it is selected: bokeh.plotting has a model for each of these looks, which takes its time."""
+        """Draw a glyph at ``places``: each a number, a column of ``source``, or a sequence. Selection doesn't change
+        its look: bokeh.plotting would build a model for each of those looks, which takes time."""
         given = dict(zip(kind._args, places))
         if source is None:
             source = self.source("", **{name: value for name, value in given.items() if np.ndim(value)})
@@ -101,10 +101,10 @@ class Sheet(Parts):
         self, fig: figure, name: str, x, y, w, h, *, fill=None, ink: str = "", line: str = "", words=None, key=None,
         moves: Sequence[str] = (), alpha=1.0, tip: str = "@words", round: float = 0, **columns,
     ) -> ColumnDataSource:  # fmt: skip
-        """Boxes of any size; a number stands for all of them. ``fill``: a colour, (a palette, which of it each has), or
-        None with ``ink``, a token; ``line``: the token of the edge, ``round`` the corners. ``words``: what each is, for
-        the hover, which says ``tip``; or (what there is to say, which of it in each frame). ``key``: whole numbers by
-        which a click chooses them. Arrays of shape (frames, boxes) follow the frames."""
+        """Draw boxes, and return their source. Centres and sizes: a number for all, or arrays; of shape (frames,
+        boxes), they follow the frames. ``fill``: a colour or (palette, index of each box), or else ``ink``, a theme
+        colour; ``line``: the edge's. ``words``: the hover's text for each box or (texts, index in each frame), shown as
+        ``tip`` says. ``key``: whole numbers by which a click chooses boxes."""
         given = {"x": x, "y": y, "w": w, "h": h}
         count = max((np.shape(value)[-1] for value in given.values() if np.ndim(value)), default=1)
         columns |= {k: np.asarray(v, np.float32) for k, v in given.items() if np.ndim(v)}
@@ -132,7 +132,7 @@ class Sheet(Parts):
         return source
 
     def star(self, fig: figure, source: ColumnDataSource, mine, **where) -> None:
-        """A star on those boxes of a source that belong to the element that the reader follows: ``mine`` says which."""
+        """Put a star on the boxes of a source that belong to the followed element: those for which ``mine`` is true."""
         if np.any(mine):
             self._starred = True
             source.data["star"] = [STAR * bool(each) for each in np.ravel(mine)[: np.shape(mine)[-1]]]
@@ -142,16 +142,15 @@ class Sheet(Parts):
             self.inks(drawn, text_outline_color="surface")
 
     def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
-        """Frames round the boxes of a source; ``width`` is the line's, or a column of it: 0 is none."""
+        """Draw frames around the boxes of a source; ``width`` is the line's, a number or a column, 0 for no frame."""
         edge = self.glyph(fig, Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
         self.inks(edge, line_color=ink)
 
     def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, at, ahead: str = "",
              **look) -> None:  # fmt: skip
-        """Bars from ``start`` to ``end`` in time: what is past at each of the ``clocks`` (frames,) is drawn in full,
-        what is to come faintly, or in the ink ``ahead``, or not if that is "hidden"; and the border moves. Clocks of
-        shape (frames, bars) are each bar's own, NaN where it isn't there. ``at`` turns time into x; the rest is as for
-        ``boxes``."""
+        """Draw bars from ``start`` to ``end`` in time. The part before each of the ``clocks`` (frames,) is drawn in
+        full, the rest faintly, in the colour ``ahead``, or not at all if that is "hidden". Clocks of shape (frames,
+        bars) are each bar's own, NaN where it is absent. ``at`` maps time to x; the rest is as for ``boxes``."""
         start, end = np.asarray(start, float), np.asarray(end, float)
         # Words and keys are those of the whole bar, so that what is to come can be chosen, too.
         plain = {name: value for name, value in look.items() if name not in ("key", "words")}
@@ -168,8 +167,7 @@ class Sheet(Parts):
 
     def arrows(self, fig: figure, name: str, x0, y0, x1, y1, *, ink: str = "ink", key=None, width: float = 2,
                size: float = 7) -> None:  # fmt: skip
-        """Lines with a point at their end; those at NaN are not there. With ``key`` they are seen only while that is
-        chosen."""
+        """Draw arrows; those at NaN are left out. With ``key``, each is seen only while its key is chosen."""
         ends = {k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))}
         source, seen = self.source(name, (), key, **ends), 1.0 if key is None else "lit"
         line = self.glyph(fig, Segment, "x0", "y0", "x1", "y1", source=source, line_width=width, line_alpha=seen)
@@ -181,8 +179,8 @@ class Sheet(Parts):
 
     def numbers(self, fig: figure, name: str, x, y, values: np.ndarray, *, ink: str = "ink", names: Sequence[str] = (),
                 prefix: str = "\N{ZERO WIDTH SPACE}", **style) -> ColumnDataSource:  # fmt: skip
-        """Whole numbers at ``x``, ``y`` after a prefix, or what ``names`` calls them; ``values`` (frames, numbers), or
-        (frames,) for one; negative ones are left blank."""
+        """Write whole numbers at ``x``, ``y`` after a prefix, or their ``names``. ``values`` is (frames, numbers), or
+        (frames,) for one number; negative ones are left blank."""
         values = values.reshape(len(values), -1)
         source = self.source(name, x=np.full(values.shape[1], x), y=np.full(values.shape[1], y))
         self.track(source, "value", values, text="text", prefix=prefix, names=names)
@@ -191,8 +189,8 @@ class Sheet(Parts):
 
     def race(self, fig: figure, name: str, left: float, wide: float, so_far: np.ndarray, end: float, most: float, *,
              title: str, unit: str = "clock") -> None:  # fmt: skip
-        """One of several that run on one clock, on a stage: its title, a bar that grows, clocks ``so_far`` (frames,),
-        and where it is done."""
+        """Draw one runner of a race on one clock, on a stage: its title, a bar that grows with the clocks ``so_far``
+        (frames,), and its finish."""
         self.words(fig, left, 12, title, bold=True, size=16)
         self.boxes(fig, f"road {name}", left + wide / 2, 34, wide, 10, ink="faint")
         x, clocks = np.maximum(wide * so_far / most, 0.01)[:, np.newaxis], so_far.astype(int)
@@ -204,7 +202,7 @@ class Sheet(Parts):
 
     def words(self, fig: figure, x, y, text, ink: str = "ink", *, align="left", size: int = 12, bold: bool = False,
               fit: float = 0.0, **more):  # fmt: skip
-        """Text at points: one for all of them, or one for each; fields of a ``source``, if that is given."""
+        """Write text at points: one for all of them, or one for each; or columns of a ``source``, if that is given."""
         if "source" not in more:
             x, y, text = (part.tolist() for part in np.broadcast_arrays(*np.atleast_1d(x, y, text)))
         # Text that fits itself starts small: what a first, larger one leaves at the figure's edge is never wiped off.
@@ -217,13 +215,13 @@ class Sheet(Parts):
         return drawn
 
     def rule(self, fig: figure, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look) -> None:
-        """A play head that can be dragged: an upright at ``x`` (frames,), or several, (frames, uprights), ``high``
-        pixels round ``y``."""
+        """Draw a play head that can be dragged: an upright at ``x`` (frames,), or several, (frames, uprights), ``high``
+        pixels long and centred at ``y``."""
         source = self.boxes(fig, name, x.reshape(len(x), -1), y, wide, high, moves=("x",), **look or {"ink": "ink"})
         self.heads.append({"figure": fig, "source": source})
 
     def key(self, *things: tuple[str, str, str]) -> Div:
-        """What colours mean: words, a colour (a token or its own), and "box", "ring", "dim", "pale" or a dash."""
+        """A legend of (words, colour, look); a look is "box", "ring", "frame", "dim", "pale" or a dash."""
         spans = []
         for words, colour, look in things:
             colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
@@ -239,17 +237,17 @@ class Sheet(Parts):
         return text_box(text=" &ensp;".join(spans))
 
     def note(self, text: str) -> Div:
-        """Words below a picture; see ``theme.html``."""
+        """A text below the picture, marked up as ``theme.html`` says."""
         return text_box(text=f"{theme.html(text)} {self.key().text}")
 
     def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, **more) -> Player:
-        """The finished picture; see ``Player``."""
+        """The finished picture: a ``Player``."""
         return Player(self, picture, captions, text, **more)
 
 
 def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
-    """What is to be drawn, as a list. Raises an error that says ``what`` there should be: ``ValueError`` if it is
-    empty, ``TypeError`` if one of the things isn't of a ``kind``."""
+    """``things`` as a list. Raises ``ValueError`` if it is empty, ``TypeError`` if one isn't of a ``kind``; ``what``
+    says in the message what to pass."""
     made = list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
     if not made:
         raise ValueError(f"there is nothing to draw: {what}")
@@ -260,6 +258,6 @@ def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
 
 
 def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
-    """Arrays (frames, things) of several scenes, one below the other, filled up to the most things."""
+    """Arrays (frames, things) of several scenes, one after the other, filled up to the most things."""
     most = max(part.shape[1] for part in scenes)
     return np.concatenate([np.pad(p, ((0, 0), (0, most - p.shape[1])), constant_values=empty) for p in scenes])

@@ -1,7 +1,7 @@
-"""A player's frame as SVG, so that there is a picture wherever no script may run: in an untrusted notebook, on a web
-page that shows notebooks, in print.
+"""A player's frame as SVG: a picture for places where no script may run, such as untrusted notebooks, web pages that
+show notebooks, and print.
 
-It is drawn from the same figures and sources as the moving picture. Left out: what widgets show.
+It is drawn from the same figures and sources as the moving picture. Left out: widgets.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ Data = Mapping[str, Mapping[str, Sequence]]  # what a source's columns hold, by 
 
 
 class _Drawing:
-    """A figure's place in the picture: from its coordinates to pixels, and a glyph's columns as numbers."""
+    """A figure placed in the picture: maps its coordinates to pixels, and a glyph's columns to numbers."""
 
     def __init__(self, fig, at: tuple[float, float], data: Data, inks: theme.Inks) -> None:
         self.fig, self.data = fig, data
@@ -50,7 +50,7 @@ class _Drawing:
         return (np.asarray(value, float) - range_.start) / (range_.end - range_.start)
 
     def column(self, renderer, name: str, count: int | None = None):
-        """A property of a glyph for every point."""
+        """A glyph's property, one value for every point."""
         spec = getattr(renderer.glyph, name, None)
         data = dict(renderer.data_source.data) | dict(self.data.get(renderer.data_source.id, {}))
         if isinstance(spec, Field) or (isinstance(spec, str) and spec in data):
@@ -70,7 +70,7 @@ class _Drawing:
 
 
 def _styles(d: _Drawing, r, n: int) -> Iterator[str]:
-    """Stroke and fill of each of a glyph's n points; "" for what isn't seen."""
+    """SVG stroke and fill of each of a glyph's n points; "" for a point that can't be seen."""
     columns = [d.column(r, name, n) for name in ("line_width", "line_alpha", "fill_alpha")]
     dash = r.glyph.line_dash  # numbers: of pixels that are drawn, and that are not; a rectangle keeps the name
     dash = [6] if dash == "dashed" else dash
@@ -113,7 +113,7 @@ def _glyph(d: _Drawing, r) -> Iterator[str]:
 
 
 def _placed(d: _Drawing, places: Sequence) -> list:
-    """Coordinates x, y, x, y as pixels."""
+    """Coordinates (x, y, x, y) in pixels."""
     return [(d.y if n % 2 else d.x)(place) for n, place in enumerate(places)]
 
 
@@ -138,8 +138,8 @@ def _text(x: float, y: float, text: str, size: float, ink: str = "var(--ink)", m
 
 
 def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Inks) -> str:
-    """A picture of ``figures``, side by side where there is room, with title and caption; ``data``: columns of sources
-    at the frame that is shown, where they differ from what the sources hold."""
+    """``figures`` as an SVG picture, side by side where there is room, with title and caption. ``data``: columns of
+    sources at the frame shown, where they differ from what the sources hold."""
     plain = caption.replace("**", "").replace("`", "").split("\n")[0]
     parts = [_text(4, 18, title, 15, more='font-weight="bold"'), _text(4, 37, plain, 12, "var(--soft)")]
     left, top, below = 0.0, float(HEAD), float(HEAD)

@@ -1,9 +1,9 @@
-"""A wavefront's fetches, clock by clock: which words a quad's four texels lie in, and what each costs.
+"""A wavefront's fetches, clock by clock: the words that hold a quad's four texels, and the clocks that each quad costs.
 
-From the recorded fetches of a wavefront. The texture unit takes one quad after another, and as many clocks for each as
-the fullest of L1's banks (four on the HD 5870) has different words of 16 bytes to give; the lines of these words are
-looked up in L1, an empty ``units.cache.Cache`` at the start. Several kernels or memory layouts race on one clock. Left
-out: other wavefronts, and when data arrive.
+From the recorded fetches of a wavefront. The texture unit serves one quad after another. A quad takes a clock for each
+16-byte word that it needs from the fullest of L1's banks (four on the HD 5870). The lines of these words are looked up
+in L1, a ``units.cache.Cache`` that starts empty. Several kernels or memory layouts race on one clock. Left out: other
+wavefronts, and when data arrive.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def texture_fetch(
 
 
 def _question(panels: "Sequence[_Replay]") -> Guess | None:
-    """The question which of several runs misses more, answered in per cent; None for a single run."""
+    """The question which of several runs misses more often, answered in per cent; None for a single run."""
     shares = {panel.name: round(100 * np.divide(*panel.lines()), 1) for panel in panels}
     low, high = min(shares.values()), max(shares.values())
     truth = ", ".join(f"{share:g} % of {name}'s lines" for name, share in shares.items()) + " weren't in L1."
@@ -78,8 +78,8 @@ def _question(panels: "Sequence[_Replay]") -> Guess | None:
 
 @dataclass(frozen=True)
 class _Served:
-    """What the texture unit does in a clock for a quad of a fetch: the ``words`` that its banks give, those ``waiting``
-    for another clock, how many lines that ``asked`` L1 for, and how many it ``missed``."""
+    """A clock of the texture unit, spent on a quad of a fetch: the ``words`` that the banks give, those ``waiting`` for
+    a later clock, how many lines L1 was ``asked`` for, and how many it ``missed``."""
 
     fetch: int
     quad: int
@@ -91,7 +91,7 @@ class _Served:
 
 
 class _Replay:
-    """One run, replayed clock by clock, and its part of the picture; ``keys`` is the first of what can be chosen."""
+    """One run, replayed clock by clock, and its part of the picture; its keys begin at ``keys``."""
 
     def __init__(self, run: Traffic, name: str, keys: int, memory: Surfaces, fetches: int) -> None:
         self.run, self.name, self.keys, self.memory = run, name, keys, memory
@@ -128,7 +128,7 @@ class _Replay:
         return np.flatnonzero(access.active[4 * quad : 4 * quad + 4]) + 4 * quad
 
     def lines(self) -> tuple[int, int]:
-        """How many lines were missed, and asked for."""
+        """Lines missed so far, and asked for."""
         return sum(step.missed for step in self.served), sum(step.asked for step in self.served)
 
     def say(self, clock: int) -> str:
@@ -150,8 +150,8 @@ class _Replay:
         self._draw_ticks(sheet, fig, left, clocks)
 
     def _draw_tile(self, sheet: Sheet, fig, left: float, most: int) -> None:
-        """The work-items in quads, 2 x 2 in a pixel shader and 4 x 1 in a compute shader; the quad that is served, with
-        an arrow from each of its four to its texel, and the texels that arrive now."""
+        """Draw the work-items in quads, 2 x 2 in a pixel shader and 4 x 1 in a compute shader; the quad being served,
+        with arrows from its four work-items to their texels; and the texels that arrive."""
         item, pixels = np.arange(64), self.run.launch.pixels
         across, down = item % 8, item // 8
         if pixels:
@@ -185,13 +185,13 @@ class _Replay:
         sheet.boxes(fig, *place, fill=(TINTS, matrix), line="ink", moves=("x", "y"))
 
     def _texel(self, left: float, resource: int, x, y) -> tuple:
-        """Where texels are drawn: the matrices share the room."""
+        """Where texels are drawn; the matrices share the room."""
         texture, each = self.textures[resource], ROOM[0] * 2 / len(self.textures)
         start = left + MATRIX + list(self.textures).index(resource) * (each + 12)
         return start + x * min(each / texture.width, 13.0), TOP + y * min(ROOM[1] / texture.height, 13.0)
 
     def _draw_words(self, sheet: Sheet, fig, left: float, most: int) -> None:
-        """The matrices as they lie in memory: a box for each word, those of a line close together."""
+        """Draw the matrices as they lie in memory: a box for each word, the words of a line close together."""
         self.place: dict[int, int] = {}  # the number of a word's box
         for resource, texture in self.textures.items():
             y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
@@ -244,7 +244,7 @@ class _Replay:
             sheet.about[int(key[n])] = [(0, f"{told}."), *when]
 
     def _draw_ticks(self, sheet: Sheet, fig, left: float, clocks: np.ndarray) -> None:
-        """A row for each fetch, and in it a box for each clock that it has taken so far."""
+        """Draw a row for each fetch, with a box for each clock spent on it so far."""
         fetch = np.array([step.fetch for step in self.served])
         across = np.arange(len(fetch)) - np.searchsorted(fetch, fetch)
         wide, row = min(14.5, (WIDE - 76) / (across.max() + 1)), min(8.0, 128 / len(self.accesses))

@@ -52,7 +52,7 @@ TINTS += [f"rgba(0,130,200,{alpha})" for alpha in ALPHAS]
 
 
 def packaged(name: str) -> str:
-    """The text of a file beside this one."""
+    """The text of a file in this folder."""
     return files("cypresskit.draw").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -87,13 +87,13 @@ MARKS = (LINK, (r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code
 
 
 def faded(colour: str, alpha: float) -> str:
-    """A colour that lets the page through: at 0.65 the page's words can be read on it, be they dark or light."""
+    """A translucent colour: at 0.65, dark and light words below it can still be read."""
     return f"rgba({','.join(str(int(colour[n : n + 2], 16)) for n in (1, 3, 5))},{alpha:g})"
 
 
 def html(text: str) -> str:
-    """Words as HTML: the one place where names of kernels, files and boards are escaped. ``**bold**``, `` `code` `` and
-    ends of lines are marks."""
+    """Text as HTML, escaped: the one place where names of kernels, files and boards are. ``**bold**``, `` `code` `` and
+    line ends are marks."""
     text = escape(text)
     for mark, tag in MARKS:
         text = re.sub(mark, tag, text)
@@ -101,20 +101,20 @@ def html(text: str) -> str:
 
 
 def without_links(text: str) -> str:
-    """What ``html`` made, or JSON of it, with the names of lessons alone."""
+    """HTML, or JSON of it, with links to lessons replaced by their names."""
     return re.sub(r"<a href=[^>]*>(lesson \d\d)</a>", r"\1", text)
 
 
 class Inks:
-    """Which glyph properties take which colour token, and which texts must fit a cell; filled as a picture is built."""
+    """The theme colour of each glyph property, and the texts that must fit a cell; filled while a picture is built."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Model, str, str]] = []
         self.fitted: list[tuple[figure, Model, float, float]] = []
 
     def __call__(self, drawn, **tokens: str):
-        """Remember colours, as in ``inks(fig.text(...), text_color="ink")``, and start with the light ones; ``drawn``
-        has a glyph, or is a model without one, such as a legend."""
+        """Give properties a theme colour, as in ``inks(fig.text(...), text_color="ink")``; they start with the light
+        one. ``drawn`` has a glyph, or is itself a model, such as a legend."""
         model = getattr(drawn, "glyph", drawn)
         for prop, token in tokens.items():
             setattr(model, prop, TOKENS[token][0])
@@ -122,6 +122,6 @@ class Inks:
         return drawn
 
     def fit(self, fig: figure, renderer: GlyphRenderer, part: float = 0.34, most: float = 13) -> None:
-        """Let the size of this text be ``part`` of the figure's unit, 8 to ``most`` pixels; at 0.34 five letters
-        fit."""
+        """Scale a text with its figure: ``part`` of the figure's unit, 8 to ``most`` pixels; at 0.34 a cell holds five
+        letters."""
         self.fitted.append((fig, renderer.glyph, part, most))

@@ -1,4 +1,4 @@
-"""Pictures that answer a hand at once: a script of their own, for the browser alone, without frames or a clock."""
+"""Pictures that respond to the reader's hand: each has a script of its own in the browser, and no frames or clock."""
 
 import base64
 import json
@@ -22,9 +22,9 @@ CSS = f"""
 
 @dataclass(frozen=True, eq=False)
 class Toy(Shown):
-    """A picture with scripts (files beside this one) that find their element as ``host`` and what Python says as
-    ``data``. ``keys`` are told to a screen reader; ``marks`` are a still's, SVG in a box of ``size``, with the theme's
-    colours as var(--ink) and so on."""
+    """An interactive picture. ``scripts``: files in this folder, which get their element as ``host`` and Python's
+    ``data``. ``keys``: the keyboard's use, for a screen reader. ``marks``: the still's SVG, in a box of ``size``, with
+    the theme's colours as var(--ink) and so on."""
 
     title: str
     keys: str

@@ -35,7 +35,7 @@ COMPUTING = (("nobody", "wait", 16, 0), ("one computes", "alu", 8, 104), ("two c
 
 
 def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float] = (2000, 6000)) -> Player:
-    """A player over the ``window`` (clocks) of one or more reports, one above the other.
+    """A player of one SIMD engine over the ``window`` (clocks) of one or more reports, one above the other.
 
     ``reports`` come from ``simulate``; kernels by name are simulated with size ``n``. By default "sgemm_tn" (25
     registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without timeline, or an empty window.
@@ -68,8 +68,7 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
 
 
 def steps(spans: Sequence[tuple[float, float]], window: tuple[float, float], most: int) -> np.ndarray:
-    """How many of some ``spans`` are under way, ``most`` counting as more: rows (from, to, number) within the
-    window."""
+    """How many of some ``spans`` are under way, at most ``most``: rows (from, to, number) within the window."""
     starts, ends = np.sort(np.reshape(spans, (-1, 2)), axis=0).T
     clocks = np.unique(np.clip([*window, *starts, *ends], *window))
     counts = np.minimum(np.searchsorted(starts, clocks, "right") - np.searchsorted(ends, clocks, "right"), most)
@@ -78,8 +77,8 @@ def steps(spans: Sequence[tuple[float, float]], window: tuple[float, float], mos
 
 
 def turns(report: Report) -> np.ndarray:
-    """The clocks at which a wavefront of SIMD engine 0 was done with the longest ALU clause of its kernel's loop, once
-    a turn. None for a kernel that isn't of the catalogue, or that waits for the LDS in that clause."""
+    """The clocks at which wavefronts of SIMD engine 0 ended the longest ALU clause of their kernel's loop, once a turn.
+    None for a kernel outside the catalogue, or one that waits for the LDS in that clause."""
     if report.kernel not in KERNELS:
         return np.zeros(0)
     loop = compile(KERNELS[report.kernel].program, report.device).main_loop
@@ -135,8 +134,8 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
 def _draw_units(
     sheet: Sheet, fig, report: Report, name: str, place: tuple[float, float], clocks: np.ndarray, at
 ) -> None:
-    """The strips of the two units at ``place`` (the title's y and the ALU's), and beside them what they add up to so
-    far: shares of the time, and turns of the loop."""
+    """Draw the strips of both units at ``place`` (the title's y and the ALU's), and beside them their totals so far:
+    shares of the time, and turns of the loop."""
     (title, strip), window = place, (float(clocks[0]), float(clocks[-1]))
     passed = np.maximum(clocks - window[0], 1e-9)
     percent = [f"{part} %" for part in range(101)]
@@ -177,11 +176,11 @@ def _story(report: Report, wavefront: int, here: Sequence[Event], window: tuple[
 
 
 def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> Player:
-    """The toy of lesson 04: an engine that computes for one wavefront at a time, ``compute`` clocks, after which that
-    one waits for ``wait``, as long as a wavefront alone takes for ``turns`` of both. A scene for each number of
-    wavefronts up to ``most``, or else up to what keeps the engine busy, 6 at least; who is ready first comes first.
-    Raises ``ValueError`` for clocks and turns below 1, more than ``LONGEST`` clocks,
-    and more than 26 wavefronts."""
+    """A player for lesson 04: an engine that computes for one wavefront at a time. Each computes for ``compute`` clocks
+    and then waits for ``wait``; it plays as long as ``turns`` of both take a single wavefront.
+
+    There is a scene for each number of wavefronts up to ``most``, by default as many as keep the engine busy, but 6 at
+    least. Raises ``ValueError`` below 1, above ``LONGEST`` clocks, and above 26 wavefronts."""
     if not all(map(is_whole, (compute, wait, turns))) or turns * (compute + wait) > LONGEST:
         limits = f"have to be whole numbers of 1 or more, and {LONGEST:,} clocks at most together"
         raise ValueError(f"compute {compute}, wait {wait} and turns {turns} {limits}")
@@ -229,7 +228,7 @@ def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> P
 
 
 def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[int, int]]:
-    """(wavefront, clock at which it begins to compute), one after another, before clock ``end``."""
+    """(wavefront, clock at which it begins to compute), one after the other, before clock ``end``."""
     ready, clock, found = [0] * wavefronts, 0, []
     while clock < end:
         w = min(range(wavefronts), key=ready.__getitem__)
