@@ -50,7 +50,6 @@ if not os.access(Path.home(), os.W_OK):  # as in some containers; what Jupyter a
     os.environ["HOME"] = tempfile.mkdtemp()
 
 MAIN = sys.modules["__main__"]
-
 # No deadline: a first example compiles its kernel. In CI the same examples every time, so that red means a change.
 hypothesis.settings.register_profile("here", deadline=None, derandomize=IN_CI)
 hypothesis.settings.load_profile("here")
@@ -294,7 +293,7 @@ def lab(tmp_path_factory):
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
         "LabApp.user_settings_dir": home / "settings",
     }
-    directories = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    names = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
     command = [
         sys.executable,
         "-m",
@@ -304,7 +303,8 @@ def lab(tmp_path_factory):
         *(f"--{name}={value}" for name, value in options.items()),
     ]
     with (home / "log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=home / "notebooks", env=os.environ | directories, stdout=log, stderr=log)
+        env = os.environ | names | {"CYPRESSKIT_SILENT": "1e4"}  # no bars on a slow machine
+        server = subprocess.Popen(command, cwd=home / "notebooks", env=env, stdout=log, stderr=log)
     try:
         yield Lab(*address(server, home / "log"), home / "notebooks")
     finally:
