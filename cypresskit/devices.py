@@ -23,12 +23,12 @@ MOST = 1024  # parts of a kind that a simulated chip may have
 
 
 def is_whole(value, most: float = math.inf) -> bool:
-    """Whether a value is a whole number of at least 1, of Python or numpy; True is none."""
+    """Whether a value is a whole number from 1 to ``most``, of Python or numpy; True is not one."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(1 <= value <= most)
 
 
 def _n(holds: Callable, what: str, unit: str, source: str, default, calibrated: str = "", open: tuple = ()):
-    """A field. ``open``: the least and the most that what it was ``calibrated`` on leaves open."""
+    """A board's field. ``open``: the least and the most that the figures it was ``calibrated`` on allow."""
     metadata = {"unit": unit, "source": source, "calibrated": calibrated, "holds": holds, "what": what, "open": open}
     return field(default=default, metadata=metadata)
 
@@ -219,8 +219,8 @@ def calibrations(device: Device) -> tuple[Calibration, ...]:
 
 
 def open_boards(device: Device) -> tuple[Device, Device]:
-    """Two copies of the device, the fastest and the slowest that the calibrations leave open: every one with an open
-    range at its lower end, and at its upper end. Fields that the caller has changed beyond it are left alone."""
+    """The fastest and the slowest board within the calibrations: copies with every open range at its lower end, and at
+    its upper end. Fields that the caller has set to a value outside their range stay as they are."""
     ends = {f.name: f.metadata["open"] for f in fields(device) if f.metadata.get("open")}
     ends = {name: two for name, two in ends.items() if two[0] <= getattr(device, name) <= two[1]}
     fast, slow = (replace(device, **{name: two[at] for name, two in ends.items()}) for at in (0, 1))
@@ -235,7 +235,7 @@ def _numbers(board: Board) -> list[tuple]:
 
 
 def _number_of(board: "Board | Host", name: str) -> int | float:
-    """A field's number, kept as one of Python where numpy's was given. ``ValueError`` for anything else."""
+    """A field's number, stored back as Python's if it was numpy's. Raises ``ValueError`` for anything else."""
     value = getattr(board, name)
     good = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     _check(board, name, good, "has to be a number")

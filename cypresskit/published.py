@@ -1,5 +1,5 @@
-"""What the five source texts print (``data/published.json``, which says what each text is), and what LLVM once made of
-the kernels (``data/llvm.json``, with its version and the date, recorded by ``python -m tools.llvm``)."""
+"""The figures printed in the five source texts (``data/published.json``, which names them), and LLVM's code for the
+kernels (``data/llvm.json``, recorded with version and date by ``python -m tools.llvm``)."""
 
 import json
 from functools import cache
@@ -14,7 +14,7 @@ def figures() -> dict:
 
 @cache
 def llvm() -> dict:
-    """LLVM's version, the date, and by kernel's name the registers and bundles of its loop that LLVM made."""
+    """LLVM's version, the date, and for each kernel the registers and bundles of its loop as LLVM made them."""
     return _data("llvm.json")
 
 

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 
 def save_file(path: str | Path, data: str | bytes) -> None:
-    """Write a file, text as UTF-8. A link stays, and what it leads to is written. Raises ``OSError``, which names the
-    file that can't be written."""
+    """Write a file, text as UTF-8. Symbolic links are followed, not replaced. Raises ``OSError``, which names the file
+    that can't be written."""
     path, content = Path(path), data.encode() if isinstance(data, str) else data
     target = Path(os.path.realpath(path))
     beside = target.with_name(f".{uuid4().hex}")  # nobody else's: others may be writing the same file

@@ -1,7 +1,7 @@
-"""``score``: the simulated chip against every published figure that it can speak of.
+"""``score``: the simulated chip beside every published figure that it can speak of.
 
-The figures are the project's copy of what the papers print, ``data/published.json``; a row names one by its ``id``
-and ``quantity`` there. Gflop/s are taken at the published N, or at the better of 2048 and 4096 where none is given;
+The figures are the project's copy of what the papers print, ``data/published.json``; a row names one by its ``id`` and
+``quantity`` there. Gflop/s are taken at the published N, or at the better of 2048 and 4096 where none is given;
 efficiencies and the best N over ``SIZES``. Kernel cards come from the compiler, in AMD's style. ``judged`` adds the
 errors, ``verdict`` sums them up.
 """
@@ -29,8 +29,8 @@ PEAKS = {"ddgemm_tn_fma": (21 + 8) / 2, "ddgemm_tn_nofma": (21 + 25) / 2}  # dou
 
 
 def score(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
-    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). It takes about a minute of
-    processor time; ``executor`` shares it out."""
+    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). They take about a minute of
+    processor time; an ``executor`` of ``concurrent.futures`` shares it out."""
     known = {name: row for name, row in published.kernels().items() if name in KERNELS}
     points = {(name, row.get("n_at_max", N)) for name, row in known.items()} | {("sgemm_tn", N)}
     for name, row in known.items():  # a double-double kernel is at its best early, and slow to simulate
@@ -53,7 +53,7 @@ def score(device: Device = HD5870, *, executor: Executor | None = None, progress
 
 
 def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[dict]:
-    """The rows of a kernel: of everything that was published of it what is simulated."""
+    """Rows for every published figure of a kernel that is also simulated."""
     at = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
         at = max(at, done.get((name, LARGE), at), key=lambda row: row["gflops"])
@@ -80,7 +80,7 @@ def _row(name: str, quantity: str, figure, simulated) -> dict:
 
 
 def _each(function: Callable, *values):
-    """``function`` of values, or of each row of their lists."""
+    """``function`` of the values or, if they are lists, of each row of them."""
     return list(map(function, *values)) if isinstance(values[0], list) else function(*values)
 
 
@@ -95,7 +95,7 @@ CALIBRATED = {
 
 
 def judged(rows: Iterable[dict]) -> list[dict]:
-    """Rows of ``score`` with ``error_pct``, and ``calibrated``: what was calibrated on them, or "" ."""
+    """Rows of ``score`` with ``error_pct`` and ``calibrated``: the calibrations fitted to this figure, or ""."""
     made = []
     for row in rows:
         error = _each(lambda ratio: None if ratio is None else round(100 * (ratio - 1), 1), row["ratio"])
@@ -104,7 +104,7 @@ def judged(rows: Iterable[dict]) -> list[dict]:
 
 
 def verdict(rows: Iterable[dict]) -> str:
-    """One line: the median and the worst error of judged rows, and what was calibrated on which."""
+    """One line on judged rows: the median and the worst error, and which calibration was fitted to which figure."""
     errors = []
     for row in rows:
         each = row["error_pct"] if isinstance(row["error_pct"], list) else [row["error_pct"]]

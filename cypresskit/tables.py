@@ -1,11 +1,11 @@
-"""Values as a notebook's cell shows them: tables and folded texts as HTML, with everything in them escaped."""
+"""HTML for values that a notebook's cell shows: tables and folded texts, with everything in them escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
 
 def table(names: Sequence[str], rows: Iterable[Iterable], caption: str = "") -> str:
-    """An HTML table: a row of names, then a row for each of ``rows``."""
+    """An HTML table: a row of headings, then ``rows``."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{escape(_shown(value))}</td>' for value in row)}</tr>" for row in rows)
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
@@ -19,12 +19,12 @@ def markdown(names: Sequence[str], rows: Iterable[Iterable]) -> str:
 
 
 def folded(line: str, text: str) -> str:
-    """A line of HTML that opens to a longer text."""
+    """A line of HTML that unfolds to a longer text."""
     return f"<details><summary>{escape(line)}</summary><pre>{escape(text)}</pre></details>"
 
 
 def counted(count: int, thing: str) -> str:
-    """So many things: ``1 line``, ``1,200 lines``."""
+    """A number with its noun: ``1 line``, ``1,200 lines``."""
     return f"{count:,} {thing}{'s' * (count != 1)}"
 
 

@@ -1,14 +1,14 @@
-"""``choose``: which kernel of the catalogue a product is given to, and why.
+"""``choose``: the fastest kernel of the catalogue for a product, by an estimate of its time.
 
-Every kernel of the precision that is meant for use is a candidate, also one that wants a matrix transposed first: that
-costs a read and a write of the matrix, the multiplication may gain more. Its launch is timed at the padded sizes, so a
-kernel whose tile wastes less may win over one that is faster on full tiles, and one that shares k among work-items
-wins where C is small.
+Every kernel of the precision that is meant for use is a candidate, even if a matrix has to be transposed for it first:
+that costs a read and a write of the matrix, and the multiplication may gain more. A launch is timed at the padded
+sizes, so a kernel whose tile wastes less may beat one that is faster on full tiles, and one that shares k among
+work-items wins where C is small.
 
-Simulating every candidate for every product would take too long. So the timing model was asked once for all how long
-one wavefront of a kernel takes alone, and how long each takes where the chip is full (``figures``); both are linear in
-k. A launch then takes what its fullest SIMD engine takes. Left out: what depends on the size beyond that, such as the
-caches, and the launch's overhead, which is the same for all.
+Simulating every candidate for every product would take too long. So the timing model was asked beforehand how many
+clocks one wavefront of each kernel takes alone, and how many on a full engine (``figures``); both are linear in k. A
+launch then takes as long as its fullest SIMD engine. Left out: what else depends on the size, such as the caches, and
+the launch's overhead, which is the same for all.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ SHOWPIECES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "pac
 @dataclass(frozen=True)
 class Choice:
     """The ``kernel`` for a product of ``size`` (m, n, k), run at the sizes ``padded``; ``seconds`` on the device;
-    ``transposed``: "", "a", "b" or "ab", the matrices that are transposed first; ``others``: the next best."""
+    ``transposed``: "", "a", "b" or "ab", the matrices that are transposed first; ``others``: the runners-up."""
 
     kernel: Kernel
     size: tuple[int, int, int]
@@ -40,7 +40,7 @@ class Choice:
 
     @property
     def waste(self) -> float:
-        """The share of the arithmetic that is done on padding."""
+        """The share of the arithmetic spent on padding, 0 to 1."""
         m, n, k = self.padded
         return 1 - self.size[0] * self.size[1] * self.size[2] / (m * n * k) if m * n * k else 0.0
 
@@ -67,10 +67,10 @@ def choose(
     trans_b: bool = False,
     device: Device = HD5870,
 ) -> Choice:
-    """The kernel that ``gemm`` takes for op(A) of m x k times op(B) of k x n, with the next best ``others``.
+    """The kernel that ``gemm`` uses for op(A), m x k, times op(B), k x n, with the runners-up as ``others``.
 
-    ``trans_a``, ``trans_b``: A is stored k x m, B is stored n x k. Raises ``ValueError`` for a size that is
-    no whole number or negative and for an unknown precision, ``TypeError`` for what is no ``Device``.
+    ``precision``: "single", "double" or "double-double". ``trans_a``, ``trans_b``: A is stored k x m, B n x k. Raises
+    ``ValueError`` for other precisions, fractions and negative sizes, ``TypeError`` for no ``Device``.
     """
     if not isinstance(device, Device):
         raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
@@ -102,7 +102,7 @@ def _fastest(m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: boo
 
 
 def figures(kernel: Kernel, device: Device = HD5870) -> Figures:
-    """The kernel's figures on a device: from the file, or else from compiler and timing model."""
+    """The kernel's figures on a device: from the file, or else by compiling and timing it."""
     cypress = replace(device, **{name: getattr(HD5870, name) for name in SCALES}) == HD5870
     if cypress and (known := read().get(kernel.name)):
         return known

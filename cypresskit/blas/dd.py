@@ -1,11 +1,11 @@
 """Double-double arrays: each number the unevaluated sum of two float64, high and low, about 32 decimal digits.
 
 ``DD`` holds an array of (high, low) pairs, the layout in which the kernels read them. High is the sum rounded to
-float64, so |low| is at most half a unit in its last place. Arithmetic is done on the host by the algorithms that the
-double-double kernels use (Knuth's two-sum; Dekker's product; Hida, Li and Bailey's sum, relative error 2^-105). Exact
-conversions lead to and from fractions; text has as many digits as are wanted. An overflow, a division by zero and NaN
-give what float64 gives, with a low part of 0 (in the kernels an overflow becomes NaN). Left out: functions, integer
-division, assignment to elements.
+float64, so |low| is at most half a unit in its last place. Arithmetic runs on the host, by the algorithms of the
+double-double kernels (Knuth's two-sum; Dekker's product; Hida, Li and Bailey's sum, relative error 2^-105). Conversion
+from and to fractions is exact; text has as many digits as asked for. Overflow, division by zero and NaN give what
+float64 gives, with a low part of 0 (in the kernels an overflow becomes NaN). Left out: functions, integer division,
+assignment to elements.
 """
 
 import numbers
@@ -21,20 +21,20 @@ NOT_FINITE = ("inf", "infinity", "nan")
 
 
 def two_sum(a, b):
-    """s + e == a + b exactly, s the sum rounded to float64 (Knuth)."""
+    """s = a + b rounded to float64, and the rounding error e: s + e = a + b exactly (Knuth)."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def fast_two_sum(a, b):
-    """``two_sum`` where the size of a is at least that of b (Dekker)."""
+    """``two_sum`` for |a| >= |b| (Dekker)."""
     s = a + b
     return s, b - (s - a)
 
 
 def two_product(a, b):
-    """p + e == a * b exactly, where p doesn't overflow and e doesn't underflow (Dekker, Veltkamp)."""
+    """p = a b rounded, and the rounding error e: p + e = a b exactly, barring over- and underflow (Dekker)."""
     p = a * b
     (ah, al), (bh, bl) = _halves(a), _halves(b)
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
@@ -48,8 +48,8 @@ def _halves(a):
 
 
 def _completed(plain: Callable):
-    """A decorator for operations on double-doubles: where the result isn't finite, it is what ``plain`` makes of the
-    high parts."""
+    """A decorator for operations on double-doubles: a result that isn't finite is what ``plain`` gives for the high
+    parts."""
 
     def complete(operate: Callable) -> Callable:
         def operation(self, other) -> "DD":
@@ -64,7 +64,7 @@ def _completed(plain: Callable):
 
 
 def _relation(relation: Callable):
-    """A comparison of double-doubles: an array of bool, or one for single numbers; high parts decide, then low."""
+    """A comparison of double-doubles by their high parts, then by their low parts: an array of bool, or one bool."""
 
     def compare(self, other):
         try:
@@ -80,9 +80,9 @@ def _relation(relation: Callable):
 class DD:
     """An array of double-doubles; ``pairs`` is float64 of its shape plus a last axis (high, low).
 
-    ``DD(values)`` takes what holds numbers exactly or as text: a DD, an array or nested lists of floats, integers of
-    any size, fractions, decimals, strings such as "0.1" or "1/3"; each is rounded once.
-    Pairs that exist already are given as ``DD.from_pairs(high, low)``.
+    ``DD(values)`` takes a DD, an array or nested lists of floats, integers of any size, fractions, decimals, or strings
+    such as "0.1" or "1/3"; each is rounded once. Pairs that exist already are given as ``DD.from_pairs(high, low)``.
+    Raises ``TypeError`` for what is no number.
     """
 
     pairs: np.ndarray
@@ -104,21 +104,21 @@ class DD:
 
     @classmethod
     def from_pairs(cls, high, low=0.0) -> "DD":
-        """high + low, element by element; they need not be normalised."""
+        """The DD high + low, element by element; the pairs needn't be normalised."""
         high, low = np.broadcast_arrays(np.asarray(high, float), np.asarray(low, float))
         with np.errstate(all="ignore"):
             return cls._of(two_sum(high, low), high + low)
 
     @classmethod
     def _of(cls, parts, ends) -> "DD":
-        """The DD of pairs (high, low); where high isn't finite, the number is ``ends``."""
+        """The DD of pairs (high, low), with ``ends`` wherever high isn't finite."""
         high, low = parts
         finite = np.isfinite(high)
         return cls.wrap(np.stack([np.where(finite, high, ends), np.where(finite, low, 0.0)], axis=-1))
 
     @classmethod
     def wrap(cls, pairs: np.ndarray) -> "DD":
-        """The array (..., 2) of normalised pairs itself, not copied."""
+        """A DD around the array (..., 2) of normalised pairs, without copying it."""
         result = cls.__new__(cls)
         result.pairs = pairs
         return result
@@ -235,7 +235,7 @@ def _dd(value) -> DD:
 
 
 def _rounded(value) -> tuple[float, float]:
-    """A number or text as (high, low), rounded once: low is what high leaves, rounded to float64."""
+    """(high, low) of a number or text: high is it rounded to float64, low the remainder, rounded again."""
     if isinstance(value, DD):
         return value.pairs[0], value.pairs[1]
     if isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble):

@@ -4,10 +4,10 @@
         a, b = gpu.upload(x, "a"), gpu.upload(y, "b")
         print(gpu.download(gpu.multiply(a, b, b, beta=1.0)))
 
-The card's memory is finite and accounted. A matrix takes rows in multiples of 8 and columns in multiples of 64, filled
-with zeros, since sums run in steps of 4 or 8 numbers and compute kernels best write 64; it begins at a multiple of 256
-numbers, which a kernel's result must, to be a texture later. A texture has at most 16384 rows of 16384 texels. Padding
-is part of ``used`` and never of a result. Left out: where in memory a matrix lies, and the time that transfers take.
+The card's memory is finite and accounted for. A matrix takes rows in multiples of 8 and columns in multiples of 64,
+filled with zeros: sums run in steps of 4 or 8 numbers, and compute kernels write 64 at a time. It begins at a multiple
+of 256 numbers, so that a kernel's result can serve as a texture later. A texture has at most 16384 rows of 16384
+texels. Padding counts in ``used`` and is never part of a result. Left out: addresses, and the time of transfers.
 """
 
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ class CardMemoryError(MemoryError):
 
 @dataclass(eq=False)
 class OnCard:
-    """A matrix on the card: its ``name``, ``shape``, ``precision``, and the ``bytes`` it takes, padding included.
-    ``choice`` tells how a product was computed."""
+    """A matrix on the card: its ``name``, ``shape``, ``precision``, and its ``bytes``, padding included. Of a product,
+    ``choice`` says which kernel computed it."""
 
     name: str
     shape: tuple[int, int]
@@ -44,7 +44,7 @@ class OnCard:
 
 
 class MatrixFactory:
-    """A device with its memory; made by ``ck.open``. ``engine`` computes, see ``ck.launch``."""
+    """A device with its memory; made by ``ck.open``. ``engine`` runs the kernels, as in ``ck.launch``."""
 
     def __init__(self, device: Device = HD5870, engine: str = "fast"):
         self.device, self.engine = device, engine
@@ -105,8 +105,8 @@ class MatrixFactory:
         trans_b: bool = False,
         name: str = "",
     ) -> OnCard:
-        """A new matrix, alpha op(a) op(b) + beta c, as ``ck.gemm`` has it. Where the kernel wants a matrix transposed,
-        its transpose takes room as long as the kernel runs."""
+        """A new matrix, alpha op(a) op(b) + beta c, as of ``ck.gemm``. A matrix that the kernel wants transposed takes
+        room twice while it runs. Raises ``gemm``'s errors, and ``CardMemoryError`` where there is no room."""
         values: list = [None if x is None else self._values(x) for x in (a, b, c)]
         m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
         how: dict = {"trans_a": trans_a, "trans_b": trans_b, "device": self.device}
@@ -129,7 +129,7 @@ class MatrixFactory:
 
     @contextmanager
     def _room(self, shape: tuple[int, ...], precision: str, name: str) -> Iterator[OnCard]:
-        """Account a new matrix, or raise ``CardMemoryError``. Its room is given back if it is left without values."""
+        """Account for a new matrix, or raise ``CardMemoryError``. Its room is given back if it gets no values."""
         size = BYTES[precision]
         rows, columns = (-(-side // step) * step for side, step in zip(shape, (ROWS, COLUMNS), strict=True))
         most = self.device.texture_side
@@ -153,7 +153,7 @@ class MatrixFactory:
 
 
 def open_card(device: Device = HD5870, *, engine: str = "fast") -> MatrixFactory:
-    """A card with empty memory, to be used in a ``with`` statement, at whose end its memory is given back.
+    """A card with empty memory, for a ``with`` statement, at whose end everything on it is freed.
 
     ``device`` is a board such as ``ck.HD5870``; ``engine`` as in ``ck.launch``. Raises ``TypeError``, ``ValueError``.
     """

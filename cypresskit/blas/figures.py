@@ -1,8 +1,8 @@
-"""Figures of the catalogue's kernels, as compiled and timed: what ``cypresskit kernels`` lists and ``choose`` goes by.
+"""Figures of the catalogue's kernels, compiled and timed: shown by ``cypresskit kernels``, and the basis of ``choose``.
 
 Compiling and timing every kernel takes a minute or two. So the figures for the HD 5870 are kept in ``figures.json``
-beside this module (``python -m cypresskit.blas.modelled`` makes it anew, a test compares), and serve its sister boards
-too, whose engines need as many clocks; those of other devices are found when first needed (``modelled``).
+beside this module (``python -m cypresskit.blas.modelled`` renews it, a test compares). They serve its sister boards,
+too, whose engines need as many clocks; those of other devices are computed when first needed (``modelled``).
 """
 
 import json
@@ -15,8 +15,8 @@ FILE = Path(__file__).with_name("figures.json")
 
 @dataclass(frozen=True)
 class Figures:
-    """``registers`` per work-item, ``bundles`` of a turn of the loop, ``gflops`` at N = 2048, and the kernel's pace:
-    clocks of a SIMD engine per wavefront ``alone`` on it, and ``full`` where ``active`` wavefronts share it, each as
+    """A kernel's figures: ``registers`` per work-item, ``bundles`` of a turn of the loop, ``gflops`` at N = 2048, and
+    clocks of a SIMD engine per wavefront, ``alone`` on it and ``full``, when ``active`` wavefronts share it, each as
     (clocks at k = 0, clocks per step of k)."""
 
     registers: int
@@ -27,13 +27,13 @@ class Figures:
     active: int
 
     def clocks(self, wavefronts: int, k: int) -> float:
-        """Clocks of an engine that has so many wavefronts to run."""
+        """Clocks of an engine for so many wavefronts."""
         alone, full = (start + k * each for start, each in (self.alone, self.full))
         return max(alone * -(-wavefronts // self.active), wavefronts * full)
 
 
 @lru_cache
 def read() -> dict[str, Figures]:
-    """What the file has, by the kernels' names."""
+    """The figures in the file, by kernel."""
     rows = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     return {name: Figures(*row) for name, row in rows.items()}

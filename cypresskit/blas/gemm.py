@@ -73,7 +73,7 @@ def gemm(
 
 
 def checked(a, b, c, alpha, beta, trans_a=False, trans_b=False) -> tuple[str, tuple, tuple, tuple[int, int, int]]:
-    """Precision, alpha and beta as (high, low), and (m, n, k) of a product as ``gemm`` takes it; raises its errors."""
+    """(precision, alpha, beta, (m, n, k)) of a product, alpha and beta as (high, low). Raises ``gemm``'s errors."""
     precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), (2, 2, 2))
     alpha, beta = (_scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta)))
     trans_a, trans_b = (_whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b)))
@@ -116,8 +116,8 @@ def gemv(
 ) -> Matrix:
     """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
 
-    ``a`` is a matrix, ``x`` and ``y`` vectors, of one type as in ``gemm``, which has the other keywords too. In single
-    precision an SGEMV kernel of the catalogue computes it; otherwise a GEMM kernel pads the vector.
+    ``a`` (m, k), or (k, m) if ``trans``; ``x`` (k,); ``y`` (m,), needed where beta is not 0. Types, other keywords and
+    errors as for ``gemm``. In single precision an SGEMV kernel computes it; otherwise a GEMM kernel pads the vector.
     """
     a, x, y = map(plain, (a, x, y))
     precision = _precision({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
@@ -136,7 +136,7 @@ def gemm_packed(
 ) -> np.ndarray:
     """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape (count, m, n).
 
-    ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0; otherwise as ``gemm``.
+    ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0; errors as for ``gemm``.
     """
     a, b, c = map(plain, (a, b, c))
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
@@ -161,13 +161,13 @@ def gemm_packed(
 
 
 def plain(array):
-    """A numpy subclass, such as ``np.matrix``, as an ordinary array, since it reshapes and multiplies in its own way.
-    Anything else, masked arrays too, comes back unchanged, to be refused later."""
+    """A plain array in place of a numpy subclass such as ``np.matrix``, which reshapes and multiplies in its own way.
+    Anything else, masked arrays included, comes back unchanged, to be refused later."""
     return np.asarray(array) if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray) else array
 
 
 def _precision(arrays: dict, dimensions: tuple[int, ...]) -> str:
-    """The common precision of arrays, each of which must have so many dimensions."""
+    """The common precision of arrays, which must have these numbers of dimensions."""
     first, kind = next((name, _kind(name, array)) for name, array in arrays.items())
     for (name, array), count in zip(arrays.items(), dimensions):
         if _kind(name, array) != kind:
@@ -223,7 +223,7 @@ def _named(kernel: str | Kernel, precision: str) -> Kernel:
 
 
 def _stored(matrix, transposed: bool) -> np.ndarray:
-    """The array of a matrix, or of its transpose."""
+    """The array behind a matrix, or behind its transpose."""
     matrix = matrix.T if transposed else matrix
     return matrix.pairs if isinstance(matrix, DD) else matrix
 

@@ -1,4 +1,4 @@
-"""How the catalogue's figures are found: compile each kernel, and ask the timing model.
+"""Figures of a kernel on any device, from the compiler and the timing model.
 
 ``python -m cypresskit.blas.modelled`` writes ``figures.json`` anew, in a minute or two.
 """
@@ -22,8 +22,8 @@ DEPTHS = 256, 512  # the two k from which a pace is taken
 
 @lru_cache(maxsize=256)
 def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
-    """A kernel's figures by compiler and timing model: its speed at N, and its pace for one wavefront and for a grid of
-    them that fills the chip, each timed at two k."""
+    """A kernel's figures, compiled and timed: its speed at N, and its pace for one wavefront and for a grid of them
+    that fills the chip, each from two values of k."""
     card = compile(kernel.program, device).card()
     tile = (8 * kernel.block[0], 8 * kernel.block[1]) if kernel.mode == "pixel" else kernel.multiple
     rows = min(FULL * FULL * tile[0], device.texture_side)

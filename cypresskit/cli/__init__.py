@@ -1,9 +1,9 @@
-"""The `cypresskit` command: what the package does, from a shell.
+"""The `cypresskit` command: the package from a shell.
 
-Each module named ``cmd_`` adds a few commands to the table in ``command``, and imports compiler, timing model and
-lessons when it needs them, so that `--help` answers at once. A mistake in what was typed, in a file or in a kernel is
-told in a line or a few on standard error, without a traceback; the exit status is then 1, or 2 where the command line
-itself made no sense. What it leaves out: everything with a picture, which is in the notebooks.
+Each module named ``cmd_`` adds a few commands to the table in ``command``. It imports compiler, timing model and
+lessons only when it needs them, so that `--help` answers at once. A mistake in what was typed, in a file or in a kernel
+is reported in a few lines on standard error, without a traceback. The exit status is then 1, or 2 if the command line
+itself made no sense. Left out: everything with a picture, which is in the notebooks.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The parsed command line. The process ends here if the line makes no sense, or asks for help."""
+    """The parsed command line. The process ends here if the line makes no sense or asks for help."""
     parser = _parser()
     args, others = parser.parse_known_args(argv)
     if args.command == "lab":
@@ -89,5 +89,5 @@ def _check_output() -> None:
 
 
 def _discard_output() -> None:
-    """Send what is still to be printed nowhere: Python would try once more when it ends."""
+    """Send output that is still buffered to nowhere; Python would try to print it once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,5 +1,5 @@
-"""Commands that run nothing: `cypresskit kernels`, the catalogue with its figures (see ``blas.figures``); `cypresskit
-card`, what the compiler makes of a kernel; `cypresskit il`, the reference of the language."""
+"""`cypresskit kernels` lists the catalogue with its figures (see ``blas.figures``), `cypresskit card` shows a compiled
+kernel, `cypresskit il` explains the language. None of them runs anything."""
 
 import argparse
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ def card(args: argparse.Namespace) -> None:
 
 
 def card_table(kernels: Iterable[ck.Kernel]) -> str:
-    """Published against compiled, as a Markdown table."""
+    """A Markdown table of published and compiled figures."""
     from cypresskit.compiler import kernel_card
 
     head = ["kernel", "registers, published", "amd", "best", "bundles per turn, published", "amd", "best", "bound"]
@@ -78,7 +78,7 @@ def card_table(kernels: Iterable[ck.Kernel]) -> str:
 
 
 def _program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
-    """The program, and the catalogue's kernel if it is one."""
+    """The program that a name of the catalogue or a path stands for, and the catalogue's kernel, or None."""
     if name in ck.kernels:
         return ck.kernels[name].program, ck.kernels[name]
     if Path(name).suffix or Path(name).exists():
@@ -88,7 +88,7 @@ def _program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
 
 
 def _read(path: Path) -> ck.Program:
-    """The program in a file. ``CommandError`` says why it isn't one."""
+    """The program in a file. Raises ``CommandError`` if it can't be read or isn't text."""
     if not path.is_file():  # a pipe or a device might make us wait, or never end
         why = "it is a folder, a pipe or a device" if path.exists() else "there is no such file"
         raise CommandError(f"can't read {path}: {why}")

@@ -55,7 +55,7 @@ def contest(args: argparse.Namespace) -> None:
 
 
 def _check_targets(html: Path, csv: Path) -> None:
-    """``CommandError`` before the long run for what can't be written after it."""
+    """Raise ``CommandError`` before the long run if its results couldn't be written after it."""
     if html.absolute() == csv.absolute():
         raise CommandError(f"{html} and {csv} are the same file: give the page and the table a name each")
     for path in (html, csv):

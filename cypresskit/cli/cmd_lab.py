@@ -28,7 +28,7 @@ WORKSPACE = {"data": {"layout-restorer:data": {"main": {"dock": None}} | LAYOUT}
     example="cypresskit lab --no-browser --port 9000",
 )
 def lab(args: argparse.Namespace) -> None:
-    """Start JupyterLab on the first lesson; ``args.options`` are its own."""
+    """Start JupyterLab on the first lesson, with ``args.options`` of JupyterLab's own."""
     try:
         from jupyterlab.labapp import LabApp
     except ImportError:
@@ -50,7 +50,7 @@ def lab(args: argparse.Namespace) -> None:
 
 
 def hidden_files(folder: Path) -> Path:
-    """The ``folder``, with a layout of JupyterLab's in it that begins without the list of files."""
+    """Write a JupyterLab layout that begins without the list of files into ``folder``, and return ``folder``."""
     layout = folder / "default-37a8.jupyterlab-workspace"
     with suppress(OSError):  # a folder that can't be written
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def hidden_files(folder: Path) -> Path:
 
 
 def find_lessons() -> list[Path]:
-    """The lesson notebooks in their order, at least one; CommandError says where they were looked for."""
+    """The student's lessons in order, copied there first if need be; ``CommandError`` if there are none."""
     here = Path.cwd()
     if lessons := _lessons(here):
         return lessons

@@ -1,4 +1,4 @@
-"""What the timing model says: `cypresskit time` of a kernel, `cypresskit score` against what was published."""
+"""`cypresskit time` simulates a kernel, `cypresskit score` compares the timing model with everything published."""
 
 import argparse
 import os

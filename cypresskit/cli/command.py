@@ -11,12 +11,12 @@ Option = tuple[tuple[str, ...], dict[str, Any]]  # what argparse's ``add_argumen
 
 
 class CommandError(Exception):
-    """Something the user can mend: its text is all that is shown."""
+    """A mistake that the user can mend; its text is all that is shown."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A row of the table: what runs, what `--help` says, and the options."""
+    """A row of the table: the function to run, its text in `--help`, and its options."""
 
     action: Action
     summary: str
@@ -39,12 +39,12 @@ def command(name: str, summary: str, more: str, *options: Option, example: str =
 
 
 def option(*names: str, **how: Any) -> Option:
-    """An option or an argument, in the form in which argparse's ``add_argument`` takes it."""
+    """An option or argument, as argparse's ``add_argument`` takes it."""
     return names, how
 
 
 def style_option() -> Option:
-    """`--style`, whose habits the compiler follows."""
+    """`--style`, the compiler's style."""
     words = "compile as AMD's compiler did (default), or the fastest code"
     return option("--style", choices=("amd", "best"), default="amd", help=words)
 
@@ -62,7 +62,7 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 @contextmanager
 def user_errors(*kinds: type[Exception]) -> Iterator[None]:
-    """Exceptions of these ``kinds`` become a ``CommandError`` with the same text."""
+    """Turn exceptions of these ``kinds`` into a ``CommandError`` with the same text."""
     try:
         yield
     except kinds as error:
@@ -70,5 +70,5 @@ def user_errors(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """The text with escapes for what would move a terminal's cursor: file names may hold anything."""
+    """The text with characters that would move a terminal's cursor escaped; file names may hold any."""
     return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)

@@ -1,5 +1,5 @@
-"""The reference of the language, made from the tables that parser and engines read, and from ``data/reference.json``: a
-page, or one name's entry."""
+"""The reference of IL, as one page or one entry, from the tables that parser and engines read and from
+``data/reference.json``."""
 
 import json
 from importlib.resources import files
@@ -31,7 +31,7 @@ def example(op: Opcode) -> str:
 
 
 def entry(op: Opcode) -> list[str]:
-    """Name, operands, slots and clocks, meaning, example."""
+    """(name, operands, cost, meaning, example) of an opcode."""
     operands = ", ".join([f"to {TYPES[r]}" for r in op.result if r in TYPES] + [TYPES[t] for t in op.sources])
     cost = "16 clocks a wavefront at best" if op.kind == "fetch" else "-"
     if op.kind in ("alu", "lds"):

@@ -1,4 +1,4 @@
-"""A GEMM that starts and ends in the host's memory: the bus, pipelines, blocks larger than the card, chips and CPU."""
+"""GEMM from the host's memory and back, in time and in numbers: the bus, pipelines, blocks larger than the card."""
 
 from cypresskit.host.blocked import blocked_time, gemm_out_of_core, largest_block
 from cypresskit.host.machine import Machine

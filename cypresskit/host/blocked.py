@@ -30,16 +30,16 @@ MULTIPLE = 128  # blocks are multiples of this many rows and columns (Matsumoto 
 
 
 def card_bytes(block: int, depth: int = HD5870.texture_side, itemsize: int = 8) -> dict[str, float]:
-    """The buffers on the card for square blocks and strips ``depth`` deep, in bytes; by default as deep as a texture of
-    the HD 5870 can be."""
+    """Bytes of each kind of buffer on the card, for square blocks and strips ``depth`` deep; by default the rows of the
+    HD 5870's largest texture."""
     check_whole(block=block, depth=depth, itemsize=itemsize)
     strip = 2.0 * itemsize * block * depth
     return {"two strips of A": strip, "two of B": strip, "three blocks of C": 3.0 * itemsize * block**2}
 
 
 def largest_block(device: Device = HD5870, depth: int | None = None, itemsize: int = 8) -> int:
-    """The largest multiple of 128 whose buffers fit the card; ``depth`` as for `gemm_out_of_core`. ``ValueError`` if
-    not even 128 does."""
+    """The largest multiple of 128 for which a block's buffers fit the card; ``depth`` as for `gemm_out_of_core`. Raises
+    ``ValueError`` if not even 128 does."""
     check_type(Device, device=device)
     depth = strip_depth(device, depth)
     check_card(device, card_bytes(MULTIPLE, depth, itemsize))
@@ -50,7 +50,7 @@ def largest_block(device: Device = HD5870, depth: int | None = None, itemsize: i
 
 
 def strip_depth(device: Device, depth: int | None) -> int:
-    """``depth`` or, for None, as many steps of k as a strip can hold: it is a texture, and k counts its rows.
+    """The steps of k in a strip: ``depth`` or, for None, the rows of the largest texture, since a strip is one. Raises
     ``ValueError`` for more."""
     if depth is None:
         return device.texture_side
@@ -62,10 +62,10 @@ def strip_depth(device: Device, depth: int | None) -> int:
 
 
 def choose_block(m: int, n: int, k: int, machine: Machine, depth: int | None = None, itemsize: int = 8) -> int:
-    """The multiple of 128 that promises the shortest time for (m, k) by (k, n); of equal ones the largest.
+    """The block, a multiple of 128, with the shortest estimated time for (m, k) by (k, n); of equals the largest.
 
-    A small block pads less but moves more, so the estimate is the larger of two times: all blocks' flops at the chip's
-    peak, and a strip and C both ways for each block, copied and sent while one block is computed.
+    A small block pads less but moves more. The estimate is the larger of two times: the flops of all blocks at the
+    chip's peak, and the copies that go on meanwhile, of two strips' worth of data and of C both ways for each block.
     """
     check_whole(m=m, n=n, k=k)
     check_type(Machine, machine=machine)
@@ -89,8 +89,8 @@ def blocked_time(
     block: int | None = None,
     overlap: bool = True,
 ) -> Timeline:
-    """The multiply-add of (m, k) by (k, n) on one chip, in time alone; ``block`` and errors as for `gemm_out_of_core`.
-    Without ``overlap`` the program waits for every copy and every kernel."""
+    """The timeline of the multiply-add of (m, k) by (k, n) on one chip, without data; ``block`` and errors as for
+    `gemm_out_of_core`. Without ``overlap`` the program waits for every copy and every kernel."""
     return _Blocked(m, n, k, machine, kernel, block, None, overlap, ()).plan_all()
 
 
@@ -109,14 +109,13 @@ def gemm_out_of_core(
     depth: int | None = None,
     **launching,
 ) -> tuple[np.ndarray, Timeline]:
-    """alpha op(a) op(b) + beta c in blocks through the card's memory, really computed, and the timeline of it.
+    """(alpha op(a) op(b) + beta c, its timeline), really computed, in blocks that go through the card's memory.
 
-    ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, at least 1 in every size; ``trans_a``:
-    ``a`` is given as (k, m), ``trans_b``: ``b`` as (n, k). ``kernel``: a TN kernel; by default ``sgemm_tn`` or
-    ``dgemm_tn``. ``block``: rows and columns of a block, by default what `choose_block` finds; ``depth``: most of k in
-    a strip, by default as many rows as a texture of ``device`` can have. What else is given goes to ``ck.launch``.
-    Raises ``ValueError`` for shapes that don't match and blocks or strips that don't fit the card, ``TypeError`` for
-    other types.
+    ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, no size 0; with ``trans_a``, ``a`` is (k,
+    m), with ``trans_b``, ``b`` is (n, k). ``kernel``: a TN kernel, by default ``sgemm_tn`` or ``dgemm_tn``. ``block``:
+    rows and columns of a block, by default what `choose_block` finds. ``depth``: the most steps of k in a strip, by
+    default the rows of ``device``'s largest texture. Other keywords go to ``ck.launch``. Raises ``ValueError`` for
+    shapes that don't match and for blocks or strips that don't fit the card, ``TypeError`` for other types.
     """
     a, b, c = map(plain, (a, b, c))
     precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
@@ -134,8 +133,8 @@ def gemm_out_of_core(
 
 
 class Step(NamedTuple):
-    """One kernel call: it adds the product of the strips ``q`` to block (i, j) of C, which is the ``unit``-th to be
-    computed; ``done`` calls have done so before."""
+    """A kernel call: it adds the product of the strips with number ``q`` to block (i, j) of C. ``unit`` numbers the
+    blocks as computed; ``done`` is how many calls for this block went before."""
 
     unit: int
     i: int
@@ -145,12 +144,12 @@ class Step(NamedTuple):
 
     @property
     def content(self) -> str:
-        """The name of C's block after this call: a prime for each call so far."""
+        """The name of the block of C after this call, with a prime for each call so far."""
         return f"C[{self.i},{self.j}]" + "'" * (self.done + 1)
 
 
 class _Blocked:
-    """One multiply-add: its tasks block by block and, where there are matrices, what they do to the arrays."""
+    """A multiply-add as a plan of tasks, block by block; with matrices, the tasks also compute."""
 
     def __init__(
         self, m: int, n: int, k: int, machine: Machine, kernel, block, depth: int | None, overlap, matrices: tuple
@@ -172,8 +171,8 @@ class _Blocked:
         self.chunks = [slice(low, min(low + depth, k)) for low in range(0, k, depth)]
 
     def plan_all(self) -> Timeline:
-        """Plan all blocks, with what the next one needs arriving meanwhile, and time the plan. Every other block takes
-        k backwards, so that the strips of A or B that it shares with the one before are still on the card."""
+        """Plan all blocks, loading the next one's strips during each, and time the plan. Every other block takes k
+        backwards, so that the strip of A or B shared with the block before is still on the card."""
         blocks = corner_turn(range(0, self.m, self.block), range(0, self.n, self.block))
         forth = range(len(self.chunks))
         steps = [
@@ -212,7 +211,7 @@ class _Blocked:
         self.plan.add("chip 0", "mult", after, uses, reads, {card: after}, action)
 
     def _leave(self, step: Step) -> None:
-        """Plan a finished block's way back: by DMA into pinned memory, and without the padding into the result."""
+        """Plan a finished block's way back: by DMA into pinned memory, then without its padding into the result."""
         pinned, content, size = f"pinned 0 out{step.unit % 2}", step.content, self.size * self.block**2
 
         def action() -> None:
@@ -227,7 +226,7 @@ class _Blocked:
         return slice(block * self.block, (block + 1) * self.block)
 
     def _take(self, matrix: np.ndarray, rows: slice, columns: slice) -> np.ndarray:
-        """A part of a matrix, with zeros for what lies outside."""
+        """A part of a matrix, with zeros beyond its edges."""
         part = matrix[rows, columns]
         padded = np.zeros((rows.stop - rows.start, columns.stop - columns.start), matrix.dtype)
         padded[: part.shape[0], : part.shape[1]] = part

@@ -1,4 +1,4 @@
-"""Checks of arguments, made before anything runs: an error says what was written and what it has to be."""
+"""Checks of arguments before anything runs. An error says what was written and what it has to be."""
 
 import sys
 from collections.abc import Callable
@@ -15,7 +15,7 @@ UNITS = 100_000  # steps of a plan, some seconds of work for the event model
 
 
 def _checker(good: Callable[[Any], bool], what: str) -> Callable[..., None]:
-    """A function that raises ``ValueError`` unless every one of its named values is ``good``."""
+    """A function that raises ``ValueError`` unless each of its keyword arguments is ``good``."""
 
     def check(**values: Any) -> None:
         for name, value in values.items():
@@ -37,7 +37,7 @@ check_share = _checker(lambda value: _number(value) and value <= 1, "lie in 0 to
 
 
 def check_type(kind: type, **values) -> None:
-    """``TypeError`` unless every value is of the class ``kind``."""
+    """Raise ``TypeError`` unless every value is of the class ``kind``."""
     for name, value in values.items():
         if not isinstance(value, kind):
             where = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
@@ -45,13 +45,13 @@ def check_type(kind: type, **values) -> None:
 
 
 def check_precision(precision: str, where: str) -> None:
-    """``TypeError`` for double-double: the hosts of the papers moved single and double precision."""
+    """Raise ``TypeError`` for double-double: the papers' hosts moved single and double precision."""
     if precision == "double-double":
         raise TypeError(f"{where}, matrices are float32 or float64, not double-double")
 
 
 def check_units(m: int, n: int, block: int, strips: int = 1) -> None:
-    """``ValueError`` if blocks of C, each of so many strips of k, are too many to be planned."""
+    """Raise ``ValueError`` if there are too many blocks of C, each of so many strips of k, to plan."""
     units = -(-m // block) * -(-n // block) * strips
     if units > UNITS:
         made = f"{m} x {n} in blocks of {block} makes {units:,} units of work"

@@ -1,12 +1,12 @@
-"""The computer around the chips, and how a plan of copies and kernels for it is written down.
+"""The computer around the chips, and a plan of copies and kernels for it.
 
 Resources: the host's memory, the bus each way (shared by all chips of the board), the CPU's cores, and for each chip
 the chip itself, its one DMA engine and a host thread that copies for it. A ``Plan`` collects tasks in program order and
-the buffers that they pass data through; what may overlap follows from those (`timeline`).
+the buffers that pass data between them; these decide what may overlap (`timeline`).
 
-Moving a strip of a matrix to a card takes two steps, as the driver requires: a host thread copies it from the program's
-memory into memory that the bus can read (*pinned* memory; here A is also transposed and padding added), then the DMA
-engine copies that to the card. Both places have two buffers, so that a strip can arrive while another is used.
+A strip of a matrix gets to a card in two steps, as the driver requires. A host thread copies it from the program's
+memory into memory that the bus can read (*pinned* memory; here A is also transposed and padding added). Then the DMA
+engine copies that to the card. Both places have two buffers, so that a strip can arrive while another is in use.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ MEMORY, TO_CARD, TO_HOST, CPU = "host memory", "PCIe to card", "PCIe to host", "
 
 @dataclass(frozen=True)
 class Machine:
-    """A board in a host. ``device`` is one chip of it; ``use_chips`` says how many work, by default all."""
+    """A board in a host computer. ``device`` is one of its chips; ``use_chips`` of them work, by default all."""
 
     device: Device = HD5970
     host: Host = XEON
@@ -33,7 +33,7 @@ class Machine:
 
     @property
     def chips(self) -> int:
-        """How many chips work."""
+        """The number of chips at work."""
         return self.device.chips if self.use_chips is None else self.use_chips
 
     def __post_init__(self):
@@ -46,7 +46,7 @@ class Machine:
             raise ValueError(f"{self.host.name} has {self.host.cores} cores: each of {self.chips} chips takes one")
 
     def resources(self) -> dict[str, Resource]:
-        """Everything that tasks share, by name. Threads are whole: a chip's copying thread has a core to itself."""
+        """Everything that tasks share, by name. A chip's copying thread has a core of its own."""
         host = self.host
         cores = host.cpu_gflops * host.cpu_efficiency * (host.cores - self.chips) / host.cores
         rows = [(MEMORY, host.memory_gb_s * 1e9, "bytes")]
@@ -58,7 +58,7 @@ class Machine:
 
 
 class Strip(NamedTuple):
-    """Some rows of A or columns of B on a card: the buffer's name and what it holds."""
+    """A strip of A or B on a card: its buffer and its content, by name."""
 
     buffer: str
     content: str
@@ -66,8 +66,8 @@ class Strip(NamedTuple):
 
 @dataclass
 class Plan:
-    """Tasks in program order. A ``real`` plan can be executed, and ``arrays`` then holds what is in each buffer. A
-    ``serial`` plan does one task at a time, as a program does that waits for each."""
+    """Tasks in program order. A ``real`` plan can be executed; ``arrays`` then holds the buffers' contents. A
+    ``serial`` plan does one task at a time, as does a program that waits for each."""
 
     machine: Machine
     real: bool = False
@@ -77,19 +77,19 @@ class Plan:
     resident: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # the one used last stands last
 
     def add(self, queue: str, stage: str, what: str, uses: dict, reads: dict, writes: dict, action, size=0.0) -> None:
-        """A task that moves ``size`` bytes; see `Task`. ``action`` is left out of a plan that isn't real."""
+        """Add a task that moves ``size`` bytes; see `Task`. A plan that isn't real leaves out the ``action``."""
         queue, action = "program" if self.serial else queue, action if self.real else None
         name = f"{stage} {what}".removesuffix("'")  # the first sum needs no prime: only those after it are told apart
         self.tasks.append(Task(name, stage, queue, uses, reads, writes, size, action=action))
 
     def copy(self, chip: int, stage: str, what: str, size: float, passes: int, reads, writes, action) -> None:
-        """A host thread copies ``size`` bytes and moves ``passes`` times as many through the host's memory: 2 to read
-        and write, 3 where it also reads what it adds to."""
+        """Add a host thread's copy of ``size`` bytes, which cross the host's memory ``passes`` times: 2 to read and
+        write, 3 if the target is read too, to add to it."""
         uses = {MEMORY: passes * size, f"thread {chip}": passes / 2 * size}
         self.add(f"thread {chip}", stage, what, uses, reads, writes, action, size)
 
     def dma(self, chip: int, stage: str, content: str, size: float, way: str, source: str, target: str) -> None:
-        """The chip's DMA engine moves ``content`` from buffer to buffer, ``way`` TO_CARD or TO_HOST."""
+        """Add a DMA that moves ``content`` from one buffer to another, ``way`` TO_CARD or TO_HOST."""
 
         def action() -> None:
             self.arrays[target] = self.arrays[source].copy()
@@ -98,7 +98,7 @@ class Plan:
         self.add(f"DMA {chip}", stage, content, uses, {source: content}, {target: content}, action, size)
 
     def send(self, chip: int, content: str, size: float, buffers: tuple[str, str], fetch: Callable) -> None:
-        """Copy ``content``, whose array ``fetch`` gives, into the first of ``buffers`` and by DMA into the second."""
+        """Add the copy of ``content``, the array ``fetch()``, to the first of ``buffers`` and its DMA to the second."""
         pinned, card = buffers
 
         def action() -> None:
@@ -108,8 +108,8 @@ class Plan:
         self.dma(chip, "load2", content, size, TO_CARD, pinned, card)
 
     def load(self, chip: int, kind: str, content: str, size: float, fetch: Callable) -> Strip:
-        """Bring ``content``, a strip of matrix ``kind``, to the card unless it is in one of the two buffers for it. The
-        strip that was asked for last stays, for it is still in use."""
+        """The strip ``content`` of matrix ``kind`` on the card; it is sent unless one of that matrix's two buffers has
+        it. The strip asked for last is kept, since it is still in use."""
         resident = self.resident.setdefault((chip, kind), {})
         there = content in resident
         oldest = content if there else next(iter(resident), "")
@@ -121,12 +121,12 @@ class Plan:
         return Strip(card, content)
 
     def run(self, flops: float) -> Timeline:
-        """The plan in time."""
+        """The plan's timeline."""
         return run(self.tasks, self.machine.resources(), flops)
 
 
 def check_card(device: Device, buffers: dict[str, float]) -> None:
-    """``ValueError`` unless buffers of these bytes fit the card together."""
+    """Raise ``ValueError`` unless buffers of these bytes fit the card together."""
     total = sum(buffers.values())
     if total > device.memory_bytes:
         listed = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in buffers.items())
@@ -135,15 +135,15 @@ def check_card(device: Device, buffers: dict[str, float]) -> None:
 
 
 def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
-    """start..stop in as few ranges of at most ``block`` as can be, as equal as multiples of ``multiple`` allow."""
+    """start..stop in as few ranges of at most ``block`` as possible, as equal as multiples of ``multiple`` allow."""
     count = -(-(stop - start) // block)
     size = min(block, -(-(stop - start) // max(count, 1) // multiple) * multiple) if count else block
     return [range(low, min(low + size, stop)) for low in range(start, stop, size)]
 
 
 def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
-    """Pairs of a step and what ``load`` brought for it. Loading is one step ahead (prefetching): a step's data are
-    asked for before the step in front of it is done."""
+    """Pairs of a step and what ``load`` returned for it. Loading runs a step ahead (prefetching): the next step is
+    loaded before this one is done."""
     coming = load(steps[0])
     for number, step in enumerate(steps, 1):
         here, coming = coming, load(steps[number]) if number < len(steps) else None
@@ -151,8 +151,8 @@ def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
 
 
 def corner_turn(rows: Sequence, columns: Sequence) -> Iterator[tuple[int, int]]:
-    """Positions (row, column) of all blocks so that from one to the next only one of the two changes: along a row,
-    down at its end, and back along the next ("bounce corner turn"). Each block loads one strip of A or B, not two."""
+    """Positions (row, column) of all blocks, in an order that changes only one of the two at a time: along a row, down
+    at its end, and back along the next ("bounce corner turn"). So each block loads one strip of A or B, not two."""
     forth = range(len(columns))
     for i in range(len(rows)):
         yield from ((i, j) for j in (reversed(forth) if i % 2 else forth))

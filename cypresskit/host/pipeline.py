@@ -51,7 +51,7 @@ class Matrices:
         self.result = np.full(self.c.shape, np.nan, self.c.dtype)
 
     def add(self, product: np.ndarray, rows: range, columns: range) -> None:
-        """Write ``product``, which is alpha A B there, plus beta C."""
+        """Write ``product``, which is alpha A B, plus beta C to its place in the result."""
         where = slice(rows.start, rows.stop), slice(columns.start, columns.stop)
         self.result[where] = product + self.c.dtype.type(self.beta) * self.c[where] if self.beta else product
 
@@ -59,8 +59,8 @@ class Matrices:
 def four_stage(
     m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn_buffer", **options
 ) -> Timeline:
-    """The four-stage pipeline on an (m, k) by (k, n) product; ``options`` and errors as for `five_stage`. Its kernel
-    addresses a global buffer by default: arbitrary places in any memory, and no texture cache."""
+    """The timeline of the four-stage pipeline on an (m, k) by (k, n) product; ``options`` and errors as for
+    `five_stage`. Its kernel by default uses a global buffer, which can lie in any memory but isn't cached."""
     return _Pipeline(False, m, n, k, machine, kernel, **options).plan_all()
 
 
@@ -75,24 +75,24 @@ def five_stage(
     cpu_share: float = 0.0,
     matrices: Matrices | None = None,
 ) -> Timeline:
-    """The five-stage pipeline on an (m, k) by (k, n) product.
+    """The timeline of the five-stage pipeline on an (m, k) by (k, n) product.
 
     ``kernel``: a TN kernel. ``block``: rows and columns of a work unit. ``cpu_share``: the part of C's rows that the
-    CPU computes. ``matrices``: real ones, to be multiplied by ``timeline.execute()``. Raises ``ValueError`` for sizes
-    that can't be and blocks that don't fit the card, ``TypeError`` for matrices of another type than the kernel's.
+    CPU computes. ``matrices``: real ones, to be multiplied by ``timeline.execute()``. Raises ``ValueError`` for
+    impossible sizes and blocks that don't fit the card, ``TypeError`` for matrices of another type than the kernel's.
     """
     return _Pipeline(True, m, n, k, machine, kernel, block, cpu_share, matrices).plan_all()
 
 
 def static_share(machine: Machine) -> float:
-    """The CPU's part of all peaks in double precision: 0.12 for two chips of an HD 5970 and two Xeon X5650."""
+    """The CPU's share of all double-precision peaks, 0 to 1: 0.12 for two chips of an HD 5970 and two Xeon X5650."""
     check_type(Machine, machine=machine)
     cpu = machine.host.cpu_gflops
     return cpu / (cpu + machine.chips * machine.device.double_gflops)
 
 
 def balanced_share(timeline: Timeline, share: float) -> float:
-    """The share at which CPU and chips, at the rates they had in ``timeline``, would have ended at once.
+    """The CPU's share, 0 to 1, at which CPU and chips would have ended together at the rates they had in ``timeline``.
 
     ``share`` is what the CPU had, 0 to 1. If only one of them had something to do, the other's rate is unknown, and the
     share stays as it is."""
@@ -117,7 +117,7 @@ def adaptive(
     pipeline: Callable[..., Timeline] = five_stage,
     **options,
 ) -> list[tuple[float, Timeline]]:
-    """The same product ``calls`` times: the CPU's share and the timeline of each call.
+    """(the CPU's share, its timeline) for each of ``calls`` runs of the same product.
 
     ``pipeline`` is `five_stage` or `four_stage`, ``options`` are theirs. Raises ``ValueError`` if ``calls`` is below 1.
     """
@@ -133,7 +133,7 @@ def adaptive(
 
 
 class _Pipeline:
-    """A run of a pipeline, with (``five``) or without sub-blocks and their DMA."""
+    """A run of a pipeline: with ``five``, in sub-blocks that leave by DMA."""
 
     def __init__(self, five: bool, m: int, n: int, k: int, machine: Machine, kernel: str | Kernel, block: int = BLOCK,
                  cpu_share: float = 0.0, matrices: Matrices | None = None) -> None:  # fmt: skip
@@ -159,7 +159,7 @@ class _Pipeline:
         self.gpu_rows = m - round(cpu_share * m)
 
     def plan_all(self) -> Timeline:
-        """Each chip's columns of C, and the CPU's rows."""
+        """Plan each chip's columns of C, and the CPU's rows."""
         machine, (down, across) = self.plan.machine, self.kernel.multiple
         rows = split(0, self.gpu_rows, self.block, PARTS * PIECES * down)
         for chip, own in enumerate(split(0, self.n, -(-self.n // machine.chips), across) if rows else []):
@@ -169,7 +169,7 @@ class _Pipeline:
         return self.plan.run(2.0 * self.m * self.n * self.k)
 
     def _chip(self, chip: int, rows: list[range], columns: list[range]) -> None:
-        """A chip's work units; the strips of the next are asked for before the results of the last."""
+        """Plan a chip's work units. The next one's strips are loaded before the last one's results leave."""
 
         def load(unit: tuple[int, tuple[int, int]]) -> tuple[Strip, Strip]:
             i, j = unit[1]
@@ -185,7 +185,7 @@ class _Pipeline:
                 self._part(chip, f"{chip}.{number}.{part}", part, a, b, lines, lines.start - rows[i].start, columns[j])
 
     def _part(self, chip: int, name: str, part: int, a: Strip, b: Strip, rows: range, first: int, columns: range):
-        """A block C(i,j): ``rows`` and ``columns`` of C, from row ``first`` of the strip ``a`` on."""
+        """Plan a block C(i,j): ``rows`` and ``columns`` of C, from row ``first`` of the strip ``a`` on."""
         plan, host, stored = self.plan, self.plan.machine.host, {}
         for p, piece in enumerate(split(rows.start, rows.stop, -(-len(rows) // (PIECES if self.five else 1)))):
             pinned, content = f"pinned {chip} C{part}.{p}", f"AB[{name}.{p}]"
@@ -211,7 +211,7 @@ class _Pipeline:
         plan.copy(chip, stage, f"C[{name}]", size, passes, stored, {f"C[{name}]": "done"}, merge)
 
     def _cpu(self, rows: range, blocks: list[range]) -> None:
-        """The CPU's rows of C, a block of columns at a time; single precision runs at twice the rate."""
+        """Plan the CPU's rows of C, a block of columns at a time. Single precision runs at twice the rate."""
         data, per_flop = self.data, self.plan.machine.host.cpu_bytes_flop
 
         def multiply(columns: range) -> None:

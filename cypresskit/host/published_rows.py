@@ -1,9 +1,9 @@
-"""What was published about hosts, held against the models: rows for the project's score.
+"""Published figures about hosts beside the models': rows for the project's score.
 
-Li et al. print one figure for many sizes; it is taken as their best, over the largest matrices and every k that they
-measured, and the kernel's as that on a whole work unit. Nakasato's rate with transfers is taken at N = 2048, where his
-text sets its mark. What Matsumoto et al. gain from overlap and from padding they show in pictures only; those rows have
-no published figure, and what is simulated is the least and the most over sizes like theirs. All rows come from one set
+Li et al. print one figure for many sizes. It is taken as their best, over the largest matrices and every k that they
+measured; their kernel's figure as that on a whole work unit. Nakasato's rate with transfers is taken at N = 2048, where
+his text sets its mark. Matsumoto et al. show the gains from overlap and from padding in pictures only: these rows have
+no published figure, and the simulated one is the least and the most over sizes like theirs. All rows come from one set
 of parameters, `devices.XEON` and the device's own.
 """
 
@@ -19,9 +19,9 @@ from cypresskit.host.transfer import balance, effective_rate, round_trip
 
 
 def host_rows() -> list[dict]:
-    """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and ``ratio``. With a bus
-    of 10 GB/s the source says "at least 300": a ratio above 1 agrees with it. What was published as a picture is None,
-    and so is its ratio."""
+    """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and ``ratio``. For a bus of
+    10 GB/s the source says "at least 300", so a ratio above 1 agrees with it. Figures published as a picture are None,
+    and so is their ratio."""
     rows: list[dict] = []
 
     def row(id: str, quantity: str, simulated: Any, value: float | None = None) -> None:
@@ -55,8 +55,8 @@ def host_rows() -> list[dict]:
 
 
 def mma_gains(block: int) -> dict[str, list[float]]:
-    """By what factors, least and most, the blocked multiply-add gains: from overlap at multiples of ``block``, as in
-    their first figure, and halfway between two of them from a block that pads less, as in their second."""
+    """The least and the largest factor that the blocked multiply-add gains: from overlap, at multiples of ``block``, as
+    in their first figure; and from a block that pads less, halfway between two multiples, as in their second."""
 
     def gflops(n: int, **options) -> float:
         return blocked_time(n, n, n, Machine(HD5870), **options).gflops

@@ -1,4 +1,4 @@
-"""How fast a chip multiplies: the one place where the host's models ask the timing model of the kernel they run."""
+"""The speed at which a chip multiplies. Only here do the host's models ask the timing model."""
 
 from functools import lru_cache
 
@@ -11,8 +11,8 @@ STEADY_K = 1536  # from here on a kernel's loop goes at the same pace: within 0.
 
 
 def tn_kernel(kernel: str | Kernel) -> Kernel:
-    """The kernel, given by name or as it is, once it is known to multiply what the host sends: A transposed and B as it
-    is, one product at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for another kernel."""
+    """The kernel, given by name or itself, if it multiplies what the host sends: A transposed, B as it is, one product
+    at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for another kind of kernel."""
     chosen = KERNELS[kernel] if isinstance(kernel, str) else kernel
     check_type(Kernel, kernel=chosen)
     if (chosen.trans_a, chosen.trans_b, chosen.vector, chosen.packed) != (True, False, False, False):
@@ -23,8 +23,8 @@ def tn_kernel(kernel: str | Kernel) -> Kernel:
 
 
 def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) -> float:
-    """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included; what is beyond
-    ``STEADY_K`` at the pace of what is before."""
+    """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included. Steps of k beyond
+    ``STEADY_K`` are timed at the pace of those before."""
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
     chosen, launch = tn_kernel(kernel), device.launch_us * 1e-6
@@ -37,12 +37,12 @@ def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) ->
 
 @lru_cache(maxsize=256)
 def _seconds(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
-    """Seconds of a launch by the timing model, remembered for the next block of the same size."""
+    """Seconds of a launch by the timing model, cached for later blocks of the same size."""
     return simulate(kernel, n=n, m=m, k=k, device=device).seconds
 
 
 def padded_row(length: int, itemsize: int, device: Device) -> int:
-    """``length`` rounded up so that rows in a buffer are an odd number of channel bursts apart and take all channels
-    and banks in turn. An assumption: APP 4.6.2 advises it, but nobody printed how strips lay on the card."""
+    """``length`` rounded up so that rows in a buffer are an odd number of channel bursts apart, which spreads them over
+    all channels and banks. An assumption: APP 4.6.2 advises it, but nobody printed how strips lay on the card."""
     bursts = -(-length * itemsize // device.channel_bytes) | 1
     return bursts * device.channel_bytes // itemsize

@@ -1,12 +1,12 @@
-"""What tasks share: resources with a rate, and how several tasks at once divide them.
+"""Resources with a rate, and how tasks that run at once share them.
 
 A task takes from several resources in a fixed proportion (a DMA of 1 GB takes 1 GB of the bus and 1 GB of host memory).
-Its *dominant share* is the largest part that it takes of any one of them. Shares are max-min fair: all dominant shares
+Its *dominant share* is the largest share that it takes of any of them. Shares are max-min fair: all dominant shares
 grow together; a task stops growing when one of its resources is full, and the others go on. On a single resource all
 get equal parts; on several this is dominant resource fairness (Ghodsi et al., NSDI 2011). Contention is therefore
 computed, never declared.
 
-Left out: priorities, and what a resource loses by switching between tasks.
+Left out: priorities, and losses from switching between tasks.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from cypresskit.host.checks import check_positive
 
 @dataclass(frozen=True)
 class Resource:
-    """``capacity``: how many ``unit`` a second it can give, above 0."""
+    """A shared resource. ``capacity``: how many ``unit`` it gives per second, above 0, or ``ValueError``."""
 
     name: str
     capacity: float
@@ -32,10 +32,10 @@ Demand = tuple[tuple[int, float], ...]
 
 
 def fair_shares(demands: Sequence[Demand]) -> list[float]:
-    """The dominant share of every demand when all run at once.
+    """The dominant share of every demand if all run at once.
 
-    Progressive filling: no share can grow without one that is smaller or equal shrinking, and no resource gives more
-    than 1. Each round fills a resource, so it ends after as many rounds as there are resources, at most.
+    Progressive filling: no share can grow without shrinking one that is as small or smaller, and no resource gives more
+    than 1. Each round fills a resource, so there are at most as many rounds as resources.
     """
     shares = [0.0] * len(demands)
     growing = set(range(len(demands)))

@@ -1,7 +1,7 @@
-"""Tasks, the run of a plan of tasks in time, and the timeline that comes out of it.
+"""Tasks, a plan of tasks run in time, and the resulting timeline.
 
-A plan is a list of tasks in program order, as a straight-line program would do them one by one. What may overlap
-follows from three rules, as in an out-of-order processor:
+A plan is a list of tasks in program order, as a straight-line program would do them one by one. Three rules decide what
+overlaps, as in an out-of-order processor:
 
 * the tasks of a queue (that of a chip, a DMA engine, a copying thread) run one at a time and in program order;
 * a task starts when what it reads has been written, and when whatever it overwrites is no longer read or written;
@@ -27,9 +27,9 @@ from cypresskit.saving import save_file
 class Task:
     """One piece of work.
 
-    ``uses``: resource name to what it takes of it in all, in the resource's unit. ``bytes``: how much it moves.
-    ``reads`` and ``writes``: buffer name to content, "the strip A[3] in card 0's buffer A1". ``action`` does the task
-    on real arrays; it is None where only time is wanted.
+    ``uses``: resource name to the amount it takes in all, in the resource's unit. ``bytes``: how much it moves.
+    ``reads`` and ``writes``: buffer name to content, such as "card 0 A1" to "A[3]". ``action`` does the task on real
+    arrays; it is None where only time is wanted.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Span:
-    """A task and when it ran, in seconds."""
+    """A task, and when it ran, in seconds."""
 
     task: Task
     start: float
@@ -52,12 +52,12 @@ class Span:
 
 
 class TimelineError(Exception):
-    """A task read what wasn't there, or overwrote what was in use."""
+    """A task read something that wasn't there, or overwrote something in use."""
 
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """What ran when. ``spans`` are in order of their start; ``flops`` is what the whole run computes."""
+    """A plan's run. ``spans`` are in order of their start; ``flops`` is what the whole run computes."""
 
     spans: tuple[Span, ...]
     resources: Mapping[str, Resource]
@@ -65,7 +65,7 @@ class Timeline:
 
     @cached_property
     def seconds(self) -> float:
-        """From the start of the first task to the end of the last."""
+        """Seconds from the start of the first task to the end of the last."""
         return max((span.end for span in self.spans), default=0.0)
 
     @property
@@ -75,7 +75,7 @@ class Timeline:
 
     @cached_property
     def busy(self) -> dict[str, float]:
-        """For every resource the share of its capacity that was used, 0 to 1."""
+        """The used share of each resource's capacity, 0 to 1."""
         total = dict.fromkeys(self.resources, 0.0)
         for span in self.spans:
             for name, amount in span.task.uses.items():
@@ -84,7 +84,7 @@ class Timeline:
 
     @property
     def bound(self) -> str:
-        """The resource that was busiest: making it faster helps first. "nothing" if nothing was done."""
+        """The busiest resource: making it faster helps first. "nothing" if nothing was done."""
         return max(self.busy, key=lambda name: self.busy[name]) if self.spans else "nothing"
 
     def stages(self) -> dict[str, float]:
@@ -96,7 +96,7 @@ class Timeline:
 
     def check(self) -> None:
         """Raise ``TimelineError`` unless every read finds its content and nothing in use is overwritten. A buffer that
-        no task writes, such as the program's own matrices, holds whatever is read from the start."""
+        no task writes, such as the program's own matrices, holds whatever is read from it from the start."""
         holds: dict[str, str] = {}
         written = {name for span in self.spans for name in span.task.writes}
         using: dict[str, dict[int, bool]] = defaultdict(dict)  # of each buffer now: tasks, and whether they write
@@ -122,8 +122,8 @@ class Timeline:
                 using[name][number] = writes
 
     def execute(self, moments: Sequence[float] | float = 1.0) -> None:
-        """Do the tasks on real arrays. Each takes effect at ``moments`` between its start (0) and its end (1): one
-        number, or one per span. The result must not depend on it, and a test tries many."""
+        """Do the tasks on real arrays. Each takes effect at a moment between its start (0) and its end (1): ``moments``
+        is one number, or one per span. The result must not depend on it; a test tries many."""
         each = [moments] * len(self.spans) if isinstance(moments, float | int) else list(moments)
         if len(each) != len(self.spans):
             raise ValueError(f"there are {len(each)} moments for {len(self.spans)} tasks")
@@ -158,8 +158,8 @@ class Timeline:
 
 
 def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
-    """For each task the numbers of those that must have ended: the one before it in its queue, the last writer of what
-    it reads, and the last writer and all later readers of what it overwrites."""
+    """For each task the numbers of those that must end before it: the one before it in its queue, the last writer of
+    what it reads, and the last writer and all later readers of what it overwrites."""
     last_in_queue: dict[str, int] = {}
     writer: dict[str, int] = {}
     readers: dict[str, list[int]] = defaultdict(list)
@@ -179,9 +179,9 @@ def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
 
 
 def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float = 0.0) -> Timeline:
-    """Run ``tasks``, given in program order, on ``resources``. Deterministic.
+    """The timeline of ``tasks``, given in program order, on ``resources``; it is deterministic.
 
-    Raises ``ValueError`` for a task that uses an unknown resource, less than nothing, or no time at all.
+    Raises ``ValueError`` for a task that uses an unknown resource, a negative amount, or nothing at all.
     """
     check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
@@ -220,7 +220,7 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
 
 
 def _demand(task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]) -> tuple[float, Demand]:
-    """How long a task takes if nothing else runs, in seconds, and which part of each resource it takes meanwhile."""
+    """(seconds that a task takes alone, its share of each resource meanwhile)."""
     check_type(Task, task=task)
     for name, amount in task.uses.items():
         if name not in resources:

@@ -1,5 +1,5 @@
-"""The transfer model of Nakasato (section 4.4, equations 3 to 6): what moving the matrices costs a GEMM that keeps
-nothing on the card. Three n x n matrices go there and one comes back, then or before which the kernel runs:
+"""The transfer model of Nakasato (section 4.4, equations 3 to 6): the cost of moving the matrices of a GEMM that keeps
+nothing on the card. Three n x n matrices go there and one comes back; in between the kernel runs:
 
     T = 4 S n^2 / B + 2 n^3 / F          (S bytes a number, B byte/s of the bus, F flop/s of the kernel)
 
@@ -14,33 +14,33 @@ from cypresskit.kernels.catalogue import BYTES
 
 
 def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> float:
-    """Equation 4: seconds for four n x n matrices at ``bandwidth`` byte/s; 32 n^2 / B in double precision."""
+    """Equation 4: seconds to move four n x n matrices at ``bandwidth`` byte/s; 32 n^2 / B in double precision."""
     check_whole(n=n)
     check_positive(bandwidth=bandwidth)
     return 4 * _bytes(precision) * n**2 / bandwidth
 
 
 def kernel_seconds(n: int, rate: float) -> float:
-    """Equation 5: 2 n^3 / F for a kernel at ``rate`` flop/s."""
+    """Equation 5: seconds of a kernel at ``rate`` flop/s, 2 n^3 / F."""
     check_whole(n=n)
     check_positive(rate=rate)
     return 2 * n**3 / rate
 
 
 def effective_rate(n: int, bandwidth: float, rate: float, precision: str = "double") -> float:
-    """flop/s with transfers, 2 n^3 / T. It reaches half of ``rate`` at ``balance``."""
+    """flop/s with transfers, 2 n^3 / T; half of ``rate`` at the n that ``balance`` gives."""
     seconds = transfer_seconds(n, bandwidth, precision) + kernel_seconds(n, rate)
     return 2 * n**3 / seconds
 
 
 def balance(bandwidth: float, rate: float, precision: str = "double") -> float:
-    """The n at which transfers and kernel take equally long: 2 S F / B, so 16 F / B in double precision."""
+    """The n for which transfers and kernel take equally long: 2 S F / B, so 16 F / B in double precision."""
     check_positive(bandwidth=bandwidth, rate=rate)
     return 2 * _bytes(precision) * rate / bandwidth
 
 
 def round_trip(n: int, bandwidth: float, rate: float, precision: str = "double") -> Timeline:
-    """The modelled timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after the other."""
+    """The timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after the other."""
     check_whole(n=n)
     check_positive(bandwidth=bandwidth, rate=rate)
     size = _bytes(precision) * n**2

@@ -1,9 +1,9 @@
 """The catalogue: every kernel of the workbook, what it computes, and how it is launched.
 
-A kernel is a plain ``.il`` file beside this module plus a ``Kernel`` that says what its arrays look like. The launch
-convention is written at the top of each file. Most kernels differ in nothing but their text: resource 0 is A, resource
-1 is B, ``g[]`` is C. Some read or write another way, which ``streams``, ``buffer``, ``texel``, ``parts`` and ``packed``
-tell. A matrix times a vector is a GEMM with one column here, so that one suite tests them all.
+A kernel is a plain ``.il`` file beside this module plus a ``Kernel`` that describes its arrays. The launch convention
+is written at the top of each file. Most kernels differ in nothing but their text: resource 0 is A, resource 1 is B,
+``g[]`` is C. Some read or write in another way, given by ``streams``, ``buffer``, ``texel``, ``parts`` and ``packed``.
+A matrix times a vector is a GEMM with one column here, so one test suite serves all.
 """
 
 from dataclasses import dataclass
@@ -66,32 +66,32 @@ class Kernel:
 
     @property
     def multiple(self) -> tuple[int, int]:
-        """Rows and columns that m and n are padded to multiples of: the work-item's block, or the workgroup's."""
+        """What m and n are padded to multiples of: the work-item's block, or the workgroup's."""
         return self.group or self.block
 
     @property
     def vector(self) -> bool:
-        """Whether it multiplies with a vector: n must be 1."""
+        """Whether it multiplies a matrix with a vector, so that n is 1."""
         return self.multiple[1] == 1 and self.mode == "compute"
 
     def padded(self, m: int, n: int, k: int) -> tuple[int, int, int]:
-        """m, n, k rounded up to what the kernel needs."""
+        """m, n, k rounded up to the kernel's multiples."""
         sizes = zip((m, n, k), (*self.multiple, self.k_step), strict=True)
         m, n, k = (-(-size // step) * step for size, step in sizes)
         return m, n, k
 
     def domain(self, m: int, n: int, count: int = 1) -> tuple[int, ...]:
-        """The launch domain for ``count`` products of padded m and n: (width, height), or a number of work-items."""
+        """The launch domain of ``count`` products of padded m and n: (width, height), or the number of work-items."""
         if self.mode == "pixel":
             return n // self.block[1], m // self.block[0]
         return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)
 
     def stored(self, m: int, n: int, k: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Rows and columns of A and B as stored."""
+        """The shapes of A and B as stored."""
         return (k, m) if self.trans_a else (m, k), (n, k) if self.trans_b else (k, n)
 
     def operands(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """op(A) and op(B), whose product the kernel computes, of matrices as stored."""
+        """op(A) and op(B), the factors of the product, from matrices as stored."""
         return a.T if self.trans_a else a, b.T if self.trans_b else b
 
     def shape(self, m: int, n: int, k: int, alpha=1.0, beta=0.0, count: int = 1) -> Shape:
@@ -126,9 +126,9 @@ class Kernel:
         return Shape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 
     def arguments(self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha, beta) -> dict:
-        """Arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a`` else (m, k), B is (n, k) if
-        ``trans_b`` else (k, n), C is (m, n) or None where beta is 0. Double-double matrices have a last axis (high,
-        low), and alpha and beta may be such pairs. A packed kernel takes a first axis of matrices too.
+        """Keyword arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a`` else (m, k), B is (n,
+        k) if ``trans_b`` else (k, n), C is (m, n) or None where beta is 0. Double-double matrices have a last axis
+        (high, low), and alpha and beta may be such pairs. A packed kernel takes a first axis of matrices too.
 
         Returns a dict with ``domain``, ``inputs``, ``constants`` and fresh arrays for the results, which ``result``
         reads. Raises ``ValueError`` if the shapes don't fit each other or a vector has more than one column,
@@ -165,9 +165,8 @@ class Kernel:
         return result | {"inputs": {i: texels(matrix, self.texel) for i, matrix in enumerate(matrices)}}
 
     def result(self, arguments: dict, m: int, n: int) -> np.ndarray:
-        """C, (m, n[, 2]), out of ``arguments`` after the launch: stripes put together and padding cut off. Of a packed
-        kernel the matrices one after another, (count, m, n). Where nothing is cut off, the array is that of
-        ``arguments``."""
+        """C, (m, n[, 2]), from ``arguments`` after the launch: stripes joined, padding cut off; of a packed kernel all
+        matrices, (count, m, n). If nothing has to be cut off, it is the array in ``arguments`` itself."""
         big_m, big_n, _ = self.padded(m, n, 0)
         pair = (2,) if self.precision == "double-double" else ()
         if self.streams:
@@ -185,7 +184,7 @@ class Kernel:
 
 
 class Catalogue(dict[str, Kernel]):
-    """Kernels by name: ``ck.kernels["sgemm_tn"]``, ``for name in ck.kernels``."""
+    """Kernels by name: ``ck.kernels["sgemm_tn"]``, ``for name in ck.kernels``; a ``KeyError`` suggests one."""
 
     def __missing__(self, name: str):
         guess = nearest(str(name), self)
@@ -202,7 +201,7 @@ class Catalogue(dict[str, Kernel]):
 
 
 def _kernel(name: str, block: tuple[int, int], k_step: int, teaches: str, flags: str = "", **more) -> Kernel:
-    """A row: precision and transposes (``flags``) as the name tells, in compute mode if there is a group."""
+    """A catalogue row: precision and transposes (``flags``) come from the name; a group means compute mode."""
     flags = flags or next((f for f in ("tn", "nn", "nt", "tt") if f"_{f}" in name), "nn")
     precision = {"s": "single", "d": "double", "dd": "double-double"}[name.partition("ge")[0]]
     mode = "compute" if "group" in more else "pixel"

@@ -1,4 +1,4 @@
-"""How matrices become textures and constants: the launch convention that all GEMM kernels share.
+"""The launch convention that all GEMM kernels share: how matrices become textures, and scalars and sizes constants.
 
 A row-major matrix becomes a texture of 128-bit texels, the most that one fetch reads: four float32 numbers, two float64
 or one double-double. cb0 is six elements of four words; a kernel declares as many as it reads:
@@ -20,7 +20,7 @@ STRIP = 16
 
 def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
     """Matrices of ``stack`` (count, rows, columns[, 2]), each in the upper left corner of zeros of ``shape``, one below
-    the other; the array itself where nothing is to be added."""
+    the other. If there is nothing to pad, it is the array itself."""
     below = (stack.shape[0] * shape[0], shape[1], *stack.shape[3:])
     if stack.shape[1:3] == shape and stack.flags.c_contiguous and stack.dtype == dtype:
         return stack.reshape(below)
@@ -49,7 +49,7 @@ def scalars(alpha, beta) -> np.ndarray:
 
 def constants(scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()):
     """cb0, uint32 of shape (6, 4), for the ``scalars``, padded ``k``, the row ``stride`` of C in 128-bit elements, the
-    ``blocks`` (rows, columns) that C has, and the ``places`` of cb0[5]."""
+    number of ``blocks`` of C (down, across), and the ``places`` of cb0[5]."""
     words = np.zeros((6, 4), np.uint32)
     with np.errstate(over="ignore"):  # kernels in single precision are given no such double
         words[0, :3] = np.array([*scalars[:, 0], k]).astype(np.float32).view(np.uint32)
@@ -62,5 +62,5 @@ def constants(scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int],
 
 
 def adds_c(cb0: np.ndarray) -> bool:
-    """Whether a launch with this cb0 adds beta C, that is, whether beta is not 0."""
+    """Whether a launch with this cb0 adds beta C: whether beta is not 0."""
     return bool(cb0[4, 0])

@@ -1,4 +1,4 @@
-"""Small recorded runs of catalogue kernels, for views that are called with a kernel's name."""
+"""Small recorded runs of catalogue kernels, for views that are given a kernel's name."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from cypresskit.machine.traffic import Traffic
 
 
 def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer, program: Program | None = None) -> Run:
-    """Launch ``kernel``, or a ``program`` in its place, on small whole numbers (the same each time), m x k times k x n;
-    the ``observers`` listen. Raises ``ArithmeticError`` if C isn't numpy's."""
+    """The counts of a launch of ``kernel``, or of a ``program`` in its place, on small whole numbers (the same each
+    time), m x k by k x n, with ``observers``. Raises ``ArithmeticError`` if C isn't numpy's."""
     rng, words = np.random.default_rng(8), 2 if kernel.precision == "double-double" else 1
     a, b = (np.zeros((*shape, words), kernel.dtype) for shape in kernel.stored(m, n, k))
     for x in (a, b):
@@ -27,7 +27,7 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer, program: P
 
 
 def recorded(what: Recording | str, item: int | tuple[int, int] = 0) -> Recording:
-    """A recording as it is; for a kernel's name that of work-item ``item`` in a run of 2 x 3 blocks and four turns."""
+    """The recording, or for a kernel's name, that of work-item ``item`` in a run of 2 x 3 blocks and four turns."""
     if isinstance(what, Recording):
         return what
     kernel, recorder = KERNELS[what], Recorder(item)
@@ -36,7 +36,7 @@ def recorded(what: Recording | str, item: int | tuple[int, int] = 0) -> Recordin
 
 
 def listened(what: Traffic | str, n: int = 64, k: int = 8) -> Traffic:
-    """Traffic as it is; for a kernel's name that of wavefront 0 in a run with m = n and k."""
+    """The traffic, or for a kernel's name, that of wavefront 0 in a run with m = n and k."""
     if isinstance(what, Traffic):
         return what
     traffic = Traffic()

@@ -1,7 +1,7 @@
 """The workbook's kernels for a GPU of today, written in Python for numba's CUDA target.
 
 A CUDA *thread* is Cypress's work-item, a *warp* of 32 its wavefront, a *multiprocessor* its SIMD engine, and *shared
-memory* its LDS. What ``blocked`` and ``tiled`` are given are constants to the compiler. Sizes are whole blocks.
+memory* its LDS. The arguments of ``blocked`` and ``tiled`` are constants to the compiler. Sizes are whole blocks.
 """
 
 from functools import cache
@@ -43,8 +43,8 @@ four = _simulated if config.ENABLE_CUDASIM else intrinsic(_four)
 
 @cache
 def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, wide: bool = False):
-    """C = A^T B, or A B, in which each thread computes ``rows`` x ``columns`` of C and reads through the caches. The
-    ``wide`` kernel of A^T B loads four numbers at a time."""
+    """A kernel for C = A^T B, or A B, in which each thread computes ``rows`` x ``columns`` of C and reads through the
+    caches. With ``wide``, that for A^T B loads four numbers at a time."""
 
     @cuda.jit
     def kernel(a, b, c):
@@ -81,8 +81,8 @@ def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, 
 
 @cache
 def tiled(side: int):
-    """C = A^T B by workgroups of ``side`` x ``side`` threads, which fetch ``STEPS`` rows of A and B into shared memory
-    and multiply from there: lesson 07. A thread's rows and columns are two groups of four, beside its neighbours'."""
+    """A kernel for C = A^T B by workgroups of ``side`` x ``side`` threads, which fetch ``STEPS`` rows of A and B into
+    shared memory and multiply from there: lesson 07. A thread's rows, and its columns, are two groups of four."""
     width, threads = 8 * side, side * side
 
     @cuda.jit
@@ -122,8 +122,8 @@ def tiled(side: int):
 
 @cuda.jit
 def double_double(a, a_low, b, b_low, c, c_low, zero):
-    """C = A^T B in double-double, an element for each thread: lesson 06's product by FMA, and two-sum. ``zero`` is 0.0,
-    which the compiler mustn't know: it would merge ``left * right`` into the sum behind it."""
+    """C = A^T B in double-double, an element for each thread: lesson 06's product by FMA, and two-sum. ``zero`` must be
+    0.0, unknown to the compiler, which would otherwise fuse ``left * right`` into the sum that follows."""
     column, row = cuda.grid(2)
     high = low = 0.0
     k = 0
@@ -144,7 +144,7 @@ def double_double(a, a_low, b, b_low, c, c_low, zero):
 @cuda.jit
 def pitched(out, pitch, turns):
     """Each of a warp's 32 threads stores a word of shared memory and loads its neighbour's, ``turns`` times; their
-    words are ``pitch`` apart. A workgroup is a warp."""
+    words are ``pitch`` apart. A workgroup is one warp."""
     memory = cuda.shared.array(WORDS, np.float32)
     lane = cuda.threadIdx.x
     mine, other = pitch * lane, pitch * ((lane + 1) % 32)

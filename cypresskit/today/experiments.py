@@ -1,7 +1,7 @@
-"""The workbook's experiments on the GPU that is here: each kernel is checked against numpy, then timed.
+"""The workbook's experiments on this computer's GPU: each kernel is checked against numpy, then timed.
 
-A figure is the median of several runs after a warm-up; its ``spread`` lies between the fastest and the slowest, as a
-part of the median. A GPU changes its clock with load and heat: the record says at which it was found at work.
+A figure is the median of several runs after a warm-up; its ``spread`` is that from the fastest run to the slowest, over
+the median. A GPU changes its clock with load and heat: the record has the clock found at work.
 """
 
 import json
@@ -30,7 +30,7 @@ ASKED = {"device": "name", "driver": "driver_version", "highest clock": "clocks.
 
 @dataclass
 class Bench:
-    """Runs the experiments; ``rows`` are their figures. Each raises ``ArithmeticError`` if a result isn't numpy's."""
+    """The experiments, and their figures as ``rows``. Each raises ``ArithmeticError`` if a result isn't numpy's."""
 
     n: int = 4096  # of most products
     sizes: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
@@ -43,7 +43,7 @@ class Bench:
     rows: list[dict] = field(default_factory=list)
 
     def add(self, experiment: str, case: object, unit: str, amount: float, work: Callable, **more) -> None:
-        """A row: ``amount`` over the seconds of ``work``, or times the seconds where the unit is ns."""
+        """Time ``work`` and add a row: ``amount`` per second or, for the unit ns, ``amount`` times the seconds."""
 
         def each(calls: int) -> float:
             cuda.synchronize()
@@ -64,7 +64,7 @@ class Bench:
         self, experiment: str, case: object, kernel, n: int, block: int, *, precision: str = "float32",
         transposed: bool = True, threads: int = 8, down: int = 0, shared: int = 0,
     ) -> None:  # fmt: skip
-        """C = A^T B (or A B) by workgroups of ``threads`` x ``down`` threads; a ``block`` of 0 is a library's call."""
+        """Check and time C = A^T B (or A B), by workgroups of ``threads`` x ``down``, or a library (``block`` 0)."""
         a, b = operands(n, precision)
         arrays = cuda.to_device(a), cuda.to_device(b), cuda.to_device(np.full((n, n), np.nan, precision))
         shape = [min(along, n // (block or n)) for along in (threads, down or threads)]
@@ -79,8 +79,8 @@ class Bench:
         self.add(experiment, case, "Gflop/s", 2e-9 * n**3, work, registers=sum(registers.values()))
 
     def products(self) -> None:
-        """Blocks of a thread, in both precisions; the layout of A; sizes; a tile in shared memory; and few warps on a
-        multiprocessor, each a workgroup that takes shared memory and never touches it."""
+        """Time blocks of a thread, in both precisions; both layouts of A; sizes; a tile in shared memory; and few warps
+        on a multiprocessor, held off by workgroups that take shared memory and never touch it."""
         n, side = self.n, self.side
         for b in (1, 2, 4, 8):
             self.product("block", f"{b} x {b}", blocked(b, b), n, b)
@@ -114,7 +114,7 @@ class Bench:
         self.add("double-double", "1 x 1", "Gflop/s", 2e-9 * n**3, work)
 
     def pitches(self) -> None:
-        """A store and a load of shared memory by a warp: alone, and on average of 32 that share a multiprocessor."""
+        """Time a store and a load of shared memory by a warp: alone, and on average of 32 on each multiprocessor."""
         turns, many = self.turns, 32 * attribute("MULTIPROCESSOR_COUNT")
         for name, warps, at_once in (("bank, one warp", 1, 1), ("bank, 32 warps", many, 32)):
             out = cuda.to_device(np.empty(32 * warps, np.float32))
@@ -124,7 +124,7 @@ class Bench:
                     raise ArithmeticError(f"at a pitch of {pitch} words, numbers didn't go round the warp")
 
     def copies(self) -> None:
-        """The bus, from memory that the system may not move (pinned) and from memory that it may."""
+        """Time the bus, from memory that the system may not move (pinned) and from memory that it may."""
         numbers = self.megabytes * 2**20 // 4
         source, on_gpu = np.arange(numbers, dtype=np.float32), cuda.device_array(numbers, np.float32)
         for name, host in (("pageable", np.empty_like(source)), ("pinned", cuda.pinned_array(numbers, np.float32))):
@@ -134,7 +134,7 @@ class Bench:
                 raise ArithmeticError("what has come over the bus isn't what was sent")
 
     def library(self) -> None:
-        """cuBLAS through CuPy, where that is installed; half precision runs on tensor cores."""
+        """Time cuBLAS through CuPy, if that is installed; half precision runs on tensor cores."""
         if not find_spec("cupy"):
             return
         import cupy
@@ -146,7 +146,7 @@ class Bench:
             self.product("library", name, multiply, self.n, 0, precision=precision)
 
     def record(self) -> dict:
-        """Everything: the GPU, its driver, the versions, and a row for each figure."""
+        """Run everything. Returns the GPU, its driver, the versions, and a row for each figure."""
         self.products()
         asked = f"nvidia-smi --query-gpu={','.join(ASKED.values())} --format=csv,noheader --id=0"
         gpu = dict(zip(ASKED, subprocess.getoutput(asked).split(", ")))  # behind a product, before the clock falls
@@ -164,7 +164,7 @@ def operands(n: int, precision: str) -> list[np.ndarray]:
 
 
 def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> None:
-    """Sixteen rows of C are numpy's, in double precision; raises ``ArithmeticError`` if they aren't."""
+    """Raise ``ArithmeticError`` unless sixteen rows of C are numpy's, in double precision."""
     n = len(c)
     rows = np.random.default_rng(0).choice(n, min(n, 16), replace=False)
     left, right = (a[:, rows].T if transposed else a[rows]).astype(float), b.astype(float)
@@ -174,7 +174,7 @@ def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> Non
 
 
 def attribute(name: str) -> int:
-    """A number of the GPU; 1 where numba's simulator doesn't know it."""
+    """An attribute of the GPU; 1 if numba's simulator doesn't have it."""
     return getattr(cuda.current_context().device, name, 1)
 
 
