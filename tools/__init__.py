@@ -1,1 +1,1 @@
-"""What those who work on cypresskit use beside it, from a clone: the fuzzer, the maker of pages, the oracle."""
+"""Tools for working on cypresskit, run from a clone: the fuzzer, the notebook and page makers, the oracle."""

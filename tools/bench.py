@@ -1,10 +1,10 @@
 """How fast this is, each time beside a yardstick of the same run: `make bench`, or `make bench ARGS="clock lessons"`.
 
-A row's ratio is the median of its runs, and beside it the span that half of them lie in. Yardsticks are numpy's product
-of the same matrices, a loop of plain Python, or an empty process or page; machines of any speed have about the same
-ratios. ``--write`` keeps them in bench.json, and ``--check`` fails where one is three times what is kept there. Each
-group runs in a process of its own, on one thread unless it says otherwise, since numpy's BLAS reads once how many it
-may use; times are the processor's, which other programs disturb least.
+A row's ratio is the median of its runs, with the span of the middle half. Yardsticks are numpy's product of the same
+matrices, a loop of plain Python, or an empty process or page, so machines of any speed have about the same ratios.
+``--write`` keeps them in bench.json, and ``--check`` fails if one is three times what is kept there. Each group runs in
+a process of its own, on one thread unless it says otherwise, since numpy's BLAS reads only once how many it may use.
+Times are processor time, which other programs disturb least.
 """
 
 import argparse
@@ -45,7 +45,7 @@ Run = Callable[[], float]  # what it took
 
 
 def row(name: str, ours: Run, yardstick: Run, unit: str = "s", least: int = 3, most: int = 100, note: str = "") -> Row:
-    """Both in turn, until they have taken long enough together."""
+    """Run both in turn until they have taken long enough together, for a row of the table."""
     runs: list[tuple[float, float]] = []
     start = perf_counter()
     while len(runs) < least or (len(runs) < most and perf_counter() - start < LONG):
@@ -58,14 +58,14 @@ def row(name: str, ours: Run, yardstick: Run, unit: str = "s", least: int = 3, m
 
 
 def seconds(work: Callable[[], object], clock: Callable[[], float] = process_time) -> float:
-    """What some work takes."""
+    """Processor seconds of ``work``."""
     start = clock()
     work()
     return clock() - start
 
 
 def loop(turns: int = 10**7) -> float:
-    """Seconds that ``for i in range(10**8): pass`` takes at a prompt: the yardstick of what computes by itself."""
+    """Seconds of ``for i in range(10**8): pass`` at a prompt: the yardstick of everything that only computes."""
     return seconds(partial(exec, f"for i in range({turns}): pass", {})) * 10**8 / turns
 
 
@@ -156,7 +156,7 @@ def words() -> Iterator[Row]:
 
 
 def traced(work: Callable[[], object]) -> float:
-    """The megabytes that some work takes at most."""
+    """The megabytes that ``work`` takes at its peak."""
     tracemalloc.start()
     work()
     most = tracemalloc.get_traced_memory()[1] / 1e6
@@ -210,7 +210,7 @@ DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationF
 
 
 def worker(page) -> Callable[[Callable[[], object]], float]:
-    """A function: how many milliseconds the page's main thread works for an act. Other programs don't count."""
+    """A function that measures an act: milliseconds of the page's main thread, without other programs."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 

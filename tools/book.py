@@ -1,8 +1,8 @@
-"""The book tool: one source per lesson makes the student's notebook and the solved one.
+"""The book tool: from one source per lesson, the student's notebook and the solved one.
 
 ``python -m tools.book notebooks [01 ...]`` makes and runs them; notebooks/README.md says how a source is written. Saved
-outputs are those of the run, but for the cell that loads the players' scripts, the ids of widgets and bars of progress,
-which differ each time. Prose can't be edited, which would show folded solutions, nor a check be deleted.
+outputs are those of the run, except for what differs each time: the cell that loads the players' scripts, the ids of
+widgets, progress bars. Prose, which would reveal folded solutions, can't be edited, and checks can't be deleted.
 """
 
 import argparse
@@ -58,18 +58,18 @@ def read(path: Path) -> NotebookNode:
 
 
 def student(source: NotebookNode) -> NotebookNode:
-    """What a student gets: solutions left out, and folded where the source says so."""
+    """The student's notebook: solutions left out, or folded where the source says so."""
     return _made(source, "", ASKED)
 
 
 def solved(source: NotebookNode) -> NotebookNode:
-    """The same with the solutions and sentences in their places."""
+    """The solved notebook: solutions and sentences in their places."""
     return _made(source, r"\1", rf"{ASKED}\n\n\2")
 
 
 def _made(source: NotebookNode, lines: str, why: str) -> NotebookNode:
-    """The notebook with ``lines`` in the place of each solution, and ``why`` in that of each question. A ``FOLD`` shows
-    the solutions that are marked above it and below the fold before."""
+    """The notebook with ``lines`` in place of each solution, and ``why`` in place of each question. A ``FOLD`` shows
+    the solutions marked between it and the fold before."""
     cells, above = [], ""
     for cell in source.cells:
         text = cell.source
@@ -82,7 +82,7 @@ def _made(source: NotebookNode, lines: str, why: str) -> NotebookNode:
 
 
 def execute(notebook: NotebookNode, where: Path) -> None:
-    """Run a notebook from top to bottom in directory ``where`` and keep what it puts out."""
+    """Run a notebook from top to bottom in directory ``where``, keeping its outputs."""
     from nbclient import NotebookClient
 
     NotebookClient(
@@ -106,19 +106,19 @@ def execute(notebook: NotebookNode, where: Path) -> None:
 
 
 def lasting(output: NotebookNode) -> bool:
-    """Whether an output is no bar of progress, and no notice that the engine is compiled."""
+    """Whether to keep an output: not a progress bar, nor the notice that the engine is being compiled."""
     return not BUSY.match(output.get("text") or output.get("data", {}).get("text/plain", ""))
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
-    """Save as JupyterLab does: one blank a level, keys sorted."""
+    """Save as JupyterLab does: indented by one space a level, keys sorted."""
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.validate(notebook)
     nbformat.write(notebook, path)
 
 
 def sources(book: Path, chosen: list[str] | None = None) -> list[Path]:
-    """The sources of the book in directory ``book``, in order; of lessons whose names begin with one of ``chosen``."""
+    """The book's sources in order; of lessons whose names begin with one of ``chosen``, by default all."""
     return [p for p in sorted((book / "source").glob("*.md")) if not chosen or p.name.startswith(tuple(chosen))]
 
 
@@ -128,7 +128,7 @@ def _cell(kind: str, text: str, metadata: dict) -> NotebookNode:
 
 
 def _notebook(cells: list[NotebookNode]) -> NotebookNode:
-    """A notebook whose cells have ids of what stands in them, so that they change only with it."""
+    """A notebook whose cell ids are hashes of their contents, so that they change only with these."""
     seen: dict[str, int] = {}
     for cell in cells:
         name = hashlib.sha1(cell.source.encode()).hexdigest()[:8]
@@ -152,7 +152,7 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
 
 
 def slides(cells: list[tuple[str, str]]) -> dict[int, str]:
-    """nbconvert's eight slides, by the numbers of cells: title, case by hand, picture, its questions, a guess, its
+    """The cells of nbconvert's eight slides, by number: title, case by hand, picture, its questions, a guess, its
     result, what was measured, summary."""
 
     def find(words: str, kind: str = "markdown", after: int = -1) -> int:

@@ -1,6 +1,6 @@
-"""The README's moving picture, light and dark, and its stills, made from the views themselves: ``make clip``.
+"""Make the README's moving picture, light and dark, and its stills from the views themselves: ``make clip``.
 
-The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as anybody would, and photographed frame
+The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as a reader would, and photographed frame
 by frame. It needs Chromium and Playwright, which the tests bring.
 """
 
@@ -23,7 +23,7 @@ FOLDER = ROOT / "docs/pictures"
 
 
 def pipelines() -> Shown:
-    """Four and five stages, at their end; the view's own still is an early one, which doesn't answer its question."""
+    """Four and five stages at their end. The view's own still is an early frame, which doesn't answer its question."""
     shown = ck.draw.timeline()
     shown.tells = len(shown) - 1
     return shown
@@ -48,13 +48,13 @@ POINTER = """([x, y]) => { document.querySelector("#pointer")?.remove()
 
 
 def photograph(page: Page) -> Image.Image:
-    """What the page shows."""
+    """A photograph of the page."""
     page.wait_for_timeout(60)
     return Image.open(BytesIO(page.screenshot())).convert("RGB")
 
 
 def journey(page: Page) -> Iterator[tuple[Image.Image, int]]:
-    """The clip's frames, and how long each stands."""
+    """The clip's frames, and how long each is shown."""
     for presses, count, name, which in STEPS:
         for n in range(count):
             yield photograph(page), PACE if n else READ

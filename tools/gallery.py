@@ -1,4 +1,4 @@
-"""What the site shows of the package: each picture, and the lessons as their notebooks store them.
+"""The package's pictures, and the lessons from their stored notebooks, for the site.
 
 Pictures play. A result that is to be guessed is folded below a field for the guess; what needs a running kernel
 (sliders that compute) stands still. Solutions are left out unless asked for.
@@ -64,8 +64,8 @@ FOLDED = {"tags": ["hide-output"], "mystnb": {"code_prompt_show": "The result: g
 
 
 def write_pages(folder: Path) -> str:
-    """Write each picture's page and still into ``folder``. Returns the stills as links, in HTML, for a page in a folder
-    beside it."""
+    """Write each picture's page and still into ``folder``. Returns HTML with the stills as links, for a page in a
+    folder beside it."""
     folder.mkdir(parents=True, exist_ok=True)
     scripts = '<script src="../_static/players.js" async></script>'
     links = '<a href="../docs/views.html">More pictures</a>'
@@ -80,7 +80,7 @@ def write_pages(folder: Path) -> str:
 
 
 def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
-    """A notebook's text as the site shows it. Headings are linked in small letters there, and as written in Jupyter."""
+    """A notebook's text as the site shows it. Links to headings are in small letters there, in Jupyter as written."""
     small = re.sub(r"(\]\([\w.]*#)([\w-]+)\)", lambda link: f"{link[1]}{link[2].lower()})", text)
     book = hold_controls(nbformat.reads(small, as_version=4), NOTEBOOKS)
     for cell in book.cells:
@@ -94,7 +94,7 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
 
 
 def ask_on_a_page(output: NotebookNode) -> None:
-    """Give an output that asks for a guess a field to type it into, and leave out that there was none."""
+    """Give an output that asks for a guess a field to type it into, and drop the remark that none was made."""
     if asked := GUESS.match(output.get("data", {}).get("text/plain", "")):
         output["data"] = {"text/html": ENTRY.format(*map(escape, asked.groups()))}
     elif "text" in output:
@@ -102,7 +102,7 @@ def ask_on_a_page(output: NotebookNode) -> None:
 
 
 def hold_controls(book: NotebookNode, folder: Path) -> NotebookNode:
-    """Put in the place of controls what they show at first; that isn't stored, so they run, and what they need."""
+    """Replace controls by what they show at first. That isn't stored, so the cells that it needs are run."""
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     shell = InteractiveShell.instance()
     for at, cell in enumerate(code):

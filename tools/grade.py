@@ -1,11 +1,11 @@
 """Marks: an answer judged from a notebook's text, in a process of its own, with an untouched copy of the package.
 
-``judge`` takes a notebook's code cells and a check as the lesson calls it. Of the cells only those run that the answer
-needs: where its name is set, and the names that these use. Then the check does, and a patched check, device or judge
-gives no point: before and after, the package's functions, classes and devices are compared with what they were. What
-happened in the kernel that the notebook was written in doesn't count.
+``judge`` takes a notebook's code cells, and a check as the lesson calls it. Only the cells that the answer needs are
+run: those that set its name, and the names used there. Then the check runs. A patched check, device or judge earns no
+point: the package's functions, classes and devices are compared before and after. What happened in the kernel in which
+the notebook was written doesn't count.
 
-Not proof against code that is written to deceive this module, which runs in the same process as the answer.
+Not proof against code written to deceive this module, which runs in the same process as the answer.
 """
 
 import ast
@@ -42,7 +42,7 @@ def judge(cells: Sequence[str], check: str) -> Verdict:
 
 
 def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
-    """The other side of ``judge``."""
+    """The judge's side in the new process."""
     found = CHECK.search(check)
     if not found:
         raise ValueError(f"{check} is no check")
@@ -76,7 +76,7 @@ def _plain(cell: str) -> str:
 
 
 def needed(cells: Sequence[str], asked: str) -> list[str]:
-    """The cells that set what the code ``asked`` uses, and those that set what these use, in their order."""
+    """The cells that set what the code ``asked`` uses, and those that set what these use, in order."""
     wanted, seen, chosen = _uses(_table(asked)), set[str](), set[int]()
     tables = []
     for cell in cells:
@@ -104,7 +104,7 @@ def _table(cell: str) -> SymbolTable:
 
 
 def _uses(table: SymbolTable) -> set[str]:
-    """The names that code takes from around it."""
+    """The names that code uses but doesn't set itself."""
     inner = [_uses(child) for child in table.get_children()]
     top = table.get_type() == "module"
     taken = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())}
@@ -119,8 +119,8 @@ def _run(cells: list[str]) -> dict:
 
 
 def _state(of: dict | None = None) -> dict:
-    """Which function, class, module and device stands behind each name of the package and what it rests on; with
-    ``of``, of the names in that alone."""
+    """The function, class, module or device behind each name of the package, and what it rests on; of ``of`` alone, if
+    that is given."""
     state: dict = {}
     for module in [m for name, m in sys.modules.items() if name.split(".")[0] in ("cypresskit", "builtins", "math")]:
         _note(state, module, module.__name__)

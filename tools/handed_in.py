@@ -1,7 +1,7 @@
-"""What a class handed in: answers and their verdicts, sentences and guesses, read from notebooks as text.
+"""A class's work, read from notebooks as text: answers and their verdicts, sentences and guesses.
 
-No kernel runs a student's notebook, no saved verdict counts, and of a saved guess only the guess: questions and true
-values are the lesson's own. Each answer is judged in a process of its own (see ``tools.grade``).
+No kernel runs a student's notebook, no saved verdict counts, and only the guess itself is taken from a saved guess:
+questions and true values are the lesson's own. Each answer is judged in a process of its own (see ``tools.grade``).
 """
 
 import json
@@ -36,7 +36,7 @@ class Exercise(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What a lesson asks: its exercises, and the true value of each guess by its question."""
+    """A lesson's exercises, and the true value of each guess by its question."""
 
     name: str  # as in "09 The bus"
     prose: set[str]
@@ -45,7 +45,7 @@ class Lesson(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What was handed in for an exercise: the verdict, the cell that it is about, and the sentence below."""
+    """A student's answer to an exercise: the verdict, the cell that it is about, and the sentence below."""
 
     verdict: Verdict
     code: str = ""
@@ -53,19 +53,19 @@ class Answer(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What was handed in of a lesson: the answers, and the guesses by their questions."""
+    """A student's work on a lesson: the answers, and the guesses by their questions."""
 
     answers: dict[Exercise, Answer]
     guesses: dict[str, str]
 
 
 def lessons() -> dict[str, Lesson]:
-    """All lessons, by the stems of their files."""
+    """All lessons, by their files' names without ending."""
     return {path.stem: read(path) for path in sorted(LESSONS.glob("[0-9]*.ipynb"))}
 
 
 def read(lesson: Path) -> Lesson:
-    """A lesson's notebook, with the good answers of its solved twin."""
+    """A lesson from its notebook, with the good answers of the solved one."""
     cells = nbformat.read(lesson, as_version=4).cells
     name = next(line[2:] for cell in cells for line in cell.source.splitlines() if line.startswith("# "))
     prose = {cell.source for cell in cells if cell.cell_type == "markdown"}
@@ -79,7 +79,7 @@ def read(lesson: Path) -> Lesson:
 
 
 def sentences(cells: Iterable, original: set[str]) -> dict[int, str]:
-    """What somebody wrote below each exercise, by its number: the prose that the original lesson doesn't have."""
+    """A student's sentences by exercise number: all prose that isn't the original lesson's."""
     at, found = 0, dict[int, str]()
     for cell in cells:
         if cell.cell_type == "markdown" and (cell.source in original or not cell.metadata.get("editable", True)):
@@ -91,7 +91,7 @@ def sentences(cells: Iterable, original: set[str]) -> dict[int, str]:
 
 
 def kept(cells: Iterable) -> dict[str, tuple[object, object]]:
-    """Guess and result by question, as saved in the outputs that ask; a curve is a question for each of its places."""
+    """(guess, result) by question, as saved in the outputs that ask; a curve is a question for each of its places."""
     found: dict[str, tuple[object, object]] = {}
     for saved in (out.get("metadata", {}).get(KEPT) for cell in cells for out in cell.get("outputs", ())):
         if not isinstance(saved, dict):
@@ -106,7 +106,7 @@ def kept(cells: Iterable) -> dict[str, tuple[object, object]]:
 
 
 def work(notebook: Path, lesson: Lesson, verdicts: dict[str, list]) -> Work:
-    """What a student's notebook has of a lesson. What was judged already is in ``verdicts``, which grows."""
+    """A student's work from a lesson's notebook. ``verdicts`` has what was judged before; new verdicts are added."""
     try:
         cells = nbformat.read(notebook, as_version=4).cells
         wrote, saved = sentences(cells, lesson.prose), kept(cells)
@@ -128,8 +128,8 @@ def work(notebook: Path, lesson: Lesson, verdicts: dict[str, list]) -> Work:
 
 
 def handed_in(student: Path, asked: dict[str, Lesson], verdicts: dict[str, list]) -> dict[str, Work]:
-    """A student's work by lesson; says which of their files are no lesson's. Of two notebooks of a lesson, the better
-    answers count, and whatever was explained or guessed."""
+    """A student's work by lesson; files that belong to no lesson are reported. Of two notebooks of a lesson the better
+    answers count, and every sentence and guess."""
     row: dict[str, Work] = {}
     for notebook in sorted(student.rglob("*.ipynb")):
         stem = next((stem for stem in asked if stem in notebook.stem), None)

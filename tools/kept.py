@@ -1,4 +1,4 @@
-"""Simulate anew what pictures keep with the package, two minutes or so of processor time: ``python -m tools.kept``."""
+"""Simulate again what the pictures' stored figures come from, in some two minutes: ``python -m tools.kept``."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ PRODUCTS = {
 
 
 def road(launch: str) -> tuple[float, float, str]:
-    """Of a launch of the road its Gflop/s, what its busiest unit would do without a pause, and that unit."""
+    """[Gflop/s, what its busiest unit would allow without a pause, that unit] for each launch of the road."""
     name, n, *style = launch.split()
     run: Any
     if name in PRODUCTS:

@@ -1,10 +1,10 @@
-"""A second opinion: what LLVM's back end for this chip (triple ``r600--``, cpu ``cypress``) makes of the kernels.
+"""A second opinion: the kernels as compiled by LLVM's back end for this chip (triple ``r600--``, cpu ``cypress``).
 
     python -m tools.llvm     # writes cypresskit/data/llvm.json, with LLVM's version and the date; lesson 03 shows it
 
-The compiler's scalar form is written as LLVM IR, blocks and phis one to one; in the assembly that comes back, registers
-and the bundles of the innermost loop are counted. Kernels with doubles or LDS, which this way doesn't know, are not in
-the record. The back end's own scheduler decides the rest: it is nobody's optimum.
+The compiler's scalar form is written as LLVM IR, blocks and phis one to one; in the resulting assembly, registers and
+the bundles of the innermost loop are counted. Kernels with doubles or LDS, which can't be written this way, are not in
+the record. The rest is up to the back end's own scheduler: it is nobody's optimum.
 """
 
 import datetime
@@ -41,7 +41,7 @@ IR = {  # operands by number; each step gives the next one, the last the result 
 
 
 def opinion(program: ck.Program) -> dict[str, int]:
-    """Registers and bundles of the innermost loop. Raises ``CompileError`` for what this way doesn't know."""
+    """Registers and bundles of the innermost loop. Raises ``CompileError`` for doubles and LDS."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     module = llvm.parse_assembly(ModuleWriter(simplify(lower(program, ck.HD5870))).module())
@@ -101,7 +101,7 @@ class ModuleWriter:
         return self.new(f"bitcast float {self.new(f'extractelement <4 x float> {vector}, i32 {channel}')} to i32")
 
     def number(self, src: Src) -> str:
-        """An operand as float."""
+        """An operand as a float."""
         if src.neg or src.abs:
             raise CompileError("a negated operand is not known to the way through LLVM")
         return self.new(f"bitcast i32 {self.word(src.value)} to float")
@@ -141,7 +141,7 @@ class ModuleWriter:
             raise self.unknown(op)
 
     def computed(self, op: Op) -> str:
-        """What gives the i32 word that an op computes, or the i1 of a test."""
+        """The LLVM expression for the i32 that an operation computes, or for a test's i1."""
         floats, relation = op.row.kind == "float", op.row.relation
         if relation:
             sign = "" if relation in ("eq", "ne") else op.row.compares.replace("i", "s")

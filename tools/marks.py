@@ -1,9 +1,9 @@
-"""Marks of a class: submitted notebooks to tables for a course system, and a page of feedback for each student.
+"""Marks of a class: from submitted notebooks, tables for a course system and a page of feedback for each student.
 
     python -m tools.marks submitted marks
 
 ``submitted`` has a folder for each student; Moodle's names of folders and files are understood. ``marks`` gets
-``marks.csv``, ``explanations.csv``, ``guesses.csv`` and the folder ``feedback``. Points that somebody wrote into
+``marks.csv``, ``explanations.csv``, ``guesses.csv`` and the folder ``feedback``. Points entered into
 ``explanations.csv`` are read by the next run, which judges only what is new (``verdicts.json``). See docs/teaching.md.
 """
 
@@ -33,7 +33,7 @@ PAGE, LESSON, EXERCISE = re.split(
 
 
 class Student(NamedTuple):
-    """A folder's owner."""
+    """A student, from the folder's name."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class Student(NamedTuple):
 
 
 class Class(NamedTuple):
-    """What all handed in, and the points given by hand, by id and exercise."""
+    """The work of all students, and the points given by hand, by id and exercise."""
 
     asked: dict[str, Lesson]
     works: dict[Student, dict[str, Work]]
@@ -52,11 +52,11 @@ class Class(NamedTuple):
             yield from ((student, self.asked[stem], work) for stem, work in sorted(self.works[student].items()))
 
     def given(self, student: Student, exercise: Exercise, answer: Answer) -> float | None:
-        """The points for a sentence: None as long as nobody gave any."""
+        """The points for a sentence, or None if it has none yet."""
         return self.points.get((student.id, exercise.name)) if answer.sentence else 0.0
 
     def mark(self, student: Student, lesson: Lesson, work: Work) -> tuple[float, str]:
-        """The points of 100 for a lesson, and in words what they come from."""
+        """The points for a lesson, of 100, and in words where they come from."""
         given = [self.given(student, *pair) or 0 for pair in work.answers.items()]
         right = sum(answer.verdict.right for answer in work.answers.values())
         counts = (right, len(given)), (len(work.guesses), len(lesson.truths)), (sum(given), FULL * len(given))
@@ -67,7 +67,7 @@ class Class(NamedTuple):
 
 
 def marks(class_: Class) -> Iterator[dict]:
-    """The rows of ``marks.csv``; what wasn't handed in is left out."""
+    """The rows of ``marks.csv``; lessons not handed in are left out."""
     for who in class_.works:
         points = [class_.mark(*each)[0] for each in class_.each(who)]
         row: dict = {"id": who.id, "student": who.name, "total": round(sum(points), 1) if points else ""}
@@ -91,7 +91,7 @@ def explanations(class_: Class) -> list[dict]:
 
 
 def guesses(class_: Class) -> Iterator[dict]:
-    """The rows of ``guesses.csv``: a guess as it was entered and as a number, and by how many per cent it is off."""
+    """The rows of ``guesses.csv``: each guess as entered and as a number, and its error in per cent."""
     for who, lesson, work in class_.each():
         for question, guess in work.guesses.items():
             truth = lesson.truths[question]
@@ -102,7 +102,7 @@ def guesses(class_: Class) -> Iterator[dict]:
 
 
 def save(path: Path, rows: Iterable[dict]) -> None:
-    """A table of ``rows`` with the columns of all, those of a lesson beside each other."""
+    """Write ``rows`` as a table with the columns of all of them, those of a lesson side by side."""
     rows = list(rows)
     columns = dict.fromkeys(column for row in rows for column in row)
     text = io.StringIO(newline="")
@@ -115,7 +115,7 @@ def save(path: Path, rows: Iterable[dict]) -> None:
 
 
 def points(sheet: Path) -> dict[tuple[str, str], float]:
-    """The points in an ``explanations.csv``, however a spreadsheet saved it; SystemExit if they can't be read."""
+    """The points in an ``explanations.csv``, however a spreadsheet saved it; ``SystemExit`` if unreadable."""
     raw = sheet.read_bytes() if sheet.exists() else b""
     try:
         text = raw.decode("utf-8-sig")
@@ -137,7 +137,7 @@ def points(sheet: Path) -> dict[tuple[str, str], float]:
 
 
 def feedback(class_: Class, student: Student) -> str:
-    """A student's page: for each lesson the sum, the guesses, and what is said of each exercise."""
+    """A student's page: for each lesson the total, the guesses, and a verdict on each exercise."""
     parts, marks = "", []
     for _, lesson, work in class_.each(student):
         points, words = class_.mark(student, lesson, work)

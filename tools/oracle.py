@@ -104,7 +104,7 @@ def views() -> dict[str, dict]:
 
 
 def plans() -> dict[str, list]:
-    """For each plan of the host, of every kind, its end and a hash of every task's name, beginning and end."""
+    """For each plan of the host, of every kind, its end, and a hash of every task's name, start and end."""
     machine, single, size = host.Machine(), host.Machine(ck.HD5870), (8192, 8192, 1536)
     made = {
         "five stages": host.five_stage(*size, machine),
@@ -119,14 +119,14 @@ def plans() -> dict[str, list]:
 
 
 def plain(value):
-    """Numbers of numpy as JSON has them, exactly."""
+    """numpy's numbers as exact JSON."""
     if isinstance(value, np.generic):
         return value.item()
     return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 def differences(before, after, place: str = "") -> list[str]:
-    """Where ``after`` isn't ``before``; what only one of them has counts."""
+    """The differences between two records; an entry in only one of them is a difference."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = [*before, *(key for key in after if key not in before)]
         return [line for key in keys for line in differences(before.get(key), after.get(key), f"{place}/{key}")]

@@ -1,9 +1,9 @@
-"""What the calibrations do: the tables of docs/model.md, by ``python -m tools.sensitivity``, some minutes.
+"""The effect of the calibrations: the tables of docs/model.md, by ``python -m tools.sensitivity``, some minutes.
 
-``sensitivity`` tells by how many per cent each moves the headlines, if it is halved or doubled. ``leave_one_out``
+``sensitivity``: by how many per cent the headlines move if a calibration is halved or doubled. ``leave_one_out``
 predicts each published peak with ``clause_clocks`` and ``dram_clocks`` fitted on a grid to the other peaks alone, and
 to the ratio of 25 to 37 registers. A row has the values that fit best, the peak that they predict, its ratio to the
-published one, and the least and the most of what values that fit nearly as well predict.
+published one, and the lowest and highest prediction of values that fit nearly as well.
 """
 
 from collections.abc import Collection, Iterable
@@ -32,7 +32,7 @@ HEADLINES = (  # what the papers are known for: kernel and N
 
 
 def calibrated(device: Device, **values: Any) -> Device:
-    """The device with other ``values``; a latency takes along those that would be out of order."""
+    """The device with other ``values``; latencies that would be out of order are moved along."""
     for at, name in enumerate(LATENCIES):
         if name in values:
             others = {n: (min if m < at else max)(values[name], getattr(device, n)) for m, n in enumerate(LATENCIES)}

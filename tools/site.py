@@ -19,7 +19,7 @@ MOST_BYTES = 12_000_000
 
 
 class Page(HTMLParser):
-    """Where a page's links lead to, and what in it links can lead to."""
+    """The links of a page, and the places in it that links can lead to."""
 
     def __init__(self, file: Path):
         super().__init__()
@@ -37,7 +37,7 @@ class Page(HTMLParser):
 
 
 def faults(site: Path) -> list[str]:
-    """What is wrong with a built site: links that lead nowhere, what needs the network, and its size."""
+    """The faults of a built site: links that lead nowhere, things that need the network, and too large a size."""
     pages = {file.resolve(): Page(file) for file in site.rglob("*.html")}
     found = []
     for file, page in pages.items():
@@ -57,8 +57,8 @@ def faults(site: Path) -> list[str]:
 
 
 def build(site: Path, solutions: bool = False) -> None:
-    """Build the site anew, with ``solutions`` or without; SystemExit where Sphinx warns, or where ``site`` holds
-    something else."""
+    """Build the site from scratch, with or without ``solutions``. Raises ``SystemExit`` if Sphinx warns, or if the
+    folder holds something else."""
     if site.exists() and any(site.iterdir()) and not (site / "searchindex.js").exists():
         raise SystemExit(f"{site} holds something that isn't an earlier site: name an empty folder")
     shutil.rmtree(site, ignore_errors=True)

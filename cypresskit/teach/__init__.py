@@ -1,4 +1,4 @@
-"""Exercises: a module for each lesson with what it needs and its checks, ``ck.teach.register_block`` for ``l01_...``.
+"""Exercises: for each lesson a module with its checks and helpers, ``ck.teach.register_block`` for ``l01_...``.
 
 A check runs what a student wrote and returns a ``Verdict``: whether it is right, what was found, where to look. It
 never raises.

@@ -1,8 +1,8 @@
-"""A call in a process of its own, with an untouched copy of the package and limits of time and memory.
+"""A function call in a process of its own, with an untouched copy of the package and limits of time and memory.
 
-What a student wrote, or did to this process, reaches it only as the call's arguments, which are JSON; so is the result.
-The processor's time and the memory are limited where the system can (not on Windows), the time that passes everywhere.
-It keeps faults and patches apart, not attackers: the process has its user's rights, and the network.
+Of what a student wrote, or did to this process, only the call's arguments reach the new one. Arguments and result are
+JSON. Processor time and memory are limited where the system can (not on Windows), elapsed time everywhere. It keeps
+faults and patches apart, not attackers: the process has its user's rights, and the network.
 """
 
 import json
@@ -36,9 +36,9 @@ class Lost(Exception):
 
 
 def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float = MEGABYTES):
-    """What ``function``, spelled ``package.module:name``, returns for ``arguments``, which are JSON's types.
-    Raises ``Lost`` if it takes more than ``seconds`` of processor time (or four times that, waiting), needs more than
-    ``megabytes`` of addresses, raises or crashes."""
+    """The result of ``function``, spelled ``package.module:name``, for ``arguments``; both are of JSON's types. Raises
+    ``Lost`` if it takes more than ``seconds`` of processor time (or four times that by the clock) or more than
+    ``megabytes`` of address space, if it raises or crashes."""
     asked = json.dumps([function, arguments, seconds, megabytes])
     try:
         ran = subprocess.run(
@@ -58,7 +58,7 @@ def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float =
 
 
 def serve() -> None:
-    """The other side: answer the call on standard input. What the function prints is dropped."""
+    """Answer the call on standard input, in the new process. What the function prints is dropped."""
     function, arguments, seconds, megabytes = json.loads(sys.stdin.read())
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,9 +1,9 @@
-"""A check of an answer: what it says, and the shell around it, in which a student's function can do no harm.
+"""Checks of answers: the verdict, and the shell in which a student's function can do no harm.
 
 On Linux, a check of a function runs in a copy of this process (a fork), which the answer may fill, crash or keep busy.
 Timers end the copy once the answer has used up its time, whatever it does: catch everything in a loop, recurse around
-an ``except:``, stay in one call of C. A limit on its memory makes Python raise ``MemoryError``. What an answer does to
-other things than its arguments is gone with the copy. Elsewhere a check runs in this process and without limits, since
+an ``except:``, stay in one call of C. A limit on its memory makes Python raise ``MemoryError``. Whatever an answer
+changes besides its arguments is gone with the copy. Elsewhere a check runs in this process and without limits, since
 forks break macOS's libraries, and Windows has none; the stop button ends it.
 
 ``asked`` calls the answer, and ``exercise`` turns all that may happen, also the stop button, ``input``, ``sys.exit``
@@ -53,8 +53,8 @@ told: BinaryIO | None = None  # in a copy: the way to the process that it was ma
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """``right``, one sentence of ``finding``, and a ``hint`` if the answer is not right yet. Its text is all three.
-    ``check`` names the module and the function that gave it."""
+    """A check's result: ``right``, one sentence of ``finding``, and a ``hint`` if the answer isn't right yet; its text
+    is all three. ``check`` is the module and the name of the function that gave it."""
 
     right: bool
     finding: str
@@ -69,7 +69,7 @@ class Verdict:
 
 
 def a_type(value) -> str:
-    """The type of a value with its article: ``an int``; ``None`` is itself."""
+    """A value's type with its article: ``an int``; ``None`` stays ``None``."""
     if value is None:
         return "None"
     name = type(value).__name__
@@ -77,19 +77,19 @@ def a_type(value) -> str:
 
 
 def said(error: BaseException) -> str:
-    """An exception in one line or more, as a student should see it."""
+    """An exception as text for a student: its type, and its message if it has one."""
     with suppress(Exception):  # its text is made by whoever wrote its class
         return f"{type(error).__name__}: {error}".removesuffix(": ")
     return type(error).__name__
 
 
 def slip(got: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
-    """The hint of the first of ``slips`` (hint: what the mistake gives) that gives ``got``, or ``otherwise``."""
+    """The hint of the first slip whose result is ``got``, or ``otherwise``. ``slips``: hint to the mistake's result."""
     return next((hint for hint, wrong in slips.items() if np.array_equal(got, wrong)), otherwise)
 
 
 class Halted(BaseException):
-    """An answer was stopped, or tried to quit Python: the verdict on it. No ``except Exception`` catches it."""
+    """Raised to end a check with a verdict; no ``except Exception`` in an answer catches it."""
 
     def __init__(self, finding: str, hint: str):
         super().__init__(finding)
@@ -97,9 +97,9 @@ class Halted(BaseException):
 
 
 def asked(call: str, answer: Callable[..., T], *arguments) -> T:
-    """What ``answer`` returns for ``arguments``: ``call`` is how a student would write it. Raises what that raises, and
-    ``Halted`` if it is interrupted, exits, asks a reader, leaves a thread at work or takes more than ``MEGABYTES``. If
-    it has not ended after ``SECONDS`` or ``WALL``, a disposable process ends."""
+    """The result of ``answer(*arguments)``; ``call`` is the same as a student would write it. Raises what that raises,
+    and ``Halted`` if it is interrupted, exits, calls ``input``, leaves a thread running or takes more than
+    ``MEGABYTES``. A disposable process ends once it has used up ``SECONDS`` or ``WALL``."""
 
     def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
         raise Halted(f"`{call}` waits for `input`.", "nobody can type here: what it needs is in its arguments.")
@@ -134,7 +134,7 @@ def asked(call: str, answer: Callable[..., T], *arguments) -> T:
 
 @contextmanager
 def _limits() -> Iterator[None]:
-    """Meanwhile a disposable process may compute for ``SECONDS``, last for ``WALL`` and grow by ``MEGABYTES``."""
+    """Limit a disposable process to ``SECONDS`` of computing, ``WALL`` by the clock, and ``MEGABYTES`` more memory."""
     if not (disposable and FORKS):
         yield
         return
@@ -152,14 +152,14 @@ def _limits() -> Iterator[None]:
 
 
 def _tell(what: object) -> None:
-    """Tell the process of which this one is a copy: a call that begins (str), the verdict, or (text,) to print."""
+    """Tell the parent process: a call that begins (str), the verdict, or (text,) to print."""
     if told:
         pickle.dump(what, told)
         told.flush()
 
 
 def _copied(judge: Callable[[], Verdict]) -> Verdict:
-    """What ``judge`` returns in a copy of this process, or what became of the copy."""
+    """The verdict of ``judge``, run in a copy of this process; or a verdict on how the copy ended."""
     try:
         ours, theirs = os.pipe()
         with open(ours, "rb") as heard, open(theirs, "wb") as tells:
@@ -176,7 +176,7 @@ def _copied(judge: Callable[[], Verdict]) -> Verdict:
 
 
 def _heard(heard: BinaryIO, child: int) -> Verdict:
-    """The verdict that the copy ``child`` tells, after what it prints; or what became of it."""
+    """The verdict that the copy ``child`` sends, after printing what it prints; or a verdict on how it ended."""
     call = "it"
     try:
         with suppress(EOFError, pickle.UnpicklingError):
@@ -199,7 +199,7 @@ def _heard(heard: BinaryIO, child: int) -> Verdict:
 
 
 def _serve(judge: Callable[[], Verdict], tells: BinaryIO) -> NoReturn:
-    """The copy's side: judge, tell, end."""
+    """In the copy: judge, send the verdict, end."""
     global disposable, told
     try:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -211,8 +211,8 @@ def _serve(judge: Callable[[], Verdict], tells: BinaryIO) -> NoReturn:
 
 
 def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
-    """What ``asked`` gives. Whatever the answer raises, a full card apart, is the check's verdict, with ``hint``.
-    So is a result that can't be used: there ``answer`` is the check's function, which raises as it takes it apart."""
+    """The result of ``asked``. An exception, other than of a full card, becomes a verdict with ``hint``. To test
+    whether a result can be used, ``answer`` is the check's own function, which raises as it takes the result apart."""
     try:
         return asked(call, answer, *arguments)
     except (CardMemoryError, Halted):
@@ -225,7 +225,7 @@ def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
 
 
 def _line(error: BaseException) -> str:
-    """Which line of the student's cell raised an error, `` in line 4: `y = x[3]` ``; nothing if none did."""
+    """Where a student's cell raised an error, as text: ``, in line 4: `y = x[3]` ``; empty if none did."""
     ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     cell = next((file for file, _ in ran if not Path(file).is_relative_to(PACKAGE)), None)
     if cell is None:
@@ -236,20 +236,20 @@ def _line(error: BaseException) -> str:
 
 
 def _from_student(error: BaseException) -> bool:
-    """Whether it was raised outside of the checks' own code, or by a call that the student's function doesn't take."""
+    """Whether an error came from outside the checks' own code, or from arguments that a function doesn't take."""
     ran = (Path(frame.f_code.co_filename).parent for frame, _ in walk_tb(error.__traceback__))
     refused = any(words in said(error) for words in ("() takes ", "() missing "))
     return refused or any(folder != Path(__file__).parent for folder in ran)
 
 
 def unless(fine: object, finding: str, hint: str) -> None:
-    """Ends a check with "Not yet.", ``finding`` and ``hint``, unless all is ``fine``."""
+    """End a check with "Not yet.", ``finding`` and ``hint``, unless ``fine``."""
     if not fine:
         raise Halted(finding, hint)
 
 
 class Page(io.TextIOBase):
-    """Hands the first lines of what is printed to ``show``, and counts the others."""
+    """A text stream that passes its first lines on to ``show``, and counts the rest."""
 
     def __init__(self, show: Callable[[str], object]) -> None:
         self.show, self.text = show, ""
@@ -272,8 +272,8 @@ class Page(io.TextIOBase):
 
 
 def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[..., Verdict]:
-    """A decorator: the check gives a verdict whatever the answer does, and shows a page at most of what that prints.
-    ``function``: what the answer is called, if it has to be one; by default as the check's parameter."""
+    """A decorator for checks: they give a verdict whatever the answer does, and show at most a page of what it prints.
+    ``function``: the name of an answer that must be one, by default the check's parameter, if a Callable."""
     name, parameter = next(iter(signature(check).parameters.items()))
     needed = function or parameter.annotation is Callable
     name = function or name

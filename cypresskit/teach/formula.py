@@ -1,8 +1,8 @@
 """Exercises whose answer is a function: it is called with several arguments, and each result compared.
 
 A *slip* is a wrong formula that students write. It is named only if it explains every result, not just one of them. If
-all results are right, three calls follow whose arguments are drawn anew: what they should give is not told, so nobody
-passes by writing down what the messages say.
+all results are right, three calls with random arguments follow. Their right results are never shown, so copying the
+numbers from earlier messages doesn't pass.
 """
 
 import random
@@ -26,12 +26,12 @@ chance = random.SystemRandom()
 def formula_exercise(
     cases: Sequence[tuple], slips: Slips, hint: str, unit: str = "", *, name: str = "", draw: Draw = None
 ) -> Callable[[Callable], Callable[[object], Verdict]]:
-    """A decorator that makes a right function the check of a student's, called ``name``, by default as it is without
-    ``check_``: the answer has to give the same for ``cases``, and for some that ``draw`` returns, by default ``drawn``
-    between those.
+    """A decorator that turns the right function into the check of a student's: both have to give the same for
+    ``cases``, and for random cases from ``draw``, by default ``drawn``. The student's is called ``name``, by default
+    the right one's name without ``check_``.
 
-    ``slips``: hints to the function that makes the mistake. ``hint`` is for other mistakes; ``unit`` stands after
-    numbers. Whoever returns True or False has to, where the right function does.
+    ``slips``: hint to the function that makes the mistake. ``hint`` is for other mistakes; ``unit`` follows numbers. If
+    the right function returns True or False, so must the student's.
     """
 
     def made(right: Callable) -> Callable[[object], Verdict]:
@@ -48,7 +48,7 @@ def formula_exercise(
 
 
 def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, unit: str, draw: Callable) -> Verdict:
-    """The verdict of an exercise's check, see ``formula_exercise``."""
+    """The verdict on an answer; see ``formula_exercise``."""
     want = [right(*case) for case in cases]
     whether = isinstance(want[0], bool)
     calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
@@ -76,8 +76,8 @@ def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, 
 
 
 def drawn(cases: Sequence[tuple]) -> tuple:
-    """A case like these: each number lies between the least and the largest in its place. Whole numbers have what
-    theirs have in common: a multiple of 64 is one again."""
+    """A random case: each number lies between the least and the largest in its place; whole numbers keep their common
+    divisor, so multiples of 64 stay that."""
     case: list = []
     for column in zip(*cases):
         low, high = min(column), max(column)
@@ -87,7 +87,7 @@ def drawn(cases: Sequence[tuple]) -> tuple:
 
 
 def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) -> float:
-    """The number that a call gives, or True or False if ``whether``; else the check ends."""
+    """The number that a call returns or, if ``whether``, True or False. Anything else ends the check."""
 
     def number(value) -> float | None:
         if whether:
@@ -109,13 +109,13 @@ def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) 
 
 
 def _same(value: float, right: float) -> bool:
-    """Whether two numbers are alike in six digits; where a whole number is right, no other one is."""
+    """Whether two numbers agree to six digits; if the right one is whole, nothing half a unit or more away will do."""
     off_by_one = isinstance(right, int) and abs(value - right) >= 0.5
     return isclose(value, right, rel_tol=CLOSE, abs_tol=1e-12) and not off_by_one
 
 
 def _rounded(value: float, right: float) -> bool:
-    """Whether one is the other with fewer digits."""
+    """Whether ``value`` is ``right`` with fewer digits."""
     if not isclose(value, right, rel_tol=0.1):
         return False
     places = ((10.0**digits, way) for digits in range(7) for way in (round, floor, ceil))

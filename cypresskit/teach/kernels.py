@@ -1,7 +1,7 @@
-"""The way from a kernel that a student wrote to a verdict: assemble it, run it, name the slip, hold it to a budget.
+"""From a student's kernel to a verdict: assemble it, run it, name the slip, hold it to a budget.
 
 ``judge_kernel`` assembles, and turns whatever is raised into a verdict; the lesson's function that it calls runs the
-program and judges it. ``check_gemm`` and ``run_gemm`` run programs that are launched as kernels of the catalogue are.
+program and judges it. ``check_gemm`` and ``run_gemm`` launch programs as kernels of the catalogue are launched.
 ``block_kernel`` writes such kernels for any block.
 """
 
@@ -35,9 +35,9 @@ def judge_kernel(
     crowded: str = "fewer registers: it is the block that takes most of them.",
     before: str = "",
 ) -> Verdict:
-    """What ``judge`` says of the program that ``text`` makes; or that it isn't text, does not assemble, does not
-    compile or does not run. ``what`` the student was asked for is text between ``quotes``; ``stuck`` and ``crowded``
-    are hints for a kernel that doesn't run, or needs more than the chip has; ``before`` as for ``assemble``."""
+    """The verdict of ``judge`` on the program in ``text``; or on what is no text, doesn't assemble, compile or run.
+    ``what`` names the answer, ``quotes`` tells how to write it as text, ``stuck`` is the hint if it doesn't run,
+    ``crowded`` if it needs too many registers; ``before`` as for ``assemble``."""
     if type(text) is not str:
         return Verdict(False, f"The {what} is {a_type(text)}, not text.", quotes)
     try:
@@ -54,7 +54,7 @@ def judge_kernel(
 
 
 def kernel_exercise(name: str, **how) -> Callable[[Callable[[Program], Verdict]], Callable[[object], Verdict]]:
-    """A decorator that makes a function from Program to Verdict a check of IL text; ``how`` as for ``judge_kernel``."""
+    """A decorator: a function from Program to Verdict becomes a check of IL text; ``how`` as for ``judge_kernel``."""
 
     def made(judge: Callable[[Program], Verdict]) -> Callable[[object], Verdict]:
         @exercise
@@ -68,13 +68,13 @@ def kernel_exercise(name: str, **how) -> Callable[[Callable[[Program], Verdict]]
 
 
 def sentence(message: str) -> str:
-    """A finding's message with a capital, unless it begins with an instruction or a register."""
+    """A finding's message with a capital letter, unless it begins with an instruction or a register."""
     word = message.split()[0].replace("-", "")
     return message[0].upper() + message[1:] if word.isalpha() and word not in OPCODES else message
 
 
 def fault(found: Findings) -> Verdict | None:
-    """The verdict on the first of a check's findings, or None if there is none."""
+    """The verdict on the first finding, or None if there is none."""
     if not found:
         return None
     first = found[0]
@@ -85,8 +85,7 @@ def fault(found: Findings) -> Verdict | None:
 
 
 def run_gemm(program: Program, kernel: Kernel, *matrices, alpha=1.0, beta=0.0) -> tuple[np.ndarray, Run]:
-    """C as a student's ``program`` computes it, launched like ``kernel`` on matrices A, B and perhaps C, and the counts
-    of the run."""
+    """(C, the run's counts) of a student's ``program``, launched like ``kernel`` on matrices A, B and perhaps C."""
     a, b, c = (*matrices, None)[:3]
     arguments = kernel.arguments(a, b, c, alpha, beta)
     run = launch(program, **arguments, max_instructions=LONGEST)
@@ -105,11 +104,11 @@ def check_gemm(
     budgets: Mapping[str, float] | None = None,
     names: Mapping = NAMES,
 ) -> Findings:
-    """Findings of ``kernel`` on matrices as stored (see ``Kernel.arguments``), or of a student's ``program`` that is
-    launched like it: is it C = alpha op(A) op(B) + beta C, and is every access sound?
+    """Findings on ``kernel``, or on a student's ``program`` launched like it: a C other than alpha op(A) op(B) + beta
+    C, and unsound accesses. Matrices are as stored (see ``Kernel.arguments``).
 
-    ``budgets`` and ``names`` as for ``ck.check``. Raises ``ValueError`` for kernels that write C through output
-    streams or read their matrices from a buffer, and for those in double-double.
+    ``budgets`` and ``names`` as for ``ck.check``. Raises ``ValueError`` for kernels that write C through output streams
+    or read their matrices from a buffer, and for those in double-double.
     """
     if kernel.precision not in ("single", "double") or kernel.streams or kernel.buffer or kernel.packed:
         raise ValueError(f"check_gemm takes kernels that fetch A and B and store C to g[]; {kernel.name} does not")
@@ -133,7 +132,7 @@ def check_gemm(
 
 @dataclass(frozen=True)
 class Written(Kernel):
-    """A kernel whose IL is ``source``, after lines that reports don't count."""
+    """A kernel with the IL ``source``, after lines that reports don't count."""
 
     source: str = ""
     before: str = ""

@@ -29,7 +29,7 @@ def check_peak(e, p, u, g):
 
 
 class Launches(list, Observer):
-    """The first launch that it hears of, and None for each other: they would fill the memory of an endless loop."""
+    """The first launch it hears of, then None for each: in an endless loop they would fill the memory."""
 
     def start(self, launch) -> None:
         self.append(None if self else launch)
@@ -56,7 +56,7 @@ def check_update(update: Callable) -> Verdict:
 
 
 def _is_difference(got: np.ndarray, c: np.ndarray, product: np.ndarray, case: str) -> None:
-    """Ends the check if a result isn't c - product."""
+    """End the check unless the result is c - product."""
     if not got.shape and got.dtype.kind in "OU":
         what = "nothing" if got.item() is None else "no matrix"
         if got.dtype.kind == "U":

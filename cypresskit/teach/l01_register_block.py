@@ -16,8 +16,8 @@ FOUR_BY_FOUR = block_kernel(4, 4)  # what answers are launched like
 
 
 def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run]:
-    """C = transpose(a) b on the simulated device with ``size`` x ``size`` elements of C per work-item, and the counts
-    of the run. ``a`` (k, m) and ``b`` (k, n) float32, m and n multiples of ``size``, one of 1, 2, 4, 8, 12, 16."""
+    """(C = transpose(a) b, the run's counts) on the simulated device, with ``size`` x ``size`` elements of C per
+    work-item. ``a`` (k, m), ``b`` (k, n) float32; ``ValueError`` unless ``size``, one of ``SIZES``, divides m and n."""
     if size not in SIZES:
         raise ValueError(f"a block of {size} x {size}? The sizes here are {', '.join(map(str, SIZES))}")
     m, n = a.shape[1], b.shape[1]
@@ -28,8 +28,8 @@ def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run
 
 
 def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, list[Recording]]:
-    """A product of n x n matrices with a block of each of ``sizes``: recordings of all work-items, by what the block is
-    called. For ``draw.block_race``."""
+    """Recordings of all work-items for ``draw.block_race``: a product of n x n matrices with a block of each of
+    ``sizes``, by the block's name, "2 x 2"."""
     runs, ones = {}, np.ones((n, n), np.float32)
     for size in sizes:
         kernel, recorders = block_kernel(size, size), [Recorder(item) for item in range((n // size) ** 2)]
@@ -99,7 +99,7 @@ def check_four_by_four(program: Program) -> Verdict:
 
 
 def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
-    """What is wrong with C, by the rows of its 4 x 4 blocks."""
+    """(finding, hint) on a wrong C, by the rows of its 4 x 4 blocks."""
     want = a.T @ b
     finding, rows = wrong_rows(c, want, "C is wrong in", "of every 4 x 4 block.")
     i = next((i for i in rows if not c[i::4].any()), rows[0])
@@ -118,7 +118,7 @@ def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
 
 
 def wrong_rows(c: np.ndarray, want: np.ndarray, before: str, after: str) -> tuple[str, list[int]]:
-    """A sentence on the rows of C's blocks of four that are wrong, and those rows."""
+    """A sentence on the wrong rows in C's blocks of four, and their numbers."""
     rows = [i for i in range(4) if not np.array_equal(c[i::4], want[i::4])]
     return f"{before} row{'s' * (len(rows) > 1)} {', '.join(map(str, rows))} {after}", rows
 
@@ -126,7 +126,7 @@ def wrong_rows(c: np.ndarray, want: np.ndarray, before: str, after: str) -> tupl
 @exercise
 def check_texels(texels: Callable) -> Verdict:
     """Exercise 3: ``texels(x, y, k)`` lists what work-item (x, y) of ``sgemm_tn`` fetches at step k, as (matrix,
-    column, row) with "A" or "B" first; compared with what a recorder saw the work-item do."""
+    column, row), the matrix "A" or "B"; compared with a recording of the work-item."""
     kernel, zeros = KERNELS["sgemm_tn"], np.zeros
     arguments = kernel.arguments(zeros((6, 32), np.float32), zeros((6, 24), np.float32), None, 1, 0)
     for x, y in ((0, 0), (2, 0), (0, 3), (1, 2)):
@@ -147,7 +147,7 @@ def _sorted(texels) -> list[tuple]:
 
 
 def _texel_hint(told: list[tuple], did: list[tuple]) -> str:
-    """Where a list of texels goes wrong; both lists are sorted."""
+    """A hint on a wrong list of texels; both lists are sorted."""
     if len(told) != len(did):
         return f"the device fetched {len(did)} texels: 8 numbers of A and 8 of B, four to a texel."
     if [matrix for matrix, *_ in told] != [matrix for matrix, *_ in did]:

@@ -1,4 +1,4 @@
-"""Lesson 02: what a kernel fetches for each operation, the pace of any block, and the checks of its exercises."""
+"""Lesson 02: words fetched per operation, the speed of any block, and the checks of its exercises."""
 
 from dataclasses import replace
 
@@ -24,8 +24,8 @@ def word_bytes(kernel: Kernel) -> int:
 
 
 def counted(name: str, n: int = 64) -> float:
-    """Words per flop that a kernel of the catalogue fetches, counted on a run with n x n matrices whose result is
-    compared with numpy's. Raises ``ArithmeticError`` if it is wrong."""
+    """Words that a catalogue kernel fetches per flop, counted on a run with n x n matrices. Raises ``ArithmeticError``
+    if its result isn't numpy's."""
     kernel = KERNELS[name]
     return run(kernel, n, n, n).fetch_bytes / word_bytes(kernel) / (2 * n**3)
 

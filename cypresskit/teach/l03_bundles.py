@@ -26,14 +26,14 @@ COMPARED = ("sgemm_tn", "sgemm_tn_37", "dgemm_tn", "ddgemm_tn_fma", "sgemm_64x64
 
 
 def tiny(body: str, texels: int = 4) -> Code:
-    """Compiled code of a small kernel: r1, r2 .. hold so many fetched texels, ``body`` is its IL, r0 is stored."""
+    """A small kernel, compiled: r1, r2, ... hold ``texels`` fetched texels, ``body`` is its IL, r0 is stored."""
     fetches = (f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 1}, vWinCoord0.xy00" for n in range(texels))
     return compile(assemble("\n".join([HEAD, *fetches, body, "mov o0, r0", "endmain", "end"]), "tiny.il"))
 
 
 def table(what: Code | list[Bundle]) -> str:
-    """Bundles (of code: those with arithmetic), a line each: what the five slots do. A star marks what takes a result
-    of the bundle before straight from the units (PV or PS)."""
+    """Bundles (of code: those with arithmetic) as text, a line each with its five slots. A star marks an operation that
+    reads a result of the bundle before from PV or PS."""
     lines = ["     " + " ".join(f"{slot:11}" for slot in "xyzwt").rstrip()]
     for number, bundle in enumerate(working(what) if isinstance(what, Code) else what, 1):
         slots = dict.fromkeys(range(5), ".")
@@ -44,7 +44,7 @@ def table(what: Code | list[Bundle]) -> str:
 
 
 def working(code: Code) -> list[Bundle]:
-    """All bundles but those that only move values."""
+    """The bundles that do more than copy values."""
     bundles = (bundle for control in code.controls for bundle in control.bundles)
     return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
 
@@ -55,7 +55,7 @@ def loop(code: Code) -> list[Bundle]:
 
 
 def same_bits(kernel: Kernel) -> bool:
-    """Whether a GEMM kernel's compiled code, run bundle by bundle, leaves in C the bits that its IL does."""
+    """Whether a GEMM kernel's compiled code, run bundle by bundle, gives C the same bits as its IL."""
     a, b = np.random.default_rng(3).standard_normal((2, 16, 16)).astype(kernel.dtype)
     from_il, from_code = (kernel.arguments(a, b, None, 1, 0) for _ in range(2))
     launch(kernel.program, **from_il)
@@ -67,7 +67,7 @@ def same_bits(kernel: Kernel) -> bool:
 
 def compilers(names: tuple[str, ...] = COMPARED) -> str:
     """A table of bundles, registers and filled slots: AMD's compiler as published, this package's, and LLVM's back end
-    for this chip as it was recorded once."""
+    for this chip, as recorded."""
     record = published.llvm()
     lines = ["                 AMD's, published       this workbook's                LLVM's"]
     lines.append("kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs")
@@ -85,7 +85,7 @@ def compilers(names: tuple[str, ...] = COMPARED) -> str:
 
 
 def chains(count: int, terms: int = 32) -> Code:
-    """Compiled code of a sum of ``terms`` numbers in ``count`` partial sums, which are then added up in pairs."""
+    """Compiled code that adds up ``terms`` numbers in ``count`` partial sums, and these in pairs."""
     numbers = [f"r{1 + n // 4}.{'xyzw'[n % 4]}" for n in range(terms)]
     partial = [f"r{30 + n // 4}.{'xyzw'[n % 4]}" for n in range(count)]
     lines = [f"add {p}, {numbers[n]}, {numbers[n + count]}" for n, p in enumerate(partial)]
@@ -130,7 +130,7 @@ PORTS = [
 
 
 def any_reads() -> tuple:
-    """Up to twelve words of four registers, drawn anew."""
+    """Four to twelve random words of four registers."""
     return ([(chance.randrange(1, 5), chance.choice("xyzw")) for _ in range(chance.randint(4, 12))],)
 
 
@@ -151,7 +151,7 @@ def check_sum(program: Program) -> Verdict:
     texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)
 
     def sums(count: int, part: slice = slice(4)) -> np.ndarray:
-        """The output of two work-items that add up a ``part`` of the components of their first ``count`` texels."""
+        """The outputs of two work-items that add up the components ``part`` of their first ``count`` texels."""
         return np.array([[[texels[0, x : x + count, part].sum()] * 4 for x in (0, 1)]], np.float32)
 
     slips = {

@@ -55,7 +55,7 @@ def check_c_late(program: Program) -> Verdict:
 
 
 def _c_fault(got: np.ndarray, product: np.ndarray, old: np.ndarray, beta: float, k: int) -> tuple[str, str]:
-    """What is wrong with C, and the slip that explains the first wrong row of every block."""
+    """(finding, hint) on a wrong C, with the slip that explains the first wrong row of every block."""
     finding, rows = wrong_rows(got, product + beta * old, f"With beta = {beta}, C is wrong in", "of every block.")
     i = rows[0]
     slips = {

@@ -18,17 +18,17 @@ RATE = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz  # work-items' 
 
 
 def touched(texels: list[tuple[int, int]], width: int) -> int:
-    """How many lines texels (x, y) lie in: the answer to exercise 1."""
+    """The number of cache lines that texels (x, y) lie in: the answer to exercise 1."""
     return len({(y * width + x) // 4 for x, y in texels})
 
 
 def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], int]:
-    """A function that counts the different places of texels, as ``place(x, y, width)`` gives them."""
+    """A function that counts the different places of texels, given by ``place(x, y, width)``."""
     return lambda texels, width: len({place(x, y, width) for x, y in texels})
 
 
 def four_texels() -> tuple:
-    """Four texels and the width of their texture, drawn anew."""
+    """Four random texels, and a random width of their texture."""
     return [(chance.randrange(9), chance.randrange(9)) for _ in range(4)], chance.randrange(9, 99)
 
 
@@ -90,7 +90,7 @@ def check_numbering(program: Program) -> Verdict:
 
 
 def fetch_clocks(fetch: Access, width: int) -> int:
-    """Clocks of a wavefront's fetch from a texture of that width: of its 16 quads, by the timing model's rule."""
+    """Clocks of a wavefront's fetch, of 16 quads, from a texture ``width`` texels wide, by the timing model's rule."""
     assert fetch.x is not None and fetch.y is not None
     addresses = TEXEL * (fetch.y * width + fetch.x).astype(np.int64).reshape(16, 4)
     return sum(int(quad_clocks(quad, np.ones(4, bool), HD5870.texture_banks)) for quad in addresses)

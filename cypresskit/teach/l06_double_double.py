@@ -1,4 +1,4 @@
-"""Lesson 06: Hilbert's matrix, what one core does today, and the checks of the exercises on double-double numbers."""
+"""Lesson 06: Hilbert's matrix, correct digits by precision, and the checks of the exercises on double-doubles."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -34,12 +34,12 @@ def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def digits(k: int) -> dict[str, np.ndarray]:
-    """Correct digits of 64 elements of a product of (k, 8) matrices of normally distributed numbers, float64 (64,), by
-    precision; infinite for an element without error.
+    """Correct digits of 64 elements of a product of random (k, 8) matrices, by precision: float64 (64,), infinite for
+    an element without error.
 
-    Each precision gets the same numbers rounded to its own format, and its own exact product. The error is taken
-    relative to the sum of the products' sizes, which is what rounding is bounded by (Higham, 3.1): cancellation is no
-    fault of a precision.
+    Each precision gets the same normally distributed numbers, rounded to its own format, and its own exact product. The
+    error is taken relative to the sum of the products' sizes, which is what bounds rounding (Higham, 3.1): cancellation
+    is no fault of a precision.
     """
     rng = np.random.default_rng(8)
     high = rng.standard_normal((2, k, 8))
@@ -79,7 +79,7 @@ def check_two_sum(two_sum_of: Callable) -> Verdict:
 
 
 def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
-    """Why ``e`` isn't what the sum ``s`` of ``a`` and ``b`` has ``lost``."""
+    """A hint on an ``e`` that isn't what the sum ``s`` of ``a`` and ``b`` has ``lost``."""
     if e == -lost:
         return "the sign: s + e has to be the true sum, so e is what is missing from s."
     if abs(b) > abs(a) and e == b - (s - a):
@@ -115,7 +115,7 @@ def check_product(program: Program) -> Verdict:
 
 
 def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
-    """Which part of the product is missing, or wrong."""
+    """A hint on the part of the product that is missing or wrong."""
     p, e = two_product(a[..., 0], b[..., 0])
     cross, other = a[..., 0] * b[..., 1], a[..., 1] * b[..., 0]
     parts = {"what p lost": e, "a's high times b's low": cross, "a's low times b's high": other}

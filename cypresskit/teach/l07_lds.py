@@ -24,8 +24,8 @@ BEST = 8  # LDS clocks of exercise 3: a store and a load without conflicts
 
 
 def clocks_of_turn(name: str) -> dict[str, int]:
-    """Clocks that a turn of a catalogue kernel's main loop keeps each unit busy for one wavefront: "ALU" as compiled,
-    "texture" and "LDS" as asked for in a recorded run, without what other wavefronts cost."""
+    """Clocks for which a turn of a catalogue kernel's main loop keeps each unit busy, for one wavefront: "ALU" as
+    compiled, "texture" and "LDS" as in a recorded run. Conflicts with other wavefronts aren't counted."""
     code = compile(KERNELS[name].program)
     traffic = listened(name, k=16)  # a row of A is a line
     first = next(n for n, access in enumerate(traffic.accesses) if access.kind == "fetch")
@@ -40,19 +40,19 @@ def clocks_of_turn(name: str) -> dict[str, int]:
 
 
 def lds_clocks(accesses: list[Access]) -> int:
-    """Clocks of the LDS accesses among these."""
+    """LDS clocks of those accesses that are to the LDS."""
     asked = [(a.addresses[np.newaxis], a.active[np.newaxis]) for a in accesses if a.addresses is not None]
     return sum(int(access_clocks(addresses, HD5870, active)[0]) for addresses, active in asked)
 
 
 def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
-    """The different words that are asked of each of so many banks in which ``step`` words lie side by side."""
+    """The different words wanted from each bank in use; ``step`` neighbouring words lie in a bank."""
     each = [{word for word in words if word // step % banks == bank} for bank in range(banks)]
     return [different for different in each if different]
 
 
 def busiest(words: list[int], banks: int = 32, step: int = 1) -> int:
-    """How many different words are asked of the busiest bank."""
+    """The number of different words wanted from the busiest bank."""
     return max(map(len, asked(words, banks, step)))
 
 

@@ -1,4 +1,4 @@
-"""Lesson 08: what a quad fetches, and the checks of its three exercises."""
+"""Lesson 08: the first texels of a quad, and the checks of its three exercises."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[0]  # of 
 
 
 def first_quad(name: str) -> list[tuple[int, int]]:
-    """The texels of A, as (row, texel in it), that the first four work-items of an SGEMV kernel ask for first."""
+    """(row, texel in it) of A that each of the first four work-items of an SGEMV kernel fetches first."""
     traffic = Traffic()
     run(KERNELS[name], 256, 1, 64, traffic)
     x, y = traffic.accesses[0].x, traffic.accesses[0].y
@@ -70,7 +70,7 @@ def _reduction_slip(program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarr
 
 
 def useful(m: int, n: int, t: int) -> float:
-    """The share of the arithmetic that isn't padding: 1 minus the answer to exercise 3."""
+    """The share of the arithmetic that isn't spent on padding: 1 minus the answer to exercise 3."""
     return m * n / (-(-m // t) * -(-n // t) * t * t)
 
 

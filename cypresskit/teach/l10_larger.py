@@ -1,4 +1,4 @@
-"""Lesson 10: a small card that counts what it does, and the checks of its three exercises."""
+"""Lesson 10: a small card that counts its work, and the checks of the three exercises."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -17,7 +17,7 @@ TINY = replace(HD5870, name="tiny card", memory_bytes=600_000)
 
 
 def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
-    """How many strips a card is sent that keeps the last one of A and the last one of B, for blocks in ``order``."""
+    """The number of strips loaded for blocks in ``order``, if the card keeps the last strip of A and of B."""
     count, held = 0, (-1, -1)
     for block in order:
         count += sum(now != before for now, before in zip(block, held))
@@ -31,7 +31,7 @@ def twins(block: int, depth: int) -> float:
 
 
 def fitting(memory: int, depth: int, least: int = MULTIPLE, size: Callable = twins) -> int:
-    """The largest multiple of ``least`` whose buffers, of ``size`` bytes, fit."""
+    """The largest block, a multiple of ``least``, whose buffers, of ``size(block, depth)`` bytes, fit the memory."""
     return next(b for b in range(0, memory, least) if size(b + least, depth) > memory)
 
 
@@ -86,8 +86,8 @@ def _shown(blocks: list) -> str:
 
 
 def watched_card() -> tuple[MatrixFactory, list[int], list[np.ndarray]]:
-    """A card, the flops of each of its products, and the numbers that were computed there and downloaded, in lists that
-    an answer doesn't meet."""
+    """A card, the flops of each product on it, and the numbers that it computed and sent back, in lists out of an
+    answer's reach."""
     flops, given, sent = list[int](), list[np.ndarray](), list[OnCard]()
 
     class WatchedCard(MatrixFactory):

@@ -12,7 +12,7 @@ LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how m
 
 
 def by_hand(seconds: Sequence[float], units: int) -> Timeline:
-    """``units`` work units through stages that take ``seconds`` each; each has its own queue, and room to spare."""
+    """The timeline of ``units`` work units in stages of these ``seconds``, each with its own queue and buffers."""
     names = [*STAGES, *(f"stage {n}" for n in range(len(STAGES), len(seconds)))][: len(seconds)]
     resources = {name: Resource(name, 1.0, "seconds") for name in names}
     tasks = []
@@ -24,7 +24,7 @@ def by_hand(seconds: Sequence[float], units: int) -> Timeline:
 
 
 def with_buffers(buffer: Callable[[int], str]) -> Timeline:
-    """Six units are loaded (2 s) into ``buffer(unit)`` and multiplied from there (3 s)."""
+    """The timeline of six units, loaded (2 s) into ``buffer(unit)`` and multiplied from there (3 s)."""
     resources = {name: Resource(name, 1.0, "seconds") for name in ("bus", "chip 0")}
     tasks = []
     for unit in range(UNITS):

@@ -4,14 +4,14 @@ An entry is a single-precision TN kernel (the rules of ``sgemm_tn.il``: resource
 block; a chip may move memory about on the die and no more.
 
 An entry has to be right before it is timed: with every check on at two small sizes; in every element at 512 cubed,
-where what is wrong is found cheaply, and in the very launch that is timed; and at odd sizes drawn anew, one large and
-one deep, with alpha and beta. No way through it may read a register that nothing has set. The matrices are drawn anew,
-their numbers whole and so large that two of them can't share a float, yet their sums are exact in any order. It is then
-simulated whole, not sampled. The timing model refuses branches that depend on what the matrices hold; a speed above
-what the counts of the checked run or the chip's peak allow is refused too.
+where errors are found cheaply, and in the very launch that is timed; and at odd random sizes, one large and one deep,
+with alpha and beta. On no path may it read a register that nothing has set. The matrices are random each time, of whole
+numbers so large that two of them can't share a float, yet sums are exact in any order. It is then simulated whole, not
+sampled. The timing model refuses branches that depend on the matrices' contents; a speed above what the counts of the
+checked run or the chip's peak allow is refused, too.
 
-What was done to the judge, the kernel or the board in a notebook changes what is told there, and no leaderboard:
-``cypresskit contest`` reads text, each entry's in a process of its own.
+Tampering with the judge, the kernel or the board in a notebook changes the verdict there, and no leaderboard:
+``cypresskit contest`` reads text, and judges each entry in a process of its own.
 """
 
 import random
@@ -48,20 +48,20 @@ CLOSE = 1.005  # speeds less than half a per cent apart share a place: the model
 
 
 def entry(text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine") -> Written:
-    """An entry of IL ``text`` that computes ``block`` of C a work-item and ``k_step`` steps of k a turn."""
+    """The entry with IL ``text``, which computes a ``block`` of C per work-item and ``k_step`` steps of k per turn."""
     return Written(name, "single", "pixel", block, k_step, "an entry", True, False, source=text)
 
 
 def with_loop(loop: str) -> Written:
-    """``sgemm_tn.il`` with another main loop; ``l9.x`` holds 1.0 there."""
+    """The kernel ``sgemm_tn`` with another main loop, in which ``l9.x`` holds 1.0."""
     head, _, rest = KERNELS["sgemm_tn"].text.partition("whileloop\n")
     head = head.replace("dcl_cb ", "dcl_literal l9, 1.0, 0.0, 0.0, 0.0\ndcl_cb ")
     return replace(entry(loop + rest.partition("endloop\n")[2]), before=head)
 
 
 def write(rows: int, columns: int, steps: int) -> Written:
-    """An entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k a turn; ``ValueError`` unless rows and
-    columns are multiples of 4 the block has at most 16 x 16 elements, and ``steps`` at most 64."""
+    """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn. Raises ``ValueError``
+    unless rows and columns are multiples of 4, the block has at most 256 elements, and ``steps`` are 1 to 64."""
     if rows % 4 or columns % 4 or not 0 < rows * columns <= 256 or min(rows, columns, steps) < 1 or steps > 64:
         raise ValueError(
             f"write({rows}, {columns}, {steps}): rows and columns are multiples of 4, as texels are, for at most 256"
@@ -75,13 +75,13 @@ BAR = write(8, 8, 3)  # the fastest that it makes
 
 
 def changes(chip: Device) -> str:
-    """The sizes of a chip that aren't the HD 5870's, as text: ``register_pool 288, lds_bytes 0``."""
+    """A chip's differences from the HD 5870, as text: ``register_pool 288, lds_bytes 0``."""
     return ", ".join(f"{f} {getattr(chip, f)}" for f in FREE if getattr(chip, f) != getattr(HD5870, f))
 
 
 def save(kernel: Written, path: str | Path, name: str, chip: Device = HD5870) -> str:
-    """Write an entry as a file to hand in, its IL below a head with ``name``, and with what the chip changes that it is
-    to run on; returns what it did."""
+    """Write an entry to a file to hand in: its IL below a head with ``name``, block, steps, and changes to the chip.
+    Returns a sentence that says so."""
     told = " ".join(name.split()) or "nameless"
     rows, columns = kernel.block
     text = f"; name: {told}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
@@ -92,7 +92,7 @@ def save(kernel: Written, path: str | Path, name: str, chip: Device = HD5870) ->
 
 @dataclass(frozen=True)
 class Score:
-    """An entry's result: ``verdict`` on whether it is right, and its ``report`` if it is."""
+    """An entry's result: the ``verdict`` on it and, if it is right, its timing ``report``."""
 
     name: str
     verdict: Verdict
@@ -106,12 +106,12 @@ class Score:
 
 @lru_cache(maxsize=64)
 def timed(kernel: Kernel, n: int, device: Device = HD5870, *, exact: bool = False) -> Report:
-    """The timing model's report on a kernel at n x n x n; up to n = ``N`` always of the whole launch."""
+    """The timing report of a kernel at n x n x n; up to n = ``N`` every turn is simulated."""
     return simulate(kernel, n, device=device, exact=exact or n <= N)
 
 
 def judge(kernel: Kernel, device: Device = HD5870, n: int = N) -> Score:
-    """Check an entry (or ``sgemm_tn`` and its like) and, if it is right, time it at n x n x n. It never raises."""
+    """The score of an entry (or ``sgemm_tn`` and its like): checked and, if right, timed at n x n x n. Never raises."""
     name = _name(kernel)
     if fault := chip_fault(device) or _not_an_entry(kernel, name):
         return Score(name, fault)
@@ -157,13 +157,13 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int) -> Score:
 
 
 def least_seconds(run: Run, device: Device) -> float:
-    """The least time in which a chip can do the arithmetic and the fetches that a run counted."""
+    """A lower bound of a chip's time for the arithmetic and the fetches that a run counted."""
     quads = run.fetches / 4 / (device.simd_engines * device.quads_per_clock)
     return max(run.flops / device.single_gflops, quads / device.clock_ghz) / 1e9
 
 
 def _not_an_entry(kernel, name: str) -> Verdict | None:
-    """The verdict on what can't be run as an entry, or None."""
+    """The verdict on something that can't be run as an entry, or None."""
     if type(kernel) not in (Kernel, Written):
         what = f"An entry is what contest.entry(...) or contest.write(...) returns, not {a_type(kernel)}."
         return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
@@ -178,7 +178,7 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
 
 
 def _small_fault(kernel: Kernel) -> str:
-    """What is wrong with a kernel at two small sizes, with every check on; "" if nothing is."""
+    """The first finding on a kernel at two small sizes, with every check on; "" if there is none."""
     rng = np.random.default_rng(12)  # so that a finding stays what it was until it is mended; what decides comes later
     (rows, columns), k = kernel.block, 2 * kernel.k_step
     for m, n in ((rows, 2 * columns), (2 * rows, columns)):
@@ -190,8 +190,8 @@ def _small_fault(kernel: Kernel) -> str:
 
 @lru_cache(maxsize=64)
 def _checked(kernel: Kernel, full: int) -> Verdict | Run:
-    """What is wrong with a kernel, or the counts of its run at ``full`` cubed: it is run at two small sizes with every
-    check on, as it is to be timed, and at odd ones with alpha and beta."""
+    """The verdict on a wrong kernel, or the counts of a right one's run at ``full`` cubed. It is run at two small sizes
+    with every check on, as it is to be timed, and at odd sizes with alpha and beta."""
     if finding := _small_fault(kernel):
         hint = "that line and what its registers come from, before you think of speed."
         tried = BLOCKS if "endless" not in finding else ()
@@ -218,14 +218,14 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
 
 @lru_cache(maxsize=4)
 def _problem(m: int, n: int, k: int, most: int) -> tuple[np.ndarray, ...]:
-    """Random whole matrices A and B, stored for TN, C, and the product of A and B."""
+    """Random matrices of whole numbers: A and B, stored for TN, C, and the product of A and B."""
     rng = np.random.default_rng()
     a, b, c = (rng.integers(-most, most + 1, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
     return a, b, c, a.T @ b
 
 
 def _compared(kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float) -> tuple[str, Run]:
-    """What is wrong with a product of random matrices, compared in every element, and the run's counts."""
+    """What is wrong with a random product, "" if nothing, after a comparison of every element; and the run's counts."""
     most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
     drawn = _problem if beta == 0 else _problem.__wrapped__  # odd sizes don't come again
     a, b, c, product = drawn(m, n, k, most)
@@ -241,8 +241,8 @@ def _compared(kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float)
 
 
 def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -> str:
-    """Judge kernels, or pairs of a kernel and a chip, and list them, the best first and equal lines once, with the
-    published figure among them. Wrong ones stand below, with the reason."""
+    """A leaderboard as text: kernels, or pairs of a kernel and a chip, judged and listed, the best first and equal
+    lines once, with the published figure among them. Wrong ones come last, with the reason."""
     paper = published.kernel("sgemm_tn")
     rows, wrong = [(float(paper["gflops_max"]), "Nakasato 2010", f"measured at N = {paper['n_at_max']}")], []
     for given in entries:
@@ -302,7 +302,7 @@ def check_two_steps(loop) -> Verdict:
 
 
 def share_filled(n: int, k: int) -> float:
-    """The share of slots for ``k`` wavefronts on each engine that an n x n product fills, over all rounds."""
+    """The share of wavefront slots, ``k`` on each engine, that an n x n product fills, over all rounds."""
     return (n // 64) ** 2 / (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
 
 

@@ -11,7 +11,7 @@ EVERY = {row["case"]: row["value"] for row in record()["rows"]}
 
 
 def own() -> dict | None:
-    """The record of the reader's GPU, measured now, in a minute or a few; None without one, or without numba-cuda."""
+    """The record of the reader's GPU, measured now, in a minute or a few; None without a GPU or numba-cuda."""
     if not (which("nvidia-smi") and find_spec("numba_cuda")):
         return None
     from cypresskit.today.experiments import Bench
@@ -20,13 +20,13 @@ def own() -> dict | None:
 
 
 def gain(experiment: str, before: str, after: str) -> float:
-    """How many times better the record's figure for one case is than for another; of banks, less is better."""
+    """How many times better the record's figure is for ``after`` than for ``before``; for banks, less is better."""
     then, now = (figures(experiment)[case] for case in (before, after))
     return then / now if experiment.startswith("bank") else now / then
 
 
 def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = None) -> str:
-    """A table of Cypress's figures, the record's and the reader's, with how many times the first case's each is."""
+    """A table of Cypress's figures, the record's and the reader's, each also as a multiple of the first case's."""
     parts = {"Cypress": cypress, record()["device"]: figures(experiment)}
     parts |= {mine["device"]: figures(experiment, mine)} if mine else {}
     lines = [" " * 14 + "".join(f"{name:>22}" for name in parts)]
@@ -73,7 +73,7 @@ def check_smallest(f, w, s):
 
 
 def any_cases() -> tuple:
-    """An experiment of the record, and two of its cases."""
+    """A random experiment of the record, and two of its cases."""
     experiment = chance.choice(("block", "double", "size", "warps", "bank, one warp", "bank, 32 warps"))
     return experiment, *chance.sample([*figures(experiment)], 2)
 

@@ -8,9 +8,9 @@ An entry's file is text: a kernel in IL below a head of comments, which ``contes
     il_ps_2_0 ...
 
 or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. With ``; chip: register_pool 288,
-lds_bytes 0`` in its head an entry runs on a chip of its own, in a table of its own. Nothing of it is run as Python.
-What is wrong with one entry stands in its row; the others are judged all the same. Each row names its file, which no
-row for comparison has: nobody can look like what was published.
+lds_bytes 0`` in its head an entry runs on a chip of its own, in a table of its own. Nothing of it is run as Python. A
+fault in one entry stands in its row; the others are judged all the same. Each row names its file, which rows for
+comparison don't have, so nobody can pass for the published figure.
 """
 
 import csv
@@ -36,7 +36,7 @@ LONGEST = 100_000  # characters of an entry
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the leaderboard: 0 Gflop/s for an entry that is wrong, and why."""
+    """A line of the leaderboard; a wrong entry has 0 Gflop/s, and a verdict that says why."""
 
     name: str
     file: str
@@ -52,8 +52,8 @@ class Row:
 
 
 def read(text: str, name: str = "entry") -> tuple[Written, Device]:
-    """The entry in ``text`` and its chip; ``name`` is for one that doesn't give its own. ``ValueError`` says what is
-    wrong with its head."""
+    """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError`` for a head that
+    lacks something."""
     if len(text) > LONGEST:
         raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has {len(text):,}")
     if shape := SHAPE.fullmatch(text):
@@ -74,7 +74,7 @@ def read(text: str, name: str = "entry") -> tuple[Written, Device]:
 
 
 def judged(text: str, file: str, n: int) -> dict:
-    """The fields of the ``Row`` of an entry at n x n x n."""
+    """The fields of an entry's ``Row``, judged at n x n x n."""
     entry, chip = read(text, file)
     score = contest.judge(entry, chip, n)
     row: dict = {"name": entry.name, "file": file, "verdict": str(score.verdict), "chip": contest.changes(chip)}
@@ -94,8 +94,8 @@ def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> R
 
 
 def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
-    """The rows with their places, the best first, those with a chip of their own behind the others; speeds that are
-    less than half a per cent apart share a place. Without a place, the bar and what was published stand among them."""
+    """(place, row), the best first, entries with a chip of their own last. Speeds less than half a per cent apart share
+    a place. The bar and the published figure stand among them without one."""
     paper = published.kernel("sgemm_tn")
     best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
     percent, said = 100 * best / HD5870.single_gflops, "Published, not simulated."
@@ -114,7 +114,7 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
 
 
 def _noted(rows: list[Row]) -> list[Row]:
-    """The rows, with a note on those that others equal in program or name."""
+    """The rows, with a note where another file has the same program or name."""
     noted = []
     for row in rows:
         others = [other for other in rows if other is not row]
@@ -125,7 +125,7 @@ def _noted(rows: list[Row]) -> list[Row]:
 
 
 def table(rows: list[Row], n: int = contest.N) -> str:
-    """The leaderboard as CSV, for a course's system; no cell of it is a formula to a spreadsheet."""
+    """The leaderboard as CSV, for a course's system. No cell can act as a formula in a spreadsheet."""
     out = io.StringIO()
     sheet = csv.writer(out)
     names = [field.name for field in fields(Row) if field.name != "code"]
@@ -143,7 +143,7 @@ COLUMNS = "place", "name", "file", "Gflop/s", "% of peak", "registers", "bound b
 
 
 def page(rows: list[Row], n: int = contest.N) -> str:
-    """The leaderboard as a web page that needs nothing else."""
+    """The leaderboard as a web page that needs no other file."""
     right: dict[str, list] = {"On the HD 5870": [], "On chips of their own": []}
     wrong = []
     for place, entry in ranked(rows, n):

@@ -1,8 +1,8 @@
-"""How a notebook shows a verdict: with a colour, a sign and words, and how many of the lesson's exercises are right.
+"""Verdicts in a notebook: a colour, a sign and words, and how many of the lesson's exercises are right.
 
-A cell that can't be read, or stops too early, leaves the answer of before in place, or none, which is told. The text
-form is the verdict's own. ``exit`` is an error, and the kernel lives on. Importing this tells a running IPython all
-that; without one it does nothing.
+If the cell with an answer isn't valid Python or stops too early, the previous answer stays in place, or none; the
+verdict then says so. Its text form is the same. ``exit`` is an error, and the kernel lives on. Importing this module
+sets all that up in a running IPython; without one it does nothing.
 """
 
 import ast
@@ -20,9 +20,9 @@ BLUE, ORANGE = "#0072b2", "#b84f00"  # as different to those who can't tell red 
 
 
 def unread(cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = None) -> Verdict | None:
-    """The verdict that the answer which ``cells[-1]`` checks was never set, since its cell isn't valid Python or ended
-    too early; None if it was set. ``cells`` in the order in which they were run, ``failed``: of those that stopped, by
-    their places in ``cells``, the line and the error."""
+    """A verdict if the answer that ``cells[-1]`` checks was never set, since its cell isn't valid Python or stopped too
+    early; else None. ``cells``: in the order in which they were run. ``failed``: the number of a cell that stopped to
+    the line and the error."""
     answer = re.search(r"\((\w+)\)\s*\Z", cells[-1])
     sets = re.compile(rf"^(def )?{answer[1]} *[=(]" if answer else r"\Z.", re.M)
     at = next((n for n in reversed(range(len(cells) - 1)) if sets.search(cells[n])), None)
@@ -41,7 +41,7 @@ def unread(cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = 
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement sets, changes, or sets a part of."""
+    """The names that a statement sets or changes, wholly or in part."""
     if name := getattr(statement, "name", ""):
         return {name}
     found = set()
@@ -54,7 +54,7 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def html(verdict: Verdict, below: str = "") -> str:
-    """A verdict for the eye, with the words ``below`` it; what stands between backticks is code."""
+    """A verdict as HTML, with the words ``below`` it; text between backticks is code."""
     colour, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
     mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.finding)
     parts = [f'<b style="color: {colour}">{sign} {head}</b> <span style="{mono}">{_coded(verdict.finding)}</span>']
@@ -71,8 +71,8 @@ def _coded(text: str) -> str:
 
 
 def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, right: bool) -> str:
-    """``Exercises of this lesson: ● ○ ○ 1 of 3 right``, after a ``check`` said whether its answer is. ``known`` says so
-    of all that were checked before, and of this one from now on."""
+    """``Exercises of this lesson: ● ○ ○ 1 of 3 right``, once ``check`` has given its verdict, ``right`` or not.
+    ``known`` keeps the verdicts of all checks so far."""
     if not check:
         return ""
     known[check], lesson = right, check[0]
@@ -102,7 +102,7 @@ def install(shell) -> None:
         return replace(told, hint=f"{told.hint} Until it runs, your previous answer would be judged.")
 
     def unnamed(shell, kind, error: NameError, trace, tb_offset=None) -> None:
-        """Shows the error; if it is that a check's answer was never set, why not."""
+        """Show the error; if a check's answer was never set, show why instead."""
         cells = shell.user_ns["In"]
         if re.search(rf"check_\w+\({error.name}\)\s*\Z", cells[-1]) and (told := unread(cells, ended)):
             error._render_traceback_ = lambda: [str(told)]  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Common slips in a GEMM kernel, as data: what each multiplies, and with which scalars.
+"""Common slips in a GEMM kernel, and what C each would give.
 
-A slip is named only if it explains every element that came out. All but exchanged blocks have the form p X Y + q C: a
-table for the scalars p and q, one for what is taken for A and B.
+A slip is named only if it explains every element. All but exchanged blocks have the form p X Y + q C: one table has the
+wrong scalars p and q, another what is multiplied in place of A and B.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,8 +18,8 @@ Factors = Iterator[tuple[str, np.ndarray, np.ndarray]]
 def mistakes(
     kernel: Kernel, left: np.ndarray, right: np.ndarray, old: np.ndarray, alpha: float, beta: float
 ) -> Iterator[Slip]:
-    """Common slips and what each gives: ``left`` and ``right`` are op(A) and op(B), ``old`` is what C held before, all
-    float64."""
+    """(words, function that gives the C) for each common slip. ``left`` and ``right`` are op(A) and op(B), ``old`` is C
+    before the launch, all float64."""
 
     def result(x: np.ndarray, y: np.ndarray, p: float = alpha, q: float = beta) -> np.ndarray:
         return p * (x @ y) + q * old
@@ -33,7 +33,7 @@ def mistakes(
 
 
 def _scalars(alpha: float, beta: float) -> Iterator[tuple[str, float, float]]:
-    """Wrong scalars p, q in p A B + q C, each pair once."""
+    """(words, p, q) for wrong scalars in p A B + q C, each pair once."""
     wrong = {
         "nothing is stored": (0.0, 1.0),
         "alpha is forgotten": (1.0, beta),
@@ -61,7 +61,7 @@ def _exchanged(left: np.ndarray, right: np.ndarray) -> Factors:
 
 
 def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Callable) -> Iterator[Slip]:
-    """Blocks of C computed or stored in another's place; told only where there are as many down as across."""
+    """Blocks of C computed or stored in another's place; only if there are as many blocks down as across."""
     (rows, columns), m, n = kernel.block, len(left), right.shape[1]
     if m % rows or n % columns or m // rows != n // columns:
         return
@@ -79,7 +79,7 @@ def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Callable
 
 
 def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
-    """Steps of k done twice or not at all; a round of the loop does ``turn`` of them."""
+    """Steps of k done twice or not at all; ``turn`` of them make a round of the loop."""
     k = np.arange(len(right))
     times: dict[str, np.ndarray] = {"every step of k is added twice": np.full(len(k), 2)}
     for count in sorted({1, turn} & set(range(1, len(k)))):
@@ -105,7 +105,7 @@ def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
 
 
 def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
-    """A or B read at a wrong place; outside the matrices there are zeros."""
+    """A or B read at a wrong place, with zeros beyond the edges."""
     (rows, columns), texel = kernel.block, 16 // kernel.dtype.itemsize
     grains = texel if kernel.trans_a else 1, 1 if kernel.trans_b else texel  # numbers of a block that come together
     i, j = np.arange(len(left)), np.arange(right.shape[1])
@@ -125,7 +125,7 @@ def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
 
 
 def _shifted(matrix: np.ndarray, by: int, axis: int) -> np.ndarray:
-    """The matrix, read ``by`` places too far along an axis; outside it there are zeros."""
+    """The matrix read ``by`` places too far along an axis, with zeros beyond its edge."""
     places = np.arange(matrix.shape[axis]) + by
     inside = (0 <= places) & (places < len(places))
     return np.take(matrix, places * inside, axis) * np.expand_dims(inside, 1 - axis)

@@ -40,11 +40,11 @@ WORDS = [*OPCODES, "il_ps_2_0", "il_cs_2_0", "end", "mdef(0)_out(1)_in(1)", "men
 
 
 class Wrong(Exception):
-    """Something that must not happen."""
+    """The fuzzer has found a fault."""
 
 
 def run(seconds: float, seed: int = 0, say=print, most: float = math.inf) -> int:
-    """Fuzz for ``seconds``, at least one program and ``most``, from ``seed`` on; the number of programs that went
+    """Fuzz for ``seconds``, with at least one program and at most ``most``, from ``seed`` on. Returns how many went
     wrong."""
     end, wrong, counts = time.monotonic() + seconds, 0, dict.fromkeys(KINDS, 0)
     start = seed
@@ -64,7 +64,7 @@ def run(seconds: float, seed: int = 0, say=print, most: float = math.inf) -> int
 
 
 def with_limit(case, rng: random.Random) -> None:
-    """``case(rng)``, which must end within ``LIMIT`` seconds, where the system has an alarm for that."""
+    """The result of ``case(rng)``, which must end within ``LIMIT`` seconds, if the system has an alarm for that."""
     if not hasattr(signal, "setitimer"):
         return case(rng)
 
@@ -103,7 +103,7 @@ def nearly_valid(rng: random.Random) -> None:
 
 
 def races(program: ck.Program, launch: dict) -> bool:
-    """Whether work-items race, those included of which ``check`` keeps silent since another fault explains them."""
+    """Whether work-items race, including races that ``check`` leaves out since another fault explains them."""
     prepared = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
     race_check = RaceCheck(Naming(prepared, {}, {}, ()))
     with contextlib.suppress(ck.KernelError):
@@ -142,9 +142,9 @@ def damaged(rng: random.Random, text: str) -> str:
 
 
 def agree(program: ck.Program, launch: dict, racing: bool = False, unset: bool = False) -> None:
-    """Both engines end in the same way, with the same bits and counts, unless work-items race. In either style the
-    compiler says why it refuses a program, or its code ends like the program and leaves the same bits, unless it reads
-    what is ``unset``."""
+    """Check that both engines end alike, with the same bits and counts, unless work-items race. In either style the
+    compiler has to say why it refuses a program, or its code has to end as the program does, with the same bits, unless
+    it reads what is ``unset``."""
     ending, explained = ran(program, launch, "explain")
     fast_ending, fast = ran(program, launch, "fast")
     if racing:
@@ -169,7 +169,7 @@ def agree(program: ck.Program, launch: dict, racing: bool = False, unset: bool =
 
 
 def ran(program: ck.Program, launch: dict, engine: str) -> tuple[list | int, dict[str, np.ndarray]]:
-    """How a launch ends, in its counts or with the line of a fault, and the arrays that it leaves, as bits."""
+    """A launch's end (its counts, or the line of a fault) and the arrays that it leaves, as bits."""
     given = copy.deepcopy(launch)
     try:
         counts = ck.launch(program, **given, engine=engine, max_instructions=STEPS)
@@ -181,7 +181,7 @@ def ran(program: ck.Program, launch: dict, engine: str) -> tuple[list | int, dic
 
 
 def differ(explained: dict, others: dict, how: str) -> None:
-    """``Wrong`` if the arrays differ."""
+    """Raise ``Wrong`` if the arrays differ."""
     for name, array in explained.items():
         if len(different := np.argwhere(array != others[name])):
             place = tuple(different[0].tolist())

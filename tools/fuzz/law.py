@@ -1,9 +1,9 @@
-"""The law of the timing model: a unit is busy for the clocks that the code asks of it, and a launch isn't faster than
-its slowest unit.
+"""The law of the timing model: a unit is busy for the clocks that the code asks of it, and no launch is faster than its
+slowest unit.
 
-What the code asks is counted apart from the model: the machine's VLIW engine runs it for some wavefronts (without data,
-as no address depends on any), and each access is counted with sets of words. Of these wavefronts the model's walk must
-find the same; of all wavefronts together the event engine, and the report, what the walk finds.
+What the code asks for is counted apart from the model. The machine's VLIW engine runs it for some wavefronts (without
+data, as no address depends on any), and each access is counted with sets of words. For these wavefronts the model's
+walk must find the same; for all wavefronts together, event engine and report must find what the walk does.
 """
 
 import math
@@ -70,7 +70,7 @@ class Counting(Processor):
             self.queue.append([np.zeros(self.items, np.uint32)] * len(asked))
 
     def _lanes(self, together: int):
-        """The active lanes of each group that is served together, and the number of its wavefront."""
+        """The active lanes of each group that is served together, and the group's wavefront."""
         for first in range(0, self.items, together):
             lanes = first + np.flatnonzero(self.masks.active[first : first + together])
             if len(lanes):
@@ -123,13 +123,13 @@ class Counting(Processor):
 
 
 def fullest(words: list, banks: int) -> int:
-    """How many different words the bank has to give that has most of them to give."""
+    """The number of different words wanted from the fullest bank."""
     return max(Counter(word % banks for word in {*map(int, words)}).values(), default=0)
 
 
 def walked(paths: list[Path], device: Device) -> dict[int, np.ndarray]:
     """The clocks of ALU, texture unit and LDS that the model's walk finds for each wavefront. Over the turns of a
-    segment a pattern that comes back is not always met equally often."""
+    segment a recurring pattern is not always met equally often."""
     found: dict[int, np.ndarray] = {}
     for path in paths:
         clocks = np.zeros((len(path.wavefronts), 3))
@@ -144,7 +144,7 @@ def walked(paths: list[Path], device: Device) -> dict[int, np.ndarray]:
 
 
 def check(code: Code, shape: Shape, device: Device, layout: str, report: Report, rng: random.Random) -> list[str]:
-    """How a report breaks the law; nothing if it keeps it."""
+    """How a report breaks the law, as texts; none if it keeps it."""
     surfaces = Surfaces(shape, device, layout)
     paths = walk(code, surfaces, np.arange(shape.wavefronts))
     whole = walked(paths, device)
@@ -168,8 +168,8 @@ def check(code: Code, shape: Shape, device: Device, layout: str, report: Report,
 
 
 def _report_faults(report: Report, total: np.ndarray, device: Device) -> list[str]:
-    """What doesn't add up in a report on wavefronts that ask for ``total`` clocks. Sampled, it tells the whole's busy
-    clocks from some of the wavefronts and turns, which is as good as the pace: to 1 per cent."""
+    """Faults in a report on wavefronts that ask for ``total`` clocks. A sampled one derives all busy clocks from some
+    of the wavefronts and turns, which is as accurate as the pace: to 1 per cent."""
     faults, near = [], 1e-9 if report.simulated == 1 else 0.01
     lines = {level: count / device.line_bytes for level, count in report.bytes.items()}
     sent = (lines["DRAM"] + lines["written"]) * line_clocks(device)
@@ -195,7 +195,7 @@ def _report_faults(report: Report, total: np.ndarray, device: Device) -> list[st
 
 
 def _line_faults(report: Report, counted: Counting, device: Device) -> list[str]:
-    """What doesn't add up in the lines of a launch that was simulated whole."""
+    """Faults in the line counts of a launch that was simulated whole."""
     lines = {level: count / device.line_bytes for level, count in report.bytes.items()}
     different, quads = len(counted.cached), counted.quads
     missed = lines["L2"] - counted.uncached.sum()
@@ -216,9 +216,9 @@ def _line_faults(report: Report, counted: Counting, device: Device) -> list[str]
 
 
 def any_launch(rng: random.Random) -> tuple:
-    """A kernel of the catalogue, an entry for the contest, or a program, with the size of its launch; on any board, in
-    any style and layout. Keywords of ``simulate``, its code and its shape; ``CompileError`` or ``ValueError`` for what
-    the board can't do."""
+    """Arguments of ``simulate``, the code and the shape of a random launch: a kernel of the catalogue, an entry for the
+    contest or a program, at any size, on any board, in any style and layout. Raises ``CompileError`` or ``ValueError``
+    if the board can't do it."""
     board, style, layout = rng.choice(BOARDS), rng.choice(list(STYLES)), rng.choice(("linear", "linear", "tiled"))
     kind = rng.randrange(3)
     if kind < 2:
@@ -244,7 +244,7 @@ iadd r9.x, r9.x, l{a}.w
 
 
 def accesses(rng: random.Random) -> Shape:
-    """The launch of a program whose addresses are linear in the work-item, its group and the turn of a loop."""
+    """A launch of a program whose addresses are linear in work-item, workgroup and the turn of a loop."""
     group, groups, turns = rng.choice((16, 64, 64, 128, 65)), rng.randint(1, 24), rng.choice((0, 1, 5, 40))
     lines = ["mov r1, l0.xxxx", "mov r1.x, vTidInGrpFlat.x", "mov r1.y, vThreadGrpIdFlat.x"]
     literals: list[tuple[int, ...]] = [(0, 1, turns, 0x7FC)]
@@ -276,7 +276,7 @@ ACCESSES = [
 
 
 def timed(rng: random.Random) -> None:
-    """A launch is refused in words, or its report keeps the law."""
+    """Check that a launch is refused with a reason, or that its report keeps the law."""
     try:
         options, code, shape = any_launch(rng)
         report = simulate(**options, progress=False)

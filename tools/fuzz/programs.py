@@ -1,13 +1,13 @@
-"""Random IL programs that are valid, end, and don't race, with arrays to launch them on: what engines are compared by.
+"""Random IL programs that are valid, end, and don't race, with arrays to launch them on, for comparing engines.
 
 The whole instruction table comes up, with masks, swizzles and modifiers of every kind, nested branches, loops that
 work-items leave at different turns, texture coordinates in and out of range, macros, and data full of NaN, infinities
-and subnormal numbers. Each work-item writes four elements of global memory of its own and reads these and a part that
-nobody writes; LDS is written and read in turns, with a fence between, where the flow is uniform.
+and subnormal numbers. Each work-item writes four elements of global memory of its own, and reads these and a part that
+nobody writes; LDS is written and read in turns, with a fence between, where control flow is uniform.
 
-``GRAMMAR`` has what is chosen freely, ``_Writer`` what depends on the statements around it. Registers: r0 to r11 are
-played with; r20.. count loops; r30.x is the first own element of ``g``, r31 an address made up at random, r32 = (own
-byte of LDS array 0, own record of array 1), r33 a place to read in LDS.
+``GRAMMAR`` has the free choices, ``_Writer`` those that depend on the statements around. Registers: r0 to r11 are free;
+r20.. count loops; r30.x is the first own element of ``g``, r31 a random address, r32 = (own byte of LDS array 0, own
+record of array 1), r33 a place to read in LDS.
 """
 
 import random
@@ -66,10 +66,10 @@ SPECIAL = np.array(
 
 
 def random_program(rng: random.Random, mode: str | None = None, statements: int = 40) -> tuple[str, dict]:
-    """A program's text and the arguments of ``launch`` for it (``domain``, ``inputs``, ``constants``, ``outputs`` in
-    pixel mode, ``global_memory``), whose arrays a launch changes: copy them to run it twice.
+    """A random program's text, and the arguments of ``launch`` for it (``domain``, ``inputs``, ``constants``,
+    ``outputs`` in pixel mode, ``global_memory``), whose arrays a launch changes: copy them to run it twice.
 
-    ``mode`` is "pixel" or "compute", by default either; ``statements`` about how many the program has.
+    ``mode`` is "pixel" or "compute", by default either; the program has about ``statements`` statements.
     """
     return _Writer(rng, mode or rng.choice(("pixel", "compute")), statements).program()
 
@@ -129,7 +129,7 @@ class _Writer:
         return "\n".join(self.lines) + "\n", self.arguments()
 
     def say(self, text: str) -> None:
-        """Write lines, with a choice in the place of each field."""
+        """Write lines, with a random choice in place of each field."""
         while FIELD.search(text):
             text = FIELD.sub(self.chosen, text)
         self.lines += ["    " * self.depth + line for line in text.splitlines()]
@@ -175,7 +175,7 @@ class _Writer:
         self.say(f"dcl_literal {name}, " + ", ".join(f"0x{w:08x}" for w in random_words(self.rng, (4,))))
 
     def prepare(self) -> None:
-        """Give every register that is read later a value."""
+        """Set every register that is read later."""
         if self.mode == "pixel":
             self.say("ftoi r30.xy, vWinCoord0\nimad r30.x, r30.y, l1.y, r30.x")
         else:
@@ -188,7 +188,7 @@ class _Writer:
             self.say("{fence}\n{fence}")
 
     def block(self, uniform: bool, statements: int | None = None) -> None:
-        """Statements, about ``self.left`` or ``statements``; ``uniform`` where whole workgroups come through."""
+        """Write at most ``self.left`` or ``statements`` statements; ``uniform`` if whole workgroups come through."""
         end = 0 if statements is None else max(0, self.left - statements)
         while self.left > end:
             self.left -= 1
@@ -247,7 +247,7 @@ class _Writer:
         self.say("{fence}")
 
     def branch(self, uniform: bool) -> None:
-        """An if; now and then one that a workgroup takes as a whole, with fences in it."""
+        """Write an if, now and then one that a workgroup takes as a whole, with fences in it."""
         rng = self.rng
         uniform = uniform and self.mode == "compute" and rng.random() < 0.3
         self.say("{same if}" if uniform else "{if}")
@@ -260,7 +260,7 @@ class _Writer:
         self.say("endif")
 
     def arm(self, uniform: bool, least: int = 0, most: int = 8) -> None:
-        """What a branch or a turn runs; it leaves LDS as it found it, being written or being read."""
+        """Write the body of a branch or turn, which leaves LDS in the phase, written or read, in which it found it."""
         storing = self.storing
         self.depth += 1
         self.block(uniform, self.rng.randint(least, most))
@@ -269,7 +269,7 @@ class _Writer:
         self.depth -= 1
 
     def loop(self, uniform: bool) -> None:
-        """A loop of at most four turns; a uniform one is left by all work-items together."""
+        """Write a loop of at most four turns; all work-items leave a uniform one together."""
         rng = self.rng
         counter = f"r{20 + self.loops}"
         uniform = uniform and rng.random() < 0.6
