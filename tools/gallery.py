@@ -1,29 +1,22 @@
 """The package's pictures, and the lessons from their stored notebooks, for the site.
 
 Pictures play. A result that is to be guessed is folded below a field for the guess; what needs a running kernel
-(sliders that compute) stands still. Solutions are left out unless asked for.
+(sliders that compute) shows what it shows at first. Solutions are left out unless asked for.
 """
 
 import re
 from collections.abc import Callable
-from contextlib import chdir
 from html import escape
 from pathlib import Path
 
 import nbformat
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
 from nbformat import NotebookNode
 
 from cypresskit import draw, host
-from cypresskit.draw.controls import TEXT
 from cypresskit.draw.player import Shown
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
 from tools.book import PLACE
-from tools.grade import needed
-
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 # The name of a picture's page: what it is called in the list, and the view.
 VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
@@ -54,7 +47,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "exponents": ("Two-sum, bit by bit", draw.exponents),
 }
 
-MOVES = "<p><em>In the notebook these controls compute anew; this is what they show at first.</em></p>"
 SOLUTION = re.compile(r"(?s)<details><summary>Solution</summary>.*?</details>\s*")
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
 ENTRY = '<p class="guess"><label><b>Your guess:</b> {} <input size="8"></label>{}</p>'
@@ -82,7 +74,7 @@ def write_pages(folder: Path) -> str:
 def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
     """A notebook's text as the site shows it. Links to headings are in small letters there, in Jupyter as written."""
     small = re.sub(r"(\]\([\w.]*#)([\w-]+)\)", lambda link: f"{link[1]}{link[2].lower()})", text)
-    book = hold_controls(nbformat.reads(small, as_version=4), NOTEBOOKS)
+    book = nbformat.reads(small, as_version=4)
     for cell in book.cells:
         if cell.cell_type == "markdown" and not solutions:
             cell.source = SOLUTION.sub("", cell.source).removesuffix(PLACE)
@@ -99,32 +91,3 @@ def ask_on_a_page(output: NotebookNode) -> None:
         output["data"] = {"text/html": ENTRY.format(*map(escape, asked.groups()))}
     elif "text" in output:
         output["text"] = NO_GUESS.sub("", output["text"])
-
-
-def hold_controls(book: NotebookNode, folder: Path) -> NotebookNode:
-    """Replace controls by what they show at first. That isn't stored, so the cells that it needs are run."""
-    code = [cell for cell in book.cells if cell.cell_type == "code"]
-    shell = InteractiveShell.instance()
-    for at, cell in enumerate(code):
-        if not any(out.get("data", {}).get("text/plain", "").startswith(TEXT) for out in cell.outputs):
-            continue
-        shell.reset()
-        with chdir(folder), capture_output():
-            for source in needed([cell.source for cell in code[:at]], cell.source):
-                shell.run_cell(source).raise_error()
-            widget = shell.run_cell(cell.source)
-            widget.raise_error()
-            shown = {"text/html": _still(widget.result) + MOVES}
-        cell.outputs = [nbformat.v4.new_output("display_data", shown)]
-    return book
-
-
-def _still(widget) -> str:
-    """A widget as it stands, in HTML: a choice with its name, a text, an output, or a box of such."""
-    if hasattr(widget, "children"):
-        return "".join(map(_still, widget.children))
-    if hasattr(widget, "outputs"):
-        shown = [output["data"] for output in widget.outputs]
-        return "".join(data.get("text/html") or f"<pre>{escape(data['text/plain'])}</pre>" for data in shown)
-    chosen = getattr(widget, "label", None) or widget.value
-    return f"<p>{escape(widget.description)}: <b>{chosen}</b></p>" if widget.description else str(widget.value)

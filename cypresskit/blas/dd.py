@@ -3,12 +3,10 @@
 ``DD`` holds an array of (high, low) pairs, the layout in which the kernels read them. High is the sum rounded to
 float64, so |low| is at most half a unit in its last place. Arithmetic runs on the host, by the algorithms of the
 double-double kernels (Knuth's two-sum; Dekker's product; Hida, Li and Bailey's sum, relative error 2^-105). Conversion
-from and to fractions is exact; text has as many digits as asked for. Overflow, division by zero and NaN give what
-float64 gives, with a low part of 0 (in the kernels an overflow becomes NaN). Left out: functions, integer division,
-assignment to elements.
+from and to fractions is exact; text has as many digits as asked for. Overflow and NaN give what float64 gives, with a
+low part of 0 (in the kernels an overflow becomes NaN). Left out: division, functions, order, assignment to elements.
 """
 
-import numbers
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal, localcontext
@@ -17,7 +15,6 @@ from fractions import Fraction
 import numpy as np
 
 DIGITS = 32  # decimal digits that a double-double always holds
-NOT_FINITE = ("inf", "infinity", "nan")
 
 
 def two_sum(a, b):
@@ -45,36 +42,6 @@ def _halves(a):
     t = a * scale * 134217729.0  # 2^27 + 1
     high = (t - (t - a * scale)) / scale
     return high, a - high
-
-
-def _completed(plain: Callable):
-    """A decorator for operations on double-doubles: a result that isn't finite is what ``plain`` gives for the high
-    parts."""
-
-    def complete(operate: Callable) -> Callable:
-        def operation(self, other) -> "DD":
-            other = _dd(other)
-            ends = plain(self.hi, other.hi)  # this one warns, as numpy does
-            with np.errstate(all="ignore"):
-                return DD._of(operate(self, other), ends)
-
-        return operation
-
-    return complete
-
-
-def _relation(relation: Callable):
-    """A comparison of double-doubles by their high parts, then by their low parts: an array of bool, or one bool."""
-
-    def compare(self, other):
-        try:
-            other = _dd(other)
-        except (TypeError, ValueError):
-            return NotImplemented  # so that `d == None` is False and `d < None` a TypeError
-        equal = self.hi == other.hi
-        return relation(np.where(equal, self.lo, self.hi), np.where(equal, other.lo, other.hi))
-
-    return compare
 
 
 class DD:
@@ -165,27 +132,21 @@ class DD:
     def __neg__(self) -> "DD":
         return DD.wrap(-self.pairs)
 
-    def __abs__(self) -> "DD":
-        return DD.wrap(np.where(self.hi[..., np.newaxis] < 0, -self.pairs, self.pairs))
+    def __add__(self, other) -> "DD":
+        other = _dd(other)
+        plain = self.hi + other.hi  # this one warns, as numpy does
+        with np.errstate(all="ignore"):
+            s, e = two_sum(self.hi, other.hi)
+            t, f = two_sum(self.lo, other.lo)
+            s, e = fast_two_sum(s, e + t)
+            return DD._of(fast_two_sum(s, e + f), plain)
 
-    @_completed(np.add)
-    def __add__(self, other):
-        s, e = two_sum(self.hi, other.hi)
-        t, f = two_sum(self.lo, other.lo)
-        s, e = fast_two_sum(s, e + t)
-        return fast_two_sum(s, e + f)
-
-    @_completed(np.multiply)
-    def __mul__(self, other):
-        p, e = two_product(self.hi, other.hi)
-        return fast_two_sum(p, e + (self.hi * other.lo + self.lo * other.hi))
-
-    @_completed(np.divide)
-    def __truediv__(self, other):
-        quotient = DD.from_pairs(self.hi / other.hi)
-        for _ in range(2):  # each step adds the 53 bits that are missing
-            quotient = quotient + DD.from_pairs((self - quotient * other).hi / other.hi)
-        return quotient.hi, quotient.lo
+    def __mul__(self, other) -> "DD":
+        other = _dd(other)
+        plain = self.hi * other.hi
+        with np.errstate(all="ignore"):
+            p, e = two_product(self.hi, other.hi)
+            return DD._of(fast_two_sum(p, e + (self.hi * other.lo + self.lo * other.hi)), plain)
 
     def __sub__(self, other) -> "DD":
         return self + -_dd(other)
@@ -193,18 +154,13 @@ class DD:
     def __rsub__(self, other) -> "DD":
         return _dd(other) - self
 
-    def __rtruediv__(self, other) -> "DD":
-        return _dd(other) / self
-
     __radd__, __rmul__ = __add__, __mul__
 
-    __eq__, __ne__, __lt__ = _relation(np.equal), _relation(np.not_equal), _relation(np.less)
-    __le__, __gt__, __ge__ = _relation(np.less_equal), _relation(np.greater), _relation(np.greater_equal)
+    def __eq__(self, other):
+        """Element by element; an array of bool, or one for single numbers."""
+        return np.all(self.pairs == _dd(other).pairs, axis=-1)
 
     # Out of double-double
-
-    def __float__(self) -> float:
-        return float(self.hi)
 
     def fractions(self) -> np.ndarray:
         """The exact values, an object array of ``Fraction`` (one ``Fraction`` for a single number)."""
@@ -239,8 +195,6 @@ def _rounded(value) -> tuple[float, float]:
     if isinstance(value, DD):
         return value.pairs[0], value.pairs[1]
     if isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble):
-        return float(value), 0.0
-    if not isinstance(value, numbers.Rational) and str(value).strip().lstrip("+-").lower() in NOT_FINITE:
         return float(value), 0.0
     exact = _exact(value)
     try:

@@ -3,6 +3,7 @@
 ``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or text that it returns, and calls it again
 whenever the reader makes a choice. Of the choices made during a computation only the last counts. A status line says
 that it is computing. Players themselves need none of this: they play without Python.
+A saved notebook holds what the controls show at first.
 """
 
 import asyncio
@@ -16,19 +17,23 @@ from threading import current_thread, main_thread
 from cypresskit.draw.player import Shown
 
 PAUSE = 0.05  # seconds in which a newer choice takes an older one's place
-TEXT = "Controls for "  # how the text form begins, which a saved notebook shows before its cell is run
+MOVES = "<p><em>In a notebook these controls compute anew; this is what they show at first.</em></p>"
 
 
 def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
     """The slider or menu for one argument."""
     import ipywidgets as widgets
 
-    options = [("empty" if value is None else str(value), value) for value in values]
+    options = [(_label(value), value) for value in values]
     given = {"options": options, "value": start.get(name, values[0]), "description": name}
     if slider:
         return widgets.SelectionSlider(continuous_update=False, **given)
     small = {"style": {"description_width": "initial"}, "layout": {"flex": "1 1 180px", "max_width": "240px"}}
     return widgets.Dropdown(**given, **small)
+
+
+def _label(value) -> str:
+    return "empty" if value is None else str(value)
 
 
 @contextmanager
@@ -95,6 +100,12 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
     draw()
     row = widgets.Box(list(chosen.values()), layout={"flex_flow": "row wrap"})
     whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")
-    made, text = whole._repr_mimebundle_, f"{TEXT}{', '.join(chosen)} (run this cell to use them)"
-    whole._repr_mimebundle_ = lambda **options: made(**options) | {"text/plain": text}
+    at = "".join(f"<p>{name}: <b>{_label(widget.value)}</b></p>" for name, widget in chosen.items())
+    first = "".join(
+        out["data"].get("text/html") or f"<pre>{escape(out['data']['text/plain'])}</pre>" for out in place.outputs
+    )
+    saved = {"text/plain": f"Controls for {', '.join(chosen)} (run this cell to use them)"}
+    saved |= {"text/html": at + first + MOVES} if first else {}
+    made = whole._repr_mimebundle_
+    whole._repr_mimebundle_ = lambda **options: made(**options) | saved
     return whole

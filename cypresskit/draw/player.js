@@ -299,9 +299,8 @@ for (const figure of new Set(picks.map((p) => p.figure).filter((f) => f))) {
     choose(null)
   })
 }
-// A play head follows the pointer that drags, and a click where nothing can be chosen: in a figure without anything to
-// choose, or from one y to another, within its reach.
-for (const {figure, source, reach} of heads) {
+// A play head follows the pointer that drags, and a click in a figure without anything to choose.
+for (const {figure, source} of heads) {
   const track = tracks.find((one) => one.source === source && one.column === "x")
   const drag = ({x}) => {
     const away = (k) => Math.min(...Array.from(track.all.subarray(k * track.size, (k + 1) * track.size), (at) => Math.abs(at - x)))
@@ -313,8 +312,7 @@ for (const {figure, source, reach} of heads) {
     if (over()) reveal()
   }
   figure.on_event("pan", drag)
-  const free = !picks.some((pick) => pick.figure === figure)
-  figure.on_event("tap", (at) => { if (free || (reach?.[0] < at.y && at.y < reach[1])) drag(at) })
+  if (!picks.some((pick) => pick.figure === figure)) figure.on_event("tap", drag)
 }
 // A strip of time zooms by the wheel, too, once its player has the focus.
 if (step === "Zoom") el.addEventListener("wheel", (event) => {

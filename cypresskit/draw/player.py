@@ -146,7 +146,7 @@ class Parts:
     the scene's number. ``picks``: clicks in a ``figure`` choose cells of a ``source`` by the column ``key`` (whole
     numbers, negative for none); ``w`` and ``h`` are the cells' sizes, numbers or columns, and the column ``lit`` is
     ``on`` for the chosen ones and 0 for others. ``heads``: play heads, as a ``figure`` and a ``source`` whose x is that
-    of each frame; a drag there, or a click within ``reach`` of y, goes to the nearest frame."""
+    of each frame; a drag there goes to the nearest frame."""
 
     def __init__(self, title: str) -> None:
         self.title, self.inks = title, theme.Inks()
