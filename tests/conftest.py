@@ -49,6 +49,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 if not os.access(Path.home(), os.W_OK):  # as in some containers; what Jupyter and Chromium keep goes elsewhere
     os.environ["HOME"] = tempfile.mkdtemp()
 
+os.environ["CYPRESSKIT_SILENT"] = "1e4"  # where a notebook runs slowly, too, its outputs hold no bar of progress
+
 MAIN = sys.modules["__main__"]
 # No deadline: a first example compiles its kernel. In CI the same examples every time, so that red means a change.
 hypothesis.settings.register_profile("here", deadline=None, derandomize=IN_CI)
@@ -117,18 +119,17 @@ def without_a_loop(test):
 
 
 @pytest.fixture(autouse=True)
-def own_main():
-    """IPython puts a module of its own in the place of `__main__` and empties it; what starts processes trips there."""
-    yield
-    sys.modules["__main__"] = MAIN
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch):
-    """A check waits ten times as long for an answer: a busy computer is no mistake."""
+def untouched(monkeypatch):
+    """Every test follows the same element of C, whatever another test, or a file, has said; its checks wait ten times
+    as long for an answer, as a busy computer is no mistake; and it leaves `__main__`, which IPython replaces and
+    empties, as it was: what starts processes would trip there."""
+    if followed := sys.modules.get("cypresskit.draw.followed"):
+        monkeypatch.setattr(followed, "_now", [followed.Element()])
     if check := sys.modules.get("cypresskit.teach.check"):
         monkeypatch.setattr(check, "SECONDS", 10 * check.SECONDS)
         monkeypatch.setattr(check, "WALL", 20 * check.WALL)
+    yield
+    sys.modules["__main__"] = MAIN
 
 
 @pytest.fixture(scope="session")

@@ -85,7 +85,7 @@ def submitted(tmp_path, monkeypatch):
     entered = {"change = ": "change._entries[0].value = 1200", "helps = ": "helps[1024]._entries[0].value = 'the bus'"}
     for asks, enter in entered.items():
         next(cell for cell in ada.cells if asks in cell.source and "predict" in cell.source).source += f"\n{enter}"
-    book.execute(student, BOOK), book.execute(ada, BOOK)
+    book.execute(student), book.execute(ada)
     book.write(student, tmp_path / f"{path.stem}.ipynb")
     book.write(solved, tmp_path / "solutions" / f"{path.stem}.ipynb")
     monkeypatch.setattr(handed_in, "LESSONS", tmp_path)

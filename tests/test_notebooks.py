@@ -10,6 +10,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from copy import deepcopy
@@ -37,7 +38,7 @@ def nbval(path: Path) -> subprocess.CompletedProcess:
     options = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", *sanitize, "-c", "/dev/null"]
     quiet = ["-p", "nbval.plugin", "-p", "no:cacheprovider", "-q", "--color=no", f"--rootdir={path.parent}"]
     command = [sys.executable, "-m", "pytest", *options, *quiet, path.name]
-    env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CYPRESSKIT_SILENT": "1e4"}  # no bars on a slow machine
+    env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True, timeout=1800)
 
 
@@ -68,8 +69,8 @@ def told(outputs) -> list:
 
 @pytest.mark.notebook
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
-def test_runs_and_prints_what_it_holds(path):
-    result = nbval(path)
+def test_runs_and_prints_what_it_holds(path, tmp_path):
+    result = nbval(shutil.copy(path, tmp_path / path.name))  # where no other lesson's star shines
     assert result.returncode == 0, result.stdout[-6000:]
 
 

@@ -11,6 +11,7 @@ import re
 import sys
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 from nbformat import NotebookNode
@@ -81,18 +82,13 @@ def _made(source: NotebookNode, lines: str, why: str) -> NotebookNode:
     return _notebook(cells)
 
 
-def execute(notebook: NotebookNode, where: Path) -> None:
-    """Run a notebook from top to bottom in directory ``where``, keeping its outputs."""
+def execute(notebook: NotebookNode) -> None:
+    """Run a notebook from top to bottom, in a folder of its own, keeping its outputs."""
     from nbclient import NotebookClient
 
-    NotebookClient(
-        notebook,
-        timeout=120,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(where)}},
-        coalesce_streams=True,
-        record_timing=False,
-    ).execute()
+    options = {"timeout": 120, "kernel_name": "python3", "coalesce_streams": True, "record_timing": False}
+    with TemporaryDirectory() as where:
+        NotebookClient(notebook, resources={"metadata": {"path": where}}, **options).execute()
     # As JupyterLab would save it, so that a lesson just opened isn't marked as changed.
     language = notebook.metadata.language_info
     notebook.metadata = NotebookNode(METADATA | {"language_info": language})
@@ -180,7 +176,7 @@ def main(arguments: list[str] | None = None) -> int:
     for path in chosen:
         source = read(path)
         for made, place in ((student(source), asked.book), (solved(source), asked.book / "solutions")):
-            execute(made, asked.book)
+            execute(made)
             target = place / f"{path.stem}.ipynb"
             write(made, target)
             print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
