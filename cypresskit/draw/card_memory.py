@@ -60,7 +60,7 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     for n, moment in enumerate(moments):
         there = [name for name, of in level.items() if of[n] >= THERE]
         runs = [s.task.name for s in timeline.spans if s.start <= moment < s.end]
-        words = f"On the card: {', '.join(there) or 'nothing yet'}. Running: {', '.join(runs) or 'nothing'}."
+        words = f"On the card: {', '.join(there) or 'nothing'}. Running: {', '.join(runs) or 'nothing'}."
         captions.append(f"At {1e3 * moment:.1f} ms. {words}")
     used = ((f"{name} in use", tints[USED], "box") for name, tints in TINTS.items())
     states = (("paler: there, waits", TINTS["C"][THERE], "box"), ("palest: on its way", TINTS["C"][ARRIVES], "box"),

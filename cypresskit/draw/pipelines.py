@@ -83,7 +83,7 @@ def _question(panels: Sequence["_Chart"]) -> Guess:
     first, *others = sorted(panels, key=lambda panel: panel.one.seconds)
     ends = [f"{other.name}: {other.one.seconds / first.one.seconds:.2f} times as long" for other in others]
     truth = f"{first.name}: done after {1e3 * first.one.seconds:.0f} ms; {', '.join(ends)}."
-    return Guess("Which run ends first, and by how much?", [panel.name for panel in panels], truth, first.name)
+    return Guess("Which run ends first?", [panel.name for panel in panels], truth, first.name)
 
 
 def _rows(one: Timeline) -> list[str]:

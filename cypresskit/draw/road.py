@@ -15,7 +15,7 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 
 WIDE, HIGH, TOP, FOOT, LEFT, APART = 1250, 262, 48, 196, 8, 40  # the stage; the bars' top and foot; before side roads
-COLUMN = {True: 116, False: 62}  # the room of a rung of the climb, and of a side road's
+COLUMN = {True: 96, False: 72}  # the room of a rung of the climb, and of a side road's
 # Of a ceiling; what isn't on the chip is in the ink of words.
 INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
 
@@ -118,7 +118,7 @@ def _draw_bars(sheet: Sheet, fig, x, wide, seen: np.ndarray, lit: np.ndarray) ->
     for ink in dict.fromkeys(inks.tolist()):
         mine = inks == ink
         sheet.boxes(fig, f"ceilings {ink}", x[mine], (FOOT - bound + nowhere)[:, mine], wide[mine] + 8, 2, ink=ink)
-    ring = sheet.source("lit rung", x=x, y=[(FOOT + HIGH) / 2] * len(x), w=wide + 10, on=3 * lit)
+    ring = sheet.source("lit rung", x=x, y=[(FOOT + HIGH) / 2] * len(x), w=wide + 12, on=3 * lit)
     sheet.ring(fig, ring, "w", HIGH - FOOT - 4, "on", "ink")
     top = np.where((bound > tall - 2) & (bound < tall + 20), bound, tall)  # not across its ceiling
     names, number = ["", *(f"{gflops:.0f}" for gflops in speed)], seen * np.arange(1, len(RUNGS) + 1)

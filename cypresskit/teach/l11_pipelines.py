@@ -81,7 +81,7 @@ def check_buffer(buffer: Callable) -> Verdict:
     hint = "it is called with 0, 1, 2, ..."
     names = [tried(f"buffer({unit})", buffer, unit, hint=hint) for unit in range(UNITS)]
     for name in names:
-        unless(isinstance(name, str) and name, f"buffer returns {name!r}.", 'it has to return a name, such as "A0".')
+        unless(isinstance(name, str) and name, f"buffer returns {name!r:.60}.", 'return a name, such as "A0".')
     timeline = with_buffers(dict(enumerate(names)).__getitem__)
     best = LOAD + UNITS * MULT
     used = ", ".join(dict.fromkeys(names))

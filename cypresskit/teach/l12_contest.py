@@ -63,10 +63,8 @@ def write(rows: int, columns: int, steps: int) -> Written:
     """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn. Raises ``ValueError``
     unless rows and columns are multiples of 4, the block has at most 256 elements, and ``steps`` are 1 to 64."""
     if rows % 4 or columns % 4 or not 0 < rows * columns <= 256 or min(rows, columns, steps) < 1 or steps > 64:
-        raise ValueError(
-            f"write({rows}, {columns}, {steps}): rows and columns are multiples of 4, as texels are, for at most 256"
-            " elements; steps are 1 to 64"
-        )
+        limits = "rows and columns are multiples of 4, as texels are, for at most 256 elements; steps are 1 to 64"
+        raise ValueError(f"write({rows}, {columns}, {steps}): {limits}")
     name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
     return block_kernel(rows, columns, steps, scaled=True, name=name)
 
@@ -194,9 +192,10 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     with every check on, as it is to be timed, and at odd sizes with alpha and beta."""
     if finding := _small_fault(kernel):
         hint = "that line and what its registers come from, before you think of speed."
-        tried = BLOCKS if "endless" not in finding else ()
-        if other := next((block for block in tried if not _small_fault(replace(kernel, block=block))), None):
-            hint = f"with block={other} it is right: is block={kernel.block} what the text computes?"
+        steps = (1, 2, 3, 4) if "outside" in finding else (kernel.k_step,)
+        meant = (replace(kernel, block=b, k_step=s) for b in BLOCKS for s in steps if "endless" not in finding)
+        if right := next((each for each in meant if not _small_fault(each)), None):
+            hint = f"with block={right.block} and k_step={right.k_step} it is right: is that what the text computes?"
         return Verdict(False, finding, hint)
     if unset := liveness(kernel.program, numbering := Numbering(kernel.program))[0]:
         number, component = min(numbering.keys(unset))
