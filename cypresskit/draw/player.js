@@ -260,7 +260,7 @@ const question = asked.text
 function ask(late) {
   const kept = late && !el.dataset.revealed
   child(answers).el.style.visibility = kept ? "hidden" : ""
-  if (!el.dataset.revealed) write(asked, kept ? question.replace("Guess first:", "Without a guess (the start takes one):") : question)
+  if (!el.dataset.revealed) write(asked, kept ? question.replace("Guess first:", "Without a guess (go back to the start to make one):") : question)
 }
 answers.properties.active.change.connect(() => {
   if (guessed !== null) answers.active = choices.indexOf(guessed)  // a guess is a guess
