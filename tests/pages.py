@@ -65,7 +65,7 @@ VIEWS = {
     "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
     "curves": lambda: draw.curves({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),
     "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs((1, 2, 8))),
-    "waiting": lambda: draw.waiting(2, 6, 4),
+    "waiting": lambda: draw.waiting(2, 6),
     "timeline_default": draw.timeline,
     "roofline_default": draw.roofline,
 }

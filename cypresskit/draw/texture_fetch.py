@@ -2,7 +2,7 @@
 
 From the recorded fetches of a wavefront. The texture unit serves one quad after another. A quad takes a clock for each
 16-byte word that it needs from the fullest of L1's banks (four on the HD 5870). The lines of these words are looked up
-in L1, a ``units.cache.Cache`` that starts empty. Several kernels or memory layouts race on one clock. Left out: other
+in L1, a ``units.cache.Cache`` that starts empty. Several kernels race on one clock. Left out: other
 wavefronts, and when data arrive.
 """
 
@@ -32,25 +32,20 @@ SHADES = [f"rgba({rgb},{alpha})" for rgb in ("0,114,178", "230,159,0") for alpha
 TINTS = ["#0072b2", "#e69f00"]
 
 
-def texture_fetch(
-    *runs: Traffic | str, layouts: Sequence[str] = (), fetches: int = 16, device: Device = HD5870
-) -> Player:
+def texture_fetch(*runs: Traffic | str, fetches: int = 16, device: Device = HD5870) -> Player:
     """A player of a wavefront's first ``fetches`` fetches, clock by clock; several runs race.
 
     ``runs`` are kernels by name, or ``Traffic`` that listened to a launch; by default "dgemm_tn" and "dgemm_nn".
-    ``layouts``: for each run "linear" (the default: rows) or "tiled" (8 x 8 texels). ``device`` has L1's size, ways
-    and banks. Raises ``ValueError`` for runs without fetches and for other layouts.
+    ``device`` has L1's size, ways and banks. Raises ``ValueError`` for runs without fetches.
     """
     given = runs or ("dgemm_tn", "dgemm_nn")
-    if others := [layout for layout in layouts if layout not in ("linear", "tiled")]:
-        raise ValueError(f'layouts are "linear" or "tiled", not {others[0]!r}')
     blocks = [KERNELS[run].block[0] if isinstance(run, str) else 0 for run in given]  # 8 in a row are a wavefront's
     traffic = [listened(run, n=max(32, 8 * block), k=16) for run, block in zip(given, blocks)]
     panels: list[_Replay] = []
-    for n, (run, layout) in enumerate(zip(traffic, [*layouts, *["linear"] * len(traffic)])):
-        name = run.launch.program.name.removesuffix(".il") + (f", {layout}" if layout != "linear" else "")
+    for n, run in enumerate(traffic):
+        name = run.launch.program.name.removesuffix(".il")
         again = f" ({n + 1})" if name in [panel.name for panel in panels] else ""
-        panels.append(_Replay(run, name + again, 10_000 * n, Surfaces(run.launch, device, layout), fetches))
+        panels.append(_Replay(run, name + again, 10_000 * n, Surfaces(run.launch, device, "linear"), fetches))
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(panel.name for panel in panels))
     most = max(len(panel.served) for panel in panels)
     label = "; ".join(f"{panel.name}: work-items in quads, the matrices in words, clocks paid" for panel in panels)

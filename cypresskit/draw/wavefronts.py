@@ -21,7 +21,7 @@ from cypresskit.timing.report import Event
 FRAMES = 150
 LEFT, WIDE, ROW = 44, 1126, 16  # of the rows, in pixels
 RIGHT = LEFT + WIDE + 8  # of the counters
-LONGEST = 1000  # clocks of the toy
+LONGEST, TURNS = 100, 5  # clocks of the toy's arithmetic or waiting, and how often a single wavefront does both
 HEAD = 84  # the room above and below a report's rows
 # What a row shows: the kind of clause, from when to when, in words, its ink, and how high.
 ROWS = (
@@ -175,24 +175,22 @@ def _story(report: Report, wavefront: int, here: Sequence[Event], window: tuple[
     )
 
 
-def waiting(compute: int = 2, wait: int = 6, most: int = 0, turns: int = 5) -> Player:
+def waiting(compute: int = 2, wait: int = 6) -> Player:
     """A player for lesson 04: an engine that computes for one wavefront at a time. Each computes for ``compute`` clocks
-    and then waits for ``wait``; it plays as long as ``turns`` of both take a single wavefront.
+    and then waits for ``wait``; it plays as long as ``TURNS`` of both take a single wavefront.
 
-    There is a scene for each number of wavefronts up to ``most``, by default as many as keep the engine busy, but 6 at
-    least. Raises ``ValueError`` below 1, above ``LONGEST`` clocks, and above 26 wavefronts."""
-    if not all(map(is_whole, (compute, wait, turns))) or turns * (compute + wait) > LONGEST:
-        limits = f"have to be whole numbers of 1 or more, and {LONGEST:,} clocks at most together"
-        raise ValueError(f"compute {compute}, wait {wait} and turns {turns} {limits}")
-    most = most or max(6, -(-(compute + wait) // compute))
-    if not is_whole(most, len(ascii_uppercase)):
-        raise ValueError(f"{most} wavefronts: there are letters for 1 to {len(ascii_uppercase)}")
+    There is a scene for each number of wavefronts up to as many as keep the engine busy, but 6 at least. Raises
+    ``ValueError`` for clocks that are no whole numbers from 1 to ``LONGEST``, and where it takes over 26 wavefronts."""
+    most = max(6, -(-(compute + wait) // compute)) if is_whole(compute, LONGEST) and is_whole(wait, LONGEST) else 0
+    if not 0 < most <= len(ascii_uppercase):
+        limits = f"whole numbers from 1 to {LONGEST}, for which {len(ascii_uppercase)} wavefronts are enough"
+        raise ValueError(f"compute {compute!r} and wait {wait!r} have to be {limits}")
     sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
     label = "A row for each wavefront, and below them whether anybody computes"
     tall = min(30.0, max(15.0, 300 / most))  # a row; thirteen of them still fit a screen
     fig = sheet.stage(label, LEFT + WIDE + 16, 60 + tall * most)
     bars: dict[str, list] = {"texture": [], "alu": [], "wait": []}  # by ink: row, from, to, in which scene
-    captions, now, end = [], [], turns * (compute + wait)
+    captions, now, end = [], [], TURNS * (compute + wait)
     scale, said = WIDE / end, ["", "1 wavefront", *(f"{n} wavefronts" for n in range(2, most + 1))]
     for count in range(1, most + 1):
         run = [(who, start, min(start + compute, end)) for who, start in _engine(count, compute, wait, end)]
