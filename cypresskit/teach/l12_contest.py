@@ -192,8 +192,9 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     with every check on, as it is to be timed, and at odd sizes with alpha and beta."""
     if finding := _small_fault(kernel):
         hint = "that line and what its registers come from, before you think of speed."
-        steps = (1, 2, 3, 4) if "outside" in finding else (kernel.k_step,)
-        meant = (replace(kernel, block=b, k_step=s) for b in BLOCKS for s in steps if "endless" not in finding)
+        given = "endless" in finding or getattr(kernel, "before", "")  # whose block isn't the student's to say
+        steps = range(kernel.k_step, kernel.k_step + 4 if "outside" in finding else kernel.k_step + 1)
+        meant = (replace(kernel, block=b, k_step=s) for b in BLOCKS for s in steps if not given)
         if right := next((each for each in meant if not _small_fault(each)), None):
             hint = f"with block={right.block} and k_step={right.k_step} it is right: is that what the text computes?"
         return Verdict(False, finding, hint)

@@ -58,7 +58,7 @@ def check_warps(r, t, s):
 
 
 @formula_exercise(
-    [(256, 128, 4), (160, 64, 4), (128, 128, 8), (4096, 128, 2)],
+    [(256, 128, 4), (160, 64, 4), (128, 48, 8), (4096, 128, 2)],
     {
         "the clock moves bytes, not numbers: how many has a number?": lambda f, w, s: f / w,
         "upside down: more arithmetic needs a larger block.": lambda f, w, s: w / (f * s),

@@ -1,5 +1,7 @@
 """Lesson 10."""
 
+from itertools import product
+
 import numpy as np
 
 
@@ -23,15 +25,12 @@ def one(gpu, a, b, name=""):
     return part
 
 
-def right(gpu, a, b, block, frees=True):
-    c = np.zeros((len(a), len(a)))
-    for i in range(0, len(a), block):
-        strip_a = gpu.upload(a[i : i + block])
-        for j in range(0, len(a), block):
-            strip_b = gpu.upload(b[:, j : j + block])
-            part = gpu.multiply(strip_a, strip_b)
-            c[i : i + block, j : j + block] = gpu.download(part)
-            for matrix in (strip_b, part) if frees else ():
-                gpu.free(matrix)
-        gpu.free(strip_a)
+def right(gpu, a, b, block, frees=True, depth=1000):
+    c, cut, deep = np.zeros_like(a), range(0, len(a), block), range(0, len(a), depth)
+    for i, j, k in product(cut, cut, deep):
+        strips = gpu.upload(a[i : i + block, k : k + depth]), gpu.upload(b[k : k + depth, j : j + block])
+        part = gpu.multiply(*strips)
+        c[i : i + block, j : j + block] += gpu.download(part)
+        for matrix in (*strips, part) if frees else ():
+            gpu.free(matrix)
     return c
