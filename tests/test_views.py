@@ -366,8 +366,8 @@ def test_the_dial_finds_the_measured_ratio():
     """Lesson 04's task: from 25 registers to 37 the steady state loses nearly the 1.3 that was measured."""
     speed = {one: there.gflops for one, there in zip(settings(), grid())}
     assert speed[40, 320, 25] / speed[40, 320, 37] == pytest.approx(1.3, abs=0.03)
-    assert speed[40, 320, 25] == pytest.approx(speed[40, 160, 25], rel=0.002)
-    assert speed[40, 320, 25] > 1.1 * speed[40, 1000, 25], "ten forgive a lot, but not all"
+    told = [(40, n, 25) for n in (320, 500, 700, 1000)] + [(0, 1000, 25), (40, 320, 37), (40, 1000, 37), (0, 1000, 37)]
+    assert [round(speed[n]) for n in told] == [2147, 2115, 1920, 1588, 1919, 1675, 1074, 1150], "the folded answers"
 
 
 def test_a_dial_that_is_turned_changes_rows_and_dot(show):

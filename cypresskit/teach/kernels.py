@@ -22,6 +22,7 @@ from cypresskit.teach.slips import mistakes
 
 NAMES = {0: "A", 1: "B", "g": "C"}
 LONGEST = 10**5  # instructions of a work-item: no exercise needs a tenth of them
+LIMIT = " (max_instructions raises the limit.)"  # nothing that a student can change
 
 
 def judge_kernel(
@@ -50,7 +51,7 @@ def judge_kernel(
         return Verdict(False, f"The kernel does not compile: {error}", hint)
     except (KernelError, TypeError, ValueError) as error:
         hint = LOOP if "has not ended" in str(error) else stuck
-        return Verdict(False, f"The kernel does not run: {said(error)}", hint)
+        return Verdict(False, f"The kernel does not run: {said(error).removesuffix(LIMIT)}", hint)
 
 
 def kernel_exercise(name: str, **how) -> Callable[[Callable[[Program], Verdict]], Callable[[object], Verdict]]:
@@ -81,7 +82,7 @@ def fault(found: Findings) -> Verdict | None:
     line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
     rest = len(found) - 1
     more = f" ({rest} more finding{'s follow from it, or come' if rest > 1 else ' follows from it, or comes'} next.)"
-    return Verdict(False, f"{sentence(first.message)}.{line}{more * (rest > 0)}", first.advice)
+    return Verdict(False, f"{sentence(first.message)}.{line}{more * (rest > 0)}", first.advice.removesuffix(LIMIT))
 
 
 def run_gemm(program: Program, kernel: Kernel, *matrices, alpha=1.0, beta=0.0) -> tuple[np.ndarray, Run]:

@@ -18,7 +18,7 @@ from cypresskit.timing.simulate import simulate
         "a multiply-add is two operations.": lambda e, p, u, g: e * p * u * g,
         "a thread processor has several lanes, and each of them works.": lambda e, p, u, g: 2 * e * p * g,
         "10^9 is in GHz and in Gflop/s already.": lambda e, p, u, g: 2000000000.0 * e * p * u * g,
-        "these are engines and units: how often a second do they work?": lambda e, p, u, g: 2 * e * p * u,
+        "that counts the units: how many times a second does each of them work?": lambda e, p, u, g: 2 * e * p * u,
     },
     "multiply: engines, processors in each, lanes in each, flops a clock, clocks.",
     " Gflop/s",
@@ -84,11 +84,10 @@ def _is_difference(got: np.ndarray, c: np.ndarray, product: np.ndarray, case: st
 @exercise
 def check_half(half: float, step: int = 128) -> Verdict:
     """Exercise 3: the smallest multiple of 128 at which the model's ``sgemm_tn`` reaches half of the peak."""
-    finding = f"half is {half!r}."
-    if isinstance(half, float) and half.is_integer() and 0 < half <= 4096:
-        return Verdict(False, finding, f"it should be a whole number: {half:.0f}, not {half!r}.")
-    whole = isinstance(half, int | np.integer) and not isinstance(half, bool) and half >= step and half % step == 0
-    unless(whole, finding, f"it should be {step}, {2 * step}, {3 * step} or another multiple.")
+    whole = isinstance(half, int | np.integer) and not isinstance(half, bool)
+    finding = f"half is {half!r}" + f", of type {type(half).__name__}" * (not whole)
+    multiple = whole and half >= step and half % step == 0
+    unless(multiple, f"{finding}.", f"it should be a whole number: {step}, {2 * step} or another multiple.")
     unless(half <= 4096, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
 
     def percent(n: int) -> float:

@@ -55,7 +55,7 @@ def check_rank1(update: Callable) -> Verdict:
         if np.array_equal(c, want):
             continue
         wrong = np.argwhere(c != want)[0][0]
-        become = f"c[{wrong}] = {_row(start[wrong])} should become {_row(want[wrong])}, it is {_row(c[wrong])}."
+        become = f"c[{wrong}] = {_row(start[wrong])} should become {_row(want[wrong])}, not {_row(c[wrong])}."
         case = f"a = {_row(a)}, b = {_row(b)}: {become}"
         if np.array_equal(c, start):
             itself = isinstance(returned, np.ndarray) and np.array_equal(returned, want)

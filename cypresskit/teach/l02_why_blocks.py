@@ -88,9 +88,8 @@ def check_four_by_eight(program: Program) -> Verdict:
             if found[0].kind == "uninitialised":
                 return replace(verdict, hint=f"does a `sample_resource` put a texel there first? {needs}")
             if found[0].kind == "cost":
-                each = (
-                    f"C is right, but a step of k takes {found[0].message.split()[0]} / {k} fetches; three are enough."
-                )
+                fetches = int(found[0].message.split()[0]) / k
+                each = f"C is right, but a step of k takes {fetches:.3g} fetches; three are enough."
                 return Verdict(False, each, "one texel of A, two of B: which is fetched twice, or needed by nobody?")
             return verdict
     return Verdict(True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop.")

@@ -107,7 +107,7 @@ def ceiling(f, b, c):
         "the flops are those of one work-item; a wavefront has 64.": lambda *case: ceiling(*case) / 64,
         "a wavefront has 64 work-items, on 16 thread processors.": lambda *case: ceiling(*case) / 4,
         "there are 20 SIMD engines.": lambda *case: ceiling(*case) / 20,
-        "how many clocks has a second?": lambda *case: ceiling(*case) / 0.85,
+        "how many clocks are there in a second?": lambda *case: ceiling(*case) / 0.85,
         "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": lambda *case: 1e9 * ceiling(*case),
         "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": lambda *case: 1e3 * ceiling(*case),
         "a multiply-add counts as two flops already.": lambda *case: 2 * ceiling(*case),
@@ -123,6 +123,7 @@ def ceiling(f, b, c):
     "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9).",
     " Gflop/s",
     name="ceiling_of",
+    draw=lambda: (chance.randint(1, 10 * (bundles := chance.randint(30, 90))), bundles, chance.randint(64, 384)),
 )
 def check_ceiling(f, b, c):
     """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for a loop of so many of each."""
