@@ -51,6 +51,8 @@ if not os.access(Path.home(), os.W_OK):  # as in some containers; what Jupyter a
 
 os.environ["CYPRESSKIT_SILENT"] = "1e4"  # where a notebook runs slowly, too, its outputs hold no bar of progress
 
+sys.modules["rfc3987_syntax"] = None  # a grammar that jsonschema compiles for a second, and nothing here needs
+
 MAIN = sys.modules["__main__"]
 # No deadline: a first example compiles its kernel. In CI the same examples every time, so that red means a change.
 hypothesis.settings.register_profile("here", deadline=None, derandomize=IN_CI)

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from importlib.resources import files
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ DOUBLED = [k for k in KERNELS if k.precision == "double-double"]
 FLAGS = [(False, False), (True, False), (False, True), (True, True)]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 
-BOUND = {"single": 2.0**-24, "double": 2.0**-53, "double-double": 2.0**-103}
+BOUND = {"single": 24, "double": 53, "double-double": 103}  # a rounding's share: 2 to the minus this
+BITS = 256  # behind the point of an exact number here: whole numbers are faster than fractions
 
 
 def random_matrix(rng, precision, rows, columns, spread=0):
@@ -25,12 +27,12 @@ def random_matrix(rng, precision, rows, columns, spread=0):
 
 
 def exact(matrix):
-    """A matrix of fractions."""
-    if isinstance(matrix, ck.DD):
-        return matrix.fractions()
-    result = np.empty(matrix.shape, object)
-    for at in np.ndindex(matrix.shape):
-        result[at] = Fraction(float(matrix[at]))
+    """A matrix of whole numbers, 2^``BITS`` times as large."""
+    parts = [matrix.hi, matrix.lo] if isinstance(matrix, ck.DD) else [matrix]
+    result = np.zeros(matrix.shape, object)
+    for part, at in product(parts, np.ndindex(matrix.shape)):
+        number, whole = float(part[at]).as_integer_ratio()
+        result[at] += (number << BITS) // whole
     return result
 
 
@@ -55,13 +57,13 @@ def check(got, ab, c, alpha, beta):
     """Every element within (2 k + 3) roundings of the exact value, relative to the sum of the terms' sizes; ``ab`` as
     ``products`` gives it."""
     precision = "double-double" if isinstance(got, ck.DD) else {4: "single", 8: "double"}[got.itemsize]
-    alpha, beta, c = Fraction(alpha), Fraction(beta), exact(c)
-    product, sizes, k = ab
-    want = alpha * product + beta * c
+    (alpha, beta), c = exact(np.array([alpha, beta])), exact(c) << BITS
+    sums, sizes, k = ab
+    want = alpha * sums + beta * c
     size = abs(alpha) * sizes + abs(beta) * abs(c)
-    error = abs(exact(got) - want)
     assert got.shape == want.shape
-    assert (error <= (2 * k + 3) * Fraction(BOUND[precision]) * size).all()
+    error = abs((exact(got) << 2 * BITS) - want)
+    assert (error << BOUND[precision] <= (2 * k + 3) * size).all()
 
 
 def size_of(kernel, m, n, k):
@@ -153,7 +155,7 @@ def test_double_double_of_ill_conditioned_sums(kernel):
     fa, fb = a.fractions(), b.fractions()
     want, size, k = fa.dot(fb), abs(fa).dot(abs(fb)), a.shape[1]
     assert (abs(got - want) <= 2 * k * Fraction(2) ** -104 * size).all()
-    plain = exact(ck.gemm(a.hi.copy(), b.hi.copy()))
+    plain = ck.DD(ck.gemm(a.hi.copy(), b.hi.copy())).fractions()
     better = [abs(p - w) / max(abs(g - w), s * Fraction(2) ** -110) for p, g, w, s in
               zip(plain.flat, got.flat, want.flat, size.flat, strict=True)]  # fmt: skip
     assert min(better) > 10**12

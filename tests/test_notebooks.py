@@ -26,6 +26,8 @@ EXEMPT = {"nbval-ignore-output", "nbval-skip", "raises-exception"}
 
 SOLVED = [path for path in NOTEBOOKS if path.parent.name == "solutions"]
 DIFFERS = get_sanitize_patterns((ROOT / "tests/nbval_sanitize.cfg").read_text())
+#: Without a grammar of addresses in all scripts, which takes a second to load, and which no notebook's format needs.
+PYTEST = "import sys, pytest; sys.modules['rfc3987_syntax'] = None; sys.exit(pytest.main())"
 WIDGET = "application/vnd.jupyter.widget-view+json"  # has ids, new each time
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -37,7 +39,7 @@ def nbval(path: Path) -> subprocess.CompletedProcess:
     sanitize = ["--nbval-sanitize-with", str(ROOT / "tests/nbval_sanitize.cfg")]
     options = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", *sanitize, "-c", "/dev/null"]
     quiet = ["-p", "nbval.plugin", "-p", "no:cacheprovider", "-q", "--color=no", f"--rootdir={path.parent}"]
-    command = [sys.executable, "-m", "pytest", *options, *quiet, path.name]
+    command = [sys.executable, "-c", PYTEST, *options, *quiet, path.name]
     env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True, timeout=1800)
 
