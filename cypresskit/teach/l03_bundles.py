@@ -99,7 +99,7 @@ def chains(count: int, terms: int = 32) -> Code:
 @formula_exercise(
     [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 6, 6), (0, 0, 0)],
     {
-        "there is no part of a bundle: round up.": lambda p, s, d: max((p + s + 4 * d) / 5, s, d),
+        "there are no half bundles: round up.": lambda p, s, d: max((p + s + 4 * d) / 5, s, d),
         "a bundle that isn't full is one too: round up, not down.": lambda p, s, d: max((p + s + 4 * d) // 5, s, d),
         "each scalar operation needs a t slot, and a bundle has one.": lambda p, s, d: max(-(-(p + s + 4 * d) // 5), d),
         "no two double multiply-adds fit into one bundle.": lambda p, s, d: max(-(-(p + s + 4 * d) // 5), s),

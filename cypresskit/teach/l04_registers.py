@@ -21,7 +21,7 @@ ITSELF = "the wavefront itself computes too: a round is compute + wait clocks lo
 @formula_exercise(
     [(2, 6), (1, 0), (4, 5), (108, 408), (124, 540), (300, 8)],
     {
-        "there is no part of a wavefront: round up to the next whole number.": lambda c, w: (c + w) / c,
+        "there are no half wavefronts: round up to the next whole number.": lambda c, w: (c + w) / c,
         "round up, not down: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: (c + w) // c,
         "round up, not to the nearest: 2 that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: round((c + w) / c),
         f"{ITSELF}.": lambda c, w: -(-w // c),
