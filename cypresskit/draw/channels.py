@@ -33,7 +33,7 @@ def channels(reports: Sequence[Report] = ()) -> Player:
     )
     sheet.words(fig, LEFT - 30, foot, "thousand clocks:", "soft", align="right", size=11)
     done = [[r.kernel for r in made if r.use and now >= r.use.clocks[-1]] for now in clocks]
-    captions = [f"Clock {now:,.0f}. Done: {', '.join(some) or 'nobody'}." for now, some in zip(clocks, done)]
+    captions = [f"Clock {now:,.0f}. Done: {', '.join(some) or 'none'}." for now, some in zip(clocks, done)]
     key = sheet.key(("engine with a wavefront", "c", "box"), ("channels send", "texture", "box"),
                     ("channels wait for a row to open", "wait", "box"))  # fmt: skip
     text = "\n".join([sheet.title, *(f"{r.kernel}: {r.wavefronts} wavefronts" for r in made)])

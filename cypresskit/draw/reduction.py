@@ -49,7 +49,7 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     steps, lines = [count(plain) / count(helped) for count in (lambda s: len(s.steps), lambda s: s.asked[-1])]
     captions[-1] += f" Without helpers it takes {steps:.1f} times the steps and {lines:.0f} times the lines."
     key = sheet.key(*((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
-                    (f"nothing to do; on the left as C has only {rows} rows here", TINTS[-1], "box"),
+                    (f"nothing to do; on the left because y has only {rows} rows", TINTS[-1], "box"),
                     ("a line that is asked for", "ink", "ring"))  # fmt: skip
     choices = [f"{times:.1f} times" for times in sorted({1.0, steps, float(of.parts)})]
     question = "The same rows: how many times as many steps does it take without helpers?"
