@@ -10,9 +10,11 @@ the record. The rest is up to the back end's own scheduler: it is nobody's optim
 import datetime
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import llvmlite.binding as llvm
+from llvmlite import ir
 
 import cypresskit as ck
 from cypresskit.compiler.ir import BasicBlock, CompileError, FetchDetail, Function, Op, Src, StoreDetail, Word, refuse
@@ -20,31 +22,28 @@ from cypresskit.compiler.lower import lower
 from cypresskit.compiler.simplify import simplify
 
 FILE = Path(ck.__file__).parent / "data" / "llvm.json"
-TEXTURE = "declare <4 x float> @llvm.r600.tex(<4 x float>, i32, i32, i32, i32, i32, i32, i32, i32, i32)"
-FMA = "declare float @llvm.fmuladd.f32(float, float, float)"
-MAIN = "define amdgpu_ps void @main(<4 x float> inreg %r0, <4 x float> inreg %r1) {"
-INTEGERS = {"ADD_INT": "add", "SUB_INT": "sub", "AND_INT": "and", "LSHL_INT": "shl", "LSHR_INT": "lshr",
-            "MULLO_INT": "mul"}  # fmt: skip
-IR = {  # operands by number; each step gives the next one, the last the result as i32
-    "MOV": ["bitcast float {0} to i32"],
-    "ADD": ["fadd float {0}, {1}", "bitcast float {2} to i32"],
-    "MUL_IEEE": ["fmul float {0}, {1}", "bitcast float {2} to i32"],
-    "MULADD_IEEE": ["call float @llvm.fmuladd.f32(float {0}, float {1}, float {2})", "bitcast float {3} to i32"],
-    "FLT_TO_INT": ["fptosi float {0} to i32"],
-    "INT_TO_FLT": ["sitofp i32 {0} to float", "bitcast float {1} to i32"],
-    **{name: [f"{ir} i32 {{0}}, {{1}}"] for name, ir in INTEGERS.items()},
-    "MULHI_UINT": ["zext i32 {0} to i64", "zext i32 {1} to i64", "mul i64 {2}, {3}", "lshr i64 {4}, 32",
-                   "trunc i64 {5} to i32"],
-    "CNDE_INT": ["icmp eq i32 {0}, 0", "select i1 {3}, i32 {1}, i32 {2}"],
-    "RECIP_UINT": ["udiv i32 -1, {0}"],
-}  # fmt: skip
+I32, I64, FLOAT, V4 = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.VectorType(ir.FloatType(), 4)
+TEXTURE = ir.FunctionType(V4, [V4, *[I32] * 9])
+RELATIONS = {"eq": "==", "ne": "!=", "ge": ">=", "gt": ">", "lt": "<", "le": "<="}
+PLAIN = {"ADD": "fadd", "MUL_IEEE": "fmul", "ADD_INT": "add", "SUB_INT": "sub", "AND_INT": "and_", "LSHL_INT": "shl",
+         "LSHR_INT": "lshr", "MULLO_INT": "mul"}  # fmt: skip
+FMA = ir.FunctionType(FLOAT, [FLOAT] * 3)
+MEANING: dict[str, Callable] = {name: getattr(ir.IRBuilder, made) for name, made in PLAIN.items()} | {
+    "MOV": lambda b, x: x,
+    "MULADD_IEEE": lambda b, *xyz: b.call(b.module.declare_intrinsic("llvm.fmuladd", [FLOAT], FMA), xyz),
+    "FLT_TO_INT": lambda b, x: b.fptosi(x, I32),
+    "INT_TO_FLT": lambda b, x: b.sitofp(x, FLOAT),
+    "MULHI_UINT": lambda b, x, y: b.trunc(b.lshr(b.mul(b.zext(x, I64), b.zext(y, I64)), I64(32)), I32),
+    "CNDE_INT": lambda b, x, y, z: b.select(b.icmp_signed("==", x, I32(0)), y, z),
+    "RECIP_UINT": lambda b, x: b.udiv(I32(-1), x),
+}
 
 
 def opinion(program: ck.Program) -> dict[str, int]:
     """Registers and bundles of the innermost loop. Raises ``CompileError`` for doubles and LDS."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    module = llvm.parse_assembly(ModuleWriter(simplify(lower(program, ck.HD5870))).module())
+    module = llvm.parse_assembly(str(ModuleWriter(simplify(lower(program, ck.HD5870))).module))
     module.verify()
     machine = llvm.Target.from_triple("r600--").create_target_machine(cpu="cypress", opt=3)
     return read(machine.emit_assembly(module))
@@ -63,118 +62,98 @@ def read(assembly: str) -> dict[str, int]:
 
 
 class ModuleWriter:
-    """LLVM IR of a function. Words are i32 values ``%v<n>``; floats are bitcasts of them."""
+    """LLVM IR of a function. Words are i32; floats are bitcasts of them."""
 
     def __init__(self, function: Function):
-        self.function = function
-        self.labels = {block: f"b{n}" for n, block in enumerate(function.blocks)}
-        words = [w for b in function.blocks for w in (*b.phis, *(r for op in b.ops for r in op.results))]
-        self.names: dict[Word, str] = {word: f"%v{n}" for n, word in enumerate(words)}
-        self.lines = [TEXTURE, FMA, MAIN]
-        self.count = 0
+        self.function, self.module, self.values = function, ir.Module(), dict[Word, ir.Value]()
+        self.main = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [V4, V4]), "main")
+        self.main.calling_convention = "amdgpu_ps"
+        for register in self.main.args:
+            register.add_attribute("inreg")
+        self.blocks = {block: self.main.append_basic_block() for block in function.blocks if not block.dead}
+        for block, made in self.blocks.items():
+            self.values |= {phi: ir.IRBuilder(made).phi(I32) for phi in block.phis}
+        for block in self.blocks:
+            self.block(block)
+        for phi, (before, value) in ((p, arg) for block in self.blocks for p in block.phis for arg in p.args.items()):
+            if value.kind in ("constant", "input"):
+                raise CompileError("an input that flows into a loop unchanged is not known to the way through LLVM")
+            self.values[phi].add_incoming(self.word(value), self.blocks[before])
 
-    def module(self) -> str:
-        for block in self.function.blocks:
-            if not block.dead:
-                self.block(block)
-        return "\n".join([*self.lines, "}", ""])
-
-    def new(self, text: str) -> str:
-        """The name of a new value."""
-        self.count += 1
-        self.lines.append(f"  %t{self.count} = {text}")
-        return f"%t{self.count}"
-
-    def word(self, value: Word) -> str:
+    def word(self, value: Word) -> ir.Value:
         """A word as i32."""
         if value.kind == "const":
-            return str(value.bits)
+            return I32(value.bits)
         if value.kind == "constant":
             buffer, element, channel = value.place
-            place = f"getelementptr ([1024 x <4 x float>], ptr addrspace({8 + buffer}) null, i32 0, i32 {element})"
-            vector = self.new(f"load <4 x float>, ptr addrspace({8 + buffer}) {place}")
+            vector = self.load(8 + buffer, I32(16 * element))
         elif value.kind == "input":
             register, channel = value.place
-            vector = f"%r{register}"
+            vector = self.main.args[register]
         else:
-            return self.names[value]
-        return self.new(f"bitcast float {self.new(f'extractelement <4 x float> {vector}, i32 {channel}')} to i32")
+            return self.values[value]
+        return self.b.bitcast(self.b.extract_element(vector, I32(channel)), I32)
 
-    def number(self, src: Src) -> str:
-        """An operand as a float."""
+    def load(self, space: int, address: ir.Value) -> ir.Value:
+        return self.b.load(self.b.inttoptr(address, ir.PointerType(addrspace=space)), typ=V4)
+
+    def operand(self, src: Src, float_: bool) -> ir.Value:
         if src.neg or src.abs:
             raise CompileError("a negated operand is not known to the way through LLVM")
-        return self.new(f"bitcast i32 {self.word(src.value)} to float")
+        return self.b.bitcast(self.word(src.value), FLOAT) if float_ else self.word(src.value)
 
-    def vector(self, srcs: list[Src]) -> str:
-        text = "undef"
-        for n, number in enumerate([self.number(src) for src in srcs]):
-            text = self.new(f"insertelement <4 x float> {text}, float {number}, i32 {n}")
-        return text
+    def vector(self, srcs: list[Src]) -> ir.Value:
+        made = ir.Constant(V4, ir.Undefined)
+        for n, src in enumerate(srcs):
+            made = self.b.insert_element(made, self.operand(src, True), I32(n))
+        return made
 
     def block(self, block: BasicBlock) -> None:
-        self.lines.append(f"{self.labels[block]}:")
-        for phi in block.phis:
-            if any(value.kind in ("constant", "input") for value in phi.args.values()):
-                raise CompileError("an input that flows into a loop unchanged is not known to the way through LLVM")
-            pairs = [f"[ {self.word(value)}, %{self.labels[b]} ]" for b, value in phi.args.items()]
-            self.lines.append(f"  {self.names[phi]} = phi i32 {', '.join(pairs)}")
-        targets = [f"label %{self.labels[b]}" for b in block.succs]
-        end = f"br {targets[0]}" if targets else "ret void"
+        self.b, test, targets = ir.IRBuilder(self.blocks[block]), None, [self.blocks[b] for b in block.succs]
         for op in block.ops:
             if op.row.predicate:
-                end = f"br i1 {self.new(self.computed(op))}, {', '.join(targets)}"
+                test = self.computed(op)
             else:
                 self.op(op)
-        self.lines.append(f"  {end}")
+        if test:
+            self.b.cbranch(test, *targets)
+        else:
+            self.b.branch(*targets) if targets else self.b.ret_void()
 
     def op(self, op: Op) -> None:
         detail = op.detail
         if isinstance(detail, FetchDetail) and op.name != "LD":
-            self.fetch(op, detail)
+            vector = self.sampled(op, detail) if op.samples else self.load(1, self.address(detail.offset[0], op.srcs))
+            parts = (self.b.extract_element(vector, I32(channel)) for channel in range(len(op.results)))
+            self.values |= {word: self.b.bitcast(part, I32) for word, part in zip(op.results, parts)}
         elif isinstance(detail, StoreDetail) and op.name == "MEM_WRITE" and detail.mask == (0, 1, 2, 3):
             vector, address = self.vector(op.srcs[:4]), self.address(detail.place, op.srcs[4:])
-            self.lines.append(f"  store <4 x float> {vector}, ptr addrspace(1) {address}")
-        elif op.row.slots and op.plain and len(op.results) == 1:
-            self.lines.append(f"  {self.names[op.results[0]]} = {self.computed(op)}")
+            self.b.store(vector, self.b.inttoptr(address, ir.PointerType(addrspace=1)))
+        elif op.plain and len(op.results) == 1 and (op.row.relation or op.name in MEANING):
+            self.values[op.results[0]] = self.computed(op)
         else:
-            raise self.unknown(op)
+            raise refuse(self.function.program, op.at, f"{op.name} is not known to the way through LLVM")
 
-    def computed(self, op: Op) -> str:
-        """The LLVM expression for the i32 that an operation computes, or for a test's i1."""
-        floats, relation = op.row.kind == "float", op.row.relation
-        if relation:
-            sign = "" if relation in ("eq", "ne") else op.row.compares.replace("i", "s")
-            compare = (
-                f"fcmp {'u' if relation == 'ne' else 'o'}{relation} float" if floats else f"icmp {sign}{relation} i32"
-            )
-            steps = [f"{compare} {{0}}, {{1}}", "sext i1 {2} to i32"][: 1 if op.row.predicate else 2]
-        elif not (steps := IR.get(op.name, [])):
-            raise self.unknown(op)
-        floats |= op.name == "MOV"
-        operands = [self.number(src) if floats else self.word(src.value) for src in op.srcs]
-        for step in steps[:-1]:
-            operands.append(self.new(step.format(*operands)))
-        return steps[-1].format(*operands)
+    def computed(self, op: Op) -> ir.Value:
+        """The i32 that an operation computes, or a test's i1."""
+        floats = op.row.kind == "float"
+        operands = [self.operand(src, floats) for src in op.srcs]
+        if relation := RELATIONS.get(op.row.relation):
+            unordered = self.b.fcmp_unordered if relation == "!=" else self.b.fcmp_ordered
+            whole = self.b.icmp_unsigned if op.row.compares.startswith("u") else self.b.icmp_signed
+            holds = (unordered if floats else whole)(relation, *operands)
+            return holds if op.row.predicate else self.b.sext(holds, I32)
+        result = MEANING[op.name](self.b, *operands)
+        return self.b.bitcast(result, I32) if result.type == FLOAT else result
 
-    def unknown(self, op: Op) -> CompileError:
-        return refuse(self.function.program, op.at, f"{op.name} is not known to the way through LLVM")
+    def sampled(self, op: Op, detail: FetchDetail) -> ir.Value:
+        numbers = (*(*detail.offset, 0)[:2], 0, detail.resource, detail.resource, 0, 0, 0, 0)
+        fetch = self.module.declare_intrinsic("llvm.r600.tex", fnty=TEXTURE)
+        return self.b.call(fetch, [self.vector(op.srcs), *map(I32, numbers)])
 
-    def fetch(self, op: Op, detail: FetchDetail) -> None:
-        if op.samples:
-            resource, (x, y) = detail.resource, (*detail.offset, 0)[:2]
-            numbers = ", ".join(f"i32 {n}" for n in (x, y, 0, resource, resource, 0, 0, 0, 0))
-            vector = self.new(f"call <4 x float> @llvm.r600.tex(<4 x float> {self.vector(op.srcs)}, {numbers})")
-        else:
-            vector = self.new(f"load <4 x float>, ptr addrspace(1) {self.address(detail.offset[0], op.srcs)}")
-        for channel, word in enumerate(op.results):
-            part = self.new(f"extractelement <4 x float> {vector}, i32 {channel}")
-            self.lines.append(f"  {self.names[word]} = bitcast float {part} to i32")
-
-    def address(self, offset: int, srcs: list[Src]) -> str:
-        index = self.word(srcs[0].value) if srcs else "0"
-        place = self.new(f"add i32 {index}, {offset}")
-        return self.new(f"inttoptr i32 {self.new(f'shl i32 {place}, 4')} to ptr addrspace(1)")
+    def address(self, offset: int, srcs: list[Src]) -> ir.Value:
+        index = self.word(srcs[0].value) if srcs else I32(0)
+        return self.b.shl(self.b.add(index, I32(offset)), I32(4))
 
 
 if __name__ == "__main__":

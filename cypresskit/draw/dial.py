@@ -81,17 +81,9 @@ def point(report: Report) -> Point:
 def grid() -> list[Point]:
     """The recorded settings, decoded from ``dial.json``."""
     kept = json.loads(theme.packaged("dial.json"))
-    flat = np.frombuffer(zlib.decompress(base64.b64decode(kept["parts"])), np.uint16).astype(float)
-    parts, at, made = iter(kept["rows"]), 0, []
-    for gflops in kept["gflops"]:
-        arrays = []
-        for _ in range(5):
-            size = 3 * next(parts)
-            arrays.append(flat[at : at + size].reshape(-1, 3))
-            at += size
-        *bars, alu, texture = arrays
-        made.append(Point(bars, alu, texture, gflops))
-    return made
+    flat = np.frombuffer(zlib.decompress(base64.b64decode(kept["parts"])), np.uint16).astype(float).reshape(-1, 3)
+    parts = iter(np.split(flat, np.cumsum(kept["rows"])[:-1]))
+    return [Point([next(parts) for _ in range(BARS)], next(parts), next(parts), gflops) for gflops in kept["gflops"]]
 
 
 def dial() -> Player:
