@@ -27,9 +27,9 @@ def is_whole(value, most: float = math.inf) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(1 <= value <= most)
 
 
-def _n(holds: Callable, what: str, unit: str, source: str, default, calibrated: str = "", open: tuple = ()):
+def _n(holds: Callable, message: str, unit: str, source: str, default, calibrated: str = "", open: tuple = ()):
     """A board's field. ``open``: the least and the most that the figures it was ``calibrated`` on allow."""
-    metadata = {"unit": unit, "source": source, "calibrated": calibrated, "holds": holds, "what": what, "open": open}
+    metadata = {"unit": unit, "source": source, "calibrated": calibrated, "holds": holds, "what": message, "open": open}
     return field(default=default, metadata=metadata)
 
 
@@ -156,8 +156,8 @@ class Device(Board):
         for level in ("l1", "l2"):
             size, ways = getattr(self, f"{level}_bytes"), getattr(self, f"{level}_ways")
             sets, rest = divmod(size, ways * self.line_bytes)
-            what = f"does not divide into sets of {ways} ways x {self.line_bytes} bytes, a power of two of them"
-            _check(self, f"{level}_bytes", size == 0 or (rest == 0 and sets.bit_count() == 1), what)
+            message = f"does not divide into sets of {ways} ways x {self.line_bytes} bytes, a power of two of them"
+            _check(self, f"{level}_bytes", size == 0 or (rest == 0 and sets.bit_count() == 1), message)
         _check(self, "dram_efficiency", 0 < self.dram_efficiency <= 1, "has to lie in 0 to 1")
         _check(self, "wavefront", self.wavefront == 64, "has to be 64, of which the engines are built")
         together = self.thread_processors * self.bundle_clocks
@@ -223,7 +223,7 @@ def open_boards(device: Device) -> tuple[Device, Device]:
     its upper end. Fields that the caller has set to a value outside their range stay as they are."""
     ends = {f.name: f.metadata["open"] for f in fields(device) if f.metadata.get("open")}
     ends = {name: two for name, two in ends.items() if two[0] <= getattr(device, name) <= two[1]}
-    fast, slow = (replace(device, **{name: two[at] for name, two in ends.items()}) for at in (0, 1))
+    fast, slow = (replace(device, **{name: two[end] for name, two in ends.items()}) for end in (0, 1))
     return fast, slow
 
 
@@ -245,9 +245,9 @@ def _number_of(board: "Board | Host", name: str) -> int | float:
     return value
 
 
-def _check(board: "Board | Host", name: str, good: bool, what: str) -> None:
+def _check(board: "Board | Host", name: str, good: bool, message: str) -> None:
     if not good:
-        raise ValueError(f"{board.name}: {name} = {getattr(board, name)!r} {what}")
+        raise ValueError(f"{board.name}: {name} = {getattr(board, name)!r} {message}")
 
 
 HD5870 = Device(name="HD 5870")

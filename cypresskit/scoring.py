@@ -31,16 +31,16 @@ PEAKS = {"ddgemm_tn_fma": (21 + 8) / 2, "ddgemm_tn_nofma": (21 + 25) / 2}  # dou
 def score(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
     """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). They take about a minute of
     processor time; an ``executor`` of ``concurrent.futures`` shares it out."""
-    known = {name: row for name, row in published.kernels().items() if name in KERNELS}
-    points = {(name, row.get("n_at_max", N)) for name, row in known.items()} | {("sgemm_tn", N)}
-    for name, row in known.items():  # a double-double kernel is at its best early, and slow to simulate
+    figures = {name: row for name, row in published.kernels().items() if name in KERNELS}
+    points = {(name, row.get("n_at_max", N)) for name, row in figures.items()} | {("sgemm_tn", N)}
+    for name, row in figures.items():  # a double-double kernel is at its best early, and slow to simulate
         sizes: tuple[int, ...] = SIZES[:3] if "n_at_max" in row else (LARGE,)
         if "efficiency_pct_range" in row:
             sizes = SIZES
         points |= {(name, n) for n in sizes if "gflops_max" in row}
     order = sorted(points, key=lambda point: -point[1])
     done = dict(zip(order, timed([(name, n, device) for name, n in order], executor, progress)))
-    rows = [row for name in known for row in _kernel(name, known[name], done, device)]
+    rows = [row for name in figures for row in _kernel(name, figures[name], done, device)]
     packed = published.kernel("sgemm_packed4")
     some = [simulate("sgemm_packed", packed["n"], count=count, device=device).gflops for count in PACKED]
     rows.append(_row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in some]))
@@ -54,18 +54,18 @@ def score(device: Device = HD5870, *, executor: Executor | None = None, progress
 
 def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[dict]:
     """Rows for every published figure of a kernel that is also simulated."""
-    at = done[name, figures.get("n_at_max", N)]
+    best = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
-        at = max(at, done.get((name, LARGE), at), key=lambda row: row["gflops"])
+        best = max(best, done.get((name, LARGE), best), key=lambda row: row["gflops"])
     card = kernel_card(KERNELS[name], compile(KERNELS[name].program, device))
     simulated: dict[str, Callable] = {
-        "gflops_max": lambda: at["gflops"],
+        "gflops_max": lambda: best["gflops"],
         "n_at_max": lambda: max((row["gflops"], n) for (other, n), row in done.items() if other == name)[1],
-        "efficiency_pct_range": lambda: [of(done[name, n]["percent"] for n in SIZES) for of in (min, max)],
-        "slower_than_sgemm_tn_by": lambda: round(done["sgemm_tn", N]["gflops"] / at["gflops"], 3),
-        "active_threads": lambda: 4 * at["active"],
-        "wavefronts": lambda: at["active"],
-        "of_nominal_pct": lambda: round(100 * at["gflops"] / card.nominal_gflops, 1),
+        "efficiency_pct_range": lambda: [extreme(done[name, n]["percent"] for n in SIZES) for extreme in (min, max)],
+        "slower_than_sgemm_tn_by": lambda: round(done["sgemm_tn", N]["gflops"] / best["gflops"], 3),
+        "active_threads": lambda: 4 * best["active"],
+        "wavefronts": lambda: best["active"],
+        "of_nominal_pct": lambda: round(100 * best["gflops"] / card.nominal_gflops, 1),
         "peak_gflops": lambda: round(device.double_gflops / PEAKS[name], 2),
     }
     simulated |= {field: partial(getattr, card, field.replace("bundles", "loop_bundles")) for field in CARD}
@@ -75,7 +75,7 @@ def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[di
 
 
 def _row(name: str, quantity: str, figure, simulated) -> dict:
-    ratio = _each(lambda one, other: round(other / one, 3) if one else None, figure, simulated)
+    ratio = _each(lambda expected, value: round(value / expected, 3) if expected else None, figure, simulated)
     return {"id": name, "quantity": quantity, "published": figure, "simulated": simulated, "ratio": ratio}
 
 
@@ -96,19 +96,19 @@ CALIBRATED = {
 
 def judged(rows: Iterable[dict]) -> list[dict]:
     """Rows of ``score`` with ``error_pct`` and ``calibrated``: the calibrations fitted to this figure, or ""."""
-    made = []
+    table = []
     for row in rows:
         error = _each(lambda ratio: None if ratio is None else round(100 * (ratio - 1), 1), row["ratio"])
-        made.append({**row, "error_pct": error, "calibrated": CALIBRATED.get((row["id"], row["quantity"]), "")})
-    return made
+        table.append({**row, "error_pct": error, "calibrated": CALIBRATED.get((row["id"], row["quantity"]), "")})
+    return table
 
 
 def verdict(rows: Iterable[dict]) -> str:
     """One line on judged rows: the median and the worst error, and which calibration was fitted to which figure."""
     errors = []
     for row in rows:
-        each = row["error_pct"] if isinstance(row["error_pct"], list) else [row["error_pct"]]
-        errors += [(abs(error), row) for error in each if error is not None]
+        row_errors = row["error_pct"] if isinstance(row["error_pct"], list) else [row["error_pct"]]
+        errors += [(abs(error), row) for error in row_errors if error is not None]
     errors.sort(key=lambda pair: pair[0])
     worst = errors[-1]
     on = ", ".join(f"{name} on {id} {quantity}" for (id, quantity), name in CALIBRATED.items())

@@ -8,8 +8,8 @@ def table(names: Sequence[str], rows: Iterable[Iterable], caption: str = "") -> 
     """An HTML table: a row of headings, then ``rows``."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{escape(_shown(value))}</td>' for value in row)}</tr>" for row in rows)
-    said = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def markdown(names: Sequence[str], rows: Iterable[Iterable]) -> str:

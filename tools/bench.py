@@ -265,8 +265,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--part", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     if args.part:  # in a process of its own
-        for made in GROUPS[args.part]():
-            print(json.dumps(made), flush=True)
+        for result in GROUPS[args.part]():
+            print(json.dumps(result), flush=True)
         return 0
     if wrong := [name for name in args.groups if name not in GROUPS]:
         parser.error(f"no group {wrong[0]}: take some of {', '.join(GROUPS)}")
@@ -284,17 +284,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _rows(group: str) -> Iterator[dict]:
     """The rows of a group, each printed as it comes."""
-    what, _, yardstick = str(GROUPS[group].__doc__).partition(": ")
-    print(f"\n{what}. Yardstick: {yardstick}\n{'':38}      here     yardstick     ratio  half of the runs")
+    title, _, yardstick = str(GROUPS[group].__doc__).partition(": ")
+    print(f"\n{title}. Yardstick: {yardstick}\n{'':38}      here     yardstick     ratio  half of the runs")
     command = [sys.executable, "-m", "tools.bench", "--part", group]
     env = os.environ | (ONE_THREAD if group != "threads" else {})
     with subprocess.Popen(command, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
         for text in child.stdout or ():
-            made = json.loads(text)
-            low, high = made["span"]
-            numbers = f"{made['here']:9.4g} {made['unit']:2} {made['yardstick']:10.4g} {made['ratio']:9.3g}"
-            print(f"{made['name'][:38]:38} {numbers}  {low:.3g} to {high:<9.3g} {made['note']}".rstrip(), flush=True)
-            yield made
+            row = json.loads(text)
+            low, high = row["span"]
+            numbers = f"{row['here']:9.4g} {row['unit']:2} {row['yardstick']:10.4g} {row['ratio']:9.3g}"
+            print(f"{row['name'][:38]:38} {numbers}  {low:.3g} to {high:<9.3g} {row['note']}".rstrip(), flush=True)
+            yield row
     if child.returncode:
         raise SystemExit(child.returncode)
 

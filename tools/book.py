@@ -46,16 +46,16 @@ def read(path: Path) -> NotebookNode:
         if "BEGIN SOLUTION" in left or "END SOLUTION" in left:
             raise ValueError(f"{path.name}: in this cell BEGIN SOLUTION and END SOLUTION don't pair:\n{cell.source}")
         if GLOSSARY in cell.source:
-            found = WORDS.search((Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8"))
-            assert found, "CONTRIBUTING.md has lost its glossary"
-            fold = f"<details><summary>All words</summary>\n\n{found[1]}\n\n</details>"
+            glossary = WORDS.search((Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+            assert glossary, "CONTRIBUTING.md has lost its glossary"
+            fold = f"<details><summary>All words</summary>\n\n{glossary[1]}\n\n</details>"
             cell.source = cell.source.replace(GLOSSARY, fold)
-    made = []
+    pieces = []
     for cell in cells:
         parts = APART.split(cell.source) if cell.cell_type == "markdown" else [cell.source]
         tags = {name: value for name, value in cell.metadata.items() if name == "tags"}
-        made += [_cell(cell.cell_type, part, tags) for part in parts]
-    return _notebook(made)
+        pieces += [_cell(cell.cell_type, part, tags) for part in parts]
+    return _notebook(pieces)
 
 
 def student(source: NotebookNode) -> NotebookNode:
@@ -86,7 +86,7 @@ def execute(notebook: NotebookNode) -> None:
     """Run a notebook from top to bottom, in a folder of its own, keeping its outputs."""
     from nbclient import NotebookClient
 
-    options = {"timeout": 120, "kernel_name": "python3", "coalesce_streams": True, "record_timing": False}
+    options: dict = {"timeout": 120, "kernel_name": "python3", "coalesce_streams": True, "record_timing": False}
     with TemporaryDirectory() as where:
         NotebookClient(notebook, resources={"metadata": {"path": where}}, **options).execute()
     # As JupyterLab would save it, so that a lesson just opened isn't marked as changed.
@@ -175,10 +175,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     for path in chosen:
         source = read(path)
-        for made, place in ((student(source), asked.book), (solved(source), asked.book / "solutions")):
-            execute(made)
+        for notebook, place in ((student(source), asked.book), (solved(source), asked.book / "solutions")):
+            execute(notebook)
             target = place / f"{path.stem}.ipynb"
-            write(made, target)
+            write(notebook, target)
             print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
     return 0
 

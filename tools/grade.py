@@ -24,7 +24,7 @@ from cypresskit import teach
 from cypresskit.devices import Board
 from cypresskit.kernels.catalogue import Catalogue
 from cypresskit.teach import apart
-from cypresskit.teach.check import Verdict, said
+from cypresskit.teach.check import Verdict, error_text
 
 CHECK = re.compile(r"^(?:\w+ = )?ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)\s*\Z", re.M)
 SECONDS = 60.0  # for an exercise, its cells included
@@ -43,10 +43,10 @@ def judge(cells: Sequence[str], check: str) -> Verdict:
 
 def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
     """The judge's side in the new process."""
-    found = CHECK.search(check)
-    if not found:
+    match = CHECK.search(check)
+    if not match:
         raise ValueError(f"{check} is no check")
-    module, name, answer = found.groups()
+    module, name, answer = match.groups()
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
     before = _state()
     try:
@@ -56,7 +56,7 @@ def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
     except SyntaxError as error:
         return False, f"The cell of {answer} isn't valid Python: {error.msg}.", f"line {error.lineno} of that cell."
     except Exception as error:
-        return False, f"The cell of {answer} stops with {said(error)}.", LAST
+        return False, f"The cell of {answer} stops with {error_text(error)}.", LAST
     if answer not in names:
         return False, f"There is no {answer}.", f"a cell has to set {answer}."
     verdict = run(names[answer]) if _state(before) == before else None
@@ -118,14 +118,14 @@ def _run(cells: list[str]) -> dict:
     return names
 
 
-def _state(of: dict | None = None) -> dict:
+def _state(names: dict | None = None) -> dict:
     """The function, class, module or device behind each name of the package, and what it rests on; of ``of`` alone, if
     that is given."""
     state: dict = {}
     for module in [m for name, m in sys.modules.items() if name.split(".")[0] in ("cypresskit", "builtins", "math")]:
         _note(state, module, module.__name__)
     _note(state, np, "numpy")
-    return state if of is None else {key: state.get(key) for key in of}
+    return state if names is None else {key: state.get(key) for key in names}
 
 
 def _note(state: dict, owner, place: str) -> None:

@@ -69,30 +69,30 @@ def read(lesson: Path) -> Lesson:
     cells = nbformat.read(lesson, as_version=4).cells
     name = next(line[2:] for cell in cells for line in cell.source.splitlines() if line.startswith("# "))
     prose = {cell.source for cell in cells if cell.cell_type == "markdown"}
-    checks = [found[1] for cell in cells if cell.cell_type == "code" and (found := book.CHECK.search(cell.source))]
-    whys = [" ".join(found[1].split()) for cell in cells if (found := QUESTION.match(cell.source))]
-    titles = [found[2] for cell in cells if (found := HEADING.match(cell.source)) and found[1]]
+    checks = [match[1] for cell in cells if cell.cell_type == "code" and (match := book.CHECK.search(cell.source))]
+    whys = [" ".join(match[1].split()) for cell in cells if (match := QUESTION.match(cell.source))]
+    titles = [match[2] for cell in cells if (match := HEADING.match(cell.source)) and match[1]]
     good = sentences(nbformat.read(lesson.parent / "solutions" / lesson.name, as_version=4).cells, prose)
     names = [f"{name}, exercise {number}: {title}" for number, title in enumerate(titles, 1)]
-    exercises = [Exercise(*each) for each in zip(names, checks, whys, good.values(), strict=True)]
+    exercises = [Exercise(*parts) for parts in zip(names, checks, whys, good.values(), strict=True)]
     return Lesson(name, prose, exercises, {question: truth for question, (_, truth) in kept(cells).items()})
 
 
 def sentences(cells: Iterable, original: set[str]) -> dict[int, str]:
     """A student's sentences by exercise number: all prose that isn't the original lesson's."""
-    at, found = 0, dict[int, str]()
+    exercise, texts = 0, dict[int, str]()
     for cell in cells:
         if cell.cell_type == "markdown" and (cell.source in original or not cell.metadata.get("editable", True)):
-            at = int(match[1] or 0) if (match := HEADING.match(cell.source)) else at
-        elif cell.cell_type == "markdown" and at:
+            exercise = int(match[1] or 0) if (match := HEADING.match(cell.source)) else exercise
+        elif cell.cell_type == "markdown" and exercise:
             text = QUESTION.sub("", cell.source).replace(book.PLACE, "")
-            found[at] = " ".join(f"{found.get(at, '')} {text}".split())[:LONGEST]
-    return found
+            texts[exercise] = " ".join(f"{texts.get(exercise, '')} {text}".split())[:LONGEST]
+    return texts
 
 
 def kept(cells: Iterable) -> dict[str, tuple[object, object]]:
     """(guess, result) by question, as saved in the outputs that ask; a curve is a question for each of its places."""
-    found: dict[str, tuple[object, object]] = {}
+    pairs: dict[str, tuple[object, object]] = {}
     for saved in (out.get("metadata", {}).get(KEPT) for cell in cells for out in cell.get("outputs", ())):
         if not isinstance(saved, dict):
             continue
@@ -101,8 +101,8 @@ def kept(cells: Iterable) -> dict[str, tuple[object, object]]:
         if isinstance(truth, dict):
             heights = guess if isinstance(guess, dict) else {}
             parts = {f"{question}, at {place}": (heights.get(place), truth[place]) for place in truth}
-        found |= {asked: pair for asked, pair in parts.items() if pair[0] is not None or asked not in found}
-    return found
+        pairs |= {asked: pair for asked, pair in parts.items() if pair[0] is not None or asked not in pairs}
+    return pairs
 
 
 def work(notebook: Path, lesson: Lesson, verdicts: dict[str, list]) -> Work:
@@ -141,7 +141,7 @@ def handed_in(student: Path, asked: dict[str, Lesson], verdicts: dict[str, list]
         new = work(notebook, asked[stem], verdicts)
         old = row.setdefault(stem, new)
         for exercise, answer in old.answers.items():
-            best = max(answer, new.answers[exercise], key=lambda one: (one.verdict.right, bool(one.code)))
+            best = max(answer, new.answers[exercise], key=lambda a: (a.verdict.right, bool(a.code)))
             sentence = new.answers[exercise].sentence or answer.sentence
             old.answers[exercise] = best._replace(sentence=sentence)
         row[stem] = Work(old.answers, old.guesses | new.guesses)

@@ -18,11 +18,11 @@ from cypresskit.teach.kernels import block_kernel
 
 def dial() -> dict:
     """The grid of lesson 04's dial."""
-    made = [point(timed(*setting)) for setting in settings()]
-    arrays = [part for one in made for part in (*one.bars, one.alu, one.texture)]
+    points = [point(timed(*setting)) for setting in settings()]
+    arrays = [part for entry in points for part in (*entry.bars, entry.alu, entry.texture)]
     numbers = np.concatenate([part.ravel() for part in arrays]).astype(np.uint16)
     parts = base64.b64encode(zlib.compress(numbers.tobytes(), 9)).decode()
-    return {"gflops": [one.gflops for one in made], "rows": [len(part) for part in arrays], "parts": parts}
+    return {"gflops": [entry.gflops for entry in points], "rows": [len(part) for part in arrays], "parts": parts}
 
 
 CARD = host.Machine(ck.HD5870)

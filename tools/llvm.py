@@ -54,11 +54,11 @@ def read(assembly: str) -> dict[str, int]:
     slots have a line each, with a star at the last one."""
     _, *clauses = re.split(r"(ALU|Fetch) clause starting at (\d+):", assembly)
     last = re.compile(r"^\s+[A-Z]\S* +\*", re.MULTILINE)
-    bundles = {at: len(last.findall(body)) for kind, at, body in zip(*[iter(clauses)] * 3, strict=True)}
+    bundles = {address: len(last.findall(body)) for kind, address, body in zip(*[iter(clauses)] * 3, strict=True)}
     loop = re.search(r"LOOP_START(?:(?!LOOP_START).)*?END_LOOP", assembly, re.DOTALL)
     named = re.findall(r"^\s*ALU.*?@(\d+)", loop[0], re.MULTILINE) if loop else []
     registers = len(set(re.findall(r"\bT(\d+)\.", assembly)))
-    return {"registers": registers, "loop_bundles": sum(bundles[at] for at in named)}
+    return {"registers": registers, "loop_bundles": sum(bundles[address] for address in named)}
 
 
 class ModuleWriter:

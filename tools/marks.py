@@ -61,43 +61,43 @@ class Class(NamedTuple):
         right = sum(answer.verdict.right for answer in work.answers.values())
         counts = (right, len(given)), (len(work.guesses), len(lesson.truths)), (sum(given), FULL * len(given))
         asked = [(name, share, *count) for (name, share), count in zip(SHARES.items(), counts) if count[1]]
-        points = sum(share * got / most for _, share, got, most in asked)
-        words = "; ".join(f"{name}: {got:g} of {most} ({share} %)" for name, share, got, most in asked)
+        points = sum(share * earned / most for _, share, earned, most in asked)
+        words = "; ".join(f"{name}: {earned:g} of {most} ({share} %)" for name, share, earned, most in asked)
         return round(100 * points / sum(share for _, share, *_ in asked), 1), words
 
 
 def marks(class_: Class) -> Iterator[dict]:
     """The rows of ``marks.csv``; lessons not handed in are left out."""
-    for who in class_.works:
-        points = [class_.mark(*each)[0] for each in class_.each(who)]
-        row: dict = {"id": who.id, "student": who.name, "total": round(sum(points), 1) if points else ""}
-        for _, lesson, work in class_.each(who):
+    for student in class_.works:
+        points = [class_.mark(*part)[0] for part in class_.each(student)]
+        row: dict = {"id": student.id, "student": student.name, "total": round(sum(points), 1) if points else ""}
+        for _, lesson, work in class_.each(student):
             for exercise, answer in work.answers.items():
                 row[exercise.name] = int(answer.verdict.right)
-                row[f"{exercise.name}, explanation"] = class_.given(who, exercise, answer)
+                row[f"{exercise.name}, explanation"] = class_.given(student, exercise, answer)
             row |= {f"{lesson.name}, guesses": len(work.guesses)}
-            row |= {f"{lesson.name}, of 100": class_.mark(who, lesson, work)[0]}
+            row |= {f"{lesson.name}, of 100": class_.mark(student, lesson, work)[0]}
         yield row
 
 
 def explanations(class_: Class) -> list[dict]:
     """The rows of ``explanations.csv``: all answers to a question, then all to the next."""
-    wrote = [(*pair, who) for who, _, work in class_.each() for pair in work.answers.items() if pair[1].sentence]
+    wrote = [(*pair, owner) for owner, _, work in class_.each() for pair in work.answers.items() if pair[1].sentence]
     return [
-        {"exercise": exercise.name, "question": exercise.why, "a good answer": exercise.good, "id": who.id,
-         "student": who.name, "sentence": answer.sentence, RUBRIC: class_.given(who, exercise, answer)}
-        for exercise, answer, who in sorted(wrote, key=lambda row: row[0])
+        {"exercise": exercise.name, "question": exercise.why, "a good answer": exercise.good, "id": owner.id,
+         "student": owner.name, "sentence": answer.sentence, RUBRIC: class_.given(owner, exercise, answer)}
+        for exercise, answer, owner in sorted(wrote, key=lambda row: row[0])
     ]  # fmt: skip
 
 
 def guesses(class_: Class) -> Iterator[dict]:
     """The rows of ``guesses.csv``: each guess as entered and as a number, and its error in per cent."""
-    for who, lesson, work in class_.each():
+    for owner, lesson, work in class_.each():
         for question, guess in work.guesses.items():
             truth = lesson.truths[question]
             value = number(guess) if isinstance(truth, int | float) else None
             off = None if value is None or not truth else round(100 * (value / float(str(truth)) - 1), 1)
-            row = {"id": who.id, "student": who.name, "lesson": lesson.name, "question": question, "guess": guess}
+            row = {"id": owner.id, "student": owner.name, "lesson": lesson.name, "question": question, "guess": guess}
             yield row | {"number": value, "true value": truth, "off by %": off}
 
 
@@ -124,7 +124,7 @@ def points(sheet: Path) -> dict[tuple[str, str], float]:
     rows = csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=text.partition("\n")[0].count))
     if text.strip() and not {"id", "student", "exercise", RUBRIC} <= set(rows.fieldnames or ()):
         raise SystemExit(f"{sheet} has lost a column: `id`, `student`, `exercise` or `{RUBRIC}`")
-    found = {}
+    given = {}
     for row in rows:
         entered = (row[RUBRIC] or "").strip()
         value = number(entered)
@@ -132,8 +132,8 @@ def points(sheet: Path) -> dict[tuple[str, str], float]:
             where = f"{sheet}, row {rows.line_num} ({row['student']}, {row['exercise']})"
             raise SystemExit(f"{where}: `{entered}` isn't a number of points from 0 to {FULL}")
         if value is not None:
-            found[row["id"].removeprefix("'"), row["exercise"]] = value
-    return found
+            given[row["id"].removeprefix("'"), row["exercise"]] = value
+    return given
 
 
 def feedback(class_: Class, student: Student) -> str:
@@ -141,9 +141,9 @@ def feedback(class_: Class, student: Student) -> str:
     parts, marks = "", []
     for _, lesson, work in class_.each(student):
         points, words = class_.mark(student, lesson, work)
-        told = [f"{q} You said {guess}; it is {lesson.truths[q]}." for q, guess in work.guesses.items()]
+        guessed = [f"{q} You said {guess}; it is {lesson.truths[q]}." for q, guess in work.guesses.items()]
         parts += LESSON.format(
-            name=escape(lesson.name), points=points, words=words, guesses="<br>".join(map(escape, told))
+            name=escape(lesson.name), points=points, words=words, guesses="<br>".join(map(escape, guessed))
         )
         parts += "".join(_exercise(*pair, class_.given(student, *pair)) for pair in work.answers.items())
         marks.append(points)
@@ -171,12 +171,12 @@ def main(arguments: list[str] | None = None) -> int:
     class_ = Class(lessons(), {}, points(sheet))
     verdicts = json.loads(judged.read_text(encoding="utf-8")) if judged.exists() else {}
     for folder in folders:
-        found = MOODLE.match(folder.name)
-        name, number_ = found.groups() if found else (folder.name, folder.name)
+        match = MOODLE.match(folder.name)
+        name, number_ = match.groups() if match else (folder.name, folder.name)
         student = Student(number_, name, folder.name)
         class_.works[student] = handed_in(folder, class_.asked, verdicts)
         save_file(judged, json.dumps(verdicts))
-        print(student.name, *(f"{each[1].name}: {class_.mark(*each)[0]:g}" for each in class_.each(student)), sep="; ")
+        print(student.name, *(f"{part[1].name}: {class_.mark(*part)[0]:g}" for part in class_.each(student)), sep="; ")
     rows = explanations(class_)
     if lost := class_.points.keys() - {(row["id"], row["exercise"]) for row in rows}:
         owners = ", ".join(sorted({owner for owner, _ in lost}))

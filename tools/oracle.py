@@ -47,7 +47,7 @@ def written(arguments: dict) -> list[np.ndarray]:
 
 
 def kernels() -> dict[str, dict]:
-    told = {}
+    rows = {}
     for name, kernel in ck.kernels.items():
         shapes = [*kernel.stored(M, 1 if kernel.vector else N, K), (M, 1 if kernel.vector else N)]
         pair, count = (2,) if kernel.precision == "double-double" else (), (3,) if kernel.packed else ()
@@ -63,9 +63,9 @@ def kernels() -> dict[str, dict]:
         bits = {how: hashed(*written(arguments)) for how, arguments in given.items()}
         row = {"run": counts[0] | {"engine": "explain"}, "same counts": counts[0] == counts[1], "bits": bits}
         row |= {f"listing {s}": hashed(ck.compile(kernel.program, style=s).listing()) for s in ("amd", "best")}
-        told[name] = row | {"time": {str(n): ck.simulate(name, n).row() for n in (128, 512, 1024)}}
+        rows[name] = row | {"time": {str(n): ck.simulate(name, n).row() for n in (128, 512, 1024)}}
         print(f"\r{name:30}", end="\r", file=sys.stderr)
-    return told
+    return rows
 
 
 def zoo() -> dict[str, str]:
@@ -78,12 +78,12 @@ def zoo() -> dict[str, str]:
 def verdicts() -> dict[str, str]:
     from answers import planted
 
-    said = {}
+    texts = {}
     for check, (right, wrong) in planted().items():
         answers = [("right", answer) for answer in right] + [("wrong", answer) for answer, _ in wrong]
         for n, (kind, answer) in enumerate(answers):
-            said[f"{check.__module__.split('.')[-1]} {check.__name__} {n} {kind}"] = str(check(answer))
-    return said
+            texts[f"{check.__module__.split('.')[-1]} {check.__name__} {n} {kind}"] = str(check(answer))
+    return texts
 
 
 def views() -> dict[str, dict]:
@@ -91,9 +91,9 @@ def views() -> dict[str, dict]:
 
     shown = {}
     for name, (_, view) in VIEWS.items():
-        made = view()
-        levels = {f"{name}, {level.name}": level.player for level in getattr(made, "levels", ())}
-        for title, player in (levels or {name: made}).items():
+        picture = view()
+        levels = {f"{name}, {level.name}": level.player for level in getattr(picture, "levels", ())}
+        for title, player in (levels or {name: picture}).items():
             if not hasattr(player, "tracks"):  # a toy
                 shown[title] = {"words": hashed(json.dumps([repr(player), vars(player)], default=plain))}
                 continue
@@ -106,16 +106,16 @@ def views() -> dict[str, dict]:
 def plans() -> dict[str, list]:
     """For each plan of the host, of every kind, its end, and a hash of every task's name, start and end."""
     machine, single, size = host.Machine(), host.Machine(ck.HD5870), (8192, 8192, 1536)
-    made = {
+    timelines = {
         "five stages": host.five_stage(*size, machine),
         "four stages": host.four_stage(*size, machine),
         "with a CPU": host.five_stage(*size, machine, cpu_share=0.1),
         "blocked": host.blocked_time(5376, 5376, 3584, single, block=1792),
         "one at a time": host.blocked_time(5376, 5376, 3584, single, block=1792, overlap=False),
     }
-    made |= {f"call {n}, share {share!r}": plan for n, (share, plan) in enumerate(host.adaptive(*size, machine))}
-    spans = {name: [(span.task.name, span.start, span.end) for span in plan.spans] for name, plan in made.items()}
-    return {name: [plan.seconds, plan.gflops, hashed(json.dumps(spans[name]))] for name, plan in made.items()}
+    timelines |= {f"call {n}, share {share!r}": plan for n, (share, plan) in enumerate(host.adaptive(*size, machine))}
+    spans = {name: [(span.task.name, span.start, span.end) for span in plan.spans] for name, plan in timelines.items()}
+    return {name: [plan.seconds, plan.gflops, hashed(json.dumps(spans[name]))] for name, plan in timelines.items()}
 
 
 def plain(value):
@@ -143,15 +143,15 @@ def main() -> int:
     parser.add_argument("--compare", metavar="FILE", help="tell what differs from this one, and fail if anything does")
     asked = parser.parse_args()
     parts = asked.parts.split(",")
-    told = json.loads(json.dumps({part: PARTS[part]() for part in parts}, default=plain))
+    after = json.loads(json.dumps({part: PARTS[part]() for part in parts}, default=plain))
     if asked.out != "-":
-        Path(asked.out).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        Path(asked.out).write_text(json.dumps(after, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     if not asked.compare:
         return 0
     before = json.loads(Path(asked.compare).read_text(encoding="utf-8"))
-    found = differences({part: before.get(part) for part in parts}, told)
-    print("\n".join(found) or "equal")
-    return bool(found)
+    differing = differences({part: before.get(part) for part in parts}, after)
+    print("\n".join(differing) or "equal")
+    return bool(differing)
 
 
 if __name__ == "__main__":

@@ -33,9 +33,9 @@ HEADLINES = (  # what the papers are known for: kernel and N
 
 def calibrated(device: Device, **values: Any) -> Device:
     """The device with other ``values``; latencies that would be out of order are moved along."""
-    for at, name in enumerate(LATENCIES):
+    for i, name in enumerate(LATENCIES):
         if name in values:
-            others = {n: (min if m < at else max)(values[name], getattr(device, n)) for m, n in enumerate(LATENCIES)}
+            others = {n: (min if m < i else max)(values[name], getattr(device, n)) for m, n in enumerate(LATENCIES)}
             return replace(device, **(others | values))
     return replace(device, **values)
 

@@ -39,10 +39,10 @@ class Page(HTMLParser):
 def faults(site: Path) -> list[str]:
     """The faults of a built site: links that lead nowhere, things that need the network, and too large a size."""
     pages = {file.resolve(): Page(file) for file in site.rglob("*.html")}
-    found = []
+    wrong = []
     for file, page in pages.items():
         where = file.relative_to(site.resolve())
-        found += [f"{where} loads {link}" for link in page.loaded if link.startswith(("http:", "https:", "//"))]
+        wrong += [f"{where} loads {link}" for link in page.loaded if link.startswith(("http:", "https:", "//"))]
         for link in page.links | page.loaded:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc or not link:
@@ -51,9 +51,9 @@ def faults(site: Path) -> list[str]:
             lost = not target.is_file() or (
                 parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors
             )
-            found += [f"{where} links to {link}, which isn't there"] if lost else []
+            wrong += [f"{where} links to {link}, which isn't there"] if lost else []
     size = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
-    return found + ([f"{size:,} bytes, and {MOST_BYTES:,} are allowed"] if size > MOST_BYTES else [])
+    return wrong + ([f"{size:,} bytes, and {MOST_BYTES:,} are allowed"] if size > MOST_BYTES else [])
 
 
 def build(site: Path, solutions: bool = False) -> None:

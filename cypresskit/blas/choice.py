@@ -83,7 +83,7 @@ def choose(
 
 @lru_cache(maxsize=1024)
 def _fastest(m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: bool, device: Device) -> Choice:
-    found = []
+    choices = []
     for kernel in KERNELS.values():
         if kernel.precision != precision or any(word in kernel.name for word in SHOWPIECES):
             continue
@@ -96,16 +96,16 @@ def _fastest(m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: boo
         per_engine = -(-wavefronts(kernel.domain(big_m, big_n), group) // device.simd_engines)
         seconds = figures(kernel, device).clocks(per_engine, big_k) / (device.clock_ghz * 1e9)
         seconds += moved / (device.memory_gb_s * device.dram_efficiency * 1e9)
-        found.append(Choice(kernel, (m, n, k), layout_size, seconds, turned))
-    best, *others = sorted(found, key=lambda choice: choice.seconds)
+        choices.append(Choice(kernel, (m, n, k), layout_size, seconds, turned))
+    best, *others = sorted(choices, key=lambda choice: choice.seconds)
     return replace(best, others=tuple(others[:3]))
 
 
 def figures(kernel: Kernel, device: Device = HD5870) -> Figures:
     """The kernel's figures on a device: from the file, or else by compiling and timing it."""
     cypress = replace(device, **{name: getattr(HD5870, name) for name in SCALES}) == HD5870
-    if cypress and (known := read().get(kernel.name)):
-        return known
+    if cypress and (stored := read().get(kernel.name)):
+        return stored
     from cypresskit.blas.modelled import modelled  # numba stands behind it, which takes long to import
 
     return modelled(kernel, device)

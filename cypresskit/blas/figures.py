@@ -28,7 +28,7 @@ class Figures:
 
     def clocks(self, wavefronts: int, k: int) -> float:
         """Clocks of an engine for so many wavefronts."""
-        alone, full = (start + k * each for start, each in (self.alone, self.full))
+        alone, full = (start + k * per_step for start, per_step in (self.alone, self.full))
         return max(alone * -(-wavefronts // self.active), wavefronts * full)
 
 

@@ -173,8 +173,8 @@ def _precision(arrays: dict, dimensions: tuple[int, ...]) -> str:
         if _kind(name, array) != kind:
             raise TypeError(f"{name} is {_kind(name, array)} but {first} is {kind}: all must be of one type")
         if array.ndim != count:
-            what = {1: "vector has one dimension", 2: "matrix has two dimensions", 3: "stack has three dimensions"}
-            raise ValueError(f"{name} has shape {array.shape}: a {what[count]}")
+            wanted = {1: "vector has one dimension", 2: "matrix has two dimensions", 3: "stack has three dimensions"}
+            raise ValueError(f"{name} has shape {array.shape}: a {wanted[count]}")
     return {"float32": "single", "float64": "double"}.get(kind, "double-double")
 
 
@@ -217,8 +217,8 @@ def _named(kernel: str | Kernel, precision: str) -> Kernel:
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel is the name of one in ck.kernels, or a Kernel, not {kernel!r}")
     if kernel.precision != precision:
-        found = f"the kernel {kernel.name} computes in {kernel.precision} precision"
-        raise TypeError(f"{found}, the matrices are {precision}")
+        computes = f"the kernel {kernel.name} computes in {kernel.precision} precision"
+        raise TypeError(f"{computes}, the matrices are {precision}")
     return kernel
 
 

@@ -30,15 +30,15 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
     many = (rows, 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
     lines = []
     for m, n in (tile, many):
-        few, more = (simulate(kernel, n, m=m, k=k, device=device) for k in DEPTHS)
-        each = (more.clocks - few.clocks) / (DEPTHS[1] - DEPTHS[0])
-        start = few.clocks - DEPTHS[0] * each
+        shallow, deep = (simulate(kernel, n, m=m, k=k, device=device) for k in DEPTHS)
+        per_step = (deep.clocks - shallow.clocks) / (DEPTHS[1] - DEPTHS[0])
+        start = shallow.clocks - DEPTHS[0] * per_step
         if start < 0:  # the beginning, with cold caches, costs no more than the rest
-            start, each = 0.0, more.clocks / DEPTHS[1]
-        engines = 1 if few.wavefronts == 1 else device.simd_engines / few.wavefronts
-        lines.append((round(engines * start, 1), round(engines * each, 2)))
+            start, per_step = 0.0, deep.clocks / DEPTHS[1]
+        engines = 1 if shallow.wavefronts == 1 else device.simd_engines / shallow.wavefronts
+        lines.append((round(engines * start, 1), round(engines * per_step, 2)))
     gflops = round(simulate(kernel, N, device=device).gflops, 1)
-    return Figures(card.gprs, card.loop_bundles, gflops, lines[0], lines[1], few.active)
+    return Figures(card.gprs, card.loop_bundles, gflops, lines[0], lines[1], shallow.active)
 
 
 if __name__ == "__main__":

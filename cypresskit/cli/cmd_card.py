@@ -25,9 +25,9 @@ def kernels(args: argparse.Namespace) -> None:
     """List the catalogue."""
     print("kernel                 precision      mode     block  registers  bundles  Gflop/s  it teaches")
     for kernel in ck.kernels.values():
-        known, block = figures(kernel), "x".join(map(str, kernel.block))
+        row, block = figures(kernel), "x".join(map(str, kernel.block))
         kind = f"{kernel.name:22} {kernel.precision:14} {kernel.mode:8} {block:6}"
-        print(f"{kind} {known.registers:9}  {known.bundles:7}  {known.gflops:7.1f}  {kernel.teaches}")
+        print(f"{kind} {row.registers:9}  {row.bundles:7}  {row.gflops:7.1f}  {kernel.teaches}")
 
 
 @command(

@@ -58,10 +58,10 @@ def _check_target(path: Path) -> None:
 
 def _files(entry: Path) -> list[Path]:
     if entry.is_dir():
-        found = sorted(file for file in entry.rglob("*") if file.is_file() and not file.name.startswith("."))
-        for other in (file for file in found if file.suffix not in ENDINGS):
+        files = sorted(file for file in entry.rglob("*") if file.is_file() and not file.name.startswith("."))
+        for other in (file for file in files if file.suffix not in ENDINGS):
             print(f"{printable(str(other))} is left out: entries end in {' or '.join(ENDINGS)}", file=sys.stderr)
-        return [file for file in found if file.suffix in ENDINGS]
+        return [file for file in files if file.suffix in ENDINGS]
     if not entry.is_file():
         raise CommandError(f"{entry}: there is no such file or folder")
     return [entry]

@@ -65,7 +65,7 @@ class Block:
         return 1 + max(phase for _, phase in self.a)
 
     @cached_property
-    def at(self) -> dict[int, list[Update]]:
+    def updates_at(self) -> dict[int, list[Update]]:
         """The updates by step; steps without one are left out."""
         steps: dict[int, list[Update]] = {}
         for update in self.updates:
@@ -93,7 +93,7 @@ class Origins:
         if i.dest is None or i.dest.register.kind != "r":
             return []
         register, written = i.dest.register.index, i.dest.written
-        found, new = self._updates(step, i), {}
+        updates, new = self._updates(step, i), {}
         if step in self._fetched:
             _, resource, x, y, inside = map(int, self._fetched[step])
             width = self.recording.textures[resource][2]
@@ -113,13 +113,13 @@ class Origins:
         for c in written:
             self.known.pop((register, c), None)
         self.known.update(new)
-        return found
+        return updates
 
     def _updates(self, step: int, i) -> list[Update]:
         plain = all(s.register.kind == "r" and not s.modified for s in i.sources)
         if i.opcode not in ({1: ("mad", "fma"), 2: ("dmad",)}.get(self.words, ())) or not plain:
             return []
-        found = []
+        updates = []
         for c in i.dest.written[:: self.words] if i.sources[2].register == i.dest.register else ():
             letters = [s.swizzle[0 if self.words == 2 else c] for s in i.sources]
             a, b, total = ((s.register.index, "xyzw".find(n)) for s, n in zip(i.sources, letters))
@@ -128,8 +128,8 @@ class Origins:
                 continue
             if first.resource > second.resource:
                 a, b, first, second = b, a, second, first
-            found.append(Update(step, total, a, b, first, second))
-        return found
+            updates.append(Update(step, total, a, b, first, second))
+        return updates
 
 
 def find_block(recording: Recording) -> Block:

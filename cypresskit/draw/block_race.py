@@ -27,13 +27,13 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         ck.draw.block_race(ck.teach.register_block.block_runs((1, 2, 4, 8)))
     """
     nonempty([runs], "pass a dict of launches by name, each with its recordings", Mapping)
-    made = {name: _events(sorted(run, key=lambda one: one.item)) for name, run in runs.items()}
-    if len({(shape, count) for _, _, shape, count in made.values()}) != 1:
+    launches = {name: _events(sorted(run, key=lambda recording: recording.item)) for name, run in runs.items()}
+    if len({(shape, count) for _, _, shape, count in launches.values()}) != 1:
         raise ValueError("blocks race on the same product: these launches compute several, or only parts of one")
     sheet = Sheet("Blocks race: who fetches the fewest words for a product?")
-    most = max(int(fetched[-1, 0]) for fetched, *_ in made.values())
+    most = max(int(fetched[-1, 0]) for fetched, *_ in launches.values())
     clocks = np.linspace(0, most, FRAMES + 1).astype(int)
-    figures = [_draw_run(sheet, name, *events[:3], clocks) for name, events in made.items()]
+    figures = [_draw_run(sheet, name, *events[:3], clocks) for name, events in launches.items()]
     captions = [f"Each has had at most {clock} words: how much of C has each one done?" for clock in clocks]
     note = sheet.note(
         "Each gets a word at a time. The stronger an element of A or B, the more often it was fetched; C's are in full"
@@ -47,17 +47,17 @@ def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int
     """A launch as (fetched, added, (m, n, k), number of terms). A row of ``fetched``: words so far, matrix (0 A, 1 B),
     row or column of C, k; a row of ``added``: words so far, row and column of C."""
     fetched, added, words = [], [], 0
-    for one in run:
-        block = find_block(one)
-        loads = {int(step): (int(matrix), int(x), int(y)) for step, matrix, x, y, inside in one.fetches if inside}
-        for step in range(len(one)):
+    for recording in run:
+        block = find_block(recording)
+        loads = {int(step): (int(matrix), int(x), int(y)) for step, matrix, x, y, inside in recording.fetches if inside}
+        for step in range(len(recording)):
             if step in loads:
                 matrix, x, y = loads[step]
-                wide = one.textures[matrix][2]
+                wide = recording.textures[matrix][2]
                 for place in ((y, x * wide + c) for c in range(wide)):
                     words, axis = words + 1, block.k_axis[matrix]
                     fetched.append((words, matrix, place[1 - axis], place[axis]))
-            added += [(words, *block.place(update)) for update in block.at.get(step, ())]
+            added += [(words, *block.place(update)) for update in block.updates_at.get(step, ())]
     _, m, n = np.max(added, axis=0).tolist()
     shape = m + 1, n + 1, 1 + max(k for *_, k in fetched)
     return np.array(fetched), np.array(added), shape, len(added)
@@ -82,8 +82,8 @@ def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, s
         i, j = np.divmod(np.arange(rows * columns), columns)
         so_far = np.array([np.bincount(cell[when <= clock], minlength=rows * columns) for clock in clocks])
         size = np.full((2, rows * columns), [[w0 - 1], [h0 - 1]])
-        what = "terms added" if matrix == "C" else "times fetched"
-        words = np.array([f"{matrix}[{a}, {b}]: {what}" for a, b in zip(i, j)])
+        event = "terms added" if matrix == "C" else "times fetched"
+        words = np.array([f"{matrix}[{a}, {b}]: {event}" for a, b in zip(i, j)])
         parts.append((x0 + (j + 0.5) * w0, y0 + (i + 0.5) * h0, *size, words, so_far, 9 * number + 8 * so_far // most))
     x, y, w, h, words, so_far, shade = (np.concatenate(part, axis=-1) for part in zip(*parts))
     now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0)
@@ -94,9 +94,9 @@ def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, s
     sheet.ring(fig, source, "w", "h", "now", "ink")
     sheet.star(fig, source, np.char.startswith(words, "C[{}, {}]:".format(*followed() or (-1, -1))))
     words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))
-    said = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
+    counts = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
     rate = [f"{w / (2 * t):.3f} words per flop" if t else "no flop yet" for w, t in zip(words, terms)]
     which, right = np.arange(len(clocks)), left + n * CELL
-    sheet.numbers(fig, f"count {name}", right, high - 30, which, names=said, align="right", size=13)
+    sheet.numbers(fig, f"count {name}", right, high - 30, which, names=counts, align="right", size=13)
     sheet.numbers(fig, f"rate {name}", right, high - 12, which, names=rate, align="right", size=17, bold=True)
     return fig

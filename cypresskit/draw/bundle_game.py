@@ -28,13 +28,13 @@ def bundle_game(kernel: str = "sgemm_tn") -> Toy:
     as you can. What the hardware can't do comes back, with the reason."""
     small = {"a dot product": "dot_product.il", "a rank-1 update": "rank_1.il"}
     named = {name: assemble(theme.packaged(file), file) for name, file in small.items()}
-    levels = [level(*one) for one in (named | {kernel: KERNELS[kernel].program}).items()]
+    levels = [level(*pair) for pair in (named | {kernel: KERNELS[kernel].program}).items()]
     title = "The bundle game"
-    said = [f"{title}: pack operations into bundles of five slots"]
-    said += [f"{one['name']}; fewest bundles {one['least']}" for one in levels]
+    lines = [f"{title}: pack operations into bundles of five slots"]
+    lines += [f"{pair['name']}; fewest bundles {pair['least']}" for pair in levels]
     keys = "arrows choose operation and slot, Enter drops, B closes the bundle, U undoes, H is a hint"
     scripts, data = ("bundle_rules.js", "bundle_game.js"), {"levels": levels, "tables": TABLES, "styles": STYLES}
-    return Toy(title, keys, "\n".join(said), scripts, _marks(levels[0]["lines"]), (860, 300), data)
+    return Toy(title, keys, "\n".join(lines), scripts, _marks(levels[0]["lines"]), (860, 300), data)
 
 
 def _marks(lines: dict[int, str]) -> str:
@@ -80,12 +80,12 @@ def _read(r: Read) -> dict:
 
 def cards(bundles: Sequence[Bundle]) -> list[Card]:
     """The operations of a loop's ``bundles``, in order, with their dependences."""
-    made: list[Card] = []
+    deck: list[Card] = []
     writer: dict[tuple[int, int], int] = {}  # the card that wrote a word last, and those that have read it since
     readers: dict[tuple[int, int], list[int]] = {}
     previous: dict[int, tuple[int, int]] = {}  # what PV and PS hold, by slot
     for bundle, following in zip(bundles, [*bundles[1:], Bundle(())]):
-        first, held = len(made), {}
+        first, held = len(deck), {}
         handed = [r for o in following.operations for r in o.reads if r.kind in ("pv", "ps")]
         taken = {4 if r.kind == "ps" else r.channel for r in handed}
         for parts in bundle.parts:
@@ -96,23 +96,23 @@ def cards(bundles: Sequence[Bundle]) -> list[Card]:
                     Read("gpr", *previous[4 if r.kind == "ps" else r.channel]) if r.kind in ("pv", "ps") else r
                     for r in o.reads
                 ]
-                unstored = (UNSTORED + len(made), o.channel) if o.slot in taken else None
+                unstored = (UNSTORED + len(deck), o.channel) if o.slot in taken else None
                 whole.append((o, tuple(reads), o.dest or unstored))
                 waits |= {writer[word]: True for word in _words(reads) if word in writer}
-            made.append(Card(tuple(_part(o, reads, dest) for o, reads, dest in whole), waits))
-        for n in range(first, len(made)):
-            for word in {word for part in made[n].parts for word in _words(part.reads)}:
+            deck.append(Card(tuple(_part(o, reads, dest) for o, reads, dest in whole), waits))
+        for n in range(first, len(deck)):
+            for word in {word for part in deck[n].parts for word in _words(part.reads)}:
                 readers.setdefault(word, []).append(n)
-        for n in range(first, len(made)):
-            for part in made[n].parts:
+        for n in range(first, len(deck)):
+            for part in deck[n].parts:
                 if part.dest is not None:
                     late = {m: False for m in readers.pop(part.dest, []) if m != n}
                     late |= {writer[part.dest]: True} if part.dest in writer and writer[part.dest] != n else {}
-                    made[n].waits.update({m: later for m, later in late.items() if m not in made[n].waits})
+                    deck[n].waits.update({m: later for m, later in late.items() if m not in deck[n].waits})
                     writer[part.dest] = n
                     held[part.slot] = part.dest
         previous = held
-    return made
+    return deck
 
 
 def _part(o: Operation, reads: tuple[Read, ...], dest: tuple[int, int] | None) -> Operation:
@@ -125,30 +125,30 @@ def _words(reads: Iterable[Read]) -> Iterable[tuple[int, int]]:
 
 def _bundles(code: Code) -> list[Bundle]:
     """The bundles of the main loop; of code without a loop, all that do more than copy values."""
-    made = [bundle for clause in code.main_loop or code.controls for bundle in clause.bundles]
-    return [bundle for bundle in made if any(o.name != "MOV" for o in bundle.operations)]
+    bundles = [bundle for clause in code.main_loop or code.controls for bundle in clause.bundles]
+    return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
 
 
 def level(name: str, program: Program) -> dict:
     """A level, for the script: the operations of the style that needs fewer, their lines of IL, how each style packed
     them (a line's colour in each slot; -1 is empty, -2 an operation that the level hasn't), and a lower bound."""
-    made = {style: _bundles(compile(program, style=style)) for style in STYLES}
-    mine = min(map(cards, made.values()), key=lambda some: (len(some), sum(len(card.waits) for card in some)))
-    lines = sorted({card.parts[0].line for card in mine})
+    packed = {style: _bundles(compile(program, style=style)) for style in STYLES}
+    deck = min(map(cards, packed.values()), key=lambda hand: (len(hand), sum(len(card.waits) for card in hand)))
+    lines = sorted({card.parts[0].line for card in deck})
     colours = {line: n % len(theme.SERIES) for n, line in enumerate(lines)}
     longest: list[int] = []
-    for card in mine:
+    for card in deck:
         longest.append(1 + max((longest[n] for n, later in card.waits.items() if later), default=0))
-    slots = Counter(part.row.slots for card in mine for part in card.parts)
+    slots = Counter(part.row.slots for card in deck for part in card.parts)
     filled = {
         style: [[colours.get(by[slot], -2) if slot in by else -1 for slot in range(5)] for by in map(_lines, bundles)]
-        for style, bundles in made.items()
+        for style, bundles in packed.items()
     }
     more = {s: sorted({f"{o.name} of line {o.line}" for b in bundles for o in b.operations if o.line not in colours})
-            for s, bundles in made.items()}  # fmt: skip
+            for s, bundles in packed.items()}  # fmt: skip
     return {
-        "name": f"{name}: {len(mine)} operations",
-        "cards": [card.as_dict(colours[card.parts[0].line]) for card in mine],
+        "name": f"{name}: {len(deck)} operations",
+        "cards": [card.as_dict(colours[card.parts[0].line]) for card in deck],
         "lines": {n: program.lines[n - 1].split(";")[0].strip() for n in lines}, "filled": filled,
         "more": more, "least": max(fewest_bundles(slots), *longest),
     }  # fmt: skip

@@ -125,12 +125,12 @@ class _Loop:
 
 
 def _loop(code: Code, base: int = 0) -> _Loop:
-    made = [bundle for clause in code.main_loop for bundle in clause.bundles]
+    bundles = [bundle for clause in code.main_loop for bundle in clause.bundles]
     firsts = np.cumsum([0, *(len(clause.bundles) for clause in code.main_loop)])[:-1]
-    used = sorted({o.line for bundle in made for o in bundle.operations})
-    if not made:
+    used = sorted({o.line for bundle in bundles for o in bundle.operations})
+    if not bundles:
         raise ValueError(f"{code.program.name}: its main loop has no ALU bundles to draw")
-    return _Loop(code, made, set(firsts.tolist()), used, base)
+    return _Loop(code, bundles, set(firsts.tolist()), used, base)
 
 
 def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
@@ -166,22 +166,22 @@ def _table(loop: _Loop, left: float, wide: float) -> list:
     rows = -(-count // columns)
     w, h = (wide / columns - 28) / 5, min(22.0, (HIGH - TOP - 4) / rows)
     row, slot = np.divmod(np.arange(5 * count), 5)
-    colour, key, mine = np.full((3, 5 * count), [[IDLE], [-1], [0]])
+    colour, key, starred = np.full((3, 5 * count), [[IDLE], [-1], [0]])
     adds = mads(loop.name)
     for n, bundle in enumerate(loop.bundles):
         for o in bundle.operations:
             colour[5 * n + o.slot], key[5 * n + o.slot] = loop.colour(o.line), loop.base + o.line
-            mine[5 * n + o.slot] = (o.line, "xyzw"[o.channel]) in adds
+            starred[5 * n + o.slot] = (o.line, "xyzw"[o.channel]) in adds
     x, y = left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w, TOP + (row % rows + 0.5) * h
     now = 2 * (row == np.arange(count)[:, np.newaxis])
-    return [np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now, mine)]
+    return [np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now, starred)]
 
 
 def _draw_table(sheet: Sheet, fig, tables: Sequence[list]) -> None:
-    x, y, w, h, colour, key, now, mine = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0, 0))
+    x, y, w, h, colour, key, now, starred = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0, 0))
     source = sheet.boxes(fig, "slots", x, y, w, h, fill=(COLOURS, colour), key=key, now=now)
     sheet.ring(fig, source, "w", "h", "now", "ink")
-    sheet.star(fig, source, mine)
+    sheet.star(fig, source, starred)
 
 
 def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:
@@ -197,8 +197,8 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
     slots = {row: np.full((3, count, 5), [[[0]], [[IDLE]], [[-1]]]) for row in rows}  # name, colour, key
     frames = ((loop, n) for loop in loops for n in range(len(loop.bundles)))
     for frame, (loop, n) in enumerate(frames):
-        for row, at in (("before", n - 1), ("now", n)):
-            for o in loop.bundles[at].operations if row == "now" or n not in loop.firsts else ():
+        for row, number in (("before", n - 1), ("now", n)):
+            for o in loop.bundles[number].operations if row == "now" or n not in loop.firsts else ():
                 slots[row][:, frame, o.slot] = full.index(o.name), loop.colour(o.line), loop.base + o.line
         ends, ways = [], []
         for (cycle, channel), (index, takers) in loop.ports(n).items():
@@ -223,7 +223,7 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
     sheet.words(fig, bank - 6, PORT[0] - 9, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
     sheet.words(fig, left + 34, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
     sheet.arrows(fig, "handed on", *handed, ink="wrote", width=2.5, size=8)
-    short = [_short(one) for one in full]
+    short = [_short(full_name) for full_name in full]
     for row, level in rows.items():
         name, colour, key = slots[row]
         sheet.boxes(fig, f"slots {row}", middle, level, SLOT - 8, 24, ink="faint", words=(full, name), key=key, round=3)

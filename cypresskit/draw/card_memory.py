@@ -48,8 +48,8 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
         level[content] = np.maximum(level[content], now)
     _draw_matrices(sheet, fig, timeline, level, moments)
     total = _draw_buffers(sheet, fig, timeline, held)
-    said = f"Buffers on the card: {total / 1e6:.0f} MB of {device.memory_bytes / 1e6:.0f}"
-    sheet.words(fig, LIST, 14, said, bold=True, size=14)
+    heading = f"Buffers on the card: {total / 1e6:.0f} MB of {device.memory_bytes / 1e6:.0f}"
+    sheet.words(fig, LIST, 14, heading, bold=True, size=14)
     queues = list(dict.fromkeys(s.task.queue for s in timeline.spans))
     y, scale = {queue: QUEUES + 24.0 * n for n, queue in enumerate(queues)}, (WIDE - NAMES) / timeline.seconds
     sheet.words(fig, NAMES - 8, list(y.values()), queues, align="right", size=12)
@@ -58,7 +58,7 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     sheet.rule(fig, "head", NAMES + moments * scale, QUEUES + 24, 72)
     captions = []
     for n, moment in enumerate(moments):
-        there = [name for name, of in level.items() if of[n] >= THERE]
+        there = [name for name, state in level.items() if state[n] >= THERE]
         runs = [s.task.name for s in timeline.spans if s.start <= moment < s.end]
         words = f"On the card: {', '.join(there) or 'nothing'}. Running: {', '.join(runs) or 'nothing'}."
         captions.append(f"At {1e3 * moment:.1f} ms. {words}")
@@ -103,13 +103,13 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
         {s.task.name.split(" ")[1].rstrip("'"): s.end for s in timeline.spans if s.task.stage == "store2"},
     )
     for kind, (x0, y0, w, h) in shapes.items():
-        mine = [name for name in level if name[0] == kind]
-        row, column = np.array([_place(name) for name in mine]).T
-        at = x0 + (column + 0.5) * w, y0 + (row + 0.5) * h, w - 2, h - 2
-        sheet.boxes(fig, f"room {kind}", *at, ink="faint", line="line")
-        state = np.stack([level[name] for name in mine], axis=1)
-        done = 3 * np.stack([moments >= back.get(name, np.inf) for name in mine], axis=1)
-        source = sheet.boxes(fig, f"matrix {kind}", *at, fill=(TINTS[kind], state), words=mine, done=done)
+        names = [name for name in level if name[0] == kind]
+        row, column = np.array([_place(name) for name in names]).T
+        box = x0 + (column + 0.5) * w, y0 + (row + 0.5) * h, w - 2, h - 2
+        sheet.boxes(fig, f"room {kind}", *box, ink="faint", line="line")
+        state = np.stack([level[name] for name in names], axis=1)
+        done = 3 * np.stack([moments >= back.get(name, np.inf) for name in names], axis=1)
+        source = sheet.boxes(fig, f"matrix {kind}", *box, fill=(TINTS[kind], state), words=names, done=done)
         sheet.ring(fig, source, w - 5, h - 5, "done", "ink")
         if element and kind == "C":
             sheet.star(fig, source, (row == element.row // side) & (column == element.column // side), y_offset=-18)
@@ -137,7 +137,7 @@ def _draw_buffers(sheet: Sheet, fig, timeline: Timeline, held: Held) -> float:
     sizes = [f"{part / 1e6:.0f} MB" for part in size]
     sheet.words(fig, LIST, y, buffers, size=13)
     sheet.words(fig, LIST + 108 + wide, y, sizes, "soft", size=12)
-    tints = ["rgba(128,128,128,0.10)", *(tint for of in TINTS.values() for tint in of[1:])]
+    tints = ["rgba(128,128,128,0.10)", *(tint for palette in TINTS.values() for tint in palette[1:])]
     x, words = LIST + 100 + wide / 2, [f"{b}, {part}" for b, part in zip(buffers, sizes)]
     sheet.boxes(fig, "buffers", x, y, wide, ROW - 6, fill=(tints, state), line="line", words=words)
     sheet.numbers(fig, "contents", x, y, label, names=names, align="center", size=13)

@@ -20,35 +20,35 @@ def channels(reports: Sequence[Report] = ()) -> Player:
     """A player of launches, one below the other, on a clock that ends with the longest. By default four products of a
     matrix with a vector, N = 2048. Raises ``ValueError`` for none, ``TypeError`` for what is no report."""
     reports = reports or [simulate(f"sgemv_{kind}", 2048) for kind in ("n", "t_reduce4", "n_reduce2", "n_reduce4")]
-    made = nonempty(reports, "pass reports of simulate", Report)
-    sheet = Sheet("The memory channels: " + ", ".join(r.kernel for r in made))
-    end = max(r.use.clocks[-1] for r in made if r.use)
+    runs = nonempty(reports, "pass reports of simulate", Report)
+    sheet = Sheet("The memory channels: " + ", ".join(r.kernel for r in runs))
+    end = max(r.use.clocks[-1] for r in runs if r.use)
     clocks = np.linspace(0, end, FRAMES)
-    fig = sheet.stage("Engines with a wavefront, and the channels' time, for each launch", 1112, EACH * len(made) + 32)
-    for n, report in enumerate(made):
+    fig = sheet.stage("Engines with a wavefront, and the channels' time, for each launch", 1112, EACH * len(runs) + 32)
+    for n, report in enumerate(runs):
         _draw(sheet, fig, report, TOP + EACH * n, clocks)
-    foot, ticks = EACH * len(made) + 10, np.arange(0, end, 10 ** np.floor(np.log10(end)) / 2)
+    foot, ticks = EACH * len(runs) + 10, np.arange(0, end, 10 ** np.floor(np.log10(end)) / 2)
     sheet.words(
         fig, LEFT + ticks / end * WIDE, foot, [f"{t / 1000:,.0f}" for t in ticks], "soft", align="center", size=11
     )
     sheet.words(fig, LEFT - 30, foot, "thousand clocks:", "soft", align="right", size=11)
-    done = [[r.kernel for r in made if r.use and now >= r.use.clocks[-1]] for now in clocks]
-    captions = [f"Clock {now:,.0f}. Done: {', '.join(some) or 'none'}." for now, some in zip(clocks, done)]
+    done = [[r.kernel for r in runs if r.use and now >= r.use.clocks[-1]] for now in clocks]
+    captions = [f"Clock {now:,.0f}. Done: {', '.join(names) or 'none'}." for now, names in zip(clocks, done)]
     key = sheet.key(("engine with a wavefront", "c", "box"), ("channels send", "texture", "box"),
                     ("channels wait for a row to open", "wait", "box"))  # fmt: skip
-    text = "\n".join([sheet.title, *(f"{r.kernel}: {r.wavefronts} wavefronts" for r in made)])
-    return sheet.player([fig], captions, text, step="Moment", below=[key], guess=_question(made))
+    text = "\n".join([sheet.title, *(f"{r.kernel}: {r.wavefronts} wavefronts" for r in runs)])
+    return sheet.player([fig], captions, text, step="Moment", below=[key], guess=_question(runs))
 
 
 def _awake(report: Report) -> int:
     return len(np.unique(report.use.wavefronts[:, 0])) if report.use else 0
 
 
-def _question(made: Sequence[Report]) -> Guess | None:
+def _question(runs: Sequence[Report]) -> Guess | None:
     """How much faster is the last launch than the one before it, which has fewer wavefronts? None for one launch."""
-    if len(made) < 2:
+    if len(runs) < 2:
         return None
-    before, last = made[-2:]
+    before, last = runs[-2:]
     ways = {"no faster": 1.0, "a half faster": 1.5, "twice as fast": 2.0}
     ratio = before.clocks / last.clocks
     right = min(ways, key=lambda way: abs(ways[way] - ratio))
@@ -74,14 +74,14 @@ def _draw(sheet: Sheet, fig, report: Report, top: float, clocks: np.ndarray) -> 
     sheet.boxes(fig, f"room {name}", LEFT + WIDE / 2, foot - HIGH / 2, WIDE, HIGH, ink="faint")
     x, wide = LEFT + (begin + use.clocks[1:]) / 2 / end * WIDE, np.diff(use.clocks) / end * WIDE
     past, under = begin < clocks[:, np.newaxis], np.zeros(len(begin))
-    for unit, ink, said in (("DRAM", "texture", "sending"), ("DRAM rows", "wait", "waiting for rows to open")):
+    for unit, ink, doing in (("DRAM", "texture", "sending"), ("DRAM rows", "wait", "waiting for rows to open")):
         tall = HIGH * use.shares[unit].mean(axis=1)
-        words = [f"{said} for {100 * t / HIGH:.0f} % of the channels' time" for t in tall]
+        words = [f"{doing} for {100 * t / HIGH:.0f} % of the channels' time" for t in tall]
         sheet.boxes(fig, f"{unit} {name}", x, foot - under - tall / 2, wide, np.where(past, tall, np.nan), ink=ink,
                     words=words)  # fmt: skip
         under = under + tall
     sheet.rule(fig, f"head {name}", LEFT + np.minimum(clocks, use.clocks[-1]) / end * WIDE, foot - HIGH / 2, HIGH)
     done = (clocks >= use.clocks[-1]).astype(int)
     sends, waits = (round(100 * report.busy[unit]) for unit in ("DRAM", "DRAM rows"))
-    said = f"done at clock {use.clocks[-1]:,.0f}: channels sent for {sends} % of it, waited for rows for {waits} %"
-    sheet.numbers(fig, f"finish {name}", LEFT, top - 10, done, names=["", said], ink="c", bold=True, size=13)
+    doing = f"done at clock {use.clocks[-1]:,.0f}: channels sent for {sends} % of it, waited for rows for {waits} %"
+    sheet.numbers(fig, f"finish {name}", LEFT, top - 10, done, names=["", doing], ink="c", bold=True, size=13)

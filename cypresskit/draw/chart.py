@@ -78,15 +78,15 @@ class Chart:
         self._line("x", "y", number, source=source, line_alpha=alpha)
         drawn = self._points("x", "y", number, hollow, source=source)
         self.fig.add_tools(HoverTool(renderers=[drawn], tooltips="@words"))
-        if at := self._named(name):
-            self._line([at[0], at[0] + 26], [at[1]] * 2, number, line_alpha=alpha)
-            self._points([at[0] + 13], [at[1]], number, hollow)
+        if sample := self._named(name):
+            self._line([sample[0], sample[0] + 26], [sample[1]] * 2, number, line_alpha=alpha)
+            self._points([sample[0] + 13], [sample[1]], number, hollow)
 
     def point(self, name: str, x: float, y: float, number: int) -> None:
         """Draw a large hollow point in a series' colour and shape."""
         self._points([self.x(x)], [self.y(y)], number, True, size=14)
-        if at := self._named(name):
-            self._points([at[0] + 13], [at[1]], number, True)
+        if sample := self._named(name):
+            self._points([sample[0] + 13], [sample[1]], number, True)
 
     def head(self, x: Sequence[float]) -> None:
         """Draw a play head that can be dragged; it stands at ``x`` in each frame."""

@@ -37,19 +37,19 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     """
     if isinstance(reports, str):
         reports = [simulate(reports, n) for n in sizes]
-    made = nonempty(reports, "pass reports of simulate, or a kernel's name", Report)
-    if len({(r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in made}) != 1:
+    drawn = nonempty(reports, "pass reports of simulate, or a kernel's name", Report)
+    if len({(r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in drawn}) != 1:
         raise ValueError("the chip is drawn for one or more reports, all of boards with the same parts")
-    sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in made))}")
-    alone = len({r.kernel for r in made}) == 1
-    scenes = [_Scene(r, r.use, 100_000 * n, alone) for n, r in enumerate(made) if r.use]
-    if len(scenes) < len(made):
+    sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in drawn))}")
+    alone = len({r.kernel for r in drawn}) == 1
+    scenes = [_Scene(r, r.use, 100_000 * n, alone) for n, r in enumerate(drawn) if r.use]
+    if len(scenes) < len(drawn):
         raise ValueError("the chip is drawn from reports that tell what its parts did: those of simulate")
     for scene in scenes:
-        mine = wavefront_of(KERNELS.get(scene.report.kernel), scene.report.size)
-        sheet.mine |= set() if mine is None or scene.grid()[2] > 1 else {scene.key + mine}
-    parts = f"{made[0].device.simd_engines} SIMD engines, {made[0].device.l2_slices} L2 slices"
-    across, rows = _rows(made[0].device)
+        wavefront = wavefront_of(KERNELS.get(scene.report.kernel), scene.report.size)
+        sheet.mine |= set() if wavefront is None or scene.grid()[2] > 1 else {scene.key + wavefront}
+    parts = f"{drawn[0].device.simd_engines} SIMD engines, {drawn[0].device.l2_slices} L2 slices"
+    across, rows = _rows(drawn[0].device)
     high = HIGH + max(rows - 4, 0) * ENGINE_HIGH
     fig = sheet.stage(f"A map of C and {parts} and the memory channels", WIDE, high)
     _draw_map(sheet, fig, scenes)
@@ -106,62 +106,62 @@ class _Scene:
 
     def share(self, name: str) -> np.ndarray:
         """Use of each unit of a kind in each frame, in per cent; for hit rates, -1 where nothing was asked for."""
-        at = np.clip(np.searchsorted(self.use.clocks, self.clocks, "right") - 1, 0, len(self.use.clocks) - 2)
-        shares = np.nan_to_num(np.round(100 * self.use.shares[name][at]), nan=-1).astype(int)
+        interval = np.clip(np.searchsorted(self.use.clocks, self.clocks, "right") - 1, 0, len(self.use.clocks) - 2)
+        shares = np.nan_to_num(np.round(100 * self.use.shares[name][interval]), nan=-1).astype(int)
         shares[[0, -1]] = np.minimum(shares[[0, -1]], 0)
         return shares
 
     def grid(self) -> tuple[int, int, int]:
         """The map of C: tiles across, tiles down, and wavefronts to a tile."""
         count = self.report.wavefronts
-        each = -(-count // TILES)
-        tiles = -(-count // each)
+        per_tile = -(-count // TILES)
+        tiles = -(-count // per_tile)
         kernel, size = KERNELS.get(self.report.kernel), self.report.size
-        across = -(-size[1] // (8 * kernel.block[1])) if kernel and size and each == 1 else 0
+        across = -(-size[1] // (8 * kernel.block[1])) if kernel and size and per_tile == 1 else 0
         across = across if 0 < across <= tiles else int(np.ceil(np.sqrt(tiles)))
-        return across, -(-tiles // across), each
+        return across, -(-tiles // across), per_tile
 
     def tile(self, wavefront: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Centre x, centre y and size of the tile of each wavefront in the map."""
-        across, down, each = self.grid()
+        across, down, per_tile = self.grid()
         size = min(MAP / across, MAP / down, 40.0)
-        at = wavefront // each
-        return 12 + (at % across + 0.5) * size, TOP + (at // across + 0.5) * size, size
+        number = wavefront // per_tile
+        return 12 + (number % across + 0.5) * size, TOP + (number // across + 0.5) * size, size
 
     def tiles(self) -> list[np.ndarray]:
         """x, y, size, state and key of the map's tiles in each frame."""
-        each, count = self.grid()[2], self.report.wavefronts
-        number = np.arange(-(-count // each))
+        per_tile, count = self.grid()[2], self.report.wavefronts
+        number = np.arange(-(-count // per_tile))
         _, start, end = self.wavefronts.T
-        clock, owner = self.clocks[:, np.newaxis], np.arange(len(start)) // each
+        clock, owner = self.clocks[:, np.newaxis], np.arange(len(start)) // per_tile
         begun, over = (np.stack([np.bincount(owner, row, minlength=len(number)) for row in part])
                        for part in (start < clock, end <= clock))  # fmt: skip
-        state = np.where(over == np.bincount(np.arange(count) // each), 2, begun > 0)
-        x, y, size = self.tile(number * each)
-        key = self.key + number if each == 1 else -1
+        state = np.where(over == np.bincount(np.arange(count) // per_tile), 2, begun > 0)
+        x, y, size = self.tile(number * per_tile)
+        key = self.key + number if per_tile == 1 else -1
         return [np.broadcast_to(part, state.shape) for part in (x, y, size - 1, state, key)]
 
     def dots(self, places: np.ndarray) -> tuple[np.ndarray, ...]:
         """x, y, width (0 while it doesn't run) and key of each wavefront in each frame, from its tile to a slot of its
         engine and back. Two take turns in a slot; ``places`` (engines, slots, 2) are the slots' centres."""
         engines, slots, _ = places.shape
-        at = np.full((2, FRAMES, 2 * engines * slots), np.nan, np.float32)
-        wide = np.full(at.shape[1:], 0.05, np.float32)
-        key, step = np.full(at.shape[1:], -1), self.clocks[1]
+        xy = np.full((2, FRAMES, 2 * engines * slots), np.nan, np.float32)
+        wide = np.full(xy.shape[1:], 0.05, np.float32)
+        key, step = np.full(xy.shape[1:], -1), self.clocks[1]
         free, turns = np.zeros((engines, slots)), np.zeros((engines, slots), int)
         x, y, _ = self.tile(np.arange(len(self.wavefronts)))
-        _, _, each = self.grid()
+        _, _, per_tile = self.grid()
         for wavefront, (engine, start, end) in enumerate(self.wavefronts):
             e = int(engine)
             slot = int(np.argmax(free[e] <= start + 1))
             free[e, slot], turns[e, slot] = end, turns[e, slot] + 1
             dot = 2 * (e * slots + slot) + turns[e, slot] % 2
             first, last = int(start / step) + 1, min(int(np.ceil(end / step)), FRAMES - 1)
-            at[:, first:last, dot] = places[e, slot][:, np.newaxis]
-            at[:, [first - 1, last], dot] = np.array([x[wavefront], y[wavefront]])[:, np.newaxis]
+            xy[:, first:last, dot] = places[e, slot][:, np.newaxis]
+            xy[:, [first - 1, last], dot] = np.array([x[wavefront], y[wavefront]])[:, np.newaxis]
             wide[first:last, dot] = DOT
-            key[first:last, dot] = self.key + wavefront if each == 1 else -1
-        return *at, wide, key
+            key[first:last, dot] = self.key + wavefront if per_tile == 1 else -1
+        return *xy, wide, key
 
     def story(self, engine: int) -> str:
         """A sentence on what an engine does in the whole run."""
@@ -260,10 +260,10 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene], middle: float) -> 
     for n, (name, title) in enumerate((("L2", "L2 slice"), ("DRAM", "memory channel"))):
         share = together([scene.share(name) for scene in scenes], 0)
         count = share.shape[1]
-        each = ENGINES_WIDE / count
-        left, y = LEFT + np.arange(count) * each, middle + 9 + 24 * n
-        sheet.boxes(fig, f"room {name}", left + each / 2, y, each - 6, 19, ink="faint", line="line")
-        long = np.maximum(share, 0.5) / 100 * (each - 6)
+        room = ENGINES_WIDE / count
+        left, y = LEFT + np.arange(count) * room, middle + 9 + 24 * n
+        sheet.boxes(fig, f"room {name}", left + room / 2, y, room - 6, 19, ink="faint", line="line")
+        long = np.maximum(share, 0.5) / 100 * (room - 6)
         tip = "@words: at work @percent %" + "; @found" * (name == "L2")
         words = [f"{title} {i}" for i in range(count)]
         bars = sheet.boxes(fig, name, left + 3 + long / 2, y, long, 19, ink="texture", alpha=0.45, moves=("x", "w"),
@@ -272,11 +272,11 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene], middle: float) -> 
             _tell_hits(sheet, bars, scenes, name)
         else:
             waits = together([scene.share("DRAM rows") for scene in scenes], 0)
-            wait = np.maximum(waits, 0.05) / 100 * (each - 6)
+            wait = np.maximum(waits, 0.05) / 100 * (room - 6)
             tip = "@words: waits for a row to open @percent %"
             sheet.boxes(fig, "DRAM rows", left + 3 + long + wait / 2, y, wait, 19, ink="wait", alpha=0.6, percent=waits,
                         moves=("x", "w"), words=words, tip=tip)  # fmt: skip
-        sheet.words(fig, left + each / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
+        sheet.words(fig, left + room / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
 
 
 def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> None:
@@ -285,10 +285,10 @@ def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> No
     slots = max(scene.report.active for scene in scenes) * scenes[0].report.device.simd_engines
     count = np.concatenate([np.tile(scene.running.sum(axis=1), (FRAMES, 1)) for scene in scenes])
     tall = np.maximum(count / slots * high, 3 * (count > 0))  # a few are seen, too
-    each = wide / FRAMES
-    x = LEFT + (np.arange(FRAMES) + 0.5) * each
+    pitch = wide / FRAMES
+    x = LEFT + (np.arange(FRAMES) + 0.5) * pitch
     sheet.boxes(fig, "room running", LEFT + wide / 2, top + high / 2, wide, high, ink="faint", alpha=0.6)
-    sheet.boxes(fig, "run", np.tile(x, (len(tall), 1)), top + high - tall / 2, each + 0.3, tall, ink="c", alpha=0.45)
+    sheet.boxes(fig, "run", np.tile(x, (len(tall), 1)), top + high - tall / 2, pitch + 0.3, tall, ink="c", alpha=0.45)
     sheet.rule(fig, "head", np.tile(x, len(scenes)), top + high / 2, high, 2.5)
     words = f"wavefronts running, of {slots} that fit"
     sheet.words(fig, LEFT + wide, top - 8, words, "soft", size=12, align="right")

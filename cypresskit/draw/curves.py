@@ -24,15 +24,15 @@ def curves(
     drawn over it, x by x; without a guess it is a still picture. Raises ``ValueError`` without a point, and on a
     logarithmic axis for an x of 0 or less and for a y that is never above 0. A guessed curve is kept beside the curve
     that its question names, or else the first."""
-    what = "each curve is a dict from x to y"
-    nonempty(series.values() if isinstance(series, Mapping) else series, what, Mapping)
-    places = sorted(set(nonempty((place for curve in series.values() for place in curve), what)))
+    wanted = "each curve is a dict from x to y"
+    nonempty(series.values() if isinstance(series, Mapping) else series, wanted, Mapping)
+    places = sorted(set(nonempty((place for curve in series.values() for place in curve), wanted)))
     guessed = guess.value if guess else None
-    mine = guessed if isinstance(guessed, dict) else {}
+    own = guessed if isinstance(guessed, dict) else {}
     if guess and guess.curve:
         truth = next((line for name, line in series.items() if name in guess.question), next(iter(series.values())))
         guess.keep({place: truth[place] for place in guess.curve if place in truth})
-    heights = [height for curve in (*series.values(), mine) for height in curve.values()]
+    heights = [height for curve in (*series.values(), own) for height in curve.values()]
     if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
         raise ValueError("a logarithmic axis shows only numbers above 0")
     sheet = Sheet(title or f"{y} against {x}")
@@ -48,19 +48,19 @@ def curves(
     decades = [step * 10.0**power for power in range(-9, 10) for step in ((1, 2, 5) if top < 1000 * low else (1,))]
     down = Scale(y, low, top, "y" in log, decades if "y" in log else ())
     apart = [p for n, p in enumerate(places) if "x" in log or not n or p - places[n - 1] > room]
-    drawn = chart(sheet, 240, Scale(x, *ends, "x" in log, apart), down, [*series, *(["your guess"] if mine else [])])
+    drawn = chart(sheet, 240, Scale(x, *ends, "x" in log, apart), down, [*series, *(["your guess"] if own else [])])
     frames = [-np.inf, *places] if guessed is not None else [places[-1]]
     lines, captions = [sheet.title], [_say(series, x, frame) for frame in frames]
     for number, (name, curve) in enumerate(series.items()):
-        at = sorted(curve)
-        values = np.array([curve[place] for place in at], float)
-        words = [f"{name}: {_short(value)} at {place:g}" for place, value in zip(at, values)]
-        so_far = np.where(np.array(at) <= np.array(frames)[:, np.newaxis], values, np.nan)
-        drawn.curve(name, at, so_far, number, words)
-        lines.append(f"{name}: " + ", ".join(f"{p:g}: {_short(v)}" for p, v in zip(at, values)))
-    if mine:
-        words = [f"your guess: {_short(height)} at {place:g}" for place, height in mine.items()]
-        drawn.curve("your guess", [*mine], [*mine.values()], GUESS, words, hollow=True, alpha=0.5)
+        xs = sorted(curve)
+        values = np.array([curve[place] for place in xs], float)
+        words = [f"{name}: {_short(value)} at {place:g}" for place, value in zip(xs, values)]
+        so_far = np.where(np.array(xs) <= np.array(frames)[:, np.newaxis], values, np.nan)
+        drawn.curve(name, xs, so_far, number, words)
+        lines.append(f"{name}: " + ", ".join(f"{p:g}: {_short(v)}" for p, v in zip(xs, values)))
+    if own:
+        words = [f"your guess: {_short(height)} at {place:g}" for place, height in own.items()]
+        drawn.curve("your guess", [*own], [*own.values()], GUESS, words, hollow=True, alpha=0.5)
     if isinstance(guessed, int | float):
         drawn.line([guessed] * 2, [low, top], 5, line_dash="dashed")
         captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]

@@ -66,8 +66,8 @@ def point(report: Report) -> Point:
     bars = []
     for kind, begin, finish, *_ in ROWS[:BARS]:
         rows = [(e.slot, *np.clip((getattr(e, begin), getattr(e, finish)), *window)) for e in here if e.kind == kind]
-        found = np.round(np.array(rows).reshape(-1, 3) - [0, FROM, FROM])
-        bars.append(found[found[:, 2] > found[:, 1]])
+        spans = np.round(np.array(rows).reshape(-1, 3) - [0, FROM, FROM])
+        bars.append(spans[spans[:, 2] > spans[:, 1]])
     alu = steps([(e.start, e.end) for e in here if e.kind == "ALU"], window, 2)
     texture = steps([(e.start, e.served) for e in here if e.kind == "TEX"], window, 1)
     alu, texture = (np.round(strip - [FROM, FROM, 0]) for strip in (alu, texture))
@@ -148,9 +148,9 @@ def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, 
         start, end, _ = _padded([p.alu[p.alu[:, 2] == n] for p in points])
         bars(f"computing {n}", start, end, strip + (16 - high) / 2, high, ink)
         shares.append(100 * np.nansum(end - start, axis=1) / LONG)
-        said = [f"{state} {part} %" for part in range(101)]
+        texts = [f"{state} {part} %" for part in range(101)]
         left, whole = LEFT + (320, 430, 590)[n], np.round(shares[n]).astype(int)
-        sheet.numbers(fig, f"share {n}", left, 16, whole, names=said, ink=ink, bold=n == 0, size=14)
+        sheet.numbers(fig, f"share {n}", left, 16, whole, names=texts, ink=ink, bold=n == 0, size=14)
     start, end, _ = _padded([p.texture[p.texture[:, 2] > 0] for p in points])
     bars("texture", start, end, strip + 20, 12, "texture")
     percent, serving = [f"{part} %" for part in range(101)], 100 * np.nansum(end - start, axis=1) / LONG
@@ -168,5 +168,5 @@ def _draw_speed(sheet: Sheet, fig, points: list[Point]) -> None:
     curves = np.repeat(speed.reshape(-1, len(REGISTERS)), len(REGISTERS), axis=0)
     drawn.curve("speed", REGISTERS, curves, 0, [f"{r} registers" for r in REGISTERS])
     here = np.resize(REGISTERS, (len(points), 1))
-    at = drawn.x(here), drawn.y(speed[:, np.newaxis])
-    sheet.boxes(fig, "dot", *at, 18, 18, ink="wrote", round=9, moves=("x", "y"))
+    dot = drawn.x(here), drawn.y(speed[:, np.newaxis])
+    sheet.boxes(fig, "dot", *dot, 18, 18, ink="wrote", round=9, moves=("x", "y"))

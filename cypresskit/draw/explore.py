@@ -85,8 +85,8 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     loop, block = bundles(code), register_block(recording, steps=STEPS)
     on = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
     there = [int(wavefront) for wavefront in on if wavefront in engine_0.about]
-    clause = max(code.main_loop, key=lambda one: len(one.bundles))
-    first = [bundle for one in code.main_loop for bundle in one.bundles].index(clause.bundles[0])
+    clause = max(code.main_loop, key=lambda control: len(control.bundles))
+    first = [bundle for control in code.main_loop for bundle in control.bundles].index(clause.bundles[0])
     lines = [recording.line(step) for step in range(len(block))]
     engine = there[0] if there else 0
     whole_run = len(recording)

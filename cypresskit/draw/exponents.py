@@ -52,13 +52,13 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
         for kind, alpha in (("format", 0.18), ("bits", 1.0)):
             places = []
             for run, (left, right) in zip(runs, spans):
-                found: Sequence[int] = _bits(run[step])
-                if kind == "format" and found:
-                    found = range(max(found), max(max(found) - BITS, right - 1), -1)
-                at = LEFT + (left - np.array(found, float) + 0.5) * WIDE / (left - right + 1)
+                ones: Sequence[int] = _bits(run[step])
+                if kind == "format" and ones:
+                    ones = range(max(ones), max(max(ones) - BITS, right - 1), -1)
+                xs = LEFT + (left - np.array(ones, float) + 0.5) * WIDE / (left - right + 1)
                 # Bits of b that s has lost are seen there first, and fall.
-                falls = kind == "bits" and step == "e" and set(found) <= set(_bits(run["b"]))
-                places.append(np.where(come | (falls & (np.arange(FRAMES) > 0))[:, np.newaxis], at, np.nan))
+                falls = kind == "bits" and step == "e" and set(ones) <= set(_bits(run["b"]))
+                places.append(np.where(come | (falls & (np.arange(FRAMES) > 0))[:, np.newaxis], xs, np.nan))
             x = together(places)
             down = np.where(np.tile(come, (len(runs), 1)), y, TOP + ROW * 1.5) + 0 * x if step == "e" else y
             size = np.broadcast_to(wide - 0.5, x.shape)
@@ -73,10 +73,10 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
 
 def _span(run: dict[str, float]) -> tuple[int, int]:
     """One more than the largest exponent of any bit in a run, and the smallest exponent."""
-    found = [e for value in run.values() for e in _bits(value)]
-    if not found:
+    ones = [e for value in run.values() for e in _bits(value)]
+    if not ones:
         raise ValueError("there are no bits to draw: both numbers are 0")
-    return max(found) + 1, min(found)
+    return max(ones) + 1, min(ones)
 
 
 def _bits(value: float) -> list[int]:

@@ -39,13 +39,13 @@ def lds_transpose(*layouts: Traffic | str, item: int | None = None, turn: int = 
     accesses in that turn.
     """
     runs = [listened(layout) for layout in layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst")]
-    mine = followed()
+    star = followed()
     if item is None:
-        item = 8 * (mine.row // 8) + mine.column // 8 if mine and max(mine) < 64 else 9
+        item = 8 * (star.row // 8) + star.column // 8 if star and max(star) < 64 else 9
     panels = [Layout(run, turn, item) for run in runs]
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
-    if mine and mine.row < 64:
-        sheet.mine = {4 * mine.row}  # k = 0 of its row: four stars side by side are a stripe
+    if star and star.row < 64:
+        sheet.mine = {4 * star.row}  # k = 0 of its row: four stars side by side are a stripe
     most = max(panel.clocks for panel in panels)
     label = "; ".join(f"{panel.name}: registers, 32 banks with stacks of requests, what arrives" for panel in panels)
     fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 40, HIGH)
@@ -123,14 +123,14 @@ class Layout:
             if access.kind == "store":
                 sources = run.launch.program.body[access.at].sources[-1].swizzle[: len(places)]
                 own = [4 * np.arange(64) + "xyzw".index(c) for c in sources]
-                held |= {int(w): int(e) for row, mine in zip(places, own) for w, e in zip(row, mine)}
+                held |= {int(w): int(e) for row, elements in zip(places, own) for w, e in zip(row, elements)}
             for first in range(0, len(places), 2):
-                for at in range(0, 64, TOGETHER):
+                for first_lane in range(0, 64, TOGETHER):
                     asked: dict[int, list[int]] = {}
                     for row in places[first : first + 2]:
-                        for who in range(at, at + TOGETHER):
-                            asked.setdefault(int(row[who]), []).extend([who] * bool(access.active[who]))
-                    self._serve(number, access.kind == "store", {w: who for w, who in asked.items() if who}, held)
+                        for lane in range(first_lane, first_lane + TOGETHER):
+                            asked.setdefault(int(row[lane]), []).extend([lane] * bool(access.active[lane]))
+                    self._serve(number, access.kind == "store", {w: lane for w, lane in asked.items() if lane}, held)
         self.rows = -(-(1 + max(held)) // BANKS)
 
     def _serve(self, access: int, store: bool, asked: dict[int, list[int]], held: dict[int, int]) -> None:

@@ -21,10 +21,10 @@ def number(text: str, unit: str = "") -> float | None:
     """The first number in a text, or None. 1,3 and 0,5 are decimals, 1 000 and 1,000 thousands, 1/70 a fraction; 2k,
     0x10 and 1.3.4 are none, nor is anything with a ``<``."""
     pattern = NUMBER.replace("UNIT", re.escape(unit or "x"))
-    found = re.search(pattern, THOUSANDS.sub("", text.replace("\u2212", "-")), re.I)
-    if not found or "<" in text:
+    match = re.search(pattern, THOUSANDS.sub("", text.replace("\u2212", "-")), re.I)
+    if not match or "<" in text:
         return None
-    digits = found[1].rstrip(".,")
+    digits = match[1].rstrip(".,")
     mark = max(digits.rfind("."), digits.rfind(","))
     if mark >= 0:
         whole, part = digits[:mark], digits[mark + 1 :]
@@ -32,7 +32,7 @@ def number(text: str, unit: str = "") -> float | None:
         if not (grouped or re.fullmatch(rf"[-+]?(\d*|\d{{1,3}}([^\d{digits[mark]}]\d{{3}})+)", whole)):
             return None
         digits = re.sub("[.,]", "", digits) if grouped else f"{re.sub('[.,]', '', whole)}.{part}"
-    value = float(digits) / float(found[2] or 1) if float(found[2] or 1) else inf
+    value = float(digits) / float(match[2] or 1) if float(match[2] or 1) else inf
     return value if isfinite(value) else None
 
 

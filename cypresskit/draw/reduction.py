@@ -30,28 +30,28 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     """A player of a wavefront of ``kernel`` beside one of ``sgemv_n``, which has one work-item for each result.
     ``kernel`` is one of the catalogue that multiplies a matrix, stored row by row, with a vector and has several.
     Raises ``ValueError`` for any other."""
-    of = KERNELS[kernel]
-    if not of.vector or of.trans_a or of.parts == 1:
+    spec = KERNELS[kernel]
+    if not spec.vector or spec.trans_a or spec.parts == 1:
         raise ValueError(f"{kernel} has no row of A that work-items share: sgemv_n_reduce4 does, and sgemv_n_reduce2")
-    leaders = 64 // of.parts
-    rows, k = leaders * of.block[0], TURNS * of.k_step
-    plain, helped = (_Side(name, of.parts, rows, k, left) for name, left in zip(("sgemv_n", kernel), LEFT))
+    leaders = 64 // spec.parts
+    rows, k = leaders * spec.block[0], TURNS * spec.k_step
+    plain, helped = (_Side(name, spec.parts, rows, k, left) for name, left in zip(("sgemv_n", kernel), LEFT))
     frames = len(plain.steps) + 1
     sheet = Sheet(f"A reduction: {kernel}, {leaders} leaders and {64 - leaders} helpers")
     label = "Texels of A, work-items, the LDS and the sums, without and with a reduction"
     fig = sheet.stage(label, 1112, TOP + HIGH + 30)
     for side in (plain, helped):
         side.draw(sheet, fig, frames)
-    names = ["leader", *["helper"] * (of.parts - 1)]
-    sheet.about = {n: f"**Work-item {n}**, the {names[n % of.parts]} of group {n // of.parts}." for n in range(64)}
+    names = ["leader", *["helper"] * (spec.parts - 1)]
+    sheet.about = {n: f"**Work-item {n}**, the {names[n % spec.parts]} of group {n // spec.parts}." for n in range(64)}
     captions = [" ".join(f"**{side.name}**: {side.say(n)}" for side in (plain, helped)) for n in range(frames)]
-    captions[0] = f"{rows} rows of A; nothing has been fetched yet. On the right {of.parts} neighbours share four rows."
+    captions[0] = f"{rows} rows of A, nothing fetched yet. On the right {spec.parts} neighbours share four rows."
     steps, lines = [count(plain) / count(helped) for count in (lambda s: len(s.steps), lambda s: s.asked[-1])]
     captions[-1] += f" Without helpers it takes {steps:.1f} times the steps and {lines:.0f} times the lines."
     key = sheet.key(*((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
                     (f"nothing to do; on the left because y has only {rows} rows", TINTS[-1], "box"),
                     ("a line that is asked for", "ink", "ring"))  # fmt: skip
-    choices = [f"{times:.1f} times" for times in sorted({1.0, steps, float(of.parts)})]
+    choices = [f"{times:.1f} times" for times in sorted({1.0, steps, float(spec.parts)})]
     question = "The same rows: how many times as many steps does it take without helpers?"
     truth = f"{len(plain.steps)} steps without them, {len(helped.steps)} with them."
     guess = Guess(question, choices, truth, f"{steps:.1f} times")
@@ -129,8 +129,8 @@ class _Side:
             words, key = [f"work-item {n}: {WORDS[name]}" for n in range(64)], group * self.columns + part
             fill, round_ = (TINTS, np.where(lit, part, NOTHING)), int(side / 2) * (name == "item")
             sheet.boxes(fig, f"{name} {self.name}", *place, *size, words=words, key=key, round=round_, fill=fill)
-        for at, head in heads.items():
-            sheet.words(fig, self.left + at, TOP - 16, head, bold=True, size=14)
+        for dx, head in heads.items():
+            sheet.words(fig, self.left + dx, TOP - 16, head, bold=True, size=14)
         self._draw_matrix(sheet, fig, frames)
         self._draw_flights(sheet, fig, frames, {name: place for name, (place, _, _) in parts.items()})
 
@@ -167,7 +167,7 @@ class _Side:
 
     def _draw_flights(self, sheet: Sheet, fig, frames: int, places: dict) -> None:
         """Draw what moves in each step: from texel to work-item, from there to the LDS, from there to the leader."""
-        at, part = np.full((2, frames, 128), np.nan, np.float32), self.places[1]
+        xy, part = np.full((2, frames, 128), np.nan, np.float32), self.places[1]
         colour = np.tile(part, (frames, 2))
         for n, access in enumerate(self.steps):
             on = np.flatnonzero(access.active)
@@ -181,7 +181,7 @@ class _Side:
                 word = access.addresses[0] // 16
                 begin, end = (tuple(axis[word] for axis in places[name]) for name in ("lds", "sum"))
                 colour[n : n + 2, slot] = part[word[on]]
-            at[:, n, slot], at[:, n + 1, slot] = np.array(begin)[:, on], np.array(end)[:, on]
-        at[:, len(self.steps)] = np.nan  # all have arrived
+            xy[:, n, slot], xy[:, n + 1, slot] = np.array(begin)[:, on], np.array(end)[:, on]
+        xy[:, len(self.steps)] = np.nan  # all have arrived
         look: dict = {"line": "ink", "round": 4, "moves": ("x", "y")}
-        sheet.boxes(fig, f"flights {self.name}", at[0], at[1], 9, 9, fill=(theme.SERIES, colour), **look)
+        sheet.boxes(fig, f"flights {self.name}", xy[0], xy[1], 9, 9, fill=(theme.SERIES, colour), **look)

@@ -36,7 +36,7 @@ class _Frames:
     def __init__(self, recording: Recording, block: Block, most: int | None = None) -> None:
         self.recording, self.block = recording, block
         self.steps = min(len(recording), most or len(recording))
-        self.updates = {step: updates for step, updates in block.at.items() if step < self.steps}
+        self.updates = {step: updates for step, updates in block.updates_at.items() if step < self.steps}
         self.dtype = np.float64 if block.words > 1 else np.float32
         self.bits = np.zeros((self.steps, 1 + recording.writes[:, 1].max(), 4), np.uint32)  # of registers, after a step
         self.k = np.full((self.steps, 2 * block.phases), -1)  # of A's columns, then of B's rows
@@ -130,18 +130,18 @@ class _Frames:
         terms: dict[tuple[int, int], list[str]] = {cell: [] for cell in cells}
         for step, updates in self.updates.items():
             for u in updates:
-                mine = terms[u.total]
-                mine.append(f"{self._number(step, u.a)} \N{MULTIPLICATION SIGN} {self._number(step, u.b)}")
-                shown = "... + " * (len(mine) > SHOWN) + " + ".join(mine[-SHOWN:])
+                so_far = terms[u.total]
+                so_far.append(f"{self._number(step, u.a)} \N{MULTIPLICATION SIGN} {self._number(step, u.b)}")
+                shown = "... + " * (len(so_far) > SHOWN) + " + ".join(so_far[-SHOWN:])
                 last = f"{_span([u.from_a], 'A')} times {_span([u.from_b], 'B')}"
-                after = f"after {len(mine)} term{'s' * (len(mine) > 1)}; the last is {last}."
-                said = f"{names[u.total]} = {shown} = {self._number(step, u.total)}, {after}"
-                yield cells.index(u.total), (first + step, said)
+                after = f"after {len(so_far)} term{'s' * (len(so_far) > 1)}; the last is {last}."
+                sentence = f"{names[u.total]} = {shown} = {self._number(step, u.total)}, {after}"
+                yield cells.index(u.total), (first + step, sentence)
 
     def rounds(self) -> list[int]:
         """The first step of each rank-1 update."""
         axis = self.block.k_axis[0]
-        return [next(same)[0] for _, same in groupby(self.updates.items(), lambda one: one[1][0].from_a[axis])]
+        return [next(same)[0] for _, same in groupby(self.updates.items(), lambda update: update[1][0].from_a[axis])]
 
     def _register(self, i, step: int) -> str:
         """The result of an instruction as text, read in its own type; of a copy or fetch, in the kernel's precision."""
@@ -177,44 +177,44 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
     Raises ``ValueError`` if the run keeps no block in registers, and for recordings of
     different launches.
     """
-    made = [recorded(one) for one in recordings or ("sgemm_tn",)]
-    if len({(one.program.lines, one.domain, tuple(one.textures.items())) for one in made}) > 1:
+    runs = [recorded(one) for one in recordings or ("sgemm_tn",)]
+    if len({(one.program.lines, one.domain, tuple(one.textures.items())) for one in runs}) > 1:
         raise ValueError("a register block is drawn for work-items of one launch, not of several")
-    scenes = [_Frames(one, find_block(one), steps) for one in made]
-    first, recording = scenes[0], made[0]
-    items = ", ".join(str(one.place if len(one.place) > 1 else one.place[0]) for one in made)
-    sheet = Sheet(f"Register block of {recording.program.name}, work-item{'s' * (len(made) > 1)} {items}")
-    at = np.cumsum([0, *(one.steps for one in scenes)]).tolist()
-    told: dict[int, list[tuple[int, str]]] = {}
-    for n, words in (sum_ for one, begin in zip(scenes, at) for sum_ in one.sums(begin)):
-        told.setdefault(n, []).append(words)
-    sheet.about |= told
+    scenes = [_Frames(one, find_block(one), steps) for one in runs]
+    first, recording = scenes[0], runs[0]
+    items = ", ".join(str(one.place if len(one.place) > 1 else one.place[0]) for one in runs)
+    sheet = Sheet(f"Register block of {recording.program.name}, work-item{'s' * (len(runs) > 1)} {items}")
+    starts = np.cumsum([0, *(one.steps for one in scenes)]).tolist()
+    about: dict[int, list[tuple[int, str]]] = {}
+    for n, words in (sum_ for one, begin in zip(scenes, starts) for sum_ in one.sums(begin)):
+        about.setdefault(n, []).append(words)
+    sheet.about |= about
     cells, maps = _draw_cells(sheet, scenes), _draw_maps(sheet, scenes)
-    listing = recording.program.lines, [r.line(s) for r, f in zip(made, scenes) for s in range(f.steps)]
+    listing = recording.program.lines, [r.line(s) for r, f in zip(runs, scenes) for s in range(f.steps)]
     legend = sheet.key(("written by this line", "wrote", "ring"), ("read by it", "read", "frame"),
                        ("this work-item's part", "shade", "box"), ("above zero", theme.TINTS[-1], "box"),
                        ("below zero", theme.TINTS[0], "box"))  # fmt: skip
     notes = [sheet.note("Of a double-double the high part is written.")] * (first.block.words == 4)
-    marks = [begin + step for one, begin in zip(scenes, at) for step in one.rounds()]
+    marks = [begin + step for one, begin in zip(scenes, starts) for step in one.rounds()]
     captions = [caption for one in scenes for caption in one.captions]
-    names = [(f"({', '.join(map(str, one.place))})", each.steps) for one, each in zip(made, scenes)]
+    names = [(f"({', '.join(map(str, one.place))})", each.steps) for one, each in zip(runs, scenes)]
     kind = {1: "float32", 2: "float64", 4: "double-double"}[first.block.words]
     size = f"{len(first.block.rows)} x {len(first.block.columns)} {kind}"
     text = f"{sheet.title}: {first.where}, {size}, {first.steps} steps, {len(first.rounds())} rank-1 updates"
     return sheet.player([cells], captions, text, side=[maps, legend, *notes], listing=listing, marks=marks,
-                        scenes=names if len(made) > 1 else (), tells=3 * first.steps // 4,
+                        scenes=names if len(runs) > 1 else (), tells=3 * first.steps // 4,
                         begins=int(np.isfinite(scenes[0].marks[:, :2, 0]).any(axis=1).argmax()))  # fmt: skip
 
 
-def _registers(cells: dict[tuple[int, int], tuple[int, int]], axis: int, at: int) -> str:
+def _registers(cells: dict[tuple[int, int], tuple[int, int]], axis: int, number: int) -> str:
     """The registers of the cells in a row (axis 0) or column, as text: ``r2 r3``, or ``r2-r9`` for more than two."""
-    numbers = sorted({register for place, (register, _) in cells.items() if place[axis] == at})
+    numbers = sorted({register for place, (register, _) in cells.items() if place[axis] == number})
     return " ".join(f"r{n}" for n in numbers) if len(numbers) < 3 else f"r{numbers[0]}-r{numbers[-1]}"
 
 
 def _all(scenes: Sequence[_Frames], name: str, n: int | None = None) -> np.ndarray:
     """The attribute ``name`` of all scenes (or its ``n``-th array), joined along the frames."""
-    return np.concatenate([getattr(one, name) if n is None else getattr(one, name)[n] for one in scenes])
+    return np.concatenate([getattr(scene, name) if n is None else getattr(scene, name)[n] for scene in scenes])
 
 
 def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
@@ -243,8 +243,8 @@ def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
     names += [(right, y, _registers(block.b, 0, p)) for p, y in enumerate(before)]
     below = [(x, len(rows) + 0.3, _registers(block.a, 1, p)) for p, x in enumerate(before)]
     words = [(0.0, -edge - 0.4, "B"), (-GAP - phases / 2 - 0.1, -GAP - 0.35, "A")]
-    which = np.repeat(np.arange(len(scenes)), [one.steps for one in scenes])
-    sheet.numbers(fig, "part", 0, len(rows) + 0.38, which, names=[f"block {one.where}" for one in scenes], bold=True)
+    which = np.repeat(np.arange(len(scenes)), [s.steps for s in scenes])
+    sheet.numbers(fig, "part", 0, len(rows) + 0.38, which, names=[f"block {s.where}" for s in scenes], bold=True)
     small: dict = {"ink": "soft", "size": 11}
     for labels, look in zip((names, below, words), (small, small | {"align": "center"}, {"bold": True})):
         x, y, text = map(list, zip(*labels))
@@ -269,8 +269,8 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
     if name == "C":
         sheet.ring(fig, source, 0.7, 0.7, "lit", "ink")
         sheet.picks.append({"source": source, "figure": fig, "w": 1, "h": 1, "on": 3})
-        mine = [[place == followed() for place in one.block.totals] for one in scenes]
-        sheet.star(fig, source, np.repeat(mine, [one.steps for one in scenes], axis=0), x_offset=14, y_offset=-12)
+        stars = [[place == followed() for place in s.block.totals] for s in scenes]
+        sheet.star(fig, source, np.repeat(stars, [s.steps for s in scenes], axis=0), x_offset=14, y_offset=-12)
     sheet.words(fig, "x", "y", "text", align="center", fit=0.34, source=source)
 
 
@@ -300,8 +300,8 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
 
     outlines = zip(*(boxes(name, range(r), range(c)) for name, (r, c) in shapes.items()))
     sheet.inks(sheet.glyph(fig, Rect, *map(list, outlines), fill_color=None, line_width=1.5), line_color="ink")
-    stripes = [[boxes(*stripe) for stripe in _stripes(one.block, shapes)] for one in scenes]
-    parts = np.repeat(stripes, [one.steps for one in scenes], axis=0)
+    stripes = [[boxes(*stripe) for stripe in _stripes(scene.block, shapes)] for scene in scenes]
+    parts = np.repeat(stripes, [scene.steps for scene in scenes], axis=0)
     sheet.boxes(fig, "stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")
     _draw_items(sheet, fig, scenes, shapes["C"], left["C"])
     names = [f"{name}  {rows} x {columns}" for name, (rows, columns) in shapes.items()]
@@ -336,7 +336,7 @@ def _draw_items(sheet: Sheet, fig, scenes: Sequence[_Frames], shape: tuple[int, 
     down, across = len(scenes[0].block.rows), len(scenes[0].block.columns)
     if (high * down, wide * across) != shape or wide * high > ITEMS:
         return
-    known = {one.recording.item: n for n, one in enumerate(scenes)}
+    scene_of = {scene.recording.item: n for n, scene in enumerate(scenes)}
     x, y = np.arange(wide * high) % wide, np.arange(wide * high) // wide
     words = [
         f"work-item ({i}, {j}): C[{j * down}:{(j + 1) * down}, {i * across}:{(i + 1) * across}]" for i, j in zip(x, y)
@@ -344,5 +344,5 @@ def _draw_items(sheet: Sheet, fig, scenes: Sequence[_Frames], shape: tuple[int, 
     sheet.boxes(fig, "items", left + (x + 0.5) * across, (y + 0.5) * down, across, down, fill=None, line="line",
                 words=words, key=ITEM + np.arange(len(x)))  # fmt: skip
     for item, name in enumerate(words):
-        sheet.about[ITEM + item] = name.capitalize() + ("." if item in known else ", not recorded here.")
-    sheet.goes |= {ITEM + item: n for item, n in known.items()}
+        sheet.about[ITEM + item] = name.capitalize() + ("." if item in scene_of else ", not recorded here.")
+    sheet.goes |= {ITEM + item: n for item, n in scene_of.items()}

@@ -64,12 +64,12 @@ def road(lesson: int | None = None) -> Player:
     name alone. Without a lesson it plays through all of them. Raises ``ValueError`` for other lessons."""
     if lesson not in (None, *range(14)):
         raise ValueError(f"the road leads from lesson 0 to lesson 13; there is no lesson {lesson!r}")
-    at = np.array([rung.lesson for rung in RUNGS])
-    lessons = np.unique(at) if lesson is None else np.minimum([lesson], at.max())
+    rung_lessons = np.array([rung.lesson for rung in RUNGS])
+    lessons = np.unique(rung_lessons) if lesson is None else np.minimum([lesson], rung_lessons.max())
     sheet = Sheet("The road: what each idea is worth")
     wide, side = np.array([(COLUMN[rung.climb], not rung.climb) for rung in RUNGS]).T
     x = LEFT + np.cumsum(wide) - wide / 2 + APART * side
-    seen, lit = at <= lessons[:, np.newaxis], at == lessons[:, np.newaxis]
+    seen, lit = rung_lessons <= lessons[:, np.newaxis], rung_lessons == lessons[:, np.newaxis]
     fig = sheet.stage("Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with", WIDE, HIGH)
     _draw_bars(sheet, fig, x, wide - 14, seen, lit)
     sheet.words(fig, x, FOOT + 11, [f"{rung.lesson:02}" for rung in RUNGS], align="center", bold=True, size=12)
@@ -105,9 +105,9 @@ def _draw_bars(sheet: Sheet, fig, x, wide, seen: np.ndarray, lit: np.ndarray) ->
     before = np.array([FIGURES[rung.before][0] if rung.before else 0 for rung in RUNGS])
     tall, old, bound = (np.maximum((FOOT - TOP) * part / ceiling.max(), 1.5) for part in (speed, before, ceiling))
     nowhere = np.where(seen, 0, np.nan)
-    said = [_say(rung).replace("**", "") for rung in RUNGS]
+    texts = [_say(rung).replace("**", "") for rung in RUNGS]
     sheet.boxes(fig, "to come", x, FOOT - 8 + np.where(seen, np.nan, 0), wide, 16, line="line")
-    sheet.boxes(fig, "rungs", x, FOOT - tall / 2 + nowhere, wide, tall, ink="c", alpha=0.4, words=said,
+    sheet.boxes(fig, "rungs", x, FOOT - tall / 2 + nowhere, wide, tall, ink="c", alpha=0.4, words=texts,
                 key=np.arange(len(RUNGS)))  # fmt: skip
     gain, loss = np.maximum(tall - old, 0.01), np.maximum(old - tall, 0.01)
     sheet.boxes(fig, "gains", x, FOOT - tall + gain / 2 + nowhere, wide, gain, ink="c")
@@ -116,8 +116,8 @@ def _draw_bars(sheet: Sheet, fig, x, wide, seen: np.ndarray, lit: np.ndarray) ->
     sheet.ring(fig, outline, "w", "h", 1.5, "soft", line_dash="dashed")
     inks = np.array([INKS.get(FIGURES[rung.launch][2], "ink") for rung in RUNGS])
     for ink in dict.fromkeys(inks.tolist()):
-        mine = inks == ink
-        sheet.boxes(fig, f"ceilings {ink}", x[mine], (FOOT - bound + nowhere)[:, mine], wide[mine] + 8, 2, ink=ink)
+        same = inks == ink
+        sheet.boxes(fig, f"ceilings {ink}", x[same], (FOOT - bound + nowhere)[:, same], wide[same] + 8, 2, ink=ink)
     ring = sheet.source("lit rung", x=x, y=[(FOOT + HIGH) / 2] * len(x), w=wide + 12, on=3 * lit)
     sheet.ring(fig, ring, "w", HIGH - FOOT - 4, "on", "ink")
     top = np.where((bound > tall - 2) & (bound < tall + 20), bound, tall)  # not across its ceiling

@@ -59,8 +59,8 @@ class _Drawing:
             if not hasattr(transform, "palette"):
                 return values
             part = (np.nan_to_num(np.asarray(values, float)) - transform.low) / (transform.high - transform.low)
-            at = np.clip(part * len(transform.palette), 0, len(transform.palette) - 1).astype(int)
-            return [transform.palette[i] for i in at]
+            shade = np.clip(part * len(transform.palette), 0, len(transform.palette) - 1).astype(int)
+            return [transform.palette[i] for i in shade]
         spec = spec.value if isinstance(spec, Value) else spec
         return [spec] * count if count is not None else spec
 

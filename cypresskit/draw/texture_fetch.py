@@ -98,7 +98,7 @@ class _Replay:
         self.banks = device.texture_banks
         cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
         self.served: list[_Served] = []
-        for at, access in enumerate(self.accesses):
+        for index, access in enumerate(self.accesses):
             for quad in range(16):
                 wanted = list(dict.fromkeys(self._words(access, self._items(access, quad)).tolist()))
                 seen: set[int] = set()
@@ -111,7 +111,7 @@ class _Replay:
                     seen |= lines
                     missed = sum(cache.access(line * device.line_bytes) != "h" for line in sorted(lines))
                     self.served.append(
-                        _Served(at, quad, number, tuple(banks.values()), tuple(wanted), len(lines), missed)
+                        _Served(index, quad, number, tuple(banks.values()), tuple(wanted), len(lines), missed)
                     )
 
     def _words(self, access: Access, on) -> np.ndarray:
@@ -167,11 +167,11 @@ class _Replay:
             assert access.x is not None and access.y is not None
             to = self._texel(left, access.resource, access.x[on] + 0.5, access.y[on] + 0.5)
             ends[:, clock, on % 4] = x[on], y[on], *to
-            mine = np.isin(self._words(access, on), now.words)
-            slot = on[mine] % 4 + 4 * (clock % 2)
-            flight[:2, clock, slot] = x[on[mine]], y[on[mine]]
+            given = np.isin(self._words(access, on), now.words)
+            slot = on[given] % 4 + 4 * (clock % 2)
+            flight[:2, clock, slot] = x[on[given]], y[on[given]]
             if clock > 1:  # the first come out of nothing: nobody is told beforehand which they will be
-                flight[:2, clock - 1, slot] = np.array(to)[:, mine]
+                flight[:2, clock - 1, slot] = np.array(to)[:, given]
             matrix[clock - 1 : clock + 1, slot] = min(access.resource, 1)
         source = sheet.source(f"quad {self.name}", x=box[0], y=box[1], w=box[2], h=box[3])
         sheet.ring(fig, source, "w", "h", 3, "ink")
@@ -181,9 +181,9 @@ class _Replay:
 
     def _texel(self, left: float, resource: int, x, y) -> tuple:
         """Where texels are drawn; the matrices share the room."""
-        texture, each = self.textures[resource], ROOM[0] * 2 / len(self.textures)
-        start = left + MATRIX + list(self.textures).index(resource) * (each + 12)
-        return start + x * min(each / texture.width, 13.0), TOP + y * min(ROOM[1] / texture.height, 13.0)
+        texture, room = self.textures[resource], ROOM[0] * 2 / len(self.textures)
+        start = left + MATRIX + list(self.textures).index(resource) * (room + 12)
+        return start + x * min(room / texture.width, 13.0), TOP + y * min(ROOM[1] / texture.height, 13.0)
 
     def _draw_words(self, sheet: Sheet, fig, left: float, most: int) -> None:
         """Draw the matrices as they lie in memory: a box for each word, the words of a line close together."""
@@ -199,17 +199,17 @@ class _Replay:
     def _draw_matrix(self, sheet: Sheet, fig, left: float, most: int, resource: int, word, ends) -> None:
         name, texture = _matrix(resource), self.textures[resource]
         key = self.keys + len(self.place) + np.arange(len(word))
-        at = {int(w): n for n, w in enumerate(word)}
-        self.place |= {w: int(key[n]) for w, n in at.items()}
+        box_of = {int(w): n for n, w in enumerate(word)}
+        self.place |= {w: int(key[n]) for w, n in box_of.items()}
         line = word * WORD // self.memory.line
         kind, wait = np.zeros((2, most + 1, len(word)), np.uint8)
         first: dict[int, int] = {}
         for clock, now in enumerate(self.served, 1):
-            given = [at[w] for w in now.words if w in at]
+            given = [box_of[w] for w in now.words if w in box_of]
             here = np.isin(line, line[given])
             kind[clock:, here] = 1
             kind[clock, given] = 1 + (clock < len(self.served))
-            wait[clock, [at[w] for w in now.waiting if w in at]] = 3
+            wait[clock, [box_of[w] for w in now.waiting if w in box_of]] = 3
             first = dict.fromkeys(given, clock) | first
         middle, wide = (ends[0] + ends[2] + 1) / 2, ends[2] + 1 - ends[0]
         _, same = np.unique(line, return_inverse=True)
@@ -233,10 +233,10 @@ class _Replay:
         sheet.words(fig, x[top], foot, names, "soft", align="center", size=11)
         if resource == min(self.textures):
             sheet.words(fig, x0 - 6, foot, "banks", "soft", align="right", size=11)
-        for n, said in enumerate(words):
-            told = f"{self.name}: **{said}**"
-            when = [(first[n], f"{told}, first given in clock {first[n]}.")] if n in first else []
-            sheet.about[int(key[n])] = [(0, f"{told}."), *when]
+        for n, text in enumerate(words):
+            label = f"{self.name}: **{text}**"
+            when = [(first[n], f"{label}, first given in clock {first[n]}.")] if n in first else []
+            sheet.about[int(key[n])] = [(0, f"{label}."), *when]
 
     def _draw_ticks(self, sheet: Sheet, fig, left: float, clocks: np.ndarray) -> None:
         """Draw a row for each fetch, with a box for each clock spent on it so far."""

@@ -167,8 +167,8 @@ def _draw_units(
 
 
 def _story(report: Report, wavefront: int, here: Sequence[Event], window: tuple[float, float]) -> str:
-    mine = [(e.kind, min(e.end, window[1]) - max(e.start, window[0])) for e in here if e.wavefront == wavefront]
-    spent = {kind: sum(clocks for done, clocks in mine if done == kind) for kind in ("ALU", "TEX")}
+    clauses = [(e.kind, min(e.end, window[1]) - max(e.start, window[0])) for e in here if e.wavefront == wavefront]
+    spent = {kind: sum(clocks for done, clocks in clauses if done == kind) for kind in ("ALU", "TEX")}
     return (
         f"**Wavefront {wavefront}** of {report.kernel} in these {window[1] - window[0]:.0f} clocks: computes "
         f"{spent['ALU']:.0f}, fetches {spent['TEX']:.0f}, waits for its turn the rest."
@@ -227,10 +227,10 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
 
 def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[int, int]]:
     """(wavefront, clock at which it begins to compute), one after the other, before clock ``end``."""
-    ready, clock, found = [0] * wavefronts, 0, []
+    ready, clock, begun = [0] * wavefronts, 0, []
     while clock < end:
         w = min(range(wavefronts), key=ready.__getitem__)
-        found.append((w, clock))
+        begun.append((w, clock))
         ready[w] = clock + compute + wait
         clock = max(clock + compute, min(ready))
-    return found
+    return begun

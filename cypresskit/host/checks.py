@@ -14,13 +14,13 @@ LARGEST = 1 << 31  # rows or columns: far beyond every memory, and their product
 UNITS = 100_000  # steps of a plan, some seconds of work for the event model
 
 
-def _checker(good: Callable[[Any], bool], what: str) -> Callable[..., None]:
+def _checker(good: Callable[[Any], bool], wanted: str) -> Callable[..., None]:
     """A function that raises ``ValueError`` unless each of its keyword arguments is ``good``."""
 
     def check(**values: Any) -> None:
         for name, value in values.items():
             if not good(value):
-                raise ValueError(f"{name} = {short(value)} has to {what}")
+                raise ValueError(f"{name} = {short(value)} has to {wanted}")
 
     return check
 
@@ -54,5 +54,5 @@ def check_units(m: int, n: int, block: int, strips: int = 1) -> None:
     """Raise ``ValueError`` if there are too many blocks of C, each of so many strips of k, to plan."""
     units = -(-m // block) * -(-n // block) * strips
     if units > UNITS:
-        made = f"{m} x {n} in blocks of {block} makes {units:,} units of work"
-        raise ValueError(f"{made}, and {UNITS:,} are the most: try a larger block")
+        units_text = f"{m} x {n} in blocks of {block} makes {units:,} units of work"
+        raise ValueError(f"{units_text}, and {UNITS:,} are the most: try a larger block")

@@ -76,17 +76,17 @@ class Plan:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     resident: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # the one used last stands last
 
-    def add(self, queue: str, stage: str, what: str, uses: dict, reads: dict, writes: dict, action, size=0.0) -> None:
+    def add(self, queue: str, stage: str, data: str, uses: dict, reads: dict, writes: dict, action, size=0.0) -> None:
         """Add a task that moves ``size`` bytes; see `Task`. A plan that isn't real leaves out the ``action``."""
         queue, action = "program" if self.serial else queue, action if self.real else None
-        name = f"{stage} {what}".removesuffix("'")  # the first sum needs no prime: only those after it are told apart
+        name = f"{stage} {data}".removesuffix("'")  # the first sum needs no prime: only those after it are told apart
         self.tasks.append(Task(name, stage, queue, uses, reads, writes, size, action=action))
 
-    def copy(self, chip: int, stage: str, what: str, size: float, passes: int, reads, writes, action) -> None:
+    def copy(self, chip: int, stage: str, data: str, size: float, passes: int, reads, writes, action) -> None:
         """Add a host thread's copy of ``size`` bytes, which cross the host's memory ``passes`` times: 2 to read and
         write, 3 if the target is read too, to add to it."""
         uses = {MEMORY: passes * size, f"thread {chip}": passes / 2 * size}
-        self.add(f"thread {chip}", stage, what, uses, reads, writes, action, size)
+        self.add(f"thread {chip}", stage, data, uses, reads, writes, action, size)
 
     def dma(self, chip: int, stage: str, content: str, size: float, way: str, source: str, target: str) -> None:
         """Add a DMA that moves ``content`` from one buffer to another, ``way`` TO_CARD or TO_HOST."""
@@ -111,12 +111,12 @@ class Plan:
         """The strip ``content`` of matrix ``kind`` on the card; it is sent unless one of that matrix's two buffers has
         it. The strip asked for last is kept, since it is still in use."""
         resident = self.resident.setdefault((chip, kind), {})
-        there = content in resident
-        oldest = content if there else next(iter(resident), "")
-        number = resident.pop(oldest) if there or len(resident) == 2 else len(resident)
+        on_card = content in resident
+        oldest = content if on_card else next(iter(resident), "")
+        number = resident.pop(oldest) if on_card or len(resident) == 2 else len(resident)
         resident[content] = number
         card = f"card {chip} {kind}{number}"
-        if not there:
+        if not on_card:
             self.send(chip, content, size, (f"pinned {chip} {kind}{number}", card), fetch)
         return Strip(card, content)
 
@@ -146,8 +146,8 @@ def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
     loaded before this one is done."""
     coming = load(steps[0])
     for number, step in enumerate(steps, 1):
-        here, coming = coming, load(steps[number]) if number < len(steps) else None
-        yield step, here
+        current, coming = coming, load(steps[number]) if number < len(steps) else None
+        yield step, current
 
 
 def corner_turn(rows: Sequence, columns: Sequence) -> Iterator[tuple[int, int]]:

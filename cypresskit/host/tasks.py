@@ -112,8 +112,8 @@ class Timeline:
                 continue
             for name, content in task.reads.items():
                 if name in written and holds.get(name) != content:
-                    found = holds.get(name, "nothing")
-                    raise TimelineError(f"{task.name} at {time:.6g} s reads {content} in {name}, which holds {found}")
+                    held = holds.get(name, "nothing")
+                    raise TimelineError(f"{task.name} at {time:.6g} s reads {content} in {name}, which holds {held}")
             for name in names:
                 writes = name in task.writes
                 if others := [other for other, written_to in using[name].items() if writes or written_to]:
@@ -124,11 +124,11 @@ class Timeline:
     def execute(self, moments: Sequence[float] | float = 1.0) -> None:
         """Do the tasks on real arrays. Each takes effect at a moment between its start (0) and its end (1): ``moments``
         is one number, or one per span. The result must not depend on it; a test tries many."""
-        each = [moments] * len(self.spans) if isinstance(moments, float | int) else list(moments)
-        if len(each) != len(self.spans):
-            raise ValueError(f"there are {len(each)} moments for {len(self.spans)} tasks")
-        check_share(**{f"moment {number}": moment for number, moment in enumerate(each)})
-        order = [(s.start + (s.end - s.start) * part, s.end, i) for i, (s, part) in enumerate(zip(self.spans, each))]
+        parts = [moments] * len(self.spans) if isinstance(moments, float | int) else list(moments)
+        if len(parts) != len(self.spans):
+            raise ValueError(f"there are {len(parts)} moments for {len(self.spans)} tasks")
+        check_share(**{f"moment {number}": moment for number, moment in enumerate(parts)})
+        order = [(s.start + (s.end - s.start) * part, s.end, i) for i, (s, part) in enumerate(zip(self.spans, parts))]
         for *_, number in sorted(order):
             if action := self.spans[number].task.action:
                 action()

@@ -143,8 +143,8 @@ class Kernel:
         inner, n = b.shape[2:0:-1] if self.trans_b else b.shape[1:3]
         if inner != k:
             stored = f"A as {'k x m' if self.trans_a else 'm x k'} and B as {'n x k' if self.trans_b else 'k x n'}"
-            found = " and ".join(f"{x.shape[1]} x {x.shape[2]}" for x in (a, b))
-            raise ValueError(f"{self.name} takes {stored}; found {found}: k is {k} in A and {inner} in B")
+            sizes = " and ".join(f"{x.shape[1]} x {x.shape[2]}" for x in (a, b))
+            raise ValueError(f"{self.name} takes {stored}; found {sizes}: k is {k} in A and {inner} in B")
         shape = self.shape(m, n, k, alpha, beta, count)
         big_m, big_n, big_k = self.padded(m, n, k)
         stored_a, stored_b = self.stored(big_m, big_n, big_k)

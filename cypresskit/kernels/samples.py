@@ -26,19 +26,19 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer, program: P
     return counts
 
 
-def recorded(what: Recording | str, item: int | tuple[int, int] = 0) -> Recording:
+def recorded(run_or_name: Recording | str, item: int | tuple[int, int] = 0) -> Recording:
     """The recording, or for a kernel's name, that of work-item ``item`` in a run of 2 x 3 blocks and four turns."""
-    if isinstance(what, Recording):
-        return what
-    kernel, recorder = KERNELS[what], Recorder(item)
+    if isinstance(run_or_name, Recording):
+        return run_or_name
+    kernel, recorder = KERNELS[run_or_name], Recorder(item)
     run(kernel, 2 * kernel.multiple[0], 3 * kernel.multiple[1], 4 * kernel.k_step, recorder)
     return recorder.recording
 
 
-def listened(what: Traffic | str, n: int = 64, k: int = 8) -> Traffic:
+def listened(traffic_or_name: Traffic | str, n: int = 64, k: int = 8) -> Traffic:
     """The traffic, or for a kernel's name, that of wavefront 0 in a run with m = n and k."""
-    if isinstance(what, Traffic):
-        return what
+    if isinstance(traffic_or_name, Traffic):
+        return traffic_or_name
     traffic = Traffic()
-    run(KERNELS[what], n, n, k, traffic)
+    run(KERNELS[traffic_or_name], n, n, k, traffic)
     return traffic

@@ -68,13 +68,13 @@ def serve() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 1e6),) * 2)
     try:
         module, _, name = function.partition(":")
-        said = [getattr(import_module(module), name)(*arguments)]
+        reply = [getattr(import_module(module), name)(*arguments)]
     except MemoryError:
-        said = [None, f"it needs more than {megabytes:g} MB", FULL]
+        reply = [None, f"it needs more than {megabytes:g} MB", FULL]
     except SystemExit:
-        said = [None, "it tries to quit Python", "leave out `exit`: `return` ends a function."]
+        reply = [None, "it tries to quit Python", "leave out `exit`: `return` ends a function."]
     except BaseException as error:
-        said = [None, f"{type(error).__name__}: {error}".removesuffix(": ")]
-    answer.write("\n" + json.dumps(said))
+        reply = [None, f"{type(error).__name__}: {error}".removesuffix(": ")]
+    answer.write("\n" + json.dumps(reply))
     answer.close()
     os._exit(0)  # whatever threads the function has left behind

@@ -6,8 +6,9 @@ an ``except:``, stay in one call of C. A limit on its memory makes Python raise 
 changes besides its arguments is gone with the copy. Elsewhere a check runs in this process and without limits, since
 forks break macOS's libraries, and Windows has none; the stop button ends it.
 
-``asked`` calls the answer, and ``exercise`` turns all that may happen, also the stop button, ``input``, ``sys.exit``
-and a notebook's ``exit``, into verdicts: no traceback shows how the check finds its answers, and the kernel lives on.
+``run_answer`` calls the answer. ``exercise`` turns everything that may happen, such as the stop button, ``input``,
+``sys.exit`` and a notebook's ``exit``, into verdicts: no traceback shows how the check finds its answers, and the
+kernel lives on.
 """
 
 import builtins
@@ -48,7 +49,7 @@ LOOP = "what changes from one turn of the loop to the next, and what ends it?"
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longer either
 
 disposable = False  # whether this process may end along with an answer: a copy, or one that ``apart`` has started
-told: BinaryIO | None = None  # in a copy: the way to the process that it was made of
+parent: BinaryIO | None = None  # in a copy: the pipe to the process that it was made of
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,16 +77,16 @@ def a_type(value) -> str:
     return f"{'an' if name[0] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An exception as text for a student: its type, and its message if it has one."""
     with suppress(Exception):  # its text is made by whoever wrote its class
         return f"{type(error).__name__}: {error}".removesuffix(": ")
     return type(error).__name__
 
 
-def slip(got: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
+def slip(result: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
     """The hint of the first slip whose result is ``got``, or ``otherwise``. ``slips``: hint to the mistake's result."""
-    return next((hint for hint, wrong in slips.items() if np.array_equal(got, wrong)), otherwise)
+    return next((hint for hint, wrong in slips.items() if np.array_equal(result, wrong)), otherwise)
 
 
 class Halted(BaseException):
@@ -96,7 +97,7 @@ class Halted(BaseException):
         self.verdict = Verdict(False, finding, hint)
 
 
-def asked(call: str, answer: Callable[..., T], *arguments) -> T:
+def run_answer(call: str, answer: Callable[..., T], *arguments) -> T:
     """The result of ``answer(*arguments)``; ``call`` is the same as a student would write it. Raises what that raises,
     and ``Halted`` if it is interrupted, exits, calls ``input``, leaves a thread running or takes more than
     ``MEGABYTES``. A disposable process ends once it has used up ``SECONDS`` or ``WALL``."""
@@ -151,11 +152,11 @@ def _limits() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
-def _tell(what: object) -> None:
+def _tell(message: object) -> None:
     """Tell the parent process: a call that begins (str), the verdict, or (text,) to print."""
-    if told:
-        pickle.dump(what, told)
-        told.flush()
+    if parent:
+        pickle.dump(message, parent)
+        parent.flush()
 
 
 def _copied(judge: Callable[[], Verdict]) -> Verdict:
@@ -200,28 +201,28 @@ def _heard(heard: BinaryIO, child: int) -> Verdict:
 
 def _serve(judge: Callable[[], Verdict], tells: BinaryIO) -> NoReturn:
     """In the copy: judge, send the verdict, end."""
-    global disposable, told
+    global disposable, parent
     try:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        disposable, told = True, tells
+        disposable, parent = True, tells
         _tell(judge())
     finally:
         os._exit(0)
 
 
 def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
-    """The result of ``asked``. An exception, other than of a full card, becomes a verdict with ``hint``. To test
+    """The result of ``run_answer``. An exception, other than of a full card, becomes a verdict with ``hint``. To test
     whether a result can be used, ``answer`` is the check's own function, which raises as it takes the result apart."""
     try:
-        return asked(call, answer, *arguments)
+        return run_answer(call, answer, *arguments)
     except (CardMemoryError, Halted):
         raise
     except BaseException as error:
         name = call.partition("(")[0]
-        what = "nothing" if "NoneType" in said(error) else "something that the check can't use"
+        what = "nothing" if "NoneType" in error_text(error) else "something that the check can't use"
         unless(_from_student(error), f"{name} returns {what}.", hint)
-        raise Halted(f"{name} stops with {said(error).rstrip('.')}{_line(error)}.", hint) from None
+        raise Halted(f"{name} stops with {error_text(error).rstrip('.')}{_line(error)}.", hint) from None
 
 
 def _line(error: BaseException) -> str:
@@ -238,7 +239,7 @@ def _line(error: BaseException) -> str:
 def _from_student(error: BaseException) -> bool:
     """Whether an error came from outside the checks' own code, or from arguments that a function doesn't take."""
     ran = (Path(frame.f_code.co_filename).parent for frame, _ in walk_tb(error.__traceback__))
-    refused = any(words in said(error) for words in ("() takes ", "() missing "))
+    refused = any(words in error_text(error) for words in ("() takes ", "() missing "))
     return refused or any(folder != Path(__file__).parent for folder in ran)
 
 
@@ -280,7 +281,7 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
 
     def judged(*arguments, **options) -> Verdict:
         out = sys.stdout
-        page = Page(lambda text: _tell((text,)) if told else out.write(text))
+        page = Page(lambda text: _tell((text,)) if parent else out.write(text))
         try:
             unless(arguments, f"{check.__name__} was given nothing.", f"`{check.__name__}({name})` checks {name}.")
             kind = f"{name} is of type {type(arguments[0]).__name__}, not a function."
@@ -293,7 +294,7 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
             return Verdict(False, "The check was stopped.", "run it again, and let it end.")
         except BaseException as error:  # what it gave can't be printed or compared
             hint = "return just what the exercise asks for."
-            return Verdict(False, f"The check can't use what {name} gives: {said(error)}", hint)
+            return Verdict(False, f"The check can't use what {name} gives: {error_text(error)}", hint)
         finally:
             page.end()
 

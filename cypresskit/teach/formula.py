@@ -52,8 +52,8 @@ def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, 
     want = [right(*case) for case in cases]
     whether = isinstance(want[0], bool)
     calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
-    got = [_result(call, answer, case, hint, whether) for call, case in zip(calls, cases)]
-    fine = [_same(value, right) for value, right in zip(got, want)]
+    results = [_result(call, answer, case, hint, whether) for call, case in zip(calls, cases)]
+    fine = [_same(value, right) for value, right in zip(results, want)]
     if all(fine):
         for case in [draw() for _ in range(DRAWN)]:
             value = _result(f"{name}({', '.join(map(_text, case))})", answer, case, hint, whether)
@@ -62,14 +62,14 @@ def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, 
             unless(_same(value, right(*case)), finding, why)
         return Verdict(True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}.")
     n = fine.index(False)
-    finding = f"{calls[n]} gives {_text(got[n])}{unit}; it should be {_text(want[n])}{unit}."
-    for said, slip in slips.items():
-        if all(_same(value, slip(*case)) for value, case in zip(got, cases)):
-            return Verdict(False, finding, said)
-    if not whether and all(map(_rounded, got, want)):
+    finding = f"{calls[n]} gives {_text(results[n])}{unit}; it should be {_text(want[n])}{unit}."
+    for slip_hint, slip in slips.items():
+        if all(_same(value, slip(*case)) for value, case in zip(results, cases)):
+            return Verdict(False, finding, slip_hint)
+    if not whether and all(map(_rounded, results, want)):
         hint = ROUNDED
     if any(fine):
-        if got[0] and len(set(got)) == 1 and not whether:  # a number, not the 0 of before one begins
+        if results[0] and len(set(results)) == 1 and not whether:  # a number, not the 0 of before one begins
             hint = f"it gives that in every call, as if it did not use its arguments; {hint}"
         hint += f" ({sum(fine)} of {len(cases)} calls are right.)"
     return Verdict(False, finding, hint)

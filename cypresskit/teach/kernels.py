@@ -17,7 +17,7 @@ from cypresskit.il.opcodes import OPCODES
 from cypresskit.kernels import Kernel
 from cypresskit.machine import KernelError, Run, launch
 from cypresskit.machine.checks import Findings, check
-from cypresskit.teach.check import LOOP, Verdict, a_type, exercise, said
+from cypresskit.teach.check import LOOP, Verdict, a_type, error_text, exercise
 from cypresskit.teach.slips import mistakes
 
 NAMES = {0: "A", 1: "B", "g": "C"}
@@ -51,7 +51,7 @@ def judge_kernel(
         return Verdict(False, f"The kernel does not compile: {error}", hint)
     except (KernelError, TypeError, ValueError) as error:
         hint = LOOP if "has not ended" in str(error) else stuck
-        return Verdict(False, f"The kernel does not run: {said(error).removesuffix(LIMIT)}", hint)
+        return Verdict(False, f"The kernel does not run: {error_text(error).removesuffix(LIMIT)}", hint)
 
 
 def kernel_exercise(name: str, **how) -> Callable[[Callable[[Program], Verdict]], Callable[[object], Verdict]]:
@@ -74,13 +74,13 @@ def sentence(message: str) -> str:
     return message[0].upper() + message[1:] if word.isalpha() and word not in OPCODES else message
 
 
-def fault(found: Findings) -> Verdict | None:
+def fault(findings: Findings) -> Verdict | None:
     """The verdict on the first finding, or None if there is none."""
-    if not found:
+    if not findings:
         return None
-    first = found[0]
+    first = findings[0]
     line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
-    rest = len(found) - 1
+    rest = len(findings) - 1
     more = f" ({rest} more finding{'s follow from it, or come' if rest > 1 else ' follows from it, or comes'} next.)"
     return Verdict(False, f"{sentence(first.message)}.{line}{more * (rest > 0)}", first.advice.removesuffix(LIMIT))
 

@@ -41,12 +41,12 @@ def check_update(update: Callable) -> Verdict:
     rng = np.random.default_rng(5870)
     for m, n, k in ((5, 24, 16), (8, 8, 8), (40, 16, 3)):
         a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, n), (m, n)))
-        mine, seen = [x.copy() for x in (c, a, b)], Launches()
+        copies, seen = [x.copy() for x in (c, a, b)], Launches()
         call = f"it was called with c of {m} x {n}, a of {m} x {k}, b of {k} x {n}."
         with watching_launches(seen):
-            got = tried("update(c, a, b)", lambda *given: np.asarray(update(*given)), *mine, hint=call)
-        _is_difference(got, c, a @ b, f"For c of {m} x {n} and k = {k}")
-        same = all(np.array_equal(x, y) for x, y in zip(mine, (c, a, b)))
+            result = tried("update(c, a, b)", lambda *given: np.asarray(update(*given)), *copies, hint=call)
+        _is_difference(result, c, a @ b, f"For c of {m} x {n} and k = {k}")
+        same = all(np.array_equal(x, y) for x, y in zip(copies, (c, a, b)))
         unless(same, "update changes what it was given.", "return a new matrix; ck.gemm makes one.")
         times = f"was asked {len(seen)} times" if seen else "did nothing"
         unless(len(seen) == 1, f"The numbers are right, but the card {times}.", "one call of ck.gemm does it all.")
@@ -55,30 +55,30 @@ def check_update(update: Callable) -> Verdict:
     return Verdict(True, "c - a b at three shapes, each in one launch on the card.")
 
 
-def _is_difference(got: np.ndarray, c: np.ndarray, product: np.ndarray, case: str) -> None:
+def _is_difference(result: np.ndarray, c: np.ndarray, product: np.ndarray, case: str) -> None:
     """End the check unless the result is c - product."""
-    if not got.shape and got.dtype.kind in "OU":
-        what = "nothing" if got.item() is None else "no matrix"
-        if got.dtype.kind == "U":
-            what = "a text, not a matrix"
-        raise Halted(f"update returns {what}.", "`return` the matrix that ck.gemm makes.")
-    unless(got.shape == c.shape, f"{case} the result has shape {got.shape}.", "it has the shape of c.")
-    if np.array_equal(got, c - product):
+    if not result.shape and result.dtype.kind in "OU":
+        returned = "nothing" if result.item() is None else "no matrix"
+        if result.dtype.kind == "U":
+            returned = "a text, not a matrix"
+        raise Halted(f"update returns {returned}.", "`return` the matrix that ck.gemm makes.")
+    unless(result.shape == c.shape, f"{case} the result has shape {result.shape}.", "it has the shape of c.")
+    if np.array_equal(result, c - product):
         return
     unread, places = (
         "with beta = 0, which it is unless you say so, c is not read.",
         "alpha belongs to the product, beta to c.",
     )
-    for values, what, hint in (
+    for values, returned, hint in (
         (c, "c as it was", "nothing was subtracted yet."),
         (product, "a b", unread),
         (-product, "-a b", unread),
         (c + product, "c + a b", "which alpha subtracts?"),
         (product - c, "a b - c", places),
     ):
-        unless(not np.array_equal(got, values), f"{case} it is {what}, not c - a b.", hint)
-    place = tuple(np.argwhere(got != c - product)[0].tolist())
-    raise Halted(f"{case} element {place} is {got[place]:g} and should be {(c - product)[place]:g}.", places)
+        unless(not np.array_equal(result, values), f"{case} it is {returned}, not c - a b.", hint)
+    place = tuple(np.argwhere(result != c - product)[0].tolist())
+    raise Halted(f"{case} element {place} is {result[place]:g} and should be {(c - product)[place]:g}.", places)
 
 
 @exercise

@@ -46,11 +46,11 @@ def check_rank1(update: Callable) -> Verdict:
     for rows, columns in ((2, 2), (2, 3), (8, 8), (5, 1)):
         a, b = (rng.integers(1, 9, size).astype(np.float32) + (columns == 1) / 4 for size in (rows, columns))
         start = rng.integers(-9, 9, (rows, columns)).astype(np.float32)
-        c, mine, theirs, product = start.copy(), a.copy(), b.copy(), np.outer(a, b)
+        c, a_before, b_before, product = start.copy(), a.copy(), b.copy(), np.outer(a, b)
         want = start + product
         shape = f"c of shape {rows} x {columns}, a of {rows} and b of {columns} numbers"
         returned = tried("update(c, a, b)", update, c, a, b, hint=f"it was called with {shape}.")
-        same = np.array_equal(a, mine) and np.array_equal(b, theirs)
+        same = np.array_equal(a, a_before) and np.array_equal(b, b_before)
         unless(same, "update changes a or b.", "only c is to change: its next row needs a and b again.")
         if np.array_equal(c, want):
             continue
@@ -91,9 +91,9 @@ def check_four_by_four(program: Program) -> Verdict:
             read = [s.register for i in program.expanded for s in i.sources if s.register.kind == "r"]
             unset = [register for register in read if register not in written]
             return Verdict(False, finding, f"{unset[0]} is read, but never written: it is 0." if unset else hint)
-        each = run.fetches / (k * run.work_items)
-        finding = f"C is right, but the kernel fetches {each:g} texels for each step of k; two are enough."
-        unless(each == 2, finding, "the four numbers of A's texel and the four of B's already make all 16 products.")
+        rate = run.fetches / (k * run.work_items)
+        finding = f"C is right, but the kernel fetches {rate:g} texels for each step of k; two are enough."
+        unless(rate == 2, finding, "the four numbers of A's texel and the four of B's already make all 16 products.")
     words = run.fetch_bytes / 4 / (2 * m * n * k)
     return Verdict(True, f"C is right at three shapes, with {words:g} words fetched per flop: 1/4, as for any b = 4.")
 
@@ -136,9 +136,9 @@ def check_texels(texels: Callable) -> Verdict:
         for k in (0, 1, 5):
             where, did = f"work-item ({x}, {y}) at k = {k}", sorted(seen[4 * k : 4 * k + 4])
             hint = f"it was called for {where} and should list (matrix, column, row), the last two as numbers."
-            told = tried(f"texels({x}, {y}, {k})", lambda *at: _sorted(texels(*at)), x, y, k, hint=hint)
-            gives = ", ".join(map(str, told[:8])) + f", ... and {len(told) - 8:,} more" * (len(told) > 8)
-            unless(told == did, f"For {where} it gives {gives or 'nothing'}.", _texel_hint(told, did))
+            listed = tried(f"texels({x}, {y}, {k})", lambda *place: _sorted(texels(*place)), x, y, k, hint=hint)
+            gives = ", ".join(map(str, listed[:8])) + f", ... and {len(listed) - 8:,} more" * (len(listed) > 8)
+            unless(listed == did, f"For {where} it gives {gives or 'nothing'}.", _texel_hint(listed, did))
     return Verdict(True, "Just what four work-items fetched at three steps of k, as a recorder saw it.")
 
 
@@ -146,16 +146,16 @@ def _sorted(texels) -> list[tuple]:
     return sorted((str(matrix), +column, +row) for matrix, column, row in texels)  # a text has no plus
 
 
-def _texel_hint(told: list[tuple], did: list[tuple]) -> str:
+def _texel_hint(listed: list[tuple], fetched: list[tuple]) -> str:
     """A hint on a wrong list of texels; both lists are sorted."""
-    if len(told) != len(did):
-        return f"the device fetched {len(did)} texels: 8 numbers of A and 8 of B, four to a texel."
-    if [matrix for matrix, *_ in told] != [matrix for matrix, *_ in did]:
+    if len(listed) != len(fetched):
+        return f"the device fetched {len(fetched)} texels: 8 numbers of A and 8 of B, four to a texel."
+    if [matrix for matrix, *_ in listed] != [matrix for matrix, *_ in fetched]:
         return 'two texels belong to "A" and two to "B".'
-    if _sorted((matrix, row, column) for matrix, column, row in told) == did:
+    if _sorted((matrix, row, column) for matrix, column, row in listed) == fetched:
         return "column and row are exchanged: both matrices are stored with k rows."
-    if _sorted(("BA"[matrix == "B"], column, row) for matrix, column, row in told) == did:
+    if _sorted(("BA"[matrix == "B"], column, row) for matrix, column, row in listed) == fetched:
         return "A and B are exchanged, or x and y: y counts blocks of rows of C, and those come from A."
-    if {row for *_, row in told} != {did[0][2]}:
-        return f"step k reads row {did[0][2]} of both matrices as they are stored."
+    if {row for *_, row in listed} != {fetched[0][2]}:
+        return f"step k reads row {fetched[0][2]} of both matrices as they are stored."
     return "the columns: a texel holds four numbers, so a block of 8 begins at every second texel."

@@ -80,16 +80,16 @@ def check_four_by_eight(program: Program) -> Verdict:
     for m, n, k in ((4, 8, 3), (8, 24, 5), (20, 8, 8)):
         rng = np.random.default_rng(48)
         a, b = (rng.integers(1, 8, (k, columns)).astype(np.float32) for columns in (m, n))
-        found = check_gemm(FOUR_BY_EIGHT, a, b, program=program, budgets={"fetches": 3 * k})
-        if verdict := fault(found):
+        faults = check_gemm(FOUR_BY_EIGHT, a, b, program=program, budgets={"fetches": 3 * k})
+        if verdict := fault(faults):
             needs = "The left half shows how; the right half needs B's next texel, in r4."
-            if (found[0].index, found[0].got) == ((0, 4), 0):
+            if (faults[0].index, faults[0].got) == ((0, 4), 0):
                 return replace(verdict, hint=f"nothing is added to r14 yet. {needs}")
-            if found[0].kind == "uninitialised":
+            if faults[0].kind == "uninitialised":
                 return replace(verdict, hint=f"does a `sample_resource` put a texel there first? {needs}")
-            if found[0].kind == "cost":
-                fetches = int(found[0].message.split()[0]) / k
-                each = f"C is right, but a step of k takes {fetches:.3g} fetches; three are enough."
-                return Verdict(False, each, "one texel of A, two of B: which is fetched twice, or needed by nobody?")
+            if faults[0].kind == "cost":
+                fetches = int(faults[0].message.split()[0]) / k
+                finding = f"C is right, but a step of k takes {fetches:.3g} fetches; three are enough."
+                return Verdict(False, finding, "one texel of A, two of B: which is fetched twice, or needed by nobody?")
             return verdict
     return Verdict(True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop.")

@@ -31,11 +31,11 @@ def tiny(body: str, texels: int = 4) -> Code:
     return compile(assemble("\n".join([HEAD, *fetches, body, "mov o0, r0", "endmain", "end"]), "tiny.il"))
 
 
-def table(what: Code | list[Bundle]) -> str:
+def table(code: Code | list[Bundle]) -> str:
     """Bundles (of code: those with arithmetic) as text, a line each with its five slots. A star marks an operation that
     reads a result of the bundle before from PV or PS."""
     lines = ["     " + " ".join(f"{slot:11}" for slot in "xyzwt").rstrip()]
-    for number, bundle in enumerate(working(what) if isinstance(what, Code) else what, 1):
+    for number, bundle in enumerate(working(code) if isinstance(code, Code) else code, 1):
         slots = dict.fromkeys(range(5), ".")
         for o in bundle.operations:
             slots[o.slot] = o.name.removesuffix("_IEEE") + "*" * any(r.kind in ("pv", "ps") for r in o.reads)
@@ -76,10 +76,10 @@ def compilers(names: tuple[str, ...] = COMPARED) -> str:
         card = kernel_card(kernel, compile(kernel.program))
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
         share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
-        mine = f"{card.loop_bundles} for {card.k_per_iteration} k"
+        ours = f"{card.loop_bundles} for {card.k_per_iteration} k"
         other = record["kernels"].get(name)
         theirs = f"{other['loop_bundles']:7} {other['registers']:4}" if other else "refused"
-        line = f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {mine:14} {card.gprs:4}"
+        line = f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {ours:14} {card.gprs:4}"
         lines.append(f"{line} {card.slots4_pct + card.slots5_pct:7.0f} %  {theirs}")
     return "\n".join([*lines, f"LLVM {record['llvm']}, recorded on {record['date']}"])
 
@@ -162,9 +162,9 @@ def check_sum(program: Program) -> Verdict:
         "r0.x is left as it was": lambda: sums(0),
     }
     given: dict = {"inputs": {0: texels}, "outputs": {0: sums(0)}, "tolerance": 0, "max_instructions": LONGEST}
-    found = check(program, (2, 1), **given, expected=sums(4), mistakes=slips)
-    if verdict := fault(found):
-        if found[0].kind == "answer" and "Exactly" not in verdict.hint:
+    findings = check(program, (2, 1), **given, expected=sums(4), mistakes=slips)
+    if verdict := fault(findings):
+        if findings[0].kind == "answer" and "Exactly" not in verdict.hint:
             return replace(verdict, hint="which of the 16 numbers does r0.x hold at the end, and how often each?")
         return verdict
     count = len(working(compile(program)))

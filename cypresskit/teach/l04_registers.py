@@ -45,18 +45,18 @@ def check_c_late(program: Program) -> Verdict:
     rng = np.random.default_rng(37)
     for (m, n, k), beta in (((20, 8, 5), 3), ((8, 12, 3), 0), ((4, 4, 2), 1)):
         a, b, c = (rng.integers(1, 8, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
-        got, _ = run_gemm(program, FOUR_BY_FOUR, a, b, c, beta=beta)
-        if not np.array_equal(got, a.T @ b + beta * c):
-            return Verdict(False, *_c_fault(got, a.T @ b, c, beta, k))
+        result, _ = run_gemm(program, FOUR_BY_FOUR, a, b, c, beta=beta)
+        if not np.array_equal(result, a.T @ b + beta * c):
+            return Verdict(False, *_c_fault(result, a.T @ b, c, beta, k))
     hint = "what is read before the loop is kept in registers all through it. When is C needed?"
     unless(registers <= BUDGET, f"C is right, but the kernel needs {registers} registers; {BUDGET} are enough.", hint)
     room = HD5870.active_wavefronts(registers)
     return Verdict(True, f"C is right, with {registers} registers: {room} wavefronts fit on an engine.")
 
 
-def _c_fault(got: np.ndarray, product: np.ndarray, old: np.ndarray, beta: float, k: int) -> tuple[str, str]:
+def _c_fault(result: np.ndarray, product: np.ndarray, old: np.ndarray, beta: float, k: int) -> tuple[str, str]:
     """(finding, hint) on a wrong C, with the slip that explains the first wrong row of every block."""
-    finding, rows = wrong_rows(got, product + beta * old, f"With beta = {beta}, C is wrong in", "of every block.")
+    finding, rows = wrong_rows(result, product + beta * old, f"With beta = {beta}, C is wrong in", "of every block.")
     i = rows[0]
     slips = {
         f"the old C was not added to r{10 + i}, which holds row {i}, or was read where none is: its rows lie cb0[0].w"
@@ -71,7 +71,7 @@ def _c_fault(got: np.ndarray, product: np.ndarray, old: np.ndarray, beta: float,
         lie = f"row {i} got row {j} of the old C: rows of C lie cb0[0].w elements apart."
         slips[lie] = product + beta * np.roll(old, i - j, axis=0)
     hint = f"what is added to r{10 + i}: beta (cb0[0].y) times four numbers of the old C, from row {i} of the block."
-    return finding, slip(got[i::4], {said: wrong[i::4] for said, wrong in slips.items()}, hint)
+    return finding, slip(result[i::4], {words: wrong[i::4] for words, wrong in slips.items()}, hint)
 
 
 @exercise

@@ -132,8 +132,8 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
         rest = sum((part for name, part in parts.items() if name not in missing), 0 * p)
         slips[f"missing: {' and '.join(missing)}."] = ((high - p) + low, rest)
     otherwise = "the product is p, plus what p lost, plus high times low both ways."
-    found = (hint for hint, (got, wrong) in slips.items() if np.allclose(got, wrong, rtol=1e-9, atol=0))
-    return next(found, otherwise)
+    hints = (hint for hint, (values, wrong) in slips.items() if np.allclose(values, wrong, rtol=1e-9, atol=0))
+    return next(hints, otherwise)
 
 
 @exercise
@@ -144,15 +144,15 @@ def check_dot(dot: Callable) -> Verdict:
         return float(0.0 + dot(*lists))  # text is no number, though float takes it
 
     rng = np.random.default_rng(2005)
-    cases, got = [], []
+    cases, results = [], []
     for size, spread in ((1, 0), (5, 8), (50, 15), (200, 25)):
         x, y = (rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size) for _ in "xy")
         if size > 1:  # the last product takes away nearly all of the sum of the others
             x[-1], y[-1] = 1.0, -float(sum(Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1])))
         cases.append((x.tolist(), y.tolist()))
         hint = f"it was called with two lists of {size}, and should give a float."
-        got.append(tried("dot(x, y)", number, x.tolist(), y.tolist(), hint=hint))
-    for (x, y), result in zip(cases, got):
+        results.append(tried("dot(x, y)", number, x.tolist(), y.tolist(), hint=hint))
+    for (x, y), result in zip(cases, results):
         products = [Fraction(a) * Fraction(b) for a, b in zip(x, y)]
         exact, scale = sum(products, Fraction(0)), sum(map(abs, products), Fraction(0))
         allowed = abs(exact) * Fraction(1, 2**50) + scale * Fraction(len(x) ** 2, 2**104)
@@ -164,7 +164,7 @@ def check_dot(dot: Callable) -> Verdict:
         slips = (
             slip
             for slip, step in DOT_SLIPS.items()
-            if all(isclose(result, _dot(*case, step), rel_tol=1e-6) for case, result in zip(cases, got))
+            if all(isclose(result, _dot(*case, step), rel_tol=1e-6) for case, result in zip(cases, results))
         )
         return Verdict(False, finding, next(slips, otherwise))
     return Verdict(True, "Right to the last bits, even where all but the last digits cancel.")

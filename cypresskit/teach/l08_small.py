@@ -44,14 +44,14 @@ def check_reduction(program: Program) -> Verdict:
     kernel, rng = KERNELS[REDUCE], np.random.default_rng(16)
     for m, k in ((128, 8), (256, 24)):
         a, x, y = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (1, k), (m, 1)))
-        found = check_gemm(kernel, a, x, y, alpha=2.0, beta=-1.0, program=program, names=NAMES | {"g": "y"})
-        if found:
+        findings = check_gemm(kernel, a, x, y, alpha=2.0, beta=-1.0, program=program, names=NAMES | {"g": "y"})
+        if findings:
             hint = "what that work-item read, and who had to write it before."
-            if found[0].kind == "answer":
+            if findings[0].kind == "answer":
                 hint = _reduction_slip(program, kernel, a, x, y)
-            elif found[0].kind != "race":
+            elif findings[0].kind != "race":
                 hint = "the line it names."
-            return Verdict(False, f"For {m} x {k}:\n{found[0]}", hint)
+            return Verdict(False, f"For {m} x {k}:\n{findings[0]}", hint)
     return Verdict(True, "y is right at two sizes, and nobody reads the LDS before it is written.")
 
 
@@ -64,9 +64,9 @@ def _reduction_slip(program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarr
         "y has the leaders' sums twice: at r3.x is a leader's own; its helper's lie 16 bytes further.": 2 * leaders,
         "y has the helpers' sums twice.": leaders + 2 * helpers,
     }
-    got, _ = run_gemm(program, kernel, a, x, y, alpha=2.0, beta=-1.0)
+    result, _ = run_gemm(program, kernel, a, x, y, alpha=2.0, beta=-1.0)
     hint = "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a leader's sums plus its helper's."
-    return slip(got[:, 0], {said: 2 * sum_ - y[:, 0] for said, sum_ in sums.items()}, hint)
+    return slip(result[:, 0], {words: 2 * sum_ - y[:, 0] for words, sum_ in sums.items()}, hint)
 
 
 def useful(m: int, n: int, t: int) -> float:

@@ -80,12 +80,12 @@ def changes(chip: Device) -> str:
 def save(kernel: Written, path: str | Path, name: str, chip: Device = HD5870) -> str:
     """Write an entry to a file to hand in: its IL below a head with ``name``, block, steps, and changes to the chip.
     Returns a sentence that says so."""
-    told = " ".join(name.split()) or "nameless"
+    author = " ".join(name.split()) or "nameless"
     rows, columns = kernel.block
-    text = f"; name: {told}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
+    text = f"; name: {author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
     text += f"; chip: {changes(chip)}\n" * bool(changes(chip)) + kernel.text.strip() + "\n"
     save_file(path, text)
-    return f"{path}: {len(text.splitlines())} lines by {told}, to hand in"
+    return f"{path}: {len(text.splitlines())} lines by {author}, to hand in"
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,8 @@ def _small_fault(kernel: Kernel) -> str:
     (rows, columns), k = kernel.block, 2 * kernel.k_step
     for m, n in ((rows, 2 * columns), (2 * rows, columns)):
         a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
-        if found := check_gemm(kernel, a, b, c, alpha=2.0, beta=-1.0):
-            return f"{found[0]}\nHere C is {m} x {n} and k = {k}."
+        if findings := check_gemm(kernel, a, b, c, alpha=2.0, beta=-1.0):
+            return f"{findings[0]}\nHere C is {m} x {n} and k = {k}."
     return ""
 
 
@@ -192,7 +192,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     with every check on, as it is to be timed, and at odd sizes with alpha and beta."""
     if finding := _small_fault(kernel):
         hint = "that line and what its registers come from, before you think of speed."
-        given = "endless" in finding or getattr(kernel, "before", "")  # whose block isn't the student's to say
+        given = "endless" in finding or bool(getattr(kernel, "before", ""))  # whose block isn't the student's to say
         steps = range(kernel.k_step, kernel.k_step + 4 if "outside" in finding else kernel.k_step + 1)
         meant = (replace(kernel, block=b, k_step=s) for b in BLOCKS for s in steps if not given)
         if right := next((each for each in meant if not _small_fault(each)), None):
@@ -231,8 +231,8 @@ def _compared(kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float)
     a, b, c, product = drawn(m, n, k, most)
     arguments = kernel.arguments(a, b, c, alpha, beta)
     run = launch(kernel.program, **arguments)
-    got, want = kernel.result(arguments, m, n), alpha * product + beta * c
-    wrong = got != want
+    result, want = kernel.result(arguments, m, n), alpha * product + beta * c
+    wrong = result != want
     if wrong.any():
         i, j = divmod(int(wrong.argmax()), n)
         many = f"{wrong.sum():,}" if wrong.sum() < 1000 else f"{100 * wrong.mean():.0f} % of the"
@@ -281,8 +281,8 @@ def check_two_steps(loop) -> Verdict:
     """Exercise 1: the main loop of ``sgemm_tn`` with two steps of k a turn."""
     if type(loop) is not str:
         return Verdict(False, f"The loop is {a_type(loop)}, not text.", "keep the three quotes on either side.")
-    mine, n = with_loop(loop), 1024
-    score = judge(mine, n=n)
+    kernel, n = with_loop(loop), 1024
+    score = judge(kernel, n=n)
     if not score.report:
         before, end, after = loop.rpartition("endloop")
         if judge(with_loop(f"{before}\nadd r0.z, r0.z, l9.x\n{end}{after}"), n=n).report:
@@ -293,7 +293,7 @@ def check_two_steps(loop) -> Verdict:
         given = line and int(line[1]) > len(loop.splitlines())
         behind = "\nThat line is given, and stands behind your loop: what it stores was added up in yours."
         return replace(score.verdict, finding=finding + behind) if given else score.verdict
-    card, speed = compile(mine.program).card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
+    card, speed = compile(kernel.program).card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
     finding = f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k."
     hint = "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again."
     unless(card.mads >= 128, finding, hint)

@@ -91,16 +91,16 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     a place. The bar and the published figure stand among them without one."""
     paper = published.kernel("sgemm_tn")
     best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
-    percent, said = 100 * best / HD5870.single_gflops, "Published, not simulated."
-    nakasato = Row(name, "", best, percent, paper["gprs"], verdict=said)
+    percent, remark = 100 * best / HD5870.single_gflops, "Published, not simulated."
+    nakasato = Row(name, "", best, percent, paper["gprs"], verdict=remark)
     report = contest.timed(contest.BAR, n)
-    name, said = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
-    bar = Row(name, "", report.gflops, report.percent, report.registers, report.bound, said)
+    name, remark = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
+    bar = Row(name, "", report.gflops, report.percent, report.registers, report.bound, remark)
     places: list[tuple[int | str, Row]] = []
     for own in (False, True):
-        mine = [row for row in _noted(rows) if bool(row.chip) == own]
-        for row in sorted([*mine, *([bar, nakasato] if mine or not own else [])], key=lambda each: -each.gflops):
-            faster = sum(other.gflops > contest.CLOSE * row.gflops for other in mine)
+        group = [row for row in _noted(rows) if bool(row.chip) == own]
+        for row in sorted([*group, *([bar, nakasato] if group or not own else [])], key=lambda each: -each.gflops):
+            faster = sum(other.gflops > contest.CLOSE * row.gflops for other in group)
             shown = row if row.file else replace(row, chip="HD 5870" * own)
             places.append((1 + faster if row.file and row.gflops else "", shown))
     return places

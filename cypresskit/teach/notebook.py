@@ -14,7 +14,7 @@ from html import escape
 from importlib import import_module
 from traceback import walk_tb
 
-from cypresskit.teach.check import Verdict, said
+from cypresskit.teach.check import Verdict, error_text
 
 BLUE, ORANGE = "#0072b2", "#b84f00"  # as different to those who can't tell red from green, on light and on dark
 
@@ -25,32 +25,32 @@ def unread(cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = 
     the line and the error."""
     answer = re.search(r"\((\w+)\)\s*\Z", cells[-1])
     sets = re.compile(rf"^(def )?{answer[1]} *[=(]" if answer else r"\Z.", re.M)
-    at = next((n for n in reversed(range(len(cells) - 1)) if sets.search(cells[n])), None)
-    if answer is None or at is None:
+    cell = next((n for n in reversed(range(len(cells) - 1)) if sets.search(cells[n])), None)
+    if answer is None or cell is None:
         return None
     try:
-        binds = [each.end_lineno or 0 for each in ast.parse(cells[at]).body if answer[1] in _bound(each)]
+        binds = [node.end_lineno or 0 for node in ast.parse(cells[cell]).body if answer[1] in _bound(node)]
     except SyntaxError as unclear:
-        line, it = unclear.lineno, f"Your cell with {answer[1]} isn't valid Python: {unclear.msg}."
+        line, finding = unclear.lineno, f"Your cell with {answer[1]} isn't valid Python: {unclear.msg}."
     else:
-        line, error = (failed or {}).get(at, (0, ""))
+        line, error = (failed or {}).get(cell, (0, ""))
         if not error or line > max(binds, default=0):
             return None
-        it = f"Your cell with {answer[1]} stopped with {error}."
-    return Verdict(False, it, f"line {line} of that cell.")
+        finding = f"Your cell with {answer[1]} stopped with {error}."
+    return Verdict(False, finding, f"line {line} of that cell.")
 
 
 def _bound(statement: ast.stmt) -> set[str]:
     """The names that a statement sets or changes, wholly or in part."""
     if name := getattr(statement, "name", ""):
         return {name}
-    found = set()
+    names = set()
     for target in ast.walk(statement):
         if isinstance(getattr(target, "ctx", None), ast.Store):
             while isinstance(target, ast.Attribute | ast.Subscript):
                 target = target.value
-            found.add(getattr(target, "id", ""))
-    return found
+            names.add(getattr(target, "id", ""))
+    return names
 
 
 def html(verdict: Verdict, below: str = "") -> str:
@@ -78,7 +78,7 @@ def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, 
     known[check], lesson = right, check[0]
     exercises = [f for name, f in vars(import_module(lesson)).items() if name.startswith("check_")]
     done = [known.get((lesson, f.__name__), False) for f in exercises if f.__module__ == lesson]
-    signs = " ".join("●" if each else "○" for each in done)
+    signs = " ".join("●" if is_right else "○" for is_right in done)
     return f"Exercises of this lesson: {signs} {sum(done)} of {len(done)} right"
 
 
@@ -92,28 +92,28 @@ def install(shell) -> None:
         if isinstance(error, Exception):
             lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
             if lines:
-                how = lines[0], said(error).rstrip(".")
+                how = lines[0], error_text(error).rstrip(".")
         ended.setdefault(len(shell.user_ns["In"]) - 1, how)  # a cell `exit` isn't kept there, but has a number
 
     def shown(verdict: Verdict) -> Verdict:
-        told = unread(shell.user_ns["In"], ended)
-        if not told:
+        unset = unread(shell.user_ns["In"], ended)
+        if not unset:
             return verdict
-        return replace(told, hint=f"{told.hint} Until it runs, your previous answer would be judged.")
+        return replace(unset, hint=f"{unset.hint} Until it runs, your previous answer would be judged.")
 
     def unnamed(shell, kind, error: NameError, trace, tb_offset=None) -> None:
         """Show the error; if a check's answer was never set, show why instead."""
         cells = shell.user_ns["In"]
-        if re.search(rf"check_\w+\({error.name}\)\s*\Z", cells[-1]) and (told := unread(cells, ended)):
-            error._render_traceback_ = lambda: [str(told)]  # type: ignore[attr-defined]
+        if re.search(rf"check_\w+\({error.name}\)\s*\Z", cells[-1]) and (unset := unread(cells, ended)):
+            error._render_traceback_ = lambda: [str(unset)]  # type: ignore[attr-defined]
         shell.showtraceback((kind, error, trace), running_compiled_code=True)
 
     def stay() -> None:
         raise RuntimeError("this would end the notebook's kernel. Leave out `exit`: `return` ends a function.")
 
     def page(verdict: Verdict) -> str:
-        told = shown(verdict)
-        return html(told, progress(known, verdict.check, told.right))
+        final = shown(verdict)
+        return html(final, progress(known, verdict.check, final.right))
 
     shell.events.register("post_run_cell", ran)
     shell.set_custom_exc((NameError,), unnamed)

@@ -147,11 +147,11 @@ def pitched(out, pitch, turns):
     words are ``pitch`` apart. A workgroup is one warp."""
     memory = cuda.shared.array(WORDS, np.float32)
     lane = cuda.threadIdx.x
-    mine, other = pitch * lane, pitch * ((lane + 1) % 32)
+    own, neighbour = pitch * lane, pitch * ((lane + 1) % 32)
     value = np.float32(lane)
     for _ in range(turns):
-        memory[mine] = value
+        memory[own] = value
         cuda.syncwarp()
-        value = memory[other]
+        value = memory[neighbour]
         cuda.syncwarp()
     out[cuda.grid(1)] = value

@@ -83,9 +83,9 @@ def with_limit(case, rng: random.Random) -> None:
 def valid(rng: random.Random) -> None:
     text, launch = random_program(rng, statements=rng.choice((5, 15, 30)))
     program = ck.assemble(text)
-    found = check(program, **launch)
-    if SILENT & {finding.kind for finding in found}:
-        raise Wrong(f"the checks find a fault in a valid program:\n{found}")
+    findings = check(program, **launch)
+    if SILENT & {finding.kind for finding in findings}:
+        raise Wrong(f"the checks find a fault in a valid program:\n{findings}")
     agree(program, launch)
 
 
@@ -94,11 +94,11 @@ def nearly_valid(rng: random.Random) -> None:
     text = damaged(rng, text)
     try:
         program = ck.assemble(text)
-        found = check(program, **launch, max_instructions=STEPS)
+        findings = check(program, **launch, max_instructions=STEPS)
     except REFUSED as error:
         return in_words(error)
-    str(found)
-    kinds = {finding.kind for finding in found}
+    str(findings)
+    kinds = {finding.kind for finding in findings}
     agree(program, launch, "unaligned" in kinds or races(program, launch), "uninitialised" in kinds)
 
 
@@ -129,13 +129,13 @@ def damaged(rng: random.Random, text: str) -> str:
     """A text with one to three lines changed."""
     lines = text.split("\n")
     for _ in range(rng.randint(1, 3)):
-        at = rng.randrange(1, len(lines))
-        line, other = lines[at], rng.choice(lines)
+        place = rng.randrange(1, len(lines))
+        line, other = lines[place], rng.choice(lines)
         column = rng.randrange(len(line) + 1)
         before, after = line[:column], line[column:]
         digit = re.sub("[0-9]", rng.choice("0123456789"), after, count=1)
         mixed = [before + rng.choice(WORDS) + after], [before + after[1:]], [before + digit]
-        lines[at : at + 1] = rng.choice((lines[:0], [line, other], [other], *mixed))
+        lines[place : place + 1] = rng.choice((lines[:0], [line, other], [other], *mixed))
         if len(lines) < 2:
             break
     return "\n".join(lines)

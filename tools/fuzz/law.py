@@ -81,9 +81,9 @@ class Counting(Processor):
         if uncached:
             byte, inside = 16 * self.element(f.offset[0], f.source, f.coordinates), np.ones(self.items, bool)
         else:
-            of = self.surfaces.shape.textures[f.resource]
+            texture = self.surfaces.shape.textures[f.resource]
             rows = [np.broadcast_to(self.component(f.source, letter), self.items) for letter in f.coordinates]
-            x, y, inside = places.texel(rows, of, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
+            x, y, inside = places.texel(rows, texture, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
             byte = self.surfaces.address(f.resource, x, y)
         clocks = np.zeros(len(self.clocks), int)
         lines: list[set[int]] = [set() for _ in self.clocks]
@@ -108,12 +108,12 @@ class Counting(Processor):
 
     def store(self, s: StoreInstruction) -> None:
         if s.name == "EXPORT":
-            of = self.surfaces.shape.outputs[s.offset]
+            output = self.surfaces.shape.outputs[s.offset]
             tiled = self.surfaces.layout == "tiled"
-            side = 8 if tiled else max(self.device.line_bytes // of.texel, 1)
+            side = 8 if tiled else max(self.device.line_bytes // output.texel, 1)
             across = -(-self.surfaces.shape.domain[0] // side)
             tile = (self.y // 8 * across + self.x // 8) * 64 + self.y % 8 * 8 + self.x % 8
-            byte = of.texel * (tile if tiled else self.y * across * side + self.x)
+            byte = output.texel * (tile if tiled else self.y * across * side + self.x)
         else:
             byte = 16 * self.element(s.offset, s.index, "x")
         for lanes, _ in self._lanes(64):
@@ -130,7 +130,7 @@ def fullest(words: list, banks: int) -> int:
 def walked(paths: list[Path], device: Device) -> dict[int, np.ndarray]:
     """The clocks of ALU, texture unit and LDS that the model's walk finds for each wavefront. Over the turns of a
     segment a recurring pattern is not always met equally often."""
-    found: dict[int, np.ndarray] = {}
+    by_wavefront: dict[int, np.ndarray] = {}
     for path in paths:
         clocks = np.zeros((len(path.wavefronts), 3))
         for clause, turns in ((clause, turns) for body, turns in path.segments for clause in body):
@@ -139,8 +139,8 @@ def walked(paths: list[Path], device: Device) -> dict[int, np.ndarray]:
             for stream in clause.streams if clause.kind in (ALU, TEX) else ():
                 times = np.bincount(np.arange(turns) % stream.phases, minlength=stream.phases)
                 clocks[:, 1 if clause.kind == TEX else 2] += stream.cost.reshape(len(clocks), -1) @ times
-        found |= dict(zip(path.wavefronts.tolist(), clocks))
-    return found
+        by_wavefront |= dict(zip(path.wavefronts.tolist(), clocks))
+    return by_wavefront
 
 
 def check(code: Code, shape: Shape, device: Device, layout: str, report: Report, rng: random.Random) -> list[str]:
@@ -151,8 +151,8 @@ def check(code: Code, shape: Shape, device: Device, layout: str, report: Report,
     total = sum(whole.values(), np.zeros(3))
     group = shape.group_wavefronts
     groups = shape.wavefronts // group
-    each = max(path.amount(lambda clause: 1 + clause.bundles + 16 * len(clause.streams)) for path in paths)
-    most = max(int(PATIENCE // max(each * group, 1)), 1)
+    largest = max(path.amount(lambda clause: 1 + clause.bundles + 16 * len(clause.streams)) for path in paths)
+    most = max(int(PATIENCE // max(largest * group, 1)), 1)
     some = sorted({groups - 1, *(rng.randrange(groups) for _ in range(most - 1))} if groups > most else range(groups))
     wavefronts = np.concatenate([np.arange(g * group, (g + 1) * group) for g in some])
     counted = Counting(code, surfaces, wavefronts)
@@ -179,9 +179,9 @@ def _report_faults(report: Report, total: np.ndarray, device: Device) -> list[st
     ]
     asked += [("DRAM", sent, device.memory_channels, 1e-9), ("L2", served, device.l2_slices, 1e-9)]
     for unit, clocks, parts, nearly in asked:
-        told = report.busy[unit] * report.clocks * parts
-        if not math.isclose(told, clocks, rel_tol=nearly, abs_tol=1e-6):
-            faults.append(f"{unit} is busy for {told:.1f} clocks; the code asks for {clocks:.1f}")
+        busy = report.busy[unit] * report.clocks * parts
+        if not math.isclose(busy, clocks, rel_tol=nearly, abs_tol=1e-6):
+            faults.append(f"{unit} is busy for {busy:.1f} clocks; the code asks for {clocks:.1f}")
     channels = report.busy["DRAM"] + report.busy["DRAM rows"]
     shares = [*report.busy.items(), ("DRAM, with the wait for rows,", channels)]
     faults += [f"{unit} is busy for {share:.4f} of the time" for unit, share in shares if share > 1 + near]
