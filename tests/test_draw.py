@@ -323,8 +323,12 @@ def test_what_belongs_to_the_element_has_a_star_in_every_picture(nobody):
     ck.draw.follow(5, 3)
     (star,) = starred(ck.draw.register_block("sgemm_tn"), "cells C")
     assert list(find_block(samples.recorded("sgemm_tn")).totals)[star] == (5, 3)
-    stars = [starred(ck.draw.texture_fetch(of), f"words A {of}") for of in ("dgemm_tn", "dgemm_nn")]
-    assert stars == [[16 * k + 5 // 2 for k in range(16)], [8 * 5 + k for k in range(8)]], "column 5, and row 5"
+    for of, texels in (("dgemm_tn", range(5 // 2, 256, 16)), ("dgemm_nn", range(8 * 5, 8 * 6))):  # column 5, and row 5
+        view, called = ck.draw.texture_fetch(of), f"words A {of}"
+        assert starred(view, called) == [texels[0]]
+        run, words = ({r.data_source.name: r.data_source.data for r in view.figures[0].renderers}[n] for n in (f"mine {called}", called))
+        inside = [abs(words[at] - run[at]) < run[n] / 2 for at, n in zip("xy", "wh")]
+        assert np.flatnonzero(inside[0] & inside[1]).tolist() == list(texels)
     assert len(starred(ck.draw.block_race(ck.teach.register_block.block_runs((4,))), "cells 4 x 4")) == 1
     assert starred(ck.draw.lds_transpose("sgemm_64x64_lds"), "registers lds") == [20]
 

@@ -7,13 +7,12 @@ which tasks read it. Left out: the host's pinned buffers, and where in the memor
 import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from math import isqrt
 
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.draw import theme
-from cypresskit.draw.followed import followed
+from cypresskit.draw.followed import of_block
 from cypresskit.draw.pipelines import FRAMES, draw_tasks
 from cypresskit.draw.pipelines import TINTS as OF_TASKS
 from cypresskit.draw.player import Player
@@ -97,11 +96,9 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
     wide, high = WHOLE / columns, WHOLE / rows
     shapes = {"A": (LEFT - 20 - DEEP, TOP, DEEP / chunks, high), "C": (LEFT, TOP, wide, high),
               "B": (LEFT, TOP - 10 - DEEP, wide, (DEEP - 10) / chunks)}  # fmt: skip
-    side = isqrt(int(max(s.task.bytes for s in timeline.spans if s.task.stage == "store1")) // 8)  # doubles
-    element, back = (
-        followed(),
-        {s.task.name.split(" ")[1].rstrip("'"): s.end for s in timeline.spans if s.task.stage == "store2"},
-    )
+    of_task = [s.task.name.split(" ")[1].rstrip("'") for s in timeline.spans]
+    back = {name: s.end for name, s in zip(of_task, timeline.spans) if s.task.stage == "store2"}
+    followed = {name for name, mine in zip(of_task, of_block(timeline)) if mine}
     for kind, (x0, y0, w, h) in shapes.items():
         names = [name for name in level if name[0] == kind]
         row, column = np.array([_place(name) for name in names]).T
@@ -111,8 +108,7 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
         done = 3 * np.stack([moments >= back.get(name, np.inf) for name in names], axis=1)
         source = sheet.boxes(fig, f"matrix {kind}", *box, fill=(TINTS[kind], state), words=names, done=done)
         sheet.ring(fig, source, w - 5, h - 5, "done", "ink")
-        if element and kind == "C":
-            sheet.star(fig, source, (row == element.row // side) & (column == element.column // side), y_offset=-18)
+        sheet.star(fig, source, np.isin(mine, list(followed)), y_offset=-18)
         sheet.words(fig, x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
     mults = [s for s in timeline.spans if s.task.stage == "mult"]
     path = np.array([_place(s.task.name) for s in mults], float) + 0.5

@@ -62,8 +62,7 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     sheet.boxes(fig, "dots", x, y, wide, DOT, ink="ink", key=key, moves=("x", "y", "w"), round=6)
     key = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
                     ("tile done", "c", "box"), ("a wavefront", "ink", "box"), ("arithmetic (ALU)", "alu", "box"),
-                    ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"),
-                    ("channel opens a row", "wait", "box"))  # fmt: skip
+                    ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"))  # fmt: skip
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     text = "\n".join([sheet.title, *(f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes)])
     return sheet.player(
@@ -270,6 +269,7 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene], middle: float) -> 
                            percent=share, words=words, tip=tip)  # fmt: skip
         if name == "L2":
             _tell_hits(sheet, bars, scenes, name)
+<<<<<<< HEAD
         else:
             waits = together([scene.share("DRAM rows") for scene in scenes], 0)
             wait = np.maximum(waits, 0.05) / 100 * (room - 6)
@@ -277,6 +277,9 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene], middle: float) -> 
             sheet.boxes(fig, "DRAM rows", left + 3 + long + wait / 2, y, wait, 19, ink="wait", alpha=0.6, percent=waits,
                         moves=("x", "w"), words=words, tip=tip)  # fmt: skip
         sheet.words(fig, left + room / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
+=======
+        sheet.words(fig, left + each / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
+>>>>>>> c0479df (The star of the followed element is gold with a dark edge, and marks wavefronts and tasks; a run of texels has one frame and one star)
 
 
 def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> None:
@@ -298,7 +301,7 @@ def _draw_real_clock(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     """All scenes on one clock, launch included: small launches end at once, and do little."""
     top, left, wide = TOP + MAP + 88, 84, 96
     longest, shown = max(scene.report.seconds for scene in scenes), np.repeat(np.arange(len(scenes)), FRAMES)
-    sheet.words(fig, 12, top, f"one real clock: {1e3 * longest:.3g} ms, with the launch", "soft", size=12)
+    sheet.words(fig, 12, top, f"real clock, with launch: {1e3 * longest:.3g} ms", "soft", size=12)
     for n, scene in enumerate(scenes):
         y, r = top + 15 + 13 * n, scene.report
         launch = r.device.launch_us * 1e-6

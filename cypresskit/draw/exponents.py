@@ -92,5 +92,5 @@ def _say(run: dict[str, float], frame: int) -> str:
     step = list(STEPS)[frame + 1]
     exact = Fraction(run["a"]) + Fraction(run["b"]) - Fraction(run["s = a + b"])
     lost = " Nothing is lost." if not exact else f" Lost: {float(exact):.3g}."
-    said = f"**{step}**{'' if step == 'e' else ' is'} {run[step]!r}."
+    said = f"**{step}** is {run[step]!r}."
     return said + (lost if step.startswith("s =") else "") + (" s + e is a + b, exactly." if step == "e" else "")

@@ -5,13 +5,16 @@ their parts belong to it; ``Sheet.star`` draws the star.
 """
 
 import json
+import re
 from contextlib import suppress
+from math import isqrt
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit.draw.block import find_block
+from cypresskit.host import Timeline
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import recorded
 from cypresskit.saving import save_file
@@ -66,6 +69,17 @@ def wavefront_of(kernel: Kernel | None, size: tuple[int, int, int] | None) -> in
         return None
     down, across = (8 * side for side in kernel.block)
     return _now[0].row // down * -(-size[1] // across) + _now[0].column // across
+
+
+def of_block(one: Timeline) -> list[bool]:
+    """Which spans of a timeline compute or carry the block of C, of doubles, that holds it. A pipeline numbers its
+    blocks in the order of its work: of them only the first is known, whose rows are a third of ``side`` at least."""
+    side = isqrt(int(max((s.task.bytes for s in one.spans if s.task.stage[:5] == "store"), default=0)) // 8)
+    if not _now or not side:
+        return [False] * len(one.spans)
+    row, column = (n // side for n in _now[0])
+    names = rf"C\[{row},{column}\]'*" + r"|(C|AB)\[0(\.0)+\]" * (max(_now[0]) < side // 3)
+    return [bool(re.fullmatch(rf"\w+ ({names})", span.task.name)) for span in one.spans]
 
 
 def mads(name: str) -> set[tuple[int, str]]:

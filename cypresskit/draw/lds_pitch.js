@@ -111,7 +111,7 @@ function draw() {
     })
   })
   const each = 1090 / pitches.length
-  text(8, BARS - 70, "Clocks of a turn, by pitch", {class: "soft"})
+  text(8, BARS - 62, "Clocks of a turn, by pitch", {class: "soft"})
   pitches.forEach((one, n) => {
     const cost = totals.get(one), tall = (56 * cost) / highest, x = 8 + n * each
     const look = !over ? "" : cost === fewest ? "fewest" : cost === highest ? "most" : ""

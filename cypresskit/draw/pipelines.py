@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.draw import theme
+from cypresskit.draw.followed import of_block
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
@@ -168,6 +169,10 @@ class _Chart:
     def keys(self) -> np.ndarray:
         return 10_000 * self.number + np.arange(len(self.one.spans))
 
+    @cached_property
+    def mine(self) -> list[bool]:
+        return of_block(self.one)
+
     @property
     def ahead(self) -> str:
         return "hidden" if self.hides else ""
@@ -212,6 +217,10 @@ class _Chart:
             at, down = (list(column) for column in zip(*bars))
             draw_tasks(sheet, fig, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, self.moments, self.at,
                        slower=self.slower, ahead=self.ahead, words=words[at], key=self.keys[at])  # fmt: skip
+        if found := [(spans[n].start, y) for n, y in bars if self.mine[n]]:  # at the left end: a name is in the middle
+            start, y = np.transpose(found)
+            x = np.where(self.moments[:, np.newaxis] >= start, self.at(start) - 3, np.nan)
+            sheet.star(fig, sheet.source(f"mine {self.name}", x=x, y=y), np.ones(len(y)), 16)
         self._draw_labels(sheet, fig, place, top)
         self._draw_causes(sheet, fig, place)
 
@@ -274,11 +283,11 @@ class _Chart:
 
     def _draw_road(self, sheet: Sheet, fig, top: float) -> None:
         """Draw the stages' stations, and each queue's block on the road between two of them."""
-        stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 31, self.moments
+        stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 29, self.moments
         used = sorted({stop for s in self.one.spans for stop in ROUTES.get(s.task.stage, ())})
         here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
         sheet.boxes(fig, f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
-        sheet.boxes(fig, f"stations {self.name}", here, y, 118, 36, ink="faint", line="line", round=5)
+        sheet.boxes(fig, f"stations {self.name}", here, y, 118, 40, ink="faint", line="line", round=5)
         sheet.words(fig, here, y - 26, called, "soft", align="center", size=13)
         queues = list(dict.fromkeys(s.task.queue for s in self.one.spans))
         chip = {queue: int(queue[-1]) if queue[-1].isdigit() else -1 for queue in queues}
@@ -303,7 +312,8 @@ class _Chart:
                 matter[now, dot] = _matter(s, self.slower)
         look: dict = {"round": 3, "moves": ("x",)}
         sheet.boxes(fig, f"under {self.name}", place, down, wide, 17, ink="faint", **look)
-        sheet.boxes(fig, f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look)
+        blocks = sheet.boxes(fig, f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look)
+        sheet.star(fig, blocks, np.isin(key, self.keys[self.mine]), 16, x_offset=-wide / 2)
         words = sheet.numbers(fig, f"names {self.name}", 0, down, label, names=names, size=13, align="center")
         sheet.track(words, "x", place, moves=True)
 

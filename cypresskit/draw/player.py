@@ -253,12 +253,12 @@ class Player(Shown):
 
 def _widgets(scenes: Sequence[tuple[str, int]], lasts: float) -> dict:
     rate = min(max(max(frames for _, frames in scenes) / lasts, 1.0), 30.0)
-    rates = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
+    rates = [(f"{rate * factor:g}", f"{name} speed") for name, factor in SPEEDS.items()]
     css: dict = {"stylesheets": [theme.WIDGET_CSS]}
     names = {"back": "\N{LEFTWARDS ARROW} Back", "play": "Play", "forward": "Next \N{RIGHTWARDS ARROW}"}
     labels = [name for name, _ in scenes]
     return {name: Button(label=label, width=68, height=32, **css) for name, label in names.items()} | {
-        "speed": Select(options=rates, value=f"{rate:g}", width=90, height=32, name="speed", **css),
+        "speed": Select(options=rates, value=f"{rate:g}", width=124, height=32, name="speed", **css),
         "slider": Slider(start=0, end=max(scenes[0][1] - 1, 1), step=1, value=0, show_value=False, tooltips=False,
                          height=22, margin=(6, 14), styles={"flex": "1 1 180px"}, **css),
         "scene": RadioButtonGroup(labels=labels, active=0, visible=len(labels) > 1, height=32, **css),

@@ -71,19 +71,19 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
         if mine:
             come = np.array(list(mine)) <= np.array(BLOCKS)[:, np.newaxis]
             y = np.where(come, drawn.y([r.gflops for r in mine.values()]), np.nan)
-            stars = sheet.source(f"paces {precision}", x=drawn.x(np.array(list(mine)) / size), y=y)
-            sheet.inks(sheet.glyph(fig, Line, "x", "y", source=stars, line_width=1.5), line_color="ink")
-            star = sheet.glyph(fig, Scatter, "x", "y", source=stars, marker="star", size=15)
-            sheet.inks(star, line_color="ink", fill_color="b")
+            speeds = sheet.source(f"paces {precision}", x=drawn.x(np.array(list(mine)) / size), y=y)
+            sheet.inks(sheet.glyph(fig, Line, "x", "y", source=speeds, line_width=1.5), line_color="ink")
+            diamond = sheet.glyph(fig, Scatter, "x", "y", source=speeds, marker="diamond", size=15)
+            sheet.inks(diamond, line_color="ink", fill_color="b")
     sheet.rule(fig, "uprights", np.hstack(uprights), TOP + HIGH / 2, HIGH)
     captions = [_say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces) for k, b in enumerate(BLOCKS)]
     key = sheet.key(
         *((f"{name} {rate:.0f} GB/s", theme.LINES[n], dash) for n, (name, _, rate, dash) in enumerate(ROOFS))
     )
-    stars = "Stars: simulated. " * bool(reports)
+    diamonds = "Diamonds: simulated. " * bool(reports)
     crosses = "" if paces else "Crosses: published kernels at the flops per byte of their blocks. "
     below = "Below a roof there is something to gain without a larger block. Drag a vertical line."
-    note = sheet.note(f"{' '.join(notes)}\n{crosses}{stars}{below}".strip())
+    note = sheet.note(f"{' '.join(notes)}\n{crosses}{diamonds}{below}".strip())
     guess = None
     if paces:
         best = max(paces, key=lambda b: paces[b].gflops)
@@ -99,7 +99,7 @@ def _precision(report: Report) -> str:
 
 def _say(b: int, allowed: dict[str, float], paces: Mapping[int, Report]) -> str:
     said = [
-        f"**{p}**: {b / BYTES[p]:.3g} flops per byte; the HD 5870 reaches {gflops:.0f} Gflop/s at most, held by "
+        f"**{p}**: {b / BYTES[p]:.3g} flop{'s' * (b != BYTES[p])} per byte; the HD 5870 reaches {gflops:.0f} Gflop/s at most, held by "
         f"{'the texture cache' if gflops < HD5870.peak_gflops(p) else 'its arithmetic'}."
         for p, gflops in allowed.items()
     ]
@@ -130,7 +130,7 @@ def _draw_block(sheet: Sheet, fig) -> None:
 
 
 def _points(drawn: Chart, precision: str, size: int, reports: Sequence[Report]) -> list[tuple[str, str]]:
-    """Draw published kernels as crosses, reports as stars, numbered. Returns text, name and speed of each."""
+    """Draw published kernels as crosses, reports as diamonds, numbered. Returns text, name and speed of each."""
     known = [row for row in published.kernels().values() if row["precision"] == precision and "gflops_max" in row]
     points = []
     for row in sorted((row for row in known if row["id"] in KERNELS), key=lambda row: -row["gflops_max"]):
@@ -143,7 +143,7 @@ def _points(drawn: Chart, precision: str, size: int, reports: Sequence[Report]) 
     for n, (x, y, _, what) in sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])):
         across, here = float(drawn.x(x)), float(drawn.y(y))
         last, down = x, max(here, down + 16) if x < 1.1 * last else here
-        look: dict = {"marker": "x", "size": 10} if what == "published" else {"marker": "star", "size": 15}
+        look: dict = {"marker": "x", "size": 10} if what == "published" else {"marker": "diamond", "size": 15}
         sheet.inks(sheet.glyph(fig, Scatter, [across], [here], line_width=2, fill_color=None, **look), line_color="ink")
         sheet.inks(sheet.glyph(fig, Segment, [across], [here], [across + 16], [down], line_width=1), line_color="soft")
         sheet.words(fig, across + 19, down, str(n), size=12, bold=True)

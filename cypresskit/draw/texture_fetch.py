@@ -225,7 +225,13 @@ class _Replay:
         called = f"words {name} {self.name}"
         source = sheet.boxes(fig, called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key)
         sheet.ring(fig, source, "w", "h", "wait")
-        sheet.star(fig, source, operands(self.run.launch.program.name.removesuffix(".il"), resource, *ends[[0, 2, 1]]))
+        mine = operands(self.run.launch.program.name.removesuffix(".il"), resource, *ends[[0, 2, 1]])
+        if mine.any():  # a whole row or column: one frame round it, and one star
+            pair = np.flatnonzero(mine)[[0, -1]]
+            long = [[np.ptp(axis[pair]) + n[pair[0]] + 2] for axis, n in zip((x, y), size)]
+            run = sheet.source(f"mine {called}", x=[x[pair].mean()], y=[y[pair].mean()], w=long[0], h=long[1])
+            sheet.ring(fig, run, "w", "h", 1.5, "ink")
+            sheet.star(fig, source, np.arange(len(word)) == pair[0])
         title, ink = f"{name}: {texture.height} rows of {texture.width} texels", INKS.get(resource, "ink")
         sheet.words(fig, x0, TOP - 14, title, ink, size=13)
         top, foot = np.flatnonzero(ends[1] == 0), TOP + texture.height * (y1 - y0) + 9

@@ -38,6 +38,9 @@ TOKENS = {
     "texture": ("#5f6b7a", "#a3acba"),
     "wait": ("#d2321e", "#ff7a66"),
     "faint": ("#e3e3e8", "#3a3a43"),
+    # What belongs to the element that the reader follows: seen on dots, tiles, and either page.
+    "star": ("#ffd21f", "#ffd21f"),
+    "edge": ("#1b1b1f", "#1b1b1f"),
 }
 # One of several of a kind (rows of a matrix, blocks, wavefronts); each stands out on a light and on a dark page.
 SERIES = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc79a7", "#909090")

@@ -12,6 +12,7 @@ import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import is_whole
+from cypresskit.draw.followed import wavefront_of
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels import KERNELS
@@ -105,7 +106,13 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
     title = f"{report.kernel}: {report.registers} registers, room for {slots} wavefronts"
     sheet.words(fig, LEFT, top + 12, title, bold=True, size=15)
     y, strip = top + 30 + ROW * np.arange(slots), top + 38 + ROW * most
-    sheet.words(fig, LEFT - 8, y, list(map(str, range(slots))), "soft", align="right", size=12)
+    rows = sheet.words(fig, LEFT - 8, y, list(map(str, range(slots))), "soft", align="right", size=12)
+    mine = wavefront_of(KERNELS.get(report.kernel), report.size)
+    spans = [(e.slot, e.start, e.end) for e in report.timeline if e.wavefront == mine]
+    if spans:  # a star while it is there
+        (slot, *_), start, end = zip(*spans)
+        there = (clocks >= min(start)) & (clocks < max(end))
+        sheet.star(fig, rows.data_source, there[:, np.newaxis] & (np.arange(slots) == slot), 16, x_offset=-22)
     if slots < most:
         gone, middle = ROW * (most - slots), top + 22 + ROW * (slots + most) / 2
         sheet.boxes(fig, f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, line="line")
