@@ -11,6 +11,7 @@ from bokeh.models import ColumnDataSource
 from pages import pipeline, recorded, view, whole_numbers
 
 import cypresskit as ck
+from cypresskit import host
 from cypresskit.draw import followed
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Track, short
@@ -326,11 +327,33 @@ def test_what_belongs_to_the_element_has_a_star_in_every_picture(nobody):
     for of, texels in (("dgemm_tn", range(5 // 2, 256, 16)), ("dgemm_nn", range(8 * 5, 8 * 6))):  # column 5, and row 5
         view, called = ck.draw.texture_fetch(of), f"words A {of}"
         assert starred(view, called) == [texels[0]]
-        run, words = ({r.data_source.name: r.data_source.data for r in view.figures[0].renderers}[n] for n in (f"mine {called}", called))
-        inside = [abs(words[at] - run[at]) < run[n] / 2 for at, n in zip("xy", "wh")]
+        data = {r.data_source.name: r.data_source.data for r in view.figures[0].renderers}
+        words, run = data[called], data[f"mine {called}"]
+        inside = [abs(words[at] - run[at]) < np.array(run[n]) / 2 for at, n in zip("xy", "wh")]
         assert np.flatnonzero(inside[0] & inside[1]).tolist() == list(texels)
     assert len(starred(ck.draw.block_race(ck.teach.register_block.block_runs((4,))), "cells 4 x 4")) == 1
     assert starred(ck.draw.lds_transpose("sgemm_64x64_lds"), "registers lds") == [20]
+    assert starred(ck.draw.wavefronts("sgemm_tn", n=512), "rows sgemm_tn") == [0], "its wavefront's slot"
+
+
+def test_the_tasks_of_its_block_have_stars_if_that_is_known(nobody):
+    """In blocks by rows and columns; of a pipeline, whose blocks have running numbers, in the first if it is large."""
+    machine = host.Machine(ck.HD5870)
+    for element, block, names in (
+        ((5, 3), 128, {"C[0,0]"}),
+        ((200, 130), 128, {"C[1,1]"}),
+        ((200, 130), 256, {"C[0,0]"}),
+    ):
+        ck.draw.follow(element)
+        run = host.blocked_time(384, 384, 256, machine, block=block)
+        mine = [span for span, on in zip(run.spans, followed.of_block(run)) if on]
+        assert {span.task.name.split()[1].rstrip("'") for span in mine} == names
+        drawn = starred(ck.draw.timeline(run), "mine timeline 1")
+        assert len(drawn) == len(mine) == 5, "there, the product, and back"
+    for side, names in ((2048, {"AB[0.0.0.0]", "C[0.0.0]"}), (512, set())):
+        run = host.five_stage(4096, 4096, 1024, host.Machine(), block=side)
+        mine = [span for span, on in zip(run.spans, followed.of_block(run)) if on]
+        assert {span.task.name.split()[1] for span in mine} == names
 
 
 def test_the_next_lesson_follows_the_same_whatever_the_file_holds(nobody):

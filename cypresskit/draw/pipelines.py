@@ -169,10 +169,6 @@ class _Chart:
     def keys(self) -> np.ndarray:
         return 10_000 * self.number + np.arange(len(self.one.spans))
 
-    @cached_property
-    def mine(self) -> list[bool]:
-        return of_block(self.one)
-
     @property
     def ahead(self) -> str:
         return "hidden" if self.hides else ""
@@ -199,7 +195,7 @@ class _Chart:
 
     def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
         sheet.words(fig, 4, top + 12, self.name, bold=True, size=15)
-        spans, words = self.one.spans, np.array([self._tip(s) for s in self.one.spans])
+        spans, mine, words = self.one.spans, of_block(self.one), np.array([self._tip(s) for s in self.one.spans])
         high = row * sum(self.rows.values())
         sheet.rule(fig, f"head {self.name}", self.at(self.moments), top + ROAD - 4 + high / 2, high)
         self._draw_road(sheet, fig, top + 24)
@@ -217,7 +213,7 @@ class _Chart:
             at, down = (list(column) for column in zip(*bars))
             draw_tasks(sheet, fig, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, self.moments, self.at,
                        slower=self.slower, ahead=self.ahead, words=words[at], key=self.keys[at])  # fmt: skip
-        if found := [(spans[n].start, y) for n, y in bars if self.mine[n]]:  # at the left end: a name is in the middle
+        if found := [(spans[n].start, y) for n, y in bars if mine[n]]:  # at the left end: a name is in the middle
             start, y = np.transpose(found)
             x = np.where(self.moments[:, np.newaxis] >= start, self.at(start) - 3, np.nan)
             sheet.star(fig, sheet.source(f"mine {self.name}", x=x, y=y), np.ones(len(y)), 16)
@@ -313,7 +309,7 @@ class _Chart:
         look: dict = {"round": 3, "moves": ("x",)}
         sheet.boxes(fig, f"under {self.name}", place, down, wide, 17, ink="faint", **look)
         blocks = sheet.boxes(fig, f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look)
-        sheet.star(fig, blocks, np.isin(key, self.keys[self.mine]), 16, x_offset=-wide / 2)
+        sheet.star(fig, blocks, np.isin(key, self.keys[of_block(self.one)]), 16, x_offset=-wide / 2)
         words = sheet.numbers(fig, f"names {self.name}", 0, down, label, names=names, size=13, align="center")
         sheet.track(words, "x", place, moves=True)
 

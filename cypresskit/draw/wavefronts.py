@@ -108,11 +108,11 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
     y, strip = top + 30 + ROW * np.arange(slots), top + 38 + ROW * most
     rows = sheet.words(fig, LEFT - 8, y, list(map(str, range(slots))), "soft", align="right", size=12)
     mine = wavefront_of(KERNELS.get(report.kernel), report.size)
-    spans = [(e.slot, e.start, e.end) for e in report.timeline if e.wavefront == mine]
-    if spans:  # a star while it is there
-        (slot, *_), start, end = zip(*spans)
-        there = (clocks >= min(start)) & (clocks < max(end))
-        sheet.star(fig, rows.data_source, there[:, np.newaxis] & (np.arange(slots) == slot), 16, x_offset=-22)
+    if events := [e for e in report.timeline if e.wavefront == mine]:
+        rows.data_source.name = f"rows {name}"
+        there = (clocks >= events[0].start) & (clocks < events[-1].end)
+        here = there[:, np.newaxis] & (np.arange(slots) == events[0].slot)
+        sheet.star(fig, rows.data_source, here, 16, x_offset=-22)
     if slots < most:
         gone, middle = ROW * (most - slots), top + 22 + ROW * (slots + most) / 2
         sheet.boxes(fig, f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, line="line")
