@@ -383,7 +383,8 @@ def test_a_dial_that_is_turned_changes_rows_and_dot(show):
     assert now == (after["frame"] - 72, "20"), "the keys are the dial's that the mouse turned"
 
 
-def test_the_roads_figures_are_the_models():
+def test_the_roads_figures_are_the_models(monkeypatch):
+    monkeypatch.setattr(draw.followed, "_now", [])
     assert set(FIGURES) == {launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch}
     assert "1.03 times as fast as lesson 04's 1860" in draw.road(3).captions[0], "of two rungs with a figure the first"
     for launch in ("sgemm_naive 2048", "block_4x4 2048", "sgemm_tn_37 2048", "sgemm_tn 2048 best", "round_trip 2048"):

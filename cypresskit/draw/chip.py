@@ -269,17 +269,7 @@ def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene], middle: float) -> 
                            percent=share, words=words, tip=tip)  # fmt: skip
         if name == "L2":
             _tell_hits(sheet, bars, scenes, name)
-<<<<<<< HEAD
-        else:
-            waits = together([scene.share("DRAM rows") for scene in scenes], 0)
-            wait = np.maximum(waits, 0.05) / 100 * (room - 6)
-            tip = "@words: waits for a row to open @percent %"
-            sheet.boxes(fig, "DRAM rows", left + 3 + long + wait / 2, y, wait, 19, ink="wait", alpha=0.6, percent=waits,
-                        moves=("x", "w"), words=words, tip=tip)  # fmt: skip
         sheet.words(fig, left + room / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
-=======
-        sheet.words(fig, left + each / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
->>>>>>> c0479df (The star of the followed element is gold with a dark edge, and marks wavefronts and tasks; a run of texels has one frame and one star)
 
 
 def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> None:

@@ -149,12 +149,12 @@ def _draw_lanes(sheet: Sheet, fig, parts: Sequence[Part], left: np.ndarray, wide
         x, size = np.where(seen, (start + end) / 2, np.nan).round(1), np.maximum(end - start, 1.5).round(1)
         key = np.where(np.array(lane) == CLAUSES, -1, numbers)
         source = sheet.boxes(fig, ink, x, y[list(lane)], size, BAR, ink=ink, moves=("x", "w"), key=key,
-                             words=list(said), alpha=0.6)  # fmt: skip
+                             words=list(said), alpha=0.6, above=y[list(lane)] - 20)  # fmt: skip
         texts = ["", *dict.fromkeys(filter(None, called))]
         label = np.where(size > [6.5 * len(name) for name in called], [texts.index(name) for name in called], 0)
         sheet.track(source, "label", label, text="named", names=texts)
         sheet.words(fig, "x", "y", "named", source=source, align="center", size=12)
-        sheet.star(fig, source, np.array(mine), y_offset=-20)
+        sheet.star(fig, source, np.array(mine), y="above")
     for n, part in enumerate(parts):
         stem = stems[part.lane]
         if part.lane != CLAUSES:

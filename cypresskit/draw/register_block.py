@@ -270,7 +270,7 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
         sheet.ring(fig, source, 0.7, 0.7, "lit", "ink")
         sheet.picks.append({"source": source, "figure": fig, "w": 1, "h": 1, "on": 3})
         stars = [[place == followed() for place in s.block.totals] for s in scenes]
-        sheet.star(fig, source, np.repeat(stars, [s.steps for s in scenes], axis=0), x_offset=14, y_offset=-12)
+        sheet.star(fig, source, np.repeat(stars, [s.steps for s in scenes], axis=0), 11, x_offset=9, y_offset=-11)
     sheet.words(fig, "x", "y", "text", align="center", fit=0.34, source=source)
 
 

@@ -131,15 +131,18 @@ class Sheet(Parts):
             self.star(fig, source, np.isin(key, list(self.mine)))
         return source
 
-    def star(self, fig: figure, source: ColumnDataSource, mine, size: int = 20, **where) -> None:
+    def star(self, fig: figure, source: ColumnDataSource, mine, size: int = 20, y: str = "y", **where) -> None:
         """Put a star on the boxes of a source that belong to the followed element: those for which ``mine`` is true."""
         if np.any(mine):
             self._starred = True
             source.data["star"] = [STAR * bool(each) for each in np.ravel(mine)[: np.shape(mine)[-1]]]
             if np.ndim(mine) == 2:
                 self.track(source, "mine", mine, text="star", names=["", STAR])
-            for ink, wide in (("edge", size + 7), ("star", size)):  # an outline would be drawn over a small one
-                self.words(fig, "x", "y", "star", ink, source=source, align="center", size=wide, **where)
+            for ink, wide in (
+                ("edge", round(1.35 * size)),
+                ("star", size),
+            ):  # an outline would be drawn over a small one
+                self.words(fig, "x", y, "star", ink, source=source, align="center", size=wide, **where)
 
     def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
         """Draw frames around the boxes of a source; ``width`` is the line's, a number or a column, 0 for no frame."""
