@@ -138,10 +138,7 @@ class Sheet(Parts):
             source.data["star"] = [STAR * bool(each) for each in np.ravel(mine)[: np.shape(mine)[-1]]]
             if np.ndim(mine) == 2:
                 self.track(source, "mine", mine, text="star", names=["", STAR])
-            for ink, wide in (
-                ("edge", round(1.35 * size)),
-                ("star", size),
-            ):  # an outline would be drawn over a small one
+            for ink, wide in (("edge", round(1.35 * size)), ("star", size)):  # an outline would cover a small one
                 self.words(fig, "x", y, "star", ink, source=source, align="center", size=wide, **where)
 
     def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
