@@ -108,7 +108,7 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
         done = 3 * np.stack([moments >= back.get(name, np.inf) for name in names], axis=1)
         source = sheet.boxes(fig, f"matrix {kind}", *box, fill=(TINTS[kind], state), words=names, done=done)
         sheet.ring(fig, source, w - 5, h - 5, "done", "ink")
-        sheet.star(fig, source, np.isin(mine, list(followed)), y_offset=-18)
+        sheet.star(fig, source, np.isin(names, list(followed)), y_offset=-18)
         sheet.words(fig, x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
     mults = [s for s in timeline.spans if s.task.stage == "mult"]
     path = np.array([_place(s.task.name) for s in mults], float) + 0.5
