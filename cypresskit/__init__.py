@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cypresskit.blas import DD, CardMemoryError, choose, gemm, gemm_packed, gemv
-from cypresskit.blas import open_card as open  # noqa: F401
+from cypresskit.blas import MatrixFactory as open  # noqa: F401
 from cypresskit.devices import HD5850, HD5870, HD5970, Device
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels

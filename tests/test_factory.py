@@ -32,6 +32,7 @@ def test_matrices_stay_on_the_card_from_one_operation_to_the_next(precision):
 
 def test_memory_is_accounted_with_padding():
     with ck.open() as gpu:
+        assert repr(gpu) == "             0  bytes of 1,073,741,824 on the HD 5870"
         a = gpu.upload(np.ones((9, 65), np.float32), "a")
         assert a.bytes == 16 * 128 * 4  # rows to 8, columns to 64
         b = gpu.upload(np.ones((1, 1)), "b")

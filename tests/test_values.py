@@ -21,7 +21,6 @@ VALUES = {
     "device": (ck.HD5870, "<Device HD 5870: 20 SIMD engines at 0.85 GHz, 2720 Gflop/s in single precision, 544 in"),
     "report": (ck.simulate(KERNEL, 64), "sgemm_tn 64 x 64 x 64 on HD 5870: "),
     "table": (ck.sweep(KERNEL, [64], progress=False), "<Table of 1 rows: kernel, device, m, "),
-    "open card": (ck.open(), "             0  bytes of 1,073,741,824 on the HD 5870"),
 }
 
 
@@ -38,9 +37,7 @@ def test_a_value_is_a_few_lines_of_text_and_a_table_or_a_fold(name):
 
 
 def test_names_are_no_html():
-    with ck.open(replace(ck.HD5870, name=EVIL)) as gpu:
-        gpu.upload(np.ones((2, 2)), EVIL)
-        shown = [gpu._repr_html_(), gpu.device._repr_html_()]
+    shown = [replace(ck.HD5870, name=EVIL)._repr_html_()]
     shown.append(replace(VALUES["report"][0], kernel=EVIL)._repr_html_())
     shown.append(replace(KERNEL.program, name=EVIL)._repr_html_())
     shown.append(Table([{EVIL: EVIL}])._repr_html_())

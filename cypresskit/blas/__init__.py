@@ -2,9 +2,9 @@
 
 from cypresskit.blas.choice import Choice, choose
 from cypresskit.blas.dd import DD
-from cypresskit.blas.factory import CardMemoryError, MatrixFactory, OnCard, open_card
+from cypresskit.blas.factory import CardMemoryError, MatrixFactory, OnCard
 from cypresskit.blas.gemm import gemm, gemm_packed, gemv
 
 __all__ = [
-    "DD", "CardMemoryError", "Choice", "MatrixFactory", "OnCard", "choose", "gemm", "gemm_packed", "gemv", "open_card",
+    "DD", "CardMemoryError", "Choice", "MatrixFactory", "OnCard", "choose", "gemm", "gemm_packed", "gemv",
 ]  # fmt: skip

@@ -162,6 +162,9 @@ class DD:
 
     # Out of double-double
 
+    def __float__(self) -> float:
+        return float(self.hi)
+
     def fractions(self) -> np.ndarray:
         """The exact values, an object array of ``Fraction`` (one ``Fraction`` for a single number)."""
         return self._each(lambda pair: Fraction(pair[0]) + Fraction(pair[1]))

@@ -21,7 +21,6 @@ from cypresskit.blas.dd import DD
 from cypresskit.blas.gemm import _precision, gemm, plain, sizes
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.catalogue import BYTES
-from cypresskit.tables import table
 
 ROWS, COLUMNS, START = 8, 64, 256  # a matrix's sizes and its first element are multiples of these
 
@@ -44,10 +43,13 @@ class OnCard:
 
 
 class MatrixFactory:
-    """A device with its memory; made by ``ck.open``. ``engine`` runs the kernels, as in ``ck.launch``."""
+    """A card with empty memory, ``ck.open(device)``, for a ``with`` statement, at whose end its memory is given back.
+    ``device`` is a board such as ``ck.HD5870``."""
 
-    def __init__(self, device: Device = HD5870, engine: str = "fast"):
-        self.device, self.engine = device, engine
+    def __init__(self, device: Device = HD5870):
+        if not isinstance(device, Device):
+            raise TypeError(f"device is a board such as ck.HD5870, not {type(device).__name__}")
+        self.device = device
         self.matrices: list[OnCard] = []
         self._made = 0
 
@@ -63,11 +65,6 @@ class MatrixFactory:
     def used(self) -> int:
         """Bytes of the card's memory that matrices hold, padding included."""
         return sum(matrix.bytes for matrix in self.matrices)
-
-    def _repr_html_(self) -> str:
-        rows = [(m.name, f"{m.shape[0]} x {m.shape[1]}", m.precision, f"{m.bytes:,}") for m in self.matrices]
-        total = f"{self.used:,} of {self.device.memory_bytes:,} bytes on the {self.device.name}"
-        return table(("matrix", "shape", "precision", "bytes"), rows, total)
 
     def __repr__(self) -> str:
         rows = [f"{m.bytes:14,}  {m.name}, {m.shape[0]} x {m.shape[1]} {m.precision}" for m in self.matrices]
@@ -111,7 +108,7 @@ class MatrixFactory:
         m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
         how: dict = {"trans_a": trans_a, "trans_b": trans_b, "device": self.device}
         choice = choose(m, n, k, a.precision, **how)
-        how |= {"alpha": alpha, "beta": beta, "kernel": choice.kernel, "engine": self.engine}
+        how |= {"alpha": alpha, "beta": beta, "kernel": choice.kernel}
         with self._room((m, n), a.precision, name) as result, ExitStack() as turned:
             for matrix in ({"a": a, "b": b}[which] for which in choice.transposed):
                 what = f"transpose of {matrix.name} for {choice.kernel.name}"
@@ -150,15 +147,3 @@ class MatrixFactory:
         finally:
             if matrix.values is None:
                 self.matrices.remove(matrix)
-
-
-def open_card(device: Device = HD5870, *, engine: str = "fast") -> MatrixFactory:
-    """A card with empty memory, for a ``with`` statement, at whose end everything on it is freed.
-
-    ``device`` is a board such as ``ck.HD5870``; ``engine`` as in ``ck.launch``. Raises ``TypeError``, ``ValueError``.
-    """
-    if not isinstance(device, Device):
-        raise TypeError(f"device is a board such as ck.HD5870, not {type(device).__name__}")
-    if engine not in ("fast", "explain"):
-        raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
-    return MatrixFactory(device, engine)
