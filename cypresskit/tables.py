@@ -23,7 +23,7 @@ def folded(line: str, text: str) -> str:
     return f"<details><summary>{escape(line)}</summary><pre>{escape(text)}</pre></details>"
 
 
-def counted(count: int, thing: str) -> str:
+def quantity(count: int, thing: str) -> str:
     """A number with its noun: ``1 line``, ``1,200 lines``."""
     return f"{count:,} {thing}{'s' * (count != 1)}"
 

@@ -25,7 +25,7 @@ from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import SliceError, simulate, steady, sweep
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.report import bound
-from cypresskit.timing.sampling import Policy, measured_pace, sample
+from cypresskit.timing.sampling import Policy, observed_pace, sample
 from cypresskit.timing.walk import keep
 from tools import sensitivity
 
@@ -132,7 +132,7 @@ def test_more_and_more_misses_are_hidden_by_a_busy_unit_while_dram_has_time(alu,
     done |= {"alu": 1000 * alu * rounds, "dram": 1000 * dram * rounds, "l2_missed": rounds**1.3}
     outcome = Outcome(7000.0, *[rounds] * 4, 1000 * rounds[:-1, 0], 100, done, {}, 1.0)
     work = SimpleNamespace(path=np.zeros(100, int), clauses_run=np.ones(1))
-    assert measured_pace(outcome, work, 6, 100) == (1000, even, False)
+    assert observed_pace(outcome, work, 6, 100) == (1000, even, False)
 
 
 def test_one_wavefront_by_hand():

@@ -118,7 +118,7 @@ class _Loop:
             f"{self.name}: {len(self.bundles)} bundles in the loop (*: a clause begins), {self.code.gprs} registers"
         ]
         for n, bundle in enumerate(self.bundles):
-            by = {o.slot: _short(o.name) for o in bundle.operations}
+            by = {o.slot: _abbrev(o.name) for o in bundle.operations}
             slots = " ".join(f"{by.get(slot, '-'):7}" for slot in range(5))
             lines.append(f"  {n + 1:3}{'*' if n in self.firsts else ' '} {slots} {len(self.handed(n))} handed on")
         return lines
@@ -223,7 +223,7 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
     sheet.words(fig, bank - 6, PORT[0] - 9, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
     sheet.words(fig, left + 34, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
     sheet.arrows(fig, "handed on", *handed, ink="wrote", width=2.5, size=8)
-    short = [_short(full_name) for full_name in full]
+    short = [_abbrev(full_name) for full_name in full]
     for row, level in rows.items():
         name, colour, key = slots[row]
         sheet.boxes(fig, f"slots {row}", middle, level, SLOT - 8, 24, ink="faint", words=(full, name), key=key, round=3)
@@ -233,7 +233,7 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
     sheet.words(fig, middle, HIGH - 12, list("xyzwt"), "soft", align="center", size=12)
 
 
-def _short(name: str) -> str:
+def _abbrev(name: str) -> str:
     """An operation's name in about eight letters."""
     for old, new in (("_IEEE", ""), ("_DX10", ""), ("PRED_SET", "P_"), ("_INT", "_I"), ("_UINT", "_U"), ("LDS_", "")):
         name = name.replace(old, new)

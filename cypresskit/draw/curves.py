@@ -54,12 +54,12 @@ def curves(
     for number, (name, curve) in enumerate(series.items()):
         xs = sorted(curve)
         values = np.array([curve[place] for place in xs], float)
-        words = [f"{name}: {_short(value)} at {place:g}" for place, value in zip(xs, values)]
+        words = [f"{name}: {_text(value)} at {place:g}" for place, value in zip(xs, values)]
         so_far = np.where(np.array(xs) <= np.array(frames)[:, np.newaxis], values, np.nan)
         drawn.curve(name, xs, so_far, number, words)
-        lines.append(f"{name}: " + ", ".join(f"{p:g}: {_short(v)}" for p, v in zip(xs, values)))
+        lines.append(f"{name}: " + ", ".join(f"{p:g}: {_text(v)}" for p, v in zip(xs, values)))
     if own:
-        words = [f"your guess: {_short(height)} at {place:g}" for place, height in own.items()]
+        words = [f"your guess: {_text(height)} at {place:g}" for place, height in own.items()]
         drawn.curve("your guess", [*own], [*own.values()], GUESS, words, hollow=True, alpha=0.5)
     if isinstance(guessed, int | float):
         drawn.line([guessed] * 2, [low, top], 5, line_dash="dashed")
@@ -70,8 +70,8 @@ def curves(
 def _say(series: Mapping[str, Mapping[float, float]], x: str, at: float) -> str:
     if at == -np.inf:
         return "Here is your guess. Play, and what came out is drawn over it."
-    return f"{x} = {at:g}: " + ", ".join(f"{name} {_short(curve[at])}" for name, curve in series.items() if at in curve)
+    return f"{x} = {at:g}: " + ", ".join(f"{name} {_text(curve[at])}" for name, curve in series.items() if at in curve)
 
 
-def _short(value: float) -> str:
+def _text(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -43,7 +43,7 @@ def performance(
     names, lines = [], [sheet.title]
     for name, curve in curves.items():
         unit, ceiling = ceilings[name]
-        names.append(f"{name}, simulated; {unit} allows {_short(ceiling)}")
+        names.append(f"{name}, simulated; {unit} allows {_text(ceiling)}")
         lines.append(f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in curve))
         if name in known:
             names.append(f"{name}, published {known[name]['gflops_max']}")
@@ -113,15 +113,15 @@ def _ceiling(row: dict, launch: bool = True) -> tuple[str, float]:
     return unit, row["gflops"] * (waits + runs) / (busy[unit] * runs + waits * launch)
 
 
-def _short(number: float) -> str:
+def _text(number: float) -> str:
     return f"{number:.1f}" if number < 9.95 else f"{number:.0f}"
 
 
 def _said(name: str, row: dict | None) -> str:
     if row is None:
         return f"**{name}** has no point here"
-    said = f"**{name}**: {_short(row['gflops'])} Gflop/s"
-    said += f", {_short(row['percent'])} % of peak, bound by {row['bound']}"
+    said = f"**{name}**: {_text(row['gflops'])} Gflop/s"
+    said += f", {_text(row['percent'])} % of peak, bound by {row['bound']}"
     fetched = f"{row['bytes_L1'] / (row['gflops'] * row['seconds'] * 1e9 / 2):.2g}"
     said += f"; {row['registers']} registers, room for {row['active']} wavefronts an engine, {row['wavefronts']} in all"
     return f"{said}; {fetched} byte{'s' * (fetched != '1')} fetched for a multiply-add" if fetched != "0" else said

@@ -117,7 +117,7 @@ def _matter(span: Span, slower: float = 0) -> int:
     return {"A": 0, "B": 1}.get(what[0], 2) if not what.startswith("AB") else 2
 
 
-def _short(span: Span) -> str:
+def _content(span: Span) -> str:
     """A task's data: ``A[0]``, ``B[1.0]``, ``AB[1.0.0.3]``; a prime for each sum after the first."""
     return span.task.name.split(" ", 1)[-1]
 
@@ -140,7 +140,7 @@ def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: flo
     sheet.past(fig, name, start, end, y, high, moments, at, ahead, fill=(TINTS, matter), **more)
     said = []
     for span, room in zip(spans, at(end) - at(start) - 8):
-        said.append(next(text for text in (span.task.name, _short(span), "") if not text or 6.8 * len(text) < room))
+        said.append(next(text for text in (span.task.name, _content(span), "") if not text or 6.8 * len(text) < room))
     until = at((start + end) / 2) + 3.4 * np.array([len(text) for text in said]) + 3  # where a name ends
     shown = np.where(at(moments)[:, np.newaxis] >= (until if ahead else -np.inf), np.arange(1, len(spans) + 1), 0)
     sheet.numbers(fig, f"labels {name}", at((start + end) / 2), y, shown, names=["", *said], size=13, align="center")
@@ -289,7 +289,7 @@ class _Chart:
         chip = {queue: int(queue[-1]) if queue[-1].isdigit() else -1 for queue in queues}
         chips = max(chip.values())
         place = np.full((FRAMES, 2 * len(queues)), np.nan, np.float32)
-        names = ["", *dict.fromkeys(_short(s) for s in self.one.spans)]
+        names = ["", *dict.fromkeys(_content(s) for s in self.one.spans)]
         wide = max(38, 8 + 7 * max(map(len, names)))  # of a block on the road, with its name
         label, matter, key = np.zeros((3, *place.shape), int)
         key -= 1
@@ -304,7 +304,7 @@ class _Chart:
                 start, end = (stops[stop] for stop in ROUTES[s.task.stage])
                 aside = 0 if chips > 0 <= chip[queue] else 9 * (dot // 2 % 3 - 1)
                 place[now, dot] = start + (moments[now] - s.start) / (s.end - s.start) * (end - start) + aside
-                label[now, dot], key[now, dot] = names.index(_short(s)), chosen
+                label[now, dot], key[now, dot] = names.index(_content(s)), chosen
                 matter[now, dot] = _matter(s, self.slower)
         look: dict = {"round": 3, "moves": ("x",)}
         sheet.boxes(fig, f"under {self.name}", place, down, wide, 17, ink="faint", **look)

@@ -422,7 +422,7 @@ colour()
 stop()
 show(dials.length ? tells : begins, true)
 choose(null)
-// Whoever is around may say what to show: a frame, a key to choose, and whether the keys are meant for it from now on.
+// A journey or a page around this picture can set its frame and selection, and whether keys are meant for it.
 function visit() {
   const {frame: asked, key, focus} = JSON.parse(place.dataset.go ?? "{}"), at = Math.min(asked, count - 1)
   if (!(at in captions)) return

@@ -30,7 +30,7 @@ TOKENS = {
     "green": ("#00694b", "#35c99a"),
     "purple": ("#8a3d6b", "#e39ac3"),
     "yellow": ("#8a5a00", "#f0b840"),
-    # What a picture is about, everywhere the same: the matrices, units, and who waits and need not.
+    # The subjects of pictures, everywhere the same: the matrices, the units, and avoidable waiting.
     "a": ("#0072b2", "#56b4e9"),
     "b": ("#c98500", "#f0b840"),
     "c": ("#009e73", "#35c99a"),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.devices import Device, open_boards
-from cypresskit.tables import counted, table
+from cypresskit.tables import quantity, table
 from cypresskit.timing.work import KINDS
 
 BUSY = 0.8  # from this share on a unit is what bounds
@@ -97,9 +97,9 @@ class Report:
 
     @cached_property
     def range(self) -> tuple[float, float]:
-        """The least and the most Gflop/s while ``clause_clocks`` and ``dram_clocks`` move, both to the same end, within
-        what their evidence leaves open (``devices.open_boards``); all else stays. Simulated when it is first asked
-        for, which takes twice as long as the report."""
+        """The lowest and the highest Gflop/s within the calibrations: ``clause_clocks`` and ``dram_clocks`` together at
+        either end of what their evidence leaves open (``devices.open_boards``). Simulated when it is first asked for,
+        which takes twice as long as the report."""
         assert self.again is not None
         low, high = sorted(self.again(device=board).gflops for board in open_boards(self.device))
         return min(low, self.gflops), max(high, self.gflops)
@@ -139,8 +139,8 @@ class Report:
             [
                 f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {self.bound}",
                 f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch",
-                f"  {counted(self.wavefronts, 'wavefront')}{sampled}; {self.active} per SIMD engine, "
-                + counted(self.registers, "register"),
+                f"  {quantity(self.wavefronts, 'wavefront')}{sampled}; {self.active} per SIMD engine, "
+                + quantity(self.registers, "register"),
                 "  busy " + ", ".join(f"{unit} {100 * share:.1f} %" for unit, share in self.busy.items()),
                 "  hits " + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
                 "  MB   " + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),

@@ -81,7 +81,7 @@ def sample(
         share = outcome.simulated * some / total
         if some == total:
             break
-        pace, even, moving = measured_pace(outcome, work, rounds, round_)
+        pace, even, moving = observed_pace(outcome, work, rounds, round_)
         if moving and effort * total <= policy.moving * some:
             return sample(code, shape, device, layout, active, True, progress)
         if even or rounds == policy.rounds[-1] or outcome.simulated * effort > policy.most / 2:
@@ -117,9 +117,9 @@ def _work(clause: Clause) -> np.ndarray:
     return np.array([1.0 + clause.bundles, sum(stream.cost.mean() for stream in clause.streams) + _lines(clause)])
 
 
-def measured_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, bool, bool]:
-    """Clocks a round after the cold first one, or of uneven rounds a late one's; whether they don't change much from
-    the first half to the second, nor L2 misses, or these without being felt; whether one of them changes very much."""
+def observed_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, bool, bool]:
+    """(pace, even, moving): clocks of a round after the cold first one, or if uneven of a late one; whether the pace
+    and felt L2 misses hardly change from the first half to the second; whether one of them changes very much."""
     first, last = 1.0, rounds - 0.5
     marks = np.array([first, (first + last) / 2, last]) * work.clauses_run[work.path].mean() * round_
     clocks = outcome.when(marks, outcome.progress)

@@ -6,7 +6,7 @@ wavefront touches and when: the texture unit takes the wavefront's 16 quads one 
 many clocks as its fullest bank has different words (``quad_clocks``). In a repeated segment the pattern comes back
 every ``phases`` turns, ``step`` lines further.
 
-``pack`` turns paths into flat arrays for the compiled engine. Left out: what the data are.
+``pack`` turns paths into flat arrays for the compiled engine. Data values are not modelled.
 """
 
 from collections.abc import Callable
