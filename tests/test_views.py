@@ -1014,16 +1014,16 @@ def test_controls_in_jupyterlab_answer(lab, page):
     """A slider's step runs Python again and puts a new player in the old one's place."""
     lab.write(
         page, "controls.ipynb", "from cypresskit import draw\ndraw.load()",
-        "draw.controls(lambda item: draw.lds_transpose('sgemm_64x64_lds', item=item), item=[9, 20, 33])",
+        "draw.controls(lambda item: draw.waiting(item), item=[1, 2, 3])",
     )  # fmt: skip
     lab.run_all(page)
     page.wait_for_function(READY)
-    text = "() => [...Bokeh.documents.at(-1).all_models].map(m => Array.from(m.data?.text ?? []).join()).join()"
-    assert "Work-item 9 gets" in page.evaluate(text)
+    title = "() => Bokeh.documents.at(-1).title()"
+    assert "Waiting: 1 clocks" in page.evaluate(title)
     handle = page.locator(".widget-slider .noUi-handle").first
     handle.focus()
-    for item in (20, 33):
+    for item in (2, 3):
         page.keyboard.press("ArrowRight")
         page.get_by_text(f"item = {item}").wait_for()  # progress, and then the answer
-        page.wait_for_function(f"() => ({text})().includes('Work-item {item} gets')")
+        page.wait_for_function(f"() => ({title})().includes('Waiting: {item} clocks')")
     assert page.locator("[data-ready]").count() == 1, "the old player has gone"

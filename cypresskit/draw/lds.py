@@ -30,19 +30,17 @@ NOTHING = len(theme.SERIES)
 ROWS = [(f"row modulo 8: {n}" if not n else f"{n}", colour, "box") for n, colour in enumerate(theme.SERIES)]  # a key
 
 
-def lds_transpose(*layouts: Traffic | str, item: int | None = None, turn: int = 1) -> Player:
-    """A player of the LDS accesses in one turn of a loop, clock by clock; several layouts race.
+def lds_transpose(*layouts: Traffic | str) -> Player:
+    """A player of the LDS accesses in the first turn of a loop, clock by clock; several layouts race.
 
     ``layouts`` are kernels that use the LDS, by name, or ``Traffic`` that listened to a launch of one; by default
-    "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". ``item`` (0 to 63) is the work-item to follow, by default the
-    starred element's, or 9; ``turn`` is the turn of the loop, from 1. Raises ``ValueError`` for runs without LDS
-    accesses in that turn.
+    "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". One work-item is followed, the starred element's or 9. Raises
+    ``ValueError`` for runs without LDS accesses.
     """
     runs = [listened(layout) for layout in layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst")]
     star = followed()
-    if item is None:
-        item = 8 * (star.row // 8) + star.column // 8 if star and max(star) < 64 else 9
-    panels = [Layout(run, turn, item) for run in runs]
+    item = 8 * (star.row // 8) + star.column // 8 if star and max(star) < 64 else 9
+    panels = [Layout(run, item) for run in runs]
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
     if star and star.row < 64:
         sheet.mine = {4 * star.row}  # k = 0 of its row: four stars side by side are a stripe
@@ -80,16 +78,13 @@ def name_banks(sheet: Sheet, fig, left: float, top: float, foot: float, name: st
     sheet.words(fig, places, foot + 10, names, "soft", align="center", size=13)
 
 
-def _turn(run: Traffic, turn: int) -> list[Access]:
-    """The LDS accesses of turn ``turn`` of the loop. Raises ``ValueError`` if there is no such turn."""
+def _turn(run: Traffic) -> list[Access]:
+    """The LDS accesses of the loop's first turn. Raises ``ValueError`` if there are none."""
     lds = [access for access in run.accesses if access.kind != "fetch"]
     starts = [n for n, access in enumerate(lds) if access.at == lds[0].at]
-    if not 1 <= turn <= len(starts):
-        raise ValueError(
-            f"{run.launch.program.name}: turn {turn} of {len(starts)} with LDS accesses. The kernel has to use the LDS "
-            "(sgemm_64x64_lds does), and the run to be long enough."
-        )
-    return lds[starts[turn - 1] : [*starts, len(lds)][turn]]
+    if not lds:
+        raise ValueError(f"{run.launch.program.name} does not use the LDS; sgemm_64x64_lds does")
+    return lds[: [*starts, len(lds)][1]]
 
 
 @dataclass(frozen=True)
@@ -112,9 +107,9 @@ class Request:
 class Layout:
     """One layout of the tile: the requests to the LDS, and where everything is drawn at every half clock."""
 
-    def __init__(self, run: Traffic, turn: int, item: int) -> None:
+    def __init__(self, run: Traffic, item: int) -> None:
         self.name = run.launch.program.name.removesuffix(".il").removeprefix("sgemm_64x64_")
-        self.run, self.accesses, self.item, self.clocks = run, _turn(run, turn), item, 0
+        self.run, self.accesses, self.item, self.clocks = run, _turn(run), item, 0
         self.requests: list[Request] = []
         held: dict[int, int] = {}  # which element lies in a word
         for number, access in enumerate(self.accesses):
