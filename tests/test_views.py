@@ -285,6 +285,7 @@ def test_results_handed_on_are_arrows_and_several_loops_are_scenes():
 def test_the_largest_block_is_done_first_with_the_words_that_the_device_counts():
     """Lesson 01, asked of the picture: 1/b words per flop, and why: how often each element is fetched."""
     player, n = view("block_race"), 8
+    assert player.captions[-1] == "8 x 8 needed the fewest words: 128 against 1024."
     for b in (1, 2, 8):
         name, ones = f"{b} x {b}", np.ones((n, n), np.float32)
         _, run = ck.teach.register_block.block_gemm(ones, ones, b)

@@ -35,6 +35,8 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     clocks = np.linspace(0, most, FRAMES + 1).astype(int)
     figures = [_draw_run(sheet, name, *events[:3], clocks) for name, events in launches.items()]
     captions = [f"Each has had at most {clock} words: how much of C has each one done?" for clock in clocks]
+    least, winner = min((int(fetched[-1, 0]), name) for name, (fetched, *_) in launches.items())
+    captions[-1] = f"{winner} needed the fewest words: {least} against {most}."
     note = sheet.note(
         "Each gets a word at a time. The stronger an element of A or B, the more often it was fetched; C's are in full"
         " colour when their sums are complete. Framed: what came just now. Work-items run one after the other here."
