@@ -46,9 +46,13 @@ def matrices(kernel, m, n, k, rng):
 
 
 @cache
-def compiled(name: str, style: str = "best"):
-    """The code of a catalogue kernel."""
-    return compile(ck.kernels[name].program, style=style)
+def codes_of(name: str) -> dict:
+    """The code of a catalogue kernel in each style, compiled once for all tests."""
+    return {style: compile(ck.kernels[name].program, style=style) for style in STYLES}
+
+
+def compiled(name: str):
+    return codes_of(name)["best"]
 
 
 def same_bits(program, arguments, *codes) -> bool:
@@ -85,7 +89,7 @@ def test_compiling_twice_gives_the_same():
 @pytest.mark.parametrize("name", list(ck.kernels))
 def test_catalogue_is_legal_and_gives_the_same_bits(name):
     kernel = ck.kernels[name]
-    codes = [compiled(name, style) for style in STYLES]
+    codes = list(codes_of(name).values())
     assert [check(code) for code in codes] == [[]] * len(STYLES)
     for beta in (0.5, 0.0):
         a, b, c = matrices(kernel, 35, 33, 9, np.random.default_rng(7))

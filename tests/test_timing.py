@@ -179,7 +179,7 @@ def seconds(kernel, board):
     return timed(kernel, 512, k=256, device=board).clocks / board.clock_ghz
 
 
-@pytest.mark.parametrize("board", [HD5870, OLDER], ids=["HD5870", "older"])
+@pytest.mark.parametrize("board", [HD5870, pytest.param(OLDER, marks=pytest.mark.slow)], ids=["HD5870", "older"])
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "dgemm_nn", "sgemm_64x64_lds", "dgemm_nn_buffer"])
 @pytest.mark.parametrize(
     "changes",

@@ -23,7 +23,7 @@ def add(self, experiment, case, unit, amount, work, **more):
     unit == "Gflop/s" or work()  # whose product has been checked
     self.rows.append({"experiment": experiment, "case": str(case), "unit": unit})
 timed, experiments.Bench.add = experiments.Bench.add, add
-bench = experiments.Bench(n=16, sizes=(16,), side=2, megabytes=1, turns=2, warm=1, runs=3, seconds=1e-9)
+bench = experiments.Bench(n=16, sizes=(16,), side=2, megabytes=1, turns=2, warps=2, warm=1, runs=3, seconds=1e-9)
 """
 
 

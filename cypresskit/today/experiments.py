@@ -37,6 +37,7 @@ class Bench:
     side: int = 16  # threads along a workgroup of ``tiled``
     megabytes: int = 256  # that cross the bus
     turns: int = 20_000  # of a store and a load
+    warps: int = 32  # that take turns on each multiprocessor
     warm: int = 3  # runs that don't count
     runs: int = 9  # that do
     seconds: float = 0.05  # that a run takes at least
@@ -115,8 +116,8 @@ class Bench:
 
     def pitches(self) -> None:
         """Time a store and a load of shared memory by a warp: alone, and on average of 32 on each multiprocessor."""
-        turns, many = self.turns, 32 * attribute("MULTIPROCESSOR_COUNT")
-        for name, warps, at_once in (("bank, one warp", 1, 1), ("bank, 32 warps", many, 32)):
+        turns, many = self.turns, self.warps * attribute("MULTIPROCESSOR_COUNT")
+        for name, warps, at_once in (("bank, one warp", 1, 1), ("bank, 32 warps", many, self.warps)):
             out = cuda.to_device(np.empty(32 * warps, np.float32))
             for pitch in (1, 2, 4, 8, 16, 32, 33, 34, 36):
                 self.add(name, pitch, "ns", 1e9 / turns / at_once, lambda: pitched[warps, 32](out, pitch, turns))  # noqa: B023
