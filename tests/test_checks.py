@@ -147,8 +147,8 @@ def test_an_accumulator_without_a_start_is_named():
 
 def test_the_first_wrong_element_names_its_work_item():
     a, b, _ = matrices()
-    wrong = changed("sgemm_tn", ("mov g[r1.x+1], r15", "ge r2.x, vWinCoord0.x, l0.w_bias\nif_logicalz r2.x\n"
-                                 "mov g[r1.x+1], r15\nendif"))  # fmt: skip
+    but = "dcl_literal l9, 3.0, 0, 0, 0\nge r2.x, vWinCoord0.x, l9.x\nif_logicalz r2.x"
+    wrong = changed("sgemm_tn", ("mov g[r1.x+1], r15", f"{but}\nmov g[r1.x+1], r15\nendif"))
     (finding,) = check_gemm(ck.kernels["sgemm_tn"], a, b, program=wrong)
     assert (finding.element, finding.work_item) == ("C[2, 28]", None)
     assert "no work-item wrote it" in finding.message
@@ -190,18 +190,6 @@ sample_resource(0)_sampler(0) r0, vWinCoord0.xy00
 add o0, r0, r0
 end
 """
-
-
-@pytest.mark.parametrize("name", ["fetch_negative", "fetch_one_column_too_far"])
-def test_fetches_outside_may_be_intended(name):
-    bug, _, launch, _ = parts(HERE / f"zoo/{name}.txt")
-    assert checked(bug, launch) and not checked(bug, launch | {"border": True})
-
-
-@pytest.mark.parametrize("name", ["fetch_nan_coordinate", "fetch_infinite_coordinate"])
-def test_coordinates_that_are_no_numbers_never_are(name):
-    bug, _, launch, _ = parts(HERE / f"zoo/{name}.txt")
-    assert str(checked(bug, launch | {"border": True})) == str(checked(bug, launch))
 
 
 def test_an_output_is_compared_and_left_alone():
@@ -260,18 +248,17 @@ def of_macros(calls: str, **more) -> Findings:
 
 
 def test_findings_in_macros_show_both_lines_and_the_names_of_the_text():
-    unset, infinite = of_macros("mcall(7) (r1), (l0, r9)\nmcall(7) (r2), (l0, l0)\nadd o0, r1, r2")
+    (unset,) = of_macros("mcall(7) (r1), (l0, r9)\nmcall(7) (r2), (l0, l0)\nadd o0, r1, r2")
     assert "uses in1.x, a copy of r9.x, which was never set" in unset.message
     assert (unset.line, unset.column, unset.element) == (4, 18, "r9.x")
     assert unset.calls == ("macros.il:12: mcall(7) (r1), (l0, r9)",)
     assert "    called in macros.il:12: mcall(7) (r1), (l0, r9)\n" in str(unset)
-    assert "gets out0.x = infinity from `div` of r0.x = 1, l0.x = 0" in infinite.message
-    assert not re.search(r"\b[rl](?!0|9)\d", infinite.message + infinite.advice + infinite.element + unset.advice)
+    assert not re.search(r"\b[rl](?!0|9)\d", unset.advice)
 
 
 def test_findings_in_macros_that_macros_call_show_every_call():
-    (finding,) = of_macros("mcall(8) (o0), (l0)")
-    assert finding.calls == ("macros.il:8: mcall(7) (out0), (in0, in0)", "macros.il:12: mcall(8) (o0), (l0)")
+    (finding,) = of_macros("mcall(8) (o0), (r9)")
+    assert finding.calls == ("macros.il:8: mcall(7) (out0), (in0, in0)", "macros.il:12: mcall(8) (o0), (r9)")
 
 
 def test_a_fault_that_every_call_has_is_told_once():
@@ -364,23 +351,6 @@ def test_a_wrong_factor_is_named():
     program, outputs = pixel(*STORES, "mul o0, l0, l0.w"), {0: np.zeros((2, 4, 4), np.float32)}
     (finding,) = check(program, (4, 2), outputs=outputs, expected=FULL)
     assert finding.advice.startswith("Every element is 4 times what it should be")
-
-
-def test_a_kernel_that_no_code_comes_of_is_a_finding():
-    fetches, mads, adds = (
-        "".join(line.replace("rN", f"r{n}") for n in range(3, 150))
-        for line in (f"{FETCH} rN, vWinCoord0.xy00\n", "mad r0, r0, l0.x, rN\n", "add rN, r0, rN\n")
-    )
-    test = "ige r1.y, r1.x, l0.y\nbreak_logicalnz r1.y\niadd r1.x, r1.x, l0.y"
-    loop = f"whileloop\n{test}\n{mads}{adds}endloop\nmov o0, r0\nend"
-    text = f"{SCALE.partition('sample')[0]}dcl_literal l0, 0, 1, 0, 0\nmov r0, l0\nmov r1, l0\n{fetches}{loop}"
-    launch = {"inputs": {0: np.ones((8, 8, 4), np.float32)}, "outputs": {0: np.zeros((8, 8, 4), np.float32)}}
-    budgets = {"registers": 10, "fetches": 1}
-    code, fetches = check(ck.assemble(text), (8, 8), **launch, budgets=budgets)
-    assert "no code for the chip comes of this kernel: the kernel needs 149 registers" in code.message
-    assert (code.line, code.text) == (8, "sample_resource(0)_sampler(0) r3, vWinCoord0.xy00")
-    assert code.advice.startswith("Keep fewer values alive")
-    assert "147 fetches per work-item; the exercise allows 1" in fetches.message
 
 
 def matrices(size: int = 32) -> list[np.ndarray]:

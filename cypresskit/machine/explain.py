@@ -16,7 +16,7 @@ import numpy as np
 from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.il.dataflow import components, lds_address, lds_words, read_positions
 from cypresskit.il.fused import prepared
-from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
+from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, split
 from cypresskit.machine import places
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
 from cypresskit.machine.masks import Masks, StackEntry
@@ -90,7 +90,7 @@ class Interpreter:
                 if i.op.flow != "endloop":
                     self._notify("step", i, self.registers, self._rows)
             if self.masks.count and i.dest and i.op.kind in ("alu", "fetch"):
-                self._write(i.dest, *(self._compute if i.op.kind == "alu" else self._fetch)(i, i.dest))
+                self._write(i.dest, (self._compute if i.op.kind == "alu" else self._fetch)(i, i.dest))
             elif self.masks.count and i.op.kind in ("lds", "fence"):
                 (self._lds if i.op.kind == "lds" else self._fence)(i)
             at = self._flow(at, i) if i.op.flow else at + 1
@@ -202,8 +202,8 @@ class Interpreter:
 
     # Instructions
 
-    def _compute(self, i: Instruction, dest: Dest) -> tuple[np.ndarray, bool]:
-        """A row for each written component, or one for all; and whether all are known to be finite."""
+    def _compute(self, i: Instruction, dest: Dest) -> np.ndarray:
+        """A row for each written component, or one for all."""
         op, positions = i.op, dest.written
         if op.name in ("mad", "fma"):
             if self.at not in self.fused:
@@ -211,24 +211,24 @@ class Interpreter:
             if fused := self.fused[self.at]:
                 result, odd = fused()
                 if not odd:
-                    return result.view(np.uint32), True
+                    return result.view(np.uint32)
         read = (0,) if op.double else tuple(range(op.across)) or positions or (0,)
         sources = enumerate(op.sources)
         result = MEANING[op.name](*[self._double(i, n) if t == "d" else self._operand(i, n, read) for n, t in sources])
         if op.result == "d":
             low, high = split(result)
-            return np.concatenate([high if p % 2 else low for p in positions]), False
-        return scaled(result, i.shift, i.saturate), False
+            return np.concatenate([high if p % 2 else low for p in positions])
+        return result
 
     def _fused(self, i: Instruction, positions: tuple[int, ...]) -> Callable[[], tuple[np.ndarray, bool]] | None:
         """A multiply-add's compiled loop, of operands that stay where they are."""
         a, b, c = (self._operand(i, n, positions).view(np.float32) for n in range(3))
         moving = any(callable(self.operands[self.at, n, positions]) for n in range(3))
-        if moving or not positions or i.shift != 1.0 or i.saturate:
+        if moving or not positions:
             return None
         return prepared(a, b, c, self.scratch[: max(len(a), len(b), len(c))].view(np.float32))
 
-    def _write(self, dest: Dest, rows: np.ndarray, finite: bool = False) -> None:
+    def _write(self, dest: Dest, rows: np.ndarray) -> None:
         """Write to a register, an output or global memory."""
         register, written = dest.register, dest.written
         if "0" in dest.mask or "1" in dest.mask:
@@ -244,7 +244,7 @@ class Interpreter:
         else:
             target = self.registers[register.index]
             self.coordinates.pop(register.index, None)
-        self._notify("wrote", register, written, rows[: max(1, len(written))], finite)
+        self._notify("wrote", register, written, rows[: max(1, len(written))])
         everywhere = self.masks.count == self.items
         if len(rows) > 1 and np.may_share_memory(rows, target):  # a register into itself, shifted
             rows = rows.copy()
@@ -261,7 +261,7 @@ class Interpreter:
             for listener in self.listeners[name]:
                 listener(event)
 
-    def _fetch(self, i: Instruction, dest: Dest) -> tuple[np.ndarray]:
+    def _fetch(self, i: Instruction, dest: Dest) -> np.ndarray:
         """A row for each written component."""
         resource, offset = i.controls.resource, i.controls.aoffimmi
         surface = self.launch.textures[resource]
@@ -269,7 +269,7 @@ class Interpreter:
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
         self._notify("fetch", resource, x, y, inside)
-        return (texels.T if len(dest.written) == 4 else texels.T[list(dest.written)],)
+        return texels.T if len(dest.written) == 4 else texels.T[list(dest.written)]
 
     def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
         """A fetch's coordinates before its offset, which many fetches have in common."""
@@ -309,7 +309,7 @@ class Interpreter:
         element, active = self._element(register), self.masks.active
         self._notify("memory", "global", True, element, written, self.launch.exist(element))
         self.memories.check_global(self.at, element, active)
-        self._notify("wrote", register, written, rows, False, element)
+        self._notify("wrote", register, written, rows, element)
         values = np.broadcast_to(rows, (len(written), self.items))
         self.memories.store_global(element, dict(zip(written, values)), active)
 

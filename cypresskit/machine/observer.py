@@ -31,14 +31,13 @@ class StepEvent(NamedTuple):
 class WroteEvent(NamedTuple):
     """Register ``register``, an output or global memory is about to be written in ``components`` (numbers 0 to 3):
     ``rows`` are the 32-bit patterns, uint32 of shape (components or 1, items or 1), ``element`` the elements of global
-    memory (int64). ``finite``: the rows are known to hold no single-precision NaN or infinity."""
+    memory (int64)."""
 
     at: int
     active: np.ndarray
     register: Register
     components: tuple[int, ...]
     rows: np.ndarray
-    finite: bool = False
     element: np.ndarray | None = None
 
 

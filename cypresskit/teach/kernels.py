@@ -102,14 +102,13 @@ def check_gemm(
     alpha: float = 1.0,
     beta: float = 0.0,
     program: Program | None = None,
-    budgets: Mapping[str, float] | None = None,
     names: Mapping = NAMES,
 ) -> Findings:
     """Findings on ``kernel``, or on a student's ``program`` launched like it: a C other than alpha op(A) op(B) + beta
     C, and unsound accesses. Matrices are as stored (see ``Kernel.arguments``).
 
-    ``budgets`` and ``names`` as for ``ck.check``. Raises ``ValueError`` for kernels that write C through output streams
-    or read their matrices from a buffer, and for those in double-double.
+    ``names`` as for ``ck.check``. Raises ``ValueError`` for kernels that write C through output streams or read their
+    matrices from a buffer, and for those in double-double.
     """
     if kernel.precision not in ("single", "double") or kernel.streams or kernel.buffer or kernel.packed:
         raise ValueError(f"check_gemm takes kernels that fetch A and B and store C to g[]; {kernel.name} does not")
@@ -124,7 +123,6 @@ def check_gemm(
         program or kernel.program,
         **arguments,
         names=names,
-        budgets=budgets,
         expected=(alpha * (left @ right) + beta * old).astype(kernel.dtype),
         tolerance=rounding * steps * size,
         mistakes=dict(mistakes(kernel, left, right, old, alpha, beta)),

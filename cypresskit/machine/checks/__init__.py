@@ -15,9 +15,7 @@ from cypresskit.machine import explain
 from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
 from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
-from cypresskit.machine.checks.cost import CostCheck
 from cypresskit.machine.checks.findings import Check, Finding, Findings, Naming
-from cypresskit.machine.checks.numbers import NumbersCheck
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
 from cypresskit.machine.launch import KernelError, prepare
@@ -35,9 +33,7 @@ def check(
     global_memory: np.ndarray | None = None,
     device: Device = HD5870,
     max_instructions: int | None = None,
-    border: bool = False,
     names: Mapping | None = None,
-    budgets: Mapping[str, float] | None = None,
     expected: np.ndarray | None = None,
     tolerance=None,
     mistakes: Mistakes | None = None,
@@ -47,11 +43,7 @@ def check(
 
     Parameters
     ----------
-    border: whether fetches that rely on the zeros outside a texture are intended: those are no findings then, but
-        coordinates that are no numbers still are.
     names: what to call the arrays in findings: resource number, "g" or "o0" .. "o7" to a name, as {0: "A", "g": "C"}.
-    budgets: the most an exercise allows of "fetches" (per work-item), "bundles" (a turn of the main loop) and
-        "registers" (as compiled).
     expected: what global memory, or else the first output, should hold afterwards: an array of the same shape and type.
     tolerance: the error allowed per element (a number or an array; by default 32 roundings of the largest element).
     mistakes: sentences that complete "comes out if ..." to functions that give what does.
@@ -62,17 +54,14 @@ def check(
     launch = prepare(program, domain, **arrays, device=device, max_instructions=max_instructions)
     explain.fits(launch)
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
-    dtypes |= {f"o{n}": array.dtype for n, array in (outputs or {}).items()}
     if global_memory is not None:
         dtypes["g"] = global_memory.dtype
     naming = Naming(launch, names or {}, dtypes, () if global_memory is None else global_memory.shape)
-    checks: list[Check] = [MemoryCheck(naming, border), RaceCheck(naming), NumbersCheck(naming, expected)]
+    checks: list[Check] = [MemoryCheck(naming), RaceCheck(naming)]
     if (unset := UninitialisedCheck(naming)).marks or program.lds:
         checks.append(unset)
     if any(i.op.kind == "fence" for i in program.body):
         checks.append(BarrierCheck(naming))
-    if budgets:
-        checks.append(CostCheck(naming, budgets))
     if expected is not None:
         checks.append(AnswerCheck(naming, outputs or {}, global_memory, expected, tolerance, mistakes or {}))
     try:

@@ -1,6 +1,6 @@
 """Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS; unaligned LDS bytes.
 
-Where an address is wrong for a reason that has been reported (``Marks``), nothing more is. A constant beyond the end
+Where an address is wrong for a reason that has been reported, nothing more is. A constant beyond the end
 of its declared buffer is found without running: ``prepare`` makes sure that the array is long enough.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cypresskit.il.dataflow import components, read_positions
-from cypresskit.machine.checks.findings import FAR, Check, Naming
+from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 from cypresskit.machine.places import INFINITE, NOWHERE
 
@@ -22,9 +22,8 @@ Described = tuple[str, str, str]  # what a work-item does, advice, and the eleme
 class MemoryCheck(Check):
     """Reports accesses out of range, negative or unaligned, and whole numbers as coordinates of ``sample``."""
 
-    def __init__(self, naming: Naming, border: bool):
+    def __init__(self, naming: Naming):
         super().__init__(naming)
-        self.border = border
         self.sampled: dict[int, list[int]] = {}  # instruction to the components of a register that are its coordinates
         for at, i in enumerate(self.program.body):
             if i.op.name == "sample" and (source := i.sources[0]).register.kind == "r":
@@ -63,10 +62,7 @@ class MemoryCheck(Check):
     def fetch(self, event: FetchEvent) -> None:
         if event.inside.all():
             return
-        outside = event.active & ~event.inside
-        if self.border:
-            outside &= (np.abs(np.clip([event.x, event.y], -FAR, FAR)) == FAR).any(axis=0)
-        word = str(self.program.body[event.at].sources[0].register)
+        word, outside = str(self.program.body[event.at].sources[0].register), event.active & ~event.inside
         self._report("fetch outside", event.at, outside, word, lambda item: self._fetched(event, item))
 
     def _fetched(self, event: FetchEvent, item: int) -> Described:

@@ -83,8 +83,7 @@ class Findings(tuple[Finding, ...]):
         first: dict[tuple, Finding] = {}
         for finding in sorted(found, key=lambda finding: (finding.line, finding.column)):
             side, memory = finding.other.split(",")[0], re.split(r"[\[.]", finding.element)[0]
-            line = finding.line if finding.kind == "number" else 0
-            key = (finding.kind, finding.work_item, finding.advice, side, memory, line)
+            key = (finding.kind, finding.work_item, finding.advice, side, memory)
             if key not in first:
                 first[key] = finding
             elif finding.line != first[key].line:

@@ -1,17 +1,25 @@
-"""Values that nobody set: registers, and LDS words loaded before a store; reported where the value is used (``Marks``).
+"""Values that nobody set: registers, and LDS words loaded before a store; reported where the value is used.
 
-Only components that matter (``Needs``) are looked at, and only those which some way through the program leaves unset
-are tracked: most kernels have none. A load from LDS is no use of the word: its result is marked.
+This is taint tracking: a mark on a register's component tells who holds an unset value in it. Only components that
+matter (``needs``) are looked at, and only those which some way through the program leaves unset are tracked: most
+kernels have none. A load from LDS is no use of the word: its result is marked.
+
+Copying a value does not count as using it: the mark follows the copy, by ``mov`` to a register or as the operand that
+``cmov_logical`` chooses; the operand that it does not choose is ignored. So a macro's arguments, a register that is
+copied whole and an unused result raise no alarm. Any other use is reported once. What is computed from the value after
+that is tainted, and where a tainted value is an address or a branch's condition, further reports of that instruction
+are ``suppressed`` for those work-items: one fault, one report.
 """
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cypresskit.il.dataflow import Key, defines
-from cypresskit.machine.checks.findings import Naming
-from cypresskit.machine.checks.marks import Mark, Marks
-from cypresskit.machine.observer import MemoryEvent
+from cypresskit.il import Instruction
+from cypresskit.il.dataflow import Key, defines, is_address
+from cypresskit.machine.checks.findings import Check, Naming
+from cypresskit.machine.checks.needs import Needs
+from cypresskit.machine.observer import MemoryEvent, StepEvent, WroteEvent
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +32,27 @@ class _Unset:
     addresses: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
-class UninitialisedCheck(Marks):
+@dataclass(eq=False)
+class Mark:
+    """Which work-items (bool) hold an unset value, where that comes from, and whether that has been reported."""
+
+    holders: np.ndarray
+    unset: _Unset
+    reported: bool = False
+
+
+class UninitialisedCheck(Check):
     """Reports the use of registers and LDS words that were never set."""
 
     def __init__(self, naming: Naming):
         super().__init__(naming)
+        widths = tuple((f"o{n}", output.texel // 4) for n, output in self.launch.outputs.items())
+        self.needs = Needs(self.program, widths)
         items, group_items = self.launch.items, self.launch.group_items
         self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in self.needs.start}
+        self.carried: dict[int, list[Mark]] = {}  # what the running instruction brings: component of its result
+        #: What it uses: the first component, where that comes from, and by which work-items; by what is one fault.
+        self.used: dict[tuple, tuple[Key, _Unset, np.ndarray]] = {}
         self.group, groups = np.arange(items) // group_items, items // group_items
         self.stored = {n: np.zeros((groups, size // 4), bool) for n, (_, size) in self.program.lds.items()}
 
@@ -56,13 +78,56 @@ class UninitialisedCheck(Marks):
                 for c in (word,) if i.op.words > 1 else self.needs.writes[event.at]:
                     self.carried.setdefault(c, []).append(Mark(bad, unset))
 
-    def copied(self, at: int, fault: _Unset) -> _Unset:
-        return replace(fault, copied=at) if fault.copied < 0 else fault
+    def step(self, event: StepEvent) -> None:
+        self.carried = {}
+        if not self.marks or self.needs.reads[event.at].isdisjoint(self.marks):
+            return
+        i, self.used = event.instruction, {}
+        for n, source, positions in self.needs.uses[event.at]:
+            passed = i.op.copies and n in i.op.passed
+            for p in positions:
+                key = source.register.index, "xyzw".find(source.swizzle[p])
+                for mark in tuple(self.marks.get(key, ())):
+                    users = mark.holders & event.active
+                    if passed and len(i.op.sources) > 1:
+                        users &= (event.rows(i.sources[0], i.sources[0].swizzle[p])[0] != 0) == (n == 1)
+                    if not users.any():
+                        continue
+                    if passed and i.dest is not None and i.dest.register.kind == "r":
+                        unset = mark.unset if mark.unset.copied >= 0 else replace(mark.unset, copied=event.at)
+                        _carry(self.carried, p, Mark(users, unset, mark.reported))
+                    else:
+                        self._use(event.at, i, n, p, key, mark, users)
+        for used in self.used.values():
+            self.report_use(event.at, *used)
 
-    def same(self, key: Key, fault: _Unset):
-        return key[0], fault.source and fault.source[0]
+    def _use(self, at: int, i: Instruction, n: int, p: int, key: Key, mark: Mark, users: np.ndarray) -> None:
+        """Note the use of a mark by these work-items, and taint the result; what was reported before only taints."""
+        if not mark.reported:
+            fault = key[0], mark.unset.source and mark.unset.source[0]
+            first, unset, others = self.used.get(fault, (key, mark.unset, users))
+            self.used[fault] = first, unset, others | users
+            mark.holders = mark.holders & ~users  # they hold a reported mark from here on
+            mark = Mark(users, mark.unset, reported=True)
+            _carry(self.marks, key, mark)
+        for c in self.needs.writes[at] if i.op.vector else (p,):
+            _carry(self.carried, c, mark)
+        if is_address(i, n):
+            self.suppressed[at] = self.suppressed.get(at, False) | users
+
+    def wrote(self, event: WroteEvent) -> None:
+        if event.register.kind != "r" or not (self.marks or self.carried):
+            return
+        for c in event.components:
+            key = (event.register.index, c)
+            old = self.marks.pop(key, [])
+            for mark in old:
+                mark.holders = mark.holders & ~event.active
+            if left := [mark for mark in old if mark.holders.any()] + self.carried.get(c, []):
+                self.marks[key] = left
 
     def report_use(self, at: int, key: Key | None, unset: _Unset, users: np.ndarray) -> None:
+        """Report that instruction ``at`` uses an unset value: that of component ``key``, or what it loads from LDS."""
         bad = np.flatnonzero(users)
         item, name = int(bad[0]), _named(key) if key else ""
         if unset.source is None:
@@ -94,6 +159,15 @@ class UninitialisedCheck(Marks):
             setter = f"Line {later[0]} sets it, which comes later" if later else "Only this line sets it"
             return f"{setter}: give it a first value before the loop."
         return f"Line {body[full[0]].line} sets it, but not every work-item comes there: set it before the branch."
+
+
+def _carry(marks: dict, key: object, mark: Mark) -> None:
+    """Add a mark; tainted ones become one."""
+    for old in marks.setdefault(key, []):
+        if old.reported == mark.reported and (mark.reported or old.unset is mark.unset):
+            old.holders = old.holders | mark.holders
+            return
+    marks[key].append(Mark(mark.holders, mark.unset, mark.reported))
 
 
 def _named(key: Key) -> str:

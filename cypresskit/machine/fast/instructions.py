@@ -72,11 +72,9 @@ class Instructions(Accesses):
         return self._finished(at, i, NATIVE[i.op.name](self.floats, *operands))
 
     def _finished(self, at: int, i: Instruction, value: Vec) -> Vec:
-        """The bits (i32) of a computed ``value``: scaled, clamped, its NaN made canonical if it must be now."""
-        if i.shift != 1.0 or i.saturate:
-            value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
+        """The bits (i32) of a computed ``value``, its NaN made canonical if it must be now."""
         dest, analysis = self.dest(at), self.analysis
-        if value.kind == "float" and not i.saturate:
+        if value.kind == "float":
             if dest.register.kind != "r" or any(
                 analysis.defined(at, c).double or analysis.mixed(at, c) for c in dest.written
             ):
