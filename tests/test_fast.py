@@ -331,7 +331,7 @@ def test_a_forked_child_has_threads_of_its_own():
 def test_an_error_that_does_not_come_again_is_reported(monkeypatch):
     """Work-items that race may fail in one run and not in the next."""
     program = pixel("mov g[7], vWinCoord0")
-    failing, tries = execute._run_tiles, []
+    failing, tries = execute._run_batches, []
 
     def raced(launch, space, threads):
         workers = failing(launch, space, threads)
@@ -341,7 +341,7 @@ def test_an_error_that_does_not_come_again_is_reported(monkeypatch):
         workers[0].status = DONE
         return workers
 
-    monkeypatch.setattr(execute, "_run_tiles", raced)
+    monkeypatch.setattr(execute, "_run_batches", raced)
     with pytest.raises(ck.KernelError, match=r"to g\[7\], which has 7") as caught:
         ck.launch(program, (8, 8), global_memory=np.zeros((7, 4), np.uint32), threads=2)
     assert (caught.value.kind, tries) == ("store", [2, 1])

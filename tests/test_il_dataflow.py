@@ -39,7 +39,7 @@ def test_what_an_instruction_reads_and_writes(line, read, address, written):
 
 
 def test_a_fetch_reads_as_many_coordinates_as_its_texture_has():
-    for kind, letters in (("1d", {(1, 1)}), ("2d", {(1, 1), (1, 0)})):
+    for kind, letters in (("1d,unnorm", {(1, 1)}), ("2d,unnorm", {(1, 1), (1, 0)})):
         program = pixel(TEXTURE.format(0, kind), "sample_resource(0) r0, r1.yxzw")
         assert keys(uses(program, program.body[0])) == letters
 

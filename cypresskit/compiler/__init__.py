@@ -34,7 +34,7 @@ READ = (
     "name", "gpr_limit", "clause_temporaries", "tex_clause_fetches", "alu_clause_slots", "wavefront", "lds_bytes",
     "double_fmas",
 )  # fmt: skip
-"""What style "amd" reads of a device."""
+"""The fields of a device that style "amd" reads."""
 
 
 def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Code:

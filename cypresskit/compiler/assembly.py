@@ -94,7 +94,6 @@ class FetchInstruction:
     at: int
     line: int
     resource: int = 0
-    unnormalised: bool = True
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,9 @@ class KernelCard:
 def turn_clocks(
     device: Device, bundles: int, fetches: int, clauses: tuple[int, int], wavefronts: int
 ) -> dict[str, float]:
-    """What a wavefront's turn of a loop costs a SIMD engine, by what may bind: the ALU, the texture unit, or, where too
-    few wavefronts are there to hide it, the time that each of them takes for its own ``clauses`` (ALU and TEX): results
-    before they can be read, a switch for every clause, and memory for every TEX clause."""
+    """Clocks of a wavefront's turn of a loop on a SIMD engine, by what may bind: the ALU, the texture unit, or, where
+    too few wavefronts are there to hide it, the time that each of them takes for its own ``clauses`` (ALU and TEX):
+    results before they can be read, a switch for every clause, and memory for every TEX clause."""
     alu, tex = clauses
     waits = bundles * device.result_clocks + (alu + tex) * device.switch_clocks + tex * device.dram_clocks
     units = {"ALU": bundles * device.bundle_clocks, "texture unit": fetches * device.wavefront // 4}

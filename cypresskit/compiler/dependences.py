@@ -1,4 +1,4 @@
-"""What a block's schedule must respect: the dependence graph of its ops.
+"""The dependence graph of a block's ops, which its schedule must respect.
 
 An op waits for those that make its operands (a later bundle), and a write for the readers of the value it replaces (the
 same bundle will do: reads come first). Accesses to global memory and to the LDS stay in order, reads among each other

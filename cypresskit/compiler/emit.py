@@ -147,7 +147,7 @@ class _Emitter:
                 select[word.vreg.channel or 0] = "xyzw"[c]
                 dest = self.numbers[word.vreg]
         letters, source = "".join(_selected(s.value) for s in op.srcs), self.register(op.located)
-        what = detail.offset, op.at, self.line(op.at), detail.resource, detail.unnormalised
+        what = detail.offset, op.at, self.line(op.at), detail.resource
         return FetchInstruction(op.name, dest, "".join(select), source, letters, *what)
 
     def store(self, op: Op) -> StoreInstruction:

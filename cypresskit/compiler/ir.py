@@ -105,7 +105,6 @@ class FetchDetail:
 
     offset: tuple[int, ...]
     resource: int = 0
-    unnormalised: bool = True
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def _fetch(f: FetchInstruction) -> str:
         return f"MEM_EXPORT_READ_IND {dest + ',':<9} {place}"
     source = f"R{0 if f.source is None else f.source}.{(f.coordinates + '00')[:4]:0<4}"
     offsets = "".join(f"{axis}OFFSET({o})".ljust(12) for axis, o in zip("XYZ", f.offset) if o)
-    kind = "UNNORM(XYZW)" if f.unnormalised and f.name == "SAMPLE" else ""
+    kind = "UNNORM(XYZW)" if f.name == "SAMPLE" else ""
     return f"{f.name:<7} {dest + ',':<9} {source + ',':<10} t{f.resource}, s{f.resource}  {kind:<13} {offsets}".rstrip()
 
 

@@ -227,7 +227,7 @@ class _Lowering:
         texture = self.program.textures[resource]
         srcs = [plain(self.builder, self.sources.operand(i, 0, axis)) for axis in range(texture.dimensions)]
         offset = i.controls.aoffimmi[: texture.dimensions]
-        detail = FetchDetail(offset, resource, texture.unnormalised)
+        detail = FetchDetail(offset, resource)
         results = self.builder.append("SAMPLE" if i.opcode == "sample" else "LD", *srcs, detail=detail).results
         if i.dest is not None:
             self.write(i.dest, {c: results[c] for c in i.dest.written})

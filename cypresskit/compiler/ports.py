@@ -18,7 +18,7 @@ TRIES = 600  # steps of a search before it is given up
 
 
 class SlotReads(NamedTuple):
-    """What one slot reads from registers. ``reads``: for each operand its channel and word, or None where no port is
+    """The register reads of one slot. ``reads``: for each operand its channel and word, or None where no port is
     needed; ``options``: the bank swizzles allowed, each with the cycle in which it reads each operand."""
 
     reads: tuple
@@ -214,8 +214,8 @@ Plans = dict[BasicBlock, list[ClausePlan]]  # clauses and stores of every block
 
 
 def parts_of(draft: Draft, op: Op, slots: tuple[int, ...], constants: int) -> tuple[list[SlotReads], list[Placed]]:
-    """What an op reads in each slot that it fills, and its parts there. The x, y and z of a four-slot double read the
-    same, so they count once."""
+    """The register reads of each slot that an op fills, and its parts there. The x, y and z of a four-slot double read
+    the same, so they count once."""
     reading: list[SlotReads] = []
     placed: list[Placed] = []
     for place, slot in enumerate(slots):

@@ -80,9 +80,9 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
 
 def _resource(control: dict, line: Line, at: int) -> Controls:
     kinds = [part.strip().lower() for part in control.get("type", "").split(",")]
-    if kinds[0] not in ("1d", "2d") or kinds[1:] not in ([], ["unnorm"]):
-        found = f"found `({control.get('type', '')})`"
-        line.fail(f"expected `_type(2d,unnorm)`, `_type(2d)` or the same with 1d, {found}", at)
+    if kinds[0] not in ("1d", "2d") or kinds[1:] != ["unnorm"]:
+        why = "cypresskit's subset of AMD's IL has no coordinates that run from 0 to 1"
+        line.fail(f"expected `_type(2d,unnorm)` or `_type(1d,unnorm)`, found `({control.get('type', '')})`: {why}", at)
     axes = [f"fmt{axis}" for axis in LETTERS]
     formats = {control.get(axis, "unknown").lower() for axis in axes}
     if unknown := set(control) - {"id", "type", *axes}:
@@ -90,7 +90,7 @@ def _resource(control: dict, line: Line, at: int) -> Controls:
     for kind in formats - {"float", "unknown", "sint", "uint", "unorm", "snorm"}:
         line.fail(f"a format is float, unknown, sint or uint, found `{kind}`.{nearest(kind, ['float', 'unknown'])}", at)
     number, kind = count(control.get("id", ""), line, at), formats.pop() if len(formats) == 1 else "unknown"
-    return Controls(id=number, type=kinds[0], unnorm="unnorm" in kinds, format=kind)
+    return Controls(id=number, type=kinds[0], format=kind)
 
 
 def _literal_numbers(line: Line) -> tuple[int, ...]:

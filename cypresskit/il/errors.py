@@ -1,4 +1,4 @@
-"""What is wrong with a kernel's text, said so that a student can mend it.
+"""Faults in a kernel's text, said so that a student can mend them.
 
 One ``ILError`` carries every fault of a file (``faults``), each with its line, column, the line itself, and a sentence
 on what was expected. ``str(error)`` shows them in the manner of a compiler: place, text, caret, advice.

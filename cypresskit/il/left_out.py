@@ -1,5 +1,5 @@
-"""What AMD's IL has and cypresskit's subset leaves out: names by kind, and the section of AMD's specification (version
-2.4) that defines them, or the later chip whose they are: ``data/left_out.json``. A star stands for any ending."""
+"""The parts of AMD's IL that cypresskit's subset leaves out: names by kind, with the section of AMD's specification
+(version 2.4) or the later chip that they come from: ``data/left_out.json``. A star stands for any ending."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What the chip's arithmetic gives, bit for bit, on numpy arrays of 32-bit patterns (64-bit for doubles).
+"""The arithmetic of every opcode, bit for bit, on numpy arrays of 32-bit patterns (64-bit for doubles).
 
 Single precision flushes subnormals, as the chip does: inputs, and results whose value rounded to 24 bits is below
 2^-126, become zero with their sign. ``mad`` and ``dmad`` round once. A NaN that arithmetic makes is always the same

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 
 class Relation(NamedTuple):
-    """What a comparison tests: the relation that holds with its operands exchanged (``flipped``), and the one that
+    """A relation between two numbers: the one that holds with its operands exchanged (``flipped``), and the one that
     holds where this one doesn't (``negated``; of floats only for eq and ne, since a NaN fails all others)."""
 
     flipped: str

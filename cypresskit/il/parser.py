@@ -276,7 +276,7 @@ def _named_values(rest: str, segments: list[tuple[str, str]]) -> list[tuple[str,
 
 
 def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> Controls:
-    """What follows the opcode's name."""
+    """The controls that follow an opcode's name."""
     controls: dict[str, Any] = {}
     for name, value in _named_values(rest, segments):
         if name in op.controls:

@@ -88,9 +88,9 @@ class Dest:
 
 
 class Controls(NamedTuple):
-    """What stands in brackets after an opcode's name, or behind it: of fetches the ``resource``, the ``sampler`` and
-    the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS array or of a resource; what a fence waits for; the number
-    ``k`` of a macro. Of declarations: ``type`` ("2d"), ``unnorm`` and ``format`` of a resource, ``interp``."""
+    """The controls of an instruction, in brackets or behind its opcode: of fetches the ``resource``, the ``sampler``
+    and the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS array or of a resource; what a fence waits for; the
+    number ``k`` of a macro. Of declarations: ``type`` ("2d") and ``format`` of a resource, ``interp``."""
 
     resource: int = 0
     sampler: int = 0
@@ -102,7 +102,6 @@ class Controls(NamedTuple):
     memory: bool = False
     k: int = 0
     type: str = ""
-    unnorm: bool = False
     format: str = ""
     interp: str = ""
 
@@ -157,20 +156,6 @@ class Instruction:
         against 0."""
         return self.controls.relop or self.op.relation
 
-    def __str__(self) -> str:
-        text = self.opcode
-        for name in self.op.controls:
-            value = getattr(self.controls, name, None)
-            if name == "aoffimmi":
-                offset = self.controls.aoffimmi
-                text += f"_aoffimmi({','.join(map(str, offset))})" if any(offset) else ""
-            elif value is True:
-                text += f"_{name}"
-            elif value is not None and value is not False:
-                text += f"_{name}({value})".removeprefix("_k")
-        operands = [self.dest, *self.sources] if self.dest else self.sources
-        return f"{text} {', '.join(map(str, operands))}".rstrip()
-
 
 @dataclass(frozen=True)
 class Macro:
@@ -185,11 +170,10 @@ class Macro:
 
 @dataclass(frozen=True)
 class Texture:
-    """A declared input: ``dcl_resource_id(id)``; unnormalised coordinates count texels, others run from 0 to 1."""
+    """A declared input: ``dcl_resource_id(id)``; its coordinates count texels."""
 
     id: int
     dimensions: int
-    unnormalised: bool
 
 
 @dataclass(frozen=True)
@@ -281,7 +265,7 @@ class Program:
     def textures(self) -> dict[int, Texture]:
         """Declared input textures by resource number."""
         rows = [i.controls for i in self.declarations if i.opcode == "dcl_resource"]
-        return {r.id: Texture(r.id, 1 if r.type == "1d" else 2, r.unnorm) for r in rows}
+        return {r.id: Texture(r.id, 1 if r.type == "1d" else 2) for r in rows}
 
     @cached_property
     def constants(self) -> dict[int, int]:

@@ -68,7 +68,8 @@ class Interpreter:
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = self.issued = self.at = 0
         self.limit = launch.max_instructions if launch.limited else STEPS
-        self.patience = most // max(1, launch.items) if launch.max_instructions <= MAX_INSTRUCTIONS else self.limit
+        if launch.max_instructions <= MAX_INSTRUCTIONS:
+            self.limit = min(self.limit, most // max(1, launch.items))
         self.read: dict[int, np.ndarray] = {}  # global elements that this instruction's operands read, by operand
         self.operands: dict[tuple, np.ndarray | Callable] = {}  # by instruction, source and positions: see _operand
         self.fused: dict[int, Callable | None] = {}  # by instruction: its multiply-add, see _fused
@@ -85,7 +86,7 @@ class Interpreter:
             if self.masks.count and i.op.flow not in ("else", "endif"):
                 self.executed[at] += self.masks.count
                 self.issued += 1
-                if self.issued > min(self.limit, self.patience) and self.masks.loops:
+                if self.issued > self.limit and self.masks.loops:
                     self._check_end(self.masks.loops)
                 if i.op.flow != "endloop":
                     self._notify("step", i, self.registers, self._rows)
@@ -100,17 +101,13 @@ class Interpreter:
         return result
 
     def _check_end(self, loops: list[StackEntry]) -> None:
-        """Raise the error for an endless loop, or for one that is too long for so many work-items."""
+        """Raise the error for a loop that is endless, or too long for so many work-items."""
         issued = self.issued - loops[0].issued
         # an inner loop that ends every time leads back here, too: the endless one is where most of them ran
         inside = [loop for loop in loops if 2 * (self.issued - loop.issued) > issued]
-        at, item = (inside or loops[:1])[-1].at, int(np.argmax(self.masks.active))
         if issued > self.limit:
+            at, item = (inside or loops[:1])[-1].at, int(np.argmax(self.masks.active))
             raise self.launch.endless_error(at, item, self.limit)
-        if issued > self.patience:
-            done = f"this loop has not ended after {issued:,} instructions of {self.launch.item_name(item)}"
-            advice = f"It is too long to be stepped through by {self.items:,} work-items: take a smaller domain."
-            raise self.launch.error("long", at, f"{done}. {advice}", item)
 
     # Control flow
 
@@ -278,8 +275,7 @@ class Interpreter:
         key = i.opcode, source.swizzle, i.controls.resource
         if key not in known or source.modified:
             rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(declared.dimensions)]
-            whole = i.op.sources[0] == "i"
-            known[key] = places.coordinates(rows, surface, whole=whole, unnormalised=declared.unnormalised)
+            known[key] = places.coordinates(rows, surface, whole=i.op.sources[0] == "i")
         return known[key]
 
     def _spread(self, row: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 mi
 
 class KernelError(RuntimeError):
     """A kernel did what it must not. ``kind`` is "store" (outside its memory), "barrier" (that part of a group doesn't
-    reach), "endless" or "long" (a loop); ``line`` the kernel's line and ``at`` the index of its instruction in
+    reach), "endless" (a loop); ``line`` the kernel's line and ``at`` the index of its instruction in
     ``Program.body``; ``work_item`` its place in the domain, as (x, y) or a flat number, or None."""
 
     def __init__(self, message: str, line: int = 0, work_item=None, kind: str = "", at: int = -1):
@@ -103,7 +103,7 @@ class Launch(Shape):
     def endless_error(self, at: int, item: int, count: int | None = None) -> KernelError:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or ``count``."""
         what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
-        why = "Does its break condition ever become true? (max_instructions raises the limit.)"
+        why = "Does its break condition ever become true? (A smaller domain, or max_instructions, raises the limit.)"
         return self.error("endless", at, f"{what}{self.item_name(item)}. {why}", item)
 
 

@@ -1,4 +1,4 @@
-"""What a run tells the world: a few small events, and the class that listens to them.
+"""The events of a run, and ``Observer``, which listens to them.
 
 The machine never prints or draws. The explaining engine calls an observer's methods as a program runs; recorders,
 checkers and counters are observers. Arrays in an event cover all work-items of the launch, in the order of

@@ -28,15 +28,11 @@ class Coordinate(NamedTuple):
     size: int
 
 
-def coordinates(rows: Sequence[np.ndarray], texture: Extent, *, whole: bool, unnormalised: bool) -> list[Coordinate]:
-    """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if subnormal) that count
-    texels (``unnormalised``) or run from 0 to 1 over the texture."""
+def coordinates(rows: Sequence[np.ndarray], texture: Extent, *, whole: bool) -> list[Coordinate]:
+    """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if subnormal)."""
     found = []
     for bits, size in zip(rows, (texture.width, texture.height)):
-        if whole:
-            place = bits.view(np.int32)
-        else:
-            place = np.floor(flushed(bits) if unnormalised else flushed(bits) * np.float32(size))
+        place = bits.view(np.int32) if whole else np.floor(flushed(bits))
         least, most = float(place.min()), float(place.max())
         usual = -(2.0**31) <= least and most < 2.0**31  # false for NaN
         found.append(Coordinate(place.astype(np.int64 if usual else np.float64), least, most, size))
@@ -56,11 +52,11 @@ def moved(found: Sequence[Coordinate], offset: Sequence[int]) -> tuple[np.ndarra
 
 
 def texel(
-    rows: Sequence[np.ndarray], texture: Extent, offset: Sequence[int], *, whole: bool, unnormalised: bool
+    rows: Sequence[np.ndarray], texture: Extent, offset: Sequence[int], *, whole: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The texel that a fetch with coordinates ``rows``, one for each dimension, asks for: `coordinates` finds it, and
     it is `moved` by ``offset``; returned as by `moved`."""
-    return moved(coordinates(rows, texture, whole=whole, unnormalised=unnormalised), offset)
+    return moved(coordinates(rows, texture, whole=whole), offset)
 
 
 def integers(place: np.ndarray) -> np.ndarray:

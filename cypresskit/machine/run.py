@@ -1,4 +1,4 @@
-"""What a run did: its counts, from how many work-items executed each instruction."""
+"""The counts of a run, computed from how many work-items executed each instruction."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,7 +11,7 @@ from cypresskit.il.dataflow import lds_words
 
 @dataclass(frozen=True)
 class Run:
-    """What a run did. Counts are over work-items that were active.
+    """The counts of a run, over work-items that were active.
 
     ``instructions`` IL instructions; ``arithmetic`` results computed (a mad on four components counts 4); ``flops``
     single or double floating-point operations (a mad is 2); ``fetches`` and ``fetch_bytes`` texture reads;
@@ -53,8 +53,8 @@ def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
 
 @lru_cache(maxsize=256)
 def _weights(program: Program) -> tuple[np.ndarray, list[int]]:
-    """What one execution of each instruction adds to each of ``COUNTED`` and to the fetches from each resource: int64,
-    (instructions, counts); and the resources."""
+    """By how much one execution of each instruction raises each of ``COUNTED`` and the fetches from each resource:
+    int64, (instructions, counts); and the resources."""
     resources = sorted({i.controls.resource for i in program.body if i.op.kind == "fetch"})
     rows = np.zeros((len(program.body), len(COUNTED) + len(resources)), np.int64)
     for row, i in zip(rows, program.body, strict=True):

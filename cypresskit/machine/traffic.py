@@ -1,4 +1,4 @@
-"""What one wavefront asked the memories for, in order: the fetches and LDS accesses of its 64 work-items.
+"""The memory accesses of a launch's first wavefront, in order: fetches and LDS accesses of its 64 work-items.
 
 ``Traffic`` is an observer. A pixel shader's wavefront is an 8 x 8 tile whose work-items are listed quad by quad (2 x
 2); a compute shader's is 64 consecutive ones. Left out: global memory, and what came back.
@@ -28,17 +28,14 @@ class Access:
 
 
 class Traffic(Observer):
-    """Listens to wavefront number ``wavefront`` of a launch; ``accesses`` is what it saw, ``launch`` the launch."""
+    """Listens to the first wavefront of a launch; ``accesses`` is what it saw, ``launch`` the launch."""
 
-    def __init__(self, wavefront: int = 0) -> None:
-        self.wavefront = wavefront
+    def __init__(self) -> None:
         self.accesses: list[Access] = []
 
     def start(self, launch) -> None:
-        if not 0 <= self.wavefront < launch.wavefronts:
-            raise ValueError(f"there is no wavefront {self.wavefront}: the launch has {launch.wavefronts}")
         self.launch = launch
-        first, second, self._there = lanes(launch, np.array([self.wavefront]))
+        first, second, self._there = lanes(launch, np.zeros(1, np.int64))
         self._items = np.where(self._there, number(launch, first, second), 0)
 
     def fetch(self, event: FetchEvent) -> None:

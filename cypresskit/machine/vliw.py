@@ -256,7 +256,7 @@ class _Execution(Processor):
             texels = self.launch.elements(places.element(f.offset[0], rows[0] if rows else None, self.items))[0].T
         else:
             surface = self.launch.textures[f.resource]
-            x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
+            x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD")
             texels = surface.texels(x, y, inside).T
         for channel, component in enumerate(f.select):
             if component != "_":

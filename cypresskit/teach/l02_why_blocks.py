@@ -11,7 +11,7 @@ from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.samples import run
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import block_kernel, check_gemm, fault, kernel_exercise
+from cypresskit.teach.kernels import block_kernel, check_gemm, fault, kernel_exercise, run_gemm
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -80,16 +80,16 @@ def check_four_by_eight(program: Program) -> Verdict:
     for m, n, k in ((4, 8, 3), (8, 24, 5), (20, 8, 8)):
         rng = np.random.default_rng(48)
         a, b = (rng.integers(1, 8, (k, columns)).astype(np.float32) for columns in (m, n))
-        faults = check_gemm(FOUR_BY_EIGHT, a, b, program=program, budgets={"fetches": 3 * k})
+        faults = check_gemm(FOUR_BY_EIGHT, a, b, program=program)
         if verdict := fault(faults):
             needs = "The left half shows how; the right half needs B's next texel, in r4."
             if (faults[0].index, faults[0].got) == ((0, 4), 0):
                 return replace(verdict, hint=f"nothing is added to r14 yet. {needs}")
             if faults[0].kind == "uninitialised":
                 return replace(verdict, hint=f"does a `sample_resource` put a texel there first? {needs}")
-            if faults[0].kind == "cost":
-                fetches = int(faults[0].message.split()[0]) / k
-                finding = f"C is right, but a step of k takes {fetches:.3g} fetches; three are enough."
-                return Verdict(False, finding, "one texel of A, two of B: which is fetched twice, or needed by nobody?")
             return verdict
+        fetches = run_gemm(program, FOUR_BY_EIGHT, a, b)[1].fetches / (m * n // 32 * k)
+        if fetches > 3:
+            finding = f"C is right, but a step of k takes {fetches:.3g} fetches; three are enough."
+            return Verdict(False, finding, "one texel of A, two of B: which is fetched twice, or needed by nobody?")
     return Verdict(True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop.")

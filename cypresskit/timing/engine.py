@@ -28,14 +28,14 @@ MOST_CLAUSES = 1 << 62
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What happened, in core clocks. ``start``, ``end``, ``engine`` per wavefront. ``end_clock`` is when the last store
-    has left. ``timeline`` rows are (slot, wavefront, kind of clause, start, end, served by the texture unit) of engine
-    0, the first few thousand clauses, or those before the first turns that are passed over. ``progress`` has the clocks
-    at which ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part had done by then, and in its last row
-    what in the end, by name: "alu", "texture", "lds" busy clocks, "l1_asked" and "l1_missed" lines of each SIMD engine,
-    "l2_asked" and "l2_missed" lines of each L2 slice, "dram" busy clocks of each channel, and "dram_rows", in which it
-    waits for a row, "written" lines of all. Work counts when it begins. ``counts``: these sums in the end.
-    ``simulated``: the share of clauses not passed over.
+    """The result of a simulation, in core clocks. ``start``, ``end``, ``engine`` per wavefront. ``end_clock`` is when
+    the last store has left. ``timeline`` rows are (slot, wavefront, kind of clause, start, end, served by the texture
+    unit) of engine 0, the first few thousand clauses, or those before the first turns that are passed over.
+    ``progress`` has the clocks at which ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part had done
+    by then, and in its last row what in the end, by name: "alu", "texture", "lds" busy clocks, "l1_asked" and
+    "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice, "dram" busy clocks of each
+    channel, and "dram_rows", in which it waits for a row, "written" lines of all. Work counts when it begins.
+    ``counts``: these sums in the end. ``simulated``: the share of clauses not passed over.
     """
 
     end_clock: float
@@ -50,7 +50,7 @@ class Outcome:
     simulated: float
 
     def when(self, clauses: np.ndarray, noted: np.ndarray) -> np.ndarray:
-        """What was ``noted``, as ``progress`` is, when so many clauses were over, all wavefronts together."""
+        """The value of a ``noted`` series, at the clocks of ``progress``, once so many clauses were over."""
         return np.interp(clauses, np.arange(len(noted)) * self.pace, noted)
 
 

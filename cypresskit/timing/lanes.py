@@ -138,10 +138,8 @@ class Lanes(Processor):
         words = [self.component(f.source, letter) for letter in f.coordinates]
         whole = f.name == "LD"
         rows, steps = zip(*(self._usable(word, f.at, "int" if whole else "float") for word in words))
-        if any(steps) and not (whole or f.unnormalised):
-            raise NotAffine
         texture = self.shape.textures[f.resource]
-        x, y, _ = places.texel(rows, texture, f.offset, whole=whole, unnormalised=f.unnormalised)
+        x, y, _ = places.texel(rows, texture, f.offset, whole=whole)
         dx, dy = (*(int(step) for step in steps), 0)[:2]
         return self.surfaces.fetch(f.resource, x, y, self.masks.active, Motion(dx, dy, self.turns))
 

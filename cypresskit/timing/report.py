@@ -1,4 +1,4 @@
-"""What a simulated launch took and why: a ``Report`` and its text.
+"""``Report``: how long a simulated launch took, and why.
 
 Busy shares are of the whole launch: clocks in which a unit worked over all clocks of all such units. ``bound`` is the
 busiest unit if it is busy most of the time, or "DRAM rows" if the channels are, with the time in which they wait for
@@ -149,8 +149,8 @@ class Report:
 
 
 def bound(busy: dict[str, float], occupied: float, rounds: float) -> str:
-    """What bounds a launch whose units are ``busy`` and whose wavefront slots are ``occupied`` for these shares, and
-    whose wavefronts fill the slots so many times."""
+    """The bottleneck of a launch: its units are ``busy`` and its wavefront slots ``occupied`` for these shares of the
+    time, and its wavefronts fill the slots so many times (``rounds``)."""
     unit = max(busy, key=lambda name: busy[name])
     if busy[unit] >= BUSY:
         return unit

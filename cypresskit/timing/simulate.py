@@ -175,7 +175,7 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
 
 
 def _use(out: Outcome, device: Device) -> Use:
-    """What each part did, interval by interval."""
+    """How busy each part was, interval by interval."""
     noted = np.append(True, out.progress[1:] > 0)
     clock = np.maximum.accumulate([*out.progress[noted], out.end_clock])  # an engine may be ahead of another
     at = np.append(np.flatnonzero(noted), len(noted))
@@ -191,7 +191,7 @@ def _use(out: Outcome, device: Device) -> Use:
 
 
 def _served(given: np.ndarray) -> np.ndarray:
-    """What is done in each interval of the work that begins there: what it cannot hold is left for the next."""
+    """The work done in each interval, given what begins there: what an interval can't hold is left for the next."""
     served, left = np.empty_like(given), np.zeros(given.shape[1])
     for n, new in enumerate(given):
         served[n] = np.minimum(left + new, 1)

@@ -20,7 +20,7 @@ READ = (
     "line_bytes", "channel_bytes", "memory_channels", "memory_banks", "memory_bytes", "store_clocks", "l1_bytes",
     "texture_banks", "quads_per_clock", "lds_items_clock", "lds_banks",
 )  # fmt: skip
-"""What a walk reads of a device."""
+"""The fields of a device that a walk reads."""
 
 
 class NotAffine(Exception):
@@ -48,7 +48,7 @@ class Surfaces:
 
     @property
     def key(self) -> tuple:
-        """What tells these surfaces from others."""
+        """A key that is equal for surfaces whose accesses touch the same lines."""
         sizes = *sorted(self.shape.textures.items()), *sorted(self.shape.outputs.items())
         constants = ((n, words.tobytes()) for n, words in sorted(self.shape.constants.items()))
         return self.layout, self.shape.domain, sizes, *constants, *(getattr(self.device, name) for name in READ)

@@ -1,4 +1,4 @@
-"""What the timing engine runs: per wavefront a list of clauses, and for every fetch the cache lines it touches.
+"""The timing engine's input: per wavefront a list of clauses, and for every fetch the cache lines it touches.
 
 A ``Path`` is a set of wavefronts that take the same way through a kernel: segments of clauses, each repeated so many
 times. A ``Stream`` has, for one fetch (or one LDS access list) and all wavefronts of its path, the lines that each

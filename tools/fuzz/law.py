@@ -83,7 +83,7 @@ class Counting(Processor):
         else:
             texture = self.surfaces.shape.textures[f.resource]
             rows = [np.broadcast_to(self.component(f.source, letter), self.items) for letter in f.coordinates]
-            x, y, inside = places.texel(rows, texture, f.offset, whole=f.name == "LD", unnormalised=f.unnormalised)
+            x, y, inside = places.texel(rows, texture, f.offset, whole=f.name == "LD")
             byte = self.surfaces.address(f.resource, x, y)
         clocks = np.zeros(len(self.clocks), int)
         lines: list[set[int]] = [set() for _ in self.clocks]

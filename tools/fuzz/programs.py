@@ -102,8 +102,7 @@ class _Writer:
         self.items, self.group_items = int(np.prod(self.domain)), int(np.prod(self.group or (1,)))
         self.outputs = sorted(rng.sample(range(8), rng.randint(1, 4))) if mode == "pixel" else []
         self.textures = [
-            (rng.choice(("1d", "2d", "2d")), rng.random() < 0.7, rng.choice((1, 2, 4)), rng.choice(TYPES))
-            for _ in range(rng.randint(1, 4))
+            (rng.choice(("1d", "2d", "2d")), rng.choice((1, 2, 4)), rng.choice(TYPES)) for _ in range(rng.randint(1, 4))
         ]
         self.constants = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
         self.grammar = GRAMMAR | {
@@ -140,7 +139,7 @@ class _Writer:
     def arguments(self) -> dict:
         rng = self.rng
         inputs = {}
-        for n, (kind, _, count, dtype) in enumerate(self.textures):
+        for n, (kind, count, dtype) in enumerate(self.textures):
             shape = (rng.randint(1, 9),) if kind == "1d" else (rng.randint(1, 9), rng.randint(1, 9))
             inputs[n] = random_words(rng, (*shape, max(count, dtype(0).itemsize // 4))).view(dtype)
         result: dict = {"domain": self.domain, "inputs": inputs}
@@ -160,9 +159,9 @@ class _Writer:
             self.say(f"dcl_lds_id(0) {16 * self.group_items}\ndcl_struct_lds_id(1) 16, {self.group_items}")
         for n in self.outputs:
             self.say(f"dcl_output_generic o{n}")
-        for n, (kind, unnormalised, _, _) in enumerate(self.textures):
+        for n, (kind, _, _) in enumerate(self.textures):
             formats = "{_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)|_fmtx(unknown)}"
-            self.say(f"dcl_resource_id({n})_type({kind}{',unnorm' * unnormalised}){formats}")
+            self.say(f"dcl_resource_id({n})_type({kind},unnorm){formats}")
         for n, size in enumerate(self.constants):
             self.say(f"dcl_cb cb{n}[{size}]")
         self.say(f"dcl_literal l0, 0, 1, 2, {OWN}")
@@ -235,7 +234,7 @@ class _Writer:
             self.say("iand r31.yz, {r}, l1.x")
             at = "r31.yz00"
             if not whole:
-                self.say("itof r31.yz, r31" + "\nmul r31.yz, r31, l2.y_neg(xyzw)" * (not self.textures[n][1]))
+                self.say("itof r31.yz, r31")
                 at += "{||_abs|_neg(x)}"
         name = f"load_resource({n})" if whole else f"sample_resource({n})_sampler({n})"
         self.say(f"{name}{{offset}} {{r}}{{mask}}, {at}")

@@ -72,11 +72,11 @@ def check(
 
 
 def _report_loop(check: Check, error: KernelError) -> None:
-    """Report a loop that is endless or too long; of other errors, the checks have told."""
+    """Report a loop without end; of other errors, the checks have told."""
     launch, place = check.launch, error.work_item
-    if error.kind not in ("endless", "long") or check.is_suppressed(error.at):
+    if error.kind != "endless" or check.is_suppressed(error.at):
         return
     item = place[0] + place[1] * launch.domain[0] if isinstance(place, tuple) else place
     text = str(error).replace(launch.item_name(item), check.naming.item(item))
     message, _, advice = text.splitlines()[-1].strip().partition(". ")
-    check.report(f"{error.kind} loop", error.at, message, advice, item=item)
+    check.report("endless loop", error.at, message, advice, item=item)

@@ -79,8 +79,6 @@ class MemoryCheck(Check):
             return "The coordinate is NaN: look where its register was computed (an uninitialised value, 0 / 0?)."
         if INFINITE in (abs(x), abs(y)):
             return "The coordinate is infinite: look where its register was computed (a division by 0?)."
-        if not self.program.textures[event.resource].unnormalised:
-            return "This texture is declared without `unnorm`: coordinates run from 0 to 1. Declare `_type(2d,unnorm)`."
         if self.program.body[event.at].opcode == "load" and (advice := _float_advice(x)):
             return f"{advice} `load` takes whole numbers, `sample` takes floats."
         swapped = down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height

@@ -138,7 +138,7 @@ class RaceCheck(Check):
         weak = next((i for i in between if i.opcode == "fence" and not (i.controls.threads and i.controls.lds)), None)
         if weak:
             waits = "wait for what others do in LDS" if weak.controls.threads else "make work-items wait for each other"
-            return f"`{weak}` (line {weak.line}) doesn't {waits}: `fence_threads_lds` does."
+            return f"The fence of line {weak.line} doesn't {waits}: `fence_threads_lds` does."
         tail = ""
         if wavefront(self.launch, item) == wavefront(self.launch, other):
             tail = " (They share a wavefront, so this chip happens to run them in step; another may not.)"

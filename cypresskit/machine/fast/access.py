@@ -141,16 +141,13 @@ class Accesses(Operands):
 
     def _new_axis(self, at: int, k: int, size: Vec) -> Axis:
         i, limit = self.body[at], size.cast("sitofp", "double")
-        texture = self.program.textures[i.controls.resource]
         value = self.component(at, 0, k)
         value = value if self.uniformity.varies(at, 0, i.sources[0], (k,)) else value.lanes(0)
         if i.opcode == "load":
             return Axis(value.cast("sitofp", "double"), value.cast("sext", "i64"), limit)
         value = self.floats.taken(value.bits("float"))
-        if not texture.unnormalised:
-            value = value * limit.cast("fptrunc", "float")
         whole, cell = value.call("floor"), self.analysis.plain(at, 0, k)
-        if self.inside and cell and cell.name in self.analysis.steps and texture.unnormalised:  # as strips have counted
+        if self.inside and cell and cell.name in self.analysis.steps:  # as strips have counted
             index = self.load(self.count_of(cell.name))
         else:
             index = whole.cast("fptosi", "i64")

@@ -186,9 +186,8 @@ def _simple(analysis: Analysis, inside: range, at: int) -> bool:
     if i.op.kind != "fetch":
         return i.op.kind == "alu"
     texture = analysis.program.textures[i.controls.resource]
-    counted = i.opcode == "sample" and texture.unnormalised
     return all(
-        _fixed(analysis, inside, at, 0, k) or (counted and counter(analysis, inside, at, k) is not None)
+        _fixed(analysis, inside, at, 0, k) or (i.opcode == "sample" and counter(analysis, inside, at, k) is not None)
         for k in range(texture.dimensions)
     )
 

@@ -11,7 +11,7 @@ from cypresskit.machine.fast.vec import Emitter, Vec
 
 ONE = 0x3F800000  # 1.0
 DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of the kernel ends
-PLACE, ITEM, ELEMENT, NEXT = range(4)  # what it reports: where in the body, whose, of which memory; the next tile
+PLACE, ITEM, ELEMENT, NEXT = range(4)  # what it reports: where in the body, whose, of which memory; the next batch
 
 
 @dataclass

@@ -21,7 +21,7 @@ class ControlFlow(Blocking):
     def __init__(self, program: Program, target: Target):
         super().__init__(program, target)
         self.segments: list[tuple[int, ...]] = []
-        self.tile, self.spill = Vec(self.ir, "%tile", "i64"), Vec(self.ir, "%spill", "ptr")
+        self.batch, self.spill = Vec(self.ir, "%batch", "i64"), Vec(self.ir, "%spill", "ptr")
         match, level = self.program.matching, self.uniformity.group_level
         # the flow instructions of ifs and loops that hold a barrier
         self.group_flow = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
@@ -138,7 +138,7 @@ class ControlFlow(Blocking):
         e.branch((self._issued(at) - self.load(f"before{at}")).cmp("ugt", self.bound()), stop, on)
         e.label(stop)
         if at in self.group_flow:
-            item = self.tile * math.prod(self.program.group)
+            item = self.batch * math.prod(self.program.group)
         else:
             item = self.gang.item[0].cast("zext", "i64")
         self.report(ITEM, item)

@@ -1,4 +1,4 @@
-"""Runs a launch on compiled code: lays out its arrays, hands tiles to host threads, and makes a ``Run`` of the counts.
+"""Runs a launch on compiled code: lays out its arrays, hands batches to host threads, makes a ``Run`` of the counts.
 
 The calling thread takes part; short launches it runs alone, since waking a worker would take longer. Compiled code
 returns every few milliseconds, so that Ctrl-C is heard; a flag that every loop of the kernel looks at is then cleared.
@@ -14,11 +14,11 @@ from functools import cache, partial
 
 import numpy as np
 
+from cypresskit.machine.fast.batches import BAND
 from cypresskit.machine.fast.context import DIVERGED, DONE, ENDLESS, FAILED, NEXT, STOPPED, UNDERFLOWED
 from cypresskit.machine.fast.jit import NativeCode, compiled
 from cypresskit.machine.fast.target import MODES, this_host
 from cypresskit.machine.fast.texel_layout import address, aligned, pitch
-from cypresskit.machine.fast.tiles import BAND
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
 from cypresskit.machine.run import Run, tally
 
@@ -51,7 +51,7 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
     space.fill(launch, threads)
     results = [memory, *(surface.words for surface in launch.outputs.values())]
     kept = [array.copy() for array in results if MODES[this_host().mode].flagged]
-    workers = _run_tiles(launch, space, threads)
+    workers = _run_batches(launch, space, threads)
     ends = {worker.status for worker in workers}
     if UNDERFLOWED in ends:
         for array, old in zip(results, kept, strict=True):
@@ -71,26 +71,26 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
     return tally(launch, "fast", counts[kernel.translation.counters], int(counts[0]))
 
 
-def _run_tiles(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:
-    """The workers that have run all tiles: the caller, and others if it can't do that in two slices."""
-    tiles, quick = space.tiles, launch.max_instructions <= MAX_INSTRUCTIONS  # no tile takes long
+def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:
+    """The workers that have run all batches: the caller, and others if it can't do that in two slices."""
+    batches, quick = space.batches, launch.max_instructions <= MAX_INSTRUCTIONS  # no batch takes long
     first = space.worker(0)
-    begun = first.call(SLICE, 0, tiles) if quick else 0
-    if first.status or begun == tiles:
+    begun = first.call(SLICE, 0, batches) if quick else 0
+    if first.status or begun == batches:
         return [first]
-    threads = 1 if tiles - begun <= begun else min(threads, tiles - begun)
+    threads = 1 if batches - begun <= begun else min(threads, batches - begun)
     workers = [first, *(space.worker(n) for n in range(1, threads))]
-    todo = deque(_pieces(begun, tiles, BAND if launch.pixels else 1, threads))
+    todo = deque(_pieces(begun, batches, BAND if launch.pixels else 1, threads))
     _do_all([partial(space.run, worker, todo) for worker in workers], quick, partial(space.limit.fill, 0))
     return workers
 
 
-def _pieces(begun: int, tiles: int, column: int, workers: int) -> Iterator[tuple[int, int]]:
-    """The tiles from ``begun`` on in pieces, (first, last + 1): half of what is left, shared equally, so that all
-    workers end at the same time. Whole columns of a band of tiles, since these share columns of textures."""
-    while begun < tiles:
-        share = -(-(tiles - begun) // (2 * workers * column)) * column if workers > 1 else tiles
-        yield begun, min(begun + share, tiles)
+def _pieces(begun: int, batches: int, column: int, workers: int) -> Iterator[tuple[int, int]]:
+    """The batches from ``begun`` on in pieces, (first, last + 1): half of what is left, shared equally, so that all
+    workers end at the same time. Whole columns of a band of batches, since these share columns of textures."""
+    while begun < batches:
+        share = -(-(batches - begun) // (2 * workers * column)) * column if workers > 1 else batches
+        yield begun, min(begun + share, batches)
         begun += share
 
 
@@ -174,9 +174,9 @@ class _Workspace:
         self.values = {"width": width, "height": height, "global_size": len(launch.memory)}
         self.values |= {"limit": address(self.limit), "literals": address(kernel.literals)}
         if launch.pixels:
-            self.tiles = -(-width // kernel.translation.lanes) * height
+            self.batches = -(-width // kernel.translation.lanes) * height
         else:
-            self.tiles = math.prod(launch.groups)
+            self.batches = math.prod(launch.groups)
             self.values |= {f"groups_{axis}": size for axis, size in zip("xyz", launch.groups)}
         self.texels: dict[int, np.ndarray] = {}
         for n, layout in kernel.layouts.items():
@@ -254,6 +254,6 @@ class _Worker:
             self.context[self.slots[name]] = value
 
     def call(self, budget: int, at: int, end: int) -> int:
-        """Run tiles from ``at`` on, as many as ``budget`` instructions of gangs make up; the first that is left."""
+        """Run batches from ``at`` on, as many as ``budget`` instructions of gangs make up; the first that is left."""
         self.status = self.function(budget, at, end)
         return int(self.told[NEXT])

@@ -31,7 +31,7 @@ FOLDER = Path(CACHE, "cypresskit")
 
 @dataclass(frozen=True, eq=False)
 class NativeCode:
-    """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs tiles, without Python's lock.
+    """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs batches, without Python's lock.
     ``layouts`` of the textures that are fetched from."""
 
     translation: Translation

@@ -1,4 +1,4 @@
-"""What the chip's arithmetic gives, as LLVM IR on vectors: ``NATIVE`` has the keys of ``il.meaning.MEANING``.
+"""The arithmetic of every opcode as LLVM IR on vectors: ``NATIVE`` has the keys of ``il.meaning.MEANING``.
 
 Each is the other's proof: two implementations that know nothing of each other and must agree bit for bit.
 

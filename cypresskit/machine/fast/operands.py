@@ -1,4 +1,4 @@
-"""What instructions read and write: operands with their modifiers, destinations with their masks.
+"""Operands of instructions with their modifiers, and destinations with their masks.
 
 A component is i32, of one lane (n = 0: the same for all) or of every lane; a whole register is <16 x i32>, lane by
 lane. Everything is kept as integers, so that copying never changes bits.
@@ -71,14 +71,14 @@ class Operands(Context):
             return whole
         return canonical(whole.bits("double" if "d" in kinds else "float")).bits(whole.kind)
 
-    def pair(self, at: int, n: int, source: Source, position: int = 0) -> Vec:
-        """Two neighbouring positions of an operand as i64."""
-        first, second = source.swizzle[position], source.swizzle[position + 1]
+    def pair(self, at: int, n: int, source: Source) -> Vec:
+        """An operand's first two positions as i64."""
+        first, second = source.swizzle[:2]
         if source.register.kind == "r" and first + second in ("xy", "zw"):
             web = self.webs.used[at, n, "xyzw".index(first)]
             if self.analysis.cell(web).double:
                 return self._cell_value(at, n, web)
-        return join_words(self.raw(at, n, source, position), self.raw(at, n, source, position + 1))
+        return join_words(self.raw(at, n, source, 0), self.raw(at, n, source, 1))
 
     def double(self, at: int, n: int) -> Vec:
         """Source ``n`` as a double, made absolute and negated: doubles have no other modifiers."""

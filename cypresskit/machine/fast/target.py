@@ -1,5 +1,5 @@
-"""What code is generated for: this host's processor, or another one; and its mode for subnormals, which is set when
-compiled code begins, and set back at its end.
+"""The processor that code is generated for, this host's or another one; and its flush mode for subnormals, which is
+set when compiled code begins, and set back at its end.
 
 x86 flushes what the chip flushes: results that are subnormal when rounded to 24 bits. ARM flushes before it rounds, so
 that a result just below 2^-126 becomes 0 instead of 2^-126. But each flushed result leaves a flag. Where that is set at
@@ -100,8 +100,8 @@ def this_host() -> Target:
 
 @cache
 def target(name: str) -> Target:
-    """What code is generated for, as if the host were LLVM's CPU ``name``; "portable" is this one without a flush mode,
-    "flags" with one that is trusted as far as ARM's, and "" this one."""
+    """The target to generate code for, as if the host were LLVM's CPU ``name``; "portable" is this one without a flush
+    mode, "flags" with one that is trusted as far as ARM's, and "" this one."""
     import llvmlite.binding as llvm
 
     cpu, features = host_processor() if name in ("", "portable", "flags") else (name, "")

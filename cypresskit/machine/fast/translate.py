@@ -1,13 +1,13 @@
-"""From IL to LLVM IR: one function that runs a range of *tiles* (gangs of pixels, or workgroups) of a launch.
+"""From IL to LLVM IR: one function that runs a range of *batches* (gangs of pixels, or workgroups) of a launch.
 
     i32 kernel(ptr context, ptr counts, ptr spill, i64 budget, i64 first, i64 last)
 
 ``context`` holds addresses and sizes (``Translation.slots`` says where), ``counts`` how many work-items passed each
-straight run of instructions, ``spill`` the registers of a workgroup between barriers. Within a tile, *regions* without
+straight run of instructions, ``spill`` the registers of a workgroup between barriers. Within a batch, *regions* without
 barriers run for one gang after another; where a program has no barrier, the whole of it is one region. Control flow
 that holds barriers lies outside the regions and must go one way for the whole group: where it doesn't, the kernel
-gives up (status DIVERGED) and the explaining engine decides. A launch may be left between two tiles, too, when as many
-instructions as ``budget`` have been issued; the next tile is then told.
+gives up (status DIVERGED) and the explaining engine decides. A launch may be left between two batches, too, once
+``budget`` instructions have been issued; the next batch is then reported.
 """
 
 import math
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from cypresskit.il import Program
 from cypresskit.machine.fast.access import lds_offsets
+from cypresskit.machine.fast.batches import corner, gang, workgroup
 from cypresskit.machine.fast.context import DIVERGED, DONE, NEXT, UNDERFLOWED
 from cypresskit.machine.fast.control import ControlFlow
 from cypresskit.machine.fast.target import MODES, Target
-from cypresskit.machine.fast.tiles import corner, gang, workgroup
 from cypresskit.machine.fast.vec import SIZES, Vec
 
 LINE = 64  # bytes at whose multiples spilled registers lie
@@ -47,7 +47,7 @@ def translate(program: Program, target: Target) -> Translation:
 
 
 class Translator(ControlFlow):
-    """The whole function: tiles, regions, and flow that holds barriers."""
+    """The whole function: batches, regions, and flow that holds barriers."""
 
     def __init__(self, program: Program, target: Target):
         super().__init__(program, target)
@@ -60,20 +60,20 @@ class Translator(ControlFlow):
         """Translate the program."""
         for name, kind in (("issued", "i64"), ("spent", "i64"), ("status", "i32")):
             self.variable(name, kind)
-        self.ir.label("tile_loop")
-        self.ir.do("%tile = phi i64 [%first, %entry], [%next_tile, %tile_next]")
-        self.ir.branch(self.tile.cmp("slt", Vec(self.ir, "%last", "i64")), "tile_body", "exit")
-        self.ir.label("tile_body")
-        self.where = (corner if self.program.mode == "pixel" else workgroup)(self, self.tile)
+        self.ir.label("batch_loop")
+        self.ir.do("%batch = phi i64 [%first, %entry], [%next_batch, %batch_next]")
+        self.ir.branch(self.batch.cmp("slt", Vec(self.ir, "%last", "i64")), "batch_body", "exit")
+        self.ir.label("batch_body")
+        self.where = (corner if self.program.mode == "pixel" else workgroup)(self, self.batch)
         if self.uniformity.barriers:
             self._group(0, len(self.body))
         else:
             self._region(0, len(self.body), None)
-        self.ir.label("tile_next")
-        self.ir.do("%next_tile = add i64 %tile, 1")
-        self.report(NEXT, Vec(self.ir, "%next_tile", "i64"))
+        self.ir.label("batch_next")
+        self.ir.do("%next_batch = add i64 %batch, 1")
+        self.report(NEXT, Vec(self.ir, "%next_batch", "i64"))
         self.add("spent", self.load("issued") * self.gangs)
-        self.ir.branch(self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "tile_loop")
+        self.ir.branch(self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "batch_loop")
         self.ir.label("exit")
         self.ir.lines.append(MODES[self.mode].end)
         status = self.load("status")
@@ -100,7 +100,7 @@ class Translator(ControlFlow):
                 *head,
                 mode.begin,
                 *self.entry,
-                f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %tile_loop",
+                f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %batch_loop",
                 *self.ir.lines,
                 "}",
             ]
@@ -122,7 +122,7 @@ class Translator(ControlFlow):
     # Regions
 
     def _region(self, start: int, stop: int, condition: int | None) -> None:
-        """Instructions start .. stop - 1 for every gang of the tile. With ``condition``, the flow instruction there is
+        """Instructions start .. stop - 1 for every gang of the batch. With ``condition``, the flow instruction there is
         evaluated at the end: variables any_true and any_false then tell what the work-items found."""
         if start == stop and condition is None and start:
             return
@@ -139,7 +139,7 @@ class Translator(ControlFlow):
             self.ir.branch(number.cmp("ult", self.gangs), body, done)
             self.ir.label(body)
             spill = spill.at(number * Vec(self.ir, "@spill_size", "ptr").load("i64"))
-        self.gang = gang(self, self.tile, self.where, number, spill)
+        self.gang = gang(self, self.batch, self.where, number, spill)
         opening = len(self.ir.lines)
         self.modified = set()
         if self.uniformity.barriers and not start:  # registers that start at zero, wherever they are read first

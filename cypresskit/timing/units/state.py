@@ -107,8 +107,8 @@ class MemorySystem(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What was done, from when it began: busy clocks (and lines, where it says so). All are views into ``all``, which
-    is copied into a row of ``snapshots`` now and then."""
+    """Work by unit, counted when it begins: busy clocks (and lines, where it says so). All are views into ``all``,
+    which is copied into a row of ``snapshots`` now and then."""
 
     all: Times
     alu: Times  # per SIMD engine

@@ -1,6 +1,6 @@
-"""Tiles and gangs: where the work-items of a launch are, and their input registers.
+"""Batches and gangs: where the work-items of a launch are, and their input registers.
 
-A tile is what compiled code runs at a time: one gang of pixels, or a workgroup. A gang is four work-items, or
+A batch is what compiled code runs at a time: one gang of pixels, or a workgroup. A gang is four work-items, or
 eight, in a row: not 2 x 2 pixels as on the chip, since in a row they share all that depends on y.
 """
 
@@ -10,37 +10,37 @@ from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.context import ONE, Context, Gang
 from cypresskit.machine.fast.vec import Vec
 
-BAND = 16  # tiles of pixels that are run one below the other before the next column: they share columns of a texture
+BAND = 16  # batches of pixels that are run one below the other before the next column: they share columns of a texture
 
 
-def corner(c: Context, tile: Vec) -> list[Vec]:
+def corner(c: Context, batch: Vec) -> list[Vec]:
     """The corner (i32) of a gang of pixels: BAND of them lie one below the other, then comes the next column."""
     full = (c.slot("width") + (c.lanes - 1)).two("udiv", c.lanes) * BAND
-    band = tile.two("udiv", full)
+    band = batch.two("udiv", full)
     top = band * BAND
     height = (c.slot("height") - top).call("smin", BAND)
-    within = tile - band * full
+    within = batch - band * full
     x, y = within.two("udiv", height), top + within.two("urem", height)
     return [(x * c.lanes).cast("trunc", "i32"), y.cast("trunc", "i32")]
 
 
-def workgroup(c: Context, tile: Vec) -> list[Vec]:
+def workgroup(c: Context, batch: Vec) -> list[Vec]:
     """The numbers (i32) of a workgroup along x, y and z; its LDS is cleared."""
     size = lds_offsets(c.program.lds)[-1]
     if size:
         c.ir.declared["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
         c.ir.do(f"call void @llvm.memset.p0.i64({c.slot('lds', 'ptr')}, i8 0, i64 {size}, i1 false)")
     across, down = c.slot("groups_x"), c.slot("groups_y")
-    rest = tile.two("udiv", across)
-    places = tile.two("urem", across), rest.two("urem", down), rest.two("udiv", down)
+    rest = batch.two("udiv", across)
+    places = batch.two("urem", across), rest.two("urem", down), rest.two("udiv", down)
     return [place.cast("trunc", "i32") for place in places]
 
 
-def gang(c: Context, tile: Vec, where: list[Vec], number: Vec, spill: Vec) -> Gang:
-    """The gang of that number in the tile that lies at ``where``, with memory to ``spill`` to."""
+def gang(c: Context, batch: Vec, where: list[Vec], number: Vec, spill: Vec) -> Gang:
+    """The gang of that number in the batch that lies at ``where``, with memory to ``spill`` to."""
     if c.program.mode == "pixel":
         return _pixels(c, where, spill)
-    return _work_items(c, tile.cast("trunc", "i32"), where, number, spill)
+    return _work_items(c, batch.cast("trunc", "i32"), where, number, spill)
 
 
 def _in_a_row(c: Context, first: Vec, end: Vec | int) -> tuple[Vec, Vec]:
