@@ -103,7 +103,7 @@ class Launch(Shape):
     def endless_error(self, at: int, item: int, count: int | None = None) -> KernelError:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or ``count``."""
         what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
-        why = "Does its break condition ever become true? (A smaller domain, or max_instructions, raises the limit.)"
+        why = "Does its break condition ever become true? (max_instructions raises the limit.)"
         return self.error("endless", at, f"{what}{self.item_name(item)}. {why}", item)
 
 
