@@ -7,7 +7,9 @@ import platform
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
+from unittest.mock import patch
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -27,7 +29,7 @@ from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.blocking import countable
 from cypresskit.machine.fast.context import DONE
 from cypresskit.machine.fast.native_meaning import NATIVE
-from cypresskit.machine.fast.target import Target, compile_for
+from cypresskit.machine.fast.target import Target, target
 from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
 from cypresskit.machine.fast.translate import translate
 from tools.fuzz.programs import random_program
@@ -67,17 +69,24 @@ def test_random_programs_give_the_explaining_engines_bits_and_counts(seed, state
     assert_equal(*random_case(seed, statements))
 
 
+@contextmanager
+def on_host(name: str):
+    """What is compiled meanwhile is for another processor (``target``)."""
+    with (
+        patch.object(jit, "this_host", lambda: target(name)),
+        patch.object(execute, "this_host", lambda: target(name)),
+    ):
+        yield
+
+
 @examples(8)
 @given(st.integers(0, 10**9), st.sampled_from(["portable", "flags", "x86-64", "sandybridge", "x86-64-v3"]))
 def test_random_programs_on_other_hosts(seed, host):
     """Without the host's flush mode, and on x86 without AVX-512, fused multiply-add, or AVX."""
     if host not in ("portable", "flags") and platform.machine().lower() not in ("x86_64", "amd64"):
         return
-    compile_for(host)
-    try:
+    with on_host(host):
         assert_equal(*random_case(seed, 25))
-    finally:
-        compile_for("")
 
 
 @pytest.mark.parametrize("host", ["portable", "x86-64", "sandybridge", "haswell"])
@@ -112,12 +121,9 @@ def test_sums_beside_the_middle_of_two_floats_are_rounded_once(host):
     c = np.where(which < 4, np.ldexp(2.0**23 + draw.integers(0, 2, which.shape), 47), 2.0**-126)
     c *= draw.choice([-1, 1], which.shape)
     inputs = {n: x.astype(np.float32) for n, x in enumerate((a * draw.choice([-1, 1], which.shape), b, c))}
-    compile_for(host)
-    try:
+    with on_host(host):
         outputs = {n: np.zeros((4, 9, 4), np.float32) for n in range(3)}
         assert_equal(program, {"domain": (9, 4), "inputs": inputs, "outputs": outputs})
-    finally:
-        compile_for("")
 
 
 @examples(8)
@@ -136,11 +142,8 @@ def test_gemm_kernels_on_odd_domains(name, shape):
     b, c = (draw.standard_normal(s).astype(kernel.dtype) for s in ((k, n), (m, n)))
     a[0, 0] = np.nan
     for host in ["", "haswell"] if platform.machine().lower() in ("x86_64", "amd64") else [""]:
-        compile_for(host)
-        try:
+        with on_host(host):
             assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
-        finally:
-            compile_for("")
 
 
 @pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
@@ -189,11 +192,8 @@ def test_products_of_small_numbers_without_a_flush_mode(name, least):
     sizes = np.float32(least) * np.array([0, 1, 1 + 2.0**-23, 2 - 2.0**-23, 3], np.float32)
     a, b = (draw.choice(sizes, (64, 64)) * draw.choice(np.float32([-1, 1]), (64, 64)) for _ in range(2))
     a[0, 0], c = np.inf, np.zeros((64, 64), np.float32)
-    compile_for("portable")
-    try:
+    with on_host("portable"):
         assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, 0.0))
-    finally:
-        compile_for("")
 
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.iterdir()), ids=lambda path: path.stem)

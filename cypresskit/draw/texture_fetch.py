@@ -92,7 +92,7 @@ class _Replay:
         self.run, self.name, self.keys, self.memory = run, name, keys, memory
         self.accesses = [a for a in run.accesses if a.kind == "fetch"][:fetches]
         if not self.accesses:
-            raise ValueError(f"{name}: wavefront {run.wavefront} fetches nothing from a texture")
+            raise ValueError(f"{name}: wavefront 0 fetches nothing from a texture")
         self.textures = {n: run.launch.textures[n] for n in sorted({a.resource for a in self.accesses})}
         device = memory.device
         self.banks = device.texture_banks

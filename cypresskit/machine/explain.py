@@ -178,17 +178,11 @@ class Interpreter:
         negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
         rows = partial(self._rows, source, letters)
 
-        def float_modified() -> np.ndarray:
-            return modified(rows(), source, negated)
+        def changed() -> np.ndarray:
+            bits = rows()
+            return modified(bits, source, negated) if floats else np.where(negated, np.uint32(0) - bits, bits)
 
-        def integers_negated() -> np.ndarray:
-            return np.where(negated, np.uint32(0) - rows(), rows())
-
-        read: Callable[[], np.ndarray] = rows
-        if source.modified and i.op.float_modifiers(n):
-            read = float_modified
-        elif negated.any():
-            read = integers_negated
+        floats, read = i.op.float_modifiers(n), changed if source.modified else rows
         view = kind == "r" and read is rows and isinstance(_chosen(letters), slice)
         return read() if view or kind not in ("r", "g") else read
 

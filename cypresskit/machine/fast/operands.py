@@ -73,7 +73,7 @@ class Operands(Context):
 
     def pair(self, at: int, n: int, source: Source) -> Vec:
         """An operand's first two positions as i64."""
-        first, second = source.swizzle[:2]
+        first, second = source.swizzle[0], source.swizzle[1]
         if source.register.kind == "r" and first + second in ("xy", "zw"):
             web = self.webs.used[at, n, "xyzw".index(first)]
             if self.analysis.cell(web).double:

@@ -84,18 +84,9 @@ class Target:
         return self.vectors * 7 // 8
 
 
-_chosen = ""
-
-
-def compile_for(name: str) -> None:
-    """From now on, compile as if the host were ``name``, as ``target`` takes it."""
-    global _chosen
-    _chosen = name
-
-
 def this_host() -> Target:
-    """The processor that this process runs on, or the one that ``compile_for`` chose."""
-    return target(_chosen)
+    """The processor that this process runs on."""
+    return target("")
 
 
 @cache
