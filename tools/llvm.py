@@ -129,7 +129,7 @@ class ModuleWriter:
         elif isinstance(detail, StoreDetail) and op.name == "MEM_WRITE" and detail.mask == (0, 1, 2, 3):
             vector, address = self.vector(op.srcs[:4]), self.address(detail.place, op.srcs[4:])
             self.b.store(vector, self.b.inttoptr(address, ir.PointerType(addrspace=1)))
-        elif op.plain and len(op.results) == 1 and (op.row.relation or op.name in MEANING):
+        elif len(op.results) == 1 and (op.row.relation or op.name in MEANING):
             self.values[op.results[0]] = self.computed(op)
         else:
             raise refuse(self.function.program, op.at, f"{op.name} is not known to the way through LLVM")

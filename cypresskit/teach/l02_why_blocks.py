@@ -88,8 +88,8 @@ def check_four_by_eight(program: Program) -> Verdict:
             if faults[0].kind == "uninitialised":
                 return replace(verdict, hint=f"does a `sample_resource` put a texel there first? {needs}")
             return verdict
-        fetches = run_gemm(program, FOUR_BY_EIGHT, a, b)[1].fetches / (m * n // 32 * k)
-        if fetches > 3:
+        _, run = run_gemm(program, FOUR_BY_EIGHT, a, b)
+        if (fetches := run.fetches / run.work_items / k) > 3:
             finding = f"C is right, but a step of k takes {fetches:.3g} fetches; three are enough."
             return Verdict(False, finding, "one texel of A, two of B: which is fetched twice, or needed by nobody?")
     return Verdict(True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop.")
